@@ -64,6 +64,7 @@ notebooks: $(VENV)/test.stamp $(VENV)/package.stamp ## Run the notebooks again a
 
 lint: $(VENV)/test.stamp $(VENV)/package.stamp ## Check style, notebooks included, and types
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m cookbook lint-notebooks
 

@@ -71,32 +71,54 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--write", action="store_true", help="write data/validation*.csv and README.md")
         command.add_argument("--baseline", action="store_true", help="with --write: set the baseline of tests")
     if name == "app":
-        command.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="listen here; beyond this machine "
-                             "a token is needed and made (default: %(default)s)")  # fmt: skip
+        command.add_argument(
+            "--bind",
+            default="127.0.0.1",
+            metavar="ADDRESS",
+            help="listen here; beyond this machine a token is needed and made (default: %(default)s)",
+        )
         command.add_argument("--port", type=int, default=8866, help="default: %(default)s")
         command.add_argument("--token", help="what readers need to get in (default: COOKBOOK_TOKEN of the environment)")
         command.add_argument("--spare", type=int, default=2, help="processes ready for readers (default: %(default)s)")
         command.add_argument("--most", type=int, default=30, help="pages open at once (default: %(default)s)")
-        command.add_argument("--memory", type=float, default=1.0, metavar="GB",
-                             help="what the process of one page may allocate (default: %(default)s)")  # fmt: skip
+        command.add_argument(
+            "--memory",
+            type=float,
+            default=1.0,
+            metavar="GB",
+            help="what the process of one page may allocate (default: %(default)s)",
+        )
     if name == "refresh-prices":
         command.add_argument("catalogues", nargs="*", metavar="CATALOGUE", help="azure, aws (default: both)")
     if name == "measure":
         command.add_argument("--device", help="numpy, cpu, cuda or mps (default: the fastest there is)")
         command.add_argument("--quick", action="store_true", help="fewer and smaller cases")
-        command.add_argument("--suite", action="append", choices=("micro", "macro", "language"),
-                             help="operations, networks, language models (default: the first two)")  # fmt: skip
+        command.add_argument(
+            "--suite",
+            action="append",
+            choices=("micro", "macro", "language"),
+            help="operations, networks, language models (default: the first two)",
+        )
         command.add_argument("--seconds", type=float, help="stop after this time")
         command.add_argument("--folder", type=Path, help="on the drive to measure (default: that of temporary files)")
         command.add_argument("--out", type=Path, default=Path("measured.json"), help="default: %(default)s")
         command.add_argument("--rounds", type=int, default=1, help="go so often through all (default: %(default)s)")
         command.add_argument("--beside", metavar="DEVICE", help="predict the networks for a device of the catalogue")
-        command.add_argument("--calibrate", action="store_true", help="tell the constants of this machine, "
-                             "and how well networks are predicted by them")  # fmt: skip
+        command.add_argument(
+            "--calibrate",
+            action="store_true",
+            help="tell the constants of this machine, and how well networks are predicted by them",
+        )
     if name == "report":
         command.add_argument("panel", metavar="PANEL", help="a panel of cb.panels, such as stack")
-        command.add_argument("--set", dest="state", action="append", default=[], metavar="NAME=VALUE",
-                             help="a control of the panel; again for each")  # fmt: skip
+        command.add_argument(
+            "--set",
+            dest="state",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="a control of the panel; again for each",
+        )
         command.add_argument("--out", type=Path, default=Path("report.html"), help="default: %(default)s")
         command.add_argument("--question", default="", help="title: what is to be decided")
         command.add_argument("--note", default="", help="your own words")
@@ -110,8 +132,13 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("output", metavar="OUTPUT.csv", type=Path)
         command.add_argument("--kind", required=True, choices=(*KINDS, "storage"))
         command.add_argument("--strict", action="store_true", help="refuse a table with columns that are not known")
-        command.add_argument("--machine", metavar="MEASURED.json", type=Path, help="a file of the command measure: "
-                             "rows without an accelerator, or of 'this machine', are of that machine")  # fmt: skip
+        command.add_argument(
+            "--machine",
+            metavar="MEASURED.json",
+            type=Path,
+            help="a file of the command measure: "
+            "rows without an accelerator, or of 'this machine', are of that machine",
+        )
         command.add_argument("--no-neighbours", action="store_true", help="do not correct by similar measurements")
 
 
@@ -269,8 +296,13 @@ def _predict(options: argparse.Namespace) -> None:
             file.write(as_csv(answer_file(options.input, options.kind)))
     if not rows:
         print(f"{options.input} has no rows below a header: write one row a scenario", file=sys.stderr)
-    others = "" if given == rows else "; the column why says what the other lacks" if rows - given == 1 else (
-        "; the column why says what the others lack" if given else "; the column why says what they lack")  # fmt: skip
+    others = (
+        ""
+        if given == rows
+        else "; the column why says what the other lacks"
+        if rows - given == 1
+        else ("; the column why says what the others lack" if given else "; the column why says what they lack")
+    )
     print(f"{options.output}: {given:,} of {rows:,} rows predicted{others}")
     if not given:
         raise SystemExit(1)
@@ -305,9 +337,15 @@ def _measure(options: argparse.Namespace) -> None:
 
     check_target(options.out)
     system = machine(options.beside) if options.beside else None
-    report = measure.run(options.device, quick=options.quick, suites=options.suite or ("micro", "macro"),
-                         seconds=options.seconds, folder=options.folder, rounds=options.rounds,
-                         progress=measure.bar)  # fmt: skip
+    report = measure.run(
+        options.device,
+        quick=options.quick,
+        suites=options.suite or ("micro", "macro"),
+        seconds=options.seconds,
+        folder=options.folder,
+        rounds=options.rounds,
+        progress=measure.bar,
+    )
     print(*report.lines(), sep="\n")
     for each in report.skipped:
         print(f"left out: {each['benchmark']}, {each['case']}: {each['why']}")

@@ -28,8 +28,12 @@ from cookbook.units import shown
 # Slips of a unit: ratio of the answer to the right one, the kinds of unit it may happen to, and what each side says.
 _BYTES, _WORK, _TIME, _PURE, _ANY = ("", "B"), ("", "FLOP", "OP", "MAC"), ("", "s"), ("",), None
 RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
-    (2, _WORK, "too large, a factor of 2: were FLOP taken for MAC? 1 MAC = 2 FLOP",
-     "too small, a factor of 2: were MAC taken for FLOP? 1 MAC = 2 FLOP"),
+    (
+        2,
+        _WORK,
+        "too large, a factor of 2: were FLOP taken for MAC? 1 MAC = 2 FLOP",
+        "too small, a factor of 2: were MAC taken for FLOP? 1 MAC = 2 FLOP",
+    ),
     (8, _BYTES, "eight times too large: bits taken for bytes (1 B = 8 bit)", "an eighth of it: bytes taken for bits"),
     (1.024, _BYTES, "2.4 % too large: 1,024 taken for 1,000", "2.4 % too small: 1,000 taken for 1,024"),
     (1.024**2, _BYTES, "4.9 % too large: MiB taken for MB", "4.9 % too small: MB taken for MiB"),
@@ -37,13 +41,17 @@ RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
     (1.024**4, _BYTES, "10 % too large: TiB taken for TB", "9 % too small: TB taken for TiB"),
     (60, _TIME, "60 times too large: seconds and minutes", "60 times too small: seconds and minutes"),
     (3600, _TIME, "3,600 times too large: seconds and hours", "3,600 times too small: seconds and hours"),
-    (1e2, _PURE, "100 times too large, as a percentage is beside a fraction",
-     "100 times too small, as a fraction is beside a percentage"),
+    (
+        1e2,
+        _PURE,
+        "100 times too large, as a percentage is beside a fraction",
+        "100 times too small, as a fraction is beside a percentage",
+    ),
     (1e3, _ANY, "1,000 times too large: one SI prefix off", "1,000 times too small: one SI prefix off"),
     (1e6, _ANY, "10^6 times too large: two SI prefixes off", "10^6 times too small: two SI prefixes off"),
     (1e9, _ANY, "10^9 times too large: three SI prefixes off", "10^9 times too small: three SI prefixes off"),
     (1e12, _ANY, "10^12 times too large: four SI prefixes off", "10^12 times too small: four SI prefixes off"),
-)  # fmt: skip
+)
 RATIO_TOLERANCE = 0.005
 QUESTION, EXERCISE = "q", "x"
 LONGEST, DIGITS = 40, 6
@@ -119,9 +127,10 @@ def check(
     right = _value("expected", expected)
     wrong = {str(name): _value(f"slips[{str(name)!r}]", value) for name, value in (slips or {}).items()}
     verdict = (
-        _check_word(answer, right, wrong) if isinstance(right, str)
+        _check_word(answer, right, wrong)
+        if isinstance(right, str)
         else _check_number(answer, right, tolerance, unit, known, wrong)
-    )  # fmt: skip
+    )
     note(key, str(answer) if verdict else "")
     return verdict
 
@@ -441,9 +450,7 @@ class Source:
         return f"<pre><code># {html.escape(self.name)}\n" + "\n".join(body) + "</code></pre>"
 
 
-def show_source(
-    function: Callable[..., Any], lines: tuple[int, int] | None = None, highlight: str = ""
-) -> Source:
+def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = None, highlight: str = "") -> Source:
     """The source that really runs, without its docstring.
 
     Parameters

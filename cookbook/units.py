@@ -22,34 +22,86 @@ from typing import Any, NamedTuple
 __all__ = ["Unit", "dollars", "human", "parse", "scale", "shown", "si", "si_unit"]
 
 PREFIXES = {
-    "a": 1e-18, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3,
-    "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "Z": 1e21, "Y": 1e24,
-    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50,
-}  # fmt: skip
+    "a": 1e-18,
+    "f": 1e-15,
+    "p": 1e-12,
+    "n": 1e-9,
+    "u": 1e-6,
+    "µ": 1e-6,
+    "m": 1e-3,
+    "": 1.0,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+    "E": 1e18,
+    "Z": 1e21,
+    "Y": 1e24,
+    "Ki": 2.0**10,
+    "Mi": 2.0**20,
+    "Gi": 2.0**30,
+    "Ti": 2.0**40,
+    "Pi": 2.0**50,
+}
 
 # Unit -> (factor to SI, dimension); OP and FLOP share a dimension so that integer and floating peaks compare.
 BASES: dict[str, tuple[float, dict[str, int]]] = {
-    "FLOP": (1.0, {"operation": 1}), "OP": (1.0, {"operation": 1}), "MAC": (2.0, {"operation": 1}),
-    "FLOPS": (1.0, {"operation": 1, "s": -1}), "OPS": (1.0, {"operation": 1, "s": -1}),
-    "B": (1.0, {"B": 1}), "b": (0.125, {"B": 1}), "bit": (0.125, {"B": 1}),
-    "s": (1.0, {"s": 1}), "min": (60.0, {"s": 1}), "h": (3600.0, {"s": 1}), "d": (86400.0, {"s": 1}),
-    "Hz": (1.0, {"s": -1}), "IOPS": (1.0, {"s": -1}), "m": (1.0, {"m": 1}), "g": (1.0, {"g": 1}), "L": (1.0, {"L": 1}),
-    "J": (1.0, {"J": 1}), "W": (1.0, {"J": 1, "s": -1}), "Wh": (3600.0, {"J": 1}),
+    "FLOP": (1.0, {"operation": 1}),
+    "OP": (1.0, {"operation": 1}),
+    "MAC": (2.0, {"operation": 1}),
+    "FLOPS": (1.0, {"operation": 1, "s": -1}),
+    "OPS": (1.0, {"operation": 1, "s": -1}),
+    "B": (1.0, {"B": 1}),
+    "b": (0.125, {"B": 1}),
+    "bit": (0.125, {"B": 1}),
+    "s": (1.0, {"s": 1}),
+    "min": (60.0, {"s": 1}),
+    "h": (3600.0, {"s": 1}),
+    "d": (86400.0, {"s": 1}),
+    "Hz": (1.0, {"s": -1}),
+    "IOPS": (1.0, {"s": -1}),
+    "m": (1.0, {"m": 1}),
+    "g": (1.0, {"g": 1}),
+    "L": (1.0, {"L": 1}),
+    "J": (1.0, {"J": 1}),
+    "W": (1.0, {"J": 1, "s": -1}),
+    "Wh": (3600.0, {"J": 1}),
     "USD": (1.0, {"USD": 1}),
-}  # fmt: skip
+}
 # Units that take no prefix.
 WHOLE: dict[str, tuple[float, dict[str, int]]] = {
-    "": (1.0, {}), "1": (1.0, {}), "%": (0.01, {}), "year": (365.25 * 86400.0, {"s": 1}),
-    "years": (365.25 * 86400.0, {"s": 1}), "day": (86400.0, {"s": 1}), "days": (86400.0, {"s": 1}),
-    "hour": (3600.0, {"s": 1}), "hours": (3600.0, {"s": 1}), "h": (3600.0, {"s": 1}), "min": (60.0, {"s": 1}),
-    "month": (365.25 / 12 * 86400.0, {"s": 1}), "device": (1.0, {}), "devices": (1.0, {}), "image": (1.0, {}),
-    "images": (1.0, {}), "token": (1.0, {}), "tokens": (1.0, {}), "sample": (1.0, {}), "samples": (1.0, {}),
-    "parameter": (1.0, {}), "parameters": (1.0, {}),
-}  # fmt: skip
+    "": (1.0, {}),
+    "1": (1.0, {}),
+    "%": (0.01, {}),
+    "year": (365.25 * 86400.0, {"s": 1}),
+    "years": (365.25 * 86400.0, {"s": 1}),
+    "day": (86400.0, {"s": 1}),
+    "days": (86400.0, {"s": 1}),
+    "hour": (3600.0, {"s": 1}),
+    "hours": (3600.0, {"s": 1}),
+    "h": (3600.0, {"s": 1}),
+    "min": (60.0, {"s": 1}),
+    "month": (365.25 / 12 * 86400.0, {"s": 1}),
+    "device": (1.0, {}),
+    "devices": (1.0, {}),
+    "image": (1.0, {}),
+    "images": (1.0, {}),
+    "token": (1.0, {}),
+    "tokens": (1.0, {}),
+    "sample": (1.0, {}),
+    "samples": (1.0, {}),
+    "parameter": (1.0, {}),
+    "parameters": (1.0, {}),
+}
 # Words and letters that may stand before a unit, or alone: 14 M, 14 million images, $1.2 M.
 MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and factor >= 1e3 and "i" not in name} | {
-    "thousand": 1e3, "million": 1e6, "billion": 1e9, "bn": 1e9, "tn": 1e12,
-}  # fmt: skip
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "bn": 1e9,
+    "tn": 1e12,
+}
 MONEY = {name: MULTIPLES[name] for name in ("tn", "bn", "M", "k")}
 WHOLE_DOLLARS = 10_000  # from here on an amount is written in thousands, millions and more
 DUST = 1e-5  # below a thousandth of a cent an amount is written as none
@@ -62,8 +114,14 @@ ACCEPTED = (
 LONGEST_QUANTITY, LONGEST_UNIT = 200, 40
 PREFIXED = {"FLOP", "FLOP/s", "OP", "OP/s", "MAC", "MAC/s", "B", "B/s", "FLOP/B", "W", "J", "Hz", "m"}
 YEAR = 86400.0 * 365.25
-CLOCK = [(1e9 * YEAR, "billion years"), (1e6 * YEAR, "million years"), (YEAR, "years"), (86400.0, "d"), (3600.0, "h"),
-         (60.0, "min")]  # fmt: skip
+CLOCK = [
+    (1e9 * YEAR, "billion years"),
+    (1e6 * YEAR, "million years"),
+    (YEAR, "years"),
+    (86400.0, "d"),
+    (3600.0, "h"),
+    (60.0, "min"),
+]
 # Beyond these parts of the outermost prefix a figure says no more than that it is out of range.
 MOST, LEAST = 1e9, 1e-3
 

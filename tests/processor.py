@@ -24,8 +24,9 @@ def used() -> dict[str, list]:
     return {
         "kernels": [pool["architecture"].lower() for pool in pools],
         "threads": [pool["num_threads"] for pool in pools],
-        "units": units.get("found", []), "unused": units.get("not found", []),
-    }  # fmt: skip
+        "units": units.get("found", []),
+        "unused": units.get("not found", []),
+    }
 
 
 def without_effect(asked: Mapping[str, str], used: Mapping[str, list]) -> list[str]:
@@ -33,14 +34,23 @@ def without_effect(asked: Mapping[str, str], used: Mapping[str, list]) -> list[s
     core, threads = asked.get("OPENBLAS_CORETYPE", "").lower(), asked.get("OMP_NUM_THREADS", "")
     most = min(int(threads), os.cpu_count() or 1) if threads else 0
     return [
-        *[f"OPENBLAS_CORETYPE={core}, but kernels are of {name}: give a name that OpenBLAS knows"
-          for name in used["kernels"] if core and name not in (core, NEAREST.get(core))],
-        *[f"OMP_NUM_THREADS={threads}, but {count} compute: unset OPENBLAS_NUM_THREADS"
-          for count in used["threads"] if most and count != most],
-        *[f"NPY_DISABLE_CPU_FEATURES={unit}, but NumPy has no such unit, or uses it: give names of {used['units']}"
-          for unit in asked.get("NPY_DISABLE_CPU_FEATURES", "").split() if unit not in used["unused"]],
+        *[
+            f"OPENBLAS_CORETYPE={core}, but kernels are of {name}: give a name that OpenBLAS knows"
+            for name in used["kernels"]
+            if core and name not in (core, NEAREST.get(core))
+        ],
+        *[
+            f"OMP_NUM_THREADS={threads}, but {count} compute: unset OPENBLAS_NUM_THREADS"
+            for count in used["threads"]
+            if most and count != most
+        ],
+        *[
+            f"NPY_DISABLE_CPU_FEATURES={unit}, but NumPy has no such unit, or uses it: give names of {used['units']}"
+            for unit in asked.get("NPY_DISABLE_CPU_FEATURES", "").split()
+            if unit not in used["unused"]
+        ],
         *([] if used["kernels"] else ["no linear algebra was seen: install a NumPy that has OpenBLAS"]),
-    ]  # fmt: skip
+    ]
 
 
 if __name__ == "__main__":

@@ -46,13 +46,16 @@ def test_every_picture_can_be_drawn_with_its_table_and_sources(panel: Any, pictu
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"model": "resnet5O"}, ["resnet5O", "nearest"]), ({"batch": 0}, ["Batch = 0", "1 to 1,024"]),
-        ({"accelerators": ["t4"]}, ["at least 2"]), ({"accelerators": ["t4", "h100-sxn"]}, ["h100-sxn", "nearest"]),
+        ({"model": "resnet5O"}, ["resnet5O", "nearest"]),
+        ({"batch": 0}, ["Batch = 0", "1 to 1,024"]),
+        ({"accelerators": ["t4"]}, ["at least 2"]),
+        ({"accelerators": ["t4", "h100-sxn"]}, ["h100-sxn", "nearest"]),
         ({"precision": "fp13"}, ["fp13", "bf16"]),
         ({"phase": "training", "precision": "int8"}, ["int8", "does not train"]),
-        ({"way": "stolen"}, ["stolen", "on demand"]), ({"phase": "dreaming"}, ["dreaming", "training"]),
+        ({"way": "stolen"}, ["stolen", "on demand"]),
+        ({"phase": "dreaming"}, ["dreaming", "training"]),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_used_is_told_in_one_sentence(refuses: Any, panel: Any, change: Any, words: list[str]) -> None:
     refuses(panel, change, words)
 
@@ -145,7 +148,8 @@ def test_an_operation_tells_its_numbers_and_formula() -> None:
     assert cb.human(row["flop"] / row["count"], "FLOP") in panel.answer
     assert cb.human(row["bytes"] / row["count"], "B") in panel.answer
     assert sum(part["value"] for part in panel.shown["parts"]) == pytest.approx(
-        ops.loc[(ops["bytes"] > 0), "seconds"].sum())  # fmt: skip
+        ops.loc[(ops["bytes"] > 0), "seconds"].sum()
+    )
     panel.update(op="no such layer")
     assert "has no operation 'no such layer'; the longest" in panel.answer
 
@@ -167,11 +171,12 @@ def test_pin_compares_and_leaves_a_ghost(panel: Any) -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        {}, {"model": "bert_base", "phase": "training", "batch": 8, "on": "tpu-v5e"},
+        {},
+        {"model": "bert_base", "phase": "training", "batch": 8, "on": "tpu-v5e"},
         {"accelerators": ["t4", "k40"], "precision": "fp32", "picture": "cost", "way": "spot"},
         {"picture": "roofline", "on": "k40"},
     ],
-)  # fmt: skip
+)
 def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
     panel = cb.panels.accelerators(**state)
     assert panel.shown["error"] == ""

@@ -102,10 +102,17 @@ def planted(helped: float, noise: float = 0.0) -> Chosen:
     rows = pd.DataFrame({"publisher": group, "kind": "classic", "unit": "images/s", "measured": 100.0})
     off = np.where(rows["publisher"] == "few", 0.3, 0.2)
     less = np.where(rows["publisher"] == "few", 0.3, 0.2 - helped)
-    return Chosen(rows.assign(**{
-        "full": less, "without neighbours": less + rng.normal(0, noise + 1e-9, len(rows)),
-        "without launch": off + rng.normal(0, noise + 1e-9, len(rows)),
-    }), "without launch", "publisher")  # fmt: skip
+    return Chosen(
+        rows.assign(
+            **{
+                "full": less,
+                "without neighbours": less + rng.normal(0, noise + 1e-9, len(rows)),
+                "without launch": off + rng.normal(0, noise + 1e-9, len(rows)),
+            }
+        ),
+        "without launch",
+        "publisher",
+    )
 
 
 def test_a_planted_effect_is_found_and_none_is_not() -> None:

@@ -29,26 +29,48 @@ from cookbook.panels.storage import _samples
 from cookbook.panels.text import figure, percent
 from cookbook.units import dollars, human
 
-PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
-          "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine", "cluster",
-          "crossbar", "stack")  # fmt: skip
+PANELS = (
+    "where_to_run",
+    "accuracy",
+    "accelerators",
+    "storage",
+    "host",
+    "measurements",
+    "training_run",
+    "scaling",
+    "assembly_line",
+    "model_zoo",
+    "finetuning",
+    "serving",
+    "clinic",
+    "this_machine",
+    "cluster",
+    "crossbar",
+    "stack",
+)
 # States of each panel, and the random seed they come from: a change tries the first few of them, the long run all
 # and a second set.
 FEW_STATES, STATES, MORE_STATES, SEED, OTHER_SEED = 8, 50, 100, 7, 8
 OWN = 0.3  # of the states that set a control which takes entries of one's own have one of those below
-A_RESNET = ('{"model_type": "resnet", "depths": [3, 4, 6, 3], "hidden_sizes": [256, 512, 1024, 2048], '
-            '"layer_type": "bottleneck"}')  # fmt: skip
+A_RESNET = (
+    '{"model_type": "resnet", "depths": [3, 4, 6, 3], "hidden_sizes": [256, 512, 1024, 2048], '
+    '"layer_type": "bottleneck"}'
+)
 MOST_WORDS, MOST_FACTS, TRIES = 20, 5, 6
 ROUNDED = 1e-5  # columns of charts have six digits
 SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d*])")
-WRONG_WORDS = re.compile(r"USD|\.csv|data/|(?<![\d.,])1 (?:years|days|epochs)\b|(?<!PCIe\d )\bx\d|\d x \d|\d%|"
-                         r"\d us\b|nan\b")  # fmt: skip
+WRONG_WORDS = re.compile(
+    r"USD|\.csv|data/|(?<![\d.,])1 (?:years|days|epochs)\b|(?<!PCIe\d )\bx\d|\d x \d|\d%|"
+    r"\d us\b|nan\b"
+)
 DRAWN = {"few": (FEW_STATES, SEED), "all": (STATES, SEED), "more": (MORE_STATES, OTHER_SEED)}
-each_set = pytest.mark.parametrize("which", [
-    "few", pytest.param("all", marks=pytest.mark.all), pytest.param("more", marks=pytest.mark.all)])  # fmt: skip
+each_set = pytest.mark.parametrize(
+    "which", ["few", pytest.param("all", marks=pytest.mark.all), pytest.param("more", marks=pytest.mark.all)]
+)
 # All that is asked of the states of one panel, in one process, which draws them once.
-each_panel = pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.xdist_group(f"answers of {name}")) for name in PANELS])  # fmt: skip
+each_panel = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.xdist_group(f"answers of {name}")) for name in PANELS]
+)
 
 State = dict[str, Any]
 
@@ -79,8 +101,12 @@ def changes(panel: Any, rng: random.Random, chance: random.Random) -> dict[str, 
     """One to four controls and what they are set to; the chart always among them."""
     made = dict(panel._controls)
     names = rng.sample(sorted(made), rng.randint(1, min(4, len(made)))) + (["picture"] if "picture" in made else [])
-    found = {name: rng.sample(choices(made[name]), max(made[name].least, 1)) if getattr(made[name], "many", False)
-             else rng.choice(choices(made[name])) for name in names}  # fmt: skip
+    found = {
+        name: rng.sample(choices(made[name]), max(made[name].least, 1))
+        if getattr(made[name], "many", False)
+        else rng.choice(choices(made[name]))
+        for name in names
+    }
     own = {name: chance.choice(entries) for name in names if (entries := own_entries(made[name]))}
     return {name: own[name] if name in own and chance.random() < OWN else value for name, value in found.items()}
 
@@ -97,10 +123,17 @@ def states(name: str, count: int, seed: int) -> Iterator[State]:
             view, found = panel._view, found + 1
             headline, *facts = SENTENCES.split(view.answer)
             yield {
-                "values": panel.values, "view": view, "headline": headline, "facts": facts, "title": view.picture.title,
-                "drawn": view.picture.frame, "picture": panel.values.get("picture"), "parts": view.parts,
-                "bold": headline.split("**")[1] if "**" in headline else "", "names": names,
-            }  # fmt: skip
+                "values": panel.values,
+                "view": view,
+                "headline": headline,
+                "facts": facts,
+                "title": view.picture.title,
+                "drawn": view.picture.frame,
+                "picture": panel.values.get("picture"),
+                "parts": view.parts,
+                "bold": headline.split("**")[1] if "**" in headline else "",
+                "names": names,
+            }
         if found == count:
             return
     raise AssertionError(f"{name}: only {found} of {TRIES * count} states can be shown")
@@ -174,8 +207,10 @@ def deadlines_agree(state: State) -> set[str]:
         assert title.startswith(f"{chosen:,} devices ")
         assert f"for {dollars(here['cost'])}" in state["headline"] or "device-hours" in state["headline"]
         days = drawn[drawn["what"] == "curve"].set_index("devices")["days"].astype(float)
-        said = [(int(count.replace(",", "")), word) for count, word in
-                re.findall(r"([\d,]+) (?:devices )?(meet|miss|do|take)\b", title)]  # fmt: skip
+        said = [
+            (int(count.replace(",", "")), word)
+            for count, word in re.findall(r"([\d,]+) (?:devices )?(meet|miss|do|take)\b", title)
+        ]
         assert said and all((days[count] <= deadline) == (word != "miss") for count, word in said if deadline)
         return {word for _, word in said}
     if state["picture"] == "layouts":
@@ -229,8 +264,11 @@ def stages_agree(state: State) -> None:
             close = (drawn["rate"] < 1.1 * slow["rate"]).sum() > 1
             assert (0.9 if close else 0.99) * slow["rate"] <= taken <= 1.01 * slow["rate"]
             assert bold.startswith(f"{_samples(taken)} ")
-        assert not starved or slow["row"] in ("storage and cache", "copying to devices") or (
-            f"starved by {slow['row']}" in state["headline"])  # fmt: skip
+        assert (
+            not starved
+            or slow["row"] in ("storage and cache", "copying to devices")
+            or (f"starved by {slow['row']}" in state["headline"])
+        )
     elif state["picture"] == "changes":
         now, rates = drawn.iloc[0]["rate"], drawn["rate"]
         assert state["bold"] == f"{_samples(now)} samples/s"
@@ -238,8 +276,10 @@ def stages_agree(state: State) -> None:
     elif state["picture"] == "scaling":
         at = drawn[drawn["line"] == "later epochs"].set_index("count")["utilisation"]
         share = percent(at[float(state["values"]["accelerators"])] / 100)
-        assert f"{share} utilisation" in state["headline"] or abs(
-            at[float(state["values"]["accelerators"])] - state["view"].headline["utilisation"] * 100) < 0.01
+        assert (
+            f"{share} utilisation" in state["headline"]
+            or abs(at[float(state["values"]["accelerators"])] - state["view"].headline["utilisation"] * 100) < 0.01
+        )
     else:
         ends = drawn.groupby("row", sort=False)["end"].max()
         longer = ends.iloc[0] / ends.iloc[1]
@@ -297,7 +337,8 @@ def shares_agree(state: State) -> None:
         assert least - 0.51 <= share <= most + 0.51
         assert f"{share} % within {band:.0f} %" in headline
         assert state["bold"] == points(100 * off.median()) or float(state["bold"].split()[0]) == pytest.approx(
-            100 * off.median(), abs=0.1 if off.median() < 0.1 else 0.6)  # fmt: skip
+            100 * off.median(), abs=0.1 if off.median() < 0.1 else 0.6
+        )
     elif state["picture"] == "effects":
         assert title == headline.replace("**", "").rstrip(".")
     elif state["picture"] == "coverage":
@@ -339,8 +380,10 @@ def needs_agree(state: State) -> set[str]:
     size, fits = float(need["bytes"].sum()), devices["verdict"] == "fits"
     takes = re.search(r" takes ([\d.,]+ \w+): it fits (none|\d+) of (\d+) ", title)
     assert told(takes[1], gibibytes, size) and f"Memory: {takes[1]} at batch" in state["view"].answer
-    assert (int(fits.sum()) or "none", len(devices)) == (takes[2] if takes[2] == "none" else int(takes[2]),
-                                                         int(takes[3]))  # fmt: skip
+    assert (int(fits.sum()) or "none", len(devices)) == (
+        takes[2] if takes[2] == "none" else int(takes[2]),
+        int(takes[3]),
+    )
     assert (fits == (devices["bytes"] >= size)).all() and can <= fits.sum()
     return {"memory"}
 
@@ -349,14 +392,24 @@ def methods_agree(state: State) -> set[str]:
     """What fits is what is drawn: the sum of the parts, its interval, and the memory of one device."""
     drawn, title = state["drawn"], state["title"]
     room = float(drawn.loc[drawn["role"] == "device", "bytes"].iloc[0])
-    bars = drawn[drawn["role"] == "need"].groupby("row", sort=False).agg(
-        {"bytes": "sum", "low": "first", "high": "first", "text": "first"})  # fmt: skip
+    bars = (
+        drawn[drawn["role"] == "need"]
+        .groupby("row", sort=False)
+        .agg({"bytes": "sum", "low": "first", "high": "first", "text": "first"})
+    )
     own = bars[bars.index.str.endswith(" needs")].iloc[0]
     size, of = state["bold"].split(" of ")
     assert told(size if size.endswith("iB") else f"{size} GiB", gibibytes, own["bytes"]) and told(of, gibibytes, room)
     for row in bars.itertuples():
-        said = ("fits" if row.high <= room else "likely fits" if row.bytes <= room
-                else "probably does not fit" if row.low <= room else "does not fit")  # fmt: skip
+        said = (
+            "fits"
+            if row.high <= room
+            else "likely fits"
+            if row.bytes <= room
+            else "probably does not fit"
+            if row.low <= room
+            else "does not fit"
+        )
         assert row.text.endswith(f"|{said}"), (row, room)
         assert told(row.text.split("|")[0], gibibytes, row.bytes)
         name = row.Index.removesuffix(" needs")
@@ -410,9 +463,16 @@ def serving_agrees(state: State) -> set[str]:
 
 def causes_agree(state: State) -> None:
     """The headline counts the part that it speaks of; where nothing is wrong, the largest."""
-    parts = {"Waiting for input": "input", "The batch": "memory traffic", "The host": "launch", "Products": "compute",
-             "Communication": "communication", "One process": "communication", "Saving": "checkpoint",
-             "The machine": "slowdown"}  # fmt: skip
+    parts = {
+        "Waiting for input": "input",
+        "The batch": "memory traffic",
+        "The host": "launch",
+        "Products": "compute",
+        "Communication": "communication",
+        "One process": "communication",
+        "Saving": "checkpoint",
+        "The machine": "slowdown",
+    }
     whole = state["drawn"][state["drawn"]["row"] == "whole run"].set_index("part")
     share = (whole["end"] - whole["start"]) / whole["end"].max()
     spoken = [part for words, part in parts.items() if state["headline"].startswith(words)]
@@ -493,21 +553,36 @@ def stacks_agree(state: State) -> set[str]:
 
 
 AGREE: dict[str, Callable[[State], set[str] | None]] = {
-    "where_to_run": costs_agree, "accuracy": shares_agree, "accelerators": devices_agree, "storage": stages_agree,
-    "host": limits_agree, "measurements": medians_agree, "training_run": deadlines_agree, "scaling": efficiency_agrees,
-    "assembly_line": waiting_agrees, "model_zoo": needs_agree, "finetuning": methods_agree, "serving": serving_agrees,
-    "clinic": causes_agree, "this_machine": marks_agree, "cluster": idleness_agrees,
+    "where_to_run": costs_agree,
+    "accuracy": shares_agree,
+    "accelerators": devices_agree,
+    "storage": stages_agree,
+    "host": limits_agree,
+    "measurements": medians_agree,
+    "training_run": deadlines_agree,
+    "scaling": efficiency_agrees,
+    "assembly_line": waiting_agrees,
+    "model_zoo": needs_agree,
+    "finetuning": methods_agree,
+    "serving": serving_agrees,
+    "clinic": causes_agree,
+    "this_machine": marks_agree,
+    "cluster": idleness_agrees,
     "crossbar": crossbars_agree,
     "stack": stacks_agree,
-}  # fmt: skip
+}
 # Kinds that must be among the many states, or a check has checked nothing.
 KINDS = {
-    "training_run": {"meet", "miss"}, "host": {"links", ""}, "model_zoo": {"zoo", "some can", "none can", "memory"},
-    "finetuning": {"fits", "likely fits", "does not fit"}, "serving": {"kept"},
-    "this_machine": {"networks", "products"}, "cluster": {"served", "static", "fifo"},
+    "training_run": {"meet", "miss"},
+    "host": {"links", ""},
+    "model_zoo": {"zoo", "some can", "none can", "memory"},
+    "finetuning": {"fits", "likely fits", "does not fit"},
+    "serving": {"kept"},
+    "this_machine": {"networks", "products"},
+    "cluster": {"served", "static", "fifo"},
     "crossbar": {"digits", "roofline", "published"},
     "stack": {"costs", "matrix"},
-}  # fmt: skip
+}
 
 
 @each_set
@@ -560,13 +635,19 @@ def main() -> None:
                     line = traceback.extract_tb(problem.__traceback__)[-1]
                     kind = f"{check.__name__}, line {line.lineno}: {line.line}"
                     kinds[kind] += 1
-                    examples.setdefault(kind, f"{problem!r:.200} {state['headline']} | {state['title']} | "
-                                              f"{state['view'].code.splitlines()[0]}")  # fmt: skip
+                    examples.setdefault(
+                        kind,
+                        f"{problem!r:.200} {state['headline']} | {state['title']} | "
+                        f"{state['view'].code.splitlines()[0]}",
+                    )
         for kind, number in kinds.most_common():
             print(f"{number:6} {name}: {kind}\n       e.g. {examples[kind]}", flush=True)
         seconds = time.process_time() - start
-        print(f"{name}: {tried} states, {sum(kinds.values())} contradictions, headlines of {most} words at most, "
-              f"{seconds:.0f} s", flush=True)  # fmt: skip
+        print(
+            f"{name}: {tried} states, {sum(kinds.values())} contradictions, headlines of {most} words at most, "
+            f"{seconds:.0f} s",
+            flush=True,
+        )
         total, wrong, longest = total + tried, wrong + sum(kinds.values()), max(longest, most)
     print(f"{total:,} states, {wrong} contradictions, headlines of {longest} words at most")
 

@@ -46,6 +46,7 @@ class Links(HTMLParser):
 
 def fetched(host: str, path: str = "/", **headers: str) -> tuple[int, str]:
     """Status and text of a page; nothing is followed."""
+
     class Stay(HTTPRedirectHandler):
         def redirect_request(self, *_: Any) -> None:
             return None
@@ -96,12 +97,18 @@ def test_what_a_reader_typed_is_text_on_a_page() -> None:
 # Who is let in.
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    ({"bind": "somewhere.example"}, ["bind = 'somewhere.example'", "127.0.0.1", "0.0.0.0"]),
-    ({"token": "short"}, ["token has 5 letters", "at least 16"]),
-    ({"port": 0}, ["port = 0", "1 to 65,535"]), ({"spare": 0}, ["spare = 0"]), ({"most": -1}, ["most = -1"]),
-    ({"memory": 1e6}, ["memory = 1 MB", "500 MB"]), ({"memory": float("nan")}, ["memory"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"bind": "somewhere.example"}, ["bind = 'somewhere.example'", "127.0.0.1", "0.0.0.0"]),
+        ({"token": "short"}, ["token has 5 letters", "at least 16"]),
+        ({"port": 0}, ["port = 0", "1 to 65,535"]),
+        ({"spare": 0}, ["spare = 0"]),
+        ({"most": -1}, ["most = -1"]),
+        ({"memory": 1e6}, ["memory = 1 MB", "500 MB"]),
+        ({"memory": float("nan")}, ["memory"]),
+    ],
+)
 def test_an_app_that_cannot_be_is_refused(arguments: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(ValueError) as refused:
         dashboard.serve(**arguments)
@@ -166,10 +173,25 @@ async def connected(address: str) -> None:
 
 
 def test_no_file_is_handed_out(here: tuple[str, Any]) -> None:
-    paths = ("/voila/files/panel.ipynb", "/panel.ipynb", "/voila/tree", "/api/contents", "/voila/render/panel.ipynb",
-             "/voila/api/contents/", "/api/kernels", "/api/sessions", "/api/kernelspecs", "/api/terminals", "/lab",
-             "/tree", "/terminals/1", "/nbconvert/html/panel.ipynb", "/edit/panel.ipynb", "/metrics",
-             "/kernelspecs/python3/kernel.json")
+    paths = (
+        "/voila/files/panel.ipynb",
+        "/panel.ipynb",
+        "/voila/tree",
+        "/api/contents",
+        "/voila/render/panel.ipynb",
+        "/voila/api/contents/",
+        "/api/kernels",
+        "/api/sessions",
+        "/api/kernelspecs",
+        "/api/terminals",
+        "/lab",
+        "/tree",
+        "/terminals/1",
+        "/nbconvert/html/panel.ipynb",
+        "/edit/panel.ipynb",
+        "/metrics",
+        "/kernelspecs/python3/kernel.json",
+    )
     for path in paths:
         assert fetched(here[0], path)[0] == 404, path
 
@@ -193,8 +215,17 @@ def test_a_page_of_elsewhere_reaches_no_process(here: tuple[str, Any]) -> None:
     asyncio.run(visit())
 
 
-KINDS = ("execute_request", "inspect_request", "complete_request", "is_complete_request", "history_request",
-         "debug_request", "input_reply", "interrupt_request", "create_subshell_request")  # fmt: skip
+KINDS = (
+    "execute_request",
+    "inspect_request",
+    "complete_request",
+    "is_complete_request",
+    "history_request",
+    "debug_request",
+    "input_reply",
+    "interrupt_request",
+    "create_subshell_request",
+)
 
 
 def test_a_visitor_runs_no_code(here: tuple[str, Any], tmp_path: Path) -> None:
@@ -209,8 +240,9 @@ def test_a_visitor_runs_no_code(here: tuple[str, Any], tmp_path: Path) -> None:
     async def visit() -> None:
         reader = Reader(here[0], "assembly_line")
         await reader.open()
-        binary = await websocket_connect(f"ws://{here[0]}/api/kernels/{reader.kernel}/channels",
-                                         subprotocols=["v1.kernel.websocket.jupyter.org"])  # fmt: skip
+        binary = await websocket_connect(
+            f"ws://{here[0]}/api/kernels/{reader.kernel}/channels", subprotocols=["v1.kernel.websocket.jupyter.org"]
+        )
         assert binary.selected_subprotocol
         for channel in ("shell", "control", "stdin"):
             for kind in KINDS:
@@ -231,12 +263,30 @@ def test_a_visitor_runs_no_code(here: tuple[str, Any], tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("path", [
-    f"{front}{back}" for front in ("/voila/static/", "/voila/labextensions/", "/voila/api/themes/", "/voila/files/",
-                                   "/voila/templates/lab/static/", "/voila/templates/", "/static/", "/files/", "/")
-    for back in ("../" * 12 + "etc/passwd", "..%2f" * 12 + "etc%2fpasswd", "/etc/passwd", "%2fetc%2fpasswd",
-                 "%2e%2e/" * 12 + "etc/passwd")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{front}{back}"
+        for front in (
+            "/voila/static/",
+            "/voila/labextensions/",
+            "/voila/api/themes/",
+            "/voila/files/",
+            "/voila/templates/lab/static/",
+            "/voila/templates/",
+            "/static/",
+            "/files/",
+            "/",
+        )
+        for back in (
+            "../" * 12 + "etc/passwd",
+            "..%2f" * 12 + "etc%2fpasswd",
+            "/etc/passwd",
+            "%2fetc%2fpasswd",
+            "%2e%2e/" * 12 + "etc/passwd",
+        )
+    ],
+)
 def test_no_address_leads_out_of_the_app(here: tuple[str, Any], path: str) -> None:
     status, text = fetched(here[0], path)
     assert status >= 400 and "root:" not in text and "Traceback" not in text
@@ -279,6 +329,7 @@ def test_a_process_that_died_makes_room(here: tuple[str, Any]) -> None:
 
 def test_readers_who_come_together_are_counted(here: tuple[str, Any]) -> None:
     """Four ask while no page has a process yet: there is room for one."""
+
     async def come() -> None:
         readers = [Reader(here[0], "assembly_line") for _ in range(4)]
         told = await asyncio.gather(*(each.open() for each in readers), return_exceptions=True)
@@ -298,10 +349,14 @@ def test_a_panel_that_is_not_there_is_told(here: tuple[str, Any]) -> None:
     assert {f"/?panel={name}" for name in panels._RECIPES} <= set(Links(text).found)
 
 
-@pytest.mark.parametrize(("pages", "free", "words"), [
-    (3, 4e9, "This app was started for 3 pages at once"), (2, 4e9, ""),
-    (2, 1e8, "The memory of this machine is exhausted: 100 MB are left"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pages", "free", "words"),
+    [
+        (3, 4e9, "This app was started for 3 pages at once"),
+        (2, 4e9, ""),
+        (2, 1e8, "The memory of this machine is exhausted: 100 MB are left"),
+    ],
+)
 def test_when_the_app_is_full(pages: int, free: float, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that waits for a page is none, nor is one that has ended."""
     manager = SimpleNamespace(list_kernel_ids=lambda: [*map(str, range(pages)), "waits"])

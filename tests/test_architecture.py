@@ -15,15 +15,23 @@ import cookbook
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cookbook"
 FLOORS = {
-    "units": 1, "progress_bar": 1, "result": 1, "performance": 1,
-    "catalog": 2, "charts": 2,
-    "hardware": 3, "workloads": 3,
+    "units": 1,
+    "progress_bar": 1,
+    "result": 1,
+    "performance": 1,
+    "catalog": 2,
+    "charts": 2,
+    "hardware": 3,
+    "workloads": 3,
     "prediction": 4,
     "evidence": 5,
-    "calibration": 6, "lesson": 6, "measure": 6, "planning": 6,
+    "calibration": 6,
+    "lesson": 6,
+    "measure": 6,
+    "planning": 6,
     "panels": 7,
     "publish": 8,
-}  # fmt: skip
+}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Rooms that read prose, and so may import regular expressions; logs and counters of other tools are prose too.
 READS_PROSE = ("prediction/intake", "catalog/", "publish/", "measure/traces/")
@@ -106,7 +114,7 @@ def test_no_import_goes_in_a_circle():
     needs = {}
     for name, path in paths.items():
         named = {each if each in paths else each.rpartition(".")[0] for each in imports(path, typing=False)}
-        needs[name] = {each for each in named & set(paths) } - {name}
+        needs[name] = {each for each in named & set(paths)} - {name}
     try:
         tuple(TopologicalSorter(needs).static_order())
     except CycleError as error:
@@ -124,8 +132,12 @@ def test_calibration_is_an_offline_tool():
     found = [node for node in ast.walk(tree_of(shell)) if isinstance(node, ast.Import | ast.ImportFrom)]
     assert not [node.lineno for node in found if id(node) not in within and "calibration" in ast.dump(node)]
     # Names that a door loads when they are first asked for are texts.
-    texts = {(path.name, node.value) for path in others for node in ast.walk(tree_of(path))
-             if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
+    texts = {
+        (path.name, node.value)
+        for path in others
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
     assert not {each for each in texts if each[1].startswith(("calibration.", "cookbook.calibration"))}
 
 
@@ -143,17 +155,23 @@ def unstable_sorts(tree: ast.AST) -> list[int]:
     """Lines that sort by one key and leave the order of ties to the processor's vector units."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
     return [
-        call.lineno for call in calls if call.func.attr in ("sort_values", "argsort")
+        call.lineno
+        for call in calls
+        if call.func.attr in ("sort_values", "argsort")
         and "kind" not in {keyword.arg for keyword in call.keywords}
         and not (call.args and isinstance(call.args[0], ast.List | ast.Tuple) and len(call.args[0].elts) > 1)
-    ]  # fmt: skip
+    ]
 
 
 def test_ties_are_sorted_alike_on_every_processor():
     assert unstable_sorts(ast.parse("x.sort_values('a')\nnp.argsort(x)\nx.sort_values(['a', 'b'])")) == [1, 2]
     notebooks = [*(ROOT / "notebooks").glob("[0-9]*.ipynb"), *(ROOT / "notebooks").glob("history/*.ipynb")]
-    cells = {f"{path.name} [{at}]": cell.source for path in notebooks
-             for at, cell in enumerate(nbformat.read(path, 4).cells) if cell.cell_type == "code"}  # fmt: skip
+    cells = {
+        f"{path.name} [{at}]": cell.source
+        for path in notebooks
+        for at, cell in enumerate(nbformat.read(path, 4).cells)
+        if cell.cell_type == "code"
+    }
     places = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in MODULES} | cells
     wrong = {name: lines for name, text in places.items() if (lines := unstable_sorts(ast.parse(text)))}
     assert not wrong, f'{wrong}: sort with kind="stable", or by a second column'
@@ -201,10 +219,11 @@ def test_the_walk_from_the_door_to_the_formula_is_short():
 def test_performance_imports_numpy_only():
     for path in (PACKAGE / "performance").glob("*.py"):
         foreign = {
-            name for name in imports(path)
+            name
+            for name in imports(path)
             if name.split(".")[0] not in {"numpy", "__future__", "typing", "collections", "statistics"}
             and not name.startswith("cookbook.performance")
-        }  # fmt: skip
+        }
         assert not foreign, f"{path.name} imports {foreign}"
 
 
@@ -221,9 +240,12 @@ def test_no_literal_figures_of_devices_in_the_package():
     for path in MODULES:
         tree = tree_of(path)
         named = {
-            key.value for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys
+            key.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Dict)
+            for key in node.keys
             if isinstance(key, ast.Constant) and key.value in names
-        }  # fmt: skip
+        }
         assert not named, f"{path.relative_to(ROOT)} tabulates {named}: make it rows of data/"
 
 

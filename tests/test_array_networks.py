@@ -10,8 +10,19 @@ from cookbook.measure import array_layers as layers
 from cookbook.measure import array_networks as networks
 from cookbook.measure.array_layers import Maker, Parameter
 
-DECODER = {"vocab": 11, "width": 12, "depth": 2, "heads": 3, "hidden": 20, "positions": 9, "norm": "layer",
-           "gated": False, "act": "gelu", "bias": True, "tied": True}  # fmt: skip
+DECODER = {
+    "vocab": 11,
+    "width": 12,
+    "depth": 2,
+    "heads": 3,
+    "hidden": 20,
+    "positions": 9,
+    "norm": "layer",
+    "gated": False,
+    "act": "gelu",
+    "bias": True,
+    "tied": True,
+}
 BLOCK = {"width": 12, "heads": 3, "hidden": 20}
 ENCODER = {"vocab": 11, "width": 12, "depth": 3, "heads": 3, "hidden": 20, "positions": 8}
 
@@ -215,8 +226,11 @@ def test_updates_bring_the_loss_down(monkeypatch):
 
 def test_what_cannot_fit_says_so(monkeypatch):
     monkeypatch.setattr(networks, "free_memory", lambda: 1e9)
-    case = next(each for each in networks.cases("macro", False, 1e11)
-                if each.told["model"] == "gpt2" and each.benchmark == "training step")  # fmt: skip
+    case = next(
+        each
+        for each in networks.cases("macro", False, 1e11)
+        if each.told["model"] == "gpt2" and each.benchmark == "training step"
+    )
     with pytest.raises(ValueError, match=r"take 1\.85 GiB, more than half of the 954 MiB that are free"):
         case.prepare()
 

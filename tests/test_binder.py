@@ -36,8 +36,11 @@ def test_environment_is_small(root):
     for heavy in ("vl-convert-python", "torch", "playwright", "scipy", "matplotlib"):
         assert f"\n{heavy}==" not in locked, f"{heavy} would be carried to every reader"
     assert {path.name for path in (root / "binder").iterdir()} == {
-        "overrides.json", "postBuild", "requirements.txt", "runtime.txt",
-    }  # fmt: skip
+        "overrides.json",
+        "postBuild",
+        "requirements.txt",
+        "runtime.txt",
+    }
 
 
 def test_post_build_installs_the_package_and_silences_the_news(root):

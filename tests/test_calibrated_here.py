@@ -50,8 +50,12 @@ def test_networks_of_every_kind_are_measured_and_predicted(runs):
 
 def test_a_training_step_takes_longer_than_a_forward_pass(runs):
     """Three times the products, and the update of the weights."""
-    times = runs[-1].predictions().pivot_table(index="model", columns="benchmark", values="measured_s").dropna(
-        subset=["training step", "forward pass"])  # fmt: skip
+    times = (
+        runs[-1]
+        .predictions()
+        .pivot_table(index="model", columns="benchmark", values="measured_s")
+        .dropna(subset=["training step", "forward pass"])
+    )
     assert len(times) == 4 and (times["training step"] > times["forward pass"]).all()
 
 

@@ -62,11 +62,13 @@ def made_up(publishers=8, each=40, noise=0.0, bias=0.0, seed=0, overhead=OVERHEA
         "batch": rng.integers(1, 256, count) * 1.0,
     }
     keys = {
-        "accelerator": np.char.add(family, "-card"), "family": family,
+        "accelerator": np.char.add(family, "-card"),
+        "family": family,
         "vendor": np.array([FAMILIES[name][0] for name in family]),
-        "engine": rng.choice(["eager", "compiled"], count), "scale": np.full(count, "1 device"),
+        "engine": rng.choice(["eager", "compiled"], count),
+        "scale": np.full(count, "1 device"),
         "special": np.full(count, ""),
-    }  # fmt: skip
+    }
     scenarios = Scenarios(values, np.full(count, "", dtype=object), {name: coded(key) for name, key in keys.items()})
     true = {"efficiency": np.array([FAMILIES[name][1] for name in family]), "overhead": overhead}
     kind = LineKind()
@@ -257,6 +259,10 @@ def test_what_was_measured_is_said_to_be_measured(kind):
     seen = cb.table("training_evidence").query("kind == @kind")
     makers = cb.table("accelerators").set_index("key")["vendor"]
     assert len(seen) > 10
-    keys = {"accelerator": seen["accelerator"].tolist(), "vendor": seen["accelerator"].map(makers).tolist(),
-            "engine": seen["engine"].tolist(), "special": [""] * len(seen)}  # fmt: skip
+    keys = {
+        "accelerator": seen["accelerator"].tolist(),
+        "vendor": seen["accelerator"].map(makers).tolist(),
+        "engine": seen["engine"].tolist(),
+        "special": [""] * len(seen),
+    }
     assert set(tiers_of_rows(committed(kind), keys)) == {"device and engine measured"}

@@ -13,10 +13,15 @@ def match(storage, **more):
     return cb.match_storage(0.05, "h100-sxm", storage, "imagenet-1k", **run, **more)
 
 
-@pytest.mark.parametrize("storage", [
-    {"storage": "samsung-860-evo-1tb", "price_usd_per_tb": 79}, "amazon-ebs-gp2-200-gib", "amazon-efs-bursting-1-tib",
-    {"read_bandwidth": "0.1 GB/s", "read_iops": 1e4},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "storage",
+    [
+        {"storage": "samsung-860-evo-1tb", "price_usd_per_tb": 79},
+        "amazon-ebs-gp2-200-gib",
+        "amazon-efs-bursting-1-tib",
+        {"read_bandwidth": "0.1 GB/s", "read_iops": 1e4},
+    ],
+)
 def test_free_then_by_gain_for_the_money_then_without_a_price(storage):
     frame = cb.planning.rank_changes(match(storage))
     group = frame["usd"].map(lambda usd: 2 if np.isnan(usd) else int(usd > 0))

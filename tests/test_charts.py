@@ -90,50 +90,73 @@ LAYOUTS = pd.DataFrame(
 )
 COSTS = pd.DataFrame(
     [
-        ["a", 90.0, 70.0, 120.0, "cheapest that will do", "$90"], ["b", 50.0, 40.0, 60.0, "will not do", "too late"],
-        ["c", 95.0, 80.0, 300.0, "will do", "$95"], ["d", None, None, None, "will not do", "no price"],
+        ["a", 90.0, 70.0, 120.0, "cheapest that will do", "$90"],
+        ["b", 50.0, 40.0, 60.0, "will not do", "too late"],
+        ["c", 95.0, 80.0, 300.0, "will do", "$95"],
+        ["d", None, None, None, "will not do", "no price"],
         ["e", 70.0, 60.0, 80.0, "cannot tell", "$70, time not stated"],
     ],
     columns=["row", "usd", "low", "high", "verdict", "text"],
-)  # fmt: skip
+)
 SWINGS = pd.DataFrame(
     [["price", 10.0, 40.0, 20.0, "$5 to $20/h"], ["tariff", 21.0, 19.0, 20.0, ""]],
     columns=["row", "start", "end", "centre", "text"],
 )
 PAID = pd.DataFrame(
-    [["owned", 0.0, 20.0, 15.0, 30.0, "a", 10.0], ["owned", 12.0, 22.0, 17.0, 33.0, "a", 10.0],
-     ["rented", 0.0, 0.0, 0.0, 0.0, "b", 10.0], ["rented", 12.0, 24.0, 20.0, 40.0, "b", 10.0]],
+    [
+        ["owned", 0.0, 20.0, 15.0, 30.0, "a", 10.0],
+        ["owned", 12.0, 22.0, 17.0, 33.0, "a", 10.0],
+        ["rented", 0.0, 0.0, 0.0, 0.0, "b", 10.0],
+        ["rented", 12.0, 24.0, 20.0, 40.0, "b", 10.0],
+    ],
     columns=["what", "month", "usd", "low", "high", "text", "meets"],
-)  # fmt: skip
+)
 DEVICES = pd.DataFrame(
-    [["a", 20.0, 10.0, 40.0, 90.0, None, "measured here", "20 (10-40)", True, "on", "a"],
-     ["b", 5.0, 1.0, 25.0, 50.0, 7.0, "datasheet only", "5 (1-25)", False, "on", "b"],
-     ["c", None, None, None, None, None, "", "no price", False, "on", "c"]],
+    [
+        ["a", 20.0, 10.0, 40.0, 90.0, None, "measured here", "20 (10-40)", True, "on", "a"],
+        ["b", 5.0, 1.0, 25.0, 50.0, 7.0, "datasheet only", "5 (1-25)", False, "on", "b"],
+        ["c", None, None, None, None, None, "", "no price", False, "on", "c"],
+    ],
     columns=["row", "point", "low", "high", "peak", "before", "evidence", "text", "looked", "control", "value"],
-)  # fmt: skip
+)
 ROOF = pd.DataFrame(
-    [["roof", "d", 0.1, 1e11, None, None, "d", True, "", ""], ["roof", "d", 300.0, 3e14, None, None, "d", True, "", ""],
-     ["op", "x", 9.0, 9e12, "memory", 0.7, "norm x", True, "op", "x"],
-     ["op", "y", 900.0, 3e14, "compute", 0.3, "conv y", False, "op", "y"],
-     ["label", "d", 300.0, 3e14, None, None, "d", True, "", ""]],
+    [
+        ["roof", "d", 0.1, 1e11, None, None, "d", True, "", ""],
+        ["roof", "d", 300.0, 3e14, None, None, "d", True, "", ""],
+        ["op", "x", 9.0, 9e12, "memory", 0.7, "norm x", True, "op", "x"],
+        ["op", "y", 900.0, 3e14, "compute", 0.3, "conv y", False, "op", "y"],
+        ["label", "d", 300.0, 3e14, None, None, "d", True, "", ""],
+    ],
     columns=["what", "id", "x", "y", "bound", "share", "text", "looked", "control", "value"],
-)  # fmt: skip
+)
 GROWTH = pd.DataFrame(
-    [["line", "a: x1.5", 2014.0, 1.0, ""], ["line", "a: x1.5", 2024.0, 57.7, ""],
-     ["device", "a: x1.5", 2015.0, 2.0, "d"]],
+    [
+        ["line", "a: x1.5", 2014.0, 1.0, ""],
+        ["line", "a: x1.5", 2024.0, 57.7, ""],
+        ["device", "a: x1.5", 2015.0, 2.0, "d"],
+    ],
     columns=["what", "words", "year", "value", "name"],
-)  # fmt: skip
+)
 LOADS = pd.DataFrame(
-    [["line", "TTFT p95", 1.0, 50.0, None], ["line", "TTFT p95", 9.0, 400.0, None],
-     ["line", "TPOT p95", 1.0, 12.0, None], ["here", "TPOT p95", 5.0, 20.0, None],
-     ["limit", None, None, 50.0, "TPOT limit"], ["capacity", None, 10.0, None, "capacity"]],
+    [
+        ["line", "TTFT p95", 1.0, 50.0, None],
+        ["line", "TTFT p95", 9.0, 400.0, None],
+        ["line", "TPOT p95", 1.0, 12.0, None],
+        ["here", "TPOT p95", 5.0, 20.0, None],
+        ["limit", None, None, 50.0, "TPOT limit"],
+        ["capacity", None, 10.0, None, "capacity"],
+    ],
     columns=["what", "series", "rate", "ms", "text"],
-)  # fmt: skip
+)
 HELD = pd.DataFrame(
-    [["bf16", "weights", 16.0, "90 requests"], ["bf16", "room for keys and values", 56.0, None],
-     ["int4", "weights", 5.0, "110 requests"], ["int4", "room for keys and values", 67.0, None]],
+    [
+        ["bf16", "weights", 16.0, "90 requests"],
+        ["bf16", "room for keys and values", 56.0, None],
+        ["int4", "weights", 5.0, "110 requests"],
+        ["int4", "room for keys and values", 67.0, None],
+    ],
     columns=["row", "part", "value", "text"],
-)  # fmt: skip
+)
 CHARTS = {
     "knee": (run.knee, LOADS),
     "engine memory": (run.engine_memory, HELD),
@@ -196,10 +219,12 @@ def test_parts_that_touch_differ(parts: dict[str, str]) -> None:
 
 
 # Deuteranopia in linear sRGB: Machado, Oliveira & Fernandes, IEEE TVCG 15 (6), 2009, severity 1; then CIE L*a*b*, D65.
-GREEN_BLIND = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
-                        [-0.011820, 0.042940, 0.968881]])  # fmt: skip
-TO_XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
-                   [0.0193339, 0.1191920, 0.9503041]])  # fmt: skip
+GREEN_BLIND = np.array(
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+)
+TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
 
 
 def lab(colour: str, sees: np.ndarray) -> np.ndarray:

@@ -19,10 +19,16 @@ from cookbook.workloads import zoo
 
 STARTS = {constant.name: constant.start for constant in classic.CONSTANTS}
 ROW = {
-    "model": "ResNet-50 v1.5", "task_input": "224x224x3", "software": "PyTorch NGC 21.03",
-    "accelerator": "a100-sxm-80gb", "devices": "8", "per_node": "8",
-    "precision": "amp_fp16", "batch_per_device": "256", "unit": "images/s",
-}  # fmt: skip
+    "model": "ResNet-50 v1.5",
+    "task_input": "224x224x3",
+    "software": "PyTorch NGC 21.03",
+    "accelerator": "a100-sxm-80gb",
+    "devices": "8",
+    "per_node": "8",
+    "precision": "amp_fp16",
+    "batch_per_device": "256",
+    "unit": "images/s",
+}
 
 
 def rows(*changes):
@@ -192,10 +198,13 @@ def test_tables_of_recommenders_are_updated_where_samples_looked():
 @pytest.mark.parametrize("term", classic.TERMS)
 def test_switching_a_term_off_changes_the_result(term):
     cases = (
-        {}, {"precision": "fp32", "model": "vgg16"}, {"model": "gnmt_v2", "unit": "tokens/s"},
-        {"model": "mask_rcnn_r50_fpn"}, {"software": "TensorFlow 1.15"},
+        {},
+        {"precision": "fp32", "model": "vgg16"},
+        {"model": "gnmt_v2", "unit": "tokens/s"},
+        {"model": "mask_rcnn_r50_fpn"},
+        {"software": "TensorFlow 1.15"},
         {"model": "bert_large", "task_input": "seq_len 512", "unit": "sequences/s", "batch_per_device": "4"},
-    )  # fmt: skip
+    )
     change = rates(*cases, **{term: False}) / rates(*cases) - 1
     # Without fast algorithms a step takes longer; without anything else it takes less.
     assert np.any((-change if term == "fast_algorithms" else change) > 1e-9)
@@ -203,28 +212,48 @@ def test_switching_a_term_off_changes_the_result(term):
 
 def test_every_constant_matters():
     cases = (
-        {}, {"devices": "64"}, {"precision": "fp32", "model": "resnext101_32x4d"}, {"precision": "tf32"},
-        {"model": "resnext101_32x4d"}, {"model": "mobilenet_v2"}, {"model": "gnmt_v2", "unit": "tokens/s"},
-        {"precision": "tf32", "model": "bert_large", "unit": "sequences/s"}, {"model": "mask_rcnn_r50_fpn"},
-        {"precision": "fp32", "model": "bert_large", "unit": "sequences/s"}, {"model": "unet3d"},
-        {"software": "TensorFlow XLA"}, {"precision": "fp32", "model": "vgg16", "accelerator": "k80-die"},
-    )  # fmt: skip
+        {},
+        {"devices": "64"},
+        {"precision": "fp32", "model": "resnext101_32x4d"},
+        {"precision": "tf32"},
+        {"model": "resnext101_32x4d"},
+        {"model": "mobilenet_v2"},
+        {"model": "gnmt_v2", "unit": "tokens/s"},
+        {"precision": "tf32", "model": "bert_large", "unit": "sequences/s"},
+        {"model": "mask_rcnn_r50_fpn"},
+        {"precision": "fp32", "model": "bert_large", "unit": "sequences/s"},
+        {"model": "unet3d"},
+        {"software": "TensorFlow XLA"},
+        {"precision": "fp32", "model": "vgg16", "accelerator": "k80-die"},
+    )
     base = rates(*cases)
     for name, start in STARTS.items():
         assert np.any(rates(*cases, constants={name: start * 1.5}) != base), name
 
 
 HOSTILE = (
-    ({"model": "no_such_net"}, "no_such_net"), ({"model": ""}, "model is blank"), ({"accelerator": "warp-9"}, "warp-9"),
-    ({"accelerator": ""}, "accelerator is blank"), ({"devices": "0"}, "devices"), ({"devices": "-3"}, "devices"),
-    ({"devices": "many"}, "devices"), ({"devices": "2.5"}, "devices"), ({"devices": "inf"}, "devices"),
-    ({"batch_per_device": "0"}, "batch"), ({"batch_per_device": "-1"}, "batch"), ({"precision": "int3"}, "precision"),
+    ({"model": "no_such_net"}, "no_such_net"),
+    ({"model": ""}, "model is blank"),
+    ({"accelerator": "warp-9"}, "warp-9"),
+    ({"accelerator": ""}, "accelerator is blank"),
+    ({"devices": "0"}, "devices"),
+    ({"devices": "-3"}, "devices"),
+    ({"devices": "many"}, "devices"),
+    ({"devices": "2.5"}, "devices"),
+    ({"devices": "inf"}, "devices"),
+    ({"batch_per_device": "0"}, "batch"),
+    ({"batch_per_device": "-1"}, "batch"),
+    ({"precision": "int3"}, "precision"),
     ({"precision": ""}, None),
     ({"model": "gnmt_v2", "task_input": "seq_len 0", "unit": "tokens/s"}, ""),
-    ({"unit": "parsecs"}, "unit"), ({"task_input": "0x0x3"}, None), ({"per_node": "0"}, "per_node"),
-    ({"task_input": "1x1x3"}, None), ({"software": "(((", "intra_node_link": "0x 0 Gb"}, None),
-    ({"inter_node_link": "0x HDR 0Gb/s", "devices": "64"}, "network"), ({"grad_accum_steps": "nan"}, None),
-)  # fmt: skip
+    ({"unit": "parsecs"}, "unit"),
+    ({"task_input": "0x0x3"}, None),
+    ({"per_node": "0"}, "per_node"),
+    ({"task_input": "1x1x3"}, None),
+    ({"software": "(((", "intra_node_link": "0x 0 Gb"}, None),
+    ({"inter_node_link": "0x HDR 0Gb/s", "devices": "64"}, "network"),
+    ({"grad_accum_steps": "nan"}, None),
+)
 
 
 @pytest.mark.parametrize("change, reason", HOSTILE)

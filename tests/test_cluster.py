@@ -210,8 +210,10 @@ def test_lying_apart_never_helps_and_crossing_costs() -> None:
 
 
 def test_packed_jobs_do_more_than_spread_ones() -> None:
-    packed, spread = (cb.planning.cluster("backfill", load=0.9, mix="large", place=place, seed=1, **QUIET).measures
-                      for place in ("pack", "spread"))  # fmt: skip
+    packed, spread = (
+        cb.planning.cluster("backfill", load=0.9, mix="large", place=place, seed=1, **QUIET).measures
+        for place in ("pack", "spread")
+    )
     assert packed["goodput"] > spread["goodput"]
 
 
@@ -256,8 +258,9 @@ def test_the_same_seed_gives_the_same_jobs_whatever_the_policy() -> None:
 
 def test_small_jobs_share_a_gpu() -> None:
     """A node of one GPU: five notebooks that each keep a fifth of it busy run together where five may share it."""
-    alone, shared = (cb.planning.cluster("fifo", load=0.9, mix="research", seed=2, share=share, **QUIET)
-                     for share in (1, 5))  # fmt: skip
+    alone, shared = (
+        cb.planning.cluster("fifo", load=0.9, mix="research", seed=2, share=share, **QUIET) for share in (1, 5)
+    )
     assert shared.sums["work"] == pytest.approx(alone.sums["work"], rel=1e-9)
     assert shared.sums["busy"] < alone.sums["busy"]  # the same work on fewer GPUs
     overlaps = []
@@ -297,8 +300,10 @@ def test_weeks_end_where_small_jobs_share(policy: str) -> None:
 def test_teams_with_parts_of_their_own_share_no_gpu() -> None:
     """Two GPUs, one each: two notebooks of A and one of B are on two GPUs under static, on one under FIFO."""
     sent = [{"arrival": 0, "gpus": 1, "hours": 1, "use": 0.2, "team": team} for team in "ABA"]
-    lanes = {policy: cb.planning.cluster(policy, nodes=1, per_node=2, share=5, jobs=sent, **QUIET).timeline
-             for policy in ("static", "fifo")}  # fmt: skip
+    lanes = {
+        policy: cb.planning.cluster(policy, nodes=1, per_node=2, share=5, jobs=sent, **QUIET).timeline
+        for policy in ("static", "fifo")
+    }
     assert lanes["static"].groupby("team")["lane"].nunique().to_dict() == {"A": 1, "B": 1}
     assert lanes["static"]["lane"].nunique() == 2 and lanes["fifo"]["lane"].nunique() == 1
 
@@ -322,8 +327,10 @@ def test_static_parts_are_of_what_a_service_leaves() -> None:
 
 def test_a_service_leaves_its_nights_to_training() -> None:
     night = cb.table("constants").set_index("name").loc["cluster-service-night", "value"]
-    kept, lent = (cb.planning.cluster("backfill", load=0.7, service=24, beside=beside, seed=1, **QUIET).measures
-                  for beside in (False, True))  # fmt: skip
+    kept, lent = (
+        cb.planning.cluster("backfill", load=0.7, service=24, beside=beside, seed=1, **QUIET).measures
+        for beside in (False, True)
+    )
     assert kept["service"] == pytest.approx(24 / 64, abs=1e-3)
     # A day is a cosine: on average half way between the night's and the peak; whole GPUs, so up to one more.
     mean = 24 * (night + (1 - night) / 2)
@@ -348,7 +355,7 @@ def test_time_begins_with_the_first_job() -> None:
 
 
 def test_words_of_a_table_mean_what_they_say() -> None:
-    """"no" and an empty cell are not urgent; a team that is missing is A."""
+    """ "no" and an empty cell are not urgent; a team that is missing is A."""
     words = [True, False, np.True_, np.False_, "yes", "no", None, math.nan, pd.NA]
     sent = drawn.read([{"arrival": 0, "gpus": 1, "hours": 1, "urgent": word, "team": math.nan} for word in words])
     assert [job.urgent for job in sent] == [True, False, True, False, True, False, False, False, False]
@@ -376,47 +383,56 @@ def test_teams_of_any_name_have_colours() -> None:
 # What cannot be
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"nodes": 1}, ["nodes x per_node = 8 GPUs", "16", "pretraining", "more nodes"]),
-    ({"load": 0}, ["load = 0", "nothing arrives"]),
-    ({"load": 1e-3, "nodes": 2, "mix": "large"}, ["load", "no job arrives"]),
-    ({"jobs": []}, ["jobs is empty", "nothing arrives"]),
-    ({"jobs": [{"arrival": 0, "gpus": 65, "hours": 1}]}, ["gpus = 65", "64 that exist"]),
-    ({"jobs": [{"arrival": 0, "gpus": 0, "hours": 1}]}, ["row 0", "gpus = 0"]),
-    ({"jobs": [{"arrival": -1, "gpus": 1, "hours": 1}]}, ["row 0", "arrival = -1", "from 0"]),
-    ({"jobs": [{"arrival": 0, "gpus": 1, "hours": 1, "urgent": "maybe"}]}, ["row 0", "urgent = 'maybe'", "True"]),
-    ({"jobs": [{"arrival": 0, "gpus": 1, "hours": 1, "use": 0}]}, ["row 0", "use = 0", "up to 1"]),
-    ({"jobs": [{"arrival": 0, "gpus": 1}]}, ["row 0", "must have arrival [h], gpus and hours"]),
-    ({"quota": [65, 1, 1, 1]}, ["quota of team A = 65", "64 GPUs", "lower"]),
-    ({"quota": [40, 40, 1, 1]}, ["sums to 82", "64"]),
-    ({"quota": [16, 16]}, ["quota", "A, B, C, D"]),
-    ({"policy": "static", "quota": [8, 16, 16, 16]}, ["policy = 'static'", "16 GPUs", "contradict", "owns 8", "quota"]),
-    ({"service": 64}, ["service = 64", "no job can run"]),
-    ({"service": 60, "beside": False}, ["service = 60", "16 GPUs contradict"]),
-    ({"policy": "fastest"}, ["policy = 'fastest'", "'backfill'"]),
-    ({"mix": "mixd"}, ["mix = 'mixd'", "did you mean 'mixed'"]),
-    ({"place": 5}, ["place = 5", "'pack'"]),
-    ({"policy": lambda cluster: None}, ["never starts", "let it start"]),
-    ({"seed": -1}, ["seed = -1"]),
-    ({"mtbf_days": 0}, ["mtbf_days = 0", "1000"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"nodes": 1}, ["nodes x per_node = 8 GPUs", "16", "pretraining", "more nodes"]),
+        ({"load": 0}, ["load = 0", "nothing arrives"]),
+        ({"load": 1e-3, "nodes": 2, "mix": "large"}, ["load", "no job arrives"]),
+        ({"jobs": []}, ["jobs is empty", "nothing arrives"]),
+        ({"jobs": [{"arrival": 0, "gpus": 65, "hours": 1}]}, ["gpus = 65", "64 that exist"]),
+        ({"jobs": [{"arrival": 0, "gpus": 0, "hours": 1}]}, ["row 0", "gpus = 0"]),
+        ({"jobs": [{"arrival": -1, "gpus": 1, "hours": 1}]}, ["row 0", "arrival = -1", "from 0"]),
+        ({"jobs": [{"arrival": 0, "gpus": 1, "hours": 1, "urgent": "maybe"}]}, ["row 0", "urgent = 'maybe'", "True"]),
+        ({"jobs": [{"arrival": 0, "gpus": 1, "hours": 1, "use": 0}]}, ["row 0", "use = 0", "up to 1"]),
+        ({"jobs": [{"arrival": 0, "gpus": 1}]}, ["row 0", "must have arrival [h], gpus and hours"]),
+        ({"quota": [65, 1, 1, 1]}, ["quota of team A = 65", "64 GPUs", "lower"]),
+        ({"quota": [40, 40, 1, 1]}, ["sums to 82", "64"]),
+        ({"quota": [16, 16]}, ["quota", "A, B, C, D"]),
+        (
+            {"policy": "static", "quota": [8, 16, 16, 16]},
+            ["policy = 'static'", "16 GPUs", "contradict", "owns 8", "quota"],
+        ),
+        ({"service": 64}, ["service = 64", "no job can run"]),
+        ({"service": 60, "beside": False}, ["service = 60", "16 GPUs contradict"]),
+        ({"policy": "fastest"}, ["policy = 'fastest'", "'backfill'"]),
+        ({"mix": "mixd"}, ["mix = 'mixd'", "did you mean 'mixed'"]),
+        ({"place": 5}, ["place = 5", "'pack'"]),
+        ({"policy": lambda cluster: None}, ["never starts", "let it start"]),
+        ({"seed": -1}, ["seed = -1"]),
+        ({"mtbf_days": 0}, ["mtbf_days = 0", "1000"]),
+    ],
+)
 def test_what_cannot_be_is_told(change: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(ValueError) as told:
         cb.planning.cluster(**{"policy": "fifo", **QUIET, **change})
     assert all(word in str(told.value) for word in words), str(told.value)
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: cb.planning.max_min_rates([[2]], [1.0]), "number links from 0 to 0"),
-    (lambda: cb.planning.max_min_rates(5, [1.0]), "routes"),
-    (lambda: cb.planning.drf_tasks([9, 18], [[1], [3]]), "demands"),
-    (lambda: cb.planning.drf_tasks([1e9], [[1e-3]]), "tasks"),
-    (lambda: cb.planning.erlang_wait_seconds(10**9, 1.0, 1.0), "servers"),
-    (lambda: cb.planning.erlang_wait_seconds(0, 1.0, 1.0), "servers = 0"),
-    (lambda: cb.planning.erlang_wait_seconds(2.5, 1.0, 1.0), "servers = 2.5"),  # type: ignore[arg-type]
-    (lambda: cb.planning.cluster_weeks("fifo"), "policies"),
-    (lambda: cb.planning.cluster_gains(pd.DataFrame({"a": [1]})), "cluster_weeks"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: cb.planning.max_min_rates([[2]], [1.0]), "number links from 0 to 0"),
+        (lambda: cb.planning.max_min_rates(5, [1.0]), "routes"),
+        (lambda: cb.planning.drf_tasks([9, 18], [[1], [3]]), "demands"),
+        (lambda: cb.planning.drf_tasks([1e9], [[1e-3]]), "tasks"),
+        (lambda: cb.planning.erlang_wait_seconds(10**9, 1.0, 1.0), "servers"),
+        (lambda: cb.planning.erlang_wait_seconds(0, 1.0, 1.0), "servers = 0"),
+        (lambda: cb.planning.erlang_wait_seconds(2.5, 1.0, 1.0), "servers = 2.5"),  # type: ignore[arg-type]
+        (lambda: cb.planning.cluster_weeks("fifo"), "policies"),
+        (lambda: cb.planning.cluster_gains(pd.DataFrame({"a": [1]})), "cluster_weeks"),
+    ],
+)
 def test_formulas_refuse_what_cannot_be(call: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("[", "\\[")):
         call()
@@ -427,9 +443,14 @@ def test_formulas_refuse_what_cannot_be(call: Any, words: str) -> None:
 
 def test_gains_by_hand() -> None:
     """Two weeks: 0.5 to 0.6 and 0.5 to 0.7 are gains of 20 and 40 %; of jobs 100 to 120 and 100 to 140 the same."""
-    rows = [(week, policy, use, done, wait) for week, *both in ((0, ("a", 0.5, 100, 4.0), ("b", 0.6, 120, 2.0)),
-                                                               (1, ("a", 0.5, 100, 4.0), ("b", 0.7, 140, 1.0)))
-            for policy, use, done, wait in both]  # fmt: skip
+    rows = [
+        (week, policy, use, done, wait)
+        for week, *both in (
+            (0, ("a", 0.5, 100, 4.0), ("b", 0.6, 120, 2.0)),
+            (1, ("a", 0.5, 100, 4.0), ("b", 0.7, 140, 1.0)),
+        )
+        for policy, use, done, wait in both
+    ]
     table = pd.DataFrame(rows, columns=["week", "policy", "utilisation", "finished", "wait_mean"])
     (row,) = cb.planning.cluster_gains(table.assign(load=1.0, mix="x"), "a").to_dict("records")
     assert row["utilisation"] == pytest.approx(0.3) and row["finished"] == pytest.approx(0.3)
@@ -442,9 +463,19 @@ def test_gains_by_hand() -> None:
 
 def test_gains_take_each_week_once() -> None:
     """A week that static has not is left out; two mixes under one load must be told apart."""
-    rows = [{"load": 1.0, "mix": mix, "week": week, "policy": policy, "utilisation": use, "finished": 100 * use,
-             "wait_mean": 1.0} for mix in "xy" for week, policy, use in
-            ((0, "a", 0.5), (0, "b", 0.6), (1, "b", 0.9), (2, "a", 0.5), (2, "b", 0.7))]  # fmt: skip
+    rows = [
+        {
+            "load": 1.0,
+            "mix": mix,
+            "week": week,
+            "policy": policy,
+            "utilisation": use,
+            "finished": 100 * use,
+            "wait_mean": 1.0,
+        }
+        for mix in "xy"
+        for week, policy, use in ((0, "a", 0.5), (0, "b", 0.6), (1, "b", 0.9), (2, "a", 0.5), (2, "b", 0.7))
+    ]
     table = pd.DataFrame(rows)
     found = cb.planning.cluster_gains(table, "a")
     assert found["weeks"].tolist() == [2, 2] and found["utilisation"].tolist() == pytest.approx([0.3, 0.3])
@@ -495,8 +526,11 @@ def test_stored_weeks_are_those_of_today() -> None:
     keys = ["load", "mix", "week", "policy"]
     both = now.merge(stored, on=keys, suffixes=("", "_stored"))
     assert len(both) == 12
-    for names, within in ((("utilisation", "effective", "idle_waiting", "fairness"), 1e-4), (("jobs", "finished"), 1),
-                          (("wait_mean", "wait_p95"), 2.0)):  # fmt: skip
+    for names, within in (
+        (("utilisation", "effective", "idle_waiting", "fairness"), 1e-4),
+        (("jobs", "finished"), 1),
+        (("wait_mean", "wait_p95"), 2.0),
+    ):
         for name in names:
             assert (both[name] - both[f"{name}_stored"]).abs().max() <= within, name
 

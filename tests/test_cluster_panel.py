@@ -15,12 +15,17 @@ def panel(made_once: Any) -> Any:
     return made_once("cluster")
 
 
-@pytest.mark.parametrize("change", [
-    {}, {"policy": "fair", "load": 0.95, "nodes": 4},
-    {"policy": "backfill", "service": 16, "night": "by day", "seed": 3},
-    {"policy": "static", "share": 5},
-    {"policy": "fifo", "share": 4, "mix": "research", "place": "spread"}, {"service": 16, "policy": "fifo"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"policy": "fair", "load": 0.95, "nodes": 4},
+        {"policy": "backfill", "service": 16, "night": "by day", "seed": 3},
+        {"policy": "static", "share": 5},
+        {"policy": "fifo", "share": 4, "mix": "research", "place": "spread"},
+        {"service": 16, "policy": "fifo"},
+    ],
+)
 def test_the_code_gives_the_state_again(panel: Any, change: dict[str, Any]) -> None:
     panel.reset()
     panel.update(**change)
@@ -32,14 +37,17 @@ def test_the_code_gives_the_state_again(panel: Any, change: dict[str, Any]) -> N
     assert panel._view.headline["mean wait"] == measures["wait_mean"]
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"nodes": 1}, ["Nodes = 1", "2"]),
-    ({"service": 16}, ["static", "asks 16 GPUs", "contradict", "owns 12"]),
-    ({"teams": 8}, ["static", "asks 16 GPUs", "contradict", "owns 8"]),
-    ({"nodes": 2, "service": 16}, ["service = 16", "no job can run"]),
-    ({"load": 3}, ["Load = 3", "0.2 to 1.5"]),
-    ({"policy": "luck"}, ["Policy", "static"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"nodes": 1}, ["Nodes = 1", "2"]),
+        ({"service": 16}, ["static", "asks 16 GPUs", "contradict", "owns 12"]),
+        ({"teams": 8}, ["static", "asks 16 GPUs", "contradict", "owns 8"]),
+        ({"nodes": 2, "service": 16}, ["service = 16", "no job can run"]),
+        ({"load": 3}, ["Load = 3", "0.2 to 1.5"]),
+        ({"policy": "luck"}, ["Policy", "static"]),
+    ],
+)
 def test_what_cannot_be_is_told(panel: Any, refuses: Any, change: dict[str, Any], words: list[str]) -> None:
     panel.reset()
     refuses(panel, change, words)

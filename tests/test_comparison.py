@@ -15,14 +15,20 @@ from cookbook.planning import comparison, cost
 DEVICES = ["h100-sxm", "k40", "tpu-v5e", "xeon-platinum-8592", "jetson-agx-orin-64gb"]
 # The founding deck's table of hardware, as quoted from its slide: device, field, figure, unit.
 DECK = [
-    ("k40", "peak_fp32", 4.29, "TFLOP/s"), ("k40", "memory_bytes", 12, "GiB"),
-    ("k80-board", "peak_fp32", 5.6, "TFLOP/s"), ("k80-board", "peak_fp32", 8.74, "TFLOP/s"),
+    ("k40", "peak_fp32", 4.29, "TFLOP/s"),
+    ("k40", "memory_bytes", 12, "GiB"),
+    ("k80-board", "peak_fp32", 5.6, "TFLOP/s"),
+    ("k80-board", "peak_fp32", 8.74, "TFLOP/s"),
     ("k80-board", "memory_bytes", 24, "GiB"),
-    ("p100-sxm2-16gb", "peak_fp32", 10.6, "TFLOP/s"), ("p100-sxm2-16gb", "memory_bytes", 16, "GiB"),
-    ("v100-sxm2-16gb", "peak_fp32", 15, "TFLOP/s"), ("v100-sxm2-16gb", "peak_fp16_vector", 30, "TFLOP/s"),
-    ("v100-sxm2-16gb", "peak_fp16", 120, "TFLOP/s"), ("v100-sxm2-16gb", "memory_bytes", 12, "GiB"),
-    ("tpu-v2-8", "peak_bf16", 180, "TFLOP/s"), ("xeon-phi-7120p", "peak_fp32", 2.4, "TFLOP/s"),
-]  # fmt: skip
+    ("p100-sxm2-16gb", "peak_fp32", 10.6, "TFLOP/s"),
+    ("p100-sxm2-16gb", "memory_bytes", 16, "GiB"),
+    ("v100-sxm2-16gb", "peak_fp32", 15, "TFLOP/s"),
+    ("v100-sxm2-16gb", "peak_fp16_vector", 30, "TFLOP/s"),
+    ("v100-sxm2-16gb", "peak_fp16", 120, "TFLOP/s"),
+    ("v100-sxm2-16gb", "memory_bytes", 12, "GiB"),
+    ("tpu-v2-8", "peak_bf16", 180, "TFLOP/s"),
+    ("xeon-phi-7120p", "peak_fp32", 2.4, "TFLOP/s"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,17 +44,16 @@ def test_training_is_that_of_single_calls(name: str) -> None:
         assert row["samples_per_s"] == pytest.approx(8 / one.point)
         assert (row["low"], row["high"]) == pytest.approx((8 / one.high80, 8 / one.low80))
         assert row["tier"] == one.tier
-        kwh = cost.power_watts(row["tdp_watts"], cost.active_seconds(one) / one.point,
-                                 cost.shares()[0].low, cost.shares()[1].low)  # fmt: skip
+        kwh = cost.power_watts(
+            row["tdp_watts"], cost.active_seconds(one) / one.point, cost.shares()[0].low, cost.shares()[1].low
+        )
         assert row["joules_low"] == pytest.approx(kwh * one.low80 / 8)
 
 
 def test_inference_is_that_of_single_calls() -> None:
     table = cb.planning.compare("resnet50", DEVICES, phase="inference", batch=16, software="TensorRT")
     for row in table.to_dict("records"):
-        one = cb.forward_pass(
-            "resnet50", row["key"], batch=16, precision=row["precision"], software="TensorRT"
-        )
+        one = cb.forward_pass("resnet50", row["key"], batch=16, precision=row["precision"], software="TensorRT")
         assert row["samples_per_s"] == pytest.approx(16 / one.point)
         assert (row["low"], row["high"]) == pytest.approx((16 / one.high80, 16 / one.low80))
 
@@ -106,9 +111,15 @@ def test_a_network_too_large_does_not_fit() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"phase": "dreaming"}, "training, inference"), ({"batch": [1, 2]}, "batch = "), ({"batch": 0}, "batch = 0"),
-     ({"seq": 128}, "seq"), ({"way": "stolen"}, "on demand"), ({"accelerators": []}, "at least one")],
-)  # fmt: skip
+    [
+        ({"phase": "dreaming"}, "training, inference"),
+        ({"batch": [1, 2]}, "batch = "),
+        ({"batch": 0}, "batch = 0"),
+        ({"seq": 128}, "seq"),
+        ({"way": "stolen"}, "on demand"),
+        ({"accelerators": []}, "at least one"),
+    ],
+)
 def test_bad_input_is_told_in_plain_words(wrong: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         cb.planning.compare(**{"workload": "resnet50", "accelerators": ["t4"], **wrong})
@@ -141,8 +152,21 @@ def test_networks_that_read_sequences_have_tokens_a_second() -> None:
     assert cb.planning.compare("resnet50", ["h100-sxm"])["tokens_per_s"].isna().all()
 
 
-HOSTILE = [math.nan, math.inf, -1, 1e308, 10**400, "", "abc", [], {}, object(), [[1], [2, 3]], np.ones((2, 2)),
-           "x" * 1000]  # fmt: skip
+HOSTILE = [
+    math.nan,
+    math.inf,
+    -1,
+    1e308,
+    10**400,
+    "",
+    "abc",
+    [],
+    {},
+    object(),
+    [[1], [2, 3]],
+    np.ones((2, 2)),
+    "x" * 1000,
+]
 
 
 @pytest.mark.parametrize(
@@ -227,10 +251,15 @@ def test_growth_of_three_points_by_hand() -> None:
     assert (fit.low, fit.high) == pytest.approx((math.exp(0.5 - reach), math.exp(0.5 + reach)))
 
 
-@pytest.mark.parametrize(("years", "values", "words"), [
-    ([2014, 2016], [1, 2], "three dates"), ([2014, 2014, 2014], [1, 2, 3], "more than one date"),
-    ([2014, 2016, 2018], [1, 0, 2], "above 0"), ([2014, 2016, 2018], [1, float("nan"), 2], "above 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("years", "values", "words"),
+    [
+        ([2014, 2016], [1, 2], "three dates"),
+        ([2014, 2014, 2014], [1, 2, 3], "more than one date"),
+        ([2014, 2016, 2018], [1, 0, 2], "above 0"),
+        ([2014, 2016, 2018], [1, float("nan"), 2], "above 0"),
+    ],
+)
 def test_growth_of_too_little_is_refused(years: list[float], values: list[float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         comparison.least_squares_growth(years, values)
@@ -258,9 +287,13 @@ def test_lines_of_growth_need_three_devices() -> None:
 def test_prompts_of_a_comparison_are_those_of_an_answer(device: str) -> None:
     """Nobody names a format: both doors take one of 16 bits, and of two the faster."""
     table = cb.compare("llama3_8b", [device], phase="inference", batch=1)
-    first = cb.generate("llama3_8b", device, input_len=cb.model("llama3_8b").seq, output_len=1, batch=1, tp=1,
-                        delay_of="first token")  # fmt: skip
+    first = cb.generate(
+        "llama3_8b", device, input_len=cb.model("llama3_8b").seq, output_len=1, batch=1, tp=1, delay_of="first token"
+    )
     assert table["tokens_per_s"].iloc[0] == pytest.approx(cb.model("llama3_8b").seq / first.point, rel=1e-3)
-    each = [cb.generate("llama3_8b", device, tp=1, precision=name, delay_of="first token").point for name in
-            ("fp16", "bf16") if name in table["formats"].iloc[0].split(", ")]  # fmt: skip
+    each = [
+        cb.generate("llama3_8b", device, tp=1, precision=name, delay_of="first token").point
+        for name in ("fp16", "bf16")
+        if name in table["formats"].iloc[0].split(", ")
+    ]
     assert cb.generate("llama3_8b", device, tp=1, delay_of="first token").point == min(each)

@@ -174,10 +174,15 @@ def test_a_price_is_read_only_and_prints_short():
 )
 def test_hostile_arguments_are_refused_in_words(wrong):
     calls = [
-        lambda: cost.hourly_usd(wrong), lambda: cost.hourly_usd("t4", wrong), lambda: cost.bought_usd(wrong),
-        lambda: cost.electricity_usd(wrong), lambda: cost.storage_usd(wrong), lambda: cost.tariff(wrong),
-        lambda: cost.carbon(wrong), lambda: cost.device_usd("t4", since=wrong) if wrong is not None else cost.tariff(0),
-    ]  # fmt: skip
+        lambda: cost.hourly_usd(wrong),
+        lambda: cost.hourly_usd("t4", wrong),
+        lambda: cost.bought_usd(wrong),
+        lambda: cost.electricity_usd(wrong),
+        lambda: cost.storage_usd(wrong),
+        lambda: cost.tariff(wrong),
+        lambda: cost.carbon(wrong),
+        lambda: cost.device_usd("t4", since=wrong) if wrong is not None else cost.tariff(0),
+    ]
     for call in calls:
         with pytest.raises((ValueError, KeyError, TypeError)) as problem:
             call()
@@ -200,10 +205,13 @@ def test_errors_teach():
 def test_a_price_as_text_is_that_of_the_number() -> None:
     """Seconds and hours: `cb.si` gives dollars a second, prices are dollars an hour."""
     step = cb.train_step("gpt2_medium", "h100-sxm", devices=1, batch=1, global_batch=8)
-    costs = [cb.planning.run_cost(step, "h100-sxm", samples_per_step=8, samples=1e5, price=price).usd_median.iloc[0]
-             for price in (2.5, "$2.50/h", "2.5 USD/h")]  # fmt: skip
-    tunings = [cb.finetune("llama3_8b", "h100-sxm", tokens=2e7, hourly=price).table.usd.iloc[0]
-               for price in (2.5, "$2.50/h")]  # fmt: skip
+    costs = [
+        cb.planning.run_cost(step, "h100-sxm", samples_per_step=8, samples=1e5, price=price).usd_median.iloc[0]
+        for price in (2.5, "$2.50/h", "2.5 USD/h")
+    ]
+    tunings = [
+        cb.finetune("llama3_8b", "h100-sxm", tokens=2e7, hourly=price).table.usd.iloc[0] for price in (2.5, "$2.50/h")
+    ]
     assert costs == pytest.approx([costs[0]] * 3) and tunings == pytest.approx([tunings[0]] * 2)
     for price in ("$2.50", "2.5 W", "cheap"):
         with pytest.raises(ValueError, match=r"price = .*such as '\$2.50/h'"):

@@ -27,14 +27,17 @@ def test_currents_without_wires_are_sums_of_products() -> None:
     np.testing.assert_allclose(formulas.column_currents(cells, [[1, 0], [0, -1]]), [[1e-6, 2e-6], [-3e-6, -4e-6]])
 
 
-@pytest.mark.parametrize(("cells", "volts", "ohms", "expected"), [
-    # One cell of 4 ohm behind two wires of 1 ohm: 1.2 V / 6 ohm.
-    ([[0.25]], [1.2], 1.0, [0.2]),
-    # A row of two cells of 1 ohm: from the first node 2 ohm beside 3 ohm, behind 1 ohm: 5/11 A in all, 6/11 V there.
-    ([[1.0, 1.0]], [1.0], 1.0, [3 / 11, 2 / 11]),
-    # A column of two: 3 a = 1 + 2 b and 5 b = 1 + 2 a for the voltages of its nodes, so b = 5/11 V on 1 ohm.
-    ([[1.0], [1.0]], [1.0, 1.0], 1.0, [5 / 11]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cells", "volts", "ohms", "expected"),
+    [
+        # One cell of 4 ohm behind two wires of 1 ohm: 1.2 V / 6 ohm.
+        ([[0.25]], [1.2], 1.0, [0.2]),
+        # A row of two cells of 1 ohm: from the first node 2 ohm beside 3 ohm, behind 1 ohm: 5/11 A, 6/11 V there.
+        ([[1.0, 1.0]], [1.0], 1.0, [3 / 11, 2 / 11]),
+        # A column of two: 3 a = 1 + 2 b and 5 b = 1 + 2 a for the voltages of its nodes, so b = 5/11 V on 1 ohm.
+        ([[1.0], [1.0]], [1.0, 1.0], 1.0, [5 / 11]),
+    ],
+)
 def test_wires_as_worked_out_by_hand(cells: Any, volts: Any, ohms: float, expected: list[float]) -> None:
     np.testing.assert_allclose(formulas.wire_currents(cells, volts, ohms), expected, rtol=1e-12)
 
@@ -176,8 +179,10 @@ def test_a_token_takes_all_layers_and_the_next_of_its_stream_waits() -> None:
     found = cb.planning.map_to_crossbars("llama3_8b")
     assert found.latency > 100 * found.seconds  # 32 blocks of seven layers and a head, one behind the other
     human = cb.human
-    assert found.pace() == (f"{human(found.latency, 's')} a token of one stream; {human(found.seconds, 's')} between "
-                            "tokens of many streams in a full pipeline")  # fmt: skip
+    assert found.pace() == (
+        f"{human(found.latency, 's')} a token of one stream; {human(found.seconds, 's')} between "
+        "tokens of many streams in a full pipeline"
+    )
     assert found.pace() in repr(found)
     assert "from image to image in a full pipeline" in repr(cb.planning.map_to_crossbars("alexnet"))
 
@@ -259,10 +264,16 @@ def test_without_faults_the_digits_are_read_as_in_floating_point() -> None:
     assert abs(found - cb.planning.train_digits().accuracy) < 0.006
 
 
-@pytest.mark.parametrize(("over", "values", "worst"), [
-    ("adc_bits", (2, 3, 8), 0.6), ("programming", (0.5, 0.2, 0.0), 0.4), ("weight_bits", (2, 3, 8), 0.5),
-    ("wire_ohms", (300, 100, 0), 0.8), ("read", (0.5, 0.2, 0.0), 0.8),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("over", "values", "worst"),
+    [
+        ("adc_bits", (2, 3, 8), 0.6),
+        ("programming", (0.5, 0.2, 0.0), 0.4),
+        ("weight_bits", (2, 3, 8), 0.5),
+        ("wire_ohms", (300, 100, 0), 0.8),
+        ("read", (0.5, 0.2, 0.0), 0.8),
+    ],
+)
 def test_accuracy_rises_as_faults_go(over: str, values: tuple[float, ...], worst: float) -> None:
     """From far below the network to within five points of it."""
     curve = cb.planning.accuracy_curve(over, values, draws=3)["mean"].tolist()
@@ -349,8 +360,11 @@ def test_matrices_scale_by_their_units() -> None:
         np.testing.assert_allclose(given(4 * cells, 2 * volts), 8 * given(cells, volts))
     wired = formulas.wired_conductances(cells, 3.0)
     np.testing.assert_allclose(formulas.wired_conductances(4 * cells, 0.75), 4 * wired)
-    for first, second in zip(formulas.conductance_pair([0.3, -0.7], 2.0, 9.0, 5),
-                             formulas.conductance_pair([0.3, -0.7], 4.0, 18.0, 5), strict=True):  # fmt: skip
+    for first, second in zip(
+        formulas.conductance_pair([0.3, -0.7], 2.0, 9.0, 5),
+        formulas.conductance_pair([0.3, -0.7], 4.0, 18.0, 5),
+        strict=True,
+    ):
         np.testing.assert_allclose(2 * first, second)
 
 
@@ -390,48 +404,54 @@ def test_15_twice_the_side_of_a_tile_loses_four_times_as_much() -> None:
 # What nobody should ask.
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: cb.crossbar.column_currents([[-1e-6]], [0.1]), ("conductances = -1e-06", "[0, inf)", "give")),
-    (lambda: cb.crossbar.column_currents([[np.nan]], [0.1]), ("conductances", "NaN", "give")),
-    (lambda: cb.crossbar.column_currents([[1e-6]], [0.1, 0.2]), ("voltages", "(2,)", "one voltage for each row")),
-    (lambda: cb.crossbar.column_currents([], []), ("conductances", "matrix")),
-    (lambda: cb.crossbar.wire_currents([[1e-6]], [0.1], -1), ("wire_ohms = -1", "[0, inf)")),
-    (lambda: cb.crossbar.wire_currents(np.ones((64, 64)), np.ones(64), 1), ("64 x 64", "1,024", "wired_conductances")),
-    (lambda: cb.crossbar.conductance_pair([0.5], 0, 1e-6, 0), ("levels = 0", "[2, ", "whole number")),
-    (lambda: cb.crossbar.conductance_pair([1.5], 0, 1e-6, 4), ("weights = 1.5", "[-1, 1]", "divide")),
-    (lambda: cb.crossbar.conductance_pair([0.5], 1, 1e-6, 4), ("largest = 1e-06", "least = 1", "swap")),
-    (lambda: cb.crossbar.noisy([1e-6], float("nan"), 1e-6, [0.0]), ("spread", "NaN", "give")),
-    (lambda: cb.crossbar.drifted([1e-6], 0, 1, 0.05), ("seconds = 0", "(0, inf)")),
-    (lambda: cb.crossbar.drifted([1e-6], 1, 20, 0.05), ("seconds = 1", "since = 20", "give a time after")),
-    (lambda: cb.crossbar.quantised([1.0], 60, 1.0), ("bits = 60", "[2, 24]")),
-    (lambda: cb.crossbar.quantised([1.0], 1, 1.0), ("bits = 1", "[2, 24]")),
-    (lambda: cb.crossbar.walden_1999(0, 1e-15), ("bits = 0", "[1, 24]")),
-    (lambda: cb.crossbar.walden_1999("many", 1e-15), ("bits = 'many'", "not a number")),
-    (lambda: cb.crossbar.tiles(10, 10, 0, 128), ("rows = 0", "[1, ", "whole")),
-    (lambda: cb.crossbar.amdahl_1967(1.5, 2), ("share = 1.5", "[0, 1]", "fraction")),
-    (lambda: cb.crossbar.hebb_1949([[0, 1]]), ("patterns", "-1 and 1", "not 0 and 1")),
-    (lambda: cb.crossbar.hebb_1949("ab"), ("patterns = 'ab'", "not a number")),
-    (lambda: cb.crossbar.recall("ab", [1], [0]), ("weights = 'ab'", "not a number")),
-    (lambda: cb.crossbar.recall([[0, 1], [1, 0]], [1, 1], []), ("order = []", "give the units")),
-    (lambda: cb.crossbar.recall([[0, 1], [1, 0]], [1, 1], [2]), ("order", "[0, 1]")),
-    (lambda: cb.crossbar.hopfield_1982_energy([[0, 1], [2, 0]], [1, 1]), ("weights", "symmetric")),
-    (lambda: cb.crossbar.amit_1985_patterns(0), ("units = 0", "(0, inf)")),
-    (lambda: cb.planning.crossbar_tile(0), ("rows = 0", "[1, 4096]", "give")),
-    (lambda: cb.planning.crossbar_tile(adc_bits=60), ("adc_bits = 60", "[2, 16]", "give")),
-    (lambda: cb.planning.crossbar_tile(adc_bits=1), ("adc_bits = 1", "[2, 16]")),
-    (lambda: cb.planning.crossbar_tile(cell_bits=1.5), ("cell_bits = 1.5", "whole")),
-    (lambda: cb.planning.crossbar_tile(4), ("columns = 4", "8 columns or more")),
-    (lambda: cb.planning.crossbar_tile(converter=5), ("converter = 5", "from bits to joules")),
-    (lambda: cb.planning.crossbar_tile(converter=lambda bits: -1.0), ("converter", "[0, inf)", "give an energy")),
-    (lambda: cb.planning.crossbar_accuracy(programming=float("nan")), ("programming = nan", "[0, 1]", "give")),
-    (lambda: cb.planning.crossbar_accuracy(read=-0.1), ("read = -0.1", "[0, 1]")),
-    (lambda: cb.planning.crossbar_accuracy(draws=0), ("draws = 0", "[1, 100]")),
-    (lambda: cb.planning.crossbar_accuracy(days=-1), ("days = -1", "[0, 36525]")),
-    (lambda: cb.planning.train_digits(hidden=0), ("hidden = 0", "[1, 256]")),
-    (lambda: cb.planning.accuracy_curve("colour", [1]), ("over = 'colour'", "adc_bits")),
-    (lambda: cb.planning.accuracy_curve("rows", []), ("values = []", "at least one")),
-    (lambda: cb.planning.digital_intensity("resnet50", 0), ("batch = 0", "[1, 1e+06]")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: cb.crossbar.column_currents([[-1e-6]], [0.1]), ("conductances = -1e-06", "[0, inf)", "give")),
+        (lambda: cb.crossbar.column_currents([[np.nan]], [0.1]), ("conductances", "NaN", "give")),
+        (lambda: cb.crossbar.column_currents([[1e-6]], [0.1, 0.2]), ("voltages", "(2,)", "one voltage for each row")),
+        (lambda: cb.crossbar.column_currents([], []), ("conductances", "matrix")),
+        (lambda: cb.crossbar.wire_currents([[1e-6]], [0.1], -1), ("wire_ohms = -1", "[0, inf)")),
+        (
+            lambda: cb.crossbar.wire_currents(np.ones((64, 64)), np.ones(64), 1),
+            ("64 x 64", "1,024", "wired_conductances"),
+        ),
+        (lambda: cb.crossbar.conductance_pair([0.5], 0, 1e-6, 0), ("levels = 0", "[2, ", "whole number")),
+        (lambda: cb.crossbar.conductance_pair([1.5], 0, 1e-6, 4), ("weights = 1.5", "[-1, 1]", "divide")),
+        (lambda: cb.crossbar.conductance_pair([0.5], 1, 1e-6, 4), ("largest = 1e-06", "least = 1", "swap")),
+        (lambda: cb.crossbar.noisy([1e-6], float("nan"), 1e-6, [0.0]), ("spread", "NaN", "give")),
+        (lambda: cb.crossbar.drifted([1e-6], 0, 1, 0.05), ("seconds = 0", "(0, inf)")),
+        (lambda: cb.crossbar.drifted([1e-6], 1, 20, 0.05), ("seconds = 1", "since = 20", "give a time after")),
+        (lambda: cb.crossbar.quantised([1.0], 60, 1.0), ("bits = 60", "[2, 24]")),
+        (lambda: cb.crossbar.quantised([1.0], 1, 1.0), ("bits = 1", "[2, 24]")),
+        (lambda: cb.crossbar.walden_1999(0, 1e-15), ("bits = 0", "[1, 24]")),
+        (lambda: cb.crossbar.walden_1999("many", 1e-15), ("bits = 'many'", "not a number")),
+        (lambda: cb.crossbar.tiles(10, 10, 0, 128), ("rows = 0", "[1, ", "whole")),
+        (lambda: cb.crossbar.amdahl_1967(1.5, 2), ("share = 1.5", "[0, 1]", "fraction")),
+        (lambda: cb.crossbar.hebb_1949([[0, 1]]), ("patterns", "-1 and 1", "not 0 and 1")),
+        (lambda: cb.crossbar.hebb_1949("ab"), ("patterns = 'ab'", "not a number")),
+        (lambda: cb.crossbar.recall("ab", [1], [0]), ("weights = 'ab'", "not a number")),
+        (lambda: cb.crossbar.recall([[0, 1], [1, 0]], [1, 1], []), ("order = []", "give the units")),
+        (lambda: cb.crossbar.recall([[0, 1], [1, 0]], [1, 1], [2]), ("order", "[0, 1]")),
+        (lambda: cb.crossbar.hopfield_1982_energy([[0, 1], [2, 0]], [1, 1]), ("weights", "symmetric")),
+        (lambda: cb.crossbar.amit_1985_patterns(0), ("units = 0", "(0, inf)")),
+        (lambda: cb.planning.crossbar_tile(0), ("rows = 0", "[1, 4096]", "give")),
+        (lambda: cb.planning.crossbar_tile(adc_bits=60), ("adc_bits = 60", "[2, 16]", "give")),
+        (lambda: cb.planning.crossbar_tile(adc_bits=1), ("adc_bits = 1", "[2, 16]")),
+        (lambda: cb.planning.crossbar_tile(cell_bits=1.5), ("cell_bits = 1.5", "whole")),
+        (lambda: cb.planning.crossbar_tile(4), ("columns = 4", "8 columns or more")),
+        (lambda: cb.planning.crossbar_tile(converter=5), ("converter = 5", "from bits to joules")),
+        (lambda: cb.planning.crossbar_tile(converter=lambda bits: -1.0), ("converter", "[0, inf)", "give an energy")),
+        (lambda: cb.planning.crossbar_accuracy(programming=float("nan")), ("programming = nan", "[0, 1]", "give")),
+        (lambda: cb.planning.crossbar_accuracy(read=-0.1), ("read = -0.1", "[0, 1]")),
+        (lambda: cb.planning.crossbar_accuracy(draws=0), ("draws = 0", "[1, 100]")),
+        (lambda: cb.planning.crossbar_accuracy(days=-1), ("days = -1", "[0, 36525]")),
+        (lambda: cb.planning.train_digits(hidden=0), ("hidden = 0", "[1, 256]")),
+        (lambda: cb.planning.accuracy_curve("colour", [1]), ("over = 'colour'", "adc_bits")),
+        (lambda: cb.planning.accuracy_curve("rows", []), ("values = []", "at least one")),
+        (lambda: cb.planning.digital_intensity("resnet50", 0), ("batch = 0", "[1, 1e+06]")),
+    ],
+)
 def test_bad_input_is_told_in_the_callers_words(call: Any, words: tuple[str, ...]) -> None:
     with pytest.raises(ValueError) as told:
         call()

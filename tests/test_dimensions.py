@@ -43,13 +43,28 @@ def physics():
 # They take a name and lists, matrices, functions, models as a whole, or refuse most numbers drawn at random; they are
 # scaled in tests/test_parallelism.py, tests/test_service.py, tests/test_generation.py, tests/test_cluster.py and
 # tests/test_crossbar.py.
-APART = {"parallelism.bubble_share", "parallelism.schedule", "parallelism.replicated_seconds",
-         "serving.service_latencies", "generation.decode_step_seconds", "generation.decode_parts",
-         "generation.prefill_seconds", "generation.prefill_parts", "generation.cache_slots",
-         "generation.steady_service", "generation.open_service", "sharing.drf_tasks", "sharing.max_min_rates",
-         "crossbar.column_currents", "crossbar.wire_currents", "crossbar.wired_conductances",
-         "crossbar.conductance_pair", "crossbar.hebb_1949", "crossbar.hopfield_1982_energy",
-         "crossbar.recall"}  # fmt: skip
+APART = {
+    "parallelism.bubble_share",
+    "parallelism.schedule",
+    "parallelism.replicated_seconds",
+    "serving.service_latencies",
+    "generation.decode_step_seconds",
+    "generation.decode_parts",
+    "generation.prefill_seconds",
+    "generation.prefill_parts",
+    "generation.cache_slots",
+    "generation.steady_service",
+    "generation.open_service",
+    "sharing.drf_tasks",
+    "sharing.max_min_rates",
+    "crossbar.column_currents",
+    "crossbar.wire_currents",
+    "crossbar.wired_conductances",
+    "crossbar.conductance_pair",
+    "crossbar.hebb_1949",
+    "crossbar.hopfield_1982_energy",
+    "crossbar.recall",
+}
 FUNCTIONS = {name: function for name, function in physics() if name not in APART}
 
 

@@ -41,9 +41,10 @@ def physics() -> list:
     """Public formulas: the functions of floor 1 that a reader may swap."""
     return [
         case(path, name, node)
-        for path in MODULES if path.parent.name == "performance" and not path.stem.startswith("_")
+        for path in MODULES
+        if path.parent.name == "performance" and not path.stem.startswith("_")
         for name, node in functions(path)
-    ]  # fmt: skip
+    ]
 
 
 def front_door() -> list:
@@ -121,9 +122,10 @@ def test_front_door_explains_arguments_and_errors(node):
         assert name in listed or re.search(rf"`+{name}\b", docstring), f"argument {name} is not explained"
         assert name in listed or every[name].annotation, f"argument {name} has no type"
     raised = {
-        item.exc.func.id for item in ast.walk(node)
+        item.exc.func.id
+        for item in ast.walk(node)
         if isinstance(item, ast.Raise) and isinstance(item.exc, ast.Call) and isinstance(item.exc.func, ast.Name)
-    }  # fmt: skip
+    }
     # Arguments are refused by `refused`, which makes a ValueError of what is wrong.
     raised = {"ValueError" if name.lower() == "refused" else name for name in raised}
     for name in raised - {"SystemExit"}:

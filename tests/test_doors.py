@@ -53,9 +53,14 @@ def transformer(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
 
 def classic(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
     devices, batch = pick(rng, 1, 4, 8, 64), pick(rng, 4, 32, 128)
-    given = {"devices": devices, "micro_batch": batch, "global_batch": batch * devices * pick(rng, 1, 2),
-             "per_node": min(devices, 8), "software": pick(rng, "PyTorch", "PyTorch NGC", "TensorFlow"),
-             "precision": pick(rng, "fp16", "fp32")}  # fmt: skip
+    given = {
+        "devices": devices,
+        "micro_batch": batch,
+        "global_batch": batch * devices * pick(rng, 1, 2),
+        "per_node": min(devices, 8),
+        "software": pick(rng, "PyTorch", "PyTorch NGC", "TensorFlow"),
+        "precision": pick(rng, "fp16", "fp32"),
+    }
     if left_out:
         given = {name: value for name, value in given.items() if rng.random() < 0.6 or name == "micro_batch"}
     return {"workload": pick(rng, *NETWORKS), "system": pick(rng, *DEVICES), **given}
@@ -149,14 +154,28 @@ def test_a_call_and_a_row_of_a_table_give_the_same(kind: str, left_out: bool) ->
 def pipeline(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
     """Fields of an input pipeline: a network, a benchmark or a step, on a store of the catalogue or one's own."""
     given: dict[str, Any] = {
-        "accelerators": pick(rng, 2, 8, 64), "hosts": pick(rng, 1, 2), "workers": pick(rng, 0, 2, 8),
-        "cores": pick(rng, 4, 64), "memory": pick(rng, 0, 256e9), "processor": pick(rng, "AMD EPYC 9654", ""),
-        "network": pick(rng, 1e9, 12.5e9), "pinned": pick(rng, True, False), "remote": pick(rng, 0, 0.5),
-        "prefetch": pick(rng, 0, 2, 8), "variation": pick(rng, 0.1, 1), "serial": pick(rng, 0, 1e-5),
-        "shuffled": pick(rng, 0, 1), "batch": pick(rng, 1, 32, 256), "link": pick(rng, "", "pcie-4-0-x16"),
-        "sharers": pick(rng, 1, 4), "asynchronous": pick(rng, 0, 1), "checkpoint_bytes": 1e9,
-        "checkpoint_interval": pick(rng, None, 60.0), "drives": pick(rng, 1, 4), "layout": pick(rng, "shards", ""),
-    }  # fmt: skip
+        "accelerators": pick(rng, 2, 8, 64),
+        "hosts": pick(rng, 1, 2),
+        "workers": pick(rng, 0, 2, 8),
+        "cores": pick(rng, 4, 64),
+        "memory": pick(rng, 0, 256e9),
+        "processor": pick(rng, "AMD EPYC 9654", ""),
+        "network": pick(rng, 1e9, 12.5e9),
+        "pinned": pick(rng, True, False),
+        "remote": pick(rng, 0, 0.5),
+        "prefetch": pick(rng, 0, 2, 8),
+        "variation": pick(rng, 0.1, 1),
+        "serial": pick(rng, 0, 1e-5),
+        "shuffled": pick(rng, 0, 1),
+        "batch": pick(rng, 1, 32, 256),
+        "link": pick(rng, "", "pcie-4-0-x16"),
+        "sharers": pick(rng, 1, 4),
+        "asynchronous": pick(rng, 0, 1),
+        "checkpoint_bytes": 1e9,
+        "checkpoint_interval": pick(rng, None, 60.0),
+        "drives": pick(rng, 1, 4),
+        "layout": pick(rng, "shards", ""),
+    }
     if left_out:
         given = {name: value for name, value in given.items() if rng.random() < 0.5 or name == "accelerators"}
     what = {"step": pick(rng, 0.02, 0.5)} if rng.random() < 0.5 else {"workload": pick(rng, "resnet50", "vgg16")}

@@ -29,22 +29,72 @@ from cookbook.prediction.terms.layout_grid import reasons
 from cookbook.workloads import zoo
 
 SAME = 1e-9
-DEVICES = ("h100-sxm", "a100-sxm-80gb", "v100-sxm2-16gb", "t4", "mi300x", "b200-sxm", "rtx-4090", "l4", "gaudi2",
-           "tpu-v5e", "trainium1", "xeon-platinum-8480", "apple-m2-ultra", "jetson-agx-orin-64gb", "arc-b580",
-           "alveo-u280", "k80", "inferentia2", "ascend-910b", "gb200", "coral-edge-tpu")  # fmt: skip
+DEVICES = (
+    "h100-sxm",
+    "a100-sxm-80gb",
+    "v100-sxm2-16gb",
+    "t4",
+    "mi300x",
+    "b200-sxm",
+    "rtx-4090",
+    "l4",
+    "gaudi2",
+    "tpu-v5e",
+    "trainium1",
+    "xeon-platinum-8480",
+    "apple-m2-ultra",
+    "jetson-agx-orin-64gb",
+    "arc-b580",
+    "alveo-u280",
+    "k80",
+    "inferentia2",
+    "ascend-910b",
+    "gb200",
+    "coral-edge-tpu",
+)
 FORMATS = ("", "", "fp16", "bf16", "fp32", "tf32", "fp8", "int8", "fp4")
 LANGUAGE = ("llama2_7b", "llama3_8b", "llama3_70b", "mixtral_8x7b", "gpt2", "mistral_7b", "qwen2_7b", "llama2_13b")
-NETWORKS = ("resnet50", "vgg16", "mobilenet_v2", "unet3d", "bert_large", "vit_b_16", "ssd1200_resnet34",
-            "lstm_ptb_large")
+NETWORKS = (
+    "resnet50",
+    "vgg16",
+    "mobilenet_v2",
+    "unet3d",
+    "bert_large",
+    "vit_b_16",
+    "ssd1200_resnet34",
+    "lstm_ptb_large",
+)
 SOFTWARE = {
     "transformer": ("", "", "Megatron Core", "PyTorch", "JAX", "PyTorch FSDP"),
-    "classic": ("", "", "PyTorch", "PyTorch NGC", "TensorFlow", "torch.compile", "PyTorch 1.13",
-                "PyTorch 9"),
-    "inference": ("", "", "TensorRT", "PyTorch", "torch.compile", "ONNX Runtime", "TensorFlow", "OpenVINO",
-                  "TensorRT 6.0", "TensorRT 42"),
-    "generation": ("", "", "vLLM", "TensorRT-LLM", "llama.cpp", "SGLang", "Ollama", "Hugging Face Transformers",
-                   "MLX", "vLLM 0.5.4", "vLLM 0.11.2", "TensorRT-LLM 0.17", "vLLM 99"),
-}  # fmt: skip
+    "classic": ("", "", "PyTorch", "PyTorch NGC", "TensorFlow", "torch.compile", "PyTorch 1.13", "PyTorch 9"),
+    "inference": (
+        "",
+        "",
+        "TensorRT",
+        "PyTorch",
+        "torch.compile",
+        "ONNX Runtime",
+        "TensorFlow",
+        "OpenVINO",
+        "TensorRT 6.0",
+        "TensorRT 42",
+    ),
+    "generation": (
+        "",
+        "",
+        "vLLM",
+        "TensorRT-LLM",
+        "llama.cpp",
+        "SGLang",
+        "Ollama",
+        "Hugging Face Transformers",
+        "MLX",
+        "vLLM 0.5.4",
+        "vLLM 0.11.2",
+        "TensorRT-LLM 0.17",
+        "vLLM 99",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -86,43 +136,77 @@ def stated(question: Question, *without: str) -> Question:
 def step_of_a_language_model(rng: np.random.Generator) -> Question:
     tp, pp, dp, micro = pick(rng, 1, 1, 2, 4, 8), pick(rng, 1, 1, 2, 4), pick(rng, 1, 2, 8), pick(rng, 1, 2, 4)
     given = {
-        "devices": tp * pp * dp, "tp": tp, "pp": pp, "micro_batch": micro, "zero": pick(rng, 1, 2, 3),
+        "devices": tp * pp * dp,
+        "tp": tp,
+        "pp": pp,
+        "micro_batch": micro,
+        "zero": pick(rng, 1, 2, 3),
         "global_batch": micro * dp * pick(rng, 4, 8, 16) + pick(rng, 0, 0, 0, 1),
-        "recompute": pick(rng, "none", "selective", "full"), "seq": pick(rng, 1024, 2048, 4096),
-        "attention": pick(rng, "", "flash2", "fused-softmax"), "cp": pick(rng, None, None, 1, 2),
+        "recompute": pick(rng, "none", "selective", "full"),
+        "seq": pick(rng, 1024, 2048, 4096),
+        "attention": pick(rng, "", "flash2", "fused-softmax"),
+        "cp": pick(rng, None, None, 1, 2),
         "vp": pick(rng, None, 1),
-    }  # fmt: skip
+    }
     if rng.random() < 0.3:
         given = {"devices": pick(rng, 1, 8, 64), "micro_batch": micro}
-    return {"of": "train_step", "model": pick(rng, *LANGUAGE), "accelerator": pick(rng, *DEVICES), **given,
-            "software": pick(rng, *SOFTWARE["transformer"]), "precision": pick(rng, *FORMATS)}  # fmt: skip
+    return {
+        "of": "train_step",
+        "model": pick(rng, *LANGUAGE),
+        "accelerator": pick(rng, *DEVICES),
+        **given,
+        "software": pick(rng, *SOFTWARE["transformer"]),
+        "precision": pick(rng, *FORMATS),
+    }
 
 
 def step_of_a_network(rng: np.random.Generator) -> Question:
     devices, batch = pick(rng, 1, 1, 4, 8, 64), pick(rng, 4, 32, 128)
     given = {"devices": devices, "global_batch": batch * devices * pick(rng, 1, 2) - pick(rng, 0, 0, 0, 1)}
     given = given if rng.random() < 0.6 else {}
-    return {"of": "train_step", "model": pick(rng, *NETWORKS), "accelerator": pick(rng, *DEVICES),
-            "micro_batch": batch, **given, "software": pick(rng, *SOFTWARE["classic"]),
-            "precision": pick(rng, *FORMATS)}  # fmt: skip
+    return {
+        "of": "train_step",
+        "model": pick(rng, *NETWORKS),
+        "accelerator": pick(rng, *DEVICES),
+        "micro_batch": batch,
+        **given,
+        "software": pick(rng, *SOFTWARE["classic"]),
+        "precision": pick(rng, *FORMATS),
+    }
 
 
 def forward(rng: np.random.Generator) -> Question:
     model = pick(rng, *NETWORKS, *LANGUAGE)
     seq = pick(rng, None, 128, 384, 2048) if zoo.model(model).ops.needs_seq else None
     kind = "generation" if model in LANGUAGE else "inference"
-    return {"of": "forward_pass", "model": model, "accelerator": pick(rng, *DEVICES), "seq": seq,
-            "batch": pick(rng, 1, 8, 64, 256), "devices": pick(rng, 1, 1, 4), "precision": pick(rng, *FORMATS),
-            "software": pick(rng, *SOFTWARE[kind])}  # fmt: skip
+    return {
+        "of": "forward_pass",
+        "model": model,
+        "accelerator": pick(rng, *DEVICES),
+        "seq": seq,
+        "batch": pick(rng, 1, 8, 64, 256),
+        "devices": pick(rng, 1, 1, 4),
+        "precision": pick(rng, *FORMATS),
+        "software": pick(rng, *SOFTWARE[kind]),
+    }
 
 
 def batch_of_answers(rng: np.random.Generator) -> Question:
     tp = pick(rng, None, 1, 1, 2, 8)
-    return {"of": "generate", "model": pick(rng, *LANGUAGE), "accelerator": pick(rng, *DEVICES), "tp": tp,
-            "pp": pick(rng, None, None, 1, 2), "batch": pick(rng, None, 1, 1, 8, 32, 512),
-            "input_len": pick(rng, 64, 512, 1024, 8000), "output_len": pick(rng, 1, 32, 128, 1024),
-            "precision": pick(rng, *FORMATS), "weights_format": pick(rng, "", "", "", "fp8", "int8", "int4", "q4_k_m"),
-            "kv_format": pick(rng, "", "", "fp8"), "software": pick(rng, *SOFTWARE["generation"])}  # fmt: skip
+    return {
+        "of": "generate",
+        "model": pick(rng, *LANGUAGE),
+        "accelerator": pick(rng, *DEVICES),
+        "tp": tp,
+        "pp": pick(rng, None, None, 1, 2),
+        "batch": pick(rng, None, 1, 1, 8, 32, 512),
+        "input_len": pick(rng, 64, 512, 1024, 8000),
+        "output_len": pick(rng, 1, 32, 128, 1024),
+        "precision": pick(rng, *FORMATS),
+        "weights_format": pick(rng, "", "", "", "fp8", "int8", "int4", "q4_k_m"),
+        "kv_format": pick(rng, "", "", "fp8"),
+        "software": pick(rng, *SOFTWARE["generation"]),
+    }
 
 
 DRAWN = (step_of_a_language_model, step_of_a_network, forward, batch_of_answers)
@@ -152,8 +236,9 @@ def told_of(question: Question, found: Estimate) -> Told:
 def by_call(question: Question) -> Told:
     call = {"train_step": train_step, "forward_pass": forward_pass, "generate": generate}[question["of"]]
     try:
-        return told_of(question, call(question["model"], question["accelerator"],
-                                      **stated(question, "model", "accelerator")))  # fmt: skip
+        return told_of(
+            question, call(question["model"], question["accelerator"], **stated(question, "model", "accelerator"))
+        )
     except (ValueError, UnknownName) as problem:
         return refused(problem)
 
@@ -185,8 +270,11 @@ def cells(question: Question) -> dict[str, str]:
     if question["of"] == "forward_pass":
         length = given.pop("seq", None) or zoo.model(question["model"]).seq
         prompt = question["model"] in LANGUAGE
-        given |= {"input_len": length if zoo.model(question["model"]).ops.needs_seq else None, "metric": "samples/s",
-                  "scenario": "prefill" if prompt else "static"} | ({"tp": 1} if prompt else {})  # fmt: skip
+        given |= {
+            "input_len": length if zoo.model(question["model"]).ops.needs_seq else None,
+            "metric": "samples/s",
+            "scenario": "prefill" if prompt else "static",
+        } | ({"tp": 1} if prompt else {})
     if question["of"] == "generate":
         given |= {"metric": "output tokens/s", "scenario": "static", "batch": given.get("batch", 1)}
     return {name: str(each) for name, each in given.items() if each is not None}
@@ -212,9 +300,15 @@ def by_comparison(question: Question) -> Told | None:
     if question["of"] == "generate" or any(each != 1 for each in more.values()) or is_transformer(question):
         return None
     try:
-        row = compare(question["model"], [question["accelerator"]], phase="training" if trains else "inference",
-                      batch=question["micro_batch" if trains else "batch"], precision=question["precision"],
-                      software=question["software"], seq=question.get("seq")).iloc[0]  # fmt: skip
+        row = compare(
+            question["model"],
+            [question["accelerator"]],
+            phase="training" if trains else "inference",
+            batch=question["micro_batch" if trains else "batch"],
+            precision=question["precision"],
+            software=question["software"],
+            seq=question.get("seq"),
+        ).iloc[0]
     except (ValueError, UnknownName) as problem:
         return refused(problem)
     if row["why"]:
@@ -234,11 +328,14 @@ def by_search(question: Question) -> Told | None:
     """The row of a search with the layout that is asked for; none where a search does not try it."""
     if not whole_layout(question):
         return None
-    same = {name: question[name] for name in ("seq", "precision", "software", "attention", "micro_batch", "zero",
-                                              "recompute")}  # fmt: skip
+    same = {
+        name: question[name]
+        for name in ("seq", "precision", "software", "attention", "micro_batch", "zero", "recompute")
+    }
     try:
-        table = search(question["model"], question["accelerator"], question["devices"], question["global_batch"],
-                       **same).table  # fmt: skip
+        table = search(
+            question["model"], question["accelerator"], question["devices"], question["global_batch"], **same
+        ).table
     except (ValueError, UnknownName) as problem:
         return refused(problem)
     wanted = {name: question.get(name) or 1 for name in AXES} | {"vp": 1, "ep": 1}
@@ -252,9 +349,15 @@ def by_plan(question: Question) -> Told | None:
         return None
     layout = {name: question.get(name) or 1 for name in AXES} | {"vp": 1, "ep": 1}
     try:
-        row = plan_run(question["model"], question["accelerator"], question["devices"], 1e9, layout=layout, hourly=1.0,
-                       **{name: question[name] for name in ("global_batch", "seq", "precision", "software",
-                                                            "attention")}).table.iloc[0]  # fmt: skip
+        row = plan_run(
+            question["model"],
+            question["accelerator"],
+            question["devices"],
+            1e9,
+            layout=layout,
+            hourly=1.0,
+            **{name: question[name] for name in ("global_batch", "seq", "precision", "software", "attention")},
+        ).table.iloc[0]
     except (ValueError, UnknownName) as problem:
         return refused(problem)
     return Told(row["step_seconds"], row["step_low"], row["step_high"])
@@ -267,9 +370,18 @@ def by_service(question: Question, delay: str = "") -> Told | None:
     names = ("precision", "weights_format", "kv_format", "software", "input_len", "output_len")
     tp, pp = question["tp"] or 1, question["pp"] or 1
     try:
-        row = serve(question["model"], question["accelerator"], concurrency=1, input_spread=0, output_spread=0, tp=tp,
-                    pp=pp, devices=tp * pp, hourly=1.0,
-                    **{name: question[name] for name in names if question[name] != ""}).table.iloc[0]  # fmt: skip
+        row = serve(
+            question["model"],
+            question["accelerator"],
+            concurrency=1,
+            input_spread=0,
+            output_spread=0,
+            tp=tp,
+            pp=pp,
+            devices=tp * pp,
+            hourly=1.0,
+            **{name: question[name] for name in names if question[name] != ""},
+        ).table.iloc[0]
     except (ValueError, UnknownName) as problem:
         return refused(problem)
     if not delay:
@@ -322,10 +434,16 @@ def disagreements(asked: list[Question], slow: int = 1) -> dict[tuple[str, str],
 def counts(found: dict[tuple[str, str], list[Question]]) -> dict[str, str]:
     """How many questions each pair of doors was asked, and in how many it differed, by what."""
     pairs = dict.fromkeys(pair for pair, _ in found)
-    return {pair: f"{sum(len(each) for (other, said), each in found.items() if other == pair and said)} of "
-                  f"{len(found[pair, ''])}: " + ", ".join(f"{said} {len(each)}" for (other, said), each in
-                                                          sorted(found.items(), key=lambda one: -len(one[1]))
-                                                          if other == pair and said) for pair in pairs}  # fmt: skip
+    return {
+        pair: f"{sum(len(each) for (other, said), each in found.items() if other == pair and said)} of "
+        f"{len(found[pair, ''])}: "
+        + ", ".join(
+            f"{said} {len(each)}"
+            for (other, said), each in sorted(found.items(), key=lambda one: -len(one[1]))
+            if other == pair and said
+        )
+        for pair in pairs
+    }
 
 
 def check(count: int, seed: int, slow: int) -> None:

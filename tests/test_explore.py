@@ -124,8 +124,12 @@ def test_utilisation_counts_the_layers():
 
 def test_filters_equal_plain_pandas():
     found = cb.measurements(kind="training", framework=["TensorFlow", "Caffe"], devices=(2, None), network="ResNet-50")
-    plain = ROWS[(ROWS["kind"] == "training") & ROWS["framework"].isin(["TensorFlow", "Caffe"]) & (ROWS["devices"] >= 2)
-                 & (ROWS["network"] == "resnet50")]  # fmt: skip
+    plain = ROWS[
+        (ROWS["kind"] == "training")
+        & ROWS["framework"].isin(["TensorFlow", "Caffe"])
+        & (ROWS["devices"] >= 2)
+        & (ROWS["network"] == "resnet50")
+    ]
     pd.testing.assert_frame_equal(found, plain)
     assert len(cb.measurements(devices=8)) == (ROWS["devices"] == 8).sum()
     found.loc[:, "throughput"] = 0  # a copy: the frame stays as it is
@@ -155,23 +159,26 @@ def test_the_nearest_to_a_row_is_that_row():
     assert alike.groupby(level=0).min().idxmin() in (4, 8)
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    ({"netork": "x"}, "no column 'netork'; nearest: network"),
-    ({"framework": "mxnt"}, "no measurement has framework = 'mxnt'; nearest: .*MXNet"),
-    ({"accelerator": "zz-9000"}, "no measurement has accelerator = 'zz-9000'; nearest"),
-    ({"year": "late"}, "year = 'late' is not a number; give one, or \\(lowest, highest\\)"),
-    ({"year": (1, 2, 3)}, "is not a number"),
-    ({"near": "abc"}, "no measurement has id = 'abc'; nearest"),
-    ({"near": {"gpu": 1}}, "near has no 'gpu'; it takes kind"),
-    ({"near": {"devices": 0, "model": "resnet50"}}, "devices = 0 is not possible; give a number above 0"),
-    ({"near": {"devices": 1}}, "near names nothing to compare"),
-    ({"near": {"model": "resnet50", "accelerator": "zz-9"}}, "no accelerator called 'zz-9'"),
-    ({"near": {"model": "resnt50"}}, "no model called 'resnt50'; nearest names: resnet50"),
-    ({"devices": (8, 4)}, "holds nothing: give the lowest first"),
-    ({"devices": (10**9, None)}, "no measurement matches devices = 1000000000 to most"),
-    ({"versus": "batch"}, "versus = 'batch' cannot be compared; take one of framework"),
-    ({"kind": "matmul", "framework": "MXNet"}, "no measurement matches kind = matmul, framework = MXNet: loosen"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"netork": "x"}, "no column 'netork'; nearest: network"),
+        ({"framework": "mxnt"}, "no measurement has framework = 'mxnt'; nearest: .*MXNet"),
+        ({"accelerator": "zz-9000"}, "no measurement has accelerator = 'zz-9000'; nearest"),
+        ({"year": "late"}, "year = 'late' is not a number; give one, or \\(lowest, highest\\)"),
+        ({"year": (1, 2, 3)}, "is not a number"),
+        ({"near": "abc"}, "no measurement has id = 'abc'; nearest"),
+        ({"near": {"gpu": 1}}, "near has no 'gpu'; it takes kind"),
+        ({"near": {"devices": 0, "model": "resnet50"}}, "devices = 0 is not possible; give a number above 0"),
+        ({"near": {"devices": 1}}, "near names nothing to compare"),
+        ({"near": {"model": "resnet50", "accelerator": "zz-9"}}, "no accelerator called 'zz-9'"),
+        ({"near": {"model": "resnt50"}}, "no model called 'resnt50'; nearest names: resnet50"),
+        ({"devices": (8, 4)}, "holds nothing: give the lowest first"),
+        ({"devices": (10**9, None)}, "no measurement matches devices = 1000000000 to most"),
+        ({"versus": "batch"}, "versus = 'batch' cannot be compared; take one of framework"),
+        ({"kind": "matmul", "framework": "MXNet"}, "no measurement matches kind = matmul, framework = MXNet: loosen"),
+    ],
+)
 def test_bad_input_is_told(call, words):
     with pytest.raises((ValueError, KeyError), match=words):
         cb.measurements(**call)

@@ -29,14 +29,24 @@ from cookbook.planning.exploring import ERROR, Explored, explore, pareto_front
 from cookbook.planning.parts import AHEAD, RETRIES, Parts, spread
 
 AXES: dict[str, Any] = {
-    "model": ["llama2_7b", "llama2_13b"], "accelerator": ["h100-sxm", "a100-sxm-80gb"],
-    "devices": [8, 16, 32, 64, 128], "tp": [1, 2, 4, 8], "pp": [1, 2, 4], "zero": [0, 1, 3],
-    "recompute": ["none", "full"], "micro_batch": [1, 2, 4], "global_batch": [128, 256, 384, 512],
-}  # fmt: skip
+    "model": ["llama2_7b", "llama2_13b"],
+    "accelerator": ["h100-sxm", "a100-sxm-80gb"],
+    "devices": [8, 16, 32, 64, 128],
+    "tp": [1, 2, 4, 8],
+    "pp": [1, 2, 4],
+    "zero": [0, 1, 3],
+    "recompute": ["none", "full"],
+    "micro_batch": [1, 2, 4],
+    "global_batch": [128, 256, 384, 512],
+}
 ASKED: dict[str, Any] = {
-    "best": {"tokens_per_s": "most"}, "front": {"tokens_per_s": "most", "devices": "least", "memory_bytes": "least"},
-    "quantiles": ("seconds", "memory_bytes", "devices"), "keep": 25, "size": 1000, "progress": False,
-}  # fmt: skip
+    "best": {"tokens_per_s": "most"},
+    "front": {"tokens_per_s": "most", "devices": "least", "memory_bytes": "least"},
+    "quantiles": ("seconds", "memory_bytes", "devices"),
+    "keep": 25,
+    "size": 1000,
+    "progress": False,
+}
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -76,8 +86,11 @@ def test_the_front_is_what_nothing_beats(table: pd.DataFrame, serial: Explored) 
     fits = table[table["fits"] == "yes"]
     points = np.column_stack([-fits["tokens_per_s"], fits["devices"], fits["memory_bytes"]]).astype(float)
     first = ~pd.DataFrame(points).duplicated().to_numpy()
-    found = [row for row, point, fresh in zip(fits.index, points, first, strict=True)
-             if fresh and not ((points <= point).all(axis=1) & (points < point).any(axis=1)).any()]  # fmt: skip
+    found = [
+        row
+        for row, point, fresh in zip(fits.index, points, first, strict=True)
+        if fresh and not ((points <= point).all(axis=1) & (points < point).any(axis=1)).any()
+    ]
     assert serial.front["row"].tolist() == found and 3 < len(found) < 1000
 
 
@@ -118,8 +131,9 @@ def test_other_questions_are_explored_as_they_are_swept(of: str) -> None:
 
 def test_networks_whose_memory_is_not_estimated_are_not_left_out() -> None:
     """Of ResNet-50's step no memory is estimated: it may fit, and two batches are two rows that have an answer."""
-    found = explore("train_step", model="resnet50", accelerator="h100-sxm", global_batch=[32, 64],
-                    best={"seconds": "least"})  # fmt: skip
+    found = explore(
+        "train_step", model="resnet50", accelerator="h100-sxm", global_batch=[32, 64], best={"seconds": "least"}
+    )
     assert (found.answered, found.fitting) == (2, 2) and found.best["global_batch"].tolist() == [32, 64]
     assert found.best["memory_bytes"].isna().all()
 
@@ -152,8 +166,15 @@ def test_a_rate_that_is_a_time_ranks_nothing() -> None:
 
 
 def test_where_nothing_fits_the_tables_are_empty() -> None:
-    found = explore("train_step", model="llama2_70b", accelerator="v100-sxm2-16gb", devices=1, tp=1, global_batch=8,
-                    front={"seconds": "least"})  # fmt: skip
+    found = explore(
+        "train_step",
+        model="llama2_70b",
+        accelerator="v100-sxm2-16gb",
+        devices=1,
+        tp=1,
+        global_batch=8,
+        front={"seconds": "least"},
+    )
     assert found.fitting == 0 and len(found.best) == len(found.front) == 0 and found.quantiles.isna().all().all()
 
 
@@ -180,8 +201,10 @@ points = st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=
 def test_a_front_of_fronts_is_the_front(given_points: list[list[int]], measures: int, cut: int) -> None:
     scores, rows = np.array(given_points, dtype=float)[:, :measures], np.arange(len(given_points))
     whole = set(pareto_front(scores, rows))
-    beaten = [((scores <= one).all(axis=1) & ((scores < one).any(axis=1) | (rows < row))).any()
-              for row, one in zip(rows, scores, strict=True)]  # fmt: skip
+    beaten = [
+        ((scores <= one).all(axis=1) & ((scores < one).any(axis=1) | (rows < row))).any()
+        for row, one in zip(rows, scores, strict=True)
+    ]
     assert whole == set(rows[~np.array(beaten)])
     sides = [part[pareto_front(scores[part], part)] for part in (rows[cut:], rows[:cut]) if len(part)]
     both = np.concatenate(sides)
@@ -317,8 +340,13 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path: Path, serial: Explored,
         exploring._save = save
         exploring.explore("train_step", checkpoint="kept.json", **{ASKED!r}, **{AXES!r})
     """
-    died = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})  # fmt: skip
+    died = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
     assert died.returncode == -signal.SIGKILL, died.stderr
     kept = json.loads((tmp_path / "kept.json").read_text())
     assert kept["done"] == [0, 1, 2] and kept["found"]["rows"] < 17_280
@@ -382,9 +410,17 @@ def only_large(columns: Any) -> Any:
 def test_an_exploration_goes_on_after_a_part_without_a_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 rows in two parts of 1,000; batches of the second have a score, of which 256 is the least."""
     batches = [128] * 1000 + [256 + each for each in range(1000)]
-    asked = {"model": "resnet50", "accelerator": "h100-sxm", "global_batch": batches, "size": 1000,
-             "best": {only_large: "least"}, "front": {only_large: "least", "seconds": "least"}, "keep": 3,
-             "checkpoint": tmp_path / "kept", "progress": False}  # fmt: skip
+    asked = {
+        "model": "resnet50",
+        "accelerator": "h100-sxm",
+        "global_batch": batches,
+        "size": 1000,
+        "best": {only_large: "least"},
+        "front": {only_large: "least", "seconds": "least"},
+        "keep": 3,
+        "checkpoint": tmp_path / "kept",
+        "progress": False,
+    }
     reduced = exploring._reduced
 
     def dies(question: Any, number: int) -> Any:
@@ -412,8 +448,13 @@ def test_a_full_disk_leaves_the_checkpoint_whole(tmp_path: Path, serial: Explore
         resource.setrlimit(resource.RLIMIT_FSIZE, (400, resource.RLIM_INFINITY))
         exploring.explore("train_step", checkpoint="kept.json", **{ASKED!r}, **{AXES!r})
     """
-    died = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})  # fmt: skip
+    died = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
     last = died.stderr.splitlines()[-1]
     assert last.startswith("ValueError: checkpoint = 'kept.json' cannot be written (File too large); make room"), last
     assert list(tmp_path.iterdir()) == [tmp_path / "kept.json"]
@@ -423,8 +464,14 @@ def test_a_full_disk_leaves_the_checkpoint_whole(tmp_path: Path, serial: Explore
 
 def test_a_checkpoint_with_one_figure_changed_is_refused(tmp_path: Path) -> None:
     """Whichever figure it is: none of them may get into an answer, or stop it without a word of the file."""
-    asked = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": [8, 16], "global_batch": [32, 64],
-             "best": {"tokens_per_s": "most"}, "checkpoint": tmp_path / "kept"}  # fmt: skip
+    asked = {
+        "model": "llama2_7b",
+        "accelerator": "h100-sxm",
+        "devices": [8, 16],
+        "global_batch": [32, 64],
+        "best": {"tokens_per_s": "most"},
+        "checkpoint": tmp_path / "kept",
+    }
     explore("train_step", **asked)
     whole = (tmp_path / "kept").read_text()
     figures = [at for at, letter in enumerate(whole) if letter in "123456789"]
@@ -447,16 +494,26 @@ def test_what_is_no_checkpoint_is_told(text: str, tmp_path: Path) -> None:
 # What cannot be.
 
 
-@pytest.mark.parametrize(("wrong_argument", "words"), [
-    ({"of": "needs"}, "train_step"), ({"keep": 0}, "keep = 0 is out of range"), ({"keep": True}, "keep"),
-    ({"size": 10}, "size = 10 is out of range: give a whole number of 1,000"),
-    ({"best": {"beauty": "most"}}, "best = 'beauty' is no measure; there are seconds"),
-    ({"best": {"seconds": "fast"}}, "best = 'fast' for 'seconds': give 'least' or 'most'"),
-    ({"best": {}}, "best has 0 measures"), ({"best": {"model": "most"}}, "best = 'model' is no measure"),
-    ({"quantiles": ("recompute",)}, "quantiles = 'recompute'"), ({"executor": 7}, "executor = 7 takes no work"),
-    ({"colour": 1}, "unknown axis 'colour'"), ({"tp": []}, "tp = "), ({"model": []}, "model"),
-    ({"recompute": "perhaps"}, "recompute"), ({"checkpoint": "no/such/folder/file"}, "no/such/folder"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong_argument", "words"),
+    [
+        ({"of": "needs"}, "train_step"),
+        ({"keep": 0}, "keep = 0 is out of range"),
+        ({"keep": True}, "keep"),
+        ({"size": 10}, "size = 10 is out of range: give a whole number of 1,000"),
+        ({"best": {"beauty": "most"}}, "best = 'beauty' is no measure; there are seconds"),
+        ({"best": {"seconds": "fast"}}, "best = 'fast' for 'seconds': give 'least' or 'most'"),
+        ({"best": {}}, "best has 0 measures"),
+        ({"best": {"model": "most"}}, "best = 'model' is no measure"),
+        ({"quantiles": ("recompute",)}, "quantiles = 'recompute'"),
+        ({"executor": 7}, "executor = 7 takes no work"),
+        ({"colour": 1}, "unknown axis 'colour'"),
+        ({"tp": []}, "tp = "),
+        ({"model": []}, "model"),
+        ({"recompute": "perhaps"}, "recompute"),
+        ({"checkpoint": "no/such/folder/file"}, "no/such/folder"),
+    ],
+)
 def test_an_exploration_that_cannot_be_is_refused(wrong_argument: dict[str, Any], words: str) -> None:
     given_all = {"of": "train_step", **ASKED, **AXES} | wrong_argument
     with pytest.raises((ValueError, OSError)) as refused:
@@ -466,8 +523,13 @@ def test_an_exploration_that_cannot_be_is_refused(wrong_argument: dict[str, Any]
 
 def test_a_sweep_that_is_too_large_names_the_way() -> None:
     with pytest.raises(ValueError, match=r"cb\.planning\.explore"):
-        cb.sweep("train_step", model="llama2_7b", accelerator="h100-sxm", devices=list(range(1, 5001)),
-                 global_batch=list(range(1, 5002)))  # fmt: skip
+        cb.sweep(
+            "train_step",
+            model="llama2_7b",
+            accelerator="h100-sxm",
+            devices=list(range(1, 5001)),
+            global_batch=list(range(1, 5002)),
+        )
 
 
 @pytest.mark.all

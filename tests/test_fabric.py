@@ -17,8 +17,10 @@ LINK, PORT = 400e9, 50e9
 sizes = st.sampled_from([1, 2, 4, 8, 32, 64, 256, 1024])
 payloads = st.floats(1e3, 1e10)
 EXCHANGES = (
-    collectives.nested_all_gather_seconds, collectives.nested_all_reduce_seconds, collectives.nested_all_to_all_seconds,
-)  # fmt: skip
+    collectives.nested_all_gather_seconds,
+    collectives.nested_all_reduce_seconds,
+    collectives.nested_all_to_all_seconds,
+)
 
 
 def fair_seconds(flows, capacities, payload, devices):
@@ -61,8 +63,10 @@ def test_oversubscription_slows_an_all_to_all_and_never_hastens(payload, devices
     assert less >= full
     # A ring enters a pod once, on one port of each rail: four nodes of a pod may share it.
     if taper <= 4:
-        rings = [collectives.nested_all_reduce_seconds(payload, devices, [1, 8, 32], [LINK, PORT, PORT / o], 0)
-                 for o in (1, taper)]  # fmt: skip
+        rings = [
+            collectives.nested_all_reduce_seconds(payload, devices, [1, 8, 32], [LINK, PORT, PORT / o], 0)
+            for o in (1, taper)
+        ]
         assert rings[1] == pytest.approx(float(rings[0]))
 
 
@@ -169,8 +173,13 @@ def torus_flows(shape, wraps):
             ahead = (b[axis] - at[axis]) % k if wraps else b[axis] - at[axis]
             ways = [(ahead, 1.0)]
             if wraps:
-                ways = [(ahead, 1.0)] if 2 * ahead < k else [(ahead - k, 1.0)] if 2 * ahead > k else (
-                    [(ahead, 0.5), (ahead - k, 0.5)] if ahead else [])  # fmt: skip
+                ways = (
+                    [(ahead, 1.0)]
+                    if 2 * ahead < k
+                    else [(ahead - k, 1.0)]
+                    if 2 * ahead > k
+                    else ([(ahead, 0.5), (ahead - k, 0.5)] if ahead else [])
+                )
             for steps, share in ways:
                 for hop in range(abs(steps)):
                     from_ = (at[axis] + np.sign(steps) * hop) % k

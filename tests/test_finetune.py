@@ -22,8 +22,15 @@ USUAL = layouts.usual()
 
 
 def parts(**changes) -> dict[str, float]:
-    given = {"model": "llama3_8b", "accelerator": "a100-sxm-80gb", "software": "transformers", "seq": 2048,
-             "micro_batch": 1, "devices": 1, "recompute": "full"}  # fmt: skip
+    given = {
+        "model": "llama3_8b",
+        "accelerator": "a100-sxm-80gb",
+        "software": "transformers",
+        "seq": 2048,
+        "micro_batch": 1,
+        "devices": 1,
+        "recompute": "full",
+    }
     rows = resolve(scenario(KIND, given | changes))
     assert rows.why[0] == ""
     return {name: float(np.ravel(part)[0]) for name, part in layouts.memory_parts(rows, USUAL).items()}
@@ -43,9 +50,13 @@ def test_full_fine_tuning_by_hand_takes_16_bytes_a_parameter():
     assert states(software="megatron-lm-2021") == 18 * (LINEAR + EDGE)
 
 
-@pytest.mark.parametrize("modules, widths", [
-    ("attention", [H + H, H + KV, H + KV, H + H]), ("all linear", [H + H, H + KV, H + KV, H + H, H + F, H + F, F + H]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "modules, widths",
+    [
+        ("attention", [H + H, H + KV, H + KV, H + H]),
+        ("all linear", [H + H, H + KV, H + KV, H + H, H + F, H + F, F + H]),
+    ],
+)
 def test_lora_by_hand(modules, widths):
     """Two factors beside each product: 16 x (in + out) weights, each with 16 bytes; 13.6 and 41.9 million of them."""
     adapters = 16 * LAYERS * sum(widths)
@@ -71,16 +82,26 @@ def test_qlora_by_hand():
     assert 5.5e9 < found["weights"] < 6e9
 
 
-@pytest.mark.parametrize("optimiser, low, high", [
-    ("sgd", 4, 4), ("momentum", 8, 8), ("adam-8bit", 6, 6.1), ("adafactor", 4, 4.1), ("galore", 6, 8), ("lamb", 12, 12),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "optimiser, low, high",
+    [
+        ("sgd", 4, 4),
+        ("momentum", 8, 8),
+        ("adam-8bit", 6, 6.1),
+        ("adafactor", 4, 4.1),
+        ("galore", 6, 8),
+        ("lamb", 12, 12),
+    ],
+)
 def test_states_of_other_optimisers(optimiser, low, high):
     assert low <= parts(optimiser=optimiser)["optimiser"] / (LINEAR + EDGE) <= high
 
 
 def test_a_lighter_optimiser_is_no_slower():
-    step = {name: cb.train_step("llama3_8b", "h200-sxm", optimiser=name, recompute="full", neighbours=False)
-            for name in ("adam", "adam-8bit", "sgd")}  # fmt: skip
+    step = {
+        name: cb.train_step("llama3_8b", "h200-sxm", optimiser=name, recompute="full", neighbours=False)
+        for name in ("adam", "adam-8bit", "sgd")
+    }
     seconds = [each.parts["optimiser"] for each in step.values()]
     assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) == 3
 
@@ -92,10 +113,14 @@ def test_qlora_2023_65_billion_parameters_on_one_device_of_48_gb():
     assert needed["qlora"] <= PUBLISHED["qlora-2023", "65B QLoRA"] * 2**30 < needed["lora"]
 
 
-@pytest.mark.parametrize("quantity, model, changes", [
-    ("8B LoRA", "llama3_8b", {"fine_tuning": "lora"}), ("8B QLoRA", "llama3_8b", {"fine_tuning": "qlora"}),
-    ("70B LoRA", "llama3_70b", {"fine_tuning": "lora", "devices": 8, "zero": 3, "global_batch": 16}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "quantity, model, changes",
+    [
+        ("8B LoRA", "llama3_8b", {"fine_tuning": "lora"}),
+        ("8B QLoRA", "llama3_8b", {"fine_tuning": "qlora"}),
+        ("70B LoRA", "llama3_70b", {"fine_tuning": "lora", "devices": 8, "zero": 3, "global_batch": 16}),
+    ],
+)
 def test_torchtune_2024_peak_memory(quantity, model, changes):
     """Its loss goes through the logits in pieces, and allocated memory leaves the runtime out: so do we."""
     found = parts(model=model, micro_batch=2, rank=8, target_modules="all linear", tp=1, pp=1, **changes)
@@ -203,16 +228,28 @@ def test_a_model_that_eight_devices_do_not_hold_says_what_would():
     assert found.table["largest_seq"][0] == 0
 
 
-@pytest.mark.parametrize("given, words", [
-    ({"rank": 0}, ["rank = 0", "65,536"]), ({"tokens": -5}, ["tokens = -5", "20 M"]),
-    ({"method": "prefix"}, ["method = 'prefix'", "qlora"]), ({"target_modules": "mlp"}, ["target_modules", "linear"]),
-    ({"optimiser": "adamm"}, ["optimiser = 'adamm'", "adam-8bit"]), ({"devices": 0}, ["devices = 0"]),
-    ({"epochs": 0}, ["epochs = 0"]), ({"seq": -1}, ["seq = -1"]), ({"zero": 1}, ["zero = 1", "3"]),
-    ({"recompute": "selective"}, ["recompute", "full"]), ({"example_tokens": 1e6}, ["example_tokens", "2,048"]),
-    ({"global_batch": 7, "devices": 2}, ["global_batch = 7", "take 6"]), ({"hourly": -1}, ["hourly = -1"]),
-    ({"model": "resnet50"}, ["resnet50"]), ({"model": 3}, ["model = 3"]), ({"system": 4}, ["system = 4"]),
-    ({"system": "epyc-7601"}, ["no memory size", "EPYC 7601", "memory_bytes"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"rank": 0}, ["rank = 0", "65,536"]),
+        ({"tokens": -5}, ["tokens = -5", "20 M"]),
+        ({"method": "prefix"}, ["method = 'prefix'", "qlora"]),
+        ({"target_modules": "mlp"}, ["target_modules", "linear"]),
+        ({"optimiser": "adamm"}, ["optimiser = 'adamm'", "adam-8bit"]),
+        ({"devices": 0}, ["devices = 0"]),
+        ({"epochs": 0}, ["epochs = 0"]),
+        ({"seq": -1}, ["seq = -1"]),
+        ({"zero": 1}, ["zero = 1", "3"]),
+        ({"recompute": "selective"}, ["recompute", "full"]),
+        ({"example_tokens": 1e6}, ["example_tokens", "2,048"]),
+        ({"global_batch": 7, "devices": 2}, ["global_batch = 7", "take 6"]),
+        ({"hourly": -1}, ["hourly = -1"]),
+        ({"model": "resnet50"}, ["resnet50"]),
+        ({"model": 3}, ["model = 3"]),
+        ({"system": 4}, ["system = 4"]),
+        ({"system": "epyc-7601"}, ["no memory size", "EPYC 7601", "memory_bytes"]),
+    ],
+)
 def test_bad_input_says_which_what_and_allowed(given, words):
     with pytest.raises(ValueError) as error:
         cb.finetune(**{"model": "llama3_8b", "system": "rtx-4090", **given})
@@ -224,11 +261,16 @@ def test_unknown_names_get_the_nearest():
         cb.finetune("llama3_8b", "rtx-4091")
 
 
-@pytest.mark.parametrize("cells, rank, adapts, trains", [
-    ({"note": "rank 64 on all linear layers"}, 64, 1, 0), ({"note": "LoRA of rank 16 on attention"}, 16, 0, 0),
-    ({"note": "LoRA with embedding and output layer; rank 64 on all linear layers"}, 64, 1, 1),
-    ({"lora_rank": 8, "lora_target_modules": "q_proj,v_proj"}, 8, 0, 0), ({"lora_r": 32, "note": ""}, 32, 1, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cells, rank, adapts, trains",
+    [
+        ({"note": "rank 64 on all linear layers"}, 64, 1, 0),
+        ({"note": "LoRA of rank 16 on attention"}, 16, 0, 0),
+        ({"note": "LoRA with embedding and output layer; rank 64 on all linear layers"}, 64, 1, 1),
+        ({"lora_rank": 8, "lora_target_modules": "q_proj,v_proj"}, 8, 0, 0),
+        ({"lora_r": 32, "note": ""}, 32, 1, 0),
+    ],
+)
 def test_rank_and_modules_are_read_from_tables_and_their_notes(cells, rank, adapts, trains):
     row = {"model": "llama3_8b", "accelerator": "a100-sxm-80gb", "task": "LoRA", "software": "transformers"}
     rows = resolve(tables.read(KIND, pd.DataFrame([{**row, **cells}])))
@@ -237,8 +279,9 @@ def test_rank_and_modules_are_read_from_tables_and_their_notes(cells, rank, adap
     assert found == [rank, adapts, trains]
 
 
-@pytest.mark.parametrize("word, kind", [("AdamW (fused)", "adam"), ("paged_adamw_8bit", "adam-8bit"),
-                                        ("Adafactor", "adafactor"), ("", "")])  # fmt: skip
+@pytest.mark.parametrize(
+    "word, kind", [("AdamW (fused)", "adam"), ("paged_adamw_8bit", "adam-8bit"), ("Adafactor", "adafactor"), ("", "")]
+)
 def test_optimisers_are_read_and_strange_ones_told(word, kind):
     asked = tables.read(KIND, pd.DataFrame([{"model": "llama3_8b", "accelerator": "a100-sxm-80gb", "optimizer": word}]))
     assert asked.words("optimiser").each(str, object).tolist() in (kind, [kind])

@@ -15,10 +15,18 @@ from cookbook.measure.report import TIMES, Report, row
 from cookbook.prediction.constants import HERE
 
 RATE, START, COPY = 2e11, 5e-6, 3e10
-ASKS = [(benchmark, model, batch, seq)
-        for model, batch, seq in (("resnet50", 4, None), ("vgg16", 2, None), ("alexnet", 16, None),
-                                  ("eng_acoustic_model", 256, None), ("bert_base", 4, 128), ("gpt2", 2, 256))
-        for benchmark in ("training step", "forward pass")]  # fmt: skip
+ASKS = [
+    (benchmark, model, batch, seq)
+    for model, batch, seq in (
+        ("resnet50", 4, None),
+        ("vgg16", 2, None),
+        ("alexnet", 16, None),
+        ("eng_acoustic_model", 256, None),
+        ("bert_base", 4, 128),
+        ("gpt2", 2, 256),
+    )
+    for benchmark in ("training step", "forward pass")
+]
 ASKS += [("decode", "gpt2", 1, 512), ("decode", "gpt2", 8, 512), ("decode", "opt_125m", 4, 128)]
 ENVIRONMENT = {"processor": "AMD EPYC 9755 128-Core Processor", "cores": 2, "memory_bytes": 32e9}
 # What the artificial machine does beside what single operations say of it.
@@ -27,8 +35,17 @@ KNOWN = {"compute": 0.8, "convolution": 1.2, "memory": 0.6, "host": 2.0}
 
 def single(noise) -> list[dict]:
     """Products that take START and their work at RATE, a copy, and the start of an operation."""
-    rows = [timed("matmul", 2.0 * size**3, START + 2.0 * size**3 / RATE, noise, case=f"{size}x{size}x{size}",
-                  number_format="fp32") for size in (128, 256, 512, 1024, 2048)]  # fmt: skip
+    rows = [
+        timed(
+            "matmul",
+            2.0 * size**3,
+            START + 2.0 * size**3 / RATE,
+            noise,
+            case=f"{size}x{size}x{size}",
+            number_format="fp32",
+        )
+        for size in (128, 256, 512, 1024, 2048)
+    ]
     rows.append(timed("memory", 1e9, 1e9 / COPY, noise, case="copy 64 MiB", number_format="fp32"))
     rows.append(timed("launch", 1.0, 2e-6, noise, case="addition of one element", number_format="fp32"))
     return rows
@@ -36,8 +53,9 @@ def single(noise) -> list[dict]:
 
 def timed(benchmark, work, seconds, noise, **told) -> dict:
     taken = seconds * math.exp(noise())
-    return row(benchmark, work, [taken * 0.99, taken, taken, taken * 1.01, taken * 1.04], 1, path="torch", device="cpu",
-               **told)  # fmt: skip
+    return row(
+        benchmark, work, [taken * 0.99, taken, taken, taken * 1.01, taken * 1.04], 1, path="torch", device="cpu", **told
+    )
 
 
 def artificial(seed=0, spread=0.03, known=KNOWN, asks=ASKS, environment=ENVIRONMENT) -> Report:
@@ -56,8 +74,20 @@ def artificial(seed=0, spread=0.03, known=KNOWN, asks=ASKS, environment=ENVIRONM
     for benchmark, model, batch, seq in asks:
         asked = {"benchmark": benchmark, "model": model, "batch": batch, "seq": seq, "number_format": "fp32"}
         seconds = float(np.ravel(ASKED[benchmark](asked, device).point)[0])
-        rows.append(timed(benchmark, float(batch), seconds, noise, case=f"{model}, batch {batch}", model=model,
-                          batch=batch, seq=seq, number_format="fp32", method="eager"))  # fmt: skip
+        rows.append(
+            timed(
+                benchmark,
+                float(batch),
+                seconds,
+                noise,
+                case=f"{model}, batch {batch}",
+                model=model,
+                batch=batch,
+                seq=seq,
+                number_format="fp32",
+                method="eager",
+            )
+        )
     return Report("complete", "2026-01-02 03:04", {}, dict(environment), rows)
 
 
@@ -85,9 +115,14 @@ def test_the_middle_of_five_samples():
     assert found == pytest.approx((1.4, 4.6))
 
 
-@pytest.mark.parametrize(("told", "expected"), [
-    ({}, 2.0), ({"shared": "others ran"}, 1.0), ({"shared": "others ran", "clock": rates.ONE_THREAD}, 2.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({}, 2.0),
+        ({"shared": "others ran"}, 1.0),
+        ({"shared": "others ran", "clock": rates.ONE_THREAD}, 2.0),
+    ],
+)
 def test_the_fastest_sample_counts_where_others_ran_beside(told, expected):
     one = row("launch", 1.0, [1.0, 2.0, 3.0, 4.0, 5.0], 1, case="x", path="torch", device="cpu")
     assert rates.seconds_of(Report("complete", "2026-01-02 03:04", {}, told, [one]), one) == expected
@@ -143,8 +178,12 @@ def test_a_model_that_is_left_out_is_predicted_from_the_others(calibration):
     assert errors["after"] < 0.05 and errors["left_out"] < 0.1 < errors["before"]
     # A model's own time says nothing of its prediction: gpt2 ten times as slow leaves it where it was, nearly.
     report = artificial()
-    slow = [{**each, **{name: each[name] * 10 for name in TIMES}, "value": each["value"] / 10}
-            if each.get("model") == "vgg16" else each for each in report.rows]  # fmt: skip
+    slow = [
+        {**each, **{name: each[name] * 10 for name in TIMES}, "value": each["value"] / 10}
+        if each.get("model") == "vgg16"
+        else each
+        for each in report.rows
+    ]
     moved = cb.measure.calibrate(replace(report, rows=slow)).predictions()
     own = moved["model"] == "vgg16"
     assert (moved["left_out_s"] / rows["left_out_s"])[own].to_numpy() == pytest.approx(1.0, abs=0.05)
@@ -202,14 +241,19 @@ def test_a_report_of_single_operations_alone_gives_a_device_that_is_not_calibrat
     assert one.accelerator.calibrated is None and "calibrating takes 2 networks" in one.left[0]
 
 
-@pytest.mark.parametrize(("told", "name"), [
-    ({"processor": "AMD EPYC 9755 128-Core Processor", "cores": 2}, "EPYC 9755 (Turin), 2 of 128 cores"),
-    ({"processor": "AMD EPYC 9755 128-Core Processor", "cores": 2, "torch_threads": 1},
-     "EPYC 9755 (Turin), 1 of 128 cores"),
-    ({"processor": "Intel(R) Xeon(R) Platinum 8480+", "cores": 56}, "Xeon Platinum 8480+ (Sapphire Rapids)"),
-    ({"processor": "11th Gen Intel(R) Core(TM) i7-1165G7 @ 2.80GHz", "cores": 4}, "Core i7-1165G7 (laptop)"),
-    ({"device_name": "NVIDIA H100 80GB HBM3"}, "H100 SXM5 80GB"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ({"processor": "AMD EPYC 9755 128-Core Processor", "cores": 2}, "EPYC 9755 (Turin), 2 of 128 cores"),
+        (
+            {"processor": "AMD EPYC 9755 128-Core Processor", "cores": 2, "torch_threads": 1},
+            "EPYC 9755 (Turin), 1 of 128 cores",
+        ),
+        ({"processor": "Intel(R) Xeon(R) Platinum 8480+", "cores": 56}, "Xeon Platinum 8480+ (Sapphire Rapids)"),
+        ({"processor": "11th Gen Intel(R) Core(TM) i7-1165G7 @ 2.80GHz", "cores": 4}, "Core i7-1165G7 (laptop)"),
+        ({"device_name": "NVIDIA H100 80GB HBM3"}, "H100 SXM5 80GB"),
+    ],
+)
 def test_the_datasheet_is_that_of_the_machine_named(told, name):
     found = fitted.sheet(Report("complete", "2026-01-02 03:04", {}, {"memory_bytes": 32e9, **told}, []))
     assert found.name.removesuffix(", changed") == name
@@ -239,8 +283,9 @@ def test_a_summary_names_the_gpu_that_stands_for_another():
 @pytest.mark.all
 def test_several_reports_of_one_machine_count_as_one(tmp_path):
     whole = artificial()
-    apart = [replace(whole, rows=[each for each in whole.rows if ("model" in each) is network])
-                 for network in (False, True)]  # fmt: skip
+    apart = [
+        replace(whole, rows=[each for each in whole.rows if ("model" in each) is network]) for network in (False, True)
+    ]
     path = apart[1].write(tmp_path / "networks.json")
     assert cb.measure.calibrate([apart[0], path]).errors() == cb.measure.calibrate(whole.document()).errors()
     other = replace(whole, environment={**ENVIRONMENT, "processor": "Intel(R) Xeon(R) Gold 6148"})
@@ -252,11 +297,14 @@ def test_what_is_no_report_is_refused(tmp_path):
     whole = artificial().document()
     (tmp_path / "cut.json").write_text(json.dumps(whole, indent=1)[:3000])
     for bad, words in (
-        (tmp_path / "cut.json", "cut.json ends in the middle"), (tmp_path / "gone.json", "gone.json cannot be read"),
-        ({"architectures": ["GPT2"]}, "report is the configuration of a model"), (3, "report = 3 must be what"),
-        ([], "report = 0 reports"), ({**whole, "rows": [{**whole["rows"][0], "low_s": -1.0}]}, "low_s = -1.0 must be"),
+        (tmp_path / "cut.json", "cut.json ends in the middle"),
+        (tmp_path / "gone.json", "gone.json cannot be read"),
+        ({"architectures": ["GPT2"]}, "report is the configuration of a model"),
+        (3, "report = 3 must be what"),
+        ([], "report = 0 reports"),
+        ({**whole, "rows": [{**whole["rows"][0], "low_s": -1.0}]}, "low_s = -1.0 must be"),
         ({**whole, "rows": whole["rows"][-2:]}, "no matrix product or no memory bandwidth"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=words):
             cb.measure.calibrate(bad)
     with pytest.raises(KeyError, match="no-such-processor"):

@@ -51,13 +51,16 @@ def test_one_token_of_llama_3_8b_on_an_a100_takes_the_time_to_read_its_weights()
     assert found == pytest.approx(by_hand, rel=2e-4) and found == pytest.approx(7.36e-3, rel=2e-3)
 
 
-@pytest.mark.parametrize(("model", "by_hand"), [
-    ("llama2_7b", 2 * 32 * 32 * 128 * 2),  # every head keeps its own
-    ("llama3_8b", 2 * 32 * 8 * 128 * 2),  # eight groups
-    ("llama3_70b", 2 * 80 * 8 * 128 * 2),
-    ("falcon_7b", 2 * 32 * 1 * 64 * 2),  # one head for all queries
-    ("deepseek_v3", 61 * (512 + 64) * 2),  # one latent vector and one rotated key a layer
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "by_hand"),
+    [
+        ("llama2_7b", 2 * 32 * 32 * 128 * 2),  # every head keeps its own
+        ("llama3_8b", 2 * 32 * 8 * 128 * 2),  # eight groups
+        ("llama3_70b", 2 * 80 * 8 * 128 * 2),
+        ("falcon_7b", 2 * 32 * 1 * 64 * 2),  # one head for all queries
+        ("deepseek_v3", 61 * (512 + 64) * 2),  # one latent vector and one rotated key a layer
+    ],
+)
 def test_keys_and_values_of_a_token_are_those_of_the_papers(model, by_hand):
     assert sizes(model)["cache_bytes"] == by_hand
     assert sizes(model, cache="fp8")["cache_bytes"] == by_hand / 2
@@ -105,8 +108,13 @@ def test_shards_are_faster_until_they_wait_for_each_other():
 
 def test_heads_of_keys_that_are_fewer_than_shards_are_kept_twice():
     falcon, ideal = decoder("falcon_7b"), {"decoder": decoder("falcon_7b"), "engine": IDEAL}
-    one, two = (float(decode_step_seconds(64, 2048, group=A100._replace(shards=n, link=1e30), **ideal)
-                      - decode_step_seconds(64, 0, group=A100._replace(shards=n, link=1e30), **ideal)) for n in (1, 2))
+    one, two = (
+        float(
+            decode_step_seconds(64, 2048, group=A100._replace(shards=n, link=1e30), **ideal)
+            - decode_step_seconds(64, 0, group=A100._replace(shards=n, link=1e30), **ideal)
+        )
+        for n in (1, 2)
+    )
     assert one == pytest.approx(64 * 2048 * float(falcon.cache_bytes) / 2.039e12) and two == pytest.approx(one)
 
 
@@ -162,21 +170,32 @@ def test_scores_of_a_prompt_end_at_the_window():
     assert float(rest["attention"]) == pytest.approx(4 * 32 * 4096 * 16384 * 4096 / 312e12)
 
 
-@pytest.mark.parametrize("asked", [{}, {"delay_of": "first token"}, {"delay_of": "token"},
-                                   {"delay_of": "token", "request_rate": 0.05}, {"request_rate": np.inf}])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"delay_of": "first token"},
+        {"delay_of": "token"},
+        {"delay_of": "token", "request_rate": 0.05},
+        {"request_rate": np.inf},
+    ],
+)
 def test_a_window_that_nothing_outgrows_changes_nothing(asked):
     models = (cb.model("llama3_8b", window=4096), cb.model("llama3_8b", window=10**6, full_every=4), "llama3_8b")
     points = [cb.generate(each, "h100-sxm", input_len=[100, 3000], output_len=1000, **asked).point for each in models]
     assert points[0].tolist() == points[1].tolist() == points[2].tolist()
 
 
-@pytest.mark.parametrize("asked", [{"batch": 16}, {"batch": 16, "delay_of": "token"},
-                                   {"delay_of": "token", "request_rate": 0.05}])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked", [{"batch": 16}, {"batch": 16, "delay_of": "token"}, {"delay_of": "token", "request_rate": 0.05}]
+)
 def test_the_narrower_the_window_the_faster_a_long_context(asked):
     """Windows of all layers are the least; without one it is the most."""
     ways = ({"window": 1024}, {"window": 4096}, {"window": 4096, "full_every": 2}, {})
-    points = [cb.generate(cb.model("llama3_8b", **way), "h100-sxm", input_len=30000, output_len=500,
-                          **asked).point for way in ways]  # fmt: skip
+    points = [
+        cb.generate(cb.model("llama3_8b", **way), "h100-sxm", input_len=30000, output_len=500, **asked).point
+        for way in ways
+    ]
     assert np.all(np.diff(points) > 0)
 
 
@@ -206,8 +225,10 @@ def test_more_requests_at_once_give_more_tokens_and_longer_waits(first):
 
 
 def test_how_prompts_take_turns_changes_delays_and_hardly_the_rate():
-    mixed, first = (steady_service(64, 2048, 256, slots=128, chunk=2048, prefill_first=each, engine=REAL, **GIVEN)
-                    for each in (False, True))  # fmt: skip
+    mixed, first = (
+        steady_service(64, 2048, 256, slots=128, chunk=2048, prefill_first=each, engine=REAL, **GIVEN)
+        for each in (False, True)
+    )
     assert float(mixed.requests_per_second / first.requests_per_second) == pytest.approx(1, abs=0.15)
     assert first.token_seconds < mixed.token_seconds and first.first_token_seconds < mixed.first_token_seconds
 
@@ -264,9 +285,19 @@ def test_a_million_steps_take_as_long_as_counting_to_forty_million(within):
         decode_step_seconds(batch, context, engine=REAL, **GIVEN)
 
 
-ROW = {"model": "Llama-3.1-70B", "accelerator": "h100-sxm", "devices": "4", "tp": "4", "precision": "fp8/fp8/fp8",
-       "input_len": "1024", "output_len": "512", "batch": "32", "software": "vLLM 0.9", "scenario": "server",
-       "metric": "output tokens/s"}  # fmt: skip
+ROW = {
+    "model": "Llama-3.1-70B",
+    "accelerator": "h100-sxm",
+    "devices": "4",
+    "tp": "4",
+    "precision": "fp8/fp8/fp8",
+    "input_len": "1024",
+    "output_len": "512",
+    "batch": "32",
+    "software": "vLLM 0.9",
+    "scenario": "server",
+    "metric": "output tokens/s",
+}
 
 
 def told(**changes):
@@ -277,8 +308,15 @@ def told(**changes):
 
 
 def test_rates_of_one_service_agree_with_each_other():
-    names = ["output tokens/s", "total tokens/s", "requests/s", "output tokens/s/GPU", "latency s avg", "TTFT ms p50",
-             "TPOT ms p50"]  # fmt: skip
+    names = [
+        "output tokens/s",
+        "total tokens/s",
+        "requests/s",
+        "output tokens/s/GPU",
+        "latency s avg",
+        "TTFT ms p50",
+        "TPOT ms p50",
+    ]
     found = told(metric=names)
     assert not found["why"].any()
     rate = dict(zip(names, found["predicted"], strict=True))
@@ -291,8 +329,15 @@ def test_rates_of_one_service_agree_with_each_other():
 
 
 def test_engines_are_read_from_the_words_of_reports():
-    names = ["vLLM (mid-2024)", "TensorRT-LLM 0.9.0", "TensorRT-LLM 1.0 (pytorch backend)", "SGLang 0.4", "LMDeploy",
-             "Text Generation Inference", "an engine of ours"]  # fmt: skip
+    names = [
+        "vLLM (mid-2024)",
+        "TensorRT-LLM 0.9.0",
+        "TensorRT-LLM 1.0 (pytorch backend)",
+        "SGLang 0.4",
+        "LMDeploy",
+        "Text Generation Inference",
+        "an engine of ours",
+    ]
     found = told(software=names, scenario="offline", batch="")
     assert not found["why"].any() and found["predicted"].nunique() > 4
 
@@ -305,10 +350,16 @@ def test_a_model_that_does_not_fit_says_what_would():
         cb.generate("llama3_8b", "groq-lpu", tp=1)
 
 
-@pytest.mark.parametrize("given", [
-    {"tp": 2, "batch": 32}, {"pp": 2, "batch": 4}, {"delay_of": "token"}, {"delay_of": "first token"},
-    {"request_rate": 0.5},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tp": 2, "batch": 32},
+        {"pp": 2, "batch": 4},
+        {"delay_of": "token"},
+        {"delay_of": "first token"},
+        {"request_rate": 0.5},
+    ],
+)
 def test_no_part_of_an_answer_is_left_out_of_what_charts_show(given):
     found = cb.generate("llama3_8b", "h100-sxm", input_len=8192, output_len=512, **given)
     assert sum(found.by_part.values()) == pytest.approx(sum(found.parts.values()), rel=1e-12)
@@ -317,21 +368,27 @@ def test_no_part_of_an_answer_is_left_out_of_what_charts_show(given):
     assert found.by_part["memory traffic"] == pytest.approx(read, rel=1e-12)
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"input_len": -5}, r"input_len = -5 is outside its range"),
-    ({"output_len": 0}, r"output_len = 0: an answer has 1 token or more"),
-    ({"batch": 0}, r"batch = 0 is outside its range"),
-    ({"tp": 4, "devices": 2}, r"tp x pp = 4 is more than devices = 2"),
-    ({"software": "no engine"}, r"no software called 'no engine'"),
-    ({"acceptance": 1.2, "drafted": 4}, r"acceptance = 1.2 is outside its range; give 0 to 1"),
-    ({"drafted": 4}, r"drafted = 4 without acceptance: give the share"),
-    ({"acceptance": 0.5}, r"acceptance = 0.5 without drafted: give the tokens"),
-    ({"prefix_hit": 1.1}, r"prefix_hit = 1.1 is outside its range; give 0 to 1"),
-    ({"request_rate": 1e5}, r"request_rate = 1e\+05 requests/s is above the capacity, .* give fewer, or more devices"),
-    ({"ep": 8}, r"ep = 8: the model has no experts; leave ep out"),
-    ({"schedule": "fifo"}, r"schedule = 'fifo' is not listed; .* chunked prefill, prefill first"),
-    ({"chunk": 0}, r"chunk = 0 is outside its range"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"input_len": -5}, r"input_len = -5 is outside its range"),
+        ({"output_len": 0}, r"output_len = 0: an answer has 1 token or more"),
+        ({"batch": 0}, r"batch = 0 is outside its range"),
+        ({"tp": 4, "devices": 2}, r"tp x pp = 4 is more than devices = 2"),
+        ({"software": "no engine"}, r"no software called 'no engine'"),
+        ({"acceptance": 1.2, "drafted": 4}, r"acceptance = 1.2 is outside its range; give 0 to 1"),
+        ({"drafted": 4}, r"drafted = 4 without acceptance: give the share"),
+        ({"acceptance": 0.5}, r"acceptance = 0.5 without drafted: give the tokens"),
+        ({"prefix_hit": 1.1}, r"prefix_hit = 1.1 is outside its range; give 0 to 1"),
+        (
+            {"request_rate": 1e5},
+            r"request_rate = 1e\+05 requests/s is above the capacity, .* give fewer, or more devices",
+        ),
+        ({"ep": 8}, r"ep = 8: the model has no experts; leave ep out"),
+        ({"schedule": "fifo"}, r"schedule = 'fifo' is not listed; .* chunked prefill, prefill first"),
+        ({"chunk": 0}, r"chunk = 0 is outside its range"),
+    ],
+)
 def test_what_cannot_be_is_told_with_its_remedy(given, words):
     with pytest.raises((ValueError, LookupError), match=words):
         cb.generate("llama2_7b", "h100-sxm", **given)
@@ -344,13 +401,17 @@ def test_an_answer_longer_than_the_model_has_positions_for():
 
 def test_policies_of_an_engine_through_the_door():
     asked = {"input_len": 1024, "output_len": 128, "batch": 8}
-    plain, drafted, kept = (cb.generate("llama3_8b", "h100-sxm", **asked, **more) for more in
-                            ({}, {"drafted": 4, "acceptance": 0.7}, {"prefix_hit": 0.9}))  # fmt: skip
+    plain, drafted, kept = (
+        cb.generate("llama3_8b", "h100-sxm", **asked, **more)
+        for more in ({}, {"drafted": 4, "acceptance": 0.7}, {"prefix_hit": 0.9})
+    )
     assert drafted.point < plain.point and kept.point < plain.point and "seconds of drafting = 0" in drafted.assumed
     rates = cb.generate("llama3_8b", "h100-sxm", request_rate=[1, 8, 1000])
     assert rates.point[0] < rates.point[1] and rates.reason.tolist() == ["", "", "load-above-capacity"]
-    late = [cb.generate("llama3_8b", "h100-sxm", request_rate=8, delay_of="token", schedule=each).point
-            for each in ("chunked prefill", "prefill first")]  # fmt: skip
+    late = [
+        cb.generate("llama3_8b", "h100-sxm", request_rate=8, delay_of="token", schedule=each).point
+        for each in ("chunked prefill", "prefill first")
+    ]
     assert late[0] < late[1]
 
 
@@ -363,8 +424,9 @@ def test_a_prompt_beyond_the_table_is_taken_and_told():
 @pytest.mark.parametrize("rate", [1, 8])
 def test_rates_agree_with_the_steady_state_of_single_requests(policy, rate):
     lengths = {"input_len": 1024, "output_len": 128}
-    row = cb.serve("llama3_8b", "h100-sxm", rate=rate, devices=1, policy=policy, input_spread=0, output_spread=0,
-                   **lengths).table.iloc[0]  # fmt: skip
+    row = cb.serve(
+        "llama3_8b", "h100-sxm", rate=rate, devices=1, policy=policy, input_spread=0, output_spread=0, **lengths
+    ).table.iloc[0]
     for delay, name in (("token", "tpot_p50"), ("pass", "e2e_p50")):
         found = cb.generate("llama3_8b", "h100-sxm", request_rate=rate, schedule=policy, delay_of=delay, **lengths)
         assert found.point == pytest.approx(row[name], rel=0.1)
@@ -387,7 +449,8 @@ def test_with_another_unit_of_time_every_time_and_rate_changes_with_it(unit):
     opened, later = open_service(2, 700, 200, **same, **queue), open_service(2 / unit, 700, 200, **other, **queue)
     for one, two in ((before, after), (opened, later)):
         assert two.decoding == pytest.approx(one.decoding) and two.requests_per_second * unit == pytest.approx(
-            one.requests_per_second)  # fmt: skip
+            one.requests_per_second
+        )
         for name in ("first_token_seconds", "token_seconds", "request_seconds"):
             assert getattr(two, name) == pytest.approx(unit * getattr(one, name), rel=1e-4)
 
@@ -401,16 +464,30 @@ def test_with_another_unit_of_memory_as_many_sequences_fit():
     assert after == pytest.approx(before) and before > 0
 
 
-ASKED = {"model": "Llama-3.1-8B", "accelerator": "h100-sxm", "devices": "2", "tp": "1", "input_len": "1024",
-         "output_len": "128", "software": "vLLM", "precision": "bf16"}  # fmt: skip
+ASKED = {
+    "model": "Llama-3.1-8B",
+    "accelerator": "h100-sxm",
+    "devices": "2",
+    "tp": "1",
+    "input_len": "1024",
+    "output_len": "128",
+    "software": "vLLM",
+    "precision": "bf16",
+}
 
 
 def test_an_infinite_rate_of_requests_is_offline_work_or_as_many_at_a_time_as_are_let_in():
     """The default of vLLM's own benchmark; all slots are full, so an answer takes slots over requests/s (Little)."""
-    rows = [{"scenario": "offline"}, {"request_rate": "inf"}, {"request_rate": np.inf, "scenario": "server"},
-            {"request_rate": "inf", "metric": "requests/s"}, {"request_rate": "inf", "metric": "latency s avg"},
-            {"request_rate": "inf", "batch": "64", "scenario": "server"}, {"batch": "64", "scenario": "server"},
-            {"request_rate": 5, "scenario": "offline"}]  # fmt: skip
+    rows = [
+        {"scenario": "offline"},
+        {"request_rate": "inf"},
+        {"request_rate": np.inf, "scenario": "server"},
+        {"request_rate": "inf", "metric": "requests/s"},
+        {"request_rate": "inf", "metric": "latency s avg"},
+        {"request_rate": "inf", "batch": "64", "scenario": "server"},
+        {"batch": "64", "scenario": "server"},
+        {"request_rate": 5, "scenario": "offline"},
+    ]
     found = answer(pd.DataFrame([ASKED | {"metric": "output tokens/s"} | row for row in rows]), "inference")
     full, inf, server, requests, late, let_in, closed, wrong = found["predicted"]
     assert full == inf == server == pytest.approx(128 * requests) and let_in == closed < full and np.isnan(wrong)
@@ -432,25 +509,48 @@ def test_rows_and_the_door_say_the_same_of_lengths_that_the_model_is_not_known_f
     assert found["reason"][2] == "positions-exceeded"
 
 
-@pytest.mark.parametrize(("said", "level"), [
-    ("vLLM 0.9.1", "vllm"), ("vLLM 0.5.4", "vllm-2024"), ("SGLang 0.4", "sglang"),
-    ("TensorRT-LLM 0.9.0", "tensorrt-llm-2024"),
-    ("TensorRT-LLM 1.0 (pytorch backend)", "tensorrt-llm"), ("NVIDIA NIM 1.8.0 (TensorRT-LLM)", "tensorrt-llm"),
-    ("LMDeploy TurboMind", "lmdeploy"),
-    ("Text Generation Inference 2.0", "tgi"), ("FasterTransformer 5.3", "fastertransformer"),
-    ("DeepSpeed-MII", "deepspeed-mii"), ("llama.cpp b3000", "llama.cpp-2024"), ("llama.cpp (CUDA)", "llama.cpp"),
-    ("llama.cpp b3000, Metal", "llama.cpp-2024"), ("mlx-lm 0.28", "mlx"), ("ExLlamaV3", "exllama"),
-    ("llama.cpp ROCm 6", "llama.cpp-rocm"),
-    ("llama-bench, HIP", "llama.cpp-rocm"), ("Vulkan llama.cpp", "llama.cpp-vulkan"), ("Ollama 0.3", "ollama"),
-    ("Hugging Face Transformers eager", "transformers"),
-    ("Transformers NeuronX", "neuron"), ("optimum-habana", "habana"), ("MLPerf v4.1 submission", "submission"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "level"),
+    [
+        ("vLLM 0.9.1", "vllm"),
+        ("vLLM 0.5.4", "vllm-2024"),
+        ("SGLang 0.4", "sglang"),
+        ("TensorRT-LLM 0.9.0", "tensorrt-llm-2024"),
+        ("TensorRT-LLM 1.0 (pytorch backend)", "tensorrt-llm"),
+        ("NVIDIA NIM 1.8.0 (TensorRT-LLM)", "tensorrt-llm"),
+        ("LMDeploy TurboMind", "lmdeploy"),
+        ("Text Generation Inference 2.0", "tgi"),
+        ("FasterTransformer 5.3", "fastertransformer"),
+        ("DeepSpeed-MII", "deepspeed-mii"),
+        ("llama.cpp b3000", "llama.cpp-2024"),
+        ("llama.cpp (CUDA)", "llama.cpp"),
+        ("llama.cpp b3000, Metal", "llama.cpp-2024"),
+        ("mlx-lm 0.28", "mlx"),
+        ("ExLlamaV3", "exllama"),
+        ("llama.cpp ROCm 6", "llama.cpp-rocm"),
+        ("llama-bench, HIP", "llama.cpp-rocm"),
+        ("Vulkan llama.cpp", "llama.cpp-vulkan"),
+        ("Ollama 0.3", "ollama"),
+        ("Hugging Face Transformers eager", "transformers"),
+        ("Transformers NeuronX", "neuron"),
+        ("optimum-habana", "habana"),
+        ("MLPerf v4.1 submission", "submission"),
+    ],
+)
 def test_every_engine_of_reports_has_a_level_and_answers(said, level):
     assert stack("generation", said, "") == level and level in engines()
     own = {"llama.cpp-rocm": "mi300x", "neuron": "trainium2", "habana": "gaudi2", "mlx": "apple-m2-ultra"}
     device = own.get(level, "a100-sxm-80gb")
-    row = {"model": "Llama-2-7B", "accelerator": device, "devices": "1", "input_len": "128", "batch": "1",
-           "output_len": "128", "software": said, "metric": "output tokens/s"}  # fmt: skip
+    row = {
+        "model": "Llama-2-7B",
+        "accelerator": device,
+        "devices": "1",
+        "input_len": "128",
+        "batch": "1",
+        "output_len": "128",
+        "software": said,
+        "metric": "output tokens/s",
+    }
     found = answer(pd.DataFrame([row]), "inference").iloc[0]
     fastest = cb.accelerator(device).mem_bandwidth / (6.6e9 / 2)  # int4 weights at the full bandwidth
     assert found["why"] == "" and 1 < found["predicted"] < fastest
@@ -487,12 +587,16 @@ def test_the_busiest_device_of_a_few_tokens_reads_more_experts_than_the_mean():
     """One token and 8 of 256 experts on 8 devices: one each, and 1 + sqrt(2 ln 8 x 31/32) = 3.007 on the busiest."""
     body, experts = float(DEEPSEEK.weight_bytes), float(DEEPSEEK.expert_bytes)
     fast = IDEAL._replace(decode_share=1e9)
-    found, even = (float(decode_parts(1, 0, decoder=DEEPSEEK, group=each, engine=fast)["weights"])
-                   for each in (EIGHT, EIGHT._replace(spread=1.0)))  # fmt: skip
+    found, even = (
+        float(decode_parts(1, 0, decoder=DEEPSEEK, group=each, engine=fast)["weights"])
+        for each in (EIGHT, EIGHT._replace(spread=1.0))
+    )
     assert even == pytest.approx((body + experts / 32) / 8 / 2.039e12)
     assert found == pytest.approx((body + 3.007 * experts / 32) / 8 / 2.039e12, rel=1e-3)
-    many = [float(decode_step_seconds(1e5, 0, decoder=DEEPSEEK, group=EIGHT._replace(spread=each), engine=IDEAL))
-            for each in (1.0, 8.0)]  # fmt: skip
+    many = [
+        float(decode_step_seconds(1e5, 0, decoder=DEEPSEEK, group=EIGHT._replace(spread=each), engine=IDEAL))
+        for each in (1.0, 8.0)
+    ]
     assert many[0] == pytest.approx(many[1])
 
 
@@ -507,32 +611,55 @@ def test_tokens_travel_to_the_devices_of_their_experts_and_back():
 def test_one_prompt_is_the_work_of_one_replica_and_of_the_devices_of_all_experts():
     one, eight = (float(prefill_seconds(4096, prompts=n, decoder=DEEPSEEK, group=APART, engine=IDEAL)) for n in (1, 8))
     assert one < eight < 8 * one
-    dense = [float(prefill_seconds(4096, prompts=n, decoder=LLAMA, group=A100._replace(replicas=8.0), engine=IDEAL))
-             for n in (1, 8)]  # fmt: skip
+    dense = [
+        float(prefill_seconds(4096, prompts=n, decoder=LLAMA, group=A100._replace(replicas=8.0), engine=IDEAL))
+        for n in (1, 8)
+    ]
     assert dense[0] == pytest.approx(dense[1])
 
 
 def test_experts_that_are_spread_out_are_read_from_rows_and_taken_by_the_door():
-    row = {"model": "DeepSeek-V3", "accelerator": "h200-sxm", "devices": "8", "tp": "1", "precision": "fp8",
-           "batch": "64", "input_len": "1024", "output_len": "128", "software": "SGLang", "metric": "output tokens/s"}
-    rows = [{"ep": "8"}, {"note": "data and expert parallel over 8"},
-            {"tp": "8", "note": "tensor and expert parallel over 8"}, {"tp": "8", "ep": "8"}, {"tp": "8"}, {}]
+    row = {
+        "model": "DeepSeek-V3",
+        "accelerator": "h200-sxm",
+        "devices": "8",
+        "tp": "1",
+        "precision": "fp8",
+        "batch": "64",
+        "input_len": "1024",
+        "output_len": "128",
+        "software": "SGLang",
+        "metric": "output tokens/s",
+    }
+    rows = [
+        {"ep": "8"},
+        {"note": "data and expert parallel over 8"},
+        {"tp": "8", "note": "tensor and expert parallel over 8"},
+        {"tp": "8", "ep": "8"},
+        {"tp": "8"},
+        {},
+    ]
     found = answer(pd.DataFrame([row | each for each in rows]), "inference")
     assert not found["why"].any()
     apart, said, tensor, stated, split, blank = found["predicted"]
     assert apart == said == blank and tensor == stated < split and apart != tensor
     assert "ep = 8" in found["assumed"][5] and "ep = " not in found["assumed"][0]
-    times = [cb.generate("deepseek_v3", "h200-sxm", ep=8, tp=each, precision="fp8", batch=64, software="SGLang").point
-             for each in (1, 8)]  # fmt: skip
+    times = [
+        cb.generate("deepseek_v3", "h200-sxm", ep=8, tp=each, precision="fp8", batch=64, software="SGLang").point
+        for each in (1, 8)
+    ]
     assert [64 * 128 / each for each in times] == pytest.approx([apart, stated], rel=1e-3)
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"ep": 16}, r"ep = 16 is more than experts = 8; give at most as many"),
-    ({"ep": 6, "tp": 4}, r"ep = 6 is no multiple of tp = 4, and tp none of ep: give one that is"),
-    ({"ep": 8, "tp": 1, "devices": 12}, r"devices = 12 is not a multiple of ep x pp = 8"),
-    ({"ep": 8, "tp": 1, "devices": 4}, r"devices = 4 is not a multiple of ep x pp = 8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"ep": 16}, r"ep = 16 is more than experts = 8; give at most as many"),
+        ({"ep": 6, "tp": 4}, r"ep = 6 is no multiple of tp = 4, and tp none of ep: give one that is"),
+        ({"ep": 8, "tp": 1, "devices": 12}, r"devices = 12 is not a multiple of ep x pp = 8"),
+        ({"ep": 8, "tp": 1, "devices": 4}, r"devices = 4 is not a multiple of ep x pp = 8"),
+    ],
+)
 def test_experts_that_cannot_be_spread_so_are_refused(given, words):
     with pytest.raises(ValueError, match=words):
         cb.generate("mixtral_8x7b", "h100-sxm", precision="fp8", **given)
@@ -543,8 +670,10 @@ def test_experts_that_cannot_be_spread_so_are_refused(given, words):
 def test_a_layer_with_experts_has_a_host_time_of_its_own():
     """So that what an engine needs of a mixture is not asked of a dense model, whose layers start fewer kernels."""
     starts = {each.name: each.start for each in CONSTANTS}
-    dense, mixture = (resolve(answers(cb.model(name), cb.accelerator("h100-sxm"), input_len=1, output_len=2, tp=8))
-                      for name in ("llama3_8b", "mixtral_8x7b"))  # fmt: skip
+    dense, mixture = (
+        resolve(answers(cb.model(name), cb.accelerator("h100-sxm"), input_len=1, output_len=2, tp=8))
+        for name in ("llama3_8b", "mixtral_8x7b")
+    )
     plain, routed = (float(np.ravel(engine_of(rows, starts).layer_seconds)[0]) for rows in (dense, mixture))
     experts = (kernel_constant("layer", name, "hopper").value for name in ("start_experts", "start"))
     assert routed - plain == pytest.approx(next(experts) - next(experts) + starts["router_time"]) and routed > plain
@@ -557,18 +686,28 @@ def test_tokens_of_experts_on_other_nodes_go_over_the_network_of_one_device():
     model = Decoder(0.0, 0.0, 256, 8, 0.0, 0.0, 1, 1000, 8, 128, 0.0, 1, 1)
     silent = Engine(1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
     near, far = (Group(1, 1, 1e30, 80e9, 1e30, 1e30, 400e9, 16, 16, nodes, 50e9) for nodes in (1, 2))
-    seconds = [float(decode_parts(16, 0, decoder=model, group=group, engine=silent)["tensor_exchange"])
-               for group in (near, far)]  # fmt: skip
+    seconds = [
+        float(decode_parts(16, 0, decoder=model, group=group, engine=silent)["tensor_exchange"])
+        for group in (near, far)
+    ]
     there_and_back = 2 * 1000 * 2.0  # bytes of one token, of which each group has one
     assert seconds[0] == pytest.approx(there_and_back * 15 * (1 - (15 / 16) ** 8) / 400e9)
     assert seconds[1] - seconds[0] == pytest.approx(there_and_back * (1 - 0.5**8) / 50e9)
 
 
 def test_requests_of_mlperf_have_the_lengths_of_its_data_set_where_nobody_states_them():
-    row = {"model": "Llama 2 70B", "accelerator": "h100-sxm", "devices": "8", "scenario": "offline",
-           "metric": "tokens/s"}  # fmt: skip
-    rows = [{"software": "TensorRT-LLM 0.9 (MLPerf v4.0)"}, {"software": "vLLM 0.9"},
-            {"software": "MLPerf submission", "input_len": "1024", "output_len": "64"}]  # fmt: skip
+    row = {
+        "model": "Llama 2 70B",
+        "accelerator": "h100-sxm",
+        "devices": "8",
+        "scenario": "offline",
+        "metric": "tokens/s",
+    }
+    rows = [
+        {"software": "TensorRT-LLM 0.9 (MLPerf v4.0)"},
+        {"software": "vLLM 0.9"},
+        {"software": "MLPerf submission", "input_len": "1024", "output_len": "64"},
+    ]
     found = answer(pd.DataFrame([row | each for each in rows]), "inference")
     assert not found["why"].any()
     assert "input_len = 222" in found["assumed"][0] and "output_len = 294" in found["assumed"][0]
@@ -578,9 +717,18 @@ def test_requests_of_mlperf_have_the_lengths_of_its_data_set_where_nobody_states
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_network_without_layers_beside_a_language_model_changes_nothing(order):
-    row = {"model": "gpt3_175b", "accelerator": "a100-sxm-80gb", "devices": "8", "tp": "8", "precision": "fp16",
-           "batch": "4", "input_len": "512", "output_len": "128", "software": "vLLM 0.6",
-           "metric": "output tokens/s"}  # fmt: skip
+    row = {
+        "model": "gpt3_175b",
+        "accelerator": "a100-sxm-80gb",
+        "devices": "8",
+        "tp": "8",
+        "precision": "fp16",
+        "batch": "4",
+        "input_len": "512",
+        "output_len": "128",
+        "software": "vLLM 0.6",
+        "metric": "output tokens/s",
+    }
     other = row | {"model": "resnet50", "metric": "prefill tokens/s", "input_len": "", "output_len": ""}
     alone = answer(pd.DataFrame([row]), "inference")["predicted"][0]
     both = answer(pd.DataFrame([[row, other][at] for at in order]), "inference")
@@ -606,20 +754,30 @@ def test_a_service_refuses_data_sets_that_are_not_listed_as_a_call_does():
         cb.serve("llama3_8b", "h100-sxm", rate=1, devices=1, input_len="orca")
 
 
-@pytest.mark.parametrize("words, key", [
-    ("LongBench v2", None), ("ShareGPT4V", None), ("sharegpt 90k multi-turn", None), ("vllm-random-2048", None),
-    ("ShareGPT_V3_unfiltered_cleaned_split.json", "sharegpt"), ("MLPerf open-orca data set", "openorca"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words, key",
+    [
+        ("LongBench v2", None),
+        ("ShareGPT4V", None),
+        ("sharegpt 90k multi-turn", None),
+        ("vllm-random-2048", None),
+        ("ShareGPT_V3_unfiltered_cleaned_split.json", "sharegpt"),
+        ("MLPerf open-orca data set", "openorca"),
+    ],
+)
 def test_versions_of_data_sets_are_others(words, key):
     found = within(words)
     assert (found and found.key) == key
 
 
-@pytest.mark.parametrize("lengths, said", [
-    ({"input_len": "bananas"}, "neither a number nor a data set of the table 'request_sets'; nearest"),
-    ({"input_len": ["sharegpt", "shargpt"]}, "input_len = 'shargpt'"),
-    ({"output_len": "swe-bench-lite"}, "nobody states"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "lengths, said",
+    [
+        ({"input_len": "bananas"}, "neither a number nor a data set of the table 'request_sets'; nearest"),
+        ({"input_len": ["sharegpt", "shargpt"]}, "input_len = 'shargpt'"),
+        ({"output_len": "swe-bench-lite"}, "nobody states"),
+    ],
+)
 def test_a_call_refuses_data_sets_that_are_not_listed(lengths, said):
     with pytest.raises(ValueError, match=said):
         cb.generate("llama3_8b", "h100-sxm", **lengths)

@@ -189,9 +189,35 @@ def test_an_accelerator_of_ones_own_says_what_it_lacks(name, figures, message):
     assert len(str(refused.value)) <= 300
 
 
-HOSTILE = [None, math.nan, math.inf, -math.inf, -1, 0, 1e308, 1e-300, 10**400, 10**5000, "", "abc", [], {}, object(),
-           True, [[1, [2]]], np.ones(3), np.ones((2, 2)), np.array(5.0), "9" * 100_000, "x" * 100_000, b"5", 1j, {1: 2},
-           set(range(1000)), list(range(100_000))]  # fmt: skip
+HOSTILE = [
+    None,
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1,
+    0,
+    1e308,
+    1e-300,
+    10**400,
+    10**5000,
+    "",
+    "abc",
+    [],
+    {},
+    object(),
+    True,
+    [[1, [2]]],
+    np.ones(3),
+    np.ones((2, 2)),
+    np.array(5.0),
+    "9" * 100_000,
+    "x" * 100_000,
+    b"5",
+    1j,
+    {1: 2},
+    set(range(1000)),
+    list(range(100_000)),
+]
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: type(value).__name__)
@@ -251,9 +277,17 @@ def test_published_links_of_devices_in_one_direction():
     assert accelerator("rtx-3090").device_link_kind == "bridge"
 
 
-@pytest.mark.parametrize("name, key", [
-    ("Ascend 910B", "ascend-910b"), ("Strix Halo", "strix-halo"), ("DGX Spark", "gb10-dgx-spark"), ("MI250", "mi250"),
-    ("Tenstorrent Wormhole", "wormhole-n300"), ("Blackhole", "blackhole-p150"), ("RX 7900 XT", "radeon-rx-7900-xt"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, key",
+    [
+        ("Ascend 910B", "ascend-910b"),
+        ("Strix Halo", "strix-halo"),
+        ("DGX Spark", "gb10-dgx-spark"),
+        ("MI250", "mi250"),
+        ("Tenstorrent Wormhole", "wormhole-n300"),
+        ("Blackhole", "blackhole-p150"),
+        ("RX 7900 XT", "radeon-rx-7900-xt"),
+    ],
+)
 def test_devices_of_the_released_measurements_by_their_spoken_names(name, key):
     assert accelerator(name).key == key

@@ -309,18 +309,29 @@ def test_a_machine_is_read_only_and_prints_itself():
         box.nodes = ()
 
 
-@pytest.mark.parametrize("call", [
-    lambda box: box.concurrent([("memory0", "gpu0")], demands=float("nan")),
-    lambda box: box.concurrent([("memory0", "gpu0")], demands=10**400), lambda box: box.concurrent("gpu0"),
-    lambda box: box.concurrent([("memory0", "gpu0")], demands="much"), lambda box: box.concurrent(5),
-    lambda box: box.concurrent([("memory0", "gpu0")], demands=[1.0, 2.0]), lambda box: box.rings("gpu0"),
-    lambda box: box.path([], {}), lambda box: box.input_flows([]), lambda box: box.named(["memory"]),
-    lambda box: topology(None), lambda box: topology(["hgx-h100"]),
-    lambda box: Topology("own", "Mine", "single root", "", (Node("a", "memory"), Node("a", "socket")), ()),
-    lambda box: Topology("own", "Mine", "single root", "", (Node("a", "toaster"),), ()),
-    lambda box: Topology("own", "Mine", "single root", "", (Node("a", "memory"),), (Link("a", "b", 1.0),)),
-    lambda box: Topology("own", "Mine", "", "", (Node("a", "memory"), Node("b", "socket")), (Link("a", "b", -1.0),)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda box: box.concurrent([("memory0", "gpu0")], demands=float("nan")),
+        lambda box: box.concurrent([("memory0", "gpu0")], demands=10**400),
+        lambda box: box.concurrent("gpu0"),
+        lambda box: box.concurrent([("memory0", "gpu0")], demands="much"),
+        lambda box: box.concurrent(5),
+        lambda box: box.concurrent([("memory0", "gpu0")], demands=[1.0, 2.0]),
+        lambda box: box.rings("gpu0"),
+        lambda box: box.path([], {}),
+        lambda box: box.input_flows([]),
+        lambda box: box.named(["memory"]),
+        lambda box: topology(None),
+        lambda box: topology(["hgx-h100"]),
+        lambda box: Topology("own", "Mine", "single root", "", (Node("a", "memory"), Node("a", "socket")), ()),
+        lambda box: Topology("own", "Mine", "single root", "", (Node("a", "toaster"),), ()),
+        lambda box: Topology("own", "Mine", "single root", "", (Node("a", "memory"),), (Link("a", "b", 1.0),)),
+        lambda box: Topology(
+            "own", "Mine", "", "", (Node("a", "memory"), Node("b", "socket")), (Link("a", "b", -1.0),)
+        ),
+    ],
+)
 def test_graphs_and_flows_that_cannot_be_are_refused(call):
     with pytest.raises((ValueError, TypeError)) as told:
         call(topology("workstation-single-root"))
@@ -350,7 +361,8 @@ def test_a_platform_is_sized_phase_by_phase():
     card = catalog.table("data_sets").set_index("key").loc["imagenet-1k"]
     whole = eight.loc["pre-processing"]
     assert whole["bytes_out"] / whole["bytes_in"] == pytest.approx(
-        card["decoded_bytes"] * card["samples"] / card["stored_bytes"])  # fmt: skip
+        card["decoded_bytes"] * card["samples"] / card["stored_bytes"]
+    )
     with pytest.raises(ValueError, match="machines"):
         cb.planning.size_platform("hgx-h100", "resnet50", "imagenet-1k", 0)
 

@@ -129,9 +129,10 @@ def test_rented_cores_are_half_the_virtual_processors() -> None:
         cb.planning.rented(["dgx-h100"], "resnet50", "imagenet-1k")
 
 
-@pytest.mark.parametrize("machine", [
-    pytest.param(machine, marks=() if place % 4 == 0 else pytest.mark.all)
-    for place, machine in enumerate(MACHINES)])  # fmt: skip
+@pytest.mark.parametrize(
+    "machine",
+    [pytest.param(machine, marks=() if place % 4 == 0 else pytest.mark.all) for place, machine in enumerate(MACHINES)],
+)
 @pytest.mark.parametrize("picture", ["machine", "gets", "cores"])
 def test_every_machine_can_be_drawn(panel: Any, machine: str, picture: str) -> None:
     for traffic in ("both", "storage") if picture != "cores" else ("both",):
@@ -178,9 +179,11 @@ def test_the_panel_opens_where_something_matters() -> None:
 def test_a_sized_host_is_read_only_and_prints_itself() -> None:
     found = cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k")
     for change in (
-        lambda: found.stages.update(links=0), lambda: found.traffic.got.fill(0), lambda: found.changes.clear(),
+        lambda: found.stages.update(links=0),
+        lambda: found.traffic.got.fill(0),
+        lambda: found.changes.clear(),
         lambda: found.tried["rate"].fill(0),
-    ):  # fmt: skip
+    ):
         with pytest.raises((AttributeError, ValueError)):
             change()
     assert found.traffic.use is not found.traffic.use and found.curve is not found.curve
@@ -216,15 +219,21 @@ def test_what_nobody_should_give_is_refused_in_words(name: str, value: Any) -> N
     assert len(str(told.value)) < 400 and "unhashable" not in str(told.value)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: cb.planning.machines([]), lambda: cb.planning.lane_budget(None),
-    lambda: cb.planning.rented(5, "vgg16", 1.0),
-    lambda: cb.planning.size_platform("hgx-h100", "resnet50", "imagenet-1k", 2.5),
-    lambda: cb.planning.nodes_needed("many", "imagenet-1k"), lambda: cb.planning.nodes_needed(math.nan, "imagenet-1k"),
-    lambda: cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", [1, 2]),
-    lambda: cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work="much"),
-    lambda: cb.planning.epoch_parts(3), lambda: cb.planning.rank_changes("abc"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: cb.planning.machines([]),
+        lambda: cb.planning.lane_budget(None),
+        lambda: cb.planning.rented(5, "vgg16", 1.0),
+        lambda: cb.planning.size_platform("hgx-h100", "resnet50", "imagenet-1k", 2.5),
+        lambda: cb.planning.nodes_needed("many", "imagenet-1k"),
+        lambda: cb.planning.nodes_needed(math.nan, "imagenet-1k"),
+        lambda: cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", [1, 2]),
+        lambda: cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work="much"),
+        lambda: cb.planning.epoch_parts(3),
+        lambda: cb.planning.rank_changes("abc"),
+    ],
+)
 def test_tables_refuse_what_they_cannot_count(call: Any) -> None:
     with pytest.raises((ValueError, TypeError), match=" = "):
         call()

@@ -39,29 +39,100 @@ MOST_COUNTS = 15  # the longest call, in times that this machine takes to count 
 MOST_BYTES = 8 * 2**30
 ALLOWED = (ValueError, TypeError, KeyError)
 RAW = (
-    "unsupported operand", "object has no attribute", "not subscriptable", "invalid literal", "division by zero",
-    "operands could not be broadcast", "cannot convert", "could not convert", "ufunc", "index out of range",
-    "out of bounds", "unhashable", "is not iterable", "not supported between", "truth value of", "math domain",
-    "must be real number", "must be str, not", "too large to convert", "setting an array element", "inhomogeneous",
-    "shape mismatch", "only integer", "only length-1", "only 0-dimensional", "indices must be", "bad operand",
-    "object is not callable", "expected str instance", "expected string or bytes", "cannot unpack", "values to unpack",
-    "zero-size array", "null byte", "null character", "exceeds the limit", "has no len()", "argument of type",
-    "object cannot be interpreted", "descriptor", "Invalid comparison", "NoneType",
-)  # fmt: skip
+    "unsupported operand",
+    "object has no attribute",
+    "not subscriptable",
+    "invalid literal",
+    "division by zero",
+    "operands could not be broadcast",
+    "cannot convert",
+    "could not convert",
+    "ufunc",
+    "index out of range",
+    "out of bounds",
+    "unhashable",
+    "is not iterable",
+    "not supported between",
+    "truth value of",
+    "math domain",
+    "must be real number",
+    "must be str, not",
+    "too large to convert",
+    "setting an array element",
+    "inhomogeneous",
+    "shape mismatch",
+    "only integer",
+    "only length-1",
+    "only 0-dimensional",
+    "indices must be",
+    "bad operand",
+    "object is not callable",
+    "expected str instance",
+    "expected string or bytes",
+    "cannot unpack",
+    "values to unpack",
+    "zero-size array",
+    "null byte",
+    "null character",
+    "exceeds the limit",
+    "has no len()",
+    "argument of type",
+    "object cannot be interpreted",
+    "descriptor",
+    "Invalid comparison",
+    "NoneType",
+)
 HOSTILE: dict[str, Callable[[], Any]] = {
-    "None": lambda: None, "nan": lambda: math.nan, "inf": lambda: math.inf, "-inf": lambda: -math.inf,
-    "-1": lambda: -1, "0": lambda: 0, "0.5": lambda: 0.5, "1e308": lambda: 1e308, "10**400": lambda: 10**400,
-    "empty": lambda: "", "abc": lambda: "abc", "NUL": lambda: "\x00", "long": lambda: "Ä" * 50_000,
-    "[]": lambda: [], "[[1],[2,3]]": lambda: [[1], [2, 3]], "{}": lambda: {}, "object": object, "True": lambda: True,
-    "array 0": lambda: np.array([]), "array 2x3": lambda: np.arange(6.0).reshape(2, 3),
-    "array 1x1x2": lambda: np.ones((1, 1, 2)), "array of objects": lambda: np.array([None, "a"], dtype=object),
-    "date": lambda: datetime.datetime(2025, 1, 1), "lambda": lambda: lambda: 0,
-}  # fmt: skip
+    "None": lambda: None,
+    "nan": lambda: math.nan,
+    "inf": lambda: math.inf,
+    "-inf": lambda: -math.inf,
+    "-1": lambda: -1,
+    "0": lambda: 0,
+    "0.5": lambda: 0.5,
+    "1e308": lambda: 1e308,
+    "10**400": lambda: 10**400,
+    "empty": lambda: "",
+    "abc": lambda: "abc",
+    "NUL": lambda: "\x00",
+    "long": lambda: "Ä" * 50_000,
+    "[]": lambda: [],
+    "[[1],[2,3]]": lambda: [[1], [2, 3]],
+    "{}": lambda: {},
+    "object": object,
+    "True": lambda: True,
+    "array 0": lambda: np.array([]),
+    "array 2x3": lambda: np.arange(6.0).reshape(2, 3),
+    "array 1x1x2": lambda: np.ones((1, 1, 2)),
+    "array of objects": lambda: np.array([None, "a"], dtype=object),
+    "date": lambda: datetime.datetime(2025, 1, 1),
+    "lambda": lambda: lambda: 0,
+}
 # Arguments that count or measure something: for these, what is no positive number may not be answered.
 SIZES = {
-    "batch", "micro_batch", "global_batch", "devices", "seq", "hosts", "samples", "epochs", "input_len", "output_len",
-    "stages", "micro_batches", "payload_bytes", "machines", "tokens", "years", "runs", "tp", "pp", "cp", "ep", "vp",
-}  # fmt: skip
+    "batch",
+    "micro_batch",
+    "global_batch",
+    "devices",
+    "seq",
+    "hosts",
+    "samples",
+    "epochs",
+    "input_len",
+    "output_len",
+    "stages",
+    "micro_batches",
+    "payload_bytes",
+    "machines",
+    "tokens",
+    "years",
+    "runs",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "vp",
+}
 NO_SIZE = ("nan", "inf", "-inf", "-1", "abc", "NUL", "long", "{}", "object", "date", "lambda")
 # Names that filter by such an argument: what no row has gives no rows.
 FILTERS = {"measurements"}
@@ -112,10 +183,26 @@ def trained() -> Any:
 
 
 PLAN = {
-    "devices": 8, "per_node": 8, "micro_batch": 1, "global_batch": 8, "tp": 2, "pp": 1, "vp": 1, "cp": 1, "ep": 1,
-    "zero": 1, "sequence_parallel": True, "recompute": "full", "attention": "flash2", "capacity_factor": None,
-    "shard": None, "offload": "", "fabric": "", "oversubscription": 1, "pipeline_schedule": "1f1b",
-}  # fmt: skip
+    "devices": 8,
+    "per_node": 8,
+    "micro_batch": 1,
+    "global_batch": 8,
+    "tp": 2,
+    "pp": 1,
+    "vp": 1,
+    "cp": 1,
+    "ep": 1,
+    "zero": 1,
+    "sequence_parallel": True,
+    "recompute": "full",
+    "attention": "flash2",
+    "capacity_factor": None,
+    "shard": None,
+    "offload": "",
+    "fabric": "",
+    "oversubscription": 1,
+    "pipeline_schedule": "1f1b",
+}
 DATA, DRIVE = "imagenet-1k", "micron-9400-7-68tb-gen4"
 # Good arguments of each name; what is left out keeps its default and is replaced all the same.
 BASE: dict[str, dict[str, Any]] = {
@@ -130,8 +217,15 @@ BASE: dict[str, dict[str, Any]] = {
     "device_usd": {"system": "a100-sxm-80gb"},
     "drf_tasks": {"capacity": [9, 18], "demands": [[1, 4], [3, 1]]},
     "epoch_parts": {"found": matched},
-    "explore": {"of": "train_step", "model": "llama2_7b", "accelerator": "h100-sxm", "devices": [8, 16], "tp": [1, 2],
-                "global_batch": 512, "progress": False},
+    "explore": {
+        "of": "train_step",
+        "model": "llama2_7b",
+        "accelerator": "h100-sxm",
+        "devices": [8, 16],
+        "tp": [1, 2],
+        "global_batch": 512,
+        "progress": False,
+    },
     "erlang_wait_seconds": {"servers": 4, "arrival_rate": 0.5, "service_seconds": 2},
     "generate": {"workload": "llama2_7b", "accelerator": "h100-sxm", "input_len": 512, "output_len": 64, "batch": 8},
     "finetune": {"model": "llama2_7b", "system": "a100-sxm-80gb", "tokens": "1e7", "recompute": "full", "zero": 0},
@@ -143,7 +237,11 @@ BASE: dict[str, dict[str, Any]] = {
     "layers": {"table": [{"layer": "linear", "out": 10}], "input": [784]},
     "machine": {"what": "dgx-h100", "per_node": 8},
     "match_storage": {
-        "workload": "resnet50", "system": "a100-sxm-80gb", "storage": DRIVE, "data": DATA, "accelerators": 8,
+        "workload": "resnet50",
+        "system": "a100-sxm-80gb",
+        "storage": DRIVE,
+        "data": DATA,
+        "accelerators": 8,
     },
     "measurements": {"kind": "training", "framework": ["PyTorch"], "devices": (2, 64)},
     "model": {"source": "llama2_7b", "width": 4096, "depth": 32},
@@ -175,7 +273,11 @@ BASE: dict[str, dict[str, Any]] = {
     "cumulative": {"found": placed, "keys": lambda: [cb.planning.break_even(placed()).own]},
     "electricity_usd": {"watts": 400},
     "exchange_times": {"devices": 8, "payload_bytes": 1e8},
-    "growth_lines": {}, "growth_rates": {}, "milestones": {}, "measured_links": {}, "tariff": {},
+    "growth_lines": {},
+    "growth_rates": {},
+    "milestones": {},
+    "measured_links": {},
+    "tariff": {},
     "hourly_usd": {"name": "a100-sxm-80gb"},
     "lane_budget": {"names": ["hgx-h100"]},
     "least_squares_growth": {"years": [2016, 2018, 2020, 2022], "values": [1, 2, 4, 9]},
@@ -197,7 +299,10 @@ BASE: dict[str, dict[str, Any]] = {
     "size_host": {"machine": "hgx-h100", "workload": "resnet50", "data": DATA},
     "size_platform": {"machine": "hgx-h100", "network": "resnet50", "data": DATA},
     "split_batch": {
-        "workload": "resnet50", "batch": 256, "flops": "100 TFLOP/s", "inner": ("node", "300 GB/s"),
+        "workload": "resnet50",
+        "batch": 256,
+        "flops": "100 TFLOP/s",
+        "inner": ("node", "300 GB/s"),
         "outer": ("network", "25 GB/s"),
     },
     "stated": {"category": "network"},
@@ -206,10 +311,15 @@ BASE: dict[str, dict[str, Any]] = {
     "sweep": {"model": "resnet50", "accelerator": ["t4"], "batch": [16, 32], "precision": "fp16"},
     "where_to_run": {"model": "resnet50"},
     "accuracy_curve": {"over": "adc_bits", "values": [4], "draws": 1},
-    "crossbar_accuracy": {"draws": 1}, "crossbar_tile": {"rows": 64}, "digit_images": {}, "published_crossbars": {},
-    "digital_intensity": {"workload": "alexnet"}, "digital_roofs": {"devices": ["h100-sxm"], "intensity": 10.0},
-    "map_to_crossbars": {"workload": "alexnet"}, "train_digits": {"epochs": 2},
-}  # fmt: skip
+    "crossbar_accuracy": {"draws": 1},
+    "crossbar_tile": {"rows": 64},
+    "digit_images": {},
+    "published_crossbars": {},
+    "digital_intensity": {"workload": "alexnet"},
+    "digital_roofs": {"devices": ["h100-sxm"], "intensity": 10.0},
+    "map_to_crossbars": {"workload": "alexnet"},
+    "train_digits": {"epochs": 2},
+}
 
 
 def formulas() -> dict[str, Callable[..., Any]]:
@@ -217,11 +327,12 @@ def formulas() -> dict[str, Callable[..., Any]]:
     rooms = ("arithmetic", "memory", "parallelism", "utilisation")
     found = {f"{room}.{name}": value for room in rooms for name, value in vars(getattr(cb, room)).items()}
     return {
-        name: value for name, value in found.items()
+        name: value
+        for name, value in found.items()
         if inspect.isfunction(value)
         and value.__module__.startswith("cookbook.")
         and "._" not in name + value.__module__
-    }  # fmt: skip
+    }
 
 
 def doors() -> dict[str, Callable[..., Any]]:
@@ -331,8 +442,11 @@ def wrongly_taken(name: str, changed: dict[str, str], answer: Any) -> str:
         return ""
     numbers = isinstance(answer, (float, np.ndarray)) and np.asarray(answer).dtype.kind == "f"
     missing = numbers and bool(np.isnan(answer).all())
-    wrong = (f"answered: {argument} = {value}" for argument, value in changed.items()
-             if argument in SIZES and value in NO_SIZE and not (missing and value == "nan"))  # fmt: skip
+    wrong = (
+        f"answered: {argument} = {value}"
+        for argument, value in changed.items()
+        if argument in SIZES and value in NO_SIZE and not (missing and value == "nan")
+    )
     return next(wrong, "")
 
 
@@ -399,8 +513,9 @@ def in_own_process(count: int, seed: int, *more: str) -> list[tuple[str, dict[st
     command = [sys.executable, str(Path(__file__).resolve()), str(count), "--seed", str(seed), "--json", "-", *more]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     with tempfile.TemporaryDirectory() as folder:  # where what is given for a file is written
-        ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120 + count / 5,
-                             cwd=folder)  # fmt: skip
+        ran = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=120 + count / 5, cwd=folder
+        )
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads(ran.stdout)
 

@@ -62,84 +62,186 @@ def anything(*texts: str) -> tuple[Cell, ...]:
 
 
 NO_WORD = refused("bananas", "maybe", "??", "x" * 5000, "=SUM(A1:A9)", "yes and no")
-NO_NUMBER = refused("abc", "-1", "-8", "inf", "-inf", "8,5,2", "0x10", "eight", "16-32", "8|16", "#REF!", "[8]",
-                    "١٢")  # fmt: skip
+NO_NUMBER = refused("abc", "-1", "-8", "inf", "-inf", "8,5,2", "0x10", "eight", "16-32", "8|16", "#REF!", "[8]", "١٢")
 COUNT = (
-    *NO_NUMBER, *refused("0"), *anything("1", "3", "1e15", "1e12", "1e300", "0.5"), *meaning("8", "8.0", " 8 "),
-    *meaning(("8000", "8192"), "8k", "8K"), *meaning(("2000", "2048"), "2k"), *meaning("24", "8+8+8"),
-)  # fmt: skip
+    *NO_NUMBER,
+    *refused("0"),
+    *anything("1", "3", "1e15", "1e12", "1e300", "0.5"),
+    *meaning("8", "8.0", " 8 "),
+    *meaning(("8000", "8192"), "8k", "8K"),
+    *meaning(("2000", "2048"), "2k"),
+    *meaning("24", "8+8+8"),
+)
 YES_OR_NO = (
     *meaning("yes", "Y", "on", "enabled", "true", "TRUE", "1", "Yes"),
-    *meaning("no", "N", "off", "disabled", "false", "FALSE", "0", "No"), *NO_WORD, *refused("2", "-1"),
-)  # of sequence parallelism, 2 is a number of ranks  # fmt: skip
+    *meaning("no", "N", "off", "disabled", "false", "FALSE", "0", "No"),
+    *NO_WORD,
+    *refused("2", "-1"),
+)  # of sequence parallelism, 2 is a number of ranks
 DEVICE = (*refused("bananas", "gtx-9999", "-1", "x" * 5000), *anything("t4", "h100-sxm", "v100-sxm2-16gb"))
 FORMAT = (
-    *meaning("fp32", "single", "float32", "FP32"), *meaning("fp16", "half", "float16"), *refused("fp3", "int9"),
-    *meaning("fp8", "float8_e4m3", "FP8"), *meaning("bf16", "bfloat16"), Cell("fp64", None, unlike="fp16"),
-    *NO_WORD, *refused("16 or 32", "-16"),
-)  # fmt: skip
+    *meaning("fp32", "single", "float32", "FP32"),
+    *meaning("fp16", "half", "float16"),
+    *refused("fp3", "int9"),
+    *meaning("fp8", "float8_e4m3", "FP8"),
+    *meaning("bf16", "bfloat16"),
+    Cell("fp64", None, unlike="fp16"),
+    *NO_WORD,
+    *refused("16 or 32", "-16"),
+)
 RECOMPUTE = (
-    *meaning("none", "0", "off", "no", "None", "FALSE"), *meaning("full", "yes", "true", "on", "Full"), *NO_WORD,
-)  # fmt: skip
+    *meaning("none", "0", "off", "no", "None", "FALSE"),
+    *meaning("full", "yes", "true", "on", "Full"),
+    *NO_WORD,
+)
 ATTENTION = (
     *meaning(("not_flash", "fused_softmax", "unfused"), "without flash", "no flash"),
     *meaning("flash2", "FlashAttention-2", "flash_attn_2"),
     *refused("bananas", "automatic toaster", "-1", "no flash but flash2"),
-)  # fmt: skip
+)
 
 CLASSIC = (
     {
-        "id": "a1", "model": "resnet50", "software": "PyTorch NGC 21.03", "accelerator": "a100-sxm-80gb",
-        "devices": "8", "per_node": "8", "precision": "amp_fp16", "batch_per_device": "256", "global_batch": "2048",
-        "unit": "images/s", "data": "synthetic",
+        "id": "a1",
+        "model": "resnet50",
+        "software": "PyTorch NGC 21.03",
+        "accelerator": "a100-sxm-80gb",
+        "devices": "8",
+        "per_node": "8",
+        "precision": "amp_fp16",
+        "batch_per_device": "256",
+        "global_batch": "2048",
+        "unit": "images/s",
+        "data": "synthetic",
     },
     {
-        "id": "a2", "model": "bert_large", "software": "PyTorch NGC", "accelerator": "v100-sxm2-16gb", "devices": "1",
-        "per_node": "1", "precision": "fp16", "batch_per_device": "8", "global_batch": "8", "unit": "sequences/s",
+        "id": "a2",
+        "model": "bert_large",
+        "software": "PyTorch NGC",
+        "accelerator": "v100-sxm2-16gb",
+        "devices": "1",
+        "per_node": "1",
+        "precision": "fp16",
+        "batch_per_device": "8",
+        "global_batch": "8",
+        "unit": "sequences/s",
         "data": "real",
     },
-)  # fmt: skip
+)
 TRANSFORMER = (
     {
-        "id": "t1", "model": "GPT-3 22B", "params_b": "22", "layers": "48", "hidden": "6144", "heads": "64",
-        "kv_heads": "64", "head_dim": "96", "ffn_hidden": "24576", "vocab": "51200", "seq_len": "2048",
-        "gated_mlp": "no", "software": "Megatron-LM", "accelerator": "a100-sxm-80gb", "devices": "8", "per_node": "8",
-        "tp": "8", "pp": "1", "dp": "1", "cp": "1", "zero_stage": "0", "sequence_parallel": "yes", "micro_batch": "4",
-        "global_batch": "4", "activation_recompute": "selective", "attention_kernel": "fused_softmax",
-        "precision": "fp16", "task": "pretrain", "inter_node_link": "", "experts": "", "cpu_offload": "",
+        "id": "t1",
+        "model": "GPT-3 22B",
+        "params_b": "22",
+        "layers": "48",
+        "hidden": "6144",
+        "heads": "64",
+        "kv_heads": "64",
+        "head_dim": "96",
+        "ffn_hidden": "24576",
+        "vocab": "51200",
+        "seq_len": "2048",
+        "gated_mlp": "no",
+        "software": "Megatron-LM",
+        "accelerator": "a100-sxm-80gb",
+        "devices": "8",
+        "per_node": "8",
+        "tp": "8",
+        "pp": "1",
+        "dp": "1",
+        "cp": "1",
+        "zero_stage": "0",
+        "sequence_parallel": "yes",
+        "micro_batch": "4",
+        "global_batch": "4",
+        "activation_recompute": "selective",
+        "attention_kernel": "fused_softmax",
+        "precision": "fp16",
+        "task": "pretrain",
+        "inter_node_link": "",
+        "experts": "",
+        "cpu_offload": "",
     },
     {
-        "id": "t2", "model": "llama2_7b", "params_b": "6.74", "seq_len": "4096", "software": "PyTorch FSDP",
-        "accelerator": "h100-sxm", "devices": "16", "per_node": "8", "tp": "1", "pp": "1", "zero_stage": "3",
-        "sequence_parallel": "no", "micro_batch": "1", "global_batch": "64", "activation_recompute": "full",
-        "attention_kernel": "flash2", "precision": "bf16", "task": "pretrain", "inter_node_link": "",
-        "experts": "", "cpu_offload": "",
+        "id": "t2",
+        "model": "llama2_7b",
+        "params_b": "6.74",
+        "seq_len": "4096",
+        "software": "PyTorch FSDP",
+        "accelerator": "h100-sxm",
+        "devices": "16",
+        "per_node": "8",
+        "tp": "1",
+        "pp": "1",
+        "zero_stage": "3",
+        "sequence_parallel": "no",
+        "micro_batch": "1",
+        "global_batch": "64",
+        "activation_recompute": "full",
+        "attention_kernel": "flash2",
+        "precision": "bf16",
+        "task": "pretrain",
+        "inter_node_link": "",
+        "experts": "",
+        "cpu_offload": "",
     },
-)  # fmt: skip
+)
 INFERENCE = (
     {
-        "id": "i1", "model": "resnet50", "accelerator": "t4", "devices": "2", "tp": "1", "precision": "int8",
-        "batch": "64", "software": "TensorRT 7.2", "scenario": "static", "metric": "images/s", "input_len": "224x224",
+        "id": "i1",
+        "model": "resnet50",
+        "accelerator": "t4",
+        "devices": "2",
+        "tp": "1",
+        "precision": "int8",
+        "batch": "64",
+        "software": "TensorRT 7.2",
+        "scenario": "static",
+        "metric": "images/s",
+        "input_len": "224x224",
         "output_len": "",
     },
     {
-        "id": "i2", "model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "tp": "1", "precision": "fp16",
-        "batch": "32", "software": "vLLM 0.6", "scenario": "static", "metric": "output tokens/s", "input_len": "512",
+        "id": "i2",
+        "model": "llama2_7b",
+        "accelerator": "h100-sxm",
+        "devices": "1",
+        "tp": "1",
+        "precision": "fp16",
+        "batch": "32",
+        "software": "vLLM 0.6",
+        "scenario": "static",
+        "metric": "output tokens/s",
+        "input_len": "512",
         "output_len": "128",
     },
-)  # fmt: skip
+)
 STORAGE = (
     {
-        "id": "s1", "kind": "mlperf", "workload": "unet3d", "system": "Acme: Array_9000/unet3d/h100",
-        "accelerator": "h100-sxm", "accelerators": "8", "hosts": "2", "sample_bytes": "146600628", "batch": "7",
+        "id": "s1",
+        "kind": "mlperf",
+        "workload": "unet3d",
+        "system": "Acme: Array_9000/unet3d/h100",
+        "accelerator": "h100-sxm",
+        "accelerators": "8",
+        "hosts": "2",
+        "sample_bytes": "146600628",
+        "batch": "7",
         "framework": "PyTorch",
     },
     {
-        "id": "s2", "kind": "mlperf", "workload": "unet3d", "system": "1x Micron 9400 7.68TB",
-        "accelerator": "h100-sxm", "accelerators": "4", "hosts": "1", "sample_bytes": "146600628", "batch": "7",
+        "id": "s2",
+        "kind": "mlperf",
+        "workload": "unet3d",
+        "system": "1x Micron 9400 7.68TB",
+        "accelerator": "h100-sxm",
+        "accelerators": "4",
+        "hosts": "1",
+        "sample_bytes": "146600628",
+        "batch": "7",
         "framework": "PyTorch",
     },
-)  # fmt: skip
+)
 BASES = {"training_classic": CLASSIC, "training_transformer": TRANSFORMER, "inference": INFERENCE, "storage": STORAGE}
 BUSY = {"devices": "1", "tp": "1", "pp": "1", "dp": "", "per_node": "1"}
 HUGE = {"model": "gpt3_175b", "accelerator": "t4", "precision": "fp16", "params_b": "175", **BUSY}
@@ -148,74 +250,125 @@ SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "voc
 CELLS: dict[str, dict[str, tuple[Cell, ...]]] = {
     "training_classic": {
         "model": refused("bananas", "my_secret_net", "x" * 5000, "-1"),
-        "accelerator": DEVICE, "devices": COUNT, "per_node": COUNT, "batch_per_device": COUNT,
-        "precision": FORMAT, "global_batch": anything("4096", "1e15", "0.5"),
+        "accelerator": DEVICE,
+        "devices": COUNT,
+        "per_node": COUNT,
+        "batch_per_device": COUNT,
+        "precision": FORMAT,
+        "global_batch": anything("4096", "1e15", "0.5"),
         "unit 0": (*meaning("images/s", "img/s", "images/sec", "Images/s"), *refused("bananas", "hours", "tokens/h")),
         "unit 1": (*meaning("sequences/s", "seq/s", "sequences/sec"), *refused("bananas", "hours", "volumes/h")),
     },
     "training_transformer": {
-        "accelerator": DEVICE, "precision": FORMAT, "devices": COUNT, "per_node": COUNT, "tp": COUNT, "pp": COUNT,
-        "seq_len": COUNT, "micro_batch": COUNT, "global_batch": COUNT, "gated_mlp 0": YES_OR_NO,
+        "accelerator": DEVICE,
+        "precision": FORMAT,
+        "devices": COUNT,
+        "per_node": COUNT,
+        "tp": COUNT,
+        "pp": COUNT,
+        "seq_len": COUNT,
+        "micro_batch": COUNT,
+        "global_batch": COUNT,
+        "gated_mlp 0": YES_OR_NO,
         "sequence_parallel": tuple(cell for cell in YES_OR_NO if cell.text != "2"),
-        "activation_recompute": RECOMPUTE, "attention_kernel": ATTENTION,
-        "zero_stage": (*meaning("3", "zero 3", "ZeRO-3", "fsdp", "FSDP"), *meaning("1", "ZeRO-1"), *NO_WORD,
-                       *refused("7", "-1", "3.5")),
+        "activation_recompute": RECOMPUTE,
+        "attention_kernel": ATTENTION,
+        "zero_stage": (
+            *meaning("3", "zero 3", "ZeRO-3", "fsdp", "FSDP"),
+            *meaning("1", "ZeRO-1"),
+            *NO_WORD,
+            *refused("7", "-1", "3.5"),
+        ),
         "params_b": (*NO_NUMBER, *refused("0"), *meaning("7", "7e9"), *meaning("7", "7B", "7b")),
-        "experts 0": (Cell("8", None, unlike=""), *NO_NUMBER), "heads 0": NO_NUMBER, "hidden 0": NO_NUMBER,
-        "layers 0": (*NO_NUMBER, *refused("0")), "vocab 0": NO_NUMBER,
+        "experts 0": (Cell("8", None, unlike=""), *NO_NUMBER),
+        "heads 0": NO_NUMBER,
+        "hidden 0": NO_NUMBER,
+        "layers 0": (*NO_NUMBER, *refused("0")),
+        "vocab 0": NO_NUMBER,
         "cpu_offload": (Cell("yes", None, unlike="no"), *meaning("no", "No", "none", "off")),
         "inter_node_link 1": (Cell("10 MB/s", None, unlike=""), *refused("bananas", "-1 GB/s")),
         "task": refused("bananas", "-1"),
     },
     "inference": {
-        "model": refused("bananas", "my_secret_net", "x" * 5000, "-1"), "accelerator": DEVICE, "devices": COUNT,
-        "tp": COUNT, "batch": COUNT, "precision": FORMAT, "input_len 1": COUNT, "output_len 1": COUNT,
+        "model": refused("bananas", "my_secret_net", "x" * 5000, "-1"),
+        "accelerator": DEVICE,
+        "devices": COUNT,
+        "tp": COUNT,
+        "batch": COUNT,
+        "precision": FORMAT,
+        "input_len 1": COUNT,
+        "output_len 1": COUNT,
         "scenario": (*meaning("offline", "Offline"), *meaning("single_stream", "SingleStream"), *NO_WORD),
         "metric 0": (
-            *meaning("images/s", "QPS", "requests/s", "img/s", "images/sec"), *refused("bananas", "hours", "kg"),
-            *meaning("latency ms", "latency s", "s", scale=1e-3), *meaning("latency ms", "MS", "Latency ms"),
+            *meaning("images/s", "QPS", "requests/s", "img/s", "images/sec"),
+            *refused("bananas", "hours", "kg"),
+            *meaning("latency ms", "latency s", "s", scale=1e-3),
+            *meaning("latency ms", "MS", "Latency ms"),
         ),
         "metric 1": (
-            *meaning("TTFT ms", "TTFT s", scale=1e-3), *meaning("TPOT ms", "ITL ms"),
-            *meaning(("latency ms", "TPOT ms", "TTFT ms"), "MS"), *refused("hours", "kg"),
-            *meaning("output tokens/s", "QPS", "requests/s"), *refused("bananas"),
-            *meaning("output tokens/s", "output tok/s"), *anything("prefill tokens/s", "TTFT ms", "TPOT ms"),
+            *meaning("TTFT ms", "TTFT s", scale=1e-3),
+            *meaning("TPOT ms", "ITL ms"),
+            *meaning(("latency ms", "TPOT ms", "TTFT ms"), "MS"),
+            *refused("hours", "kg"),
+            *meaning("output tokens/s", "QPS", "requests/s"),
+            *refused("bananas"),
+            *meaning("output tokens/s", "output tok/s"),
+            *anything("prefill tokens/s", "TTFT ms", "TPOT ms"),
         ),
     },
     "storage": {
-        "workload": refused("bananas", "-1", "x" * 5000), "accelerator": refused("bananas", "gtx-9999"),
+        "workload": refused("bananas", "-1", "x" * 5000),
+        "accelerator": refused("bananas", "gtx-9999"),
         "system": (*refused("-1"), *anything("floppy disk", "x" * 5000, "1x Micron 9400 7.68TB")),
-        "accelerators": COUNT, "hosts": COUNT, "batch": COUNT,
-        "sample_bytes": (*NO_NUMBER, *refused("0"), *meaning(("140000000", "146800640"), "140 MB", "140MB"),
-                         *anything("1e15", "1")),
+        "accelerators": COUNT,
+        "hosts": COUNT,
+        "batch": COUNT,
+        "sample_bytes": (
+            *NO_NUMBER,
+            *refused("0"),
+            *meaning(("140000000", "146800640"), "140 MB", "140MB"),
+            *anything("1e15", "1"),
+        ),
     },
-}  # fmt: skip
+}
 # Several cells at once that cannot be together.
 TOGETHER: dict[str, tuple[Row, ...]] = {
     "training_classic": ({"batch_per_device": "1e15"}, {"devices": "1", "per_node": "8"}),
     "training_transformer": (HUGE, {"devices": "1", "tp": "8"}, {"tp": "1e12"}, {"tp": "3"}, {"micro_batch": "1e15"}),
-    "inference": (HUGE, {"devices": "1", "tp": "8"}, {"batch": "1e15"}, {"metric": "prefill tokens/s", "input_len": ""},
-                  {"metric": "prefill tokens/s", "input_len": "-1"}),
+    "inference": (
+        HUGE,
+        {"devices": "1", "tp": "8"},
+        {"batch": "1e15"},
+        {"metric": "prefill tokens/s", "input_len": ""},
+        {"metric": "prefill tokens/s", "input_len": "-1"},
+    ),
     "storage": ({"accelerators": "1e12", "hosts": "1"}, {"hosts": "1e12"}),
-}  # fmt: skip
+}
 # Column -> other names it might come under, and one that means nothing.
 OTHER_NAMES: dict[str, dict[str, str]] = {
     "training_classic": {"batch_per_device": "batch_size", "devices": "gpus", "precision": "dtype"},
     "training_transformer": {
-        "devices": "DEVICES", "seq_len": "sequence_length", "precision": "dtype", "attention_kernel": "attention",
-        "zero_stage": "zero_fsdp_stage_", "micro_batch": "batch_or_concurrency",
+        "devices": "DEVICES",
+        "seq_len": "sequence_length",
+        "precision": "dtype",
+        "attention_kernel": "attention",
+        "zero_stage": "zero_fsdp_stage_",
+        "micro_batch": "batch_or_concurrency",
     },
     "inference": {
-        "batch": "batch_or_concurrency", "devices": "gpus", "output_len": "output_length", "input_len": "input_length",
+        "batch": "batch_or_concurrency",
+        "devices": "gpus",
+        "output_len": "output_length",
+        "input_len": "input_length",
         "precision": "dtype",
     },
     "storage": {"accelerators": "gpus", "sample_bytes": "bytes_a_sample", "batch": "batch_size"},
-}  # fmt: skip
+}
 
 # Which length an answer does not depend on, by metric: benchmarks write 0 there.
 IDLE = dict.fromkeys(("TPOT ms", "ITL ms"), "input_len") | dict.fromkeys(
     ("TTFT ms", "TTFT s", "prefill tokens/s"), "output_len"
-)  # fmt: skip
+)
 
 
 @dataclass
@@ -275,8 +428,15 @@ def cases(kind: str, count: int, seed: int) -> list[Case]:
 # --- what a device can do, from its data sheet ------------------------------------------------------------------
 WIDE = ("peak_fp32", "peak_tf32", "peak_fp16_vector", "peak_fp16", "peak_fp16_fp32acc", "peak_bf16")
 NARROW = (*WIDE, "peak_fp8", "peak_fp8_fp32acc", "peak_int8")
-PEAKS = {"fp64": ("peak_fp64",), "fp32": WIDE[:2], "fp16": WIDE, "bf16": WIDE, "amp_fp16": WIDE, "int8": NARROW,
-         "fp8": NARROW}  # fmt: skip
+PEAKS = {
+    "fp64": ("peak_fp64",),
+    "fp32": WIDE[:2],
+    "fp16": WIDE,
+    "bf16": WIDE,
+    "amp_fp16": WIDE,
+    "int8": NARROW,
+    "fp8": NARROW,
+}
 # Multiply-accumulates of one sample forward, and parameters; a transformer's are its parameters a token.
 MACS = {"resnet50": 4.0e9, "bert_large": 3.0e8 * 100}
 # Of these, what 3x3 kernels of stride 1 do (by hand: 13 layers of 0.116e9). On plain units minimal filtering of tiles
@@ -352,8 +512,9 @@ def beyond_generation(
     if unit in ("output tokens/s", "output tok/s") and rate > min(able / (2 * parameters), batch / read) * 1.001:
         return f"{rate:g} tokens/s, at most {min(able / (2 * parameters), batch / read):g}"
     if unit in ("requests/s", "QPS"):
-        return beyond_generation(row, rate * number(row, "output_len"), "output tokens/s", devices, sheet, able,
-                                 parameters)  # fmt: skip
+        return beyond_generation(
+            row, rate * number(row, "output_len"), "output tokens/s", devices, sheet, able, parameters
+        )
     if unit == "TPOT ms" and rate / 1e3 < read * 0.999:
         return f"{rate:g} ms a token, reading weights takes {read * 1e3:g}"
     least = 2 * parameters * number(row, "input_len") / able

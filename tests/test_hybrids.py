@@ -26,8 +26,14 @@ from cookbook.workloads import sequence
 
 IDEAL = Engine(1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
 H100 = Group(1, 1, 3.35e12, 80 * 2**30, 989e12, 989e12, 450e9)
-HYBRIDS = ("jamba_1.5_mini", "jamba_1.5_large", "minimax_text_01", "qwen3_next_80b_a3b", "nemotron_h_8b",
-           "granite_4.0_h_tiny")  # fmt: skip
+HYBRIDS = (
+    "jamba_1.5_mini",
+    "jamba_1.5_large",
+    "minimax_text_01",
+    "qwen3_next_80b_a3b",
+    "nemotron_h_8b",
+    "granite_4.0_h_tiny",
+)
 PURE = "mamba2_2.7b"
 
 
@@ -39,11 +45,14 @@ def decoder(name, **formats):
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "total", "active", "tables"), [
-    ("jamba_1.5_mini", 52e9, 12e9, 0),  # Jamba 1.5, table 1
-    ("jamba_1.5_large", 398e9, 94e9, 0),
-    ("minimax_text_01", 456e9, 45.9e9, 2 * 200_064 * 6144),  # counts no embedding and no output matrix as active
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "total", "active", "tables"),
+    [
+        ("jamba_1.5_mini", 52e9, 12e9, 0),  # Jamba 1.5, table 1
+        ("jamba_1.5_large", 398e9, 94e9, 0),
+        ("minimax_text_01", 456e9, 45.9e9, 2 * 200_064 * 6144),  # counts no embedding and no output matrix as active
+    ],
+)
 def test_parameters_are_within_one_percent_of_the_published_ones(name, total, active, tables):
     ops = cb.model(name).ops
     assert ops.parameter_count == pytest.approx(total, rel=0.01)
@@ -65,16 +74,22 @@ def test_a_layer_of_each_kind_by_hand():
     rest = 2 * 100 * 64 + 2 * 64
     kinds = {
         # in, convolution with its bias, step size, input and output of the state, A and D, norms, out
-        "mamba": ({"state": 4, "kernel": 4, "expand": 2, "rank": 8, "norms": 1},
-                  64 * 256 + 128 * 5 + 128 * 16 + 8 * 128 + 128 + 128 * 5 + 16 + 128 * 64),
+        "mamba": (
+            {"state": 4, "kernel": 4, "expand": 2, "rank": 8, "norms": 1},
+            64 * 256 + 128 * 5 + 128 * 16 + 8 * 128 + 128 + 128 * 5 + 16 + 128 * 64,
+        ),
         # in (gate, values, keys and queries of two groups, step), convolution, three vectors, norm, out
-        "mamba2": ({"heads": 4, "head_dim": 32, "state": 16, "groups": 2, "kernel": 4, "chunk": 8},
-                   64 * (2 * 128 + 2 * 32 + 4) + (128 + 64) * 5 + 3 * 4 + 128 + 128 * 64),
+        "mamba2": (
+            {"heads": 4, "head_dim": 32, "state": 16, "groups": 2, "kernel": 4, "chunk": 8},
+            64 * (2 * 128 + 2 * 32 + 4) + (128 + 64) * 5 + 3 * 4 + 128 + 128 * 64,
+        ),
         "lightning": ({"heads": 4, "head_dim": 32, "chunk": 8}, 64 * 4 * 128 + 128 + 128 * 64),
         # queries and keys of two heads, values and gate of four; two rates a head; A and step; norm of one head
-        "gated delta": ({"heads": 4, "key_heads": 2, "head_dim": 32, "kernel": 4, "chunk": 8},
-                        64 * (2 * 64 + 2 * 128) + 64 * 8 + (128 + 128) * 4 + 8 + 32 + 128 * 64),
-    }  # fmt: skip
+        "gated delta": (
+            {"heads": 4, "key_heads": 2, "head_dim": 32, "kernel": 4, "chunk": 8},
+            64 * (2 * 64 + 2 * 128) + 64 * 8 + (128 + 128) * 4 + 8 + 32 + 128 * 64,
+        ),
+    }
     assert set(kinds) == set(sequence.STATES)
     for kind, (state, by_hand) in kinds.items():
         assert sequence.hybrid(**given, recurrent=kind, state=state).parameter_count == by_hand + rest, kind
@@ -98,22 +113,26 @@ def test_work_on_states_is_linear_and_that_of_chunks():
 # --- bytes -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "by_hand"), [
-    ("jamba_1.5_large", 63 * (16_384 * 16 + 16_384 * 3) * 2),  # 16 numbers a feature, and three inputs
-    ("jamba_1.5_mini", 28 * (8192 * 16 + 8192 * 3) * 2),
-    ("minimax_text_01", 70 * 64 * 128 * 128 * 2),  # a square for each head
-    ("qwen3_next_80b_a3b", 36 * (32 * 128 * 128 + (32 + 2 * 16) * 128 * 3) * 2),
-    ("nemotron_h_8b", 24 * (128 * 64 * 128 + (128 * 64 + 2 * 8 * 128) * 3) * 2),
-    (PURE, 64 * (80 * 64 * 128 + (80 * 64 + 2 * 128) * 3) * 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "by_hand"),
+    [
+        ("jamba_1.5_large", 63 * (16_384 * 16 + 16_384 * 3) * 2),  # 16 numbers a feature, and three inputs
+        ("jamba_1.5_mini", 28 * (8192 * 16 + 8192 * 3) * 2),
+        ("minimax_text_01", 70 * 64 * 128 * 128 * 2),  # a square for each head
+        ("qwen3_next_80b_a3b", 36 * (32 * 128 * 128 + (32 + 2 * 16) * 128 * 3) * 2),
+        ("nemotron_h_8b", 24 * (128 * 64 * 128 + (128 * 64 + 2 * 8 * 128) * 3) * 2),
+        (PURE, 64 * (80 * 64 * 128 + (80 * 64 + 2 * 128) * 3) * 2),
+    ],
+)
 def test_bytes_of_a_state_are_those_of_the_shapes_that_engines_keep(name, by_hand):
     """Table sources, vllm-2025-states: heads x width x numbers, and taps less one of what is convolved."""
     assert sizes(name)["state_bytes"] == by_hand
     assert sizes(name, weights="int4", cache="fp8")["state_bytes"] == by_hand
     wide = cb.model(name, state={**cb.model(name).arguments["state"], "bytes": 4})
     assert sizes(wide)["state_bytes"] == 2 * by_hand
-    found = cb.generate(name, "h100-sxm", input_len=[1000, 9000], output_len=100, batch=3, tp=8, pp=2,
-                        weights_format="int4").memory["states"]  # fmt: skip
+    found = cb.generate(
+        name, "h100-sxm", input_len=[1000, 9000], output_len=100, batch=3, tp=8, pp=2, weights_format="int4"
+    ).memory["states"]
     assert found.tolist() == [3 * by_hand / 16] * 2
 
 
@@ -195,29 +214,59 @@ LLAMA = sequence.hybrid(128_256, 4096, "*-", 32, heads=32, kv_heads=8, hidden=14
 @pytest.fixture(scope="module")
 def attention_alone():
     """Llama 3 8B as a hybrid all of whose layers attend."""
-    arguments = {"vocab": 128_256, "width": 4096, "pattern": "*-", "repeats": 32, "recurrent": "", "state": None,
-                 "heads": 32, "kv_heads": 8, "head_dim": 128, "hidden": 14_336, "gated": True}  # fmt: skip
+    arguments = {
+        "vocab": 128_256,
+        "width": 4096,
+        "pattern": "*-",
+        "repeats": 32,
+        "recurrent": "",
+        "state": None,
+        "heads": 32,
+        "kv_heads": 8,
+        "head_dim": 128,
+        "hidden": 14_336,
+        "gated": True,
+    }
     return replace(cb.model("nemotron_h_8b"), ops=LLAMA, arguments=arguments, seq=cb.model("llama3_8b").seq)
 
 
-@pytest.mark.parametrize("asked", [{}, {"delay_of": "first token"}, {"delay_of": "token"}, {"prefix_hit": 0.5},
-                                   {"delay_of": "token", "request_rate": 0.05}, {"request_rate": np.inf}])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"delay_of": "first token"},
+        {"delay_of": "token"},
+        {"prefix_hit": 0.5},
+        {"delay_of": "token", "request_rate": 0.05},
+        {"request_rate": np.inf},
+    ],
+)
 def test_attention_alone_answers_to_the_digit_as_before(attention_alone, asked):
-    one, other = (cb.generate(each, "h100-sxm", input_len=[100, 3000], output_len=1000, **asked)
-                  for each in (attention_alone, "llama3_8b"))  # fmt: skip
+    one, other = (
+        cb.generate(each, "h100-sxm", input_len=[100, 3000], output_len=1000, **asked)
+        for each in (attention_alone, "llama3_8b")
+    )
     assert one.point.tolist() == other.point.tolist() and one.low80.tolist() == other.low80.tolist()
-    assert {name: part.tolist() for name, part in one.memory.items()} == \
-        {name: part.tolist() for name, part in other.memory.items()}
+    assert {name: part.tolist() for name, part in one.memory.items()} == {
+        name: part.tolist() for name, part in other.memory.items()
+    }
 
 
 @pytest.mark.parametrize("simulated", [False, True])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_attention_alone_is_served_to_the_digit_as_before(attention_alone, policy, simulated):
-    asked = {"rate": 3, "devices": 2, "policy": policy, "simulated": simulated,
-             "input_len": [300] * 100, "output_len": [100] * 100}  # fmt: skip
+    asked = {
+        "rate": 3,
+        "devices": 2,
+        "policy": policy,
+        "simulated": simulated,
+        "input_len": [300] * 100,
+        "output_len": [100] * 100,
+    }
     one, other = (cb.serve(each, "h100-sxm", **asked).rows[0] for each in (attention_alone, "llama3_8b"))
-    assert {name: value for name, value in one.items() if value == value} == \
-        {name: value for name, value in other.items() if value == value}
+    assert {name: value for name, value in one.items() if value == value} == {
+        name: value for name, value in other.items() if value == value
+    }
 
 
 # --- services ----------------------------------------------------------------------------------------------------
@@ -241,14 +290,20 @@ def test_room_of_an_engine_is_that_of_its_requests():
     assert costs.held(1000) == pytest.approx(1000 + costs.state)
     pure = engine_costs(PURE, "h100-sxm")
     assert pure.held([1, 10, 10**6]).tolist() == [1, 1, 1] and pure.longest(2.0) == np.inf
-    assert pure.kv_tokens == pytest.approx(costs.kv_tokens * known["cache_bytes"] / sizes(PURE)["state_bytes"]
-                                           * (1 + 2 * (8_100_852_736 - 2_702_599_680) / costs.kv_tokens
-                                              / known["cache_bytes"]))  # fmt: skip
+    assert pure.kv_tokens == pytest.approx(
+        costs.kv_tokens
+        * known["cache_bytes"]
+        / sizes(PURE)["state_bytes"]
+        * (1 + 2 * (8_100_852_736 - 2_702_599_680) / costs.kv_tokens / known["cache_bytes"])
+    )
 
 
 def flat(**changes):
-    known = {"decode": lambda batch, seen: 0.01 + 0 * np.asarray(batch) * seen,
-             "prefill": lambda tokens, seen: 0.01 + 0 * np.asarray(tokens) * seen, "kv_tokens": 1000}  # fmt: skip
+    known = {
+        "decode": lambda batch, seen: 0.01 + 0 * np.asarray(batch) * seen,
+        "prefill": lambda tokens, seen: 0.01 + 0 * np.asarray(tokens) * seen,
+        "kv_tokens": 1000,
+    }
     return StepCosts(**{**known, **changes})
 
 
@@ -281,16 +336,34 @@ def test_what_is_given_back_is_what_was_taken():
 @pytest.mark.parametrize(("state", "window", "windowed"), [(4_000, np.inf, 0.0), (0, 1, 1.0)])
 def test_steady_state_agrees_with_the_simulation_where_states_are_kept(policy, state, window, windowed):
     """Room for 16 requests of 3,000 tokens or states; without states there would be more or fewer."""
-    costs = StepCosts(lambda batch, seen: 0.012 + 2e-5 * np.asarray(batch) + 4e-8 * np.asarray(batch) * seen,
-                      lambda tokens, seen: np.hypot(0.012, 2.5e-5 * np.asarray(tokens)) + 1e-9 * np.asarray(tokens)
-                      * seen, 90_000 if state else 16, 256, 2048, window=window, windowed=windowed,
-                      state=state)  # fmt: skip
+    costs = StepCosts(
+        lambda batch, seen: 0.012 + 2e-5 * np.asarray(batch) + 4e-8 * np.asarray(batch) * seen,
+        lambda tokens, seen: np.hypot(0.012, 2.5e-5 * np.asarray(tokens)) + 1e-9 * np.asarray(tokens) * seen,
+        90_000 if state else 16,
+        256,
+        2048,
+        window=window,
+        windowed=windowed,
+        state=state,
+    )
     count, rate, spread = 6_000, 3.0, {"prompt_spread": 0.5, "answer_spread": 0.5}
     came = arrivals(rate, count, 1, 3)
     seen = simulate(costs, lengths(1500, count, 0.5, 1), lengths(150, count, 0.5, 2), arrival=came, policy=policy)
-    solved = service_latencies(costs.decode, costs.prefill, prompt=1500, answer=150, kv_tokens=costs.kv_tokens,
-                               max_sequences=256, chunk=2048, prefill_first=policy == FIRST, rate=count / came[-1],
-                               window=window, windowed=windowed, state=state, **spread)  # fmt: skip
+    solved = service_latencies(
+        costs.decode,
+        costs.prefill,
+        prompt=1500,
+        answer=150,
+        kv_tokens=costs.kv_tokens,
+        max_sequences=256,
+        chunk=2048,
+        prefill_first=policy == FIRST,
+        rate=count / came[-1],
+        window=window,
+        windowed=windowed,
+        state=state,
+        **spread,
+    )
     solved["requests_per_second"] = solved["rate"]
     for name, limit in {"requests_per_second": 0.04, "tpot_p50": 0.08, "ttft_p50": 0.2, "ttft_p95": 0.25}.items():
         assert solved[name] == pytest.approx(seen.to_dict()[name], rel=limit), name
@@ -300,8 +373,19 @@ def test_steady_state_agrees_with_the_simulation_where_states_are_kept(policy, s
 def test_as_many_are_decoded_as_have_room_beside_their_states(state, most):
     """Prompts of 100 tokens and answers of 101, spread by 0.3: 155 are kept on average, 54.5 while a prompt is read."""
     costs = flat()
-    found = service_latencies(costs.decode, costs.prefill, prompt=100, answer=101, prompt_spread=0.3, answer_spread=0.3,
-                              kv_tokens=3000, max_sequences=256, chunk=2048, clients=500, state=state)  # fmt: skip
+    found = service_latencies(
+        costs.decode,
+        costs.prefill,
+        prompt=100,
+        answer=101,
+        prompt_spread=0.3,
+        answer_spread=0.3,
+        kv_tokens=3000,
+        max_sequences=256,
+        chunk=2048,
+        clients=500,
+        state=state,
+    )
     assert 0.95 * most < found["batch"] <= most * (1 + 1e-3)
 
 
@@ -311,19 +395,37 @@ def test_states_limit_how_many_are_served_at_once(simulated):
     costs = engine_costs("nemotron_h_8b", "l40s")
     most = costs.kv_tokens / (100 + 200 * 1.25 / 2 + 3162)
     assert costs.state == pytest.approx(3162) and most < 600 < costs.max_sequences
-    row = cb.serve("nemotron_h_8b", "l40s", concurrency=1200, input_len=100, output_len=200, devices=1,
-                   simulated=simulated).rows[0]  # fmt: skip
+    row = cb.serve(
+        "nemotron_h_8b", "l40s", concurrency=1200, input_len=100, output_len=200, devices=1, simulated=simulated
+    ).rows[0]
     assert 0.85 * most < row["batch"] <= most and row["kv_share"] <= 1
-    apart = cb.serve("nemotron_h_8b", "l40s", rate=1, input_len=100, output_len=200, devices=17, prefill_engines=16,
-                     policy="disaggregated").rows[0]  # fmt: skip
+    apart = cb.serve(
+        "nemotron_h_8b",
+        "l40s",
+        rate=1,
+        input_len=100,
+        output_len=200,
+        devices=17,
+        prefill_engines=16,
+        policy="disaggregated",
+    ).rows[0]
     assert apart["capacity"] == pytest.approx(most / (199 * float(costs.decode(most, 225))), rel=1e-3)
 
 
 @pytest.mark.parametrize("name", HYBRIDS)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_hybrid_is_served(name, policy):
-    row = cb.serve(name, "h200-sxm", rate=0.2, input_len=1000, output_len=100, tp=8, pp=2, policy=policy,
-                   devices=16 * (2 if policy == POLICIES[2] else 1)).rows[0]  # fmt: skip
+    row = cb.serve(
+        name,
+        "h200-sxm",
+        rate=0.2,
+        input_len=1000,
+        output_len=100,
+        tp=8,
+        pp=2,
+        policy=policy,
+        devices=16 * (2 if policy == POLICIES[2] else 1),
+    ).rows[0]
     assert 0 < row["ttft_p50"] <= row["ttft_p95"] and row["tpot_p50"] > 0 and 0 < row["kv_share"] < 1
 
 
@@ -367,39 +469,72 @@ def test_hybrids_train_with_data_parallelism_and_say_why_with_no_other():
         cb.train_step("jamba_1.5_large", "h100-sxm", {"devices": 8, "tp": 8})
     with pytest.raises(ValueError, match="keep a state"):
         cb.finetune("nemotron_h_8b", "h100-sxm")
-    table = pd.DataFrame({"model": ["Jamba 1.5 Mini", "llama3_8b"], "accelerator": "h100-sxm", "devices": 8,
-                          "micro_batch": 1, "global_batch": 8, "seq_len": 4096})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "model": ["Jamba 1.5 Mini", "llama3_8b"],
+            "accelerator": "h100-sxm",
+            "devices": 8,
+            "micro_batch": 1,
+            "global_batch": 8,
+            "seq_len": 4096,
+        }
+    )
     told = answer(table, "training_transformer")
     assert told["reason"].tolist()[0] == "network-not-split" and told["predicted"].notna().tolist() == [False, True]
     assert answer(table, "training_classic")["predicted"].notna().all()
 
 
-GOOD = {"vocab": 100, "width": 64, "pattern": "M-*-", "recurrent": "lightning", "heads": 4, "hidden": 128,
-        "state": {"heads": 4, "head_dim": 16, "chunk": 8}}  # fmt: skip
+GOOD = {
+    "vocab": 100,
+    "width": 64,
+    "pattern": "M-*-",
+    "recurrent": "lightning",
+    "heads": 4,
+    "hidden": 128,
+    "state": {"heads": 4, "head_dim": 16, "chunk": 8},
+}
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"recurrent": "rwkv"}, r"recurrent = 'rwkv' is not one of mamba, mamba2, lightning, gated delta"),
-    ({"state": {"heads": -4, "head_dim": 16, "chunk": 8}}, r"state: heads = -4 must be a whole number of 1 or more"),
-    ({"state": {"heads": 4, "head_dim": 0.5, "chunk": 8}}, r"head_dim = 0.5 must be a whole number"),
-    ({"state": {"heads": 4, "head_dim": 16}}, "state lacks 'chunk': lightning takes heads, head_dim, chunk"),
-    ({"state": {"heads": 4, "head_dim": 16, "chunk": 8, "rank": 1}}, "state has no entry 'rank'"),
-    ({"state": None}, "state lacks 'heads'"), ({"pattern": "MA"}, "pattern = 'MA' must be of the letters M"),
-    ({"pattern": "M-" * 501}, "1,002 branches; write at most 1,000"),
-    ({"pattern": ""}, "pattern = '' must be"), ({"pattern": "--"}, "sees no other tokens"),
-    ({"heads": None}, r"branches '\*': give heads"), ({"hidden": None}, "branches '-': give hidden"),
-    ({"pattern": "ME"}, "branches 'E': give experts"), ({"experts": {"number": -1}}, "number = -1 must be"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"recurrent": "rwkv"}, r"recurrent = 'rwkv' is not one of mamba, mamba2, lightning, gated delta"),
+        (
+            {"state": {"heads": -4, "head_dim": 16, "chunk": 8}},
+            r"state: heads = -4 must be a whole number of 1 or more",
+        ),
+        ({"state": {"heads": 4, "head_dim": 0.5, "chunk": 8}}, r"head_dim = 0.5 must be a whole number"),
+        ({"state": {"heads": 4, "head_dim": 16}}, "state lacks 'chunk': lightning takes heads, head_dim, chunk"),
+        ({"state": {"heads": 4, "head_dim": 16, "chunk": 8, "rank": 1}}, "state has no entry 'rank'"),
+        ({"state": None}, "state lacks 'heads'"),
+        ({"pattern": "MA"}, "pattern = 'MA' must be of the letters M"),
+        ({"pattern": "M-" * 501}, "1,002 branches; write at most 1,000"),
+        ({"pattern": ""}, "pattern = '' must be"),
+        ({"pattern": "--"}, "sees no other tokens"),
+        ({"heads": None}, r"branches '\*': give heads"),
+        ({"hidden": None}, "branches '-': give hidden"),
+        ({"pattern": "ME"}, "branches 'E': give experts"),
+        ({"experts": {"number": -1}}, "number = -1 must be"),
+    ],
+)
 def test_what_no_network_can_have_is_refused(changes, words):
     assert sequence.hybrid(**GOOD).parameter_count > 0
     with pytest.raises(ValueError, match=words):
         sequence.hybrid(**{**GOOD, **changes})
 
 
-@pytest.mark.parametrize("changes", [
-    {"recurrent": "rwkv"}, {"state": {"state": -1}}, {"state": 3}, {"repeats": 0}, {"pattern": "X"}, {"window": 512},
-    {"state": {"state": 16, "kernel": 4, "expand": 2, "rank": float("nan")}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"recurrent": "rwkv"},
+        {"state": {"state": -1}},
+        {"state": 3},
+        {"repeats": 0},
+        {"pattern": "X"},
+        {"window": 512},
+        {"state": {"state": 16, "kernel": 4, "expand": 2, "rank": float("nan")}},
+    ],
+)
 def test_changes_that_cannot_be_are_refused_by_name(changes):
     with pytest.raises(ValueError, match=next(iter(changes))):
         cb.model("jamba_1.5_mini", **changes)

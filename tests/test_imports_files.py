@@ -12,18 +12,33 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.workloads.imports import tensors
 
-LLAMA = {"model_type": "llama", "vocab_size": 320, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-         "num_key_value_heads": 2, "intermediate_size": 160, "tie_word_embeddings": False}  # fmt: skip
+LLAMA = {
+    "model_type": "llama",
+    "vocab_size": 320,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 160,
+    "tie_word_embeddings": False,
+}
 # 2 x 320 x 64 of embedding and head; each layer 64 x 64 + 2 x 64 x 32 + 64 x 64, 3 x 64 x 160 and two norms; one norm.
 LLAMA_PARAMETERS = 2 * 320 * 64 + 2 * (4096 + 4096 + 4096 + 30720 + 128) + 64
 
 
 def llama_tensors(names=("model.embed_tokens", "lm_head", "model.norm", "model.layers.{}."), gguf=False):
     """Names and shapes of the tensors of that network, as either format writes them."""
-    layer = {"self_attn.q_proj": (64, 64), "self_attn.k_proj": (32, 64), "self_attn.v_proj": (32, 64),
-             "self_attn.o_proj": (64, 64),
-             "mlp.gate_proj": (160, 64), "mlp.up_proj": (160, 64), "mlp.down_proj": (64, 160), "input_layernorm": (64,),
-             "post_attention_layernorm": (64,)}  # fmt: skip
+    layer = {
+        "self_attn.q_proj": (64, 64),
+        "self_attn.k_proj": (32, 64),
+        "self_attn.v_proj": (32, 64),
+        "self_attn.o_proj": (64, 64),
+        "mlp.gate_proj": (160, 64),
+        "mlp.up_proj": (160, 64),
+        "mlp.down_proj": (64, 160),
+        "input_layernorm": (64,),
+        "post_attention_layernorm": (64,),
+    }
     found = {f"{names[0]}.weight": (320, 64), f"{names[1]}.weight": (320, 64), f"{names[2]}.weight": (64,)}
     for number in range(2):
         found |= {f"{names[3].format(number)}{name}.weight": shape for name, shape in layer.items()}
@@ -50,8 +65,9 @@ def value(each):
     if isinstance(each, float):
         return struct.pack("<If", 6, each)
     if isinstance(each, list):
-        inner = b"".join(text(one) for one in each) if isinstance(each[0], str) else struct.pack(f"<{len(each)}I",
-                                                                                                 *each)
+        inner = (
+            b"".join(text(one) for one in each) if isinstance(each[0], str) else struct.pack(f"<{len(each)}I", *each)
+        )
         return struct.pack("<IIQ", 9, 8 if isinstance(each[0], str) else 4, len(each)) + inner
     return struct.pack("<II", 4, each)
 
@@ -66,12 +82,19 @@ def gguf(metadata, shapes, kinds=None):
     return out
 
 
-METADATA = {"general.architecture": "llama", "general.name": "Tiny", "llama.block_count": 2,
-            "llama.embedding_length": 64,
-            "llama.feed_forward_length": 160, "llama.attention.head_count": 4, "llama.attention.head_count_kv": 2,
-            "llama.context_length": 2048, "llama.rope.freq_base": 10000.0,
-            "tokenizer.ggml.tokens": [f"t{n}" for n in range(320)],
-            "tokenizer.ggml.token_type": list(range(320))}  # fmt: skip
+METADATA = {
+    "general.architecture": "llama",
+    "general.name": "Tiny",
+    "llama.block_count": 2,
+    "llama.embedding_length": 64,
+    "llama.feed_forward_length": 160,
+    "llama.attention.head_count": 4,
+    "llama.attention.head_count_kv": 2,
+    "llama.context_length": 2048,
+    "llama.rope.freq_base": 10000.0,
+    "tokenizer.ggml.tokens": [f"t{n}" for n in range(320)],
+    "tokenizer.ggml.token_type": list(range(320)),
+}
 GGUF_TENSORS = llama_tensors(("token_embd", "output", "output_norm", "blk.{}."), gguf=True)
 
 
@@ -94,25 +117,33 @@ def test_gguf_tells_what_a_configuration_would():
     assert cb.model(gguf(METADATA, tied)).arguments["tied"] is True
     expert = METADATA | {"llama.expert_count": 4, "llama.expert_used_count": 2}
     assert dict(cb.model(gguf(expert, {})).arguments["experts"])["number"] == 4
-    latent = {"general.architecture": "deepseek2"} | {key.replace("llama", "deepseek2"): each for key,
-                                                      each in METADATA.items()}
-    latent |= {"general.architecture": "deepseek2", "deepseek2.attention.kv_lora_rank": 16,
-               "deepseek2.attention.key_length": 24,
-               "deepseek2.attention.value_length": 16, "deepseek2.rope.dimension_count": 8}  # fmt: skip
+    latent = {"general.architecture": "deepseek2"} | {
+        key.replace("llama", "deepseek2"): each for key, each in METADATA.items()
+    }
+    latent |= {
+        "general.architecture": "deepseek2",
+        "deepseek2.attention.kv_lora_rank": 16,
+        "deepseek2.attention.key_length": 24,
+        "deepseek2.attention.value_length": 16,
+        "deepseek2.rope.dimension_count": 8,
+    }
     found = dict(cb.model(gguf(latent, {})).arguments["latent"])
     assert (found["nope_dim"], found["rope_dim"], found["v_dim"], found["kv_rank"]) == (16, 8, 16, 16)
 
 
-@pytest.mark.parametrize(("key", "value", "words"), [
-    ("expert_count", "many", "num_experts = 'many' must be a whole number"),
-    ("expert_count", ["a", "b"], "llama.expert_count of the GGUF header is a list of 2 and must"),
-    ("expert_count", 2.5, "num_experts = 2.5 must be a whole number"),
-    ("block_count", ["two"], "llama.block_count of the GGUF header is a list of 1 and must"),
-    ("attention.head_count", "4", "num_attention_heads = '4' must be a whole number"),
-    ("moe_latent_size", 8, "moe_latent_size = 8 is not known here"),
-    ("attention.indexer.top_k", 2048, "attention_indexer_top_k = 2048 is not known here"),
-    ("ssm.state_size", 16, "ssm_state_size = 16 is not known here"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("expert_count", "many", "num_experts = 'many' must be a whole number"),
+        ("expert_count", ["a", "b"], "llama.expert_count of the GGUF header is a list of 2 and must"),
+        ("expert_count", 2.5, "num_experts = 2.5 must be a whole number"),
+        ("block_count", ["two"], "llama.block_count of the GGUF header is a list of 1 and must"),
+        ("attention.head_count", "4", "num_attention_heads = '4' must be a whole number"),
+        ("moe_latent_size", 8, "moe_latent_size = 8 is not known here"),
+        ("attention.indexer.top_k", 2048, "attention_indexer_top_k = 2048 is not known here"),
+        ("ssm.state_size", 16, "ssm_state_size = 16 is not known here"),
+    ],
+)
 def test_figures_of_a_gguf_are_checked_as_those_of_a_configuration(key, value, words):
     """A text or a list where a number belongs, and keys that change counts."""
     with pytest.raises(ValueError, match=re.escape(words)):
@@ -137,8 +168,10 @@ def test_a_checkpoint_whose_parameters_differ_says_so():
         (lambda data: data[:8] + struct.pack("<Q", 2**60) + data[16:], "tensors; at most 200,000 are read"),
         (lambda data: data[:16] + struct.pack("<Q", 2**60) + data[24:], "pairs of metadata; at most 4,096 are read"),
         (lambda data: data[:24] + struct.pack("<Q", 2**60) + data[32:], "letters in one text"),
-        (lambda data: data.replace(text("general.architecture"), text("general.architectural")),
-         "names no general.architecture"),
+        (
+            lambda data: data.replace(text("general.architecture"), text("general.architectural")),
+            "names no general.architecture",
+        ),
     ],
 )
 def test_a_damaged_gguf_is_told(damage, words):
@@ -150,8 +183,11 @@ def test_lists_without_end_are_refused(within):
     """A list of four thousand million members, and lists in lists without end."""
     begin = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("a")
     with within(3):
-        for rest in (struct.pack("<IIQ", 9, 0, 2**32), struct.pack("<IIQ", 9, 9, 2) * 50,
-                     struct.pack("<II", 9, 77) + bytes(80)):
+        for rest in (
+            struct.pack("<IIQ", 9, 0, 2**32),
+            struct.pack("<IIQ", 9, 9, 2) * 50,
+            struct.pack("<II", 9, 77) + bytes(80),
+        ):
             with pytest.raises(ValueError, match="GGUF header"):
                 cb.model(begin + rest)
 
@@ -224,8 +260,12 @@ def test_tensors_are_counted_by_format():
 def prototxt(*layers, side=224):
     """A network as Caffe writes it; a layer is (type, name, bottom, top, fields)."""
     words = [f'name: "net" input: "data" input_shape {{ dim: 1 dim: 3 dim: {side} dim: {side} }}']
-    words += [f'layer {{ name: "{name}" type: "{kind}" ' + " ".join(f'bottom: "{each}"' for each in bottom.split())
-              + f' top: "{top}" {fields} }}' for kind, name, bottom, top, fields in layers]  # fmt: skip
+    words += [
+        f'layer {{ name: "{name}" type: "{kind}" '
+        + " ".join(f'bottom: "{each}"' for each in bottom.split())
+        + f' top: "{top}" {fields} }}'
+        for kind, name, bottom, top, fields in layers
+    ]
     return "\n".join(words)
 
 
@@ -237,8 +277,9 @@ def vgg16():
             fields = f"convolution_param {{ num_output: {width} kernel_size: 3 pad: 1 }}"
             layers += [("Convolution", name, x, name, fields), ("ReLU", f"relu_{name}", name, name, "")]
             x = name
-        layers.append(("Pooling", f"pool{stage}", x, f"pool{stage}",
-                       "pooling_param { pool: MAX kernel_size: 2 stride: 2 }"))
+        layers.append(
+            ("Pooling", f"pool{stage}", x, f"pool{stage}", "pooling_param { pool: MAX kernel_size: 2 stride: 2 }")
+        )
         x = f"pool{stage}"
     for name, width in (("fc6", 4096), ("fc7", 4096), ("fc8", 1000)):
         layers.append(("InnerProduct", name, x, name, f"inner_product_param {{ num_output: {width} }}"))
@@ -253,8 +294,13 @@ def resnet50():
     def conv(x, name, width, kernel, stride=1, relu=True):
         sizes = f"num_output: {width} kernel_size: {kernel} stride: {stride} pad: {kernel // 2}"
         fields = f"convolution_param {{ {sizes} bias_term: false }}"
-        layers.extend([("Convolution", name, x, name, fields), ("BatchNorm", f"bn_{name}", name, name, ""),
-                       ("Scale", f"scale_{name}", name, name, "scale_param { bias_term: true }")])  # fmt: skip
+        layers.extend(
+            [
+                ("Convolution", name, x, name, fields),
+                ("BatchNorm", f"bn_{name}", name, name, ""),
+                ("Scale", f"scale_{name}", name, name, "scale_param { bias_term: true }"),
+            ]
+        )
         if relu:
             layers.append(("ReLU", f"relu_{name}", name, name, ""))
         return name
@@ -268,8 +314,12 @@ def resnet50():
             y = conv(x, f"{name}_1", 64 * 2**stage, 1, stride)
             y = conv(conv(y, f"{name}_2", 64 * 2**stage, 3), f"{name}_3", 256 * 2**stage, 1, relu=False)
             short = x if number else conv(x, f"{name}_0", 256 * 2**stage, 1, stride, relu=False)
-            layers.extend([("Eltwise", f"{name}_add", f"{short} {y}", f"{name}_add", ""),
-                           ("ReLU", f"{name}_relu", f"{name}_add", f"{name}_add", "")])  # fmt: skip
+            layers.extend(
+                [
+                    ("Eltwise", f"{name}_add", f"{short} {y}", f"{name}_add", ""),
+                    ("ReLU", f"{name}_relu", f"{name}_add", f"{name}_add", ""),
+                ]
+            )
             x = f"{name}_add"
     layers.append(("Pooling", "pool5", x, "pool5", "pooling_param { pool: AVE global_pooling: true }"))
     layers.append(("InnerProduct", "fc", "pool5", "fc", "inner_product_param { num_output: 1000 }"))
@@ -318,12 +368,18 @@ def test_the_input_of_a_prototxt_may_be_given_or_stand_in_its_data_layer():
         ('layer { name: "a', "ends within a text"),
         ('layer { name: "a" ', "ends within a message"),
         ('layer { name: "a" type: "ReLU" bottom: "x" top: "y" }', "the prototxt has no input"),
-        (prototxt(("ReLU", "r", "nothing", "r", "")),
-         "layer 'r' of the prototxt needs 'nothing', which no layer makes"),
-        (prototxt(("Convolution", "c", "data", "c", "")),
-         "layer 'c' (Convolution) of the prototxt: num_output is missing"),
-        (prototxt(("Convolution", "c", "data", "c", "convolution_param { num_output: 4 kernel_size: 9 }"), side=4),
-         "does not fit"),
+        (
+            prototxt(("ReLU", "r", "nothing", "r", "")),
+            "layer 'r' of the prototxt needs 'nothing', which no layer makes",
+        ),
+        (
+            prototxt(("Convolution", "c", "data", "c", "")),
+            "layer 'c' (Convolution) of the prototxt: num_output is missing",
+        ),
+        (
+            prototxt(("Convolution", "c", "data", "c", "convolution_param { num_output: 4 kernel_size: 9 }"), side=4),
+            "does not fit",
+        ),
     ],
 )
 def test_a_prototxt_that_cannot_be_is_told(words, told):
@@ -332,8 +388,11 @@ def test_a_prototxt_that_cannot_be_is_told(words, told):
 
 
 def test_layers_of_unknown_work_are_named():
-    words = prototxt(("InnerProduct", "f", "data", "f", "inner_product_param { num_output: 2 }"),
-                     ("Wonder", "w", "f", "w", ""), side=2)
+    words = prototxt(
+        ("InnerProduct", "f", "data", "f", "inner_product_param { num_output: 2 }"),
+        ("Wonder", "w", "f", "w", ""),
+        side=2,
+    )
     assert "layers left out, since their work is not known: Wonder" in cb.model(words).assumed[0]
 
 
@@ -342,17 +401,24 @@ def test_layers_of_unknown_work_are_named():
 
 def test_a_table_of_layers_is_reached_by_the_same_door(tmp_path):
     """The same network as a list, as JSON with its input, as CSV and as CSV with semicolons."""
-    rows = [{"layer": "conv", "out": 8, "kernel": 3, "padding": 1, "bias": False}, {"layer": "flatten"},
-            {"layer": "linear", "out": 10}]
+    rows = [
+        {"layer": "conv", "out": 8, "kernel": 3, "padding": 1, "bias": False},
+        {"layer": "flatten"},
+        {"layer": "linear", "out": 10},
+    ]
     path = tmp_path / "layers.csv"
     path.write_text("layer,out,kernel,padding,bias\nconv,8,3,1,false\nflatten,,,,\nlinear,10,,,\n")
-    found = [cb.model(rows, input=(3, 8, 8)), cb.model(json.dumps({"layers": rows, "input": [3, 8, 8],
-                                                                   "title": "Mine"})),
-             cb.model(path, input=(3, 8, 8)), cb.model(path.read_bytes().replace(b",", b";"),
-                                                       input=(3, 8, 8))]  # fmt: skip
+    found = [
+        cb.model(rows, input=(3, 8, 8)),
+        cb.model(json.dumps({"layers": rows, "input": [3, 8, 8], "title": "Mine"})),
+        cb.model(path, input=(3, 8, 8)),
+        cb.model(path.read_bytes().replace(b",", b";"), input=(3, 8, 8)),
+    ]
     assert {each.ops.parameter_count for each in found} == {3 * 8 * 9 + 8 * 64 * 10 + 10}
-    assert found[1].title == "Mine" and found[0].ops.parameter_count == cb.layers(rows,
-                                                                                  input=(3, 8, 8)).ops.parameter_count
+    assert (
+        found[1].title == "Mine"
+        and found[0].ops.parameter_count == cb.layers(rows, input=(3, 8, 8)).ops.parameter_count
+    )
     with pytest.raises(ValueError, match="'batch' is no argument of a table of layers; it takes input and title"):
         cb.model(rows, batch=3)
 
@@ -414,14 +480,20 @@ def test_a_network_is_no_source():
         cb.model(cb.model("resnet50"))
 
 
-@pytest.mark.parametrize(("folder", "file", "config", "title"), [
-    ("", "config.json", {}, "llama"), ("", "config.json", {"_name_or_path": "org/Tiny"}, "org/Tiny"),
-    ("", "config.json", {"_name_or_path": "/srv/run"}, "llama"), ("", "my-7b.json", {}, "my-7b"),
-    ("Tiny-1B", "config.json", {}, "Tiny-1B"), ("Downloads", "config.json", {}, "llama"),
-    ("models--org--Tiny-1B/snapshots/0a1b", "config.json", {}, "Tiny-1B"),
-    ("", "config.json", {"model_type": "", "architectures": ["TinyForCausalLM"]}, "TinyForCausalLM"),
-    ("", "config.json", {"model_type": ""}, "Your model"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("folder", "file", "config", "title"),
+    [
+        ("", "config.json", {}, "llama"),
+        ("", "config.json", {"_name_or_path": "org/Tiny"}, "org/Tiny"),
+        ("", "config.json", {"_name_or_path": "/srv/run"}, "llama"),
+        ("", "my-7b.json", {}, "my-7b"),
+        ("Tiny-1B", "config.json", {}, "Tiny-1B"),
+        ("Downloads", "config.json", {}, "llama"),
+        ("models--org--Tiny-1B/snapshots/0a1b", "config.json", {}, "Tiny-1B"),
+        ("", "config.json", {"model_type": "", "architectures": ["TinyForCausalLM"]}, "TinyForCausalLM"),
+        ("", "config.json", {"model_type": ""}, "Your model"),
+    ],
+)
 def test_a_model_is_called_what_its_file_says_and_not_where_it_lies(folder, file, config, title, tmp_path, monkeypatch):
     """`tmp_path` stands for the folder of temporary files of a machine."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

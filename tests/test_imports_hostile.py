@@ -32,9 +32,35 @@ def of(name):
 
 
 FILES, CONFIGURATIONS, KERAS = of("test_imports_files"), of("test_imports"), of("test_imports_keras")
-STRANGE = [None, True, -1, 0, 1, 2, 10**9, 10**18, 10**400, 1.5, float("nan"), float("inf"), "", "x", "yes", [], {},
-           [1, 2], [[]], {"a": 1},
-           "\0", "\ud800", [10**30], ["mamba"], [None] * 50, -(10**18), 1e308]  # fmt: skip
+STRANGE = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2,
+    10**9,
+    10**18,
+    10**400,
+    1.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "yes",
+    [],
+    {},
+    [1, 2],
+    [[]],
+    {"a": 1},
+    "\0",
+    "\ud800",
+    [10**30],
+    ["mamba"],
+    [None] * 50,
+    -(10**18),
+    1e308,
+]
 MOST_BYTES = 150e6
 
 
@@ -42,14 +68,25 @@ def seeds():
     """Files of every format, by its name; the graph of ONNX where its library is installed."""
     configurations = [json.loads(row["config"]) for row in CONFIGURATIONS.ROWS] + list(CONFIGURATIONS.OTHERS.values())
     gguf = [FILES.gguf(FILES.METADATA, FILES.GGUF_TENSORS), FILES.gguf(FILES.METADATA, {})]
-    proto = [FILES.vgg16().encode(), FILES.resnet50().encode()[:6000], FILES.prototxt(("LSTM", "l", "data", "l",
-                                                                                       "")).encode()]
-    tables = [b"layer,out,kernel,padding\nconv,8,3,1\nflatten,,,\nlinear,10,,\n",
-              json.dumps({"layers": [{"layer": "embedding", "vocab": 9, "features": 4},
-                                     {"layer": "linear", "out": 9}]}).encode()]  # fmt: skip
-    found = {"configuration": configurations, "gguf": gguf, "safetensors": [FILES.safetensors({"a": (2, 3),
-                                                                                               "b": (4,)})],
-             "prototxt": proto, "table": tables, "keras": _architectures()}  # fmt: skip
+    proto = [
+        FILES.vgg16().encode(),
+        FILES.resnet50().encode()[:6000],
+        FILES.prototxt(("LSTM", "l", "data", "l", "")).encode(),
+    ]
+    tables = [
+        b"layer,out,kernel,padding\nconv,8,3,1\nflatten,,,\nlinear,10,,\n",
+        json.dumps(
+            {"layers": [{"layer": "embedding", "vocab": 9, "features": 4}, {"layer": "linear", "out": 9}]}
+        ).encode(),
+    ]
+    found = {
+        "configuration": configurations,
+        "gguf": gguf,
+        "safetensors": [FILES.safetensors({"a": (2, 3), "b": (4,)})],
+        "prototxt": proto,
+        "table": tables,
+        "keras": _architectures(),
+    }
     if importlib.util.find_spec("onnx"):
         found["onnx"] = [of("test_imports_torch").small_graph()]
     return found
@@ -57,12 +94,21 @@ def seeds():
 
 def _architectures():
     """Architectures of Keras as dicts, as text and in their archive."""
-    words = [("Embedding", {"input_dim": 50, "output_dim": 4}), ("Reshape", {"target_shape": [-1, 8]}),
-             ("MultiHeadAttention", {"num_heads": 2, "key_dim": 4}), ("Bidirectional", {"layer": {
-                 "class_name": "LSTM", "config": {"units": 5}}}), ("Dense", {"units": 2})]  # fmt: skip
-    pictures = [("ZeroPadding2D", {"padding": [[1, 1], [2, 2]]}), ("SeparableConv2D", {"filters": 9, "kernel_size": 3}),
-                ("Conv2DTranspose", {"filters": 4, "kernel_size": [2, 2], "strides": [2, 2]}),
-                ("MaxPooling2D", {"pool_size": [2, 2]}), ("PReLU", {"shared_axes": [1]}), ("Flatten", {})]  # fmt: skip
+    words = [
+        ("Embedding", {"input_dim": 50, "output_dim": 4}),
+        ("Reshape", {"target_shape": [-1, 8]}),
+        ("MultiHeadAttention", {"num_heads": 2, "key_dim": 4}),
+        ("Bidirectional", {"layer": {"class_name": "LSTM", "config": {"units": 5}}}),
+        ("Dense", {"units": 2}),
+    ]
+    pictures = [
+        ("ZeroPadding2D", {"padding": [[1, 1], [2, 2]]}),
+        ("SeparableConv2D", {"filters": 9, "kernel_size": 3}),
+        ("Conv2DTranspose", {"filters": 4, "kernel_size": [2, 2], "strides": [2, 2]}),
+        ("MaxPooling2D", {"pool_size": [2, 2]}),
+        ("PReLU", {"shared_axes": [1]}),
+        ("Flatten", {}),
+    ]
     found = [KERAS.sequential(*words, shape=(20,)), KERAS.sequential(*pictures, shape=(8, 8, 3))]
     graphs = [KERAS.mobilenetv2(2)[0], KERAS.vgg16()[0]]
     return [*found, *graphs, *(json.dumps(each).encode() for each in (*found, *graphs)), KERAS.archive(found[0])]
@@ -83,16 +129,18 @@ def damaged(data, chance):
         elif kind == 2:
             out[at:at] = out[at : at + chance.choice((1, 8, 200))]
         elif kind == 3:
-            out[at : at + 8] = chance.choice((b"\xff" * 8, b"\0" * 8, b"\x7f" + b"\xff" * 7, b"99999999", b"{{{{{{{{",
-                                              b'""":[]{}'))
+            out[at : at + 8] = chance.choice(
+                (b"\xff" * 8, b"\0" * 8, b"\x7f" + b"\xff" * 7, b"99999999", b"{{{{{{{{", b'""":[]{}')
+            )
         elif kind == 4:
             del out[at:]
         else:
             digits = [place for place, byte in enumerate(out) if 48 <= byte <= 57]
             if digits:
                 place = chance.choice(digits)
-                out[place : place + 1] = chance.choice((b"0", b"-1", b"9" * 6, b"9" * 30, b"1e9", b"1e400", b"nan",
-                                                        b""))
+                out[place : place + 1] = chance.choice(
+                    (b"0", b"-1", b"9" * 6, b"9" * 30, b"1e9", b"1e400", b"nan", b"")
+                )
     return bytes(out)
 
 
@@ -121,8 +169,9 @@ def strange(config, chance):
         elif isinstance(group[key], int) and not isinstance(group[key], bool):
             group[key] = chance.choice((group[key] * 1000, group[key] + 1, -group[key], group[key] // 3))
         else:
-            group["model_type"] = chance.choice(("llama", "mamba", "vit", "gemma3_text", "falcon", "mpt", "t5",
-                                                 "unknown", "deepseek_v3"))
+            group["model_type"] = chance.choice(
+                ("llama", "mamba", "vit", "gemma3_text", "falcon", "mpt", "t5", "unknown", "deepseek_v3")
+            )
     return config
 
 

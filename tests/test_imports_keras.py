@@ -23,14 +23,22 @@ class Builder:
 
     def put(self, kind, inputs, name=None, **config):
         name = name or f"{kind.lower()}_{len(self.layers)}"
-        tensors = [{"class_name": "__keras_tensor__", "config": {"shape": [None], "keras_history": [each, 0, 0]}}
-                   for each in inputs]
+        tensors = [
+            {"class_name": "__keras_tensor__", "config": {"shape": [None], "keras_history": [each, 0, 0]}}
+            for each in inputs
+        ]
         nodes = [{"args": tensors if len(tensors) == 1 else [tensors], "kwargs": {}}]
         if self.version == 2:
             nodes = [[[each, 0, 0, {}] for each in inputs]]
             config = {("batch_input_shape" if key == "batch_shape" else key): value for key, value in config.items()}
-        self.layers.append({"class_name": kind, "name": name, "config": {"name": name, **config},
-                            "inbound_nodes": nodes if inputs else []})  # fmt: skip
+        self.layers.append(
+            {
+                "class_name": kind,
+                "name": name,
+                "config": {"name": name, **config},
+                "inbound_nodes": nodes if inputs else [],
+            }
+        )
         self.last = name
         return name
 
@@ -41,8 +49,13 @@ class Builder:
     def normed_conv(self, x, filters, kernel=1, stride=1, act="relu", bias=False, kind="Conv2D"):
         x = self.put("BatchNormalization", [self.conv(x, filters, kernel, stride, bias, kind)])
         self.normed += filters
-        return self.put("ReLU", [x], max_value=6.0) if act == "relu6" else self.put(
-            "Activation", [x], activation=act) if act else x  # fmt: skip
+        return (
+            self.put("ReLU", [x], max_value=6.0)
+            if act == "relu6"
+            else self.put("Activation", [x], activation=act)
+            if act
+            else x
+        )
 
     def model(self, name):
         ends = [["input", 0, 0]], [[self.last, 0, 0]]
@@ -79,8 +92,9 @@ def resnet50(version=3):
             step = stride if at == 0 else 1
             side = b.normed_conv(x, 4 * filters, 1, step, None, True) if at == 0 else x
             y = b.normed_conv(b.normed_conv(x, filters, 1, step, "relu", True), filters, 3, 1, "relu", True)
-            x = b.put("Activation", [b.put("Add", [side, b.normed_conv(y, 4 * filters, 1, 1, None, True)])],
-                      activation="relu")
+            x = b.put(
+                "Activation", [b.put("Add", [side, b.normed_conv(y, 4 * filters, 1, 1, None, True)])], activation="relu"
+            )
     b.put("Dense", [b.put("GlobalAveragePooling2D", [x], keepdims=False)], units=1000, activation="softmax")
     return b.model("resnet50"), b.normed
 
@@ -89,8 +103,15 @@ def mobilenetv2(version=3):
     """Sandler et al. 2018, table 2."""
     b = Builder((224, 224, 3), version)
     x, width = b.normed_conv("input", 32, 3, 2, "relu6"), 32
-    for factor, out, times, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
-                                       (6, 160, 3, 2), (6, 320, 1, 1)):  # fmt: skip
+    for factor, out, times, stride in (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ):
         for at in range(times):
             wide = factor * width
             y = b.normed_conv(x, wide, 1, 1, "relu6") if factor > 1 else x
@@ -123,38 +144,55 @@ def test_work_is_that_of_the_same_network_of_the_zoo(name, zoo):
 
 def sequential(*layers, shape=(8,), name="sequential_1"):
     rows = [{"class_name": "InputLayer", "config": {"name": "in", "batch_shape": [None, *shape]}}] if shape else []
-    rows += [{"class_name": kind, "config": {"name": f"{kind.lower()}_{at}", **config}}
-             for at, (kind, config) in enumerate(layers)]  # fmt: skip
+    rows += [
+        {"class_name": kind, "config": {"name": f"{kind.lower()}_{at}", **config}}
+        for at, (kind, config) in enumerate(layers)
+    ]
     return {"class_name": "Sequential", "config": {"name": name, "layers": rows}}
 
 
-@pytest.mark.parametrize(("shape", "layers", "parameters"), [
-    ((10,), [("Dense", {"units": 4})], 44),
-    ((10, 6), [("LSTM", {"units": 5})], 4 * 5 * (6 + 5 + 1)),
-    ((10, 6), [("GRU", {"units": 5})], 3 * 5 * (6 + 5 + 2)),
-    ((10, 6), [("GRU", {"units": 5, "reset_after": False})], 3 * 5 * (6 + 5 + 1)),
-    ((10, 6), [("SimpleRNN", {"units": 5, "use_bias": False})], 5 * (6 + 5)),
-    ((10, 6), [("Bidirectional", {"layer": {"class_name": "LSTM", "config": {"units": 5}}}), ("Dense", {"units": 2})],
-     2 * 4 * 5 * 12 + 10 * 2 + 2),
-    ((10, 6), [("TimeDistributed", {"layer": {"class_name": "Dense", "config": {"units": 3}}})], 21),
-    ((10, 6), [("MultiHeadAttention", {"num_heads": 2, "key_dim": 4})], 3 * (6 * 8 + 8) + 8 * 6 + 6),
-    ((10, 6), [("LayerNormalization", {})], 12), ((10, 6), [("LayerNormalization", {"center": False})], 6),
-    ((8, 8, 6), [("BatchNormalization", {"scale": False})], 6),
-    ((20,), [("Embedding", {"input_dim": 50, "output_dim": 4}), ("Flatten", {}), ("Dense", {"units": 1})],
-     200 + 80 + 1),
-    ((8, 8, 6), [("SeparableConv2D", {"filters": 10, "kernel_size": 3})], 9 * 6 + 6 * 10 + 10),
-    ((8, 8, 6), [("DepthwiseConv2D", {"kernel_size": [3, 3], "depth_multiplier": 2})], 9 * 12 + 12),
-    ((8, 8, 6), [("Conv2D", {"filters": 4, "kernel_size": [3, 3], "groups": 2})], 9 * 3 * 4 + 4),
-    ((8, 8, 6), [("Conv2DTranspose", {"filters": 4, "kernel_size": 2, "strides": 2})], 4 * 6 * 4 + 4),
-    ((8, 8, 6), [("PReLU", {"shared_axes": [1, 2]})], 6), ((8, 8, 6), [("PReLU", {})], 384),
-    ((8, 8, 6), [("Reshape", {"target_shape": [-1, 12]}), ("Dense", {"units": 1})], 13),
-    ((8, 6), [("Permute", {"dims": [2, 1]}), ("Dense", {"units": 1})], 9),
-    ((8, 8, 6), [("Cropping2D", {"cropping": [[1, 1], [2, 2]]}), ("Flatten", {}), ("Dense", {"units": 1})], 145),
-    ((8, 8, 6), [("UpSampling2D", {"size": [2, 2]}), ("Flatten", {}), ("Dense", {"units": 1})], 1537),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "layers", "parameters"),
+    [
+        ((10,), [("Dense", {"units": 4})], 44),
+        ((10, 6), [("LSTM", {"units": 5})], 4 * 5 * (6 + 5 + 1)),
+        ((10, 6), [("GRU", {"units": 5})], 3 * 5 * (6 + 5 + 2)),
+        ((10, 6), [("GRU", {"units": 5, "reset_after": False})], 3 * 5 * (6 + 5 + 1)),
+        ((10, 6), [("SimpleRNN", {"units": 5, "use_bias": False})], 5 * (6 + 5)),
+        (
+            (10, 6),
+            [("Bidirectional", {"layer": {"class_name": "LSTM", "config": {"units": 5}}}), ("Dense", {"units": 2})],
+            2 * 4 * 5 * 12 + 10 * 2 + 2,
+        ),
+        ((10, 6), [("TimeDistributed", {"layer": {"class_name": "Dense", "config": {"units": 3}}})], 21),
+        ((10, 6), [("MultiHeadAttention", {"num_heads": 2, "key_dim": 4})], 3 * (6 * 8 + 8) + 8 * 6 + 6),
+        ((10, 6), [("LayerNormalization", {})], 12),
+        ((10, 6), [("LayerNormalization", {"center": False})], 6),
+        ((8, 8, 6), [("BatchNormalization", {"scale": False})], 6),
+        (
+            (20,),
+            [("Embedding", {"input_dim": 50, "output_dim": 4}), ("Flatten", {}), ("Dense", {"units": 1})],
+            200 + 80 + 1,
+        ),
+        ((8, 8, 6), [("SeparableConv2D", {"filters": 10, "kernel_size": 3})], 9 * 6 + 6 * 10 + 10),
+        ((8, 8, 6), [("DepthwiseConv2D", {"kernel_size": [3, 3], "depth_multiplier": 2})], 9 * 12 + 12),
+        ((8, 8, 6), [("Conv2D", {"filters": 4, "kernel_size": [3, 3], "groups": 2})], 9 * 3 * 4 + 4),
+        ((8, 8, 6), [("Conv2DTranspose", {"filters": 4, "kernel_size": 2, "strides": 2})], 4 * 6 * 4 + 4),
+        ((8, 8, 6), [("PReLU", {"shared_axes": [1, 2]})], 6),
+        ((8, 8, 6), [("PReLU", {})], 384),
+        ((8, 8, 6), [("Reshape", {"target_shape": [-1, 12]}), ("Dense", {"units": 1})], 13),
+        ((8, 6), [("Permute", {"dims": [2, 1]}), ("Dense", {"units": 1})], 9),
+        ((8, 8, 6), [("Cropping2D", {"cropping": [[1, 1], [2, 2]]}), ("Flatten", {}), ("Dense", {"units": 1})], 145),
+        ((8, 8, 6), [("UpSampling2D", {"size": [2, 2]}), ("Flatten", {}), ("Dense", {"units": 1})], 1537),
+    ],
+)
 def test_parameters_of_layers_by_hand(shape, layers, parameters):
-    assert cb.model(sequential(*layers, ("Activation", {"activation": "linear"}), ("Softmax", {}),
-                               shape=shape)).ops.parameter_count == parameters  # fmt: skip
+    assert (
+        cb.model(
+            sequential(*layers, ("Activation", {"activation": "linear"}), ("Softmax", {}), shape=shape)
+        ).ops.parameter_count
+        == parameters
+    )
 
 
 def test_a_layer_used_twice_has_its_parameters_once():
@@ -171,9 +209,17 @@ def test_a_layer_used_twice_has_its_parameters_once():
 
 def test_a_model_within_a_model_and_its_sizes():
     inner = vgg16()[0]
-    outer = {"class_name": "Sequential", "config": {"name": "tuned", "layers": [
-        {"class_name": "InputLayer", "config": {"batch_input_shape": [None, 224, 224, 3]}}, inner,
-        {"class_name": "Dense", "config": {"units": 10}}]}}  # fmt: skip
+    outer = {
+        "class_name": "Sequential",
+        "config": {
+            "name": "tuned",
+            "layers": [
+                {"class_name": "InputLayer", "config": {"batch_input_shape": [None, 224, 224, 3]}},
+                inner,
+                {"class_name": "Dense", "config": {"units": 10}},
+            ],
+        },
+    }
     assert cb.model(outer).ops.parameter_count == 138_357_544 + 10_010
 
 
@@ -233,16 +279,21 @@ def test_a_norm_is_along_the_last_axis():
             cb.model(sequential((kind, {"axis": axis}), shape=(10, 16)))
 
 
-@pytest.mark.parametrize(("layers", "words"), [
-    ([("Lambda", {"function": {"class_name": "__lambda__", "config": {"code": "4wEA"}}})], "'lambda_0' .* is code"),
-    ([("Dense", {"units": 2, "activation": {"class_name": "__lambda__", "config": {}}})], "its activation is code"),
-    ([("MyLayer", {})], "'mylayer_0' .* class MyLayer, which is not known here; give the network as ONNX"),
-    ([("Dense", {"units": 2, "activation": "wobble"})], "activation 'wobble' is not known here"),
-    ([("Dense", {})], "units is missing"), ([("Dense", {"units": -3})], "units = -3"),
-    ([("Add", {})], "two inputs"), ([("LSTM", {"units": 3})], "must be a sequence"),
-    ([("Conv2D", {"filters": 2, "kernel_size": 3, "data_format": "channels_first"})], "channels_last"),
-    ([], "no layer that computes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("layers", "words"),
+    [
+        ([("Lambda", {"function": {"class_name": "__lambda__", "config": {"code": "4wEA"}}})], "'lambda_0' .* is code"),
+        ([("Dense", {"units": 2, "activation": {"class_name": "__lambda__", "config": {}}})], "its activation is code"),
+        ([("MyLayer", {})], "'mylayer_0' .* class MyLayer, which is not known here; give the network as ONNX"),
+        ([("Dense", {"units": 2, "activation": "wobble"})], "activation 'wobble' is not known here"),
+        ([("Dense", {})], "units is missing"),
+        ([("Dense", {"units": -3})], "units = -3"),
+        ([("Add", {})], "two inputs"),
+        ([("LSTM", {"units": 3})], "must be a sequence"),
+        ([("Conv2D", {"filters": 2, "kernel_size": 3, "data_format": "channels_first"})], "channels_last"),
+        ([], "no layer that computes"),
+    ],
+)
 def test_what_cannot_be_read_is_named(layers, words):
     with pytest.raises(ValueError, match=words):
         cb.model(sequential(*layers))

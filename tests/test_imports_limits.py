@@ -47,22 +47,41 @@ def refused(within):
 
 # ---- sizes beyond every network --------------------------------------------------------------------------------------
 
-WIDE = {"vocab_size": 10**9, "hidden_size": 10**9, "num_hidden_layers": 1000, "num_attention_heads": 1,
-        "intermediate_size": 10**9}  # fmt: skip
+WIDE = {
+    "vocab_size": 10**9,
+    "hidden_size": 10**9,
+    "num_hidden_layers": 1000,
+    "num_attention_heads": 1,
+    "intermediate_size": 10**9,
+}
 
 
-@pytest.mark.parametrize("source", [
-    WIDE | {"model_type": "llama"},
-    WIDE | {"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 1},
-    [{"layer": "conv", "out": 10**9, "kernel": [10**6, 10**6]}],
-    CONFIGURATIONS.LLAMA | {"hidden_size": 10**8, "intermediate_size": 10**8},
-    "".join(('name: "n" input: "data" input_shape { dim: 1 dim: 1000000 dim: 1000 dim: 1000 } ',
-             'layer { name: "f" type: "InnerProduct" bottom: "data" top: "f" ',
-             'inner_product_param { num_output: 1000000000 } }')),
-    {"class_name": "Sequential", "config": {"layers": [
-        {"class_name": "InputLayer", "config": {"batch_shape": [None, 10**6]}},
-        {"class_name": "Dense", "config": {"units": 10**9}}, {"class_name": "Dense", "config": {"units": 10**9}}]}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "source",
+    [
+        WIDE | {"model_type": "llama"},
+        WIDE | {"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 1},
+        [{"layer": "conv", "out": 10**9, "kernel": [10**6, 10**6]}],
+        CONFIGURATIONS.LLAMA | {"hidden_size": 10**8, "intermediate_size": 10**8},
+        "".join(
+            (
+                'name: "n" input: "data" input_shape { dim: 1 dim: 1000000 dim: 1000 dim: 1000 } ',
+                'layer { name: "f" type: "InnerProduct" bottom: "data" top: "f" ',
+                "inner_product_param { num_output: 1000000000 } }",
+            )
+        ),
+        {
+            "class_name": "Sequential",
+            "config": {
+                "layers": [
+                    {"class_name": "InputLayer", "config": {"batch_shape": [None, 10**6]}},
+                    {"class_name": "Dense", "config": {"units": 10**9}},
+                    {"class_name": "Dense", "config": {"units": 10**9}},
+                ]
+            },
+        },
+    ],
+)
 def test_a_network_beyond_every_other_is_not_believed(source):
     """From 1e18 parameters to 3e30; the largest networks of today have some 1e12."""
     changes = {"input": (10**9, 10**6, 10**6)} if isinstance(source, list) else {}
@@ -80,13 +99,16 @@ def test_changes_of_the_zoo_have_the_same_limits():
 # ---- texts -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ('{"a": [' + "[]," * 2_500_000 + "[]]}", "lists and groups; at most 600,000 are read"),
-    ('{"a": [' + "1," * 4_100_000 + "1]}", "values; at most 4,000,000 are read"),
-    ('{"a": ' * 90_000, "is not valid JSON: it is nested too deeply"),
-    ('{"hidden_size": ' + "9" * 5000 + "}", "a number of too many digits"),
-    (json.dumps({"model_type": "llama", **{f"f{n}": 2 for n in range(60_000)}}), "fields; at most 50,000 are read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": [' + "[]," * 2_500_000 + "[]]}", "lists and groups; at most 600,000 are read"),
+        ('{"a": [' + "1," * 4_100_000 + "1]}", "values; at most 4,000,000 are read"),
+        ('{"a": ' * 90_000, "is not valid JSON: it is nested too deeply"),
+        ('{"hidden_size": ' + "9" * 5000 + "}", "a number of too many digits"),
+        (json.dumps({"model_type": "llama", **{f"f{n}": 2 for n in range(60_000)}}), "fields; at most 50,000 are read"),
+    ],
+)
 def test_json_is_measured_before_it_is_read(refused, text, words):
     assert words in refused(text.encode())
     if text.startswith('{"a": [['):
@@ -94,11 +116,19 @@ def test_json_is_measured_before_it_is_read(refused, text, words):
         assert "the safetensors header has 2,500,003 lists and groups" in refused(header)
 
 
-@pytest.mark.parametrize(("rows", "words"), [
-    ([{"layer": "embedding", "vocab": 9, "features": 4}, {"layer": "transformer_block", "heads": 2, "hidden": [1, 2]}],
-     "layer 2 (transformer_block): hidden = [1, 2] must be a whole number"),
-    ([{"layer": 10**5000}], "layer 1 (a number of 5,001 digits)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (
+            [
+                {"layer": "embedding", "vocab": 9, "features": 4},
+                {"layer": "transformer_block", "heads": 2, "hidden": [1, 2]},
+            ],
+            "layer 2 (transformer_block): hidden = [1, 2] must be a whole number",
+        ),
+        ([{"layer": 10**5000}], "layer 1 (a number of 5,001 digits)"),
+    ],
+)
 def test_tables_of_layers_are_refused_in_words(rows, words):
     with pytest.raises(ValueError) as problem:
         cb.model(rows, **({} if rows[0].get("vocab") else {"input": (3,)}))
@@ -168,16 +198,22 @@ def archive(method=zipfile.ZIP_DEFLATED, others=0, name="config.json"):
 def test_archives_are_opened_for_one_file_alone(refused):
     """Nothing is unpacked to a path; other methods of packing may ask for gigabytes before they give a byte."""
     assert cb.model(archive(others=10)).ops.parameter_count == 18
-    for wrong in (archive(zipfile.ZIP_LZMA), archive(zipfile.ZIP_BZIP2), archive(name="../config.json"),
-                  archive(others=30_000)):  # fmt: skip
+    for wrong in (
+        archive(zipfile.ZIP_LZMA),
+        archive(zipfile.ZIP_BZIP2),
+        archive(name="../config.json"),
+        archive(others=30_000),
+    ):
         assert "a zip archive" in refused(wrong)
 
 
 def test_what_is_refused_takes_little_memory():
     """References of Keras, lists of JSON and fields of protobuf by the hundred thousand; the text itself has 2 MB."""
     needs = [["i", 0, 0, {}]] * 1000
-    sources = [functional([taking("Add", f"a{n}", needs) for n in range(300)], "a299"),
-               b'{"a": [' + b"[]," * 700_000 + b"[]]}"]  # fmt: skip
+    sources = [
+        functional([taking("Add", f"a{n}", needs) for n in range(300)], "a299"),
+        b'{"a": [' + b"[]," * 700_000 + b"[]]}",
+    ]
     tracemalloc.start()
     try:
         for source in sources:
@@ -202,14 +238,30 @@ def graph(nodes, functions=()):
 
 
 @needs_onnx
-@pytest.mark.parametrize(("kind", "needed"), [
-    ("LSTM", 3), ("GRU", 3), ("RNN", 3), ("Gemm", 2), ("Conv", 2), ("MatMul", 2), ("BatchNormalization", 5),
-    ("Gather", 2), ("QLinearConv", 8), ("MaxPool", 1), ("Softmax", 1), ("Relu", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "needed"),
+    [
+        ("LSTM", 3),
+        ("GRU", 3),
+        ("RNN", 3),
+        ("Gemm", 2),
+        ("Conv", 2),
+        ("MatMul", 2),
+        ("BatchNormalization", 5),
+        ("Gather", 2),
+        ("QLinearConv", 8),
+        ("MaxPool", 1),
+        ("Softmax", 1),
+        ("Relu", 1),
+    ],
+)
 def test_a_node_of_too_few_inputs_is_named(kind, needed):
     for few in range(needed):
-        with pytest.raises(ValueError, match=f"{kind} number 1 of 1 nodes of the ONNX graph has {few} inputs and "
-                                             f"needs {needed}; export the graph again"):
+        with pytest.raises(
+            ValueError,
+            match=f"{kind} number 1 of 1 nodes of the ONNX graph has {few} inputs and "
+            f"needs {needed}; export the graph again",
+        ):
             cb.model(graph([(kind, ["x"] * few, ["y"], {"hidden_size": 4})]))
 
 
@@ -278,8 +330,9 @@ def encoded(value):
     if isinstance(value, int):
         return struct.pack("<Iq", 11, value)
     members = [encoded(each) for each in value] or [encoded(1)]
-    return struct.pack("<I", 9) + members[0][:4] + struct.pack("<Q", len(members)) + b"".join(
-        each[4:] for each in members)  # fmt: skip
+    return (
+        struct.pack("<I", 9) + members[0][:4] + struct.pack("<Q", len(members)) + b"".join(each[4:] for each in members)
+    )
 
 
 def of_gguf():
@@ -308,11 +361,47 @@ def of_configurations():
 
 def of_keras():
     """Each class of layer with each of the fields that any layer has."""
-    fields = ("units", "filters", "kernel_size", "strides", "padding", "groups", "dilation_rate", "pool_size", "axis",
-              "activation", "target_shape", "dims", "n", "size", "cropping", "shared_axes", "layer", "num_heads",
-              "key_dim", "input_dim", "rate", "merge_mode", "name", "inbound_nodes")  # fmt: skip
-    usual = {"units": 4, "filters": 4, "kernel_size": 3, "num_heads": 2, "key_dim": 4, "input_dim": 9, "output_dim": 4,
-             "target_shape": [-1], "dims": [1], "n": 2, "padding": "same", "height": 4, "width": 4}  # fmt: skip
+    fields = (
+        "units",
+        "filters",
+        "kernel_size",
+        "strides",
+        "padding",
+        "groups",
+        "dilation_rate",
+        "pool_size",
+        "axis",
+        "activation",
+        "target_shape",
+        "dims",
+        "n",
+        "size",
+        "cropping",
+        "shared_axes",
+        "layer",
+        "num_heads",
+        "key_dim",
+        "input_dim",
+        "rate",
+        "merge_mode",
+        "name",
+        "inbound_nodes",
+    )
+    usual = {
+        "units": 4,
+        "filters": 4,
+        "kernel_size": 3,
+        "num_heads": 2,
+        "key_dim": 4,
+        "input_dim": 9,
+        "output_dim": 4,
+        "target_shape": [-1],
+        "dims": [1],
+        "n": 2,
+        "padding": "same",
+        "height": 4,
+        "width": 4,
+    }
     for kind, field, value in itertools.product(tables.operations("keras"), fields, STRANGE):
         layer = {"class_name": kind, "config": usual | {field: value}}
         first = {"class_name": "InputLayer", "config": {"batch_shape": [None, 8, 8, 3]}}
@@ -321,10 +410,16 @@ def of_keras():
 
 def of_caffe():
     """Each class of layer with each of its parameters."""
-    groups = {"convolution_param": ("num_output", "kernel_size", "stride", "pad", "group", "dilation", "bias_term"),
-              "pooling_param": ("pool", "kernel_size", "global_pooling"), "inner_product_param": ("num_output",),
-              "concat_param": ("axis",), "eltwise_param": ("operation",), "recurrent_param": ("num_output",),
-              "scale_param": ("bias_term",), "slice_param": ("slice_point",)}  # fmt: skip
+    groups = {
+        "convolution_param": ("num_output", "kernel_size", "stride", "pad", "group", "dilation", "bias_term"),
+        "pooling_param": ("pool", "kernel_size", "global_pooling"),
+        "inner_product_param": ("num_output",),
+        "concat_param": ("axis",),
+        "eltwise_param": ("operation",),
+        "recurrent_param": ("num_output",),
+        "scale_param": ("bias_term",),
+        "slice_param": ("slice_point",),
+    }
     words = ("-1", "0", "1.5", "1e400", "nan", "true", '"x"', "{ a: 1 }", "9" * 30, "MAX", "")
     for kind, (group, names), word in itertools.product(tables.operations("caffe"), groups.items(), words):
         for name in names:
@@ -339,11 +434,28 @@ def of_archives():
         yield whole[:at]
 
 
-FORMATS = {"gguf": of_gguf, "safetensors": of_safetensors, "configuration": of_configurations, "keras": of_keras,
-           "caffe": of_caffe, "archive": of_archives}  # fmt: skip
+FORMATS = {
+    "gguf": of_gguf,
+    "safetensors": of_safetensors,
+    "configuration": of_configurations,
+    "keras": of_keras,
+    "caffe": of_caffe,
+    "archive": of_archives,
+}
 # What Python says of a mistake of ours.
-RAW = ("unpack", "object is not", "unsupported operand", "invalid literal", "could not convert", "set_int_max",
-       "out of range", "broadcast", "object has no", "takes no", "not subscriptable")  # fmt: skip
+RAW = (
+    "unpack",
+    "object is not",
+    "unsupported operand",
+    "invalid literal",
+    "could not convert",
+    "set_int_max",
+    "out of range",
+    "broadcast",
+    "object has no",
+    "takes no",
+    "not subscriptable",
+)
 
 
 def wrong(source):

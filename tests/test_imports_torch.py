@@ -13,9 +13,16 @@ HAS = {name: importlib.util.find_spec(name) is not None for name in ("onnx", "to
 needs_onnx = pytest.mark.skipif(not HAS["onnx"], reason="the extra `onnx` is not installed")
 needs_torch = pytest.mark.skipif(not HAS["torch"], reason="the extra `torch` is not installed")
 needs_vision = pytest.mark.skipif(not HAS["torchvision"], reason="torchvision is not installed")
-VISION = {"resnet50_v1.5": "resnet50", "vgg16": "vgg16", "densenet121": "densenet121", "mobilenet_v2": "mobilenet_v2",
-          "vit_b_16": "vit_b_16", "swin_t": "swin_t", "efficientnet_b0": "efficientnet_b0",
-          "convnext_tiny": "convnext_tiny"}  # fmt: skip
+VISION = {
+    "resnet50_v1.5": "resnet50",
+    "vgg16": "vgg16",
+    "densenet121": "densenet121",
+    "mobilenet_v2": "mobilenet_v2",
+    "vit_b_16": "vit_b_16",
+    "swin_t": "swin_t",
+    "efficientnet_b0": "efficientnet_b0",
+    "convnext_tiny": "convnext_tiny",
+}
 
 
 def same(imported, zoo, seq=None, parameters=0.0):
@@ -61,9 +68,14 @@ def small_network():
     """3 x 8 x 3 x 3 and 8; 2 x 8 of the norm; 8 x 10 and 10 of the classifier."""
     from torch import nn
 
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
-                         nn.Flatten(),
-                         nn.Linear(8, 10))  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 10),
+    )
 
 
 SMALL = (3 * 8 * 9 + 8 + 16 + 80 + 10, 8 * 27 * 32 * 32 + 80)
@@ -162,19 +174,27 @@ def graph(nodes, inputs, outputs, weights):
         return helper.make_tensor_value_info(name, kind, shape)
 
     tensors = [numpy_helper.from_array(np.zeros(shape, dtype), name) for name, (shape, dtype) in weights.items()]
-    made = helper.make_graph([helper.make_node(kind, ins, outs, **more) for kind, ins, outs, more in nodes], "small",
-                             [named(*each) for each in inputs], [named(*each) for each in outputs],
-                             tensors)  # fmt: skip
+    made = helper.make_graph(
+        [helper.make_node(kind, ins, outs, **more) for kind, ins, outs, more in nodes],
+        "small",
+        [named(*each) for each in inputs],
+        [named(*each) for each in outputs],
+        tensors,
+    )
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     return model.SerializeToString()
 
 
 def small_graph(batch="batch", side=32):
-    nodes = [("Conv", ["x", "w", "b"], ["y"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
-             ("BatchNormalization", ["y", "s", "o", "mean", "var"], ["n"], {}), ("Relu", ["n"], ["r"], {}),
-             ("GlobalAveragePool", ["r"], ["p"], {}), ("Flatten", ["p"], ["f"], {}),
-             ("Gemm", ["f", "fw", "fb"], ["out"], {"transB": 1})]  # fmt: skip
+    nodes = [
+        ("Conv", ["x", "w", "b"], ["y"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+        ("BatchNormalization", ["y", "s", "o", "mean", "var"], ["n"], {}),
+        ("Relu", ["n"], ["r"], {}),
+        ("GlobalAveragePool", ["r"], ["p"], {}),
+        ("Flatten", ["p"], ["f"], {}),
+        ("Gemm", ["f", "fw", "fb"], ["out"], {"transB": 1}),
+    ]
     weights = {"w": ((8, 3, 3, 3), "f4"), "b": ((8,), "f4"), "fw": ((10, 8), "f4"), "fb": ((10,), "f4")}
     weights |= {name: ((8,), "f4") for name in ("s", "o", "mean", "var")}
     return graph(nodes, [("x", [batch, 3, side, side])], [("out", [batch, 10])], weights)
@@ -190,8 +210,9 @@ def test_a_graph_counts_as_its_module_does():
 
 @needs_onnx
 def test_open_axes_are_asked_for():
-    with pytest.raises(ValueError,
-                       match=r"input 'x' of the ONNX graph has open axes \(batch, 3, side, side\); give shape="):
+    with pytest.raises(
+        ValueError, match=r"input 'x' of the ONNX graph has open axes \(batch, 3, side, side\); give shape="
+    ):
         cb.model(small_graph(side="side"))
     for shape in ((3, 32, 32), {"x": (3, 32, 32)}):
         assert float(cb.model(small_graph(side="side"), shape=shape).ops.total("macs")) == SMALL[1]
@@ -202,9 +223,14 @@ def test_open_axes_are_asked_for():
 @needs_onnx
 def test_products_embeddings_and_what_is_unknown():
     """12 tokens of 50 x 16, a product with 16 x 4 weights, and one of two activations, 4 x 12 x 4."""
-    nodes = [("Gather", ["table", "ids"], ["e"], {}), ("MatMul", ["e", "w"], ["h"], {}),
-             ("Transpose", ["h"], ["t"], {"perm": [0, 2, 1]}),
-             ("MatMul", ["t", "h"], ["s"], {}), ("Softmax", ["s"], ["p"], {}), ("Det", ["p"], ["d"], {})]  # fmt: skip
+    nodes = [
+        ("Gather", ["table", "ids"], ["e"], {}),
+        ("MatMul", ["e", "w"], ["h"], {}),
+        ("Transpose", ["h"], ["t"], {"perm": [0, 2, 1]}),
+        ("MatMul", ["t", "h"], ["s"], {}),
+        ("Softmax", ["s"], ["p"], {}),
+        ("Det", ["p"], ["d"], {}),
+    ]
     weights = {"table": ((50, 16), "f4"), "w": ((16, 4), "f4")}
     model = cb.model(graph(nodes, [("ids", ["batch", 12], 7)], [("d", ["batch"])], weights))
     assert model.ops.parameter_count == 50 * 16 + 16 * 4
@@ -228,8 +254,12 @@ def test_damaged_graphs_are_told(data, words):
 @needs_onnx
 def test_control_flow_and_lost_shapes_are_refused():
     """The length of what NonZero finds is not known, so neither is what two such lists make."""
-    lost = [("NonZero", ["x"], ["i"], {}), ("Cast", ["i"], ["f"], {"to": 1}), ("Transpose", ["f"], ["t"], {}),
-            ("MatMul", ["t", "f"], ["y"], {})]  # fmt: skip
+    lost = [
+        ("NonZero", ["x"], ["i"], {}),
+        ("Cast", ["i"], ["f"], {"to": 1}),
+        ("Transpose", ["f"], ["t"], {}),
+        ("MatMul", ["t", "f"], ["y"], {}),
+    ]
     with pytest.raises(ValueError, match=r"the shape of MatMul number 4 of 4 cannot be inferred; export the graph"):
         cb.model(graph(lost, [("x", [1, 4])], [("y", ["a", "b"])], {"w": ((9, 4), "f4")}))
     from onnx import helper
@@ -255,22 +285,74 @@ def test_an_exported_graph_is_the_network_of_the_zoo():
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(module, (torch.zeros(1, 3, 224, 224),), file, dynamo=False, do_constant_folding=False,
-                          training=torch.onnx.TrainingMode.PRESERVE, opset_version=17)  # fmt: skip
+        torch.onnx.export(
+            module,
+            (torch.zeros(1, 3, 224, 224),),
+            file,
+            dynamo=False,
+            do_constant_folding=False,
+            training=torch.onnx.TrainingMode.PRESERVE,
+            opset_version=17,
+        )
     same(cb.model(file.getvalue()), cb.model("mobilenet_v2"))
 
 
 # ---- configurations, against the library that writes them -----------------------------------------------------------
 
-FAMILIES = ("llama", "mistral", "mixtral", "phi3", "granite", "granitemoe", "smollm3", "qwen2", "qwen2_moe", "qwen3",
-            "qwen3_moe",
-            "gemma", "gemma2", "gemma3_text", "glm", "glm4", "glm4_moe_lite", "ernie4_5", "ernie4_5_moe", "seed_oss",
-            "exaone4",
-            "olmo2", "olmo3", "olmoe", "gpt_oss", "llama4_text", "arcee", "stablelm", "phimoe", "cohere", "cohere2",
-            "starcoder2",
-            "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "phi", "opt", "bloom", "falcon", "mpt", "distilbert", "albert",
-            "t5", "mt5",
-            "mamba", "mamba2", "jamba", "minimax", "qwen3_next", "granitemoehybrid", "nemotron_h")  # fmt: skip
+FAMILIES = (
+    "llama",
+    "mistral",
+    "mixtral",
+    "phi3",
+    "granite",
+    "granitemoe",
+    "smollm3",
+    "qwen2",
+    "qwen2_moe",
+    "qwen3",
+    "qwen3_moe",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "glm",
+    "glm4",
+    "glm4_moe_lite",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "seed_oss",
+    "exaone4",
+    "olmo2",
+    "olmo3",
+    "olmoe",
+    "gpt_oss",
+    "llama4_text",
+    "arcee",
+    "stablelm",
+    "phimoe",
+    "cohere",
+    "cohere2",
+    "starcoder2",
+    "gpt2",
+    "gpt_bigcode",
+    "gptj",
+    "gpt_neox",
+    "phi",
+    "opt",
+    "bloom",
+    "falcon",
+    "mpt",
+    "distilbert",
+    "albert",
+    "t5",
+    "mt5",
+    "mamba",
+    "mamba2",
+    "jamba",
+    "minimax",
+    "qwen3_next",
+    "granitemoehybrid",
+    "nemotron_h",
+)
 
 
 @pytest.mark.all

@@ -16,9 +16,16 @@ from cookbook.prediction.terms import forward
 from cookbook.prediction.terms.generation import sizes
 
 ROW = {
-    "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",
-    "software": "TensorRT 7.2", "scenario": "static", "metric": "images/s",
-}  # fmt: skip
+    "id": "a",
+    "model": "resnet50",
+    "accelerator": "t4",
+    "devices": "1",
+    "precision": "int8",
+    "batch": "32",
+    "software": "TensorRT 7.2",
+    "scenario": "static",
+    "metric": "images/s",
+}
 
 
 def scenarios(frame: pd.DataFrame) -> Rows:
@@ -47,8 +54,9 @@ def test_rates_grow_with_the_batch_and_delays_do_too():
 
 def test_narrow_formats_are_faster_in_large_batches_where_the_device_has_them():
     formats = ["fp32", "tf32", "fp16", "fp8"]
-    found = cb.forward_pass("vit_l_16", "h100-sxm", batch=256, precision=formats, software="TensorRT 9",
-                            neighbours=False)  # fmt: skip
+    found = cb.forward_pass(
+        "vit_l_16", "h100-sxm", batch=256, precision=formats, software="TensorRT 9", neighbours=False
+    )
     assert np.all(np.diff(found.rate) > 0)
 
 
@@ -59,8 +67,17 @@ def test_compiled_engines_start_faster():
 
 
 def test_every_kind_of_device_gets_a_time_and_says_how_well_it_is_known():
-    keys = ["a100-sxm-80gb", "rtx-3090", "jetson-agx-orin-64gb", "xeon-platinum-8480", "tpu-v4", "inferentia2",
-            "alveo-u280", "epyc-9654", "apple-m2-max"]  # fmt: skip
+    keys = [
+        "a100-sxm-80gb",
+        "rtx-3090",
+        "jetson-agx-orin-64gb",
+        "xeon-platinum-8480",
+        "tpu-v4",
+        "inferentia2",
+        "alveo-u280",
+        "epyc-9654",
+        "apple-m2-max",
+    ]
     found = cb.forward_pass("resnet50", keys, batch=8)
     assert np.all(np.isfinite(found.point)) and set(found.why) == {""}
     assert found.tier[keys.index("epyc-9654")] == found.tier[keys.index("apple-m2-max")] == "datasheet only"
@@ -75,10 +92,16 @@ def test_a_format_that_the_device_lacks_is_named_with_those_it_has():
     assert np.isnan(several.point[0]) and "fp16" in several.why[0] and np.isfinite(several.point[1])
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"batch": 0}, "batch"), ({"batch": "many"}, "not a number"), ({"devices": 0}, "devices"), ({"seq": 128}, "seq"),
-    ({"batch": [1, 2], "devices": [1, 2, 3]}, "one length"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"batch": 0}, "batch"),
+        ({"batch": "many"}, "not a number"),
+        ({"devices": 0}, "devices"),
+        ({"seq": 128}, "seq"),
+        ({"batch": [1, 2], "devices": [1, 2, 3]}, "one length"),
+    ],
+)
 def test_bad_input_gets_a_sentence(change, words):
     with pytest.raises(ValueError, match=words):
         cb.forward_pass("resnet50", "t4", **change)
@@ -86,8 +109,16 @@ def test_bad_input_gets_a_sentence(change, words):
 
 def test_a_prompt_of_a_language_model_is_one_pass_as_in_its_answers():
     one = cb.forward_pass("llama2_7b", "h100-sxm", batch=4, precision="fp16", software="TensorRT-LLM", seq=512)
-    row = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "batch": "4", "precision": "fp16",
-           "software": "TensorRT-LLM", "input_len": "512", "metric": "prefill tokens/s"}  # fmt: skip
+    row = {
+        "model": "llama2_7b",
+        "accelerator": "h100-sxm",
+        "devices": "1",
+        "batch": "4",
+        "precision": "fp16",
+        "software": "TensorRT-LLM",
+        "input_len": "512",
+        "metric": "prefill tokens/s",
+    }
     prefill = answer(pd.DataFrame([row]), "inference", neighbours=False)
     assert 4 * 512 / one.point == pytest.approx(prefill["predicted"][0], rel=1e-6)
     assert one.high80 / one.point >= prefill["high80"][0] / prefill["predicted"][0] * 0.999
@@ -132,10 +163,19 @@ def test_cores_of_a_chip_share_it():
 
 
 LLM = {
-    "id": "a", "model": "Llama-2-7b", "accelerator": "h100-sxm", "devices": "1", "tp": "1",
-    "precision": "fp16/fp16/fp16", "input_len": "128", "output_len": "128", "batch": "1", "scenario": "static",
-    "software": "TensorRT-LLM 0.9", "metric": "output tokens/s",
-}  # fmt: skip
+    "id": "a",
+    "model": "Llama-2-7b",
+    "accelerator": "h100-sxm",
+    "devices": "1",
+    "tp": "1",
+    "precision": "fp16/fp16/fp16",
+    "input_len": "128",
+    "output_len": "128",
+    "batch": "1",
+    "scenario": "static",
+    "software": "TensorRT-LLM 0.9",
+    "metric": "output tokens/s",
+}
 
 
 def generated(**changes):
@@ -184,12 +224,18 @@ def test_every_level_of_engines_is_reached_and_described():
     assert set(levels.loc[levels["kind"] == "inference", "level"]) == set(catalog.table("inference_engines")["level"])
 
 
-@pytest.mark.parametrize(("said", "level"), [
-    (("TensorRT 4.0.0.3 CUDA 9.0 cuDNN 7", "", "v100-sxm2-16gb", "static"), "tensorrt-early"),
-    (("TensorRT 10.2", "", "l4", "offline"), "tensorrt"), (("OpenVINO", "", "xeon-platinum-8380", "offline"), "cpu"),
-    (("tf-nightly", "", "tpu-v3", "offline"), "xla-tpu"), (("PyTorch 2.4 nchw", "", "rtx-3090", ""), "eager-nchw"),
-    (("ONNX Runtime", "", "a100-sxm-80gb", "static"), "compiled"), (("", "", "h100-sxm", ""), "eager"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "level"),
+    [
+        (("TensorRT 4.0.0.3 CUDA 9.0 cuDNN 7", "", "v100-sxm2-16gb", "static"), "tensorrt-early"),
+        (("TensorRT 10.2", "", "l4", "offline"), "tensorrt"),
+        (("OpenVINO", "", "xeon-platinum-8380", "offline"), "cpu"),
+        (("tf-nightly", "", "tpu-v3", "offline"), "xla-tpu"),
+        (("PyTorch 2.4 nchw", "", "rtx-3090", ""), "eager-nchw"),
+        (("ONNX Runtime", "", "a100-sxm-80gb", "static"), "compiled"),
+        (("", "", "h100-sxm", ""), "eager"),
+    ],
+)
 def test_words_lead_to_levels(said, level):
     named, *hints = said
     device = cb.accelerator(said[2])
@@ -206,8 +252,17 @@ def test_networks_of_mlperf_inference_meet_their_published_counts():
 
 def test_offline_a_language_model_fills_the_memory():
     """0.9 of 80 GB less 13.5 GB of weights, over keys and values of 1,000 tokens and half of 1,000: by hand below."""
-    row = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "tp": "1", "scenario": "offline",
-           "precision": "fp16", "input_len": "1000", "output_len": "1000", "metric": "output tokens/s"}  # fmt: skip
+    row = {
+        "model": "llama2_7b",
+        "accelerator": "h100-sxm",
+        "devices": "1",
+        "tp": "1",
+        "scenario": "offline",
+        "precision": "fp16",
+        "input_len": "1000",
+        "output_len": "1000",
+        "metric": "output tokens/s",
+    }
     found = answer(pd.DataFrame([row, row | {"batch": "1"}]), "inference")
     memory = cb.accelerator("h100-sxm").memory_bytes
     slots = np.floor((0.9 * memory - 2 * 6_738_415_616) / (1500 * 2 * 32 * 32 * 128 * 2))
@@ -253,8 +308,11 @@ def test_a_larger_cache_helps_small_batches_more():
 def test_requests_in_flight_and_cores_as_the_pages_of_neuron_state_them():
     """Two workers a core: a delay is two passes; one model on one core: half the chip, all of its memory's rate."""
     row = ROW | {"accelerator": "inferentia2", "precision": "bf16", "metric": "latency ms p50"}
-    notes = ("2 models on 2 NeuronCores, 1 worker each", "2 models on 2 NeuronCores, 2 workers each",
-             "1 model on 1 NeuronCore, 1 worker")  # fmt: skip
+    notes = (
+        "2 models on 2 NeuronCores, 1 worker each",
+        "2 models on 2 NeuronCores, 2 workers each",
+        "1 model on 1 NeuronCore, 1 worker",
+    )
     frame = pd.DataFrame([row | {"note": note} for note in notes])
     made, found = scenarios(frame), answer(frame, "inference", neighbours=False)["predicted"]
     assert made.replicas.tolist() == [2, 2, 1] and found[1] == pytest.approx(2 * found[0])

@@ -80,11 +80,18 @@ def test_a_pipeline_lies_between_taking_turns_and_the_slower_stage(supply, deman
     assert found == pytest.approx(float(pipe.pipelined_rate(demand, supply, depth, variation)), rel=1e-9)
 
 
-@given(workers=st.integers(1, 64), single=positive, reference=positive, handover=st.floats(0, 2),
-       collation=st.floats(0.1, 20), sharpness=st.floats(1, 10))  # fmt: skip
+@given(
+    workers=st.integers(1, 64),
+    single=positive,
+    reference=positive,
+    handover=st.floats(0, 2),
+    collation=st.floats(0.1, 20),
+    sharpness=st.floats(1, 10),
+)
 def test_decoding_grows_with_workers_below_both_limits(workers, single, reference, handover, collation, sharpness):
-    one, two = (float(pipe.decode_rate(n, single, reference, handover, collation, sharpness))
-                for n in (workers, workers + 1))  # fmt: skip
+    one, two = (
+        float(pipe.decode_rate(n, single, reference, handover, collation, sharpness)) for n in (workers, workers + 1)
+    )
     assert one <= two * (1 + 1e-9)
     assert one <= min(workers * single, collation * reference) * (1 + 1e-9)
 
@@ -140,14 +147,17 @@ def test_reading_wears_nothing():
     assert float(rates.drive_life_years(rates.drive_writes_per_day(1e12, 1, 1e12), 0.3, 5)) == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize(("call", "name"), [
-    (lambda: pipe.working_threads(8, 0, 0.3), "cores"),
-    (lambda: rates.concurrency_rate(4096, 8, -1e-6), "latency"),
-    (lambda: rates.clients_rate(1e9, 0, 1e9, 8, 1e8), "clients"),
-    (lambda: pipe.cache_hit_rate(0, 1), "data_bytes"),
-    (lambda: pipe.largest_accelerators(1e9, 1e9, 0), "utilisation"),
-    (lambda: pipe.epochs_seconds(100, 10, 10, 0), "epochs"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: pipe.working_threads(8, 0, 0.3), "cores"),
+        (lambda: rates.concurrency_rate(4096, 8, -1e-6), "latency"),
+        (lambda: rates.clients_rate(1e9, 0, 1e9, 8, 1e8), "clients"),
+        (lambda: pipe.cache_hit_rate(0, 1), "data_bytes"),
+        (lambda: pipe.largest_accelerators(1e9, 1e9, 0), "utilisation"),
+        (lambda: pipe.epochs_seconds(100, 10, 10, 0), "epochs"),
+    ],
+)
 def test_what_cannot_be_is_refused_by_name(call, name):
     with pytest.raises(ValueError, match=f"{name} = .* outside"):
         call()

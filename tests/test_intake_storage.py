@@ -1,6 +1,5 @@
 """Rows about storage: what words mean, what is refused by name, and that nothing is above what machines can carry."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,15 +12,56 @@ from cookbook.prediction.storage import committed, storage_table
 
 RUN = {"kind": "mlperf", "workload": "unet3d", "accelerator": "h100-sxm", "accelerators": "64", "hosts": "1"}
 DRIVE = "1x Micron 9400 7.68TB"
-WORST = (None, "", "0", "-1", "abc", "1e12", "1e400", "nan", "inf", "8k", "8-16", "8+8", "2.5", "1,024", "1,02", "0x10",
-         "٦٤", "8 GPUs", "x" * 5000, True, 1e308, float("nan"), [1], {}, "140 MB", "140 apples", "7 GiB", "=1+1",
-         "-5 kB")  # fmt: skip
-SYSTEMS = (DRIVE, "4x Micron 9400 7.68TB", "Micron 9400 x2", "samsung-860-evo-1tb", "floppy disk", "Acme", "",
-           "USB stick", "Micron: Micron_9550_Gen5_Performance_NVMe/unet3d/h100",
-           "DDN: AI400X2T_24x14TiB_nvme_8xNDR200_16clients",
-           "NFS over 10 GbE", "unknown SSD 3.5 GB/s", "Amazon EFS, elastic throughput", "0x Micron 9400",
-           "HDD array of tapes", "7.2k rpm nearline HDD (Seagate Exos X18 class)",
-           "8 x Solidigm D7-PS1010 per host")  # fmt: skip
+WORST = (
+    None,
+    "",
+    "0",
+    "-1",
+    "abc",
+    "1e12",
+    "1e400",
+    "nan",
+    "inf",
+    "8k",
+    "8-16",
+    "8+8",
+    "2.5",
+    "1,024",
+    "1,02",
+    "0x10",
+    "٦٤",
+    "8 GPUs",
+    "x" * 5000,
+    True,
+    1e308,
+    float("nan"),
+    [1],
+    {},
+    "140 MB",
+    "140 apples",
+    "7 GiB",
+    "=1+1",
+    "-5 kB",
+)
+SYSTEMS = (
+    DRIVE,
+    "4x Micron 9400 7.68TB",
+    "Micron 9400 x2",
+    "samsung-860-evo-1tb",
+    "floppy disk",
+    "Acme",
+    "",
+    "USB stick",
+    "Micron: Micron_9550_Gen5_Performance_NVMe/unet3d/h100",
+    "DDN: AI400X2T_24x14TiB_nvme_8xNDR200_16clients",
+    "NFS over 10 GbE",
+    "unknown SSD 3.5 GB/s",
+    "Amazon EFS, elastic throughput",
+    "0x Micron 9400",
+    "HDD array of tapes",
+    "7.2k rpm nearline HDD (Seagate Exos X18 class)",
+    "8 x Solidigm D7-PS1010 per host",
+)
 
 
 def one(**changes):
@@ -32,14 +72,18 @@ def carried(system, hosts):
     """Most that a system of these words can deliver [B/s], read here from the tables by hand."""
     rates = catalog.table("storage").set_index("key")["read_bandwidth"]
     drives = {
-        DRIVE: 7e9, "4x Micron 9400 7.68TB": 28e9, "Micron 9400 x2": 14e9, "unknown SSD 3.5 GB/s": 3.5e9 * hosts,
-        "samsung-860-evo-1tb": rates["samsung-860-evo-1tb"] * hosts, "NFS over 10 GbE": 1.25e9,
+        DRIVE: 7e9,
+        "4x Micron 9400 7.68TB": 28e9,
+        "Micron 9400 x2": 14e9,
+        "unknown SSD 3.5 GB/s": 3.5e9 * hosts,
+        "samsung-860-evo-1tb": rates["samsung-860-evo-1tb"] * hosts,
+        "NFS over 10 GbE": 1.25e9,
         "Micron: Micron_9550_Gen5_Performance_NVMe/unet3d/h100": 14e9 * hosts,
         "Amazon EFS, elastic throughput": 21.47e9,
         "DDN: AI400X2T_24x14TiB_nvme_8xNDR200_16clients": 200e9,
         "7.2k rpm nearline HDD (Seagate Exos X18 class)": 0.27e9 * hosts,
         "8 x Solidigm D7-PS1010 per host": 8 * 14.5e9 * hosts,
-    }  # fmt: skip
+    }
     return drives.get(str(system), 50e9 * hosts)
 
 
@@ -79,40 +123,69 @@ def test_intervals_widen_as_less_is_known():
     assert width[0] < width[1] < width[2] == width[3]
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    ({"batch": "abc"}, "batch = 'abc'"), ({"batch": "0"}, "batch = '0'"), ({"batch": "1.5"}, "batch"),
-    ({"accelerators": "1e12"}, "accelerators = '1e12'"), ({"accelerators": "8+8"}, "accelerators"),
-    ({"hosts": "1e9"}, "hosts"), ({"hosts": "65"}, "hosts"), ({"sample_bytes": "140 apples"}, "sample_bytes"),
-    ({"sample_bytes": "140 mb"}, "sample_bytes"), ({"sample_bytes": "1e30"}, "sample_bytes"),
-    ({"unit": "bananas"}, "'bananas'"), ({"unit": "tokens/s"}, "tokens/s"), ({"unit": "hours"}, "hours"),
-    ({"metric": "requests"}, "'requests'"), ({"metric": "utilisation", "unit": "GB/s"}, "GB/s"),
-    ({"metric": "latency"}, "latency"), ({"system": "0x Micron 9400"}, "0 of them"),
-    ({"system": "9999999x Micron 9400"}, "cannot be"), ({"system": "-1"}, "names nothing"),
-    ({"workers": "-1"}, "workers"),
-    ({"accelerator": "z" * 50000}, "no step"), ({"workload": "z" * 50000}, "no step"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"batch": "abc"}, "batch = 'abc'"),
+        ({"batch": "0"}, "batch = '0'"),
+        ({"batch": "1.5"}, "batch"),
+        ({"accelerators": "1e12"}, "accelerators = '1e12'"),
+        ({"accelerators": "8+8"}, "accelerators"),
+        ({"hosts": "1e9"}, "hosts"),
+        ({"hosts": "65"}, "hosts"),
+        ({"sample_bytes": "140 apples"}, "sample_bytes"),
+        ({"sample_bytes": "140 mb"}, "sample_bytes"),
+        ({"sample_bytes": "1e30"}, "sample_bytes"),
+        ({"unit": "bananas"}, "'bananas'"),
+        ({"unit": "tokens/s"}, "tokens/s"),
+        ({"unit": "hours"}, "hours"),
+        ({"metric": "requests"}, "'requests'"),
+        ({"metric": "utilisation", "unit": "GB/s"}, "GB/s"),
+        ({"metric": "latency"}, "latency"),
+        ({"system": "0x Micron 9400"}, "0 of them"),
+        ({"system": "9999999x Micron 9400"}, "cannot be"),
+        ({"system": "-1"}, "names nothing"),
+        ({"workers": "-1"}, "workers"),
+        ({"accelerator": "z" * 50000}, "no step"),
+        ({"workload": "z" * 50000}, "no step"),
+    ],
+)
 def test_what_cannot_be_meant_is_refused_by_name(change, says):
     found = one(**change)
     assert np.isnan(found["predicted"]) and says in found["why"] and len(found["why"]) <= 200
 
 
-@pytest.mark.parametrize(("written", "meant"), [
-    ({"sample_bytes": "140 MB"}, {"sample_bytes": "140e6"}), ({"sample_bytes": "0.5 GiB"}, {"sample_bytes": 2**29}),
-    ({"sample_bytes": "1,000,000"}, {"sample_bytes": 1e6}), ({"accelerators": "2k"}, {"accelerators": 2000}),
-    ({"accelerators": "64 GPUs"}, {"accelerators": "64"}), ({"batch": "7.0"}, {"batch": "7"}),
-    ({"system": "Micron 9400"}, {"system": "micron_9400_pro"}), ({"hosts": ""}, {"hosts": "1"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ({"sample_bytes": "140 MB"}, {"sample_bytes": "140e6"}),
+        ({"sample_bytes": "0.5 GiB"}, {"sample_bytes": 2**29}),
+        ({"sample_bytes": "1,000,000"}, {"sample_bytes": 1e6}),
+        ({"accelerators": "2k"}, {"accelerators": 2000}),
+        ({"accelerators": "64 GPUs"}, {"accelerators": "64"}),
+        ({"batch": "7.0"}, {"batch": "7"}),
+        ({"system": "Micron 9400"}, {"system": "micron_9400_pro"}),
+        ({"hosts": ""}, {"hosts": "1"}),
+    ],
+)
 def test_what_is_plain_is_understood(written, meant):
     found = one(**written)["predicted"]
     assert found > 0 and found == pytest.approx(one(**meant)["predicted"])
 
 
-@pytest.mark.parametrize(("change", "column", "times"), [
-    ({"unit": "GB/s"}, "read_GBps", 1), ({"unit": "MB/s"}, "read_GBps", 1e3), ({"unit": "Gb/s"}, "read_GBps", 8),
-    ({"unit": "images/s"}, "samples_per_s", 1), ({"unit": "samples/min"}, "samples_per_s", 60),
-    ({"metric": "utilisation"}, "accelerator_utilisation", 1), ({"unit": "%"}, "accelerator_utilisation", 100),
-    ({"metric": "read_bandwidth"}, "read_GBps", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "column", "times"),
+    [
+        ({"unit": "GB/s"}, "read_GBps", 1),
+        ({"unit": "MB/s"}, "read_GBps", 1e3),
+        ({"unit": "Gb/s"}, "read_GBps", 8),
+        ({"unit": "images/s"}, "samples_per_s", 1),
+        ({"unit": "samples/min"}, "samples_per_s", 60),
+        ({"metric": "utilisation"}, "accelerator_utilisation", 1),
+        ({"unit": "%"}, "accelerator_utilisation", 100),
+        ({"metric": "read_bandwidth"}, "read_GBps", 1),
+    ],
+)
 def test_the_figure_and_the_unit_that_are_asked_for(change, column, times):
     found = one(**change)
     assert found["predicted"] == pytest.approx(times * found[column]) and found["low80"] <= found["predicted"]
@@ -124,10 +197,15 @@ def test_thousands_of_hostile_rows_are_answered_within_bounds_or_refused():
     pick = lambda words: words[rng.integers(len(words))]  # noqa: E731
     rows = []
     for _ in range(3000):
-        row = {"kind": "mlperf", "workload": pick(("unet3d", "resnet50", "cosmoflow", "bert")), "system": pick(SYSTEMS),
-               "accelerator": pick(("h100-sxm", "a100-sxm-80gb", "v100-sxm2-16gb", "b200-sxm")),
-               "accelerators": str(int(10 ** rng.uniform(0, 5))), "hosts": str(int(10 ** rng.uniform(0, 2))),
-               "sample_bytes": pick(("", "", "1", "114660", "140 MB", 5e9))}  # fmt: skip
+        row = {
+            "kind": "mlperf",
+            "workload": pick(("unet3d", "resnet50", "cosmoflow", "bert")),
+            "system": pick(SYSTEMS),
+            "accelerator": pick(("h100-sxm", "a100-sxm-80gb", "v100-sxm2-16gb", "b200-sxm")),
+            "accelerators": str(int(10 ** rng.uniform(0, 5))),
+            "hosts": str(int(10 ** rng.uniform(0, 2))),
+            "sample_bytes": pick(("", "", "1", "114660", "140 MB", 5e9)),
+        }
         if rng.random() < 0.5:
             name = pick(("accelerators", "hosts", "batch", "sample_bytes", "workers", "unit", "metric", "system"))
             row[name] = pick(WORST)
@@ -154,8 +232,9 @@ def test_hostile_rows_of_other_kinds_are_answered_above_zero_or_refused(kind):
     rng = np.random.default_rng(5)
     names = ("workload", "system", "framework", "workers", "cpu", "hosts", "batch", "unit", "note")
     words = (*WORST, *SYSTEMS, "bs=4k", "bs=0k", "open file", "EC2 c5n.18xlarge", "0 Gb/s", "AMD EPYC 9B45", "opencv")
-    frame = pd.DataFrame([{"kind": kind, **{name: words[rng.integers(len(words))] for name in names}}
-                          for _ in range(600)])  # fmt: skip
+    frame = pd.DataFrame(
+        [{"kind": kind, **{name: words[rng.integers(len(words))] for name in names}} for _ in range(600)]
+    )
     found = storage_table(frame)
     answered = found["predicted"].notna()
     assert ((found["why"] == "") == answered).all() and found["why"].str.len().max() <= 200
@@ -174,8 +253,9 @@ def test_more_of_everything_never_reads_less():
 
 
 def test_rows_in_any_number_and_order_are_answered_alike():
-    rows = pd.DataFrame([{**RUN, "system": system, "accelerators": str(number)}
-                         for system in SYSTEMS for number in (1, 64)])  # fmt: skip
+    rows = pd.DataFrame(
+        [{**RUN, "system": system, "accelerators": str(number)} for system in SYSTEMS for number in (1, 64)]
+    )
     whole, back = storage_table(rows), storage_table(rows.iloc[::-1]).iloc[::-1].reset_index(drop=True)
     pd.testing.assert_frame_equal(whole, back)
     pd.testing.assert_frame_equal(whole.iloc[[5]].reset_index(drop=True), storage_table(rows.iloc[[5]]))
@@ -191,12 +271,18 @@ def test_units_reach_the_table_of_answers():
     assert 0 < found["predicted"] <= 7
 
 
-@pytest.mark.parametrize(("words", "rate", "count", "line"), [
-    ("2 x Micron 9400", 7e9, 2, np.inf), ("Micron 9400 PCIe4 x4 NVMe", 7e9, 1, np.inf),
-    ("24 x Samsung PM9A3 7.68TB per host over 100GbE", 6.9e9, 24, 12.5e9), ("Acme 2x100 Gb/s", np.nan, 1, 25e9),
-    ("Cray_C500_4xHDR200_1host", np.nan, 1, 100e9), ("Micron 9400 at 5 GB/s", 5e9, 1, np.inf),
-    ("FSx for Lustre Persistent_2 SSD 125 MB/s/TiB", 0.125e9, 1, np.inf),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "rate", "count", "line"),
+    [
+        ("2 x Micron 9400", 7e9, 2, np.inf),
+        ("Micron 9400 PCIe4 x4 NVMe", 7e9, 1, np.inf),
+        ("24 x Samsung PM9A3 7.68TB per host over 100GbE", 6.9e9, 24, 12.5e9),
+        ("Acme 2x100 Gb/s", np.nan, 1, 25e9),
+        ("Cray_C500_4xHDR200_1host", np.nan, 1, 100e9),
+        ("Micron 9400 at 5 GB/s", 5e9, 1, np.inf),
+        ("FSx for Lustre Persistent_2 SSD 125 MB/s/TiB", 0.125e9, 1, np.inf),
+    ],
+)
 def test_words_of_systems(words, rate, count, line):
     found = named_system(words)
     np.testing.assert_equal([found.rate, found.number, found.line], [rate, count, line])
@@ -248,8 +334,12 @@ def test_an_engine_starts_after_its_weights_are_read():
     assert chain(**row, system="somewhere")["why"]
 
 
-LOADED = {"kind": "dataloader", "workload": "ImageNet, FFCV 512px JPEG 90% -> RandomResizedCrop 224",
-          "framework": "FFCV", "sample_bytes": "50000"}  # fmt: skip
+LOADED = {
+    "kind": "dataloader",
+    "workload": "ImageNet, FFCV 512px JPEG 90% -> RandomResizedCrop 224",
+    "framework": "FFCV",
+    "sample_bytes": "50000",
+}
 
 
 def test_a_loader_from_memory_decodes_on_all_cores_of_its_server():
@@ -275,8 +365,13 @@ def test_a_loader_from_volumes_of_no_named_kind_has_their_range():
     assert named["samples_per_s"] == pytest.approx(0.262e9 / 500000)
 
 
-RAN = {"kind": "training", "workload": "ResNet-50 on ImageNet, 160 to 192 pixels", "accelerator": "a100-sxm-40gb",
-       "accelerators": "8", "framework": "PyTorch + FFCV (amp)"}  # fmt: skip
+RAN = {
+    "kind": "training",
+    "workload": "ResNet-50 on ImageNet, 160 to 192 pixels",
+    "accelerator": "a100-sxm-40gb",
+    "accelerators": "8",
+    "framework": "PyTorch + FFCV (amp)",
+}
 
 
 def test_a_run_on_real_data_is_as_fast_as_the_slower_of_step_and_host():
@@ -284,7 +379,8 @@ def test_a_run_on_real_data_is_as_fast_as_the_slower_of_step_and_host():
     fast = chain(**RAN, system="AWS p4d.24xlarge, RAM")
     slow = chain(**RAN, system="RAM", cpu="4 cores, Xeon Platinum 8275L")
     assert slow["samples_per_s"] == pytest.approx(
-        4 * (1 + known["second_thread"]) * known["core_rate"] * 2150 / (1 + known["crop_work"]))  # fmt: skip
+        4 * (1 + known["second_thread"]) * known["core_rate"] * 2150 / (1 + known["crop_work"])
+    )
     assert fast["samples_per_s"] > 5 * slow["samples_per_s"] and fast["tier"] == "system described"
     drive = chain(**RAN, system="AWS p4d.24xlarge, EBS gp2", sample_bytes="100 kB")
     assert drive["samples_per_s"] == pytest.approx(2620)
@@ -293,8 +389,9 @@ def test_a_run_on_real_data_is_as_fast_as_the_slower_of_step_and_host():
 
 def test_a_machine_that_is_not_stated_widens_the_interval():
     stated = chain(**RAN, system="AWS p4d.24xlarge, RAM")
-    unstated = chain(kind="dataloader", workload="ImageNet + ResNet-50 training", system="not stated",
-                     framework="StreamingDataset")  # fmt: skip
+    unstated = chain(
+        kind="dataloader", workload="ImageNet + ResNet-50 training", system="not stated", framework="StreamingDataset"
+    )
     assert "machine" in unstated["assumed"] and "machine" not in stated["assumed"]
     assert unstated["high80"] / unstated["low80"] > 2 * stated["high80"] / stated["low80"]
     assert unstated["low90"] < unstated["low80"] < unstated["predicted"] < unstated["high80"] < unstated["high90"]
@@ -314,8 +411,15 @@ def test_unknown_names_are_answered_in_bounded_time(within):
 
 
 def test_columns_under_other_names_are_read_and_unknown_ones_are_named():
-    theirs = {"Kind": "mlperf", "Model": "unet3d", "GPU": "h100-sxm", "GPUs": "64", "num hosts": "1", "Storage": DRIVE,
-              "batch_size": "7"}  # fmt: skip
+    theirs = {
+        "Kind": "mlperf",
+        "Model": "unet3d",
+        "GPU": "h100-sxm",
+        "GPUs": "64",
+        "num hosts": "1",
+        "Storage": DRIVE,
+        "batch_size": "7",
+    }
     found, ours = storage_table(pd.DataFrame([theirs])).iloc[0], one(batch="7")
     assert found["predicted"] == ours["predicted"] and found["read_GBps"] == ours["read_GBps"]
     assert unknown_columns([*theirs, "id", "read_bandwidth", "wrokers", "samples_per_s"]) == [("wrokers", "workers")]
@@ -331,6 +435,7 @@ def test_what_was_not_given_is_told_with_its_value():
 
 
 def test_categories_are_read_as_their_words():
-    rows = pd.DataFrame([{**RUN, "system": system, "accelerators": str(number)}
-                         for system in SYSTEMS for number in (1, 64)])  # fmt: skip
+    rows = pd.DataFrame(
+        [{**RUN, "system": system, "accelerators": str(number)} for system in SYSTEMS for number in (1, 64)]
+    )
     pd.testing.assert_frame_equal(storage_table(rows), storage_table(rows.astype("category")))

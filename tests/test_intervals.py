@@ -76,11 +76,28 @@ def test_one_misread_row_widens_no_more_than_a_wrong_one():
     assert half_width(misread, group, 0.8) == half_width(wrong, group, 0.8)
 
 
-@pytest.mark.parametrize(("level", "freedom", "value"), [
-    (0.8, 1, 3.078), (0.8, 2, 1.886), (0.8, 3, 1.638), (0.8, 4, 1.533), (0.8, 5, 1.476), (0.8, 8, 1.397),
-    (0.8, 9, 1.383), (0.8, 30, 1.310), (0.9, 1, 6.314), (0.9, 2, 2.920), (0.9, 3, 2.353), (0.9, 4, 2.132),
-    (0.9, 5, 2.015), (0.9, 9, 1.833), (0.9, 10, 1.812), (0.9, 30, 1.697), (0.9, 1e6, 1.645),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("level", "freedom", "value"),
+    [
+        (0.8, 1, 3.078),
+        (0.8, 2, 1.886),
+        (0.8, 3, 1.638),
+        (0.8, 4, 1.533),
+        (0.8, 5, 1.476),
+        (0.8, 8, 1.397),
+        (0.8, 9, 1.383),
+        (0.8, 30, 1.310),
+        (0.9, 1, 6.314),
+        (0.9, 2, 2.920),
+        (0.9, 3, 2.353),
+        (0.9, 4, 2.132),
+        (0.9, 5, 2.015),
+        (0.9, 9, 1.833),
+        (0.9, 10, 1.812),
+        (0.9, 30, 1.697),
+        (0.9, 1e6, 1.645),
+    ],
+)
 def test_students_t_as_tabulated(level, freedom, value):
     """Two-sided 80 and 90 per cent: Abramowitz & Stegun, Handbook of Mathematical Functions, 1964, table 26.10."""
     assert student_t(level, freedom) == pytest.approx(value, rel=6e-4)
@@ -107,8 +124,10 @@ def made(tiers, seed=0):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 8), st.floats(0.1, 5)), min_size=len(TIERS), max_size=len(TIERS)),
-       st.integers(0, 1000))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.floats(0.1, 5)), min_size=len(TIERS), max_size=len(TIERS)),
+    st.integers(0, 1000),
+)
 def test_widths_never_fall_from_known_to_less_known(sizes, seed):
     tiers = {name: size for name, size in zip(TIERS, sizes, strict=True) if size[0]}
     if not tiers:
@@ -149,8 +168,15 @@ def test_what_is_run_in_a_special_way_does_not_widen_the_rest():
     sizes = {SEEN: (14, 1.0), EXPERTS: (14, 4.0)}
     errors, group, tier = made(sizes)
     found = {width.tier: width.half[0] for width in widths(errors, group, tier, np.zeros(len(errors), bool))}
-    held = [np.mean([np.mean(np.abs(errors[(group == name) & (tier == kind)]) <= found[kind])
-                     for name in np.unique(group[tier == kind])]) for kind in sizes]  # fmt: skip
+    held = [
+        np.mean(
+            [
+                np.mean(np.abs(errors[(group == name) & (tier == kind)]) <= found[kind])
+                for name in np.unique(group[tier == kind])
+            ]
+        )
+        for kind in sizes
+    ]
     assert held == pytest.approx([0.8, 0.8], abs=0.1) and found[EXPERTS] > 2 * found[SEEN]
 
 

@@ -85,13 +85,21 @@ def test_shares_are_within_physics():
         assert float(line["spread"]) > 0 and float(line["error"]) < most, line["key"]
 
 
-@pytest.mark.parametrize(("part", "constant", "low", "high"), [
-    ("matmul", "start", 1e-6, 7e-6), ("matmul", "bandwidth_share", 0.74, 0.9), ("matmul", "peak_share", 0.6, 0.86),
-    ("decode_attention", "query_cost", 0, 0.02), ("decode_attention", "start", 6e-6, 25e-6),
-    ("prompt_attention", "peak_share", 0.55, 0.72), ("layer", "start", 12e-6, 70e-6),
-    ("experts", "busiest", 0.9, 2.1),
-    ("engine_all_reduce", "start", 5e-7, 7e-6), ("nccl_all_reduce", "rank", 1e-6, 4e-6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "constant", "low", "high"),
+    [
+        ("matmul", "start", 1e-6, 7e-6),
+        ("matmul", "bandwidth_share", 0.74, 0.9),
+        ("matmul", "peak_share", 0.6, 0.86),
+        ("decode_attention", "query_cost", 0, 0.02),
+        ("decode_attention", "start", 6e-6, 25e-6),
+        ("prompt_attention", "peak_share", 0.55, 0.72),
+        ("layer", "start", 12e-6, 70e-6),
+        ("experts", "busiest", 0.9, 2.1),
+        ("engine_all_reduce", "start", 5e-7, 7e-6),
+        ("nccl_all_reduce", "rank", 1e-6, 4e-6),
+    ],
+)
 def test_constants_are_those_of_devices(part, constant, low, high):
     for family in (*FAMILIES, ANY):
         found = kernel_constant(part, constant, family)
@@ -101,8 +109,10 @@ def test_constants_are_those_of_devices(part, constant, low, high):
 
 def test_low_precision_starts_later_and_experts_more_so():
     for family in ("hopper", "blackwell"):
-        bf16, fp8, experts = (kernel_constant("layer", name, family, form).value for name, form in (
-            ("start", "bf16"), ("start", "fp8"), ("start_experts", "bf16")))  # fmt: skip
+        bf16, fp8, experts = (
+            kernel_constant("layer", name, family, form).value
+            for name, form in (("start", "bf16"), ("start", "fp8"), ("start_experts", "bf16"))
+        )
         assert fp8 - bf16 == pytest.approx(13e-6, abs=6e-6)
         assert experts - bf16 == pytest.approx(17e-6, abs=6e-6)
 
@@ -145,7 +155,8 @@ def seconds_of(key, kind, batch, tokens, precision, kv="bf16"):
         moved = n * k * (2 if form == "bf16" else 1) + 2 * m * (n + k)
         reads = moved / device["mem_bandwidth"] / of("matmul", "bandwidth_share", form)
         return np.hypot(reads, 2 * m * n * k / device[f"peak_{form}"] / of("matmul", "peak_share", form)) + of(
-            "matmul", "start", form)  # fmt: skip
+            "matmul", "start", form
+        )
 
     rows = batch if kind == "step" else batch * tokens
     layer = sum(matmul(rows, *shape) for shape in MATMULS) + 3 * of("matmul", "start", "bf16")
@@ -163,10 +174,17 @@ def seconds_of(key, kind, batch, tokens, precision, kv="bf16"):
 
 
 # Milliseconds, from constants of every single table of the same measurements: another path to the same sums.
-@pytest.mark.parametrize(("device", "precision", "one", "many", "prompt"), [
-    ("h100-sxm", "bf16", 6.5, 9.6, 189), ("h100-sxm", "fp8", 4.4, 6.2, 141), ("a100-sxm-80gb", "bf16", 11.2, 16.8, 576),
-    ("b200-sxm", "bf16", 3.4, 4.7, 90), ("h200-sxm", "bf16", 4.9, 7.1, 185), ("l40s", "bf16", 22, 34, 630),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("device", "precision", "one", "many", "prompt"),
+    [
+        ("h100-sxm", "bf16", 6.5, 9.6, 189),
+        ("h100-sxm", "fp8", 4.4, 6.2, 141),
+        ("a100-sxm-80gb", "bf16", 11.2, 16.8, 576),
+        ("b200-sxm", "bf16", 3.4, 4.7, 90),
+        ("h200-sxm", "bf16", 4.9, 7.1, 185),
+        ("l40s", "bf16", 22, 34, 630),
+    ],
+)
 def test_kernels_add_up_to_known_steps(device, precision, one, many, prompt):
     assert seconds_of(device, "step", 1, 1000, precision, precision) == pytest.approx(one / 1e3, rel=0.1)
     assert seconds_of(device, "step", 64, 1000, precision, precision) == pytest.approx(many / 1e3, rel=0.1)

@@ -212,9 +212,11 @@ SIZES = st.integers(1, 40)
 
 
 @given(
-    width=st.sampled_from([12, 24, 48]), groups=st.sampled_from([1, 2, 3, 4, 6, 12]), kernel=st.integers(1, 5),
+    width=st.sampled_from([12, 24, 48]),
+    groups=st.sampled_from([1, 2, 3, 4, 6, 12]),
+    kernel=st.integers(1, 5),
     size=st.integers(5, 40),
-)  # fmt: skip
+)
 def test_groups_divide_the_work(width: int, groups: int, kernel: int, size: int) -> None:
     _, whole, weights = one_conv((size, size), width, kernel, width, bias=False)
     _, split, fewer = one_conv((size, size), width, kernel, width, bias=False, groups=groups)

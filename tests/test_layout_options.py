@@ -70,8 +70,10 @@ def test_the_usual_of_each_option_is_the_plan_without_it(plan: dict[str, Any]) -
 
 
 def test_each_schedule_has_its_bubble_and_its_memory() -> None:
-    found = {name: step(**PIPED, pipeline_schedule=name, vp=2 if name in ("interleaved", "zb-v") else 1)
-             for name in (*SCHEDULES, "zb-v")}  # fmt: skip
+    found = {
+        name: step(**PIPED, pipeline_schedule=name, vp=2 if name in ("interleaved", "zb-v") else 1)
+        for name in (*SCHEDULES, "zb-v")
+    }
     bubble = {name: each.parts["bubble"] for name, each in found.items()}
     assert bubble["gpipe"] == bubble["1f1b"] == 2 * bubble["interleaved"]
     assert bubble["zb-v"] < bubble["zero-bubble"] < bubble["1f1b"]

@@ -138,10 +138,22 @@ def test_slips_of_units_are_told_where_the_unit_can_slip():
     assert "hours" in repr(lesson.check(3600.0, 1.0, unit="s"))
 
 
-@pytest.mark.parametrize("wrong", [
-    {"tolerance": "much"}, {"tolerance": True}, {"unit": None}, {"unit": 3}, {"slips": "forgotten"}, {"slips": [1]},
-    {"slips": {"a list": []}}, {"expected": None}, {"expected": object()}, {"expected": [1, 2]}, {"expected": 10**400},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tolerance": "much"},
+        {"tolerance": True},
+        {"unit": None},
+        {"unit": 3},
+        {"slips": "forgotten"},
+        {"slips": [1]},
+        {"slips": {"a list": []}},
+        {"expected": None},
+        {"expected": object()},
+        {"expected": [1, 2]},
+        {"expected": 10**400},
+    ],
+)
 def test_what_no_exercise_can_be_made_of(wrong):
     with pytest.raises(ValueError, match=r"give"):
         lesson.check(**{"answer": 1.0, "expected": 2.0, **wrong})

@@ -16,8 +16,29 @@ from cookbook.hardware.machine import LARGEST_NODE, generation, network_rate
 
 SERVERS = catalog.table("systems")
 INSTANCES = catalog.table("cloud_prices")
-HOSTILE = [None, math.nan, math.inf, -1, 0, 1e308, 10**400, 10**5000, b"h100", "", "abc", [], {}, object(), True,
-           [["h100-sxm"]], ("h100-sxm",), float, "h" * 100_000, " " * 100_000, "-" * 100_000]  # fmt: skip
+HOSTILE = [
+    None,
+    math.nan,
+    math.inf,
+    -1,
+    0,
+    1e308,
+    10**400,
+    10**5000,
+    b"h100",
+    "",
+    "abc",
+    [],
+    {},
+    object(),
+    True,
+    [["h100-sxm"]],
+    ("h100-sxm",),
+    float,
+    "h" * 100_000,
+    " " * 100_000,
+    "-" * 100_000,
+]
 
 
 def own(**changes):

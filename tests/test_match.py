@@ -9,19 +9,85 @@ import pytest
 import cookbook as cb
 
 CALL = {"workload": 0.1, "system": "h100-sxm", "storage": "micron-9400-7-68tb-gen4", "data": "imagenet-1k"}
-NAMES = ("batch", "accelerators", "hosts", "workers", "cores", "memory", "processor", "network", "link", "sharers",
-         "pinned", "remote", "prefetch", "variation", "serial", "shuffled", "epochs", "checkpoint_interval",
-         "checkpoint_bytes", "asynchronous", "bar", "precision", "software", *CALL)  # fmt: skip
+NAMES = (
+    "batch",
+    "accelerators",
+    "hosts",
+    "workers",
+    "cores",
+    "memory",
+    "processor",
+    "network",
+    "link",
+    "sharers",
+    "pinned",
+    "remote",
+    "prefetch",
+    "variation",
+    "serial",
+    "shuffled",
+    "epochs",
+    "checkpoint_interval",
+    "checkpoint_bytes",
+    "asynchronous",
+    "bar",
+    "precision",
+    "software",
+    *CALL,
+)
 HOSTILE = (
-    None, float("nan"), float("inf"), -1, 0, 1e308, 1e-308, 10**400, 10**5000, "", "abc", [], {}, object(), True,
-    [[1, 2], [3]], np.ones((2, 2)), np.array([]), np.array(3), np.array([1.0, np.nan]), "x" * 50000, "٣",
-    "1e99999999 B", b"5", 1 + 2j, [1, "a"], (), [None], 0.5, "5 bananas", [1, 1, 1], {1, 2}, [{}], "5\0",
-)  # fmt: skip
+    None,
+    float("nan"),
+    float("inf"),
+    -1,
+    0,
+    1e308,
+    1e-308,
+    10**400,
+    10**5000,
+    "",
+    "abc",
+    [],
+    {},
+    object(),
+    True,
+    [[1, 2], [3]],
+    np.ones((2, 2)),
+    np.array([]),
+    np.array(3),
+    np.array([1.0, np.nan]),
+    "x" * 50000,
+    "٣",
+    "1e99999999 B",
+    b"5",
+    1 + 2j,
+    [1, "a"],
+    (),
+    [None],
+    0.5,
+    "5 bananas",
+    [1, 1, 1],
+    {1, 2},
+    [{}],
+    "5\0",
+)
 FIELDS = {
-    "storage": ("storage", "read_bandwidth", "read_iops", "latency", "capacity", "endurance_dwpd", "price_usd_per_tb",
-                "local", "drives", "burst_bandwidth", "burst_credit", "nothing"),
+    "storage": (
+        "storage",
+        "read_bandwidth",
+        "read_iops",
+        "latency",
+        "capacity",
+        "endurance_dwpd",
+        "price_usd_per_tb",
+        "local",
+        "drives",
+        "burst_bandwidth",
+        "burst_credit",
+        "nothing",
+    ),
     "data": ("card", "samples", "stored_bytes", "decoded_bytes", "decode_work", "images", "layout"),
-}  # fmt: skip
+}
 STARTS = {"storage": {"storage": CALL["storage"]}, "data": {"card": "imagenet-1k"}}
 
 
@@ -73,16 +139,30 @@ def test_a_thousand_hostile_combinations(within):
             told({**CALL, **{name: values[rng.integers(len(values))] for name in names}})
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    ({"bar": 90}, "bar = 90 is outside"), ({"bar": [0.9, 0.8]}, "bar"), ({"pinned": -5}, "pinned = -5"),
-    ({"pinned": 0.5}, "True or False"), ({"accelerators": float("inf")}, "accelerators = inf"),
-    ({"accelerators": 1.5}, "not whole"), ({"accelerators": 1e12}, "accelerators = 1000000000000.0 is outside"),
-    ({"hosts": 16}, "hosts = 16 are more than accelerators = 8"), ({"shuffled": 2}, "shuffled = 2"),
-    ({"asynchronous": -1}, "asynchronous = -1"), ({"storage": None}, "storage = None"), ({"system": 5}, "system = 5"),
-    ({"workload": None}, "workload = None"), ({"accelerators": [1, 2], "workers": [1, 2, 3]}, "one length"),
-    ({"workers": True}, "workers = True"), ({"processor": 5}, "processor = 5"), ({"precision": 16}, "precision = 16"),
-    ({"memory": "١٠ GB"}, "cannot read"), ({"storage": {"read_bandwidth": True}}, "read_bandwidth"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"bar": 90}, "bar = 90 is outside"),
+        ({"bar": [0.9, 0.8]}, "bar"),
+        ({"pinned": -5}, "pinned = -5"),
+        ({"pinned": 0.5}, "True or False"),
+        ({"accelerators": float("inf")}, "accelerators = inf"),
+        ({"accelerators": 1.5}, "not whole"),
+        ({"accelerators": 1e12}, "accelerators = 1000000000000.0 is outside"),
+        ({"hosts": 16}, "hosts = 16 are more than accelerators = 8"),
+        ({"shuffled": 2}, "shuffled = 2"),
+        ({"asynchronous": -1}, "asynchronous = -1"),
+        ({"storage": None}, "storage = None"),
+        ({"system": 5}, "system = 5"),
+        ({"workload": None}, "workload = None"),
+        ({"accelerators": [1, 2], "workers": [1, 2, 3]}, "one length"),
+        ({"workers": True}, "workers = True"),
+        ({"processor": 5}, "processor = 5"),
+        ({"precision": 16}, "precision = 16"),
+        ({"memory": "١٠ GB"}, "cannot read"),
+        ({"storage": {"read_bandwidth": True}}, "read_bandwidth"),
+    ],
+)
 def test_what_was_taken_in_silence_is_refused(change, says):
     with pytest.raises(ValueError, match=says.replace("[", r"\[")):
         match(**change)
@@ -143,7 +223,8 @@ def test_a_bad_entry_of_a_list_spoils_no_other_and_lists_may_hold_names():
     assert found.usd_per_hour[2] == match(batch=64, system="dgx-1-v100").usd_per_hour
     for at, network in enumerate(names := ["resnet50", "vgg16"]):
         assert match(workload=names, batch=8).samples_per_s[at] == pytest.approx(
-            match(workload=network, batch=8).samples_per_s)  # fmt: skip
+            match(workload=network, batch=8).samples_per_s
+        )
 
 
 def test_what_is_not_given_is_told_with_the_value_taken():
@@ -151,7 +232,15 @@ def test_what_is_not_given_is_told_with_the_value_taken():
     assert {"cores = inf", "memory = 0", "workers = 8", "prefetch = 2", "hosts = 1", "epochs = 10"} <= set(told)
     given = match(cores=64, memory="512 GB", workers=16, processor="AMD EPYC 9654", network="25 Gb/s")
     assert not {each.partition(" ")[0] for each in given.assumed.split("; ")} & {
-        "cores", "memory", "workers", "processor", "network", "batch", "accelerators", "step"}  # fmt: skip
+        "cores",
+        "memory",
+        "workers",
+        "processor",
+        "network",
+        "batch",
+        "accelerators",
+        "step",
+    }
     predicted = match(workload="resnet50", batch=[8, 16])
     assert ["step = predicted (" in each for each in predicted.assumed] == [True, True]
     assert "do not divide evenly" in match(hosts=3).remark and match(hosts=2).remark == ""
@@ -170,8 +259,9 @@ def test_a_record_of_ones_own_and_a_cloud_instance_are_systems():
     like = cb.accelerator(like="h100-sxm", mem_bandwidth="4 TB/s")
     same, changed = match(), match(system=like)
     assert changed.samples_per_s == pytest.approx(same.samples_per_s) and changed.price_basis == "no price is known"
-    own = cb.accelerator("Mine", memory_bytes="64 GB", mem_bandwidth="2 TB/s", peak_bf16="300 TFLOP/s",
-                         host_link="32 GB/s")  # fmt: skip
+    own = cb.accelerator(
+        "Mine", memory_bytes="64 GB", mem_bandwidth="2 TB/s", peak_bf16="300 TFLOP/s", host_link="32 GB/s"
+    )
     found = match(system=own)
     known = cb.table("pipeline_constants").set_index("name").value["copy_share"]
     assert found.stages["copying"] == pytest.approx(8 * 32e9 * known / 150528)

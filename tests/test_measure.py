@@ -188,8 +188,9 @@ def test_fio_reads_with_many_requests_at_once(tmp_path):
         except ValueError as problem:
             pytest.skip(f"this folder cannot be read past the cache: {problem}")
         assert [(each["benchmark"], each["samples"], each["path"]) for each in rows] == [
-            ("disk sequential", 3, "fio"), ("disk random", 3, "fio"),
-        ]  # fmt: skip
+            ("disk sequential", 3, "fio"),
+            ("disk random", 3, "fio"),
+        ]
         assert rows[0]["work"] == 2**20 and rows[1]["work"] == 1 and rows[1]["note"] == "32 requests at once"
         with pytest.raises(Stopped, match="cancelled"):
             host.by_fio(path, Watch(60.0, lambda: True))
@@ -210,8 +211,9 @@ def test_a_convolution_by_windows_is_a_convolution():
     out = host.convolution(1, 2, 3, 4).prepare()()
     image = host.generator().random((1, 2, 6, 6)).astype(np.float32)
     weights = Convolution(Maker(), 2, 3, 3).weight.value
-    by_hand = sum(image[0, c, 2 + i, 1 + j] * weights[1, c * 9 + i * 3 + j]
-                  for c in range(2) for i in range(3) for j in range(3))  # fmt: skip
+    by_hand = sum(
+        image[0, c, 2 + i, 1 + j] * weights[1, c * 9 + i * 3 + j] for c in range(2) for i in range(3) for j in range(3)
+    )
     assert out.shape == (1, 3, 4, 4) and out[0, 1, 2, 1] == pytest.approx(by_hand, rel=1e-5)
 
 
@@ -256,8 +258,12 @@ def test_one_thread_is_timed_by_its_processor(monkeypatch):
 
 def test_cancelling_keeps_what_was_measured():
     begun = []
-    found = cb.measure.run(quick=True, suites="micro", progress=lambda number, count, name: begun.append(name),
-                           cancelled=lambda: len(begun) > 1)  # fmt: skip
+    found = cb.measure.run(
+        quick=True,
+        suites="micro",
+        progress=lambda number, count, name: begun.append(name),
+        cancelled=lambda: len(begun) > 1,
+    )
     assert (found.state, len(found.rows)) == ("cancelled", 1) and begun[0] == "matmul 256x256x256"
 
 
@@ -285,14 +291,17 @@ def test_without_torch_a_sentence_has_the_line_that_installs_it(monkeypatch):
     assert found.state == "complete" and "dl-cookbook[measure]" in whys["all-reduce"]
 
 
-@pytest.mark.parametrize(("asked", "words"), [
-    ({"device": "tpu"}, "numpy, cpu, cuda, mps"),
-    ({"suites": "nano"}, "micro, macro, language"),
-    ({"suites": []}, "micro, macro, language"),
-    ({"seconds": 0}, "above 0"),
-    ({"seconds": math.nan}, "above 0"),
-    ({"folder": "no/such/folder"}, "no folder"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"device": "tpu"}, "numpy, cpu, cuda, mps"),
+        ({"suites": "nano"}, "micro, macro, language"),
+        ({"suites": []}, "micro, macro, language"),
+        ({"seconds": 0}, "above 0"),
+        ({"seconds": math.nan}, "above 0"),
+        ({"folder": "no/such/folder"}, "no folder"),
+    ],
+)
 def test_bad_questions_are_refused(asked, words):
     with pytest.raises(ValueError, match=words):
         cb.measure.run(**asked)
@@ -315,8 +324,13 @@ def test_a_graph_keeps_what_it_works_on():
     made = []
     graph = SimpleNamespace(replay=lambda: made.append("replayed"))
     stream = SimpleNamespace(wait_stream=lambda other: None)
-    cuda = SimpleNamespace(Stream=lambda: stream, current_stream=lambda: stream, stream=nullcontext,
-                           CUDAGraph=lambda: graph, graph=nullcontext)  # fmt: skip
+    cuda = SimpleNamespace(
+        Stream=lambda: stream,
+        current_stream=lambda: stream,
+        stream=nullcontext,
+        CUDAGraph=lambda: graph,
+        graph=nullcontext,
+    )
 
     def call():
         made.append("called")
@@ -344,57 +358,72 @@ def test_units_are_those_of_the_catalogue():
         assert cb.si(1.0) == 1.0 and cb.si(f"1 {unit}") == 1.0, unit
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"unit": "GFLOP/s"}, "a matmul is given in FLOP/s"),
-    ({"value": 500.0}, "work and median time give 5e"),
-    ({"median_s": 4.0, "q1_s": 3.0}, "in this order, in seconds"),
-    ({"low_s": -1.0}, "must be above 0"),
-    ({"work": 0}, "must be above 0"),
-    ({"work": "2 GFLOP"}, "a number without a unit"),
-    ({"samples": 2.5}, "whole number"),
-    ({"samples": True}, "a number without a unit"),
-    ({"benchmark": "linpack"}, "must be one of matmul"),
-    ({"speed": 1}, "no field of a result"),
-    ({"case": ""}, "text of 1 to"),
-    ({"value": 1e40}, "beyond any measurement"),
-    ({"median_s": None}, "median_s is missing"),
-    ({"benchmark": "decode", "unit": "tokens/s", "model": "gpt2", "batch": 1}, "seq is missing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"unit": "GFLOP/s"}, "a matmul is given in FLOP/s"),
+        ({"value": 500.0}, "work and median time give 5e"),
+        ({"median_s": 4.0, "q1_s": 3.0}, "in this order, in seconds"),
+        ({"low_s": -1.0}, "must be above 0"),
+        ({"work": 0}, "must be above 0"),
+        ({"work": "2 GFLOP"}, "a number without a unit"),
+        ({"samples": 2.5}, "whole number"),
+        ({"samples": True}, "a number without a unit"),
+        ({"benchmark": "linpack"}, "must be one of matmul"),
+        ({"speed": 1}, "no field of a result"),
+        ({"case": ""}, "text of 1 to"),
+        ({"value": 1e40}, "beyond any measurement"),
+        ({"median_s": None}, "median_s is missing"),
+        ({"benchmark": "decode", "unit": "tokens/s", "model": "gpt2", "batch": 1}, "seq is missing"),
+    ],
+)
 def test_a_row_that_cannot_be_is_named(tmp_path, changes, words):
     with pytest.raises(ValueError, match=words) as told:
         cb.measure.read(saved(tmp_path, written(**changes)))
     assert "results.json: row 1" in str(told.value) and str(tmp_path) not in str(told.value)
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    ("", "is empty"),
-    ("{", "truncated"),
-    ('{"a": [1, 2', "truncated"),
-    ('{"a": "b', "truncated"),
-    ("{'a': 1}", "is not JSON"),
-    ("[1, 2]", "another JSON file"),
-    ("3", "another JSON file"),
-    ('{"traceEvents": []}', "profiler trace"),
-    ('{"fio version": "fio-3.36"}', "result of fio"),
-    ('{"architectures": ["X"]}', "configuration of a model"),
-    ("[" * 200_000, "nested too deeply"),
-    ('{"schema": NaN}', "NaN is no figure"),
-    ('{"a": ' + "9" * 5000 + "}", "5,000 digits"),
-    (b"\xff\xfe\x00\x01", "not UTF-8"),
-    (b"\x80\x04\x95", "not UTF-8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is empty"),
+        ("{", "truncated"),
+        ('{"a": [1, 2', "truncated"),
+        ('{"a": "b', "truncated"),
+        ("{'a': 1}", "is not JSON"),
+        ("[1, 2]", "another JSON file"),
+        ("3", "another JSON file"),
+        ('{"traceEvents": []}', "profiler trace"),
+        ('{"fio version": "fio-3.36"}', "result of fio"),
+        ('{"architectures": ["X"]}', "configuration of a model"),
+        ("[" * 200_000, "nested too deeply"),
+        ('{"schema": NaN}', "NaN is no figure"),
+        ('{"a": ' + "9" * 5000 + "}", "5,000 digits"),
+        (b"\xff\xfe\x00\x01", "not UTF-8"),
+        (b"\x80\x04\x95", "not UTF-8"),
+    ],
+)
 def test_a_file_that_is_none_of_ours_is_refused(tmp_path, content, words):
     with pytest.raises(ValueError, match=words):
         cb.measure.read(saved(tmp_path, content))
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"version": 2}, "later cookbook"), ({"version": "1"}, "whole number"), ({"version": True}, "whole number"),
-    ({"state": "done"}, "complete, cancelled"), ({"rows": {}}, "rows = .* must be a list"),
-    ({"rows": [1]}, "row 1: 1 must be an object"), ({"environment": [1]}, "must be an object"),
-    ({"environment": {"a": "x" * 3000}}, "3,000 letters"), ({"options": {"a": 1e300}}, "beyond any measurement"),
-    ({"skipped": [[[[[[[[[[1]]]]]]]]]]}, "nested too deeply"), ({"rows": [{}] * 10_001}, "more than 10,000 rows"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 2}, "later cookbook"),
+        ({"version": "1"}, "whole number"),
+        ({"version": True}, "whole number"),
+        ({"state": "done"}, "complete, cancelled"),
+        ({"rows": {}}, "rows = .* must be a list"),
+        ({"rows": [1]}, "row 1: 1 must be an object"),
+        ({"environment": [1]}, "must be an object"),
+        ({"environment": {"a": "x" * 3000}}, "3,000 letters"),
+        ({"options": {"a": 1e300}}, "beyond any measurement"),
+        ({"skipped": [[[[[[[[[[1]]]]]]]]]]}, "nested too deeply"),
+        ({"rows": [{}] * 10_001}, "more than 10,000 rows"),
+    ],
+)
 def test_a_document_that_cannot_be_is_refused(tmp_path, change, words):
     with pytest.raises(ValueError, match=words):
         cb.measure.read(saved(tmp_path, written() | change))
@@ -430,8 +459,15 @@ def test_mutated_files_are_read_or_refused_in_a_sentence(tmp_path_factory, place
 
 # ---- beside predictions ---------------------------------------------------------------------------------------------
 def network_report(seconds: float, **more) -> Report:
-    told = {"case": "resnet50, batch 128", "path": "torch", "device": "cuda", "model": "resnet50", "batch": 128,
-            "number_format": "bf16", "method": "eager"}  # fmt: skip
+    told = {
+        "case": "resnet50, batch 128",
+        "path": "torch",
+        "device": "cuda",
+        "model": "resnet50",
+        "batch": 128,
+        "number_format": "bf16",
+        "method": "eager",
+    }
     rows = [row("training step", 128.0, [seconds] * 3, 1, **(told | more))]
     rows.append(row("matmul", 2e9, [1e-3], 1, case="x", path="torch", device="cuda", number_format="bf16"))
     rows.append(row("matmul", 2e9, [4e-3], 1, case="x", path="torch", device="cuda", number_format="bf16"))

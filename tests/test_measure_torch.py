@@ -12,8 +12,17 @@ from cookbook.measure import networks, steps  # noqa: E402
 from cookbook.measure.device import device_named, product  # noqa: E402
 
 pytestmark = pytest.mark.counters
-NETWORKS = ("alexnet", "vgg16", "resnet50", "resnet50_v1.5", "bert_base", "gpt2", "eng_acoustic_model",
-            "llama3.2_1b", "llama3_8b")  # fmt: skip
+NETWORKS = (
+    "alexnet",
+    "vgg16",
+    "resnet50",
+    "resnet50_v1.5",
+    "bert_base",
+    "gpt2",
+    "eng_acoustic_model",
+    "llama3.2_1b",
+    "llama3_8b",
+)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -105,8 +114,16 @@ def test_a_small_run_on_the_processor(monkeypatch):
     found = cb.measure.run("cpu", quick=True, seconds=300)
     frame = found.frame().set_index("benchmark")
     assert found.state == "complete", found.skipped
-    assert {"matmul", "convolution", "memory", "launch", "training step", "forward pass", "decode",
-            "all-reduce"} <= set(frame.index)  # fmt: skip
+    assert {
+        "matmul",
+        "convolution",
+        "memory",
+        "launch",
+        "training step",
+        "forward pass",
+        "decode",
+        "all-reduce",
+    } <= set(frame.index)
     assert set(frame.loc["matmul", "number_format"]) == {"fp32", "bf16"}
     assert frame.loc["training step", "model"] == "eng_acoustic_model"
     assert found.environment["torch"] == str(torch.__version__)

@@ -9,9 +9,13 @@ from cookbook.catalog.reading import schema
 
 DATA = catalog.data_directory()
 TABLES = {
-    "training_classic": 3288, "training_transformer": 1685, "training_out_of_memory": 563, "inference": 8218,
-    "storage_measured": 574, "collectives": 152,
-}  # fmt: skip
+    "training_classic": 3288,
+    "training_transformer": 1685,
+    "training_out_of_memory": 563,
+    "inference": 8218,
+    "storage_measured": 574,
+    "collectives": 152,
+}
 # What a run brings out; no prediction may read these.
 OUTCOMES = {
     "training_classic": ["value"],
@@ -73,10 +77,8 @@ def test_outcomes_are_positive_and_are_called_outcomes(name):
 @each_table
 def test_the_description_says_what_outcomes_are_for(name):
     (description,) = [
-        row["description"]
-        for row in tables.read(DATA / "schema" / "_tables.csv").records()
-        if row["table"] == name
-    ]  # fmt: skip
+        row["description"] for row in tables.read(DATA / "schema" / "_tables.csv").records() if row["table"] == name
+    ]
     assert "never take one as an input" in description
 
 

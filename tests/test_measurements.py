@@ -37,10 +37,17 @@ def test_a_training_run_states_what_the_publisher_measured():
     assert not {run.row for run in asked.measured} & {run.row for run in without.measured}
 
 
-@pytest.mark.parametrize("change", [
-    {"batch": 2}, {"input_len": 513}, {"output_len": 511}, {"precision": "fp8"}, {"software": "tensorrt-llm"},
-    {"devices": 2, "tp": 2},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batch": 2},
+        {"input_len": 513},
+        {"output_len": 511},
+        {"precision": "fp8"},
+        {"software": "tensorrt-llm"},
+        {"devices": 2, "tp": 2},
+    ],
+)
 def test_another_case_is_not_the_same(change):
     """One field changed: the run of the unchanged case is not among those found."""
     same = {run.row for run in cb.generate("llama3_8b", "h100-sxm", **LLAMA).measured}
@@ -59,23 +66,41 @@ def test_several_scenarios_have_a_tuple_each_and_what_cannot_be_has_none():
 
 def test_every_row_of_a_publisher_is_its_own_case():
     """Rows asked again as a reader asks them: each is among the runs of its own case."""
-    rows = INFERENCE[(INFERENCE["source"] == "llm-inference-bench") & (INFERENCE["use"] == "core")
-                     & INFERENCE["software"].str.startswith("vLLM") & (INFERENCE["accelerator"] == "h100-sxm")
-                     & (INFERENCE["model"] == "Meta-Llama-3-8B")
-                     & (INFERENCE["metric"] == "output tokens/s")]  # fmt: skip
+    rows = INFERENCE[
+        (INFERENCE["source"] == "llm-inference-bench")
+        & (INFERENCE["use"] == "core")
+        & INFERENCE["software"].str.startswith("vLLM")
+        & (INFERENCE["accelerator"] == "h100-sxm")
+        & (INFERENCE["model"] == "Meta-Llama-3-8B")
+        & (INFERENCE["metric"] == "output tokens/s")
+    ]
     picked = rows.iloc[:: max(1, len(rows) // 12)]
     assert len(picked) >= 8
     missed = []
     for row in picked.itertuples():
         devices = 1 if np.isnan(row.devices) else int(row.devices)
-        asked = cb.generate("llama3_8b", "h100-sxm", input_len=int(row.input_len), output_len=row.output_len,
-                            batch=row.batch, devices=devices, tp=devices, software="vllm")  # fmt: skip
+        asked = cb.generate(
+            "llama3_8b",
+            "h100-sxm",
+            input_len=int(row.input_len),
+            output_len=row.output_len,
+            batch=row.batch,
+            devices=devices,
+            tp=devices,
+            software="vllm",
+        )
         missed += [row.Index] * (row.Index not in {run.row for run in asked.measured})
     assert not missed, missed
 
 
 def test_an_engine_without_its_year():
-    for level, name in (("vllm-2024", "vllm"), ("vllm", "vllm"), ("tensorrt-llm-2024", "tensorrt-llm"),
-                        ("megatron-2021", "megatron"), ("torch-3d", "torch-3d"), ("2024", "2024")):  # fmt: skip
+    for level, name in (
+        ("vllm-2024", "vllm"),
+        ("vllm", "vllm"),
+        ("tensorrt-llm-2024", "tensorrt-llm"),
+        ("megatron-2021", "megatron"),
+        ("torch-3d", "torch-3d"),
+        ("2024", "2024"),
+    ):
         assert engine_of(level) == name
     assert all(engine_of(a) != engine_of(b) for a, b in itertools.combinations(("vllm", "sglang", "tensorrt"), 2))

@@ -31,10 +31,17 @@ def called(panel: Any) -> Any:
 
 
 STATES: list[dict[str, Any]] = [
-    {}, {"x": "devices"}, {"y": "time", "networks": []}, {"kind": "inference", "networks": [], "y": "throughput"},
-    {"years": ["2018", "2020"]}, {"most_devices": 4}, {"scaling": "weak"}, {"y": "weak_efficiency", "x": "link"},
-    {"kind": "", "networks": [], "y": "value", "unit": "all"}, {"near": "dle-0124", "networks": []},
-]  # fmt: skip
+    {},
+    {"x": "devices"},
+    {"y": "time", "networks": []},
+    {"kind": "inference", "networks": [], "y": "throughput"},
+    {"years": ["2018", "2020"]},
+    {"most_devices": 4},
+    {"scaling": "weak"},
+    {"y": "weak_efficiency", "x": "link"},
+    {"kind": "", "networks": [], "y": "value", "unit": "all"},
+    {"near": "dle-0124", "networks": []},
+]
 
 
 @pytest.mark.parametrize("state", STATES, ids=str)
@@ -90,8 +97,10 @@ def test_small_multiples_hold_one_group_each(panel: Any) -> None:
 
 
 def test_predictions_are_in_the_unit_of_the_value(panel: Any) -> None:
-    for y, wanted in (("per_device", lambda r: r["predicted"] / r["devices"]),
-                      ("time", lambda r: r["batch"] / r["predicted"])):  # fmt: skip
+    for y, wanted in (
+        ("per_device", lambda r: r["predicted"] / r["devices"]),
+        ("time", lambda r: r["batch"] / r["predicted"]),
+    ):
         panel.update(y=y, predicted="yes")
         asked = Asked(panel.frame, y, "year", "", "", "all", False, True)
         np.testing.assert_allclose(asked.beside[:, 0], wanted(panel.frame))
@@ -139,16 +148,22 @@ def test_one_unit_at_a_time_unless_asked(panel: Any) -> None:
     assert panel.frame["unit"].nunique() > 5 and "compare only what counts the same" in panel.answer
 
 
-@pytest.mark.parametrize(("state", "words"), [
-    ({"unit": "tokens/s"}, "No measurement matches: none of these counts 'tokens/s', but images/s"),
-    ({"kind": "matmul", "networks": [], "y": "time"}, "none states time; choose another value, or loosen a filter"),
-    ({"kind": "matmul", "networks": [], "y": "throughput"}, "none of 30 states its year; choose another horizontal"),
-    ({"kind": "storage"}, "No measurement matches kind = storage, network = resnet50"),
-    ({"years": ["2014"]}, "No measurement matches in 2014: loosen Years"),  # before that network
-    ({"y": "speed"}, "Value = 'speed' is not a choice; nearest names: "),
-    ({"x": "colour"}, "Against = 'colour' is not a choice"),
-    ({"most_devices": 0}, "Devices at most = 0 is outside its range"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"unit": "tokens/s"}, "No measurement matches: none of these counts 'tokens/s', but images/s"),
+        ({"kind": "matmul", "networks": [], "y": "time"}, "none states time; choose another value, or loosen a filter"),
+        (
+            {"kind": "matmul", "networks": [], "y": "throughput"},
+            "none of 30 states its year; choose another horizontal",
+        ),
+        ({"kind": "storage"}, "No measurement matches kind = storage, network = resnet50"),
+        ({"years": ["2014"]}, "No measurement matches in 2014: loosen Years"),  # before that network
+        ({"y": "speed"}, "Value = 'speed' is not a choice; nearest names: "),
+        ({"x": "colour"}, "Against = 'colour' is not a choice"),
+        ({"most_devices": 0}, "Devices at most = 0 is outside its range"),
+    ],
+)
 def test_an_empty_state_says_what_to_loosen(panel: Any, state: dict[str, Any], words: str) -> None:
     if "unit" not in state:
         state = {**state, "unit": ""}

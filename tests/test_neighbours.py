@@ -83,9 +83,13 @@ def test_default_costs_name_what_runs_have():
     assert neighbours.LABEL_COSTS["vendor"] > neighbours.REACH
 
 
-@pytest.mark.parametrize(("kind", "table"), [
-    ("training_classic", "training_classic"), ("inference", "inference"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "table"),
+    [
+        ("training_classic", "training_classic"),
+        ("inference", "inference"),
+    ],
+)
 def test_many_runs_are_corrected_as_each_is(kind, table):
     from cookbook.prediction.engine import terms_of
     from cookbook.prediction.intake import tables

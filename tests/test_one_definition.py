@@ -27,8 +27,11 @@ IDEAS = {
 def functions_of(tree: ast.AST, words: re.Pattern[str], arguments: set[str]) -> list[str]:
     """Functions and methods whose name or arguments say that they are of an idea."""
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    return [node.name for node in found if words.search(node.name)
-            or arguments & {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}]  # fmt: skip
+    return [
+        node.name
+        for node in found
+        if words.search(node.name) or arguments & {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
+    ]
 
 
 def libraries_of(tree: ast.AST) -> set[str]:
@@ -40,8 +43,10 @@ def libraries_of(tree: ast.AST) -> set[str]:
 
 @pytest.fixture(scope="module")
 def trees():
-    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-            for path in sorted(PACKAGE.rglob("*.py"))}  # fmt: skip
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
 
 
 @pytest.mark.parametrize("idea", IDEAS)

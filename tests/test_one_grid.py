@@ -22,8 +22,10 @@ from cookbook.progress_bar import progress_bar
 
 FRONT, BARS = {"front", "fronts", "pareto", "dominated"}, {"bar", "progress_bar", "progressbar"}
 PACKAGE = Path(__file__).resolve().parents[1] / "cookbook"
-TREES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-         for path in sorted(PACKAGE.rglob("*.py"))}  # fmt: skip
+TREES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
 
 
 def test_one_engine_sums_up_the_parts_of_a_step():
@@ -38,9 +40,14 @@ def test_one_engine_sums_up_the_parts_of_a_step():
 
 
 GRID: dict[str, list[Any]] = {
-    "model": ["llama2_7b", "gpt3_175b", "mixtral-8x7b"], "accelerator": ["h100-sxm", "k40"], "devices": [64.0],
-    "tp": [1.0, 3.0, 8.0], "pp": [1.0, 8.0], "global_batch": [64.0, 100.0, None], "recompute": ["", "full"],
-}  # fmt: skip
+    "model": ["llama2_7b", "gpt3_175b", "mixtral-8x7b"],
+    "accelerator": ["h100-sxm", "k40"],
+    "devices": [64.0],
+    "tp": [1.0, 3.0, 8.0],
+    "pp": [1.0, 8.0],
+    "global_batch": [64.0, 100.0, None],
+    "recompute": ["", "full"],
+}
 
 
 def test_rows_of_a_grid_are_estimated_as_single_rows():
@@ -52,8 +59,9 @@ def test_rows_of_a_grid_are_estimated_as_single_rows():
     for at, name in enumerate(GRID):
         each = scenario("training_transformer", {name: GRID[name]}).columns[name]
         along = [-1 if axis == at else 1 for axis in range(len(shape))]
-        columns[name] = (Coded(each.codes.reshape(along), each.levels) if isinstance(each, Coded)
-                         else each.reshape(along))  # fmt: skip
+        columns[name] = (
+            Coded(each.codes.reshape(along), each.levels) if isinstance(each, Coded) else each.reshape(along)
+        )
     grid = estimate(Scenario("training_transformer", math.prod(shape), columns, np.zeros([1] * len(shape), "<U1")))
     for name in ("point", "low80", "high80", "low90", "high90", "rate", "tokens", "memory_bytes"):
         found = np.broadcast_to(getattr(grid, name), shape).reshape(-1)
@@ -67,8 +75,12 @@ def test_rows_of_a_grid_are_estimated_as_single_rows():
 
 
 def test_one_function_finds_a_pareto_front():
-    nodes = [(name, node) for name, tree in TREES.items() for node in tree.body
-             if isinstance(node, (ast.FunctionDef, ast.ClassDef))]  # fmt: skip
+    nodes = [
+        (name, node)
+        for name, tree in TREES.items()
+        for node in tree.body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    ]
     found = [f"{name}:{node.name}" for name, node in nodes if FRONT & set(node.name.lower().split("_"))]
     assert found == ["planning/exploring.py:pareto_front"]
 
@@ -96,8 +108,11 @@ def test_one_function_shows_how_far_a_computation_is():
 @pytest.mark.parametrize("name", ["planning/parts.py", "planning/sweeps.py", "planning/exploring.py"])
 def test_pools_are_used_by_what_they_document(name: str) -> None:
     """Retries are those of dask, and a pool ends with its first dead worker: nobody looks inside one."""
-    private = {ast.unparse(node) for node in ast.walk(TREES[name]) if isinstance(node, ast.Attribute)
-               and node.attr.startswith("_") and not node.attr.startswith("__")}  # fmt: skip
+    private = {
+        ast.unparse(node)
+        for node in ast.walk(TREES[name])
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+    }
     assert not {each for each in private if not each.startswith("self.")}
 
 

@@ -72,16 +72,23 @@ def test_a_change_that_the_builder_cannot_take(change, words):
 
 
 IMPOSSIBLE = [
-    ("llama2_7b", {"width": -1}, "width = -1"), ("llama2_7b", {"depth": 0}, "depth = 0"),
-    ("llama2_7b", {"heads": 33}, "heads = 33 must divide width = 4096"), ("llama2_7b", {"vocab": 0}, "vocab = 0"),
+    ("llama2_7b", {"width": -1}, "width = -1"),
+    ("llama2_7b", {"depth": 0}, "depth = 0"),
+    ("llama2_7b", {"heads": 33}, "heads = 33 must divide width = 4096"),
+    ("llama2_7b", {"vocab": 0}, "vocab = 0"),
     ("llama2_7b", {"kv_heads": 5}, "kv_heads = 5 must divide heads = 32"),
     ("llama2_7b", {"vocab": True}, "vocab = True"),
-    ("llama2_7b", {"hidden": float("nan")}, "hidden = nan"), ("llama2_7b", {"depth": 10**9}, "from 1 to 1,000"),
-    ("llama2_7b", {"width": 10**400}, "a number of 401 digits"), ("llama2_7b", {"tied": "no"}, "must be True or False"),
-    ("llama2_7b", {"act": "bananas"}, "bananas"), ("llama2_7b", {"norm": "x" * 9999}, "norm"),
-    ("resnet50", {"image": [224, 224]}, "image"), ("mixtral_8x7b", {"experts": {"number": 4, "top_k": 8}}, "top_k = 8"),
-    ("resnet50", {"groups": {}}, "groups"), ("resnet50", {"classes": 2.5}, "classes = 2.5"),
-]  # fmt: skip
+    ("llama2_7b", {"hidden": float("nan")}, "hidden = nan"),
+    ("llama2_7b", {"depth": 10**9}, "from 1 to 1,000"),
+    ("llama2_7b", {"width": 10**400}, "a number of 401 digits"),
+    ("llama2_7b", {"tied": "no"}, "must be True or False"),
+    ("llama2_7b", {"act": "bananas"}, "bananas"),
+    ("llama2_7b", {"norm": "x" * 9999}, "norm"),
+    ("resnet50", {"image": [224, 224]}, "image"),
+    ("mixtral_8x7b", {"experts": {"number": 4, "top_k": 8}}, "top_k = 8"),
+    ("resnet50", {"groups": {}}, "groups"),
+    ("resnet50", {"classes": 2.5}, "classes = 2.5"),
+]
 
 
 @pytest.mark.parametrize(("name", "change", "words"), IMPOSSIBLE, ids=[str(change)[:30] for _, change, _ in IMPOSSIBLE])
@@ -100,20 +107,40 @@ def test_changes_that_can_be_are_built():
 @pytest.mark.parametrize(
     "table",
     [
-        None, 5, [], {}, [1], [[]], "", "abc", "[" * 100_000, "{}", [{"layer": "linear", "out": 10**400}],
+        None,
+        5,
+        [],
+        {},
+        [1],
+        [[]],
+        "",
+        "abc",
+        "[" * 100_000,
+        "{}",
+        [{"layer": "linear", "out": 10**400}],
         [{"layer": []}],
-        [{"layer": "linear", "out": "x" * 10**5}], [LINEAR | {"repeat": 1e308}], [LINEAR | {"bias": "no"}],
-        [CONV | {"padding": -1}], [CONV | {"padding": float("nan")}], [CONV | {"kernel": [[3]]}],
+        [{"layer": "linear", "out": "x" * 10**5}],
+        [LINEAR | {"repeat": 1e308}],
+        [LINEAR | {"bias": "no"}],
+        [CONV | {"padding": -1}],
+        [CONV | {"padding": float("nan")}],
+        [CONV | {"kernel": [[3]]}],
         [CONV | {"groups": 1e9}],
-        [{"layer": "resize", "factor": float("inf")}], [{"layer": "resize", "factor": -2}],
+        [{"layer": "resize", "factor": float("inf")}],
+        [{"layer": "resize", "factor": -2}],
         [{"layer": "flatten", "x": 1}],
-        [{"layer": "moe", "experts": 2, "top_k": 10**9, "hidden": 4}], [{"layer": "x" * 10**6}], [{3: 4}],
-        [{"layer": "recurrent", "hidden": 8, "layers": 10**9}], [{"layer": "pool", "kernel": 0}], [LINEAR] * 2000,
-        [{"layer": "self_attention", "heads": 3}], [{"layer": "self_attention", "heads": 4, "window": -1}],
+        [{"layer": "moe", "experts": 2, "top_k": 10**9, "hidden": 4}],
+        [{"layer": "x" * 10**6}],
+        [{3: 4}],
+        [{"layer": "recurrent", "hidden": 8, "layers": 10**9}],
+        [{"layer": "pool", "kernel": 0}],
+        [LINEAR] * 2000,
+        [{"layer": "self_attention", "heads": 3}],
+        [{"layer": "self_attention", "heads": 4, "window": -1}],
         [{"layer": "self_attention", "heads": 4, "window": 0}],
     ],
     ids=lambda table: str(table)[:40],
-)  # fmt: skip
+)
 def test_hostile_tables_of_layers_are_refused_in_words_and_at_once(table):
     with pytest.raises(ValueError) as error:
         cb.layers(table, input=(4, 8, 8))
@@ -131,10 +158,12 @@ def test_what_a_network_holds_cannot_be_changed():
     before = cb.model("llama2_7b").ops.parameter_count
     network = cb.model("llama2_7b")
     for change in (
-        lambda: network.ops.weights.__setitem__(0, 1e9), lambda: network.ops.macs.__imul__(2),
-        lambda: network.arguments.__setitem__("depth", 1), lambda: setattr(network, "seq", 1),
+        lambda: network.ops.weights.__setitem__(0, 1e9),
+        lambda: network.ops.macs.__imul__(2),
+        lambda: network.arguments.__setitem__("depth", 1),
+        lambda: setattr(network, "seq", 1),
         lambda: cb.model("mixtral_8x7b").arguments["experts"].update(number=1),
-    ):  # fmt: skip
+    ):
         with pytest.raises((ValueError, TypeError, AttributeError)):
             change()
     assert cb.model("llama2_7b").ops.parameter_count == before
@@ -143,13 +172,26 @@ def test_what_a_network_holds_cannot_be_changed():
 
 def embedded(*blocks, vocab=32000, width=4096, out=None):
     """Blocks between an embedding and a linear head."""
-    return [{"layer": "embedding", "vocab": vocab, "features": width}, *blocks, {"layer": "norm", "kind": "rms"},
-            {"layer": "linear", "out": out or vocab, "bias": False}, {"layer": "loss"}]  # fmt: skip
+    return [
+        {"layer": "embedding", "vocab": vocab, "features": width},
+        *blocks,
+        {"layer": "norm", "kind": "rms"},
+        {"layer": "linear", "out": out or vocab, "bias": False},
+        {"layer": "loss"},
+    ]
 
 
 ATTENTION = {"layer": "self_attention", "heads": 32, "bias": False, "causal": True}
-LLAMA = {"layer": "transformer_block", "heads": 32, "hidden": 11008, "norm": "rms", "gated": True, "act": "silu",
-         "bias": False, "causal": True}  # fmt: skip
+LLAMA = {
+    "layer": "transformer_block",
+    "heads": 32,
+    "hidden": 11008,
+    "norm": "rms",
+    "gated": True,
+    "act": "silu",
+    "bias": False,
+    "causal": True,
+}
 MLP = {"layer": "mlp", "hidden": 11008, "gated": True, "act": "silu", "bias": False}
 NORM = {"layer": "norm", "kind": "rms"}
 
@@ -159,8 +201,16 @@ def own_llama():
     return cb.layers(embedded(LLAMA | {"repeat": 32}), title="Mine")
 
 
-@pytest.mark.parametrize("plan", [{}, {"devices": 64, "tp": 8}, {"devices": 64, "tp": 8, "pp": 2, "global_batch": 256},
-                                  {"devices": 16, "zero": 3, "recompute": "full"}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"devices": 64, "tp": 8},
+        {"devices": 64, "tp": 8, "pp": 2, "global_batch": 256},
+        {"devices": 16, "zero": 3, "recompute": "full"},
+    ],
+    ids=str,
+)
 def test_an_own_decoder_trains_like_that_of_the_zoo(own_llama, plan):
     """The same dimensions: 6.74e9 parameters, and the same step in any layout."""
     assert own_llama.ops.parameter_count == cb.model("llama2_7b").ops.parameter_count
@@ -175,8 +225,10 @@ def test_an_own_decoder_goes_through_every_door(own_llama):
     assert runs[0].table["days"].tolist() == runs[1].table["days"].tolist()
     answers = [cb.generate(model, "h100-sxm", devices=8, tp=8).point for model in (own_llama, "llama2_7b")]
     assert answers[0] == pytest.approx(answers[1], rel=1e-12)
-    places = [cb.planning.where_to_run(model, "c4-en-tokens", seq=seq).frame()["usd"].fillna(-1).tolist()
-              for model, seq in ((own_llama, None), ("llama2_7b", 2048))]  # fmt: skip
+    places = [
+        cb.planning.where_to_run(model, "c4-en-tokens", seq=seq).frame()["usd"].fillna(-1).tolist()
+        for model, seq in ((own_llama, None), ("llama2_7b", 2048))
+    ]
     assert places[0] == pytest.approx(places[1])
     with pytest.raises(ValueError, match="Mine reads text; take c4-en-tokens"):
         cb.planning.where_to_run(own_llama)
@@ -186,15 +238,19 @@ def test_a_block_may_be_written_as_its_layers():
     parts = [NORM, ATTENTION, NORM, MLP]
     one, other = (cb.layers(embedded(*blocks)).arguments for blocks in (parts * 32, [LLAMA | {"repeat": 32}]))
     assert one == other and one["depth"] == 32
-    plain = [ATTENTION, {"layer": "linear", "out": 16384}, {"layer": "act", "kind": "gelu"},
-             {"layer": "linear", "out": 4096}]  # fmt: skip
+    plain = [
+        ATTENTION,
+        {"layer": "linear", "out": 16384},
+        {"layer": "act", "kind": "gelu"},
+        {"layer": "linear", "out": 4096},
+    ]
     found = cb.layers(embedded(*plain * 2)).arguments
     assert (found["depth"], found["hidden"], found["gated"]) == (2, 16384, False)
 
 
 def test_own_blocks_may_take_turns_with_and_without_a_window():
     """Every fourth of 32 blocks sees all: trained and asked like the network that says so in two numbers."""
-    blocks = ([LLAMA | {"window": 512, "repeat": 3}, LLAMA] * 8)  # fmt: skip
+    blocks = [LLAMA | {"window": 512, "repeat": 3}, LLAMA] * 8
     mine, same = cb.layers(embedded(*blocks)), cb.model("llama2_7b", window=512, full_every=4)
     assert (mine.arguments["window"], mine.arguments["full_every"]) == (512, 4)
     times = [cb.train_step(each, "h100-sxm", devices=8, tp=8, seq=8192).point for each in (mine, same)]
@@ -231,9 +287,10 @@ def test_layers_that_no_layout_divides_say_why_and_what_would(table, why):
     own = cb.layers(table, input=(8,) if table == [LINEAR] else None)
     remedy = "build it of an embedding, equal blocks of causal attention and feed-forward, and a linear head"
     for door in (
-        lambda: cb.train_step(own, "h100-sxm", devices=64, tp=8), lambda: cb.search(own, "h100-sxm", 64, 512),
+        lambda: cb.train_step(own, "h100-sxm", devices=64, tp=8),
+        lambda: cb.search(own, "h100-sxm", 64, 512),
         lambda: cb.plan_run(own, "h100-sxm", 64, 1e9),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=re.escape(why)) as error:
             door()
         assert remedy in str(error.value) and len(str(error.value)) <= 320

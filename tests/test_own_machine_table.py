@@ -22,8 +22,10 @@ def predicted(tmp_path, text, *options):
 
 
 def test_rows_of_this_machine_and_rows_without_one_are_predicted_for_it(tmp_path, measured):
-    text = ("id,model,gpu,batch,precision\na,resnet101,this machine,4,fp32\nb,resnet101,,4,fp32\n"
-            "c,resnet101,h100-sxm,4,fp32\nd,resnet101,no such thing,4,fp32\n")  # fmt: skip
+    text = (
+        "id,model,gpu,batch,precision\na,resnet101,this machine,4,fp32\nb,resnet101,,4,fp32\n"
+        "c,resnet101,h100-sxm,4,fp32\nd,resnet101,no such thing,4,fp32\n"
+    )
     rows = predicted(tmp_path, text, "--kind", "training_classic", "--machine", str(measured))
     device = cb.measure.calibrate(measured).accelerator
     step = cb.train_step("resnet101", device, micro_batch=4, precision="fp32")
@@ -48,10 +50,13 @@ def test_a_table_without_the_column_is_of_this_machine(tmp_path, measured):
     assert rows["a"]["tier"] == "measured here" and float(rows["a"]["predicted"]) > 0
 
 
-@pytest.mark.parametrize(("file", "kind", "words"), [
-    ("gone.json", "training_classic", "gone.json cannot be read"),
-    (None, "storage", "--machine goes with networks"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("file", "kind", "words"),
+    [
+        ("gone.json", "training_classic", "gone.json cannot be read"),
+        (None, "storage", "--machine goes with networks"),
+    ],
+)
 def test_what_cannot_be_is_refused(tmp_path, measured, file, kind, words):
     path = tmp_path / file if file else measured
     with pytest.raises(SystemExit, match=words):

@@ -23,8 +23,14 @@ from cookbook.panels.shell import MOST_ROWS, sentence
 from cookbook.panels.text import levels
 from cookbook.units import dollars
 
-OWN = {"input": [3, 32, 32], "layers": [{"layer": "conv", "out": 8, "kernel": 3, "bias": False}, {"layer": "flatten"},
-                                        {"layer": "linear", "out": 10}]}  # fmt: skip
+OWN = {
+    "input": [3, 32, 32],
+    "layers": [
+        {"layer": "conv", "out": 8, "kernel": 3, "bias": False},
+        {"layer": "flatten"},
+        {"layer": "linear", "out": 10},
+    ],
+}
 FOUNDING = {"model": "resnet152", "batch": 32, "target_seconds": 3600.0}
 
 
@@ -195,9 +201,14 @@ def test_a_page_sends_the_text_of_a_trace_and_names_no_file() -> None:
     assert len(json.dumps(panel.shown)) < 20_000, "the text does not travel back with each answer"
     panel.update(stretches=3)
     assert not panel.shown["error"] and "your-file" in panel.code
-    for raw, words in (({"custom": ""}, "is empty"), ({"custom": "x" * 4_000_001}, "longer than 4,000,000 letters"),
-                       ({"custom": "{}"}, "no trace"), ("/etc/passwd", "No trace called"),
-                       (["/etc/passwd"], "is not a choice"), ({"paths": ["/etc/passwd"]}, "is no run")):  # fmt: skip
+    for raw, words in (
+        ({"custom": ""}, "is empty"),
+        ({"custom": "x" * 4_000_001}, "longer than 4,000,000 letters"),
+        ({"custom": "{}"}, "no trace"),
+        ("/etc/passwd", "No trace called"),
+        (["/etc/passwd"], "is not a choice"),
+        ({"paths": ["/etc/passwd"]}, "is no run"),
+    ):
         send(raw)
         assert words in panel.shown["error"] and panel.shown["fixes"], raw
         assert "root:" not in json.dumps(panel.shown)
@@ -373,8 +384,13 @@ def test_a_sentence_is_one_line() -> None:
     assert sentence(KeyError("no such\n thing")) == "No such thing."
     assert sentence(ValueError()) == "ValueError."
 
-SEQUENCE = {"layers": [{"layer": "embedding", "vocab": 1000, "features": 64},
-                       {"layer": "transformer_block", "heads": 4, "hidden": 256, "bias": False}]}  # fmt: skip
+
+SEQUENCE = {
+    "layers": [
+        {"layer": "embedding", "vocab": 1000, "features": 64},
+        {"layer": "transformer_block", "heads": 4, "hidden": 256, "bias": False},
+    ]
+}
 FOUR = ["a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"]
 
 
@@ -394,10 +410,13 @@ def test_a_bad_batch_does_not_hide_what_another_control_may_do(panel: Any) -> No
     assert "peak" in panel.shown["off"]["precision"]["bf16"]
 
 
-@pytest.mark.parametrize(("name", "before", "good"), [
-    ("model", '{"layers": [oops', json.dumps(OWN, indent=2)),
-    ("accelerators", "like h100-sxm", "like=h100-sxm,  mem_bandwidth = 4 TB/s"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "before", "good"),
+    [
+        ("model", '{"layers": [oops', json.dumps(OWN, indent=2)),
+        ("accelerators", "like h100-sxm", "like=h100-sxm,  mem_bandwidth = 4 TB/s"),
+    ],
+)
 def test_what_was_typed_stays_letter_by_letter(panel: Any, name: str, before: str, good: str) -> None:
     for text, wrong in ((before, True), (f"{before} again", True), (good, False)):
         raw = {"custom": text}
@@ -412,17 +431,35 @@ def test_what_was_typed_stays_letter_by_letter(panel: Any, name: str, before: st
 
 EVERY = {
     "model": ["resnet50", OWN, {**SEQUENCE, "title": 'Mine "é"'}, cb.model("vgg16"), cb.model("resnet50", image=448)],
-    "batch": [64, "1,024"], "precision": ["fp16"], "samples": ["14 M"], "target_seconds": ["90 min", 5400],
-    "accelerators": ["h100-sxm", "t4, h100-sxm", [cb.accelerator(like="h100-sxm", mem_bandwidth="4 TB/s")],
-                     [{"like": "t4", "name": "Mine", "peak_fp16": "100 TFLOP/s"}], cb.accelerator("t4")],
-    "compare": ["alexnet", ["alexnet", "vgg19"], []], "seq": [None, 256], "optimiser": ["sgd"], "epochs": [90],
-    "recompute": ["full"], "tokens": ["5 G"], "picture": ["memory", "zoo"],
-}  # fmt: skip
+    "batch": [64, "1,024"],
+    "precision": ["fp16"],
+    "samples": ["14 M"],
+    "target_seconds": ["90 min", 5400],
+    "accelerators": [
+        "h100-sxm",
+        "t4, h100-sxm",
+        [cb.accelerator(like="h100-sxm", mem_bandwidth="4 TB/s")],
+        [{"like": "t4", "name": "Mine", "peak_fp16": "100 TFLOP/s"}],
+        cb.accelerator("t4"),
+    ],
+    "compare": ["alexnet", ["alexnet", "vgg19"], []],
+    "seq": [None, 256],
+    "optimiser": ["sgd"],
+    "epochs": [90],
+    "recompute": ["full"],
+    "tokens": ["5 G"],
+    "picture": ["memory", "zoo"],
+}
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    pytest.param(name, value, marks=() if place == 0 or isinstance(value, dict) else pytest.mark.all)
-    for name, values in EVERY.items() for place, value in enumerate(values)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param(name, value, marks=() if place == 0 or isinstance(value, dict) else pytest.mark.all)
+        for name, values in EVERY.items()
+        for place, value in enumerate(values)
+    ],
+)
 def test_the_copied_code_is_python_for_every_control(name: str, value: Any) -> None:
     assert set(EVERY) == set(cb.panels.model_zoo().values)
     extra = {"seq": 64} if isinstance(value, dict) and value.get("title") else {}
@@ -559,8 +596,9 @@ def test_names_may_come_in_one_text() -> None:
     both = cb.panels.model_zoo(accelerators="Tesla K80 (board, 2x GK210), t4", compare="BERT base, pre-training")
     assert len(both.frame) == 2 and not both._error
     both.update(accelerators=cb.accelerator(like="t4", memory_bytes="32 GB"))
-    assert not both._error and both.values["accelerators"] == [{"like": "t4", "name": "Tesla T4, changed",
-                                                                "memory_bytes": 32e9}]  # fmt: skip
+    assert not both._error and both.values["accelerators"] == [
+        {"like": "t4", "name": "Tesla T4, changed", "memory_bytes": 32e9}
+    ]
 
 
 def test_a_board_does_not_look_like_one_memory() -> None:
@@ -604,7 +642,7 @@ def test_sources_are_those_of_the_figures_used() -> None:
         ("host", {"machine": "hgx-h10"}, "No system topology called 'hgx-h10'; nearest names: hgx-h100"),
         ("scaling", {"compare": ["vgg16", "vgg19", "resnet18", "alexnet"]}, "has 4 entries; choose at most 3"),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_name_is_told_with_the_nearest(
     make: str, change: dict[str, Any], words: str, made_once: Any
 ) -> None:
@@ -628,11 +666,14 @@ def tuning(made_once: Any) -> Any:
     return made_once("finetuning")
 
 
-@pytest.mark.parametrize(("method", "words"), [
-    ("full", "with full fine-tuning does not fit 1 × GeForce RTX 4090: 123 of 24 GiB."),
-    ("lora", "with LoRA likely fits 1 × GeForce RTX 4090: 18.7 of 24 GiB."),
-    ("qlora", "with QLoRA fits 1 × GeForce RTX 4090: 9.11 of 24 GiB."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("full", "with full fine-tuning does not fit 1 × GeForce RTX 4090: 123 of 24 GiB."),
+        ("lora", "with LoRA likely fits 1 × GeForce RTX 4090: 18.7 of 24 GiB."),
+        ("qlora", "with QLoRA fits 1 × GeForce RTX 4090: 9.11 of 24 GiB."),
+    ],
+)
 def test_llama_3_8b_on_one_rtx_4090(tuning: Any, method: str, words: str) -> None:
     tuning.update(method=method)
     assert tuning.answer.startswith(f"Llama 3 8B {words}")
@@ -651,11 +692,21 @@ def test_fine_tuning_by_part_adds_up_to_what_is_told(tuning: Any) -> None:
     assert f"and {dollars(usd)} (" in tuning.answer and f"take {cb.human(3600 * hours, 's')} " in tuning.answer
 
 
-@pytest.mark.parametrize("name, ends", [
-    ("devices", (1, 8)), ("seq", (32, 2**17)), ("micro_batch", (1, 256)), ("rank", (1, 1024)),
-    ("optimiser", ("adam", "galore")), ("recompute", ("none", "full")), ("method", ("full", "qlora")),
-    ("tokens", (0.1, 1e6)), ("model", ("llama3_70b", "qwen3_32b")), ("accelerator", ("t4", "h200-sxm")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, ends",
+    [
+        ("devices", (1, 8)),
+        ("seq", (32, 2**17)),
+        ("micro_batch", (1, 256)),
+        ("rank", (1, 1024)),
+        ("optimiser", ("adam", "galore")),
+        ("recompute", ("none", "full")),
+        ("method", ("full", "qlora")),
+        ("tokens", (0.1, 1e6)),
+        ("model", ("llama3_70b", "qwen3_32b")),
+        ("accelerator", ("t4", "h200-sxm")),
+    ],
+)
 def test_both_ends_of_a_control_of_fine_tuning_show_and_its_code_is_the_call(tuning: Any, name: str, ends: Any) -> None:
     assert {each.name for each in tuning._controls.values()} == set(tuning.values)
     answers = set()
@@ -670,12 +721,20 @@ def test_both_ends_of_a_control_of_fine_tuning_show_and_its_code_is_the_call(tun
     assert len(answers) == 2
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"model": "resnet50"}, ["Model", "resnet50"]), ({"devices": 9}, ["GPUs = 9", "1 to 8"]),
-    ({"rank": 0}, ["Rank = 0"]), ({"method": "prefix"}, ["Method", "qlora"]), ({"seq": 1}, ["Sequence = 1", "32"]),
-    ({"accelerator": "rtx-4091"}, ["rtx-4091", "nearest"]), ({"micro_batch": 1.5}, ["Micro-batch", "whole"]),
-    ({"tokens": -1}, ["Tokens = -1"]), ({"accelerator": "epyc-7601"}, ["No memory size", "EPYC 7601"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": "resnet50"}, ["Model", "resnet50"]),
+        ({"devices": 9}, ["GPUs = 9", "1 to 8"]),
+        ({"rank": 0}, ["Rank = 0"]),
+        ({"method": "prefix"}, ["Method", "qlora"]),
+        ({"seq": 1}, ["Sequence = 1", "32"]),
+        ({"accelerator": "rtx-4091"}, ["rtx-4091", "nearest"]),
+        ({"micro_batch": 1.5}, ["Micro-batch", "whole"]),
+        ({"tokens": -1}, ["Tokens = -1"]),
+        ({"accelerator": "epyc-7601"}, ["No memory size", "EPYC 7601"]),
+    ],
+)
 def test_what_fine_tuning_cannot_use_is_told(tuning: Any, change: dict[str, Any], words: list[str]) -> None:
     tuning.update(**change)
     assert tuning.shown["error"] and all(word in tuning.answer for word in words), tuning.answer
@@ -696,11 +755,14 @@ def test_a_pinned_method_stays_as_a_ghost_and_what_does_not_fit_has_no_time(tuni
     ("answer", "headline", "facts"),
     [
         ("All is well.", "All is well.", ()),
-        ("A (v1) takes **2.5 h**. Interval: 1 to 3 h. Cost: $9.", "A (v1) takes **2.5 h**.",
-         ("Interval: 1 to 3 h.", "Cost: $9.")),
+        (
+            "A (v1) takes **2.5 h**. Interval: 1 to 3 h. Cost: $9.",
+            "A (v1) takes **2.5 h**.",
+            ("Interval: 1 to 3 h.", "Cost: $9."),
+        ),
         ("**$9 an hour** vs. none. 8 × H100: 4 GB.", "**$9 an hour** vs. none.", ("8 × H100: 4 GB.",)),
     ],
-)  # fmt: skip
+)
 def test_an_answer_has_two_levels(answer: str, headline: str, facts: tuple[str, ...]) -> None:
     assert levels(answer) == (headline, facts)
 
@@ -715,10 +777,28 @@ def drawn(panel: Any, seeded: random.Random) -> dict[str, Any]:
     return values
 
 
-@pytest.mark.parametrize("name", [
-    "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
-    "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "accelerators",
+        "accuracy",
+        "assembly_line",
+        "clinic",
+        "cluster",
+        "crossbar",
+        "finetuning",
+        "host",
+        "measurements",
+        "model_zoo",
+        "scaling",
+        "serving",
+        "stack",
+        "storage",
+        "this_machine",
+        "training_run",
+        "where_to_run",
+    ],
+)
 @pytest.mark.parametrize("states", [2, pytest.param(6, marks=pytest.mark.all)])
 def test_headlines_are_short_and_every_error_can_be_mended(name: str, states: int, made_once: Any) -> None:
     panel, seeded = made_once(name), random.Random(5)
@@ -750,7 +830,7 @@ def test_headlines_are_short_and_every_error_can_be_mended(name: str, states: in
         ("serving", {"model": "llama2_70b", "devices": 7}, "model", ["Model: Llama 2 7B"]),
         ("serving", {"model": "gpt2", "prompt": 4096}, "prompt", ["Prompt: 256 tokens"]),
     ],
-)  # fmt: skip
+)
 def test_the_control_at_fault_is_told_with_values_that_can_be_used(
     make: str, change: dict[str, Any], faulty: str, fixes: list[str], made_once: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -799,10 +879,28 @@ def state_of(link: str) -> str:
     return parse_qs(link)["state"][0]
 
 
-@pytest.mark.parametrize("name", [
-    "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
-    "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "accelerators",
+        "accuracy",
+        "assembly_line",
+        "clinic",
+        "cluster",
+        "crossbar",
+        "finetuning",
+        "host",
+        "measurements",
+        "model_zoo",
+        "scaling",
+        "serving",
+        "stack",
+        "storage",
+        "this_machine",
+        "training_run",
+        "where_to_run",
+    ],
+)
 @pytest.mark.parametrize("states", [1, pytest.param(4, marks=pytest.mark.all)])
 def test_a_link_gives_the_state_again(name: str, states: int, made_once: Any) -> None:
     panel, other, seeded = made_once(name), getattr(cb.panels, name)(), random.Random(8)
@@ -839,7 +937,7 @@ def test_what_is_of_one_session_alone_has_no_link(panel: Any) -> None:
     ("state", "words"),
     [
         ('{"colour": "red"}', ["'colour'", "does not have", "model, accelerator"]),
-        ('{"method": "__import__(\'os\').system(\'true\')"}', ["Method =", "not a choice", "full, lora, qlora"]),
+        ("{\"method\": \"__import__('os').system('true')\"}", ["Method =", "not a choice", "full, lora, qlora"]),
         ('{"model": "resnext5O_32x4d"}', ["Model = 'resnext5O_32x4d'", "not a choice", "nearest names"]),
         ('{"model": ["llama3_8b"]}', ["Model", "not one name"]),
         ('{"model": {"custom": "x", "more": 1}}', ["Model", "not a choice"]),
@@ -856,7 +954,7 @@ def test_what_is_of_one_session_alone_has_no_link(panel: Any) -> None:
         (None, ["link"]),
     ],
     ids=range(16),
-)  # fmt: skip
+)
 def test_a_link_is_read_strictly(state: Any, words: list[str], tuning: Any) -> None:
     panel = tuning
     before = panel.code
@@ -878,10 +976,15 @@ class InCell:
         return self.parent
 
 
-@pytest.mark.parametrize(("metadata", "end"), [
-    ({"cellId": "third & last"}, "&cell=third%20%26%20last"), ({}, ""), ({"cellId": 7}, ""),
-    ({"cellId": "x" * 999}, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("metadata", "end"),
+    [
+        ({"cellId": "third & last"}, "&cell=third%20%26%20last"),
+        ({}, ""),
+        ({"cellId": 7}, ""),
+        ({"cellId": "x" * 999}, ""),
+    ],
+)
 def test_a_link_names_the_cell_that_made_the_panel(
     metadata: dict[str, Any], end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -889,19 +992,32 @@ def test_a_link_names_the_cell_that_made_the_panel(
     assert cb.panels.assembly_line().link == f"panel=assembly_line&state=%7B%7D{end}"
 
 
-@pytest.mark.parametrize(("host", "asked", "told"), [
-    ("https://mybinder.org/", "v2/gh/owner/name/v1", "https://mybinder.org/v2/gh/owner/name/v1"), ("", "", ""),
-    ("http://mybinder.org/", "v2/gh/owner/name/v1", ""), ("https://mybinder.org/", "", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("host", "asked", "told"),
+    [
+        ("https://mybinder.org/", "v2/gh/owner/name/v1", "https://mybinder.org/v2/gh/owner/name/v1"),
+        ("", "", ""),
+        ("http://mybinder.org/", "v2/gh/owner/name/v1", ""),
+        ("https://mybinder.org/", "", ""),
+    ],
+)
 def test_a_link_of_a_binder_starts_a_binder(host: str, asked: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BINDER_LAUNCH_HOST", host)
     monkeypatch.setenv("BINDER_REQUEST", asked)
     assert cb.panels.assembly_line().shape["binder"] == told
 
 
-TINY = {"model_type": "llama", "vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 22,
-        "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632, "max_position_embeddings": 2048,
-        "tie_word_embeddings": False}  # fmt: skip
+TINY = {
+    "model_type": "llama",
+    "vocab_size": 32000,
+    "hidden_size": 2048,
+    "num_hidden_layers": 22,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "intermediate_size": 5632,
+    "max_position_embeddings": 2048,
+    "tie_word_embeddings": False,
+}
 
 
 def test_a_pasted_configuration_is_a_network() -> None:
@@ -924,9 +1040,14 @@ def test_what_a_configuration_leaves_out_is_told() -> None:
     assert "Assumed" not in cb.panels.model_zoo().answer
 
 
-@pytest.mark.parametrize(("wrong", "word"), [
-    ({"a": 1}, "config.json"), ({"model_type": "foo"}, "'foo'"), (TINY | {"hidden_size": -3}, "hidden_size = -3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"a": 1}, "config.json"),
+        ({"model_type": "foo"}, "'foo'"),
+        (TINY | {"hidden_size": -3}, "hidden_size = -3"),
+    ],
+)
 def test_a_configuration_that_cannot_be_is_told(wrong: Any, word: str, refuses: Any) -> None:
     refuses(cb.panels.model_zoo(), {"model": {"custom": json.dumps(wrong)}}, [word])
 
@@ -934,8 +1055,14 @@ def test_a_configuration_that_cannot_be_is_told(wrong: Any, word: str, refuses: 
 @pytest.mark.parametrize("name", ["finetuning", "serving", "training_run"])
 def test_a_configuration_is_answered_as_the_network_of_the_zoo(name: str) -> None:
     """Llama 3 8B by the fields of its model card: the same figures, another title, and what was assumed."""
-    llama = TINY | {"vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 32, "num_key_value_heads": 8,
-                    "intermediate_size": 14336, "max_position_embeddings": 8192}  # fmt: skip
+    llama = TINY | {
+        "vocab_size": 128256,
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_key_value_heads": 8,
+        "intermediate_size": 14336,
+        "max_position_embeddings": 8192,
+    }
     more = {} if name == "serving" else {"seq": 4096}
     zoo, own = getattr(cb.panels, name)(model="llama3_8b", **more), getattr(cb.panels, name)(**more)
     own.update(model={"custom": json.dumps(llama)})
@@ -943,12 +1070,16 @@ def test_a_configuration_is_answered_as_the_network_of_the_zoo(name: str) -> Non
     assert own.answer.partition(" Assumed: ")[0] == zoo.answer.replace("Llama 3 8B", "llama")
     call = zoo.code.splitlines()[-1].replace('"llama3_8b"', f"cb.model({pasted.as_python(llama)})")
     assert own.code.splitlines()[-1] == call
-    own.update(model={"custom": "{\"a\": 1}"})
+    own.update(model={"custom": '{"a": 1}'})
     assert own.shown["error"] and "config.json" in own.answer
 
 
-RESNET = {"model_type": "resnet", "depths": [3, 4, 6, 3], "hidden_sizes": [256, 512, 1024, 2048],
-          "layer_type": "bottleneck"}  # fmt: skip
+RESNET = {
+    "model_type": "resnet",
+    "depths": [3, 4, 6, 3],
+    "hidden_sizes": [256, 512, 1024, 2048],
+    "layer_type": "bottleneck",
+}
 TAKES_OWN = ("storage", "scaling", "accelerators", "host", "where_to_run")
 
 
@@ -1028,8 +1159,11 @@ def test_an_accelerator_of_ones_own_is_answered(name: str, control: str) -> None
 
 @pytest.mark.parametrize("name", ["storage", "host"])
 def test_data_must_be_what_ones_own_network_takes(name: str, refuses: Any) -> None:
-    refuses(getattr(cb.panels, name)(data="imagenet-1k", model="resnet50"), {"model": {"custom": json.dumps(TINY)}},
-            ["imagenet-1k", "llama takes text", "c4-en-tokens"])  # fmt: skip
+    refuses(
+        getattr(cb.panels, name)(data="imagenet-1k", model="resnet50"),
+        {"model": {"custom": json.dumps(TINY)}},
+        ["imagenet-1k", "llama takes text", "c4-en-tokens"],
+    )
 
 
 def test_a_language_model_of_ones_own_does_not_scale_by_data_alone(refuses: Any) -> None:

@@ -66,8 +66,11 @@ def test_more_layers_pay_on_many_devices_and_are_refused_on_few():
 def test_the_best_number_of_workers_is_where_the_step_is_shortest():
     problem = {"model_flop": 3e13, "weight_bytes": 2.4e8, "flops": 4e12, "bandwidth": 16e9}
     best = float(parallelism.hpe_2017_best_workers(**problem))
-    steps = [sum(parallelism.hpe_2017_data_parallel_seconds(workers=p, **problem).values()) for p in (0.99, 1, 1.01)
-             for p in [best * p]]  # fmt: skip
+    steps = [
+        sum(parallelism.hpe_2017_data_parallel_seconds(workers=p, **problem).values())
+        for p in (0.99, 1, 1.01)
+        for p in [best * p]
+    ]
     assert steps[1] == min(steps)
 
 
@@ -176,15 +179,18 @@ def test_uneven_stages_take_at_least_their_slowest(stages, micro_batches):
     assert ran == pytest.approx(float(time))
 
 
-@pytest.mark.parametrize("call, named", [
-    (lambda: parallelism.schedule("2f2b", [1], [1], 1), "2f2b"),
-    (lambda: parallelism.schedule("1f1b", [1, 1], [1], 1), "backward_seconds"),
-    (lambda: parallelism.schedule("interleaved", [1, 1], [1, 1], 3, 2), "micro_batches"),
-    (lambda: parallelism.schedule("1f1b", [1], [1], 0), "micro_batches = 0"),
-    (lambda: parallelism.schedule("1f1b", [1], [1], 1, 2), "interleave = 2"),
-    (lambda: parallelism.bubble_share("x", 1, 1), "'x'"),
-    (lambda: parallelism.amdahl_speedup(0, 0.1), "workers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, named",
+    [
+        (lambda: parallelism.schedule("2f2b", [1], [1], 1), "2f2b"),
+        (lambda: parallelism.schedule("1f1b", [1, 1], [1], 1), "backward_seconds"),
+        (lambda: parallelism.schedule("interleaved", [1, 1], [1, 1], 3, 2), "micro_batches"),
+        (lambda: parallelism.schedule("1f1b", [1], [1], 0), "micro_batches = 0"),
+        (lambda: parallelism.schedule("1f1b", [1], [1], 1, 2), "interleave = 2"),
+        (lambda: parallelism.bubble_share("x", 1, 1), "'x'"),
+        (lambda: parallelism.amdahl_speedup(0, 0.1), "workers"),
+    ],
+)
 def test_bad_arguments_are_named(call, named):
     with pytest.raises(ValueError, match=named):
         call()

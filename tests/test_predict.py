@@ -20,30 +20,81 @@ from cookbook.prediction.intake.tables import OUTCOMES, measured, measured_table
 
 NUMBERS = ["predicted", "low80", "high80", "low90", "high90"]
 CLASSIC = {
-    "id": "a1", "model": "resnet50", "software": "PyTorch NGC 21.03", "accelerator": "a100-sxm-80gb", "devices": "8",
-    "per_node": "8", "precision": "amp_fp16", "batch_per_device": "256", "global_batch": "2048", "unit": "images/s",
+    "id": "a1",
+    "model": "resnet50",
+    "software": "PyTorch NGC 21.03",
+    "accelerator": "a100-sxm-80gb",
+    "devices": "8",
+    "per_node": "8",
+    "precision": "amp_fp16",
+    "batch_per_device": "256",
+    "global_batch": "2048",
+    "unit": "images/s",
     "data": "synthetic",
-}  # fmt: skip
+}
 TRANSFORMER = {
-    "id": "t1", "model": "GPT-3 22B", "params_b": "22", "layers": "48", "hidden": "6144", "heads": "64",
-    "kv_heads": "64", "head_dim": "96", "ffn_hidden": "24576", "vocab": "51200", "seq_len": "2048", "gated_mlp": "no",
-    "software": "Megatron-LM", "accelerator": "a100-sxm-80gb", "devices": "8", "per_node": "8", "tp": "8", "pp": "1",
-    "dp": "1", "cp": "1", "zero_fsdp_stage": "0", "sequence_parallel": "yes", "micro_batch": "4", "global_batch": "4",
-    "activation_recompute": "selective", "attention_kernel": "no flash (fused softmax)", "precision": "fp16",
+    "id": "t1",
+    "model": "GPT-3 22B",
+    "params_b": "22",
+    "layers": "48",
+    "hidden": "6144",
+    "heads": "64",
+    "kv_heads": "64",
+    "head_dim": "96",
+    "ffn_hidden": "24576",
+    "vocab": "51200",
+    "seq_len": "2048",
+    "gated_mlp": "no",
+    "software": "Megatron-LM",
+    "accelerator": "a100-sxm-80gb",
+    "devices": "8",
+    "per_node": "8",
+    "tp": "8",
+    "pp": "1",
+    "dp": "1",
+    "cp": "1",
+    "zero_fsdp_stage": "0",
+    "sequence_parallel": "yes",
+    "micro_batch": "4",
+    "global_batch": "4",
+    "activation_recompute": "selective",
+    "attention_kernel": "no flash (fused softmax)",
+    "precision": "fp16",
     "task": "pretrain",
-}  # fmt: skip
+}
 STORAGE = {
-    "id": "s1", "kind": "mlperf-storage", "workload": "unet3d", "device_or_system": "Acme: Array_9000/unet3d/h100",
-    "accelerator": "h100-sxm", "accelerator_count": "8", "hosts": "2", "sample_bytes": "146600628", "batch": "7",
-    "cpu_cores": "host CPU AMD EPYC 9654", "framework": "PyTorch", "notes": "Closed division", "date": "2025-08",
-}  # fmt: skip
+    "id": "s1",
+    "kind": "mlperf-storage",
+    "workload": "unet3d",
+    "device_or_system": "Acme: Array_9000/unet3d/h100",
+    "accelerator": "h100-sxm",
+    "accelerator_count": "8",
+    "hosts": "2",
+    "sample_bytes": "146600628",
+    "batch": "7",
+    "cpu_cores": "host CPU AMD EPYC 9654",
+    "framework": "PyTorch",
+    "notes": "Closed division",
+    "date": "2025-08",
+}
 INFERENCE = {
-    "id": "i1", "model": "resnet50", "accelerator": "t4", "devices": "2", "precision": "int8", "batch": "64",
-    "software": "TensorRT 7.2", "scenario": "static", "metric": "images/s", "input_len": "224x224",
-}  # fmt: skip
+    "id": "i1",
+    "model": "resnet50",
+    "accelerator": "t4",
+    "devices": "2",
+    "precision": "int8",
+    "batch": "64",
+    "software": "TensorRT 7.2",
+    "scenario": "static",
+    "metric": "images/s",
+    "input_len": "224x224",
+}
 ROWS = {
-    "training_classic": CLASSIC, "training_transformer": TRANSFORMER, "storage": STORAGE, "inference": INFERENCE,
-}  # fmt: skip
+    "training_classic": CLASSIC,
+    "training_transformer": TRANSFORMER,
+    "storage": STORAGE,
+    "inference": INFERENCE,
+}
 TABLES = {"storage": "storage_measured"}
 each_kind = pytest.mark.parametrize("kind", list(ROWS))
 each_training = pytest.mark.parametrize("kind", list(KINDS))
@@ -103,7 +154,8 @@ ENCODINGS, NEWLINES, DELIMITERS = ("utf-8", "utf-8-sig", "utf-16", "cp1252"), ("
 # Every pair of an encoding, a line end and a delimiter stands in one of the twelve whose places add up so.
 FORMS = [
     pytest.param(encoding, newline, delimiter, marks=() if (place + ends) % 3 == marks else pytest.mark.all)
-    for place, encoding in enumerate(ENCODINGS) for ends, newline in enumerate(NEWLINES)
+    for place, encoding in enumerate(ENCODINGS)
+    for ends, newline in enumerate(NEWLINES)
     for marks, delimiter in enumerate(DELIMITERS)
 ]
 
@@ -150,8 +202,30 @@ def test_each_column_may_be_missing(tmp_path, kind):
 
 
 @each_kind
-@pytest.mark.parametrize("cell", ["", "NaN", "nan", "inf", "-inf", "-1", "0", "abc", "1e400", "8 GPUs", "1,024",
-                                  "١٢", "None", "=SUM(A1:A9)", "3.7", "#REF!", "0x10", "1" * 400, "--"])  # fmt: skip
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "",
+        "NaN",
+        "nan",
+        "inf",
+        "-inf",
+        "-1",
+        "0",
+        "abc",
+        "1e400",
+        "8 GPUs",
+        "1,024",
+        "١٢",
+        "None",
+        "=SUM(A1:A9)",
+        "3.7",
+        "#REF!",
+        "0x10",
+        "1" * 400,
+        "--",
+    ],
+)
 def test_any_cell_may_hold_anything(tmp_path, kind, cell):
     rows = [ROWS[kind] | {"id": column, column: cell} for column in ROWS[kind] if column != "id"]
     good = ROWS[kind] | {"id": "good"}
@@ -162,10 +236,24 @@ def test_any_cell_may_hold_anything(tmp_path, kind, cell):
 
 
 @each_kind
-@pytest.mark.parametrize("cell", [
-    "0", "-8", "eight", "inf", "2.5", "0x8", "8,5", "1e99", "64-128", "64/128", "8 or 16", "8 nodes",
-    "2 per node of 8",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "0",
+        "-8",
+        "eight",
+        "inf",
+        "2.5",
+        "0x8",
+        "8,5",
+        "1e99",
+        "64-128",
+        "64/128",
+        "8 or 16",
+        "8 nodes",
+        "2 per node of 8",
+    ],
+)
 def test_an_impossible_number_of_devices_is_refused(kind, cell):
     name = "accelerator_count" if kind == "storage" else "devices"
     found = answer(pd.DataFrame([ROWS[kind] | {name: cell}]), kind).iloc[0]
@@ -178,24 +266,47 @@ def test_a_layout_that_does_not_make_up_the_devices_is_refused(change):
     assert np.isnan(found["predicted"]) and found["why"]
 
 
-@pytest.mark.parametrize("change, named", [
-    ({"activation_recompute": "bananas"}, "bananas"), ({"attention_kernel": "bananas"}, "bananas"),
-    ({"zero_fsdp_stage": "7"}, "'7'"), ({"accelerator": "a100-sxm-80gb", "precision": "fp8"}, "precision"),
-    ({"layers": "4", "pp": "8", "tp": "1", "dp": "1", "devices": "8"}, "layers"), ({"precision": "nvfp16x"}, "nvfp16x"),
-    ({"heads": "4", "kv_heads": "8", "tp": "1", "pp": "1", "dp": "8",
-      "global_batch": "32"}, "kv_heads"),
-    ({"dp": "8", "tp": "1", "pp": "1", "global_batch": "3"}, "global_batch"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"activation_recompute": "bananas"}, "bananas"),
+        ({"attention_kernel": "bananas"}, "bananas"),
+        ({"zero_fsdp_stage": "7"}, "'7'"),
+        ({"accelerator": "a100-sxm-80gb", "precision": "fp8"}, "precision"),
+        ({"layers": "4", "pp": "8", "tp": "1", "dp": "1", "devices": "8"}, "layers"),
+        ({"precision": "nvfp16x"}, "nvfp16x"),
+        ({"heads": "4", "kv_heads": "8", "tp": "1", "pp": "1", "dp": "8", "global_batch": "32"}, "kv_heads"),
+        ({"dp": "8", "tp": "1", "pp": "1", "global_batch": "3"}, "global_batch"),
+    ],
+)
 def test_what_cannot_be_run_is_refused_by_name(change, named):
     found = answer(pd.DataFrame([TRANSFORMER | {"devices": "8"} | change]), "training_transformer").iloc[0]
     assert np.isnan(found["predicted"]) and named in found["why"]
 
 
 def test_dimensions_and_name_of_a_mixture_give_the_same():
-    layout = {"accelerator": "h100-sxm", "precision": "bf16", "devices": "64", "ep": "8", "seq_len": "4096",
-              "micro_batch": "1", "global_batch": "256", "software": "NeMo"}  # fmt: skip
-    shape = {"layers": "32", "hidden": "4096", "heads": "32", "kv_heads": "8", "head_dim": "128", "ffn_hidden": "14336",
-             "vocab": "32000", "experts": "8", "experts_per_token": "2", "moe_ffn_hidden": "14336"}  # fmt: skip
+    layout = {
+        "accelerator": "h100-sxm",
+        "precision": "bf16",
+        "devices": "64",
+        "ep": "8",
+        "seq_len": "4096",
+        "micro_batch": "1",
+        "global_batch": "256",
+        "software": "NeMo",
+    }
+    shape = {
+        "layers": "32",
+        "hidden": "4096",
+        "heads": "32",
+        "kv_heads": "8",
+        "head_dim": "128",
+        "ffn_hidden": "14336",
+        "vocab": "32000",
+        "experts": "8",
+        "experts_per_token": "2",
+        "moe_ffn_hidden": "14336",
+    }
     rows = [layout | {"model": "mixtral_8x7b"}, layout | {"model": "mine"} | shape]
     found = answer(pd.DataFrame(rows).fillna(""), "training_transformer")
     assert found["predicted"][1] == pytest.approx(found["predicted"][0], rel=0.01)
@@ -225,8 +336,10 @@ def test_other_spellings_of_a_name_mean_the_same(name):
 
 def test_a_transformer_of_the_zoo_needs_its_name_alone():
     sizes = ("params_b", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "gated_mlp")
-    rows = [{k: v for k, v in TRANSFORMER.items() if k not in sizes} | {"model": name}
-            for name in ("llama3-8b", "LLaMA 3 8B")]  # fmt: skip
+    rows = [
+        {k: v for k, v in TRANSFORMER.items() if k not in sizes} | {"model": name}
+        for name in ("llama3-8b", "LLaMA 3 8B")
+    ]
     found = answer(pd.DataFrame(rows), "training_transformer")
     assert found["predicted"].notna().all() and found["predicted"].nunique() == 1
 
@@ -276,9 +389,11 @@ def test_a_row_does_not_depend_on_its_company(kind):
 def test_almost_every_measured_row_gets_a_number(kind):
     frame = measured_table(TABLES.get(kind, kind))
     wanted = {
-        "training_classic": ("use", ("core",)), "training_transformer": ("task", ("pretrain",)),
-        "inference": ("how", ("measured", "mixed")), "generation": ("how", ("measured", "mixed")),
-    }  # fmt: skip
+        "training_classic": ("use", ("core",)),
+        "training_transformer": ("task", ("pretrain",)),
+        "inference": ("how", ("measured", "mixed")),
+        "generation": ("how", ("measured", "mixed")),
+    }
     column, values = wanted[kind]
     clear = frame[frame[column].isin(values)]
     assert answer(clear, measurements_of(kind))["predicted"].notna().mean() >= 0.95
@@ -344,8 +459,15 @@ def test_columns_of_our_tables_and_of_scenarios_are_both_understood():
 def test_numbers_are_written_as_six_digits_of_python():
     rng = np.random.default_rng(0)
     ends = np.array([0.0, -0.0, -1.5, np.inf, -np.inf, 1e-4, 9.99999499e-5, 999999.5, 999999.49, 99999.95, 1e15, 1e300])
-    numbers = np.concatenate([10 ** rng.uniform(-8, 20, 20_000), np.round(10 ** rng.uniform(-4, 9, 20_000), 3), ends,
-                              10.0 ** np.arange(-10, 20), np.nextafter(10.0 ** np.arange(-10, 20), 0)])  # fmt: skip
+    numbers = np.concatenate(
+        [
+            10 ** rng.uniform(-8, 20, 20_000),
+            np.round(10 ** rng.uniform(-4, 9, 20_000), 3),
+            ends,
+            10.0 ** np.arange(-10, 20),
+            np.nextafter(10.0 ** np.arange(-10, 20), 0),
+        ]
+    )
     frame = pd.DataFrame({"a": numbers, "b": np.where(numbers > 1, np.nan, numbers), "c": "x, y"})
     told = [f'{a:.6g},{"" if b != b else format(b, ".6g")},"x, y"' for a, b in zip(frame["a"], frame["b"], strict=True)]
     assert as_csv(frame) == "a,b,c\n" + "\n".join(told) + "\n"
@@ -353,25 +475,55 @@ def test_numbers_are_written_as_six_digits_of_python():
 
 
 def test_words_of_serving_benchmarks():
-    usual = {"model": "Llama-3.1-8B", "accelerator": "h100-sxm", "input_len": "1024", "output_len": "256",
-             "software": "vLLM 0.9", "metric": "output tokens/s"}  # fmt: skip
-    rows = [{"max_concurrency": "32"},
-            {"max_concurrency": "32", "acceptance_rate": "0.7", "num_speculative_tokens": "3"},
-            {"max_concurrency": "32", "prefix_hit_rate": "0.9"}, {"qps": "2"}, {"qps": "5000"},
-            {"max_concurrency": "32", "schedule": "lifo"}, {"max_concurrency": "32", "schedule": "Chunked-Prefill"},
-            {"max_concurrency": "32", "acceptance_rate": "0.7"}, {"qps": "2", "scenario": "offline"}]  # fmt: skip
+    usual = {
+        "model": "Llama-3.1-8B",
+        "accelerator": "h100-sxm",
+        "input_len": "1024",
+        "output_len": "256",
+        "software": "vLLM 0.9",
+        "metric": "output tokens/s",
+    }
+    rows = [
+        {"max_concurrency": "32"},
+        {"max_concurrency": "32", "acceptance_rate": "0.7", "num_speculative_tokens": "3"},
+        {"max_concurrency": "32", "prefix_hit_rate": "0.9"},
+        {"qps": "2"},
+        {"qps": "5000"},
+        {"max_concurrency": "32", "schedule": "lifo"},
+        {"max_concurrency": "32", "schedule": "Chunked-Prefill"},
+        {"max_concurrency": "32", "acceptance_rate": "0.7"},
+        {"qps": "2", "scenario": "offline"},
+    ]
     found = answer(pd.DataFrame([usual | each for each in rows]).fillna(""), "inference")
     value = found["predicted"]
     assert value[1] > value[0] and value[2] > value[0] and value[3] == pytest.approx(512) and value[6] > 0
-    assert found["reason"].tolist() == ["", "", "", "", "load-above-capacity", "not-read", "", "fields-apart",
-                                        "fields-apart"]  # fmt: skip
+    assert found["reason"].tolist() == [
+        "",
+        "",
+        "",
+        "",
+        "load-above-capacity",
+        "not-read",
+        "",
+        "fields-apart",
+        "fields-apart",
+    ]
     assert "chunked prefill, prefill first" in found["why"][5] and "acceptance_rate" not in found["why"][6]
 
 
 # Headers as people write them.
 
-PER_DEVICE = ("Batch/GPU", "Batch per GPU", "batch_per_gpu", "Per-GPU batch", "Per GPU batch size",
-              "Batch size (per GPU)", "Batch size per device", "local batch", "Batch [per accelerator]")  # fmt: skip
+PER_DEVICE = (
+    "Batch/GPU",
+    "Batch per GPU",
+    "batch_per_gpu",
+    "Per-GPU batch",
+    "Per GPU batch size",
+    "Batch size (per GPU)",
+    "Batch size per device",
+    "local batch",
+    "Batch [per accelerator]",
+)
 
 
 @pytest.mark.parametrize("header", PER_DEVICE)
@@ -379,14 +531,17 @@ def test_a_batch_per_device_is_read_under_any_of_its_names(header):
     """Eight GPUs at 128 each: unread, the batch would be what fills the device, and the answer another."""
     rows = pd.DataFrame([CLASSIC | {"global_batch": ""}]).drop(columns="batch_per_device")
     (right,), (other,), (said,) = (
-        answer(rows.assign(**{name: "128"}), "training_classic")["predicted"] for name in
-        ("batch_per_device", "batches", header))  # fmt: skip
+        answer(rows.assign(**{name: "128"}), "training_classic")["predicted"]
+        for name in ("batch_per_device", "batches", header)
+    )
     assert said == right != other
     assert unknown_columns("training_classic", [header]) == []
 
 
-@pytest.mark.parametrize(("kind", "row", "rate"), [
-    ("training_classic", CLASSIC, "InfiniBand 100 Gb/s"), ("training_transformer", TRANSFORMER, "12.5e9")])
+@pytest.mark.parametrize(
+    ("kind", "row", "rate"),
+    [("training_classic", CLASSIC, "InfiniBand 100 Gb/s"), ("training_transformer", TRANSFORMER, "12.5e9")],
+)
 def test_network_is_the_model_where_its_cells_are_models(kind, row, rate):
     """Its cells decide: rates are the interconnect, and of neither the row says so, never a silent guess."""
     frame = pd.DataFrame([{key: value for key, value in row.items() if key != "model"}])
@@ -414,11 +569,14 @@ def test_only_a_name_much_like_another_is_offered_for_it():
     assert "nearest" not in unknown_columns("storage", ["Run"])[0]
 
 
-@pytest.mark.parametrize(("models", "words"), [
-    (["resnet50", "resnet50"], "2 of 2 rows predicted\n"),
-    (["resnet50", "no such"], "1 of 2 rows predicted; the column why says what the other lacks\n"),
-    (["no such", "no such"], "0 of 2 rows predicted; the column why says what they lack\n"),
-])
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        (["resnet50", "resnet50"], "2 of 2 rows predicted\n"),
+        (["resnet50", "no such"], "1 of 2 rows predicted; the column why says what the other lacks\n"),
+        (["no such", "no such"], "0 of 2 rows predicted; the column why says what they lack\n"),
+    ],
+)
 def test_the_last_line_says_what_became_of_the_rows(tmp_path, capsys, models, words):
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     pd.DataFrame([CLASSIC | {"model": model} for model in models]).to_csv(source, index=False)

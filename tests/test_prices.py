@@ -9,38 +9,82 @@ from cookbook.publish import refresh as prices
 
 AZURE = {
     "Items": [
-        {"armSkuName": "Standard_ND40rs_v2", "skuName": "ND40rs v2", "productName": "NDrs Series",
-         "type": "Consumption", "currencyCode": "USD", "unitOfMeasure": "1 Hour", "retailPrice": 20.5},
-        {"armSkuName": "Standard_ND40rs_v2", "skuName": "ND40rs v2 Spot", "productName": "NDrs Series",
-         "type": "Consumption", "currencyCode": "USD", "unitOfMeasure": "1 Hour", "retailPrice": 5.0},
-        {"armSkuName": "Standard_ND40rs_v2", "skuName": "ND40rs v2", "productName": "NDrs Series Windows",
-         "type": "Consumption", "currencyCode": "USD", "unitOfMeasure": "1 Hour", "retailPrice": 99.0},
-        {"armSkuName": "Standard_ND40rs_v2", "skuName": "ND40rs v2", "productName": "NDrs Series",
-         "type": "Reservation", "reservationTerm": "1 Year", "currencyCode": "USD", "unitOfMeasure": "1 Hour",
-         "retailPrice": 87600.0},
+        {
+            "armSkuName": "Standard_ND40rs_v2",
+            "skuName": "ND40rs v2",
+            "productName": "NDrs Series",
+            "type": "Consumption",
+            "currencyCode": "USD",
+            "unitOfMeasure": "1 Hour",
+            "retailPrice": 20.5,
+        },
+        {
+            "armSkuName": "Standard_ND40rs_v2",
+            "skuName": "ND40rs v2 Spot",
+            "productName": "NDrs Series",
+            "type": "Consumption",
+            "currencyCode": "USD",
+            "unitOfMeasure": "1 Hour",
+            "retailPrice": 5.0,
+        },
+        {
+            "armSkuName": "Standard_ND40rs_v2",
+            "skuName": "ND40rs v2",
+            "productName": "NDrs Series Windows",
+            "type": "Consumption",
+            "currencyCode": "USD",
+            "unitOfMeasure": "1 Hour",
+            "retailPrice": 99.0,
+        },
+        {
+            "armSkuName": "Standard_ND40rs_v2",
+            "skuName": "ND40rs v2",
+            "productName": "NDrs Series",
+            "type": "Reservation",
+            "reservationTerm": "1 Year",
+            "currencyCode": "USD",
+            "unitOfMeasure": "1 Hour",
+            "retailPrice": 87600.0,
+        },
     ],
     "NextPageLink": "second page",
-}  # fmt: skip
+}
 SECOND = {
     "Items": [
-        {"armSkuName": "Standard_D2_v5", "skuName": "D2 v5", "productName": "Dv5", "type": "Consumption",
-         "currencyCode": "USD", "unitOfMeasure": "1 Hour", "retailPrice": 0.1},
-        {"armSkuName": "Standard_NC9999_v9", "skuName": "NC9999 v9", "productName": "NC", "type": "Consumption",
-         "currencyCode": "USD", "unitOfMeasure": "1 Hour", "retailPrice": 7.0},
+        {
+            "armSkuName": "Standard_D2_v5",
+            "skuName": "D2 v5",
+            "productName": "Dv5",
+            "type": "Consumption",
+            "currencyCode": "USD",
+            "unitOfMeasure": "1 Hour",
+            "retailPrice": 0.1,
+        },
+        {
+            "armSkuName": "Standard_NC9999_v9",
+            "skuName": "NC9999 v9",
+            "productName": "NC",
+            "type": "Consumption",
+            "currencyCode": "USD",
+            "unitOfMeasure": "1 Hour",
+            "retailPrice": 7.0,
+        },
     ],
     "NextPageLink": None,
-}  # fmt: skip
+}
 LINUX = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
 AWS = {
     "products": {
         "a": {"attributes": {**LINUX, "instanceType": "p5.48xlarge"}},
         "b": {"attributes": {**LINUX, "instanceType": "p5.48xlarge", "operatingSystem": "Windows"}},
     },
-    "terms": {"OnDemand": {
-        "a": {"t": {"priceDimensions": {"d": {"unit": "Hrs", "pricePerUnit": {"USD": "40.0"}}}}},
-        "b": {"t": {"priceDimensions": {"d": {"unit": "Hrs", "pricePerUnit": {"USD": "80.0"}}}}},
-    }},
-}  # fmt: skip
+    "terms": {
+        "OnDemand": {
+            "a": {"t": {"priceDimensions": {"d": {"unit": "Hrs", "pricePerUnit": {"USD": "40.0"}}}}},
+            "b": {"t": {"priceDimensions": {"d": {"unit": "Hrs", "pricePerUnit": {"USD": "80.0"}}}}},
+        }
+    },
+}
 
 
 def read(url):
@@ -74,7 +118,11 @@ def test_a_refresh_dates_rows_keeps_what_they_said_and_leaves_the_others(folder)
     after, now = catalog.table("cloud_prices", folder), catalog.table("cloud_price_history", folder)
     row = after[(after["source"] == "aws-price-list")].iloc[0]
     assert (row["instance"], row["usd_per_hour"], row["usd_per_device_hour"], row["date"]) == (
-        "p5.48xlarge", 40.0, 5.0, "2026-11-21")  # fmt: skip
+        "p5.48xlarge",
+        40.0,
+        5.0,
+        "2026-11-21",
+    )
     assert len(now) == len(past) + 1
     assert now.iloc[-1]["usd_per_device_hour"] == pytest.approx(old["usd_per_device_hour"])
     assert changes["aws"].updated == 1 and changes["azure"].added == 1 and "ND40rs v2" not in changes["azure"].unknown

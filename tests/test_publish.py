@@ -71,7 +71,7 @@ def test_two_runs_are_byte_identical(executed, tmp_path):
 
 def test_stored_notebook_carries_nothing_of_the_run(executed):
     text = executed.read_text()
-    for word in ("widget-view", "papermill", "widgets\":", "injected", "start_time"):
+    for word in ("widget-view", "papermill", 'widgets":', "injected", "start_time"):
         assert word not in text
     assert "'1'" in text, "charts are asked for a static picture"
 
@@ -202,14 +202,23 @@ def test_what_a_solution_prints_is_folded_with_it(executed):
 @pytest.mark.parametrize(
     "body",
     [
-        "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[go](javascript:alert(1))",
-        "<a href='JaVaScRiPt:alert(1)'>go</a>", "<a href='data:text/html,<b>x'>go</a>", "<svg onload=alert(1)></svg>",
-        "<iframe src='https://example.org'></iframe>", "<math><mtext><script>alert(1)</script></mtext></math>",
-        "<style>body{background:url(https://example.org)}</style>", "<form action='https://example.org'></form>",
-        "<p style='background:url(https://example.org/x)'>x</p>", "<img src='https://example.org/x.png'>",
-        "<script>alert(1)", "<scr<script></script>ipt>alert(1)</script>", "$\\text{<script>alert(1)</script>}$",
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "[go](javascript:alert(1))",
+        "<a href='JaVaScRiPt:alert(1)'>go</a>",
+        "<a href='data:text/html,<b>x'>go</a>",
+        "<svg onload=alert(1)></svg>",
+        "<iframe src='https://example.org'></iframe>",
+        "<math><mtext><script>alert(1)</script></mtext></math>",
+        "<style>body{background:url(https://example.org)}</style>",
+        "<form action='https://example.org'></form>",
+        "<p style='background:url(https://example.org/x)'>x</p>",
+        "<img src='https://example.org/x.png'>",
+        "<script>alert(1)",
+        "<scr<script></script>ipt>alert(1)</script>",
+        "$\\text{<script>alert(1)</script>}$",
     ],
-)  # fmt: skip
+)
 def test_raw_html_of_a_notebook_runs_nothing_on_its_page(tmp_path, body):
     spoilt = nbformat.v4.new_output("display_data", {"image/png": '"><script>alert(1)</script>', "text/plain": "<x>"})
     raw = nbformat.v4.new_output("display_data", {"text/html": body, "text/plain": ""})
@@ -244,18 +253,23 @@ def shown(words: str, **more: str):
 def pages(tmp_path_factory) -> Path:
     """A site of two pages with formulas, links to recipes and to nowhere, pictures, and panels old and new."""
     folder = tmp_path_factory.mktemp("site")
-    told = panel_card({"error": "", "answer": "It needs **5 GB**.", "chips": [], "parts_title": "", "parts": []},
-                      pd.DataFrame({"part": ["weights"]}))  # fmt: skip
+    told = panel_card(
+        {"error": "", "answer": "It needs **5 GB**.", "chips": [], "parts_title": "", "parts": []},
+        pd.DataFrame({"part": ["weights"]}),
+    )
     new = normalised(new_notebook(cells=[new_code_cell("2", outputs=[shown("It needs 5 GB.", **{"text/html": told})])]))
     write(
         folder / "01-tiny.ipynb",
-        new_markdown_cell("# Count\n\n**Will <it> fit?** Time $t < 2$, see [the next recipe](02-next.ipynb).\n\n"
-                          "**About 40 minutes.** A [file](../data/x.csv).\n\n$$E = \\frac{a}{b}$$"),
-        new_code_cell("import math  # $HOME stays as it is",
-                      outputs=[shown("<Chart rows=3 & more>"),
-                               shown("It needs 3 GB. More. [bounds only]\nbars: Fits (rows=2)")]),
+        new_markdown_cell(
+            "# Count\n\n**Will <it> fit?** Time $t < 2$, see [the next recipe](02-next.ipynb).\n\n"
+            "**About 40 minutes.** A [file](../data/x.csv).\n\n$$E = \\frac{a}{b}$$"
+        ),
+        new_code_cell(
+            "import math  # $HOME stays as it is",
+            outputs=[shown("<Chart rows=3 & more>"), shown("It needs 3 GB. More. [bounds only]\nbars: Fits (rows=2)")],
+        ),
         *new.cells,
-    )  # fmt: skip
+    )
     write(folder / "02-next.ipynb", new_markdown_cell("# Next\n\n## Then\n\nA zebra."))
     return site(folder, folder / "out")
 
@@ -361,8 +375,10 @@ def test_a_page_tells_what_the_panel_tells_in_every_state_tried(texts):
     for places in [first, *others]:
         told = looked_up(table, places)
         for picture in table["specs"]:
-            panel.update(**{name: values[at] for (name, values, _), at in zip(table["axes"], places, strict=True)},
-                         picture=picture)  # fmt: skip
+            panel.update(
+                **{name: values[at] for (name, values, _), at in zip(table["axes"], places, strict=True)},
+                picture=picture,
+            )
             shown = panel.shown
             facts = [told[path] for path in sorted(path for path in told if path[0] == "facts")]
             assert (told["headline",], facts) == (shown["headline"], shown["facts"])
@@ -373,7 +389,8 @@ def test_a_page_tells_what_the_panel_tells_in_every_state_tried(texts):
                 near = pytest.approx(part["value"], rel=1e-5)
                 assert {name: told["parts", at, name] for name in part} == part | {"value": near}
             assert [told["sources", "items", at, 0] for at in range(len(shown["sources"]["items"]))] == [
-                title for title, *_ in shown["sources"]["items"]]  # fmt: skip
+                title for title, *_ in shown["sources"]["items"]
+            ]
         if places is first:
             assert panel.shown["headline"].replace("**", "") in gallery  # what the notebook opens with
 
@@ -406,8 +423,16 @@ def test_slides_ask_and_do_not_tell(tmp_path):
     found = slides(course)
     heads = re.findall(r"<h\d[^>]*>(.*?)</h\d>", found)
     block = ["Vote", "Discuss", "To keep"]
-    assert heads == ["Course of an hour", "Schedule", "Need (0:00–0:40)", "Vote", *block, "Break, until 0:50",
-                     "Again (0:50–1:00)", *block]  # fmt: skip
+    assert heads == [
+        "Course of an hour",
+        "Schedule",
+        "Need (0:00–0:40)",
+        "Vote",
+        *block,
+        "Break, until 0:50",
+        "Again (0:50–1:00)",
+        *block,
+    ]
     assert "Which GPU, for <code>x</code>?" in found and "<li><em>count</em> bytes</li>" in found
     assert "<li>forty</li><li>none</li>" in found and "so it is" not in found and "Because" not in found
     assert "<p>You leave with: one number.</p>" in found and found.count("<section") == len(heads)
@@ -471,8 +496,15 @@ def test_text_that_a_kernel_sent_in_pieces_is_stored_as_one():
     def printed(text, name="stdout"):
         return nbformat.v4.new_output("stream", name=name, text=text)
 
-    pieces = [printed("a"), printed("\n"), printed("b\n", "stderr"), printed("c"), shown("d"), printed("e"),
-              printed("f")]  # fmt: skip
+    pieces = [
+        printed("a"),
+        printed("\n"),
+        printed("b\n", "stderr"),
+        printed("c"),
+        shown("d"),
+        printed("e"),
+        printed("f"),
+    ]
     cell = normalised(new_notebook(cells=[new_code_cell("1", outputs=pieces)])).cells[0]
     assert [each.get("text", "d") for each in cell.outputs] == ["a\n", "b\n", "c", "d", "ef"]
 

@@ -114,13 +114,17 @@ def workbook() -> bytes:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (gzip.compress(text().encode()), "gunzip"), (workbook(), "save the sheet as CSV"), (b"PAR1xxxx", "Parquet"),
-        (b'[{"id": 1}]', "JSON"), (b"<html><table>", "HTML"), (b"%PDF-1.7", "PDF"),
+        (gzip.compress(text().encode()), "gunzip"),
+        (workbook(), "save the sheet as CSV"),
+        (b"PAR1xxxx", "Parquet"),
+        (b'[{"id": 1}]', "JSON"),
+        (b"<html><table>", "HTML"),
+        (b"%PDF-1.7", "PDF"),
         (b"1,resnet50,32\n2,bert,64\n", "no header: line 1 holds the number '1'"),
         (b",,\n1,2,3\n", "no header: line 1 holds no names"),
         (bytes(range(1, 256)) * 9, "is no CSV file"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_table_is_refused_by_name(tmp_path, content, words):
     path = tmp_path / "x.csv"
     path.write_bytes(content)
@@ -202,7 +206,7 @@ def test_quick_and_careful_reading_agree(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("size", [64, 300, 1 << 20])
 def test_blocks_are_cut_between_rows(tmp_path, monkeypatch, size):
-    rows = [[str(n), "x" * (n % 30), 'two\nlines' if n % 11 == 5 else "p, q" if n % 7 == 3 else ""] for n in range(300)]
+    rows = [[str(n), "x" * (n % 30), "two\nlines" if n % 11 == 5 else "p, q" if n % 7 == 3 else ""] for n in range(300)]
     (tmp_path / "x.csv").write_text(text(rows), encoding="utf-8")
     monkeypatch.setattr(reading, "BLOCK_BYTES", size)
     blocks = list(read_blocks(tmp_path / "x.csv"))

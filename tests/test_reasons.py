@@ -23,13 +23,27 @@ with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8"
 TRANSFORMER = "training_transformer"
 ROW = {
     "training_transformer": {
-        "params_b": 13, "layers": 40, "hidden": 5120, "heads": 40, "kv_heads": 40, "ffn_hidden": 13824, "vocab": 32000,
-        "seq_len": 4096, "gated_mlp": "yes", "accelerator": "h100-sxm", "devices": 64, "per_node": 8, "tp": 1, "pp": 1,
-        "dp": 64, "micro_batch": 2, "global_batch": 256,
+        "params_b": 13,
+        "layers": 40,
+        "hidden": 5120,
+        "heads": 40,
+        "kv_heads": 40,
+        "ffn_hidden": 13824,
+        "vocab": 32000,
+        "seq_len": 4096,
+        "gated_mlp": "yes",
+        "accelerator": "h100-sxm",
+        "devices": 64,
+        "per_node": 8,
+        "tp": 1,
+        "pp": 1,
+        "dp": 64,
+        "micro_batch": 2,
+        "global_batch": 256,
     },
     "training_classic": {"model": "resnet50", "accelerator": "v100", "batch_per_device": 64},
     "inference": {"model": "resnet50", "accelerator": "t4", "batch": 8},
-}  # fmt: skip
+}
 # Rows of readers' tables, by what they change of the usual one.
 ASKED = [
     ("accelerator-unknown", "training_transformer", {"accelerator": "abacus"}),
@@ -37,11 +51,17 @@ ASKED = [
     ("precision-not-offered", "training_classic", {"precision": "bf16"}),
     ("precision-not-offered", "training_classic", {"precision": "fp8"}),
     ("precision-not-offered", "training_transformer", {"accelerator": "v100", "precision": "fp8"}),
-    ("precision-not-offered", "inference", {"model": "llama2_7b", "accelerator": "a100-sxm-80gb", "precision": "fp4",
-     "input_len": 512}),
+    (
+        "precision-not-offered",
+        "inference",
+        {"model": "llama2_7b", "accelerator": "a100-sxm-80gb", "precision": "fp4", "input_len": 512},
+    ),
     ("device-trains-nothing", "training_classic", {"accelerator": "alveo-u280"}),
-    ("software-not-for-device", "inference", {"model": "llama2_7b", "accelerator": "mi300x", "input_len": 512,
-     "software": "TensorRT-LLM"}),
+    (
+        "software-not-for-device",
+        "inference",
+        {"model": "llama2_7b", "accelerator": "mi300x", "input_len": 512, "software": "TensorRT-LLM"},
+    ),
     ("weights-too-large", "inference", {"model": "llama3_70b", "accelerator": "h100-sxm", "input_len": 512}),
     ("network-unknown", "training_classic", {"model": "no such net"}),
     ("network-unknown", "training_classic", {"model": ""}),
@@ -56,13 +76,25 @@ ASKED = [
     ("split-not-devices", "training_transformer", {"tp": 2}),
     ("stages-exceed-layers", "training_transformer", {"pp": 64, "dp": 1}),
     ("heads-not-divisible", "training_transformer", {"tp": 64, "dp": 1}),
-    ("experts-not-divisible", "training_transformer", {"model": "mixtral_8x7b", "params_b": "", "layers": "",
-     "hidden": "", "heads": "", "kv_heads": "", "ffn_hidden": "", "ep": 16}),
+    (
+        "experts-not-divisible",
+        "training_transformer",
+        {
+            "model": "mixtral_8x7b",
+            "params_b": "",
+            "layers": "",
+            "hidden": "",
+            "heads": "",
+            "kv_heads": "",
+            "ffn_hidden": "",
+            "ep": 16,
+        },
+    ),
     ("batch-not-divisible", "training_transformer", {"global_batch": 32}),
     ("batch-below-replicas", "training_classic", {"global_batch": 64, "devices": 8}),
     ("value-not-allowed", "training_transformer", {"zero": 7, "micro_batch": -1}),
     ("not-read", "training_transformer", {"attention": "with care"}),
-]  # fmt: skip
+]
 # Lists in calls, of which one entry cannot be.
 TYPED = [
     ("split-not-devices", "llama2_7b", {"devices": 12, "tp": 8}),
@@ -76,12 +108,15 @@ TYPED = [
     ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "gpipe"}),
     ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "vp": 1, "pipeline_schedule": "interleaved"}),
     ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "pipeline_schedule": "zb-v"}),
-    ("schedule-impossible", "llama2_7b",
-     {"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "interleaved", "global_batch": 6}),
+    (
+        "schedule-impossible",
+        "llama2_7b",
+        {"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "interleaved", "global_batch": 6},
+    ),
     ("shard-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "zero": 2, "shard": 3}),
     ("shard-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "zero": 0, "shard": 2}),
     ("value-not-allowed", "llama2_7b", {"devices": 0}),
-]  # fmt: skip
+]
 # Input pipelines, by what they change of one that can be.
 FED = {"step": 0.1, "accelerator": "h100-sxm", "storage": "micron-9400-7-68tb-gen4", "data": "imagenet-1k"}
 PIPELINES = [
@@ -99,9 +134,19 @@ PIPELINES = [
     ("accelerator-unknown", {"accelerator": None}),
     ("precision-not-offered", {"step": None, "workload": "resnet50", "accelerator": "t4", "precision": "bf16"}),
     ("value-not-allowed", {"batch": [0]}),
-]  # fmt: skip
-OTHERS = {"memory-exceeded", "failures-too-often", "count-missing", "length-zero", "no-finite-time",
-          "weights-too-large", "positions-exceeded", "cache-too-large", "load-above-capacity", "fields-apart"}
+]
+OTHERS = {
+    "memory-exceeded",
+    "failures-too-often",
+    "count-missing",
+    "length-zero",
+    "no-finite-time",
+    "weights-too-large",
+    "positions-exceeded",
+    "cache-too-large",
+    "load-above-capacity",
+    "fields-apart",
+}
 
 
 @pytest.mark.parametrize(("code", "kind", "changes"), ASKED)
@@ -145,8 +190,9 @@ def test_a_count_that_is_no_count():
     assert code_of(why).tolist() == ["count-missing"]
 
 
-@pytest.mark.parametrize("constraint", [*layout_grid.REPORTED, *layout_grid.ASKED, *layout_grid.HELD],
-                         ids=lambda each: each.message)  # fmt: skip
+@pytest.mark.parametrize(
+    "constraint", [*layout_grid.REPORTED, *layout_grid.ASKED, *layout_grid.HELD], ids=lambda each: each.message
+)
 def test_a_constraint_of_layouts_has_a_code_of_the_table(constraint):
     assert constraint.code in TABLE
     assert "{" not in constraint.general.field

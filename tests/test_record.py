@@ -38,8 +38,18 @@ class Read(HTMLParser):
 def test_it_holds_what_the_panel_says(panel: Any) -> None:
     record = cb.panels.record(panel, "Which GPU?", {"Choice": "qlora", "Cost": 12})
     page, text = Read(record.html()), record.markdown()
-    for said in (panel.answer.split(".")[0], "GeForce RTX 4090", "Llama 3 8B", "80 % interval", "Which GPU?", "qlora",
-                 "2,048 tokens", cb.__version__, date.today().isoformat(), panel.sources[0][0]):  # fmt: skip
+    for said in (
+        panel.answer.split(".")[0],
+        "GeForce RTX 4090",
+        "Llama 3 8B",
+        "80 % interval",
+        "Which GPU?",
+        "qlora",
+        "2,048 tokens",
+        cb.__version__,
+        date.today().isoformat(),
+        panel.sources[0][0],
+    ):
         assert said in page.text, said
         assert said.replace("-", "") in text.replace("\\", "").replace("-", ""), said
     assert panel.code in page.text and panel.sources[0][1] in page.addresses
@@ -102,22 +112,45 @@ def test_the_browser_gets_files_with_names(panel: Any) -> None:
     assert sent[-1]["problem"] == "Date = '<b>' is no date; write it as 2026-01-31."
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    ((5,), "panel = 5 is not a panel"), ((None,), "not a panel"),
-    (("panel", "Why?", ["a"]), "decided = ['a'] is not a mapping"), (("panel", 5), "give text"),
-    (("panel", "x" * 301), "question has 301 letters; write at most 300"),
-    (("panel", "", None, "x" * 10_001), "note has 10,001 letters"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((5,), "panel = 5 is not a panel"),
+        ((None,), "not a panel"),
+        (("panel", "Why?", ["a"]), "decided = ['a'] is not a mapping"),
+        (("panel", 5), "give text"),
+        (("panel", "x" * 301), "question has 301 letters; write at most 300"),
+        (("panel", "", None, "x" * 10_001), "note has 10,001 letters"),
+    ],
+)
 def test_bad_arguments_are_told(panel: Any, arguments: tuple[Any, ...], words: str) -> None:
     with pytest.raises(ValueError) as told:
         cb.panels.record(*(panel if each == "panel" else each for each in arguments))
     assert words in str(told.value)
 
 
-@pytest.mark.parametrize("name", [
-    "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
-    "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "accelerators",
+        "accuracy",
+        "assembly_line",
+        "clinic",
+        "cluster",
+        "crossbar",
+        "finetuning",
+        "host",
+        "measurements",
+        "model_zoo",
+        "scaling",
+        "serving",
+        "stack",
+        "storage",
+        "this_machine",
+        "training_run",
+        "where_to_run",
+    ],
+)
 def test_every_panel_gives_a_record(name: str) -> None:
     panel = getattr(cb.panels, name)()
     record = cb.panels.record(panel)
@@ -126,21 +159,25 @@ def test_every_panel_gives_a_record(name: str) -> None:
     assert len(repr(record)) < 12_000 and "**" not in str(record.said)
 
 
-@pytest.mark.parametrize(("name", "state", "label", "words"), [
-    ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8}, "Precision", "best: bf16"),
-    ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8, "precision": "fp8"}, "Precision", "fp8"),
-    ("serving", {"accelerator": "a100-sxm-80gb"}, "Precision", "best: fp16"),
-    ("serving", {"precision": "int4"}, "Precision", "int4 (AWQ, GPTQ)"),
-    ("scaling", {"precision": "own", "system": "dgx-h100"}, "Precision", "best: bf16"),
-    ("accelerators", {}, "Precision", "usual: fp16 on H100 SXM5 80GB"),
-    ("finetuning", {"method": "qlora"}, "Checkpointing", "if needed: yes"),
-    ("stack", {}, "Network", "The usual one: ResNet-50 (v1)"),
-    ("stack", {}, "Runs a month", "automatic: 4"),
-    ("where_to_run", {}, "Batch", "automatic: 512"),
-    ("where_to_run", {"batch": 64}, "Batch", "64"),
-])  # fmt: skip
-def test_what_was_left_open_is_said_with_what_was_taken(name: str, state: dict[str, Any], label: str, words: str) -> (
-        None):  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "state", "label", "words"),
+    [
+        ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8}, "Precision", "best: bf16"),
+        ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8, "precision": "fp8"}, "Precision", "fp8"),
+        ("serving", {"accelerator": "a100-sxm-80gb"}, "Precision", "best: fp16"),
+        ("serving", {"precision": "int4"}, "Precision", "int4 (AWQ, GPTQ)"),
+        ("scaling", {"precision": "own", "system": "dgx-h100"}, "Precision", "best: bf16"),
+        ("accelerators", {}, "Precision", "usual: fp16 on H100 SXM5 80GB"),
+        ("finetuning", {"method": "qlora"}, "Checkpointing", "if needed: yes"),
+        ("stack", {}, "Network", "The usual one: ResNet-50 (v1)"),
+        ("stack", {}, "Runs a month", "automatic: 4"),
+        ("where_to_run", {}, "Batch", "automatic: 512"),
+        ("where_to_run", {"batch": 64}, "Batch", "64"),
+    ],
+)
+def test_what_was_left_open_is_said_with_what_was_taken(
+    name: str, state: dict[str, Any], label: str, words: str
+) -> None:
     assert dict(getattr(cb.panels, name)(**state).inputs)[label] == words
 
 

@@ -30,8 +30,9 @@ BUYERS = {
 }
 
 
-each_buyer = pytest.mark.parametrize("who", ["radiology", *(
-    pytest.param(who, marks=pytest.mark.all) for who in BUYERS if who != "radiology")])  # fmt: skip
+each_buyer = pytest.mark.parametrize(
+    "who", ["radiology", *(pytest.param(who, marks=pytest.mark.all) for who in BUYERS if who != "radiology")]
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +47,18 @@ def test_a_report_holds_what_a_manager_asks_for(who: str, page_of: Callable[[str
     panel, page = made("stack", BUYERS[who]), Read(page_of(who).read_text(encoding="utf-8"))
     text = " ".join(page.text.split())
     headline, *facts = panel.answer.replace("**", "").split(". ")
-    for said in (headline, facts[0], "Interval (80 %): $", "What would change it:", f"What does {who} buy?",
-                 cb.__version__, "Python", "Date", panel.code.splitlines()[0], panel.sources[0][0]):  # fmt: skip
+    for said in (
+        headline,
+        facts[0],
+        "Interval (80 %): $",
+        "What would change it:",
+        f"What does {who} buy?",
+        cb.__version__,
+        "Python",
+        "Date",
+        panel.code.splitlines()[0],
+        panel.sources[0][0],
+    ):
         assert " ".join(said.split()) in text, said
     assert all(f"{label}: {value}" in text for label, value in panel.inputs)
     assert {url for _, url, _ in panel.sources if url} <= set(page.addresses)
@@ -108,14 +119,17 @@ def test_it_is_printed_to_pdf(tmp_path: Path, chromium: str | None, monkeypatch:
         reports.printed(page)
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["measure_here"], "'measure_here' is no panel; take one of accelerators"),
-    (["nothing"], "'nothing' is no panel; take one of accelerators"),
-    (["stack", "--set", "colour=red"], "stack has no control 'colour'; it has application"),
-    (["stack", "--set", "budget=1"], "Budget = $1.00 cannot be kept by any stack"),
-    (["stack", "--set", "budget"], "is not NAME=VALUE; write one such as task=serve"),
-    (["stack", "--set", "application=tea"], "Application = 'tea' is not a choice; nearest names"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["measure_here"], "'measure_here' is no panel; take one of accelerators"),
+        (["nothing"], "'nothing' is no panel; take one of accelerators"),
+        (["stack", "--set", "colour=red"], "stack has no control 'colour'; it has application"),
+        (["stack", "--set", "budget=1"], "Budget = $1.00 cannot be kept by any stack"),
+        (["stack", "--set", "budget"], "is not NAME=VALUE; write one such as task=serve"),
+        (["stack", "--set", "application=tea"], "Application = 'tea' is not a choice; nearest names"),
+    ],
+)
 def test_what_cannot_be_reported_is_told_in_a_sentence(arguments: list[str], words: str, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as told:
         main(["report", *arguments, "--out", str(tmp_path / "x.html")])
@@ -143,9 +157,12 @@ def test_a_browser_that_fails_leaves_no_page_of_an_earlier_run(
 def test_a_pdf_takes_the_place_of_the_old_one_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser writes under another name: whenever it is killed, the old file stands whole."""
     browser, page, seen = tmp_path / "browser", tmp_path / "page.html", tmp_path / "seen"
-    browser.write_text(f"""#!/bin/sh
+    browser.write_text(
+        f"""#!/bin/sh
         for each; do case "$each" in --print-to-pdf=*) printf '%%PDF new' > "${{each#*=}}";; esac; done
-        cp {tmp_path / "page.pdf"} {seen}""", encoding="utf-8")  # fmt: skip
+        cp {tmp_path / "page.pdf"} {seen}""",
+        encoding="utf-8",
+    )
     browser.chmod(0o755)
     page.write_text("<h1>Hello</h1>", encoding="utf-8")
     (tmp_path / "page.pdf").write_bytes(b"%PDF of last week")
@@ -162,7 +179,13 @@ def test_a_report_is_a_page_and_says_so(tmp_path: Path) -> None:
 
 def test_states_are_read_from_a_command_line() -> None:
     assert read_state(["a=1", "b=2.5", "c=x y", 'd=["t4"]', "e=null", "f="]) == {
-        "a": 1, "b": 2.5, "c": "x y", "d": ["t4"], "e": None, "f": ""}  # fmt: skip
+        "a": 1,
+        "b": 2.5,
+        "c": "x y",
+        "d": ["t4"],
+        "e": None,
+        "f": "",
+    }
 
 
 @pytest.mark.parametrize("name", ["accelerators", "serving", "clinic", "stack"])
@@ -178,10 +201,15 @@ def test_the_form_of_every_recipe_gives_the_same_report(name: str) -> None:
     assert order == sorted(order)
 
 
-@pytest.mark.parametrize(("name", "state", "other"), [
-    ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8}, "layouts"), ("stack", {}, "matrix"),
-    ("where_to_run", {"picture": "tornado"}, "costs"), ("serving", {"users": 50}, "memory"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "state", "other"),
+    [
+        ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8}, "layouts"),
+        ("stack", {}, "matrix"),
+        ("where_to_run", {"picture": "tornado"}, "costs"),
+        ("serving", {"users": 50}, "memory"),
+    ],
+)
 def test_a_report_is_of_the_chart_that_the_panel_was_made_with(name: str, state: dict[str, Any], other: str) -> None:
     """Whichever tab is open: chart, answer, table and code; the reader's tab stays open, also with an error."""
     panel, sent = getattr(cb.panels, name)(**state), list[Any]()
@@ -201,10 +229,21 @@ def test_a_report_is_of_the_chart_that_the_panel_was_made_with(name: str, state:
     assert f'alt="{html.escape(title)}"' in sent[1]["text"]
 
 
-@pytest.mark.parametrize("picture", [
-    "", None, 5, "https://example.org/x.png", "data:text/html,<script>", PICTURE + "!!", PICTURE + "AAAA",
-    PIXEL + '" onerror="alert(1)', "javascript:alert(1)", PICTURE + "A" * LONGEST_PICTURE,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "picture",
+    [
+        "",
+        None,
+        5,
+        "https://example.org/x.png",
+        "data:text/html,<script>",
+        PICTURE + "!!",
+        PICTURE + "AAAA",
+        PIXEL + '" onerror="alert(1)',
+        "javascript:alert(1)",
+        PICTURE + "A" * LONGEST_PICTURE,
+    ],
+)
 def test_only_a_picture_that_is_one_stands_in_a_report(picture: Any) -> None:
     record, sent = cb.panels.record(cb.panels.assembly_line()), list[Any]()
     record.send = sent.append

@@ -13,8 +13,17 @@ from cookbook.prediction.requirements import activations, block_runs, ratio, req
 from cookbook.workloads.layers import Trace
 from cookbook.workloads.zoo import Workload
 
-NUMBERS = ["capacity_bytes", "needed_bytes", "peak_flops", "mem_bandwidth", "largest_batch", "unfused_overlap_seconds",
-           "unfused_serial_seconds", "needed_fraction", "devices_needed"]  # fmt: skip
+NUMBERS = [
+    "capacity_bytes",
+    "needed_bytes",
+    "peak_flops",
+    "mem_bandwidth",
+    "largest_batch",
+    "unfused_overlap_seconds",
+    "unfused_serial_seconds",
+    "needed_fraction",
+    "devices_needed",
+]
 MODELS = ["resnet152", "vgg16", "alexnet"]
 models = st.sampled_from(MODELS)
 batches = st.integers(1, 4096)
@@ -96,10 +105,11 @@ def test_largest_batch_fits_and_one_more_does_not(name, recompute):
     for row in devices.iloc[::12].itertuples():
         if row.largest_batch >= 1:
             at, over = (
-                requirements(name, int(row.largest_batch) + more, precision="fp32", recompute=recompute,
-                             accelerators=[row.key]).devices.iloc[0]
+                requirements(
+                    name, int(row.largest_batch) + more, precision="fp32", recompute=recompute, accelerators=[row.key]
+                ).devices.iloc[0]
                 for more in (0, 1)
-            )  # fmt: skip
+            )
             assert at.fits and not over.fits
             assert "does not fit by" in over.why and f"largest batch is {row.largest_batch:,.0f}" in over.why
 
@@ -233,10 +243,16 @@ def test_observed_efficiency_takes_percentiles_of_given_rows():
 
 
 def test_verdicts_say_what_decides():
-    h100 = dict(zip(["loose", "tight", "over", "memory"], [
-        requirements("vgg16", batch=b, target_seconds=t, samples=1e6, accelerators=["h100-sxm"]).devices.iloc[0]
-        for b, t in [(32, 1e6), (32, 105), (32, 10), (65536, 1e6)]
-    ], strict=True))  # fmt: skip
+    h100 = dict(
+        zip(
+            ["loose", "tight", "over", "memory"],
+            [
+                requirements("vgg16", batch=b, target_seconds=t, samples=1e6, accelerators=["h100-sxm"]).devices.iloc[0]
+                for b, t in [(32, 1e6), (32, 105), (32, 10), (65536, 1e6)]
+            ],
+            strict=True,
+        )
+    )
     assert h100["loose"].verdict == f"possible: needs {ratio(100 * h100['loose'].needed_fraction)} % of peak"
     assert h100["tight"].verdict.startswith("possible only above the best matmul seen, 80 %")
     assert h100["over"].verdict == f"cannot: needs {ratio(h100['over'].needed_fraction)}x its peak"
@@ -272,8 +288,11 @@ def test_every_row_used_is_cited():
     need = requirements("resnet152", accelerators=["h100-sxm"])
     assert all(catalog.cite(key) for key in need.sources)
     matmul = catalog.table("matmul").query("accelerator == 'h100-sxm' and number_format == 'bf16'")
-    rows = [*need.workload.sources, *catalog.table("optimisers").set_index("name").loc["adam", "source"].split(";"),
-            *";".join(matmul["source"]).split(";")]  # fmt: skip
+    rows = [
+        *need.workload.sources,
+        *catalog.table("optimisers").set_index("name").loc["adam", "source"].split(";"),
+        *";".join(matmul["source"]).split(";"),
+    ]
     assert set(rows) <= set(need.sources)
 
 

@@ -16,16 +16,22 @@ from cookbook.planning.cost import Price
 from cookbook.result import MOST_ROWS, Result, card, plain
 
 PACKAGE = Path(cb.__file__).parent
-TREES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-         for path in sorted(PACKAGE.rglob("*.py"))}  # fmt: skip
+TREES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
 # Aids of lessons print text of their own and have no figures.
 WITHOUT_FIGURES = {"lesson.py"}
 
 
 def functions(*names: str) -> list[str]:
     """Modules that define a function or method of one of these names, once for each."""
-    return [path for path, tree in TREES.items() for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef) and node.name in names]  # fmt: skip
+    return [
+        path
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name in names
+    ]
 
 
 @pytest.mark.parametrize("names", [("card", "_card"), ("plain", "_plain")])
@@ -67,13 +73,18 @@ BOX = Box("a < $b", math.inf, math.nan, (Link("x", (1.0, math.nan)),), pd.DataFr
 
 
 def test_plain_values_are_what_json_takes():
-    assert BOX.to_dict() == {"name": "a < $b", "most": None, "missing": None,
-                             "links": [{"start": "x", "rates": [1.0, None]}]}  # fmt: skip
+    assert BOX.to_dict() == {
+        "name": "a < $b",
+        "most": None,
+        "missing": None,
+        "links": [{"start": "x", "rates": [1.0, None]}],
+    }
     assert plain({1: BOX}) == {"1": BOX.to_dict()}
     assert plain(BOX.tables) == [{"a": 1, "b": None}, {"a": 2, "b": 3.0}]
     mixed = np.array([np.float64(1.5), "a", None, (np.int64(2),)], dtype=object)
     assert json.dumps(plain([mixed, np.array(-np.inf), np.bool_(True)]), allow_nan=False) == (
-        '[[1.5, "a", null, [2]], null, true]')  # fmt: skip
+        '[[1.5, "a", null, [2]], null, true]'
+    )
 
 
 def test_tables_and_sentences_keep_what_json_cannot_say():
@@ -96,13 +107,20 @@ def step():
     return cb.train_step("resnet50", "h100-sxm", micro_batch=[16, 32])
 
 
-@pytest.mark.parametrize("make", [
-    lambda step: step, lambda step: step.one(),
-    lambda step: cb.match_storage("mlperf/unet3d", "h100-sxm", "micron-9400-7-68tb-gen4"),
-    lambda step: cb.requirements("resnet50", accelerators=["h100-sxm"]), lambda step: topology("dgx-h100"),
-    lambda step: cb.planning.assembly_line("1f1b", 2, 4), lambda step: cb.planning.map_to_crossbars("alexnet"),
-    lambda step: Price(math.nan, math.nan, math.nan, "USD/h", why="no row states one"),
-], ids=["steps", "step", "storage", "requirements", "topology", "line", "crossbars", "price"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda step: step,
+        lambda step: step.one(),
+        lambda step: cb.match_storage("mlperf/unet3d", "h100-sxm", "micron-9400-7-68tb-gen4"),
+        lambda step: cb.requirements("resnet50", accelerators=["h100-sxm"]),
+        lambda step: topology("dgx-h100"),
+        lambda step: cb.planning.assembly_line("1f1b", 2, 4),
+        lambda step: cb.planning.map_to_crossbars("alexnet"),
+        lambda step: Price(math.nan, math.nan, math.nan, "USD/h", why="no row states one"),
+    ],
+    ids=["steps", "step", "storage", "requirements", "topology", "line", "crossbars", "price"],
+)
 def test_results_of_every_room_give_json_and_a_card(make, step):
     found = make(step)
     assert isinstance(found, Result) and found.summary() in repr(found)

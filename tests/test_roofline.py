@@ -13,7 +13,7 @@ scales = st.floats(1e-3, 1e3)
 
 
 def test_nvidia_deep_learning_guide_ridge_of_v100():
-    """"GPU performance background" guide: 125 TFLOP/s over 900 GB/s is 139 FLOP/B; over 3.1 TB/s of L2 it is 40."""
+    """ "GPU performance background" guide: 125 TFLOP/s over 900 GB/s is 139 FLOP/B; over 3.1 TB/s of L2 it is 40."""
     assert round(float(roofline.ridge_point(125e12, 900e9))) == 139
     assert round(float(roofline.ridge_point(125e12, 3.1e12))) == 40
 

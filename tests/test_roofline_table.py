@@ -31,8 +31,12 @@ def test_a_linear_layer_by_hand(batch, limit):
     assert (relu["kind"], relu["flop"], relu["bytes"]) == ("activation", 1000 * batch, 8 * 1000 * batch)
     assert relu["bound_by"] == "memory" and relu["seconds"] == pytest.approx(8e-6 * batch)
     assert row["bound_by"] == ("memory" if moved / 1e9 > flop / 1e12 else "compute")
-    assert cb.roofline_table(two_layers(), device(1e12 if limit == "compute" else 1e6), batch=batch,
-                             precision="fp32")["bound_by"].iloc[0] == limit  # fmt: skip
+    assert (
+        cb.roofline_table(two_layers(), device(1e12 if limit == "compute" else 1e6), batch=batch, precision="fp32")[
+            "bound_by"
+        ].iloc[0]
+        == limit
+    )
 
 
 def test_rate_is_flop_over_seconds_and_totals_are_those_of_the_network():

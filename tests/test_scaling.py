@@ -134,10 +134,16 @@ def test_pairs_are_the_same_but_for_the_devices() -> None:
     pairs, runs = evaluation.pairs(), cb.table("training_classic").set_index("id")
     for row in pairs.iloc[:: len(pairs) // 20].itertuples():
         run = runs.loc[row.id]
-        alike = runs[(runs["devices"] == 1) & (runs["source"] == run["source"]) & (runs["model"] == run["model"])
-                     & (runs["accelerator"] == run["accelerator"]) & (runs["precision"] == run["precision"])
-                     & (runs["software"] == run["software"]) & (runs["unit"] == run["unit"])
-                     & (runs["batch_per_device"] == run["batch_per_device"])]  # fmt: skip
+        alike = runs[
+            (runs["devices"] == 1)
+            & (runs["source"] == run["source"])
+            & (runs["model"] == run["model"])
+            & (runs["accelerator"] == run["accelerator"])
+            & (runs["precision"] == run["precision"])
+            & (runs["software"] == run["software"])
+            & (runs["unit"] == run["unit"])
+            & (runs["batch_per_device"] == run["batch_per_device"])
+        ]
         assert run["devices"] > 1
         assert alike["value"].min() <= run["value"] / row.measured_speed_up * (1 + 1e-5)
         assert alike["value"].max() >= run["value"] / row.measured_speed_up * (1 - 1e-5)
@@ -213,5 +219,6 @@ def test_curves_of_formulas_are_the_founding_ones():
     assert np.allclose(text[curves.columns], curves)
     for change in ({"batch": -1}, {"flops": 0}, {"inner": 5}, {"devices": 0}):
         with pytest.raises(ValueError, match=next(iter(change))):
-            cb.planning.split_batch(**{"workload": "vgg16", "batch": 64, "flops": 4e12, "inner": ("a", 1e9),
-                                       "outer": ("b", 1e9), **change})  # fmt: skip
+            cb.planning.split_batch(
+                **{"workload": "vgg16", "batch": 64, "flops": 4e12, "inner": ("a", 1e9), "outer": ("b", 1e9), **change}
+            )

@@ -120,7 +120,7 @@ def test_parts_add_up_to_a_sample(panel: Any) -> None:
         ({"model": "vgg16", "mode": "strong", "batch": 1024, "exchange": "parameter server"}, "more make it slower"),
         ({"link": "ethernet-1g", "model": "eng_acoustic_model"}, "second device already leaves less"),
     ],
-)  # fmt: skip
+)
 def test_it_says_where_scaling_stops_and_why(state: dict[str, Any], words: str) -> None:
     panel = cb.panels.scaling(**state)
     assert panel.shown["error"] == "" and words in panel.answer

@@ -30,8 +30,25 @@ CHOICES = [name for name, each in DECLARED.items() if each.type == "choice"]
 FLAGS = [name for name, each in DECLARED.items() if each.type == "flag"]
 NUMBERS = [name for name, each in DECLARED.items() if each.type in NUMERIC]
 TYPES = {*NUMERIC, *TABLES, "choice", "flag", "text", "software", "accelerator", "recompute"}
-HOSTILE = [float("nan"), float("inf"), -float("inf"), -1, 10**400, "", "abc", {}, object(), True, [[1, 2], [3, 4]],
-           np.zeros((2, 2)), np.array([]), [], b"8", 1j, "x" * 10_000]  # fmt: skip
+HOSTILE = [
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    -1,
+    10**400,
+    "",
+    "abc",
+    {},
+    object(),
+    True,
+    [[1, 2], [3, 4]],
+    np.zeros((2, 2)),
+    np.array([]),
+    [],
+    b"8",
+    1j,
+    "x" * 10_000,
+]
 
 
 @pytest.mark.parametrize("name", list(DECLARED))
@@ -107,16 +124,23 @@ def test_no_number_is_read_from_what_is_none(name, value):
 
 
 def test_a_bad_entry_of_a_list_spoils_no_other():
-    found = scenario("training_classic", {"model": "resnet50", "accelerator": "v100", "batch": [8, -1, 2**70, None],
-                                          "devices": [1, 1, 2.5, 4]})  # fmt: skip
+    found = scenario(
+        "training_classic",
+        {"model": "resnet50", "accelerator": "v100", "batch": [8, -1, 2**70, None], "devices": [1, 1, 2.5, 4]},
+    )
     assert [bool(why) for why in found.why] == [False, True, True, False]
     assert "batch = -1" in found.why[1] and np.isnan(found.number("batch")[1:]).all()
     assert found.number("devices").tolist()[:2] == [1, 1]
 
 
-@pytest.mark.parametrize("given, words", [
-    ({"model": "resnet50x"}, "resnet50"), ({"accelerator": "gtx-9999"}, "gtx-9999"), ({"precision": "fp3"}, "fp3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"model": "resnet50x"}, "resnet50"),
+        ({"accelerator": "gtx-9999"}, "gtx-9999"),
+        ({"precision": "fp3"}, "fp3"),
+    ],
+)
 def test_unknown_names_of_the_tables_get_the_nearest(given, words):
     with pytest.raises(UnknownName, match=words):
         scenario("training_classic", given)
@@ -135,7 +159,8 @@ def test_a_list_of_one_entry_stands_for_all_and_series_are_lists():
     found = scenario("training_classic", {"batch": [8], "devices": pd.Series([1, 2, 4]), "precision": ["fp16"]})
     assert len(found) == 3 and found.several and found.number("batch") == 8 and found.words("precision").codes == 0
     assert scenario("training_classic", {"batch": [-1], "devices": [1, 2]}).why.tolist() == 2 * [
-        "batch = -1 is outside its range; give 1e-09 to 1e+09"]  # fmt: skip
+        "batch = -1 is outside its range; give 1e-09 to 1e+09"
+    ]
     assert not scenario("training_classic", {"batch": 8}).several
 
 

@@ -67,10 +67,22 @@ def test_the_search_equals_single_calls(model: str, system: str, devices: int, b
     table = found.table
     for row in table.iloc[:: max(len(table) // 12, 1)].to_dict("records"):
         step = cb.train_step(
-            model, system, devices=devices, batch=row["micro_batch"], global_batch=batch, tp=row["tp"], pp=row["pp"],
-            vp=row["vp"], cp=row["cp"], ep=row["ep"], zero=row["zero"], recompute=row["recompute"],
-            sequence_parallel=row["tp"] > 1, software="Megatron Core", neighbours=False,
-        )  # fmt: skip
+            model,
+            system,
+            devices=devices,
+            batch=row["micro_batch"],
+            global_batch=batch,
+            tp=row["tp"],
+            pp=row["pp"],
+            vp=row["vp"],
+            cp=row["cp"],
+            ep=row["ep"],
+            zero=row["zero"],
+            recompute=row["recompute"],
+            sequence_parallel=row["tp"] > 1,
+            software="Megatron Core",
+            neighbours=False,
+        )
         assert step.point == pytest.approx(row["step_seconds"])
         assert step.memory_bytes == pytest.approx(row["memory_bytes"]) and step.fits == "yes"
 
@@ -187,10 +199,24 @@ def test_the_search_over_options_equals_single_calls(case: tuple[Any, ...], more
     for row in found.table.iloc[:: len(found.table) // 25].to_dict("records"):
         options = {name: None if row[name] == "all" else row[name] for name in chosen}
         step = cb.train_step(
-            model, system, devices=devices, batch=row["micro_batch"], global_batch=batch, tp=row["tp"], pp=row["pp"],
-            vp=row["vp"], cp=row["cp"], ep=row["ep"], zero=row["zero"], recompute=row["recompute"],
-            sequence_parallel=row["tp"] > 1, software="Megatron Core", neighbours=False, **fixed, **options,
-        )  # fmt: skip
+            model,
+            system,
+            devices=devices,
+            batch=row["micro_batch"],
+            global_batch=batch,
+            tp=row["tp"],
+            pp=row["pp"],
+            vp=row["vp"],
+            cp=row["cp"],
+            ep=row["ep"],
+            zero=row["zero"],
+            recompute=row["recompute"],
+            sequence_parallel=row["tp"] > 1,
+            software="Megatron Core",
+            neighbours=False,
+            **fixed,
+            **options,
+        )
         assert step.point == pytest.approx(row["step_seconds"]) and step.fits == "yes"
         assert step.memory_bytes == pytest.approx(row["memory_bytes"])
 
@@ -212,8 +238,16 @@ def test_schedules_are_tried_where_they_can_be_and_once_without_a_pipeline() -> 
 
 
 def test_why_names_the_term_that_an_option_changes() -> None:
-    found = search("llama2_70b", "h100-sxm", 64, 64, recompute="full", micro_batch=[1],
-                   pipeline_schedule=["1f1b", "zero-bubble"], offload=["", "optimiser"])  # fmt: skip
+    found = search(
+        "llama2_70b",
+        "h100-sxm",
+        64,
+        64,
+        recompute="full",
+        micro_batch=[1],
+        pipeline_schedule=["1f1b", "zero-bubble"],
+        offload=["", "optimiser"],
+    )
     row = int(np.flatnonzero((found.table["pp"] > 1) & (found.table["offload"] == ""))[0])
     reasons = found.why(row, 60).set_index("change")
     schedule = reasons[reasons.index.str.startswith("pipeline_schedule")]
@@ -223,8 +257,9 @@ def test_why_names_the_term_that_an_option_changes() -> None:
 
 
 def test_a_rack_as_one_node_allows_wider_tensor_parallelism() -> None:
-    nodes, rack = (search("llama2_70b", "gb200", 64, 64, recompute="none", **more).table
-                   for more in ({}, {"fabric": "NVL72"}))  # fmt: skip
+    nodes, rack = (
+        search("llama2_70b", "gb200", 64, 64, recompute="none", **more).table for more in ({}, {"fabric": "NVL72"})
+    )
     assert nodes["tp"].max() == 8 and rack["tp"].max() == 64
 
 
@@ -246,8 +281,9 @@ def test_options_that_cannot_be_are_told(change: dict[str, Any], words: list[str
 
 
 def test_one_word_is_one_choice() -> None:
-    one, listed = (search("llama2_7b", "h100-sxm", 16, 64, recompute=each, zero=3, micro_batch=2)
-                   for each in ("full", ["full"]))  # fmt: skip
+    one, listed = (
+        search("llama2_7b", "h100-sxm", 16, 64, recompute=each, zero=3, micro_batch=2) for each in ("full", ["full"])
+    )
     assert len(one.table) == len(listed.table) > 0
     for column, value in (("recompute", "full"), ("zero", 3), ("micro_batch", 2)):
         assert set(one.table[column]) == {value}
@@ -257,8 +293,19 @@ def test_what_was_not_given_is_told(found: Layouts) -> None:
     names = [each.split(" = ")[0] for each in found.assumed]
     assert {"precision", "seq", "software", "attention", "zero", "sequence_parallel", "neighbours"} <= set(names)
     assert "software = megatron-core (tuned)" in found.assumed and "attention = flash3" in found.assumed
-    given = search("llama2_7b", "h100-sxm", 16, 64, precision="bf16", seq=4096, software="Megatron Core",
-                   attention="flash2", zero=1, recompute="none", micro_batch=1)  # fmt: skip
+    given = search(
+        "llama2_7b",
+        "h100-sxm",
+        16,
+        64,
+        precision="bf16",
+        seq=4096,
+        software="Megatron Core",
+        attention="flash2",
+        zero=1,
+        recompute="none",
+        micro_batch=1,
+    )
     left = [each.split(" = ")[0] for each in given.assumed]
     assert not {"precision", "seq", "software", "attention", "zero", "recompute", "micro_batch"} & set(left)
     assert "sequence_parallel" in left
@@ -295,13 +342,17 @@ def test_layouts_of_the_grid_are_those_that_a_call_takes() -> None:
 
 def test_a_network_with_changed_arguments_is_searched_and_planned() -> None:
     """With as many layers as the network of the zoo it is that network; with more, slower and larger."""
-    plain, same, deep = (search(model, "h100-sxm", 16, 64, recompute="none", micro_batch=1) for model in
-                         ("llama2_7b", cb.model("llama2_7b", depth=32), cb.model("llama2_7b", depth=40)))  # fmt: skip
+    plain, same, deep = (
+        search(model, "h100-sxm", 16, 64, recompute="none", micro_batch=1)
+        for model in ("llama2_7b", cb.model("llama2_7b", depth=32), cb.model("llama2_7b", depth=40))
+    )
     assert same.table["step_seconds"].tolist() == pytest.approx(plain.table["step_seconds"].tolist())
     assert deep.table["step_seconds"].iloc[0] > plain.table["step_seconds"].iloc[0]
     assert set(deep.table["pp"]) <= {1, 2, 4, 8, 16} and (40 % deep.table["pp"] == 0).all()
-    days = [cb.planning.plan_run(model, "h100-sxm", 16, 1e11, global_batch=64).table["days"].item()
-            for model in ("llama2_7b", cb.model("llama2_7b", depth=40))]  # fmt: skip
+    days = [
+        cb.planning.plan_run(model, "h100-sxm", 16, 1e11, global_batch=64).table["days"].item()
+        for model in ("llama2_7b", cb.model("llama2_7b", depth=40))
+    ]
     assert days[1] > days[0]
     with pytest.raises(ValueError, match="pp = 16 does not divide 40 layers; nearest: 10 or 20"):
         cb.planning.plan_run(cb.model("llama2_7b", depth=40), "h100-sxm", 16, 1e11, layout={"pp": 16})
@@ -320,28 +371,112 @@ def test_more_devices_never_slow_a_layout(model: str, system: str, counts: list[
     assert table.groupby("devices")["step_seconds"].min().is_monotonic_decreasing
 
 
-STRANGE = [None, math.nan, math.inf, -1, 0, 1e308, 10**400, 10**5000, "", "abc", "x" * 10**5, b"abc", 1j, True, [], {},
-           object(), [[1], [1, 2]], np.zeros((2, 2)), range(10**12), 2.5, int, [None], "1e99999999 B"]  # fmt: skip
+STRANGE = [
+    None,
+    math.nan,
+    math.inf,
+    -1,
+    0,
+    1e308,
+    10**400,
+    10**5000,
+    "",
+    "abc",
+    "x" * 10**5,
+    b"abc",
+    1j,
+    True,
+    [],
+    {},
+    object(),
+    [[1], [1, 2]],
+    np.zeros((2, 2)),
+    range(10**12),
+    2.5,
+    int,
+    [None],
+    "1e99999999 B",
+]
 DOORS: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
-    (search, {"model": "llama2_7b", "system": "h100-sxm", "devices": 8, "global_batch": 8}, (
-        "devices", "global_batch", "seq", "precision", "micro_batch", "zero", "recompute", "attention", "software",
-        "pipeline_schedule", "offload", "shard", "per_node", "capacity_factor", "fabric", "oversubscription",
-        "network")),
-    (cb.planning.plan_run, {"model": "gpt2", "system": "h100-sxm", "devices": 8, "tokens": 1e9, "global_batch": 8}, (
-        "devices", "tokens", "global_batch", "seq", "layout", "precision", "micro_batch", "zero", "recompute",
-        "attention", "software", "hourly", "way", "since", "mtbf_hours", "checkpoint_bandwidth", "restart", "interval",
-        "per_node", "network")),
-    (cb.planning.assembly_line, {"schedule": "1f1b", "stages": 4, "micro_batches": 8}, (
-        "schedule", "stages", "micro_batches", "seconds", "interleave")),
-    (cb.planning.split_batch, {"workload": "alexnet", "batch": 64, "flops": 1e12, "inner": ("a", 1e10),
-                               "outer": ("b", 1e9)}, (
-        "workload", "batch", "flops", "inner", "outer", "devices", "node")),
+    (
+        search,
+        {"model": "llama2_7b", "system": "h100-sxm", "devices": 8, "global_batch": 8},
+        (
+            "devices",
+            "global_batch",
+            "seq",
+            "precision",
+            "micro_batch",
+            "zero",
+            "recompute",
+            "attention",
+            "software",
+            "pipeline_schedule",
+            "offload",
+            "shard",
+            "per_node",
+            "capacity_factor",
+            "fabric",
+            "oversubscription",
+            "network",
+        ),
+    ),
+    (
+        cb.planning.plan_run,
+        {"model": "gpt2", "system": "h100-sxm", "devices": 8, "tokens": 1e9, "global_batch": 8},
+        (
+            "devices",
+            "tokens",
+            "global_batch",
+            "seq",
+            "layout",
+            "precision",
+            "micro_batch",
+            "zero",
+            "recompute",
+            "attention",
+            "software",
+            "hourly",
+            "way",
+            "since",
+            "mtbf_hours",
+            "checkpoint_bandwidth",
+            "restart",
+            "interval",
+            "per_node",
+            "network",
+        ),
+    ),
+    (
+        cb.planning.assembly_line,
+        {"schedule": "1f1b", "stages": 4, "micro_batches": 8},
+        ("schedule", "stages", "micro_batches", "seconds", "interleave"),
+    ),
+    (
+        cb.planning.split_batch,
+        {"workload": "alexnet", "batch": 64, "flops": 1e12, "inner": ("a", 1e10), "outer": ("b", 1e9)},
+        ("workload", "batch", "flops", "inner", "outer", "devices", "node"),
+    ),
     (cb.planning.exchange_times, {"devices": 8, "payload_bytes": 1e6}, ("devices", "payload_bytes", "fabrics")),
-    (cb.scaling, {"workload": "alexnet", "system": "dgx-1-v100", "devices": 8}, (
-        "devices", "batch", "mode", "exchange", "buckets", "per_node", "software", "precision", "seq")),
-]  # fmt: skip
-RAW = ("unsupported operand", "not supported between", "has no attribute", "is not iterable", "unhashable", "ambiguous",
-       "inhomogeneous", "could not convert", "cannot convert", "NoneType", "ufunc")  # fmt: skip
+    (
+        cb.scaling,
+        {"workload": "alexnet", "system": "dgx-1-v100", "devices": 8},
+        ("devices", "batch", "mode", "exchange", "buckets", "per_node", "software", "precision", "seq"),
+    ),
+]
+RAW = (
+    "unsupported operand",
+    "not supported between",
+    "has no attribute",
+    "is not iterable",
+    "unhashable",
+    "ambiguous",
+    "inhomogeneous",
+    "could not convert",
+    "cannot convert",
+    "NoneType",
+    "ufunc",
+)
 
 
 @pytest.mark.parametrize(("door", "base", "names"), DOORS, ids=lambda each: getattr(each, "__name__", ""))

@@ -22,9 +22,13 @@ def constant(value):
 
 
 def simple(**changes):
-    known = {"decode": lambda batch, seen: 0.012 + 2e-5 * batch + 4e-8 * batch * seen,
-             "prefill": lambda tokens, seen: np.hypot(0.012, 2.5e-5 * tokens) + 1e-9 * tokens * seen,
-             "kv_tokens": 400_000, "max_sequences": 256, "chunk": 2048}  # fmt: skip
+    known = {
+        "decode": lambda batch, seen: 0.012 + 2e-5 * batch + 4e-8 * batch * seen,
+        "prefill": lambda tokens, seen: np.hypot(0.012, 2.5e-5 * tokens) + 1e-9 * tokens * seen,
+        "kv_tokens": 400_000,
+        "max_sequences": 256,
+        "chunk": 2048,
+    }
     return StepCosts(**{**known, **changes})
 
 
@@ -33,28 +37,47 @@ def simple(**changes):
 
 def one_by_one(work, kv_tokens=1e9):
     """Prompts alone, one pass each: a queue with one server."""
-    return StepCosts(constant(1e-3), lambda tokens, seen: work * np.asarray(tokens) + 0.0 * np.asarray(seen), kv_tokens,
-                     max_sequences=100_000, chunk=1)  # fmt: skip
+    return StepCosts(
+        constant(1e-3),
+        lambda tokens, seen: work * np.asarray(tokens) + 0.0 * np.asarray(seen),
+        kv_tokens,
+        max_sequences=100_000,
+        chunk=1,
+    )
 
 
 @pytest.mark.parametrize("load", [0.3, 0.6, 0.8])
 def test_prompts_of_one_length_wait_as_in_m_d_1(load):
     count, seconds = 40_000, 0.02
-    found = simulate(one_by_one(seconds / 100), [100] * count, [1] * count, policy=FIRST,
-                     arrival=arrivals(load / seconds, count, 1, 1))  # fmt: skip
+    found = simulate(
+        one_by_one(seconds / 100),
+        [100] * count,
+        [1] * count,
+        policy=FIRST,
+        arrival=arrivals(load / seconds, count, 1, 1),
+    )
     waits = load * seconds / 2 / (1 - load)  # Pollaczek and Khinchine
     assert found.to_dict()["ttft"] == pytest.approx(seconds + waits, rel=0.05)
-    solved = service_latencies(constant(1e-3), lambda tokens, seen: seconds / 100 * np.asarray(tokens), prompt=100,
-                               answer=1, kv_tokens=1e9, max_sequences=1e5, chunk=1, rate=load / seconds,
-                               prefill_first=True)  # fmt: skip
+    solved = service_latencies(
+        constant(1e-3),
+        lambda tokens, seen: seconds / 100 * np.asarray(tokens),
+        prompt=100,
+        answer=1,
+        kv_tokens=1e9,
+        max_sequences=1e5,
+        chunk=1,
+        rate=load / seconds,
+        prefill_first=True,
+    )
     assert solved["ttft"] == pytest.approx(seconds + waits, rel=0.05)
 
 
 def test_prompts_of_exponential_length_wait_as_in_m_m_1():
     count, load, mean = 100_000, 0.7, 0.02
     prompts = np.maximum(np.random.default_rng(3).exponential(1000, count), 1).astype(int)
-    found = simulate(one_by_one(mean / 1000), prompts, [1] * count, arrival=arrivals(load / mean, count, 1, 4),
-                     policy=FIRST)  # fmt: skip
+    found = simulate(
+        one_by_one(mean / 1000), prompts, [1] * count, arrival=arrivals(load / mean, count, 1, 4), policy=FIRST
+    )
     assert found.to_dict()["ttft"] == pytest.approx(mean / (1 - load), rel=0.06)
     assert found.to_dict()["ttft_p95"] == pytest.approx(mean / (1 - load) * np.log(20), rel=0.08)
 
@@ -99,8 +122,15 @@ def test_arrivals_that_keep_apart_keep_the_mean_however_few_come(work):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_clock_at_light_load_leaves_no_request_slower_than_random_arrivals(policy):
     def row(bursts):
-        return cb.serve("llama3_70b", "h100-sxm", tp=2, devices=4 if policy == SPLIT else 2, rate=0.002, policy=policy,
-                        burstiness=bursts).table.iloc[0]  # fmt: skip
+        return cb.serve(
+            "llama3_70b",
+            "h100-sxm",
+            tp=2,
+            devices=4 if policy == SPLIT else 2,
+            rate=0.002,
+            policy=policy,
+            burstiness=bursts,
+        ).table.iloc[0]
 
     clock, poisson = row(0), row(1)
     for name in ("ttft_p50", "ttft_p95", "tpot_p50", "tpot_p95", "busy"):
@@ -124,12 +154,22 @@ def test_clients_whose_prompts_go_first_are_decoded_all_at_once(clients):
 
     With prompts of 0.1 s and steps of 10 ms and 1 ms for each of the batch: 40 clients in 4 s and 50 times 50 ms.
     """
+
     def decode(batch, seen):
         return 0.01 + 1e-3 * np.asarray(batch) + 0.0 * np.asarray(seen)
 
-    solved = service_latencies(decode, lambda tokens, seen: 1e-4 * np.asarray(tokens) + 0.0 * np.asarray(seen),
-                               prompt=1000, answer=51, answer_spread=0.6, kv_tokens=1e6, max_sequences=64, chunk=1000,
-                               clients=clients, prefill_first=True)  # fmt: skip
+    solved = service_latencies(
+        decode,
+        lambda tokens, seen: 1e-4 * np.asarray(tokens) + 0.0 * np.asarray(seen),
+        prompt=1000,
+        answer=51,
+        answer_spread=0.6,
+        kv_tokens=1e6,
+        max_sequences=64,
+        chunk=1000,
+        clients=clients,
+        prefill_first=True,
+    )
     cycle = 0.1 * clients + 50 * (0.01 + 1e-3 * clients)
     assert solved["rate"] == pytest.approx(clients / cycle, rel=0.03)
     assert solved["batch"] == pytest.approx(clients)
@@ -138,9 +178,18 @@ def test_clients_whose_prompts_go_first_are_decoded_all_at_once(clients):
 @pytest.mark.parametrize("first", [False, True])
 def test_answers_of_one_token_are_answered_as_fast_as_prompts_are_worked_on(first):
     """Prompts of 1,000 tokens, two a pass, at 1 ms and 0.1 ms a token: 201 ms for two."""
-    solved = service_latencies(constant(1e-3), lambda tokens, seen: 1e-3 + 1e-4 * np.asarray(tokens) + 0.0 * seen,
-                               prompt=1000, answer=1, answer_spread=0.5, kv_tokens=1e6, max_sequences=64,
-                               chunk=2000, clients=20, prefill_first=first)  # fmt: skip
+    solved = service_latencies(
+        constant(1e-3),
+        lambda tokens, seen: 1e-3 + 1e-4 * np.asarray(tokens) + 0.0 * seen,
+        prompt=1000,
+        answer=1,
+        answer_spread=0.5,
+        kv_tokens=1e6,
+        max_sequences=64,
+        chunk=2000,
+        clients=20,
+        prefill_first=first,
+    )
     assert solved["rate"] == pytest.approx(2 / 0.201, rel=0.02)
 
 
@@ -151,8 +200,16 @@ def test_prompts_that_fill_every_iteration_are_answered_as_fast_as_those_go(spre
     An iteration takes 1 ms and 10 us a token, 6 ms: a prompt each 8 of them, 48 ms, less the few tokens of answers.
     """
     solved = service_latencies(
-        constant(1e-3), lambda tokens, seen: 1e-3 + 1e-5 * np.asarray(tokens) + 0.0 * np.asarray(seen), prompt=4000,
-        answer=11, answer_spread=spread, kv_tokens=1e6, max_sequences=64, chunk=500, clients=20)  # fmt: skip
+        constant(1e-3),
+        lambda tokens, seen: 1e-3 + 1e-5 * np.asarray(tokens) + 0.0 * np.asarray(seen),
+        prompt=4000,
+        answer=11,
+        answer_spread=spread,
+        kv_tokens=1e6,
+        max_sequences=64,
+        chunk=500,
+        clients=20,
+    )
     assert solved["rate"] == pytest.approx(1 / 0.048, rel=0.02)
     assert solved["ttft"] + 10 * solved["tpot"] == pytest.approx(20 * 0.048, rel=0.03)
 
@@ -162,8 +219,17 @@ def test_prompts_of_many_lengths_spread_the_time_of_tokens_as_in_the_simulation(
     costs, count = simple(), 12_000
     came = arrivals(12, count, 1, 3)
     seen = simulate(costs, lengths(2000, count, 1.0, 1), lengths(40, count, 0.0, 2), arrival=came).to_dict()
-    solved = service_latencies(costs.decode, costs.prefill, prompt=2000, answer=40, prompt_spread=1.0, kv_tokens=4e5,
-                               max_sequences=256, chunk=2048, rate=count / came[-1])  # fmt: skip
+    solved = service_latencies(
+        costs.decode,
+        costs.prefill,
+        prompt=2000,
+        answer=40,
+        prompt_spread=1.0,
+        kv_tokens=4e5,
+        max_sequences=256,
+        chunk=2048,
+        rate=count / came[-1],
+    )
     for name in ("tpot_p50", "tpot_p95"):
         assert solved[name] == pytest.approx(seen[name], rel=0.06), name
 
@@ -259,8 +325,15 @@ def test_what_is_preempted_is_answered_in_full_under_each_policy(policy):
 def test_iterations_read_what_windows_leave_of_each_sequence(window, windowed):
     """1 ms a token that is read: by hand, from the 91 tokens after the first one of an answer to the 120 before its
     last; for two at once, each with its own length."""
-    costs = StepCosts(lambda batch, seen: 1e-3 * np.asarray(batch) * seen, constant(0.002), 1e6, 16, 512,
-                      window=window, windowed=windowed)  # fmt: skip
+    costs = StepCosts(
+        lambda batch, seen: 1e-3 * np.asarray(batch) * seen,
+        constant(0.002),
+        1e6,
+        16,
+        512,
+        window=window,
+        windowed=windowed,
+    )
     kept = windowed * np.minimum(np.arange(200), window) + (1 - windowed) * np.arange(200)
     found = simulate(costs, [90], [31], concurrency=1).requests
     assert found["finish"][0] - found["first"][0] == pytest.approx(1e-3 * kept[91:121].sum())
@@ -284,8 +357,9 @@ def test_more_requests_are_held_where_layers_have_windows():
     load = {"input_len": 16_000, "output_len": 500, "input_spread": 0, "rate": 0.05, "devices": 1}
     full, windowed = (cb.serve(name, "l40s", **load).table.iloc[0] for name in ("mistral_7b_v0.2", "mistral_7b"))
     # 16,250 tokens against 4,096, of a prompt and half its answer; reading them is less than all of a step.
-    assert full["kv_share"] / full["batch"] == pytest.approx(16_250 / 4096 * windowed["kv_share"] / windowed["batch"],
-                                                             rel=0.1)  # fmt: skip
+    assert full["kv_share"] / full["batch"] == pytest.approx(
+        16_250 / 4096 * windowed["kv_share"] / windowed["batch"], rel=0.1
+    )
     assert windowed["capacity"] > 1.2 * full["capacity"] and windowed["tpot_p50"] < full["tpot_p50"]
 
 
@@ -303,13 +377,22 @@ def test_a_trace_is_served_as_it_comes():
     assert found["e2e"].iloc[2] == pytest.approx(0.0121 + 39 * 0.01202, rel=0.02)
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"prompts": [0, 5]}, "prompts = 0"), ({"prompts": [-3, 5]}, "prompts = -3"),
-    ({"answers": [1.5, 2]}, "answers = 1.5"), ({"answers": [5]}, "one of each"),
-    ({"arrival": [2.0, 1.0]}, "in order"), ({"arrival": None}, "either arrival"),
-    ({"concurrency": 2}, "either arrival"), ({"policy": "round robin"}, "policy"), ({"engines": 0}, "engines = 0"),
-    ({"prompts": [5, 900_000]}, "larger than the room"), ({"arrival": [0.0, np.nan]}, "in order"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"prompts": [0, 5]}, "prompts = 0"),
+        ({"prompts": [-3, 5]}, "prompts = -3"),
+        ({"answers": [1.5, 2]}, "answers = 1.5"),
+        ({"answers": [5]}, "one of each"),
+        ({"arrival": [2.0, 1.0]}, "in order"),
+        ({"arrival": None}, "either arrival"),
+        ({"concurrency": 2}, "either arrival"),
+        ({"policy": "round robin"}, "policy"),
+        ({"engines": 0}, "engines = 0"),
+        ({"prompts": [5, 900_000]}, "larger than the room"),
+        ({"arrival": [0.0, np.nan]}, "in order"),
+    ],
+)
 def test_simulation_refuses_what_cannot_be(change, words):
     given = {"prompts": [5, 5], "answers": [2, 2], "arrival": [0.0, 1.0], **change}
     prompts, answers = given.pop("prompts"), given.pop("answers")
@@ -317,11 +400,22 @@ def test_simulation_refuses_what_cannot_be(change, words):
         simulate(simple(), prompts, answers, **given)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: arrivals(0, 5), lambda: arrivals(1, 5, -1), lambda: lengths(0.5, 5), lambda: lengths(5, 5, -1),
-    lambda: simple(kv_tokens=0), lambda: simple(chunk="many"), lambda: simple(decode=3),
-    lambda: simple(window=0), lambda: simple(window=0.5), lambda: simple(windowed=1.5), lambda: simple(windowed=-1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: arrivals(0, 5),
+        lambda: arrivals(1, 5, -1),
+        lambda: lengths(0.5, 5),
+        lambda: lengths(5, 5, -1),
+        lambda: simple(kv_tokens=0),
+        lambda: simple(chunk="many"),
+        lambda: simple(decode=3),
+        lambda: simple(window=0),
+        lambda: simple(window=0.5),
+        lambda: simple(windowed=1.5),
+        lambda: simple(windowed=-1),
+    ],
+)
 def test_loads_and_costs_refuse_what_cannot_be(call):
     with pytest.raises(ValueError, match=r" = |must be"):
         call()
@@ -342,9 +436,13 @@ def drawn(seed):
     prompt, answer = int(spread(64, 4096)), int(spread(32, 512))
     prompt_spread, answer_spread = (float(random.choice([0, 0.3, 0.7, 1.0])) for _ in range(2))
     chunk, most = int(random.choice([512, 2048, 8192])), int(random.choice([32, 128, 256]))
-    costs = StepCosts(lambda batch, seen: np.hypot(floor, sequence * batch) + batch * seen * kept,
-                      lambda tokens, seen: np.hypot(floor, tokens * token) + tokens * seen * attended,
-                      spread(3e4, 1e6), most, chunk)  # fmt: skip
+    costs = StepCosts(
+        lambda batch, seen: np.hypot(floor, sequence * batch) + batch * seen * kept,
+        lambda tokens, seen: np.hypot(floor, tokens * token) + tokens * seen * attended,
+        spread(3e4, 1e6),
+        most,
+        chunk,
+    )
     load, closed = random.uniform(0.1, 0.8), random.random() < 0.4
     lens = {"prompt": prompt, "answer": answer, "prompt_spread": prompt_spread, "answer_spread": answer_spread}
     return costs, lens, load, closed, POLICIES[seed % 2]
@@ -367,14 +465,24 @@ def compared(seed, count):
     costs, lens, load, closed, policy = drawn(seed)
     rate, slots = at_most(costs, **lens, policy=policy)
     most = costs.kv_tokens / 3
-    requests = (lengths(lens["prompt"], count, lens["prompt_spread"], seed + 1000, most),
-                lengths(lens["answer"], count, lens["answer_spread"], seed + 2000, most))  # fmt: skip
+    requests = (
+        lengths(lens["prompt"], count, lens["prompt_spread"], seed + 1000, most),
+        lengths(lens["answer"], count, lens["answer_spread"], seed + 2000, most),
+    )
     clients = max(1, int(slots * load))
     came = {"concurrency": clients} if closed else {"arrival": arrivals(load * rate, count, 1, seed)}
     seen = simulate(costs, *requests, policy=policy, **came).to_dict()
     asked = {"clients": clients} if closed else {"rate": count / came["arrival"][-1]}
-    solved = service_latencies(costs.decode, costs.prefill, **lens, kv_tokens=costs.kv_tokens, chunk=costs.chunk,
-                               max_sequences=costs.max_sequences, prefill_first=policy == FIRST, **asked)  # fmt: skip
+    solved = service_latencies(
+        costs.decode,
+        costs.prefill,
+        **lens,
+        kv_tokens=costs.kv_tokens,
+        chunk=costs.chunk,
+        max_sequences=costs.max_sequences,
+        prefill_first=policy == FIRST,
+        **asked,
+    )
     solved["requests_per_second"] = solved["rate"]
     return {name: solved[name] / seen[name] for name in LIMITS}
 
@@ -387,10 +495,22 @@ def test_bursts_make_requests_wait_as_in_the_simulation(policy, burstiness):
     for bursts in (1.0, burstiness):
         came = arrivals(8, count, bursts, 3)
         seen.append(simulate(costs, *load, arrival=came, policy=policy).to_dict())
-        solved.append(service_latencies(
-            costs.decode, costs.prefill, prompt=800, answer=150, prompt_spread=0.5, answer_spread=0.5, kv_tokens=4e5,
-            max_sequences=256, chunk=2048, rate=count / came[-1], prefill_first=policy == FIRST,
-            burstiness=bursts))  # fmt: skip
+        solved.append(
+            service_latencies(
+                costs.decode,
+                costs.prefill,
+                prompt=800,
+                answer=150,
+                prompt_spread=0.5,
+                answer_spread=0.5,
+                kv_tokens=4e5,
+                max_sequences=256,
+                chunk=2048,
+                rate=count / came[-1],
+                prefill_first=policy == FIRST,
+                burstiness=bursts,
+            )
+        )
     assert solved[1]["rate"] == pytest.approx(seen[1]["requests_per_second"], rel=0.04)
     for name, limit in (("tpot_p50", 0.12), ("ttft_p50", 0.3), ("ttft_p95", 0.25), ("e2e_p50", 0.12)):
         assert solved[1][name] == pytest.approx(seen[1][name], rel=limit), name
@@ -411,9 +531,16 @@ def test_steady_state_agrees_with_the_simulation_where_layers_have_windows(polic
     costs, count, rate = simple(window=1_000, windowed=windowed), 8_000, 4.0
     came, spread = arrivals(rate, count, 1, 3), {"prompt_spread": 0.6, "answer_spread": 0.6}
     seen = simulate(costs, lengths(1500, count, 0.6, 1), lengths(300, count, 0.6, 2), arrival=came, policy=policy)
-    given = {"prompt": 1500, "answer": 300, **spread, "kv_tokens": costs.kv_tokens, "chunk": costs.chunk,
-             "max_sequences": costs.max_sequences, "prefill_first": policy == FIRST,
-             "rate": count / came[-1]}  # fmt: skip
+    given = {
+        "prompt": 1500,
+        "answer": 300,
+        **spread,
+        "kv_tokens": costs.kv_tokens,
+        "chunk": costs.chunk,
+        "max_sequences": costs.max_sequences,
+        "prefill_first": policy == FIRST,
+        "rate": count / came[-1],
+    }
     solved = service_latencies(costs.decode, costs.prefill, **given, window=1_000, windowed=windowed)
     solved["requests_per_second"] = solved["rate"]
     for name, limit in LIMITS.items():
@@ -433,8 +560,10 @@ def test_steady_state_agrees_with_the_simulation_of_200_services():
     found = [compared(seed, 4_000) for seed in range(200)]
     for name, limit in LIMITS.items():
         errors = np.abs(np.array([each[name] for each in found]) - 1)
-        print(f"\n{name}: median {np.median(errors):.1%}, {np.mean(errors <= limit):.1%} within {limit:.0%}, "
-              f"worst {np.max(errors):.0%}")  # fmt: skip
+        print(
+            f"\n{name}: median {np.median(errors):.1%}, {np.mean(errors <= limit):.1%} within {limit:.0%}, "
+            f"worst {np.max(errors):.0%}"
+        )
         assert np.mean(errors <= limit) >= least[name], name
         assert np.median(errors) <= limit / 4, name
 
@@ -443,10 +572,19 @@ def test_steady_state_agrees_with_the_simulation_of_200_services():
 def test_latency_grows_with_load_and_falls_with_speed(first):
     def solve(rate, slower=1.0):
         costs = simple()
-        return service_latencies(lambda *each: slower * costs.decode(*each),
-                                 lambda *each: slower * costs.prefill(*each), prompt=800, answer=150,
-                                 prompt_spread=0.5, answer_spread=0.5, kv_tokens=4e5, max_sequences=256,
-                                 chunk=2048, rate=rate, prefill_first=first)  # fmt: skip
+        return service_latencies(
+            lambda *each: slower * costs.decode(*each),
+            lambda *each: slower * costs.prefill(*each),
+            prompt=800,
+            answer=150,
+            prompt_spread=0.5,
+            answer_spread=0.5,
+            kv_tokens=4e5,
+            max_sequences=256,
+            chunk=2048,
+            rate=rate,
+            prefill_first=first,
+        )
 
     for name in ("ttft_p50", "ttft_p95", "tpot", "e2e_p95", "batch"):
         values = [solve(rate)[name] for rate in (0.5, 2, 5, 10, 15)]
@@ -494,19 +632,32 @@ def test_cheapest_of_several_accelerators():
 @pytest.mark.parametrize("policy", POLICIES)
 def test_door_and_simulation_agree(policy):
     devices = 2 if policy == SPLIT else 1
-    rows = [cb.serve("llama3_8b", "h100-sxm", rate=4, devices=devices, policy=policy, simulated=simulated,
-                     **CHAT).table.iloc[0] for simulated in (False, True)]  # fmt: skip
+    rows = [
+        cb.serve(
+            "llama3_8b", "h100-sxm", rate=4, devices=devices, policy=policy, simulated=simulated, **CHAT
+        ).table.iloc[0]
+        for simulated in (False, True)
+    ]
     for name in ("ttft_p50", "tpot_p50", "e2e_p50"):
         assert rows[0][name] == pytest.approx(rows[1][name], rel=0.2), name
 
 
-@pytest.mark.parametrize("load", [
-    {"rate": 20, "devices": 2}, {"rate": 20, "devices": 3, "prefill_engines": 2}, {"rate": 20, "devices": 4},
-    {"rate": 20, "devices": 2, "burstiness": 4}, {"concurrency": 8, "devices": 2}, {"concurrency": 64, "devices": 2},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"rate": 20, "devices": 2},
+        {"rate": 20, "devices": 3, "prefill_engines": 2},
+        {"rate": 20, "devices": 4},
+        {"rate": 20, "devices": 2, "burstiness": 4},
+        {"concurrency": 8, "devices": 2},
+        {"concurrency": 64, "devices": 2},
+    ],
+)
 def test_prompts_on_engines_of_their_own_agree_with_the_simulation(load):
-    solved, seen = (cb.serve("llama3_8b", "h100-sxm", policy=SPLIT, simulated=each, **load, **CHAT).table.iloc[0]
-                    for each in (False, True))  # fmt: skip
+    solved, seen = (
+        cb.serve("llama3_8b", "h100-sxm", policy=SPLIT, simulated=each, **load, **CHAT).table.iloc[0]
+        for each in (False, True)
+    )
     for name, limit in (("requests_per_second", 0.04), ("tpot_p50", 0.08), ("ttft_p50", 0.20), ("ttft_p95", 0.25)):
         assert solved[name] == pytest.approx(seen[name], rel=limit), name
 
@@ -531,16 +682,28 @@ def test_a_trace_gives_its_means_and_is_simulated_as_it_is():
     assert other["requests_per_second"] == pytest.approx(row["requests_per_second"] / 2, rel=0.02)
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"output_len": [-1] * 30}, "output_len = -1: a length is"), ({"output_len": [5] * 29}, "lists of one length"),
-    ({"output_len": [1.5] * 30}, "output_len = 1.5"), ({"input_len": [], "output_len": []}, "trace of 0 requests"),
-    ({"output_len": 5}, "input_len is a list: give"), ({"output_len": ["five"] * 30}, "must be a list of numbers"),
-    ({"output_len": [np.nan] * 30}, "output_len = nan"), ({"arrival": range(30)}, "rate and arrival given"),
-    ({"rate": None, "arrival": range(29)}, "lists of one length"), ({"rate": None, "arrival": 5}, "arrival = 5"),
-    ({"rate": None, "arrival": [1.0] * 30}, "in order"), ({"rate": None, "arrival": range(30, 0, -1)}, "in order"),
-    ({"output_len": [1] * 29 + [500_000], "rate": 1e-3, "simulated": True}, "500,100 tokens is larger than the room"),
-    ({"output_len": [1] * 29 + [9_000], "context": 8192}, "9,100 tokens is more than"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"output_len": [-1] * 30}, "output_len = -1: a length is"),
+        ({"output_len": [5] * 29}, "lists of one length"),
+        ({"output_len": [1.5] * 30}, "output_len = 1.5"),
+        ({"input_len": [], "output_len": []}, "trace of 0 requests"),
+        ({"output_len": 5}, "input_len is a list: give"),
+        ({"output_len": ["five"] * 30}, "must be a list of numbers"),
+        ({"output_len": [np.nan] * 30}, "output_len = nan"),
+        ({"arrival": range(30)}, "rate and arrival given"),
+        ({"rate": None, "arrival": range(29)}, "lists of one length"),
+        ({"rate": None, "arrival": 5}, "arrival = 5"),
+        ({"rate": None, "arrival": [1.0] * 30}, "in order"),
+        ({"rate": None, "arrival": range(30, 0, -1)}, "in order"),
+        (
+            {"output_len": [1] * 29 + [500_000], "rate": 1e-3, "simulated": True},
+            "500,100 tokens is larger than the room",
+        ),
+        ({"output_len": [1] * 29 + [9_000], "context": 8192}, "9,100 tokens is more than"),
+    ],
+)
 def test_a_trace_that_cannot_be_is_refused(change, words):
     given = {"rate": 4, "devices": 1, "input_len": [100] * 30, "output_len": [50] * 30, **change}
     with pytest.raises(ValueError, match=words):
@@ -591,21 +754,40 @@ def test_api_prices_break_even(chat):
     assert (found["break_even"] * found["usd_per_request"]).tolist() == pytest.approx([price] * len(found))
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"ttft": 1e-6}, "idle engine"), ({"tpot": 1e-6}, "idle engine"), ({"rate": 1e5}, "capacity .* take"),
-    ({"input_len": -5}, "input_len = -5"), ({"output_len": 0}, "output_len = 0"), ({"output_len": -1}, "output_len"),
-    ({"rate": -1}, "rate = -1"), ({"ttft": 0}, "ttft = 0"), ({"tpot": "fast"}, "tpot"), ({"acceptance": 1.5}, "accept"),
-    ({"model": "llama3_70b", "accelerator": "t4"}, "do not fit 1 × 15.5 GB; give tp = 16"),
-    ({"concurrency": 0, "rate": None}, "concurrency = 0"), ({"users": -1, "rate": None}, "users = -1"),
-    ({"input_len": 1e6, "context": 8192}, "context"),
-    ({"model": "gpt2", "input_len": 1000}, "positions for 1,024"),
-    ({"acceptance": 1.2, "drafted": 4}, "acceptance = 1.2"),
-    ({"drafted": 4}, "without acceptance"), ({"prefix_hit": 1.1}, "prefix_hit = 1.1"),
-    ({"users": 5}, "one of rate"), ({"rate": None}, "no load given"), ({"policy": "static"}, "policy"),
-    ({"model": "llama3_70b"}, "do not fit .* tp = 2 or more, or weights_format"), ({"burstiness": -1}, "burstiness"),
-    ({"devices": 3, "tp": 2}, "multiple"), ({"kept": 1}, "kept"), ({"model": "resnet50"}, "no language model"),
-    ({"input_spread": -1}, "input_spread"), ({"hourly": -1}, "hourly"), ({"simulated": "maybe"}, "simulated"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"ttft": 1e-6}, "idle engine"),
+        ({"tpot": 1e-6}, "idle engine"),
+        ({"rate": 1e5}, "capacity .* take"),
+        ({"input_len": -5}, "input_len = -5"),
+        ({"output_len": 0}, "output_len = 0"),
+        ({"output_len": -1}, "output_len"),
+        ({"rate": -1}, "rate = -1"),
+        ({"ttft": 0}, "ttft = 0"),
+        ({"tpot": "fast"}, "tpot"),
+        ({"acceptance": 1.5}, "accept"),
+        ({"model": "llama3_70b", "accelerator": "t4"}, "do not fit 1 × 15.5 GB; give tp = 16"),
+        ({"concurrency": 0, "rate": None}, "concurrency = 0"),
+        ({"users": -1, "rate": None}, "users = -1"),
+        ({"input_len": 1e6, "context": 8192}, "context"),
+        ({"model": "gpt2", "input_len": 1000}, "positions for 1,024"),
+        ({"acceptance": 1.2, "drafted": 4}, "acceptance = 1.2"),
+        ({"drafted": 4}, "without acceptance"),
+        ({"prefix_hit": 1.1}, "prefix_hit = 1.1"),
+        ({"users": 5}, "one of rate"),
+        ({"rate": None}, "no load given"),
+        ({"policy": "static"}, "policy"),
+        ({"model": "llama3_70b"}, "do not fit .* tp = 2 or more, or weights_format"),
+        ({"burstiness": -1}, "burstiness"),
+        ({"devices": 3, "tp": 2}, "multiple"),
+        ({"kept": 1}, "kept"),
+        ({"model": "resnet50"}, "no language model"),
+        ({"input_spread": -1}, "input_spread"),
+        ({"hourly": -1}, "hourly"),
+        ({"simulated": "maybe"}, "simulated"),
+    ],
+)
 def test_door_refuses_what_cannot_be(change, words):
     given = {"model": "llama3_8b", "accelerator": "h100-sxm", "rate": 4, "devices": 1, **CHAT, **change}
     with pytest.raises(ValueError, match=words):
@@ -663,8 +845,10 @@ def test_users_ask_more_often_the_more_they_are_and_the_less_they_think():
 
 
 def test_users_who_do_not_think_are_requests_at_once():
-    users, clients = (cb.serve("llama3_8b", "h100-sxm", **load, devices=2, **CHAT).rows[0]
-                      for load in ({"users": 100, "think": 0}, {"concurrency": 100}))  # fmt: skip
+    users, clients = (
+        cb.serve("llama3_8b", "h100-sxm", **load, devices=2, **CHAT).rows[0]
+        for load in ({"users": 100, "think": 0}, {"concurrency": 100})
+    )
     assert users == clients and users["in_service"] == 100
 
 
@@ -672,8 +856,10 @@ def test_users_who_do_not_think_are_requests_at_once():
 @pytest.mark.parametrize("users", [3, 200, 800])
 def test_a_pause_of_a_millisecond_changes_hardly_anything(users, policy):
     """Far below an iteration of 11 ms; three users leave one of four engines without any."""
-    none, short = (cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=4, policy=policy, **CHAT).rows[0]
-                   for think in (0, 0.001))  # fmt: skip
+    none, short = (
+        cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=4, policy=policy, **CHAT).rows[0]
+        for think in (0, 0.001)
+    )
     for name in ("requests_per_second", "in_service", "ttft_p50", "tpot_p50", "e2e_p95", "batch"):
         assert short[name] == pytest.approx(none[name], rel=0.02), name
 
@@ -681,8 +867,12 @@ def test_a_pause_of_a_millisecond_changes_hardly_anything(users, policy):
 @pytest.mark.parametrize(("users", "think"), [(50, 5), (200, 30), (200, 1), (1500, 30)])
 def test_users_wait_as_long_as_those_that_are_simulated_one_by_one(users, think):
     """20,000 requests of users who think for exponential times; beyond the capacity, too."""
-    solved, one_by_one = (cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=1, simulated=each,
-                                   input_len=512, output_len=256).rows[0] for each in (False, True))  # fmt: skip
+    solved, one_by_one = (
+        cb.serve(
+            "llama3_8b", "h100-sxm", users=users, think=think, devices=1, simulated=each, input_len=512, output_len=256
+        ).rows[0]
+        for each in (False, True)
+    )
     for name, close in (("requests_per_second", 0.04), ("e2e_p50", 0.08), ("tpot_p50", 0.05), ("ttft_p50", 0.35)):
         assert solved[name] == pytest.approx(one_by_one[name], rel=close), name
 
@@ -696,8 +886,10 @@ def test_users_beyond_the_capacity_wait_for_each_other():
 
 @pytest.mark.parametrize("change", [{"drafted": 4, "acceptance": 0.7}, {"prefix_hit": 0.5}])
 def test_drafts_and_kept_prompts_raise_the_capacity(chat, change):
-    solved, one_by_one = (cb.serve("llama3_8b", "h100-sxm", rate=4, devices=1, simulated=each, **CHAT,
-                                   **change).table.iloc[0] for each in (False, True))  # fmt: skip
+    solved, one_by_one = (
+        cb.serve("llama3_8b", "h100-sxm", rate=4, devices=1, simulated=each, **CHAT, **change).table.iloc[0]
+        for each in (False, True)
+    )
     row = chat.table.iloc[0]
     assert solved["capacity"] > row["capacity"] and solved["e2e_p50"] < row["e2e_p50"]
     for name in ("tpot_p50", "e2e_p50"):
@@ -729,16 +921,19 @@ def test_experts_apart_and_simulation_agree(policy, tp):
     """Groups of tp devices share the experts of 8 devices: closed form and request by request."""
     asked = {**WIDE, "ep": 8, "tp": tp, "policy": policy, "devices": 16 if policy == SPLIT else 8}
     most = cb.serve("mixtral_8x7b", "h100-sxm", rate=0.01, **asked).table["capacity"][0]
-    solved, run = (cb.serve("mixtral_8x7b", "h100-sxm", rate=0.6 * most, simulated=each, **asked).table.iloc[0]
-                   for each in (False, True))  # fmt: skip
+    solved, run = (
+        cb.serve("mixtral_8x7b", "h100-sxm", rate=0.6 * most, simulated=each, **asked).table.iloc[0]
+        for each in (False, True)
+    )
     for name, limit in LIMITS.items():
         assert solved[name] == pytest.approx(run[name], rel=limit), name
 
 
 def test_an_engine_with_experts_apart_is_what_a_static_batch_is_estimated_with():
     """A step of 64 requests, 8 for each group: as `cb.generate` says; a prompt for each group: one pass of all."""
-    costs = cb.planning.engine_costs("mixtral_8x7b", "h100-sxm", ep=8, input_len=600, precision="fp8",
-                                     software="SGLang")  # fmt: skip
+    costs = cb.planning.engine_costs(
+        "mixtral_8x7b", "h100-sxm", ep=8, input_len=600, precision="fp8", software="SGLang"
+    )
     asked = {"ep": 8, "tp": 1, "input_len": 600, "precision": "fp8", "software": "SGLang"}
     step = cb.generate("mixtral_8x7b", "h100-sxm", batch=64, output_len=2, delay_of="token", **asked)
     assert float(costs.decode(64, 601)) == pytest.approx(step.point, rel=1e-6)
@@ -751,8 +946,9 @@ def test_an_engine_with_experts_apart_is_what_a_static_batch_is_estimated_with()
 
 
 def test_one_prompt_is_worked_on_by_one_group_and_several_share_the_time():
-    costs = cb.planning.engine_costs("deepseek_v3", "h200-sxm", ep=16, input_len=2000, precision="fp8",
-                                     software="SGLang")  # fmt: skip
+    costs = cb.planning.engine_costs(
+        "deepseek_v3", "h200-sxm", ep=16, input_len=2000, precision="fp8", software="SGLang"
+    )
     alone, all_at_once = float(costs.prefill(2000, 1000)), float(costs.prefill(32_000, 1000))
     assert alone < all_at_once < 8 * alone  # sixteen times the tokens, of which each group has as many
 
@@ -764,19 +960,30 @@ def test_sizing_with_experts_apart_takes_engines_of_all_their_devices():
     assert found["devices"] == 32 * found["engines"]
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"ep": 0}, "ep = 0 must be a whole number"), ({"ep": 1.5}, "ep = 1.5 must be a whole number"),
-    ({"ep": 16}, "ep = 16 is more than experts = 8; give at most as many"),
-    ({"ep": 6, "tp": 4}, "ep = 6 is no multiple of tp = 4, and tp none of ep"),
-    ({"ep": 8, "tp": 1, "devices": 12}, "devices = 12 does not hold engines of 8 devices each"),
-    ({"model": "llama3_8b", "ep": 8}, "ep = 8: the model has no experts; leave ep out"),
-    ({"model": "deepseek_v3", "ep": 8, "tp": 1},
-     r"do not fit 8 × 77.3 GB; give ep = 16 or more, or weights_format = 'i"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"ep": 0}, "ep = 0 must be a whole number"),
+        ({"ep": 1.5}, "ep = 1.5 must be a whole number"),
+        ({"ep": 16}, "ep = 16 is more than experts = 8; give at most as many"),
+        ({"ep": 6, "tp": 4}, "ep = 6 is no multiple of tp = 4, and tp none of ep"),
+        ({"ep": 8, "tp": 1, "devices": 12}, "devices = 12 does not hold engines of 8 devices each"),
+        ({"model": "llama3_8b", "ep": 8}, "ep = 8: the model has no experts; leave ep out"),
+        (
+            {"model": "deepseek_v3", "ep": 8, "tp": 1},
+            r"do not fit 8 × 77.3 GB; give ep = 16 or more, or weights_format = 'i",
+        ),
+    ],
+)
 def test_experts_that_cannot_be_spread_so_are_refused(change, words):
     with pytest.raises(ValueError, match=words):
-        cb.serve(change.get("model", "mixtral_8x7b"), "h100-sxm", rate=2, precision="fp8", **{
-            name: value for name, value in change.items() if name != "model"})  # fmt: skip
+        cb.serve(
+            change.get("model", "mixtral_8x7b"),
+            "h100-sxm",
+            rate=2,
+            precision="fp8",
+            **{name: value for name, value in change.items() if name != "model"},
+        )
 
 
 @pytest.mark.parametrize("window", [[[1], [2, 3]], np.ones((2, 3)), -1, "far"])

@@ -177,8 +177,10 @@ def test_a_pinned_service_is_compared(panel: Any) -> None:
     [
         ({"tpot": 1}, ["TPOT limit = 0.001 s: an idle engine of", "give"]),
         ({"ttft": 10}, ["TTFT limit = 0.01 s: an idle engine of"]),
-        ({"model": "gpt2", "prompt": 900, "answer": 400},
-         ["Prompt + answer = 1,300 tokens, but GPT-2 has positions for 1,024", "give fewer"]),
+        (
+            {"model": "gpt2", "prompt": 900, "answer": 400},
+            ["Prompt + answer = 1,300 tokens, but GPT-2 has positions for 1,024", "give fewer"],
+        ),
         ({"model": "resnet50"}, ["resnet50"]),
         ({"accelerator": "h100-sxn"}, ["h100-sxn", "nearest"]),
         ({"precision": "fp8", "accelerator": "a100-sxm-80gb"}, ["fp8"]),

@@ -87,7 +87,6 @@ def test_schedules_in_the_form_of_a_v_hold_their_share(stages, chunks, fed):
     assert ordered[2] == min(stages, fed)
 
 
-
 def test_which_layouts_run_out_of_memory():
     """964 layouts on A100 80 GB; the mean of both rates is at least 0.94."""
     frame, out = labelled()
@@ -96,11 +95,29 @@ def test_which_layouts_run_out_of_memory():
 
 
 ROW = {
-    "model": "", "params_b": 13, "layers": 40, "hidden": 5120, "heads": 40, "kv_heads": 40, "head_dim": 128,
-    "ffn_hidden": 13824, "vocab": 32000, "seq_len": 4096, "gated_mlp": "yes", "accelerator": "h100-sxm",
-    "devices": 64, "per_node": 8, "tp": 1, "pp": 1, "dp": 64, "micro_batch": 2, "global_batch": 256,
-    "activation_recompute": "none", "precision": "bf16", "zero_fsdp_stage": "1",
-}  # fmt: skip
+    "model": "",
+    "params_b": 13,
+    "layers": 40,
+    "hidden": 5120,
+    "heads": 40,
+    "kv_heads": 40,
+    "head_dim": 128,
+    "ffn_hidden": 13824,
+    "vocab": 32000,
+    "seq_len": 4096,
+    "gated_mlp": "yes",
+    "accelerator": "h100-sxm",
+    "devices": 64,
+    "per_node": 8,
+    "tp": 1,
+    "pp": 1,
+    "dp": 64,
+    "micro_batch": 2,
+    "global_batch": 256,
+    "activation_recompute": "none",
+    "precision": "bf16",
+    "zero_fsdp_stage": "1",
+}
 
 
 def needed(**changes) -> float:

@@ -97,15 +97,16 @@ def test_the_ranking_is_by_what_was_asked(image: StackChoice) -> None:
     assert sum(image.odds.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("application", "task"), [("image", "train"), ("chat", "fine-tune"), ("speech", "serve"),
-                                                   ("video", "train")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("application", "task"), [("image", "train"), ("chat", "fine-tune"), ("speech", "serve"), ("video", "train")]
+)
 def test_where_the_ranking_changes_another_stack_is_best(application: str, task: str) -> None:
     """On this side of each value the stack is the same as now, beyond it the one that is named: asked anew."""
     found = pick_stack(application, task)
     table = found.changes()
     assert len(table) and set(table["input"]) <= set(INPUTS)
     for row in table.itertuples():
-        near, far = row.factor ** 0.999, row.factor ** 1.001
+        near, far = row.factor**0.999, row.factor**1.001
         assert found.winners(row.input, near).tolist() == [found.best], row
         assert found.winners(row.input, far).tolist() == [row.wins] and row.wins != found.best, row
         assert row.at == pytest.approx(row.now * row.factor)
@@ -160,8 +161,10 @@ def test_by_how_much_limits_contradict_and_that_the_remedy_works() -> None:
 
 
 def test_the_remedy_of_a_deadline_and_of_a_latency_works() -> None:
-    for task, given, name in (("train", {"private": "in house", "deadline": "1 h"}, "deadline"),
-                              ("serve", {"private": "in house", "latency": "6 ms"}, "latency")):  # fmt: skip
+    for task, given, name in (
+        ("train", {"private": "in house", "deadline": "1 h"}, "deadline"),
+        ("serve", {"private": "in house", "latency": "6 ms"}, "latency"),
+    ):
         with pytest.raises(ValueError) as told:
             pick_stack("image" if task == "train" else "sensor", task, **given)
         remedy = str(told.value).rpartition(f"{name} = ")[2]
@@ -181,20 +184,30 @@ def test_no_contradiction_where_a_stack_keeps_all(image: StackChoice) -> None:
     assert contradiction(image.ranked, image.wanted, image.limits) == ""
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"application": "cooking"}, "application = 'cooking' is not in the table; take one of image, video"),
-    ({"task": "guess"}, "task = 'guess' is not a choice; take one of train, fine-tune, serve"),
-    ({"by": "joy"}, "by = 'joy' is not a choice; take one of usd, hours, kwh"),
-    ({"task": "serve", "by": "hours"}, "take one of usd, kwh"), ({"budget": -1}, "budget = -1 must be above 0"),
-    ({"budget": math.nan}, "budget = nan must be above 0"), ({"power": "5 kg"}, "power = '5 kg'"),
-    ({"years": 51}, "years = 51 must be above 0 and at most 50"), ({"hours": 25}, "hours = 25"),
-    ({"stacks": []}, "stacks = [] is no list of names"), ({"private": "moon"}, "private = 'moon' is not a rule"),
-    ({"model": 5}, "model = 5 is no network"), ({"model": "bert_base"}, "model = 'bert_base' takes text"),
-    ({"task": "serve", "application": "text", "model": "llama3_8b"}, "answers token by token"),
-    ({"task": "serve", "application": "chat", "model": "bert_base"}, "is no language model"),
-    ({"prices": 5}, "prices = 5 is no mapping"), ({"deadline": "soon"}, "deadline = 'soon'"),
-    ({"latency": 0}, "latency = 0 must be above 0"), ({"runs": "many"}, "runs = 'many' must be above 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"application": "cooking"}, "application = 'cooking' is not in the table; take one of image, video"),
+        ({"task": "guess"}, "task = 'guess' is not a choice; take one of train, fine-tune, serve"),
+        ({"by": "joy"}, "by = 'joy' is not a choice; take one of usd, hours, kwh"),
+        ({"task": "serve", "by": "hours"}, "take one of usd, kwh"),
+        ({"budget": -1}, "budget = -1 must be above 0"),
+        ({"budget": math.nan}, "budget = nan must be above 0"),
+        ({"power": "5 kg"}, "power = '5 kg'"),
+        ({"years": 51}, "years = 51 must be above 0 and at most 50"),
+        ({"hours": 25}, "hours = 25"),
+        ({"stacks": []}, "stacks = [] is no list of names"),
+        ({"private": "moon"}, "private = 'moon' is not a rule"),
+        ({"model": 5}, "model = 5 is no network"),
+        ({"model": "bert_base"}, "model = 'bert_base' takes text"),
+        ({"task": "serve", "application": "text", "model": "llama3_8b"}, "answers token by token"),
+        ({"task": "serve", "application": "chat", "model": "bert_base"}, "is no language model"),
+        ({"prices": 5}, "prices = 5 is no mapping"),
+        ({"deadline": "soon"}, "deadline = 'soon'"),
+        ({"latency": 0}, "latency = 0 must be above 0"),
+        ({"runs": "many"}, "runs = 'many' must be above 0"),
+    ],
+)
 def test_bad_arguments_are_told_in_the_callers_words(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError) as told:
         pick_stack(**{"application": "image", "task": "train", **given})
@@ -348,8 +361,10 @@ def test_the_volume_of_a_service_turns_where_it_does_when_asked_anew(chat: Stack
     for application in ("image", "text"):
         found = pick_stack(application, "serve", stacks=["cloud-l4", "workstation-6"])
         for row in found.changes().query("input == 'volume'").itertuples():
-            asked = [pick_stack(application, "serve", stacks=["cloud-l4", "workstation-6"], rate=row.at * near).best
-                     for near in (0.97, 1.03)]  # fmt: skip
+            asked = [
+                pick_stack(application, "serve", stacks=["cloud-l4", "workstation-6"], rate=row.at * near).best
+                for near in (0.97, 1.03)
+            ]
             assert (asked if row.factor > 1 else asked[::-1]) == [found.best, row.wins], (application, row)
             turned += 1
     assert turned
@@ -367,10 +382,18 @@ def test_stacks_that_cannot_do_it_are_told_each_with_its_reason() -> None:
         assert ("it does not stay" in words) == ("laptop" in stacks)
 
 
-@pytest.mark.parametrize(("task", "given"), [
-    ("serve", "runs"), ("serve", "deadline"), ("serve", "epochs"), ("serve", "samples"), ("train", "rate"),
-    ("train", "hours"), ("fine-tune", "latency"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("task", "given"),
+    [
+        ("serve", "runs"),
+        ("serve", "deadline"),
+        ("serve", "epochs"),
+        ("serve", "samples"),
+        ("train", "rate"),
+        ("train", "hours"),
+        ("fine-tune", "latency"),
+    ],
+)
 def test_what_a_task_does_not_use_is_refused(task: str, given: str) -> None:
     words = f"{given} is not used when task = {task!r}: leave it out"
     for ask in (lambda: pick_stack("image", task, **{given: 5}), lambda: one_size(task, ["image"], **{given: 5})):

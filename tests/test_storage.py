@@ -45,8 +45,9 @@ def test_every_row_that_has_a_rate_is_answered(measured, answers):
 
 def test_units_and_columns_follow_the_kind(measured, answers):
     for kinds, unit, column in (
-        (("mlperf", "decode"), "samples/s", "samples_per_s"), (("object_store", "fio"), "GB/s", "read_GBps"),
-    ):  # fmt: skip
+        (("mlperf", "decode"), "samples/s", "samples_per_s"),
+        (("object_store", "fio"), "GB/s", "read_GBps"),
+    ):
         chosen = answers[rows(measured, *kinds) & answers["predicted"].notna().to_numpy()]
         assert (chosen["unit"] == unit).all()
         np.testing.assert_allclose(chosen[column], chosen["predicted"])
@@ -64,49 +65,93 @@ def test_samples_bytes_and_utilisation_of_a_row_agree(answers):
 
 
 def test_the_same_row_under_other_column_names_is_answered_alike():
-    ours = {"kind": "mlperf", "workload": "resnet50", "system": "Micron: Micron_9400_Gen4_Performance_NVMe/x",
-            "accelerator": "h100-sxm", "accelerators": "38", "hosts": "1", "sample_bytes": "114660.07", "batch": "400"}
+    ours = {
+        "kind": "mlperf",
+        "workload": "resnet50",
+        "system": "Micron: Micron_9400_Gen4_Performance_NVMe/x",
+        "accelerator": "h100-sxm",
+        "accelerators": "38",
+        "hosts": "1",
+        "sample_bytes": "114660.07",
+        "batch": "400",
+    }
     theirs = {"kind": "mlperf-storage", "device_or_system": ours["system"], "accelerator_count": "38"}
     theirs |= {name: ours[name] for name in ("workload", "accelerator", "hosts", "sample_bytes", "batch")}
     first, second = (answer(pd.DataFrame([row]), "storage") for row in (ours, theirs))
     pd.testing.assert_frame_equal(first, second)
     assert first["tier"].iloc[0] == "system described"
-    decode = {"kind": "decode", "workload": "jpeg_loader", "system": "AMD EPYC 9B45", "workers": "4",
-              "framework": "opencv"}  # fmt: skip
-    other = {"kind": "dataloader", "workload": "ImageNet val JPEG decode in PyTorch DataLoader",
-             "device_or_system": "AMD EPYC 9B45", "cpu_cores": "4 workers", "framework": "opencv + torch DataLoader"}
+    decode = {
+        "kind": "decode",
+        "workload": "jpeg_loader",
+        "system": "AMD EPYC 9B45",
+        "workers": "4",
+        "framework": "opencv",
+    }
+    other = {
+        "kind": "dataloader",
+        "workload": "ImageNet val JPEG decode in PyTorch DataLoader",
+        "device_or_system": "AMD EPYC 9B45",
+        "cpu_cores": "4 workers",
+        "framework": "opencv + torch DataLoader",
+    }
     first, second = (answer(pd.DataFrame([row]), "storage")["predicted"].iloc[0] for row in (decode, other))
     assert first == second > 0
 
 
 def test_notes_that_repeat_outcomes_are_not_read(measured):
     plain = answer(measured, "storage")
-    changed = measured.assign(note=["read; published 1 MiBps; std 9" if "read" in note else "" for note in
-                                    measured["note"]])  # fmt: skip
+    changed = measured.assign(
+        note=["read; published 1 MiBps; std 9" if "read" in note else "" for note in measured["note"]]
+    )
     write = measured["note"].str.startswith("write").to_numpy()
     pd.testing.assert_frame_equal(answer(changed, "storage")[~write], plain[~write])
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    ({"accelerators": "0"}, "accelerators"), ({"hosts": "-1"}, "hosts"), ({"sample_bytes": "0"}, "sample_bytes"),
-    ({"accelerator": "gtx-9999"}, "gtx-9999"), ({"workload": "chess"}, "chess"), ({"kind": "cooking"}, "kind"),
-    ({"accelerators": ""}, "accelerators"), ({"kind": "checkpoint"}, "checkpoint"),
-    ({"kind": "fio", "workload": "bs=4k", "system": "somewhere"}, "drive"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"accelerators": "0"}, "accelerators"),
+        ({"hosts": "-1"}, "hosts"),
+        ({"sample_bytes": "0"}, "sample_bytes"),
+        ({"accelerator": "gtx-9999"}, "gtx-9999"),
+        ({"workload": "chess"}, "chess"),
+        ({"kind": "cooking"}, "kind"),
+        ({"accelerators": ""}, "accelerators"),
+        ({"kind": "checkpoint"}, "checkpoint"),
+        ({"kind": "fio", "workload": "bs=4k", "system": "somewhere"}, "drive"),
+    ],
+)
 def test_rows_that_say_too_little_say_why(change, says):
-    row = {"kind": "mlperf", "workload": "unet3d", "system": "Acme", "accelerator": "h100-sxm", "accelerators": "4",
-           "hosts": "1", "batch": "7"}  # fmt: skip
+    row = {
+        "kind": "mlperf",
+        "workload": "unet3d",
+        "system": "Acme",
+        "accelerator": "h100-sxm",
+        "accelerators": "4",
+        "hosts": "1",
+        "batch": "7",
+    }
     found = answer(pd.DataFrame([row | change]), "storage").iloc[0]
     assert np.isnan(found["predicted"]) and says in found["why"]
 
 
-@pytest.mark.parametrize(("words", "key"), [
-    ("AMD EPYC 9B14 (Zen 4) 16 vCPU GCP", "epyc-9b14"), ("host CPU AMD EPYC 7502P 32-Core Processor", "epyc-zen2"),
-    ("AMD EPYC 74F3", "epyc-74f3"), ("AMD EPYC 7763", "epyc-zen3"), ("ARM Neoverse N1 16 vCPU GCP", "neoverse-n1"),
-    ("Intel(R) Xeon(R) Gold 6138 CPU @ 2.00GHz", "xeon-skylake"), ("Intel Xeon Platinum 8375C", "xeon-ice-lake"),
-    ("Intel Xeon E5-2698 v4", "xeon-broadwell"), ("Apple M4 Max", "apple-m4"), ("Intel Core i7-8550U", None),
-    ("AMD Ryzen 9 9950X (Zen 5)", "ryzen-9000"), ("AMD EPYC 9B45 (Zen 5)", "epyc-9b45"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        ("AMD EPYC 9B14 (Zen 4) 16 vCPU GCP", "epyc-9b14"),
+        ("host CPU AMD EPYC 7502P 32-Core Processor", "epyc-zen2"),
+        ("AMD EPYC 74F3", "epyc-74f3"),
+        ("AMD EPYC 7763", "epyc-zen3"),
+        ("ARM Neoverse N1 16 vCPU GCP", "neoverse-n1"),
+        ("Intel(R) Xeon(R) Gold 6138 CPU @ 2.00GHz", "xeon-skylake"),
+        ("Intel Xeon Platinum 8375C", "xeon-ice-lake"),
+        ("Intel Xeon E5-2698 v4", "xeon-broadwell"),
+        ("Apple M4 Max", "apple-m4"),
+        ("Intel Core i7-8550U", None),
+        ("AMD Ryzen 9 9950X (Zen 5)", "ryzen-9000"),
+        ("AMD EPYC 9B45 (Zen 5)", "epyc-9b45"),
+    ],
+)
 def test_processors_are_known_by_their_words(words, key):
     table = catalog.table("processors").set_index("key")
     speed, _ = processor_of("", words)
@@ -139,12 +184,19 @@ def test_an_unknown_instance_gets_the_usual_download_and_a_wide_interval():
     assert found["predicted"].iloc[0] > 3 * found["predicted"].iloc[1] and width.iloc[1] > width.iloc[0]
 
 
-@pytest.mark.parametrize(("system", "bandwidth"), [
-    ("Micron: Micron_6500_Gen4_High_Capacity_NVMe/unet3d/a100", 6.8e9), ("Acme: samsung-pm1743_x1", 14e9),
-    ("Samsung SSD 980 PRO 2TB NVMe", 7e9), ("Solidigm D7-PS1010 on one host", 14.5e9), ("KIOXIA CM7-R", 14e9),
-    ("Nutanix-Unified-Storage-32-Nodes", np.nan), ("DDN: AI400X2T_24x14TiB_nvme_8xNDR200_16clients", np.nan),
-    ("HPE: Cray_ClusterStor_E1000_10xHDR200_1host", np.nan),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("system", "bandwidth"),
+    [
+        ("Micron: Micron_6500_Gen4_High_Capacity_NVMe/unet3d/a100", 6.8e9),
+        ("Acme: samsung-pm1743_x1", 14e9),
+        ("Samsung SSD 980 PRO 2TB NVMe", 7e9),
+        ("Solidigm D7-PS1010 on one host", 14.5e9),
+        ("KIOXIA CM7-R", 14e9),
+        ("Nutanix-Unified-Storage-32-Nodes", np.nan),
+        ("DDN: AI400X2T_24x14TiB_nvme_8xNDR200_16clients", np.nan),
+        ("HPE: Cray_ClusterStor_E1000_10xHDR200_1host", np.nan),
+    ],
+)
 def test_drives_are_known_by_maker_and_number(system, bandwidth):
     found = storage_rows(pd.DataFrame([{"kind": "fio", "workload": "bs=4k", "system": system}]))
     np.testing.assert_equal(found.drive, [bandwidth])
@@ -152,8 +204,9 @@ def test_drives_are_known_by_maker_and_number(system, bandwidth):
 
 def test_utilisation_is_predicted_better_than_by_rules():
     found = judgement.utilisation()
-    left_out, constant, bar = (found["all"][name] for name in
-                               ("left out", "best constant, left out", "at the required bar"))  # fmt: skip
+    left_out, constant, bar = (
+        found["all"][name] for name in ("left out", "best constant, left out", "at the required bar")
+    )
     assert left_out[0] <= 0.05 and found["described drive"]["left out"][0] <= 0.05
     assert left_out[0] < 0.75 * constant[0] and left_out[1] < 0.5 * constant[1]
     assert left_out[0] < 0.75 * bar[0] and left_out[1] < 0.75 * bar[1]
@@ -215,17 +268,30 @@ def test_checkpoints_are_as_large_as_the_benchmark_says():
 
 
 def match(**changes):
-    asked = {"workload": 0.1, "system": "a100-sxm-80gb", "storage": {"storage": DRIVE}, "data": "imagenet-1k",
-             "batch": 256, "accelerators": 8, "workers": 8, "cores": 64}  # fmt: skip
+    asked = {
+        "workload": 0.1,
+        "system": "a100-sxm-80gb",
+        "storage": {"storage": DRIVE},
+        "data": "imagenet-1k",
+        "batch": 256,
+        "accelerators": 8,
+        "workers": 8,
+        "cores": 64,
+    }
     return cb.match_storage(**{**asked, **changes})
 
 
 def test_the_chain_by_hand():
     """A store of 1 GB/s, a million samples of 1 MB, no decoding: 1,000 a second, however fast the rest is."""
     found = cb.match_storage(
-        0.1, "a100-sxm-80gb", {"read_bandwidth": "1 GB/s"},
-        {"samples": 1e6, "stored_bytes": 1e12, "decoded_bytes": 1e6}, batch=256, accelerators=8, prefetch=1e6,
-    )  # fmt: skip
+        0.1,
+        "a100-sxm-80gb",
+        {"read_bandwidth": "1 GB/s"},
+        {"samples": 1e6, "stored_bytes": 1e12, "decoded_bytes": 1e6},
+        batch=256,
+        accelerators=8,
+        prefetch=1e6,
+    )
     assert found.stages["storage"] == pytest.approx(1000) and found.bottleneck == "storage"
     assert found.samples_per_s == pytest.approx(1000, rel=1e-4)
     # 8 x 256 samples each 0.1 s would be 20,480 a second: 1,000 of them is a utilisation of 4.9 %.
@@ -236,18 +302,36 @@ def test_the_chain_by_hand():
 
 def test_more_of_everything_never_slows_training():
     plain = match(memory=64e9, network="10 Gb/s", storage={"storage": DRIVE, "local": 0}).samples_per_s
-    for better in ({"memory": 128e9}, {"network": "25 Gb/s"}, {"workers": 16}, {"cores": 128}, {"prefetch": 4},
-                   {"storage": {"storage": DRIVE, "local": 0, "drives": 2}}):  # fmt: skip
+    for better in (
+        {"memory": 128e9},
+        {"network": "25 Gb/s"},
+        {"workers": 16},
+        {"cores": 128},
+        {"prefetch": 4},
+        {"storage": {"storage": DRIVE, "local": 0, "drives": 2}},
+    ):
         same = {"memory": 64e9, "network": "10 Gb/s", "storage": {"storage": DRIVE, "local": 0}}
         assert match(**same | better).samples_per_s >= plain * (1 - 1e-9), better
 
 
 @settings(max_examples=40, deadline=None)
-@given(accelerators=st.integers(1, 64), memory=st.floats(0, 2e12), workers=st.integers(0, 32),
-       prefetch=st.integers(0, 32), epochs=st.integers(1, 90))  # fmt: skip
+@given(
+    accelerators=st.integers(1, 64),
+    memory=st.floats(0, 2e12),
+    workers=st.integers(0, 32),
+    prefetch=st.integers(0, 32),
+    epochs=st.integers(1, 90),
+)
 def test_a_match_keeps_its_bounds(accelerators, memory, workers, prefetch, epochs):
-    found = match(accelerators=accelerators, memory=memory, workers=workers, prefetch=prefetch, epochs=epochs,
-                  checkpoint_interval=600, checkpoint_bytes=1e9)  # fmt: skip
+    found = match(
+        accelerators=accelerators,
+        memory=memory,
+        workers=workers,
+        prefetch=prefetch,
+        epochs=epochs,
+        checkpoint_interval=600,
+        checkpoint_bytes=1e9,
+    )
     stages = [found.stages[name] for name in ("reading", "decoding", "copying", "accelerators")]
     assert 0 < found.first_samples_per_s <= found.samples_per_s * (1 + 1e-9) <= min(stages) * (1 + 1e-6)
     assert 0 <= found.first_utilisation <= found.utilisation * (1 + 1e-9) <= 1 + 1e-9
@@ -306,7 +390,8 @@ def test_small_files_on_a_hard_disk_starve_and_shards_help_first():
 def test_changes_are_ranked_and_missing_prices_are_missing():
     priced = match(storage={"storage": "wd-black-sn770-1tb-consumer", "read_iops": 5e4}, accelerators=64, workers=16)
     assert [(0 if c.usd == 0 else 1 if c.usd > 0 else 2) for c in priced.changes] == sorted(
-        0 if c.usd == 0 else 1 if c.usd > 0 else 2 for c in priced.changes)  # fmt: skip
+        0 if c.usd == 0 else 1 if c.usd > 0 else 2 for c in priced.changes
+    )
     drives = next(c for c in priced.changes if c.name.startswith("twice the drives"))
     assert drives.usd == pytest.approx(50) and "2023" in drives.basis  # 50 USD a terabyte, one drive of 1 TB
     assert drives.gain_per_usd == pytest.approx(drives.gain / 50)
@@ -336,8 +421,16 @@ def test_checkpoints_stall_and_wear():
 
 
 def test_a_network_of_the_zoo_sets_its_own_demand_and_checkpoint():
-    found = cb.match_storage("resnet50", "a100-sxm-80gb", DRIVE, "imagenet-1k", batch=256, accelerators=8,
-                             precision="fp16", checkpoint_interval=600)  # fmt: skip
+    found = cb.match_storage(
+        "resnet50",
+        "a100-sxm-80gb",
+        DRIVE,
+        "imagenet-1k",
+        batch=256,
+        accelerators=8,
+        precision="fp16",
+        checkpoint_interval=600,
+    )
     step = cb.train_step("resnet50", "a100-sxm-80gb", batch=256, precision="fp16")
     assert found.stages["accelerators"] == pytest.approx(8 * 256 / step.point)
     assert found.checkpoint_bytes == pytest.approx(14 * 25.56e6, rel=0.01)
@@ -348,21 +441,36 @@ def test_servers_bring_their_host():
     assert "cores" not in found.assumed and "memory" not in found.assumed
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    ({"cores": 0}, "cores = 0 is outside"), ({"accelerators": 0}, "accelerators = 0"), ({"hosts": -2}, "hosts = -2"),
-    ({"workers": -1}, "workers"), ({"memory": -1}, "memory"), ({"epochs": 0}, "epochs"),
-    ({"storage": {"storage": DRIVE, "latency": -1e-6}}, "latency.*outside"),
-    ({"storage": {"storage": DRIVE, "capacity": "100 GB"}}, "larger than storage"),
-    ({"storage": {"read_bandwidth": 1e9}}, "read operations a second.*'read_iops': 5000"),
-    ({"storage": {"read_bandwidth": 0}}, "read_bandwidth.*outside"),
-    ({"storage": {"write_bandwidth": 1e9}}, "no read bandwidth"),
-    ({"storage": {"speed": 1}}, "no field 'speed'"), ({"storage": "floppy"}, "floppy"),
-    ({"data": "imagenot"}, "imagenot"), ({"data": None}, "data = None"), ({"data": {"samples": 5}}, "stored_bytes"),
-    ({"data": {"card": "imagenet-1k", "samples": 0}}, "samples"), ({"data": "-5 kB"}, "."),
-    ({"workload": 0}, "workload = 0"), ({"workload": "mlperf/chess"}, "chess"), ({"system": "gtx-9999"}, "gtx-9999"),
-    ({"workload": "mlperf/unet3d", "system": "t4"}, "no step"), ({"network": "10 GB"}, "network"),
-    ({"checkpoint_interval": 60}, "checkpoint_bytes = None"), ({"memory": "lots"}, "memory"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"cores": 0}, "cores = 0 is outside"),
+        ({"accelerators": 0}, "accelerators = 0"),
+        ({"hosts": -2}, "hosts = -2"),
+        ({"workers": -1}, "workers"),
+        ({"memory": -1}, "memory"),
+        ({"epochs": 0}, "epochs"),
+        ({"storage": {"storage": DRIVE, "latency": -1e-6}}, "latency.*outside"),
+        ({"storage": {"storage": DRIVE, "capacity": "100 GB"}}, "larger than storage"),
+        ({"storage": {"read_bandwidth": 1e9}}, "read operations a second.*'read_iops': 5000"),
+        ({"storage": {"read_bandwidth": 0}}, "read_bandwidth.*outside"),
+        ({"storage": {"write_bandwidth": 1e9}}, "no read bandwidth"),
+        ({"storage": {"speed": 1}}, "no field 'speed'"),
+        ({"storage": "floppy"}, "floppy"),
+        ({"data": "imagenot"}, "imagenot"),
+        ({"data": None}, "data = None"),
+        ({"data": {"samples": 5}}, "stored_bytes"),
+        ({"data": {"card": "imagenet-1k", "samples": 0}}, "samples"),
+        ({"data": "-5 kB"}, "."),
+        ({"workload": 0}, "workload = 0"),
+        ({"workload": "mlperf/chess"}, "chess"),
+        ({"system": "gtx-9999"}, "gtx-9999"),
+        ({"workload": "mlperf/unet3d", "system": "t4"}, "no step"),
+        ({"network": "10 GB"}, "network"),
+        ({"checkpoint_interval": 60}, "checkpoint_bytes = None"),
+        ({"memory": "lots"}, "memory"),
+    ],
+)
 def test_what_cannot_be_is_refused_with_the_remedy(change, says):
     with pytest.raises((ValueError, catalog.UnknownName), match=says):
         match(**change)

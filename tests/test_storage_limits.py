@@ -51,8 +51,7 @@ def test_what_stays_is_the_baseline_and_below_it_credits_last():
 
 def test_operations_run_out_for_small_files_alone():
     volume = {"read_bandwidth": "1 GB/s", "read_iops": 100, "burst_iops": 3000, "burst_operations": 87000}
-    files = cb.match_storage(
-        1e-6, "h100-sxm", volume, {**DATA, "layout": "small files"}, workers=64, prefetch=1e6)  # fmt: skip
+    files = cb.match_storage(1e-6, "h100-sxm", volume, {**DATA, "layout": "small files"}, workers=64, prefetch=1e6)
     assert files.credit_seconds == pytest.approx(87000 / (3000 - 100))
     assert files.samples_per_s == pytest.approx(100, rel=1e-3)
     assert matched(volume).credit_seconds == np.inf
@@ -78,8 +77,12 @@ def test_rows_of_the_table_burst_and_unknown_credits_do_not():
 
 
 def test_one_client_reads_no_more_than_its_limit():
-    one, four = (cb.match_storage(1e-6, "h100-sxm", "amazon-efs-elastic", "imagenet-1k-tfrecord", workers=64,
-                                  accelerators=hosts, hosts=hosts).stages["network"] for hosts in (1, 4))  # fmt: skip
+    one, four = (
+        cb.match_storage(
+            1e-6, "h100-sxm", "amazon-efs-elastic", "imagenet-1k-tfrecord", workers=64, accelerators=hosts, hosts=hosts
+        ).stages["network"]
+        for hosts in (1, 4)
+    )
     card = cb.table("data_sets").set_index("key").loc["imagenet-1k-tfrecord"]
     assert one * card["stored_bytes"] / card["samples"] == pytest.approx(1500 * 2**20, rel=1e-3)
     assert four == pytest.approx(4 * one)
@@ -88,16 +91,23 @@ def test_one_client_reads_no_more_than_its_limit():
 @settings(max_examples=20, deadline=None)
 @given(workers=st.integers(1, 64), cores=st.integers(1, 64), away=st.floats(0, 1))
 def test_workers_on_the_wrong_socket_decode_less_but_never_lose_more_than_their_part(workers, cores, away):
-    near, far = (cb.match_storage(1e-3, "h100-sxm", "micron-7500-7-68tb", "imagenet-1k", workers=workers, cores=cores,
-                                  remote=share).stages["decoding"] for share in (0, away))  # fmt: skip
+    near, far = (
+        cb.match_storage(
+            1e-3, "h100-sxm", "micron-7500-7-68tb", "imagenet-1k", workers=workers, cores=cores, remote=share
+        ).stages["decoding"]
+        for share in (0, away)
+    )
     lost = cb.table("pipeline_constants").set_index("name").value["remote_loss"]
     assert near * (1 - away * lost) * (1 - 1e-9) <= far <= near * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("storage", "says"), [
-    ({"read_bandwidth": "1 GB/s", "burst_bandwidth": "0.5 GB/s"}, "a burst is faster"),
-    ({"read_bandwidth": "1 GB/s", "burst_credit": "-1 GB"}, "burst_credit = '-1 GB' is outside its range"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("storage", "says"),
+    [
+        ({"read_bandwidth": "1 GB/s", "burst_bandwidth": "0.5 GB/s"}, "a burst is faster"),
+        ({"read_bandwidth": "1 GB/s", "burst_credit": "-1 GB"}, "burst_credit = '-1 GB' is outside its range"),
+    ],
+)
 def test_bursts_that_cannot_be_are_refused(storage, says):
     with pytest.raises(ValueError, match=says):
         matched(storage)
@@ -136,11 +146,15 @@ def test_clips_are_so_many_images_of_a_network_and_other_pairs_are_refused():
     cb.match_storage(step, "h100-sxm", "micron-7500-7-68tb", "criteo-1tb")
 
 
-@pytest.mark.parametrize(("more", "says"), [
-    ({"memory": float("nan")}, "memory"), ({"data": {"card": "imagenet-1k", "layout": "zip"}}, "small files, shards"),
-    ({"batch": 0}, "batch = 0"),
-    ({"checkpoint_interval": 0, "checkpoint_bytes": 1}, "checkpoint_interval = 0 is outside its range"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"memory": float("nan")}, "memory"),
+        ({"data": {"card": "imagenet-1k", "layout": "zip"}}, "small files, shards"),
+        ({"batch": 0}, "batch = 0"),
+        ({"checkpoint_interval": 0, "checkpoint_bytes": 1}, "checkpoint_interval = 0 is outside its range"),
+    ],
+)
 def test_what_is_missing_or_unknown_is_never_taken_for_something(more, says):
     run = {"data": "imagenet-1k", **more}
     with pytest.raises(ValueError, match=says):

@@ -113,8 +113,21 @@ def test_ranked_changes_are_those_of_the_call(panel: Any) -> None:
 
 def test_each_change_has_a_short_name_that_fits() -> None:
     figures = {"hosts": np.ones(1), "drives": np.ones(1), "network": np.ones(1), "stored": np.ones(1)}
-    names = ("memory", "small_files", "workers", "cores", "work", "samples", "decoded", "prefetch", "pinned", "link",
-             "copy_efficiency", "capacity", "local")  # fmt: skip
+    names = (
+        "memory",
+        "small_files",
+        "workers",
+        "cores",
+        "work",
+        "samples",
+        "decoded",
+        "prefetch",
+        "pinned",
+        "link",
+        "copy_efficiency",
+        "capacity",
+        "local",
+    )
     figures |= {name: np.ones(1) for name in names}
     tier = {"price_usd_per_tb": np.nan, "price_date": "", "price_per": "purchase"}
     known = {"memory_for_cache": 0.7, "pageable_share": 0.5}
@@ -160,9 +173,13 @@ def test_a_price_that_nobody_states_is_missing(panel: Any) -> None:
     assert "$" not in "".join(part["text"] for part in panel.shown["parts"])
 
 
-@pytest.mark.parametrize("key", [
-    pytest.param(key, marks=() if place % 8 == 0 else pytest.mark.all)
-    for place, (key, *_) in enumerate(options.storages())])  # fmt: skip
+@pytest.mark.parametrize(
+    "key",
+    [
+        pytest.param(key, marks=() if place % 8 == 0 else pytest.mark.all)
+        for place, (key, *_) in enumerate(options.storages())
+    ],
+)
 def test_every_storage_answers_or_says_why_not(key: str) -> None:
     panel = cb.panels.storage(storage=key, layout="shards", model=0.1)
     assert panel.shown["error"] == "" or "larger than storage" in panel.answer or "read bandwidth" in panel.answer
@@ -219,13 +236,19 @@ def test_figures_of_ones_own_can_be_typed(panel: Any, typed: tuple[str, str]) ->
     [
         {},
         BENCHMARK,
-        {"storage": "fsx-for-lustre-persistent-2-ssd-1000-mb-s-tib", "data": "imagenet-1k-tfrecord", "drives": 16,
-         "network": 100, "hosts": 2, "picture": "scaling"},
+        {
+            "storage": "fsx-for-lustre-persistent-2-ssd-1000-mb-s-tib",
+            "data": "imagenet-1k-tfrecord",
+            "drives": 16,
+            "network": 100,
+            "hosts": 2,
+            "picture": "scaling",
+        },
         {"model": "llama3_8b", "data": "c4-en-tokens", "batch": 1, "checkpoints": 30, "asynchronous": "yes"},
         {"data": "imagenet-1k", "layout": "shards", "price": 50, "picture": "changes"},
         {"model": 0.05, "data": 2e5, "picture": "epochs"},
     ],
-)  # fmt: skip
+)
 def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
     panel = cb.panels.storage(**state)
     assert panel.shown["error"] == ""

@@ -55,10 +55,15 @@ def test_the_optimiser_as_an_axis_keeps_its_name():
 
 
 AXES = {
-    "model": ["llama2_7b", "resnet50", "mixtral-8x7b", "llama3-8b"], "accelerator": ["h100-sxm", "tpu-v4", "k40"],
-    "devices": [16, 64], "tp": [1, 4, 3], "pp": [1, 2], "global_batch": [64, 96, 100], "recompute": [None, "full"],
+    "model": ["llama2_7b", "resnet50", "mixtral-8x7b", "llama3-8b"],
+    "accelerator": ["h100-sxm", "tpu-v4", "k40"],
+    "devices": [16, 64],
+    "tp": [1, 4, 3],
+    "pp": [1, 2],
+    "global_batch": [64, 96, 100],
+    "recompute": [None, "full"],
     "zero": [1, 3],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("block", [1 << 16, 100, 1])
@@ -89,13 +94,31 @@ def test_whole_numbers_stay_whole_in_a_sweep():
     assert sweep(model="resnet18", batch=[1, -2], accelerator="k40")["batch"].isna().any()
 
 
-@pytest.mark.parametrize(("of", "door", "axes"), [
-    ("train_step", train_step, {"model": ["resnet50", "bert_large"], "micro_batch": [8, 64], "devices": [1, 16],
-                                "precision": [None, "fp32"]}),
-    ("forward_pass", forward_pass, {"model": ["resnet50", "llama2_7b"], "batch": [1, 32], "precision": [None, "fp32"]}),
-    ("generate", generate, {"model": ["llama2_7b"], "batch": [1, 32], "input_len": [512, 4096],
-                            "weights_format": [None, "awq"]}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("of", "door", "axes"),
+    [
+        (
+            "train_step",
+            train_step,
+            {
+                "model": ["resnet50", "bert_large"],
+                "micro_batch": [8, 64],
+                "devices": [1, 16],
+                "precision": [None, "fp32"],
+            },
+        ),
+        (
+            "forward_pass",
+            forward_pass,
+            {"model": ["resnet50", "llama2_7b"], "batch": [1, 32], "precision": [None, "fp32"]},
+        ),
+        (
+            "generate",
+            generate,
+            {"model": ["llama2_7b"], "batch": [1, 32], "input_len": [512, 4096], "weights_format": [None, "awq"]},
+        ),
+    ],
+)
 def test_a_sweep_of_any_question_tells_what_its_door_tells(of, door, axes):
     frame = sweep(of, progress=False, accelerator=["h100-sxm", "v100-sxm2-16gb"], **axes)
     assert len(frame) >= 16 and (frame["why"] == "").mean() > 0.8
@@ -131,20 +154,35 @@ def endless():
     yield from iter(int, 1)
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: sweep("train_step", model="llama2_7b", accelerator="h100-sxm", **TOO_MANY), "1,000,000,000,000,000,000"),
-    (lambda: explore("train_step", model="llama2_7b", accelerator="h100-sxm", **TOO_MANY), "than 1,000,000,000,000:"),
-    (lambda: sweep(model="llama2_7b", accelerator="t4", batch=range(1, 2000), seq=range(1, 2000)), "3,996,001"),
-    (lambda: sweep(model="resnet50", accelerator="t4", batch=range(10**30)), "batch has 1,000,000,000,000"),
-    (lambda: explore("train_step", model="llama2_7b", accelerator="t4", devices=range(10**30)), "devices has 1,000"),
-    (lambda: sweep(model="resnet50", accelerator="t4", batch=endless()), "batch = a generator: give one value"),
-    (lambda: sweep("train_step", model=itertools.cycle(["resnet50"]), accelerator="t4"), "model = a cycle: give one"),
-    (lambda: cb.requirements("resnet50", accelerators=itertools.cycle(["t4"])), "more than 10,000 entries"),
-    (lambda: cb.planning.compare("resnet50", itertools.cycle(["t4"])), "more than 10,000 entries"),
-    (lambda: cb.planning.jain_index(range(10**9)), "shares has 1,000,000,000 entries"),
-    (lambda: cb.planning.least_squares_growth(range(10**9), [1.0]), "years = a range of 1,000,000,000"),
-    (lambda: cb.planning.accuracy_curve("adc_bits", range(10**9)), "values = a range of 1,000,000,000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: sweep("train_step", model="llama2_7b", accelerator="h100-sxm", **TOO_MANY),
+            "1,000,000,000,000,000,000",
+        ),
+        (
+            lambda: explore("train_step", model="llama2_7b", accelerator="h100-sxm", **TOO_MANY),
+            "than 1,000,000,000,000:",
+        ),
+        (lambda: sweep(model="llama2_7b", accelerator="t4", batch=range(1, 2000), seq=range(1, 2000)), "3,996,001"),
+        (lambda: sweep(model="resnet50", accelerator="t4", batch=range(10**30)), "batch has 1,000,000,000,000"),
+        (
+            lambda: explore("train_step", model="llama2_7b", accelerator="t4", devices=range(10**30)),
+            "devices has 1,000",
+        ),
+        (lambda: sweep(model="resnet50", accelerator="t4", batch=endless()), "batch = a generator: give one value"),
+        (
+            lambda: sweep("train_step", model=itertools.cycle(["resnet50"]), accelerator="t4"),
+            "model = a cycle: give one",
+        ),
+        (lambda: cb.requirements("resnet50", accelerators=itertools.cycle(["t4"])), "more than 10,000 entries"),
+        (lambda: cb.planning.compare("resnet50", itertools.cycle(["t4"])), "more than 10,000 entries"),
+        (lambda: cb.planning.jain_index(range(10**9)), "shares has 1,000,000,000 entries"),
+        (lambda: cb.planning.least_squares_growth(range(10**9), [1.0]), "years = a range of 1,000,000,000"),
+        (lambda: cb.planning.accuracy_curve("adc_bits", range(10**9)), "values = a range of 1,000,000,000"),
+    ],
+)
 def test_what_has_no_end_is_refused_before_memory_fills(call, words, within):
     with within(5), pytest.raises(ValueError, match=words):
         call()

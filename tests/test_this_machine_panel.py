@@ -24,8 +24,15 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     assert f"within {100 * errors['before']:.0f} % at the median" in panel.answer
 
 
-@pytest.mark.parametrize("changes", [{}, {"picture": "products", "precision": "bf16"}, {"picture": "memory"},
-                                     {"prediction": "calibrated", "phase": "answers"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"picture": "products", "precision": "bf16"},
+        {"picture": "memory"},
+        {"prediction": "calibrated", "phase": "answers"},
+    ],
+)
 def test_the_code_gives_the_state_again(panel: Any, changes: dict[str, Any]) -> None:
     panel.update(**changes)
     assert not panel.shown["error"]
@@ -43,8 +50,10 @@ def test_a_report_of_ones_own_is_shown(tmp_path: Any) -> None:
 
 
 def test_a_report_without_networks_opens_on_products() -> None:
-    rows = [row("matmul", 2e9, [0.01], 1, case="1000x1000x1000", path="numpy", device="cpu", number_format="fp32"),
-            row("memory", 1e9, [0.1], 1, case="copy 64 MiB", path="numpy", device="cpu", number_format="fp64")]
+    rows = [
+        row("matmul", 2e9, [0.01], 1, case="1000x1000x1000", path="numpy", device="cpu", number_format="fp32"),
+        row("memory", 1e9, [0.1], 1, case="copy 64 MiB", path="numpy", device="cpu", number_format="fp64"),
+    ]
     report = Report("complete", "2026-01-02 03:04", {}, {"processor": "x", "cores": 2, "memory_bytes": 8e9}, rows)
     panel = cb.panels.this_machine(report)
     assert panel.answer.startswith("Matrix products in fp32 reach 200 GFLOP/s") and panel.shown["picture"] == "products"
@@ -54,10 +63,14 @@ def test_a_report_without_networks_opens_on_products() -> None:
     assert "no product in it" in panel.answer
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"precision": "fp13"}, ["fp13", "bf16"]), ({"prediction": "guessed"}, ["guessed", "left out"]),
-    ({"phase": "dreaming"}, ["dreaming", "answers"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"precision": "fp13"}, ["fp13", "bf16"]),
+        ({"prediction": "guessed"}, ["guessed", "left out"]),
+        ({"phase": "dreaming"}, ["dreaming", "answers"]),
+    ],
+)
 def test_what_cannot_be_used_is_told_in_one_sentence(refuses: Any, panel: Any, change: Any, words: list[str]) -> None:
     refuses(panel, change, words)
 

@@ -62,11 +62,19 @@ def test_the_planted_cause_is_found(patient):
 
 
 UNSEEN = {
-    "checkpoint.log": "checkpoint", "fp32.json.gz": "fp32", "fp64.json.gz": "fp64", "healthy.json.gz": "healthy",
-    "healthy.log": "healthy", "host.json.gz": "host-bound", "loader.json.gz": "input", "saved.json.gz": "checkpoint",
-    "slow-rank?.json.gz": "communication", "straggler-rank?.json.gz": "straggler", "throttled.jsonl": "throttling",
+    "checkpoint.log": "checkpoint",
+    "fp32.json.gz": "fp32",
+    "fp64.json.gz": "fp64",
+    "healthy.json.gz": "healthy",
+    "healthy.log": "healthy",
+    "host.json.gz": "host-bound",
+    "loader.json.gz": "input",
+    "saved.json.gz": "checkpoint",
+    "slow-rank?.json.gz": "communication",
+    "straggler-rank?.json.gz": "straggler",
+    "throttled.jsonl": "throttling",
     "tiny.json.gz": "tiny batch",
-}  # fmt: skip
+}
 
 
 def test_the_cause_of_other_runs_is_found_in_all_but_one():
@@ -87,8 +95,17 @@ def test_the_cause_of_other_runs_is_found_in_all_but_one():
 
 def test_all_causes_of_the_design_have_a_patient():
     planted = set(PATIENTS["cause"])
-    assert {"input", "tiny batch", "host-bound", "fp64", "communication", "straggler", "checkpoint", "throttling",
-            "healthy"} <= planted  # fmt: skip
+    assert {
+        "input",
+        "tiny batch",
+        "host-bound",
+        "fp64",
+        "communication",
+        "straggler",
+        "checkpoint",
+        "throttling",
+        "healthy",
+    } <= planted
     known = set(cb.table("remedies")["cause"])
     assert planted - {"healthy"} <= known
     assert all(sorted(ranks) == [1, 2, 3] for _, ranks in cb.table("remedies").groupby("cause")["rank"])
@@ -131,27 +148,51 @@ def test_time_of_a_processor_by_hand(tmp_path):
     operation and after the last (960 to 1,000) nothing is known, and the wait for the loader is the loader's.
     """
     events = [
-        step(1, 0, 1000), event("enumerate(DataLoader)#_SingleProcess", 0, 200, "user_annotation"),
-        event("aten::linear", 200, 400), event("aten::addmm", 200, 400, **{
-            "Input type": ["float"] * 3, "Input Dims": [[64], [128, 256], [256, 64], []]}),
-        event("aten::copy_", 650, 150), event("aten::add", 950, 10),
-    ]  # fmt: skip
+        step(1, 0, 1000),
+        event("enumerate(DataLoader)#_SingleProcess", 0, 200, "user_annotation"),
+        event("aten::linear", 200, 400),
+        event(
+            "aten::addmm", 200, 400, **{"Input type": ["float"] * 3, "Input Dims": [[64], [128, 256], [256, 64], []]}
+        ),
+        event("aten::copy_", 650, 150),
+        event("aten::add", 950, 10),
+    ]
     found = shares(saved(tmp_path, {"traceEvents": events}))
-    assert found == pytest.approx({"input": 0.2, "compute": 0.4, "memory traffic": 0.15, "launch": 0.21, "idle": 0.04,
-                                   "checkpoint": 0, "communication": 0})  # fmt: skip
+    assert found == pytest.approx(
+        {
+            "input": 0.2,
+            "compute": 0.4,
+            "memory traffic": 0.15,
+            "launch": 0.21,
+            "idle": 0.04,
+            "checkpoint": 0,
+            "communication": 0,
+        }
+    )
 
 
 def test_time_of_an_accelerator_by_hand(tmp_path):
     """A step of 100 µs: a matmul 0-40; an all-reduce 30-70, of which 10 hide; a copy 65-80, of which 5 hide behind it;
     the host calls until 90; then nothing."""
     events = [
-        step(1, 0, 100), event("sm90_xmma_gemm_bf16", 0, 40, "kernel", 7),
+        step(1, 0, 100),
+        event("sm90_xmma_gemm_bf16", 0, 40, "kernel", 7),
         event("ncclDevKernel_AllReduce", 30, 40, "kernel", 8),
-        event("vectorized_elementwise_kernel", 65, 15, "kernel", 7), event("cudaLaunchKernel", 0, 90, "cuda_runtime"),
-    ]  # fmt: skip
+        event("vectorized_elementwise_kernel", 65, 15, "kernel", 7),
+        event("cudaLaunchKernel", 0, 90, "cuda_runtime"),
+    ]
     found = shares(saved(tmp_path, {"traceEvents": events}))
-    assert found == pytest.approx({"compute": 0.4, "communication": 0.25, "memory traffic": 0.15, "launch": 0.1,
-                                   "idle": 0.1, "input": 0, "checkpoint": 0})  # fmt: skip
+    assert found == pytest.approx(
+        {
+            "compute": 0.4,
+            "communication": 0.25,
+            "memory traffic": 0.15,
+            "launch": 0.1,
+            "idle": 0.1,
+            "input": 0,
+            "checkpoint": 0,
+        }
+    )
 
 
 def test_shares_do_not_depend_on_the_clock(tmp_path):
@@ -174,9 +215,15 @@ def test_a_thin_matmul_is_memory_traffic(tmp_path):
 
 def test_remedies_gain_what_their_shares_say(tmp_path):
     """Input takes 0.8 of every step; a remedy that removes half to all of it makes 1 / 0.6 to 1 / 0.2 times as fast."""
-    events = [each for number in range(5) for each in (
-        step(number, 1000 * number, 1000), event("dataloader", 1000 * number, 800, "user_annotation"),
-        event("aten::mm", 1000 * number + 800, 200))]  # fmt: skip
+    events = [
+        each
+        for number in range(5)
+        for each in (
+            step(number, 1000 * number, 1000),
+            event("dataloader", 1000 * number, 800, "user_annotation"),
+            event("aten::mm", 1000 * number + 800, 200),
+        )
+    ]
     found = cb.measure.diagnose(saved(tmp_path, {"traceEvents": events}))
     first = found.remedies[0]
     assert found.cause == "input" and found.share == pytest.approx(0.8)
@@ -236,8 +283,17 @@ def test_a_database_of_nsight_systems(tmp_path):
     reading = read_trace(path)
     assert reading.kind == "Nsight Systems trace (SQLite)" and len(reading.steps) == 2
     assert reading.spans.facts["fp32"] == 1
-    assert shares(path) == pytest.approx({"compute": 0.6, "input": 0.1, "idle": 0.3, "memory traffic": 0, "launch": 0,
-                                          "communication": 0, "checkpoint": 0})  # fmt: skip
+    assert shares(path) == pytest.approx(
+        {
+            "compute": 0.6,
+            "input": 0.1,
+            "idle": 0.3,
+            "memory traffic": 0,
+            "launch": 0,
+            "communication": 0,
+            "checkpoint": 0,
+        }
+    )
 
 
 def test_tables_of_nsight_systems(tmp_path):
@@ -250,20 +306,24 @@ def test_tables_of_nsight_systems(tmp_path):
 
 
 COUNTED = {
-    "nvidia-smi dmon": ("# gpu   pwr gtemp mtemp    sm   mem   enc   dec  mclk  pclk\n"
-                        "# Idx     W     C     C     %     %     %     %   MHz   MHz\n"
-                        "    0   300    60     -    90    40     0     0  1215  1400\n"
-                        "    0   100    50     -    30    20     0     0  1215  1400\n"
-                        "    0   200    50     -    60    30     0     0  1215  1050\n",
-                        {"gpu busy": 0.6, "memory busy": 0.3, "power": 200.0, "clock lost": 1 - 1225 / 1400}),
+    "nvidia-smi dmon": (
+        "# gpu   pwr gtemp mtemp    sm   mem   enc   dec  mclk  pclk\n"
+        "# Idx     W     C     C     %     %     %     %   MHz   MHz\n"
+        "    0   300    60     -    90    40     0     0  1215  1400\n"
+        "    0   100    50     -    30    20     0     0  1215  1400\n"
+        "    0   200    50     -    60    30     0     0  1215  1050\n",
+        {"gpu busy": 0.6, "memory busy": 0.3, "power": 200.0, "clock lost": 1 - 1225 / 1400},
+    ),
     "nvidia-smi table (CSV)": (
         "timestamp, utilization.gpu [%], clocks.sm [MHz], power.draw [W], clocks_throttle_reasons.sw_power_cap\n"
         "2026/01/01 10:00:00.000, 100 %, 1980 MHz, 690.10 W, Not Active\n"
         "2026/01/01 10:00:01.000, 100 %, 990 MHz, 700.10 W, Active\n",
-        {"gpu busy": 1.0, "clock lost": 0.25, "power": 695.1, "throttled": 0.5}),
-    "DCGM counters (dcgmi dmon)": ("#Entity   GRACT  TENSO  DRAMA\nID\nGPU 0     0.50   0.10   0.30\n"
-                                   "GPU 1     0.70   0.30   0.50\n",
-                                   {"gpu busy": 0.6, "tensor cores busy": 0.2, "memory busy": 0.4}),
+        {"gpu busy": 1.0, "clock lost": 0.25, "power": 695.1, "throttled": 0.5},
+    ),
+    "DCGM counters (dcgmi dmon)": (
+        "#Entity   GRACT  TENSO  DRAMA\nID\nGPU 0     0.50   0.10   0.30\nGPU 1     0.70   0.30   0.50\n",
+        {"gpu busy": 0.6, "tensor cores busy": 0.2, "memory busy": 0.4},
+    ),
     "output of NCCL tests": (
         "# nThread 1 nGpus 8\n"
         "#     size    count   type  redop  root   time  algbw   busbw #wrong   time  algbw   busbw #wrong\n"
@@ -271,11 +331,20 @@ COUNTED = {
         "      1024      256  float    sum    -1  20.00   0.05    0.09      0  19.00   0.05    0.09      0\n"
         " 134217728 33554432  float    sum    -1 1000.0 134.22  234.88      0 1001.0 134.08  234.65      0\n"
         "# Avg bus bandwidth    : 117.4\n",
-        {"bus bandwidth": 234.88e9, "start of an exchange": 20e-6}),
-    "result of fio": (json.dumps({"fio version": "fio-3.33", "jobs": [
-        {"read": {"bw_bytes": 500_000_000, "clat_ns": {"mean": 200_000.0}}, "write": {"bw_bytes": 0}},
-        {"read": {"bw_bytes": 300_000_000, "clat_ns": {"mean": 100_000.0}}, "write": {"bw_bytes": 0}}]}),
-        {"read rate": 8e8, "read latency": 150e-6}),
+        {"bus bandwidth": 234.88e9, "start of an exchange": 20e-6},
+    ),
+    "result of fio": (
+        json.dumps(
+            {
+                "fio version": "fio-3.33",
+                "jobs": [
+                    {"read": {"bw_bytes": 500_000_000, "clat_ns": {"mean": 200_000.0}}, "write": {"bw_bytes": 0}},
+                    {"read": {"bw_bytes": 300_000_000, "clat_ns": {"mean": 100_000.0}}, "write": {"bw_bytes": 0}},
+                ],
+            }
+        ),
+        {"read rate": 8e8, "read latency": 150e-6},
+    ),
     "output of iostat": (
         "Linux 6.1 (host) \t01/01/2026 \t_x86_64_\t(2 CPU)\n\n"
         "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n     1.00   0.00   1.00   1.00   0.00  97.00\n\n"
@@ -283,15 +352,21 @@ COUNTED = {
         "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n     5.00   0.00   5.00  40.00   0.00  50.00\n\n"
         "Device         r/s    rkB/s   w/s   wkB/s  %util\nnvme0n1    900.00  1000.00  1.00   10.00  99.00\n"
         "sda              1.00    24.00  1.00     10.00   2.00\n",
-        {"drive busy": 0.99, "cpu waits for drives": 0.4, "read rate": 1024 * 1024.0}),
+        {"drive busy": 0.99, "cpu waits for drives": 0.4, "read rate": 1024 * 1024.0},
+    ),
     "metrics of a service (Prometheus)": (
         "# HELP vllm:num_requests_waiting Number of requests waiting\n# TYPE vllm:num_requests_waiting gauge\n"
         'vllm:num_requests_waiting{model_name="a"} 12.0\nvllm:num_requests_running{model_name="a"} 64.0\n'
         'vllm:kv_cache_usage_perc{model_name="a"} 0.75\nvllm:time_to_first_token_seconds_sum{model_name="a"} 30.0\n'
         'vllm:time_to_first_token_seconds_count{model_name="a"} 60.0\n',
-        {"requests waiting": 12.0, "requests running": 64.0, "cache of keys and values full": 0.75,
-         "time to first token": 0.5}),
-}  # fmt: skip
+        {
+            "requests waiting": 12.0,
+            "requests running": 64.0,
+            "cache of keys and values full": 0.75,
+            "time to first token": 0.5,
+        },
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", list(COUNTED))
@@ -336,9 +411,11 @@ def test_times_of_logs_in_every_form(tmp_path):
         "jsonl": '{"step": 1, "step_time": 0.25}\n{"step": 2, "step_time": 0.5}\n{"step": 3, "step_time": 1.0}\n',
         "clock": "step,timestamp\n0,100\n1,100.25\n2,100.75\n3,101.75\n",
         "text": "[x] start\n[x] step 1 | 250.0 ms/step\n[x] step 2 | 500.0 ms/step\n[x] step 3 | 1000.0 ms/step\n",
-        "megatron": "".join(f" iteration {n}/ 100 | elapsed time per iteration (ms): {ms} | lm loss: 1.0\n"
-                            for n, ms in ((1, 250.0), (2, 500.0), (3, 1000.0))),
-    }  # fmt: skip
+        "megatron": "".join(
+            f" iteration {n}/ 100 | elapsed time per iteration (ms): {ms} | lm loss: 1.0\n"
+            for n, ms in ((1, 250.0), (2, 500.0), (3, 1000.0))
+        ),
+    }
     for name, text in logs.items():
         steps = read_trace(saved(tmp_path, text, name)).steps
         assert np.allclose(steps[:, 1] - steps[:, 0], [0.25, 0.5, 1.0]), name
@@ -412,7 +489,7 @@ BAD = {
     "metrics": (b"# TYPE go_threads gauge\ngo_threads 7\n", "none of its 1 names"),
     "database": (b"SQLite format 3\0" + b"\0" * 200, "broken as a database"),
     "long line": (b"step 1 " + b"x" * 200_000, "has 200,007 letters"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("stretches", [0, 21, 2.5, True, "5"])
@@ -459,8 +536,11 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
 def test_members_are_counted_before_they_are_made(tmp_path, within):
     """Ten million empty lists in thirty megabytes, more lines than are read, and a text of separators alone."""
     with within(8):
-        for raw, words in ((b'{"traceEvents":[' + b"[]," * 10_000_000 + b"[]]}", "at most 8,000,000 are read"),
-                           (b"step_time: 1\n" * 600_000, "at most 500,000 are read"), ("\x1c\x1d\x85", "is empty")):
+        for raw, words in (
+            (b'{"traceEvents":[' + b"[]," * 10_000_000 + b"[]]}", "at most 8,000,000 are read"),
+            (b"step_time: 1\n" * 600_000, "at most 500,000 are read"),
+            ("\x1c\x1d\x85", "is empty"),
+        ):
             with pytest.raises(ValueError, match=words):
                 read_trace(saved(tmp_path, raw))
 
@@ -481,10 +561,16 @@ def test_more_events_than_are_read_are_refused_and_not_cut_off(tmp_path, monkeyp
         read_trace(tmp_path / "report.sqlite")
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (("no/such/file",), "is no file"), ((7,), "must be the path"), (("a\0b",), "must be the path"),
-    (([],), "has 0 files"), (("x", "resnet50"), "needs both model and system"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("no/such/file",), "is no file"),
+        ((7,), "must be the path"),
+        (("a\0b",), "must be the path"),
+        (([],), "has 0 files"),
+        (("x", "resnet50"), "needs both model and system"),
+    ],
+)
 def test_bad_arguments_are_told(arguments, words):
     with pytest.raises(ValueError, match=words):
         cb.measure.diagnose(*arguments)
@@ -497,8 +583,13 @@ def test_a_trace_without_steps_counts_as_one_and_says_so(tmp_path):
 
 
 def test_a_clock_that_goes_backwards_is_told(tmp_path):
-    events = [step(1, 0, 100), step(2, 100, 100), step(3, 50, 100), event("aten::mm", 0, 190),
-              event("aten::add", 90, -5)]  # fmt: skip
+    events = [
+        step(1, 0, 100),
+        step(2, 100, 100),
+        step(3, 50, 100),
+        event("aten::mm", 0, 190),
+        event("aten::add", 90, -5),
+    ]
     reading = read_trace(saved(tmp_path, {"traceEvents": events}))
     assert len(reading.steps) == 2
     assert sum("the clock goes backwards" in note for note in reading.notes) == 2
@@ -511,9 +602,11 @@ def test_a_clock_that_goes_backwards_is_told(tmp_path):
 def test_what_is_not_understood_is_named(tmp_path):
     text = "step,step_time\n1,1.0\n2,1.0,7\n3,1.0\n2,1.0\n5,-3\n6,1.0\n"
     notes = read_trace(saved(tmp_path, text)).notes
-    assert notes == ("lines with another number of columns than the header (line 3)",
-                     "the number of the step goes backwards: a restart, or two logs in one (line 5)",
-                     "steps without a time (line 6, column step_time)")  # fmt: skip
+    assert notes == (
+        "lines with another number of columns than the header (line 3)",
+        "the number of the step goes backwards: a restart, or two logs in one (line 5)",
+        "steps without a time (line 6, column step_time)",
+    )
     odd = {"traceEvents": [step(1, 0, 9), event("aten::mm", 0, 9), 5, {"ph": "Q"}, {"ph": "X", "ts": "x"}]}
     notes = " ".join(read_trace(saved(tmp_path, odd)).notes)
     assert "an event that is no object (event 2)" in notes and "events of phase 'Q' (event 3)" in notes
@@ -585,8 +678,16 @@ def test_attribution_of_random_spans_adds_up(tmp_path):
     for trial in range(20):
         kinds = ["cpu_op"] if trial % 2 else ["cpu_op", "kernel", "cuda_runtime"]
         names = ("aten::mm", "aten::add", "gemm", "ncclAllReduce", "elementwise")
-        events = [event(str(rng.choice(names)), float(rng.uniform(0, 900)), float(rng.exponential(60)),
-                        str(rng.choice(kinds)), int(rng.integers(3))) for _ in range(60)]  # fmt: skip
+        events = [
+            event(
+                str(rng.choice(names)),
+                float(rng.uniform(0, 900)),
+                float(rng.exponential(60)),
+                str(rng.choice(kinds)),
+                int(rng.integers(3)),
+            )
+            for _ in range(60)
+        ]
         events += [step(number, 250.0 * number, 250.0) for number in range(4)]
         found = attribute(read_trace(saved(tmp_path, {"traceEvents": events})))
         assert np.allclose(found.steps, 250e-6) and (found.seconds >= 0).all()

@@ -11,10 +11,15 @@ CLASSIC = {"batch": 128, "precision": "fp16", "software": "PyTorch NGC 21.03"}
 LAYOUT = Plan(devices=64, tp=4, pp=2, micro_batch=1, global_batch=256, sequence_parallel=True)
 
 
-@pytest.mark.parametrize("name, system, extra", [
-    ("resnet50", "a100-sxm-80gb", CLASSIC), ("bert_large", "v100-sxm2-16gb", {"batch": 8, "seq": 384}),
-    ("llama2_7b", "h100-sxm", {"plan": LAYOUT, "seq": 4096}), ("vgg16", "gtx-1080-ti", {"batch": 32}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, system, extra",
+    [
+        ("resnet50", "a100-sxm-80gb", CLASSIC),
+        ("bert_large", "v100-sxm2-16gb", {"batch": 8, "seq": 384}),
+        ("llama2_7b", "h100-sxm", {"plan": LAYOUT, "seq": 4096}),
+        ("vgg16", "gtx-1080-ti", {"batch": 32}),
+    ],
+)
 def test_an_answer_is_whole(name, system, extra):
     step = train_step(name, system, **extra, neighbours=False)
     assert 0 < step.low90 <= step.low80 < step.point < step.high80 <= step.high90
@@ -59,10 +64,16 @@ def test_memory_stands_beside_the_time_of_a_transformer():
     assert small.memory_bytes == pytest.approx(sum(small.memory.values()))
 
 
-@pytest.mark.parametrize("change, named", [
-    ({"devices": 0}, "devices"), ({"batch": -1}, "batch"), ({"bach": 3}, "bach"), ({"devices": 2.5}, "devices"),
-    ({"precision": "fp3"}, "fp3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"devices": 0}, "devices"),
+        ({"batch": -1}, "batch"),
+        ({"bach": 3}, "bach"),
+        ({"devices": 2.5}, "devices"),
+        ({"precision": "fp3"}, "fp3"),
+    ],
+)
 def test_what_cannot_be_is_refused_by_name(change, named):
     with pytest.raises((ValueError, UnknownName), match=named):
         train_step("resnet50", "a100-sxm-80gb", **CLASSIC | change)
@@ -103,10 +114,17 @@ def test_a_changed_language_model_takes_the_layouts_of_one():
     assert 1.6 < steps[1].memory_bytes / steps[0].memory_bytes < 2.1
 
 
-OWN = [{"layer": "conv", "out": 64, "kernel": 3, "padding": 1, "repeat": 8}, {"layer": "global_pool"},
-       {"layer": "flatten"}, {"layer": "linear", "out": 10}]  # fmt: skip
-TOKENS = [{"layer": "embedding", "vocab": 32000, "features": 512}, {"layer": "transformer_block", "heads": 8,
-           "hidden": 2048, "repeat": 6}, {"layer": "linear", "out": 32000}]  # fmt: skip
+OWN = [
+    {"layer": "conv", "out": 64, "kernel": 3, "padding": 1, "repeat": 8},
+    {"layer": "global_pool"},
+    {"layer": "flatten"},
+    {"layer": "linear", "out": 10},
+]
+TOKENS = [
+    {"layer": "embedding", "vocab": 32000, "features": 512},
+    {"layer": "transformer_block", "heads": 8, "hidden": 2048, "repeat": 6},
+    {"layer": "linear", "out": 32000},
+]
 
 
 def test_networks_of_the_readers_own_are_predicted():
@@ -117,35 +135,44 @@ def test_networks_of_the_readers_own_are_predicted():
     assert 1.5 < tokens[1] / tokens[0] < 2.5 and tokens[2] / tokens[1] > 4
 
 
-@pytest.mark.parametrize("network, change, named", [
-    ("resnet50", {"devices": 8, "tp": 8}, "tp = 8"), ("resnet50", {"zero": 3, "devices": 8}, "zero = 3"),
-    ("resnet50", {"recompute": "full"}, "recompute"), ("resnet50", {"seq": 384}, "seq = 384"),
-    ("resnet50", {"kind": "training_transformer"}, "kind"), (zoo.layers(TOKENS), {}, "seq"),
-    (zoo.layers(TOKENS), {"seq": 512, "pp": 2, "devices": 2}, "pp = 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "network, change, named",
+    [
+        ("resnet50", {"devices": 8, "tp": 8}, "tp = 8"),
+        ("resnet50", {"zero": 3, "devices": 8}, "zero = 3"),
+        ("resnet50", {"recompute": "full"}, "recompute"),
+        ("resnet50", {"seq": 384}, "seq = 384"),
+        ("resnet50", {"kind": "training_transformer"}, "kind"),
+        (zoo.layers(TOKENS), {}, "seq"),
+        (zoo.layers(TOKENS), {"seq": 512, "pp": 2, "devices": 2}, "pp = 2"),
+    ],
+)
 def test_what_a_network_cannot_do_is_never_left_out_silently(network, change, named):
     with pytest.raises(ValueError, match=named):
         train_step(network, "a100-sxm-80gb", **change)
 
 
-@pytest.mark.parametrize("call, named", [
-    (lambda: train_step(5, "h100-sxm"), "workload = 5"),
-    (lambda: train_step("resnet50", "h100-sxm", plan=[1, 2]), "plan = "),
-    (lambda: train_step("resnet50", "h100-sxm", devices=[1, 2], batch=[1, 2, 3]), "one length"),
-    (lambda: train_step("resnet50", "h100-sxm", devices=[8, "x"]), "devices"),
-    (lambda: train_step("llama2_7b", "h100-sxm", seq="long"), "seq = 'long'"),
-    (lambda: train_step("llama2_7b", "h100-sxm", seq=0), "seq = 0"),
-    (lambda: train_step("llama2_7b", "h100-sxm", tp=0), "tp = 0"),
-    (lambda: train_step("llama2_7b", "h100-sxm", devices=64, tp=5), "multiple of tp"),
-    (lambda: train_step("llama2_7b", "h100-sxm", devices=64, tp=64), "heads"),
-    (lambda: train_step("llama2_7b", "h100-sxm", devices=64, pp=64), "layers"),
-    (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, recompute="bananas"), "bananas"),
-    (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, attention="bananas"), "bananas"),
-    (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, zero=7), "zero = 7"),
-    (lambda: train_step("llama2_7b", "a100-sxm-80gb", devices=8, tp=8, precision="fp8"), "fp8"),
-    (lambda: train_step("resnet50", "v100", precision="bf16"), "bf16"),
-    (lambda: train_step("resnet50", "h100-sxm", precision="fp8"), "8 or 4 bits"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, named",
+    [
+        (lambda: train_step(5, "h100-sxm"), "workload = 5"),
+        (lambda: train_step("resnet50", "h100-sxm", plan=[1, 2]), "plan = "),
+        (lambda: train_step("resnet50", "h100-sxm", devices=[1, 2], batch=[1, 2, 3]), "one length"),
+        (lambda: train_step("resnet50", "h100-sxm", devices=[8, "x"]), "devices"),
+        (lambda: train_step("llama2_7b", "h100-sxm", seq="long"), "seq = 'long'"),
+        (lambda: train_step("llama2_7b", "h100-sxm", seq=0), "seq = 0"),
+        (lambda: train_step("llama2_7b", "h100-sxm", tp=0), "tp = 0"),
+        (lambda: train_step("llama2_7b", "h100-sxm", devices=64, tp=5), "multiple of tp"),
+        (lambda: train_step("llama2_7b", "h100-sxm", devices=64, tp=64), "heads"),
+        (lambda: train_step("llama2_7b", "h100-sxm", devices=64, pp=64), "layers"),
+        (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, recompute="bananas"), "bananas"),
+        (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, attention="bananas"), "bananas"),
+        (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, zero=7), "zero = 7"),
+        (lambda: train_step("llama2_7b", "a100-sxm-80gb", devices=8, tp=8, precision="fp8"), "fp8"),
+        (lambda: train_step("resnet50", "v100", precision="bf16"), "bf16"),
+        (lambda: train_step("resnet50", "h100-sxm", precision="fp8"), "8 or 4 bits"),
+    ],
+)
 def test_errors_name_the_argument_and_the_value(call, named):
     with pytest.raises(ValueError, match=named):
         call()
@@ -166,7 +193,8 @@ def test_intervals_widen_where_less_is_known_and_say_so():
 
 def test_a_model_by_name_has_its_own_length():
     assert train_step("llama3_8b", "h100-sxm", devices=8, tp=8).point == pytest.approx(
-        train_step("llama3_8b", "h100-sxm", devices=8, tp=8, seq=zoo.model("llama3_8b").seq).point)  # fmt: skip
+        train_step("llama3_8b", "h100-sxm", devices=8, tp=8, seq=zoo.model("llama3_8b").seq).point
+    )
 
 
 @pytest.mark.parametrize("software", ["PyTorch FSDP", "Megatron-LM"])

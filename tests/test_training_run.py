@@ -177,10 +177,14 @@ def test_edge_stages_may_have_a_layer_less() -> None:
         ({"layout": {"cp": 3}}, "cp = 3 does not divide 4,096 tokens of a sequence; nearest: 2 or 4"),
         ({"layout": {"ep": 2}}, "ep = 2 does not divide 1 experts; nearest: 1"),
         ({"devices": 100, "layout": {"tp": 8}}, "devices = 100 is not a multiple of tp = 8; nearest: 96 or 104"),
-        ({"global_batch": 8, "layout": {"tp": 1, "pp": 1}}, "global_batch = 8 is not a multiple of replicas x "
-         "micro-batch = 64 x 1 = 64; nearest: 64"),
-        ({"layout": {"dp": 64, "micro_batch": 3}}, "512 is not a multiple of replicas x micro-batch = 64 x 3 = 192; "
-         "nearest: 384 or 576"),
+        (
+            {"global_batch": 8, "layout": {"tp": 1, "pp": 1}},
+            "global_batch = 8 is not a multiple of replicas x micro-batch = 64 x 1 = 64; nearest: 64",
+        ),
+        (
+            {"layout": {"dp": 64, "micro_batch": 3}},
+            "512 is not a multiple of replicas x micro-batch = 64 x 3 = 192; nearest: 384 or 576",
+        ),
         ({"devices": 37}, "cannot share 32 heads, 32 layers and global_batch = 512 evenly; nearest: 32 or 64 devices"),
         ({"layout": {"tp": 1, "pp": 1, "zero": 0}}, "of the layouts that fit none has tp = 1, pp = 1, zero = 0"),
         ({"layout": {"size": 4}}, "layout has no axis 'size'; it has tp, pp"),

@@ -81,8 +81,14 @@ def test_deadline_and_budget_are_answered(panel: Any) -> None:
     assert "no number drawn meets it" in panel.answer
 
 
-@pytest.mark.parametrize("name", [c.name for c in cb.panels.training_run("llama2_7b", devices=64)._controls.values()
-                                  if getattr(c, "optional", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        c.name
+        for c in cb.panels.training_run("llama2_7b", devices=64)._controls.values()
+        if getattr(c, "optional", False)
+    ],
+)
 def test_what_may_be_empty_can_be_emptied_again(panel: Any, name: str) -> None:
     before = panel.answer if name != "deadline" else ""
     panel.update(**{name: panel._controls[name].stops[1]})

@@ -20,11 +20,31 @@ from cookbook.workloads import zoo
 
 KNOWN = {constant.name: constant.start for constant in transformer.CONSTANTS}
 ROW = {
-    "model": "", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 32, "head_dim": 128, "ffn_hidden": 11008,
-    "vocab": 32000, "seq_len": 4096, "gated_mlp": "yes", "accelerator": "a100-sxm-80gb", "devices": 1, "per_node": 8,
-    "tp": 1, "pp": 1, "dp": 1, "cp": 1, "micro_batch": 1, "global_batch": 8, "activation_recompute": "none",
-    "precision": "bf16", "zero_fsdp_stage": "0", "attention_kernel": "flash_attention2", "software": "Megatron Core",
-}  # fmt: skip
+    "model": "",
+    "layers": 32,
+    "hidden": 4096,
+    "heads": 32,
+    "kv_heads": 32,
+    "head_dim": 128,
+    "ffn_hidden": 11008,
+    "vocab": 32000,
+    "seq_len": 4096,
+    "gated_mlp": "yes",
+    "accelerator": "a100-sxm-80gb",
+    "devices": 1,
+    "per_node": 8,
+    "tp": 1,
+    "pp": 1,
+    "dp": 1,
+    "cp": 1,
+    "micro_batch": 1,
+    "global_batch": 8,
+    "activation_recompute": "none",
+    "precision": "bf16",
+    "zero_fsdp_stage": "0",
+    "attention_kernel": "flash_attention2",
+    "software": "Megatron Core",
+}
 # A stack that splits neither logits nor, of its own accord, norms, and hides no exchange.
 UNFUSED = "PyTorch"
 EXCHANGES = ("tensor_exchange", "context_exchange", "expert_exchange", "weight_exchange", "pipeline_exchange")
@@ -220,14 +240,20 @@ EXPERTS = {"experts": 64, "experts_per_token": 4, "moe_ffn_hidden": 2048, "devic
 PLAIN = {"software": "Hugging Face transformers", "devices": 8, "dp": 8, "zero_fsdp_stage": "2"}
 SHARDED = {"devices": 64, "dp": 64, "zero_fsdp_stage": "3", "global_batch": 64}
 CAUSES = {
-    "overlap": (SHARDED, True), "shared_ports": ({**SHARDED, "software": "DeepSpeed"}, False),
-    "eager_kernels": ({**PLAIN, "micro_batch": 1, "seq_len": 128}, False), "hooks": (PLAIN, False),
-    "frozen_weights": ({"fine_tuning": "lora"}, True), "dequantisation": ({"fine_tuning": "qlora"}, False),
-    "adapters": ({"fine_tuning": "lora"}, False), "casts": ({"accelerator": "h100-sxm", "precision": "fp8"}, False),
-    "power_cap": ({"accelerator": "h100-pcie"}, False), "sliding_windows": ({"model": "gemma3_12b"}, True),
-    "ring_attention": ({"cp": 2, "devices": 2}, False), "expert_kernels": (EXPERTS, False),
+    "overlap": (SHARDED, True),
+    "shared_ports": ({**SHARDED, "software": "DeepSpeed"}, False),
+    "eager_kernels": ({**PLAIN, "micro_batch": 1, "seq_len": 128}, False),
+    "hooks": (PLAIN, False),
+    "frozen_weights": ({"fine_tuning": "lora"}, True),
+    "dequantisation": ({"fine_tuning": "qlora"}, False),
+    "adapters": ({"fine_tuning": "lora"}, False),
+    "casts": ({"accelerator": "h100-sxm", "precision": "fp8"}, False),
+    "power_cap": ({"accelerator": "h100-pcie"}, False),
+    "sliding_windows": ({"model": "gemma3_12b"}, True),
+    "ring_attention": ({"cp": 2, "devices": 2}, False),
+    "expert_kernels": (EXPERTS, False),
     "ragged_experts": (EXPERTS, False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("term", CAUSES)
@@ -246,10 +272,21 @@ def test_nothing_else_is_switched_off():
 @pytest.mark.parametrize("term", sorted(set(transformer.TERMS) - set(CAUSES)))
 def test_switching_a_term_off_never_takes_longer(term):
     layout = {
-        "devices": 512, "tp": 8, "pp": 4, "dp": 8, "cp": 2, "ep": 8, "experts": 64, "experts_per_token": 4,
-        "moe_ffn_hidden": 2048, "dense_layers": 4, "zero_fsdp_stage": "3", "software": UNFUSED, "global_batch": 64,
+        "devices": 512,
+        "tp": 8,
+        "pp": 4,
+        "dp": 8,
+        "cp": 2,
+        "ep": 8,
+        "experts": 64,
+        "experts_per_token": 4,
+        "moe_ffn_hidden": 2048,
+        "dense_layers": 4,
+        "zero_fsdp_stage": "3",
+        "software": UNFUSED,
+        "global_batch": 64,
         "activation_recompute": "full",
-    }  # fmt: skip
+    }
     less, all_terms = seconds(terms={term: False}, **layout), seconds(**layout)
     # The computation of this layout hides two of its exchanges.
     assert less < all_terms or (term in ("context_exchange", "gradient_exchange") and less == all_terms)
@@ -388,8 +425,15 @@ def test_the_host_that_asks_for_the_tokens_of_experts_is_waited_for():
 
 def test_what_returns_from_experts_is_not_sent_again_where_nothing_reads_it():
     """Six exchanges with all recomputed, five where what nothing reads is left out, four without."""
-    mixture = {"experts": 8, "experts_per_token": 2, "moe_ffn_hidden": 11008, "devices": 8, "dp": 8, "ep": 8,
-               "accelerator": "h100-sxm"}  # fmt: skip
+    mixture = {
+        "experts": 8,
+        "experts_per_token": 2,
+        "moe_ffn_hidden": 11008,
+        "devices": 8,
+        "dp": 8,
+        "ep": 8,
+        "accelerator": "h100-sxm",
+    }
 
     def ratio(software: str) -> float:
         plain, again = (
@@ -414,8 +458,22 @@ def test_a_micro_batch_that_nobody_states_is_what_memory_keeps():
 
     18 GB a sequence of 32 layers: one. A pipeline passes one at a time; of six the largest power of two is four.
     """
-    small = {"layers": 12, "hidden": 768, "heads": 12, "kv_heads": 12, "head_dim": 64, "ffn_hidden": 3072,
-             "seq_len": 1024, "micro_batch": "", "global_batch": 64, "gated_mlp": "no"}  # fmt: skip
-    rows = pd.DataFrame([{**ROW, **each} for each in (
-        small, {"micro_batch": ""}, small | {"pp": 2, "devices": 2}, small | {"global_batch": 6})])  # fmt: skip
+    small = {
+        "layers": 12,
+        "hidden": 768,
+        "heads": 12,
+        "kv_heads": 12,
+        "head_dim": 64,
+        "ffn_hidden": 3072,
+        "seq_len": 1024,
+        "micro_batch": "",
+        "global_batch": 64,
+        "gated_mlp": "no",
+    }
+    rows = pd.DataFrame(
+        [
+            {**ROW, **each}
+            for each in (small, {"micro_batch": ""}, small | {"pp": 2, "devices": 2}, small | {"global_batch": 6})
+        ]
+    )
     assert np.broadcast_to(scenarios(rows).micro_batch, 4).tolist() == [64, 1, 1, 4]

@@ -36,9 +36,13 @@ def test_a_step_of_two_halves_by_hand():
 @pytest.mark.parametrize("batch", [16, 100, 5000])
 def test_a_pass_takes_the_longer_of_what_two_halves_compute_and_send(batch, link):
     given = {"decoder": MODEL, "group": EIGHT._replace(link=link)}
-    for whole, half in ((decode_parts(batch, 500, **given, engine=TURNS), decode_parts(batch / 2, 500, **given,
-                         engine=PLAIN)), (prefill_parts(900, **given, engine=TURNS, prompts=batch),
-                         prefill_parts(900, **given, engine=PLAIN, prompts=batch / 2))):  # fmt: skip
+    for whole, half in (
+        (decode_parts(batch, 500, **given, engine=TURNS), decode_parts(batch / 2, 500, **given, engine=PLAIN)),
+        (
+            prefill_parts(900, **given, engine=TURNS, prompts=batch),
+            prefill_parts(900, **given, engine=PLAIN, prompts=batch / 2),
+        ),
+    ):
         sent = float(half.pop("tensor_exchange"))
         assert float(sum(whole.values())) == pytest.approx(2 * max(sent, float(sum(half.values()))))
 
@@ -58,8 +62,15 @@ def test_nothing_is_hidden_twice():
     assert np.all(turns > plain) and np.all(turns <= 2 * plain * (1 + 1e-9))
 
 
-ASKED = {"ep": 32, "tp": 1, "devices": 32, "precision": "fp8", "software": "sglang", "input_len": 2000,
-         "output_len": 100}  # fmt: skip
+ASKED = {
+    "ep": 32,
+    "tp": 1,
+    "devices": 32,
+    "precision": "fp8",
+    "software": "sglang",
+    "input_len": 2000,
+    "output_len": 100,
+}
 
 
 def test_a_service_tells_what_two_batches_change():
@@ -79,10 +90,14 @@ def test_costs_of_two_batches_are_lower_where_there_is_much_to_send():
     assert two.kv_tokens == one.kv_tokens and two.chunk == one.chunk
 
 
-@pytest.mark.parametrize(("asked", "words"), [
-    ({"two_batches": True}, "two_batches = True: .* give ep above tp"),
-    ({"two_batches": True, "ep": 8, "tp": 8}, "give ep above tp"), ({"two_batches": "yes", "ep": 16}, "two_batches"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"two_batches": True}, "two_batches = True: .* give ep above tp"),
+        ({"two_batches": True, "ep": 8, "tp": 8}, "give ep above tp"),
+        ({"two_batches": "yes", "ep": 16}, "two_batches"),
+    ],
+)
 def test_two_batches_need_groups_of_their_own(asked, words):
     with pytest.raises(ValueError, match=words):
         cb.serve("deepseek_v3", "h200-sxm", rate=1, **asked)

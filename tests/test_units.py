@@ -132,9 +132,14 @@ def test_commas_stand_between_thousands_only(text):
 
 @pytest.mark.parametrize(
     ("value", "unit", "shown"),
-    [(1e30, "B", "1,000,000 YB"), (1e60, "B", "more than 1,000,000,000 YB"), (5e-324, "s", "less than 0.001 as"),
-     (1e14, "s", "3.17 million years"), (1e20, "s", "3,170 billion years")],
-)  # fmt: skip
+    [
+        (1e30, "B", "1,000,000 YB"),
+        (1e60, "B", "more than 1,000,000,000 YB"),
+        (5e-324, "s", "less than 0.001 as"),
+        (1e14, "s", "3.17 million years"),
+        (1e20, "s", "3,170 billion years"),
+    ],
+)
 def test_human_beyond_all_prefixes_is_still_short(value, unit, shown):
     assert human(value, unit) == shown
 
@@ -201,16 +206,19 @@ def test_integer_and_floating_operations_have_one_dimension():
     assert parse("TFLOP").dimension != parse("TFLOP/s").dimension
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: cb.train_step("resnet50", "h100-sxm", batch=np.array([[1, -2]])), "-2"),
-    (lambda: cb.generate("llama3_8b", "h100-sxm", input_len=np.array(["x"]), output_len=2), "x"),
-    (lambda: cb.planning.plan_run("llama3_8b", np.int64(7), [8], 1e9), "7"),
-    (lambda: cb.serve("llama3_8b", "h100-sxm", rate=np.array([1, 2])), "[1, 2]"),
-    (lambda: cb.parallelism.bubble_share("1f1b", np.int64(-3), 2), "-3"),
-    (lambda: cb.accelerator(np.array([1, 2])), "[1, 2]"),
-    (lambda: cb.planning.hourly_usd(np.float64(2.5)), "2.5"),
-    (lambda: cb.planning.hourly_usd("h100-sxm", since=np.float64(2.5)), "2.5"),
-])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: cb.train_step("resnet50", "h100-sxm", batch=np.array([[1, -2]])), "-2"),
+        (lambda: cb.generate("llama3_8b", "h100-sxm", input_len=np.array(["x"]), output_len=2), "x"),
+        (lambda: cb.planning.plan_run("llama3_8b", np.int64(7), [8], 1e9), "7"),
+        (lambda: cb.serve("llama3_8b", "h100-sxm", rate=np.array([1, 2])), "[1, 2]"),
+        (lambda: cb.parallelism.bubble_share("1f1b", np.int64(-3), 2), "-3"),
+        (lambda: cb.accelerator(np.array([1, 2])), "[1, 2]"),
+        (lambda: cb.planning.hourly_usd(np.float64(2.5)), "2.5"),
+        (lambda: cb.planning.hourly_usd("h100-sxm", since=np.float64(2.5)), "2.5"),
+    ],
+)
 def test_a_refusal_names_a_value_of_an_array_and_not_its_type(call, words):
     with pytest.raises((ValueError, TypeError, KeyError)) as refused:
         call()
@@ -226,12 +234,26 @@ class Level(IntEnum):
     LOW = 7
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    (np.str_("abc"), "'abc'"), (pd.Series([1, 2]), "[1, 2]"), (pd.Categorical(["a"]), "['a']"), (pd.NA, "NA"),
-    (Colour.RED, "Colour.RED"), ([Level.LOW], "[Level.LOW]"), (object(), "an object"), (Colour, "Colour"),
-    (lambda: 0, "a function"), ((n for n in "a"), "a generator"), (np.array([object()]), "[an object]"),
-    ({"a": frozenset([np.int64(1)])}, "{'a': frozenset({1})}"), ({"a": object()}.values(), "a dict_values"),
-    (Decimal("-1.5"), "Decimal('-1.5')"), (b"abc", "b'abc'"), ("<b> at 0x7f", "'<b> at 0x7f'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.str_("abc"), "'abc'"),
+        (pd.Series([1, 2]), "[1, 2]"),
+        (pd.Categorical(["a"]), "['a']"),
+        (pd.NA, "NA"),
+        (Colour.RED, "Colour.RED"),
+        ([Level.LOW], "[Level.LOW]"),
+        (object(), "an object"),
+        (Colour, "Colour"),
+        (lambda: 0, "a function"),
+        ((n for n in "a"), "a generator"),
+        (np.array([object()]), "[an object]"),
+        ({"a": frozenset([np.int64(1)])}, "{'a': frozenset({1})}"),
+        ({"a": object()}.values(), "a dict_values"),
+        (Decimal("-1.5"), "Decimal('-1.5')"),
+        (b"abc", "b'abc'"),
+        ("<b> at 0x7f", "'<b> at 0x7f'"),
+    ],
+)
 def test_what_a_message_says_of_a_value_names_no_type_of_a_library_and_no_address(value, text):
     assert shown(value) == text

@@ -8,8 +8,12 @@ import cookbook as cb
 from cookbook.prediction.answer import answer
 from cookbook.prediction.terms.layout_grid import CHUNKS, usual_chunks
 
-MODELS = (("deepseek_v3", "h800-sxm", 2048), ("mixtral_8x7b", "h100-sxm", 64), ("llama3_405b", "h100-sxm", 1024),
-          ("llama3_70b", "a100-sxm-80gb", 32))  # fmt: skip
+MODELS = (
+    ("deepseek_v3", "h800-sxm", 2048),
+    ("mixtral_8x7b", "h100-sxm", 64),
+    ("llama3_405b", "h100-sxm", 1024),
+    ("llama3_70b", "a100-sxm-80gb", 32),
+)
 
 
 @pytest.mark.parametrize(("model", "device", "devices"), MODELS)
@@ -53,8 +57,12 @@ def test_llama_405b_interleaves_though_its_layers_count_with_embedding_and_head(
 
 def test_tables_and_sweeps_take_the_layout_of_the_call():
     single = cb.train_step("mixtral_8x7b", "h100-sxm", devices=64)
-    table = answer(pd.DataFrame([{"model": "mixtral_8x7b", "accelerator": "h100-sxm", "devices": devices}
-                                 for devices in (8, 64, 64)]), "training_transformer")  # fmt: skip
+    table = answer(
+        pd.DataFrame(
+            [{"model": "mixtral_8x7b", "accelerator": "h100-sxm", "devices": devices} for devices in (8, 64, 64)]
+        ),
+        "training_transformer",
+    )
     steps = cb.sweep("train_step", model="mixtral_8x7b", accelerator="h100-sxm", devices=[8, 64], progress=False)
     assert table["predicted"].iloc[1] == table["predicted"].iloc[2] == pytest.approx(single.point, rel=1e-12)
     assert steps["seconds"].iloc[1] == pytest.approx(single.point, rel=1e-12)

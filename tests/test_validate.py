@@ -19,14 +19,18 @@ from cookbook.publish.refresh import ACCURACY, accuracy_section, marks, write_ac
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.
 SUBSET = {
-    "training_classic": ("cnn-benchmarks", "huggingface"), "training_transformer": ("mosaicml", "nvidia-jax"),
-    "inference": ("cnn-benchmarks", "nvidia-tfqat"), "generation": ("internlm", "qwen"),
-}  # fmt: skip
+    "training_classic": ("cnn-benchmarks", "huggingface"),
+    "training_transformer": ("mosaicml", "nvidia-jax"),
+    "inference": ("cnn-benchmarks", "nvidia-tfqat"),
+    "generation": ("internlm", "qwen"),
+}
 # More publishers beside them, enough for a fit in little time.
 EXTRA = {
-    "training_classic": ("lambda", "mlcommons"), "training_transformer": ("qwen", "torchtitan"),
-    "inference": ("huggingface", "kentaroy47"), "generation": ("geerlingguy", "nvidia-fastertransformer"),
-}  # fmt: skip
+    "training_classic": ("lambda", "mlcommons"),
+    "training_transformer": ("qwen", "torchtitan"),
+    "inference": ("huggingface", "kentaroy47"),
+    "generation": ("geerlingguy", "nvidia-fastertransformer"),
+}
 # Terms of layouts that no measured row has: context parallelism.
 NOBODY_MEASURED = ("context_exchange",)
 each_kind = pytest.mark.parametrize("kind", list(KINDS))
@@ -156,8 +160,11 @@ SWITCHES = [(k, s) for k in SUBSET for s in ("neighbours", "engine_levels", "ter
 def test_every_switch_changes_the_report(kind, switch):
     only = SUBSET[kind]
     plain = validate.judge(kind, only=only, neighbours=switch == "neighbours")[2].error
-    off = {"neighbours": {"neighbours": False}, "engine_levels": {"neighbours": False, "engine_levels": False},
-           "term": {"neighbours": False, "terms": {validate.terms_of(kind)[0]: False}}}  # fmt: skip
+    off = {
+        "neighbours": {"neighbours": False},
+        "engine_levels": {"neighbours": False, "engine_levels": False},
+        "term": {"neighbours": False, "terms": {validate.terms_of(kind)[0]: False}},
+    }
     other = validate.judge(kind, only=only, **off[switch])[2].error
     known = np.isfinite(plain)
     assert np.max(np.abs(plain[known] - other[known])) > 1e-3
@@ -250,8 +257,17 @@ def test_memory_tells_what_ran_from_what_ran_out():
 
 
 def test_a_worse_stratum_is_named():
-    rows = pd.DataFrame({"kind": ["a"], "leave_out": ["source"], "model": ["full"], "by": ["tier"], "stratum": ["x"],
-                         "rows": [100], "median_error": [0.2]})  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "kind": ["a"],
+            "leave_out": ["source"],
+            "model": ["full"],
+            "by": ["tier"],
+            "stratum": ["x"],
+            "rows": [100],
+            "median_error": [0.2],
+        }
+    )
     baseline = rows.assign(noise=[noise(rows.iloc[0])]).drop(columns="model")
     assert worse_than(rows, baseline) == []
     (told,) = worse_than(rows.assign(median_error=0.23), baseline)
@@ -284,8 +300,11 @@ def test_the_table_of_readme_has_one_row_a_kind_and_no_figure_of_an_inner_loop()
         assert cells[1] == f"{row.publishers:.0f}"
         told = (row.median_error, row.mean_of_medians, row.mean_of_publishers, rule.mean_of_medians)
         assert cells[3:7] == [f"{100 * share:.1f} %" for share in told]
-        assert cells[7:] == [f"{100 * row.publishers_covered_80:.0f} %", f"{100 * row.publishers_in_band:.0f} %",
-                             f"{row.factor_80:.2f}×"]  # fmt: skip
+        assert cells[7:] == [
+            f"{100 * row.publishers_covered_80:.0f} %",
+            f"{100 * row.publishers_in_band:.0f} %",
+            f"{row.factor_80:.2f}×",
+        ]
 
 
 def test_a_page_without_marks_is_refused(tmp_path):
@@ -304,8 +323,18 @@ def test_reports_as_markdown_and_json():
 def test_the_shell_writes_nothing_unless_asked(tmp_path, root):
     before = (root / "data" / "validation.csv").read_bytes()
     target = tmp_path / "report.json"
-    command = [sys.executable, "-m", "cookbook", "validate", "--table", "training_transformer",
-               "--leave-out", "accelerator", "--json", str(target)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "cookbook",
+        "validate",
+        "--table",
+        "training_transformer",
+        "--leave-out",
+        "accelerator",
+        "--json",
+        str(target),
+    ]
     result = subprocess.run(command, capture_output=True, text=True, cwd=root)
     assert result.returncode == 0, result.stderr
     assert "leaving out one accelerator" in result.stdout and json.loads(target.read_text())

@@ -16,8 +16,18 @@ from cookbook.planning.cost import Price
 from cookbook.planning.where import break_even, cumulative
 
 POSITIVE = st.floats(0.1, 1e6)
-DEVICES = ["k40", "k80-board", "p100-sxm2-16gb", "v100-sxm2-16gb", "tpu-v2", "xeon-phi-7120p", "rtx-4090",
-           "a100-sxm-80gb", "h100-sxm", "mi300x"]  # fmt: skip
+DEVICES = [
+    "k40",
+    "k80-board",
+    "p100-sxm2-16gb",
+    "v100-sxm2-16gb",
+    "tpu-v2",
+    "xeon-phi-7120p",
+    "rtx-4090",
+    "a100-sxm-80gb",
+    "h100-sxm",
+    "mi300x",
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +47,10 @@ def test_an_annuity_pays_for_the_price_and_no_less(price, years, rate):
 def test_owning_is_the_same_for_arrays_and_numbers():
     prices, lives = np.array([1e5, 3e5]), np.array([3.0, 5.0])
     both = cost.ownership_usd(prices, 3, life_years=lives, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5)
-    each = [cost.ownership_usd(p, 3, life_years=n, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5).total
-            for p, n in zip(prices, lives, strict=True)]  # fmt: skip
+    each = [
+        cost.ownership_usd(p, 3, life_years=n, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5).total
+        for p, n in zip(prices, lives, strict=True)
+    ]
     np.testing.assert_allclose(both.total, each)
     assert both.parts["cooling"] == pytest.approx(0.5 * both.parts["electricity"])
 
@@ -46,11 +58,14 @@ def test_owning_is_the_same_for_arrays_and_numbers():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"horizon_years": 0}, "horizon_years = 0"), ({"life_years": 0}, "years = 0"), ({"pue": 0.9}, "pue = 0.9"),
-        ({"watts": -1}, "watts = -1"), ({"hardware_usd": "dear"}, "hardware_usd = 'dear'"),
+        ({"horizon_years": 0}, "horizon_years = 0"),
+        ({"life_years": 0}, "years = 0"),
+        ({"pue": 0.9}, "pue = 0.9"),
+        ({"watts": -1}, "watts = -1"),
+        ({"hardware_usd": "dear"}, "hardware_usd = 'dear'"),
         ({"money_rate": 5}, "at most 1"),
     ],
-)  # fmt: skip
+)
 def test_figures_that_cannot_be_are_named(change, words):
     values = {"hardware_usd": 1e5, "horizon_years": 3, "life_years": 5} | change
     with pytest.raises(ValueError, match=words):
@@ -135,8 +150,10 @@ def test_every_place_is_there_with_a_cost_or_a_reason(found):
 
 def test_a_summary_calls_no_place_the_cheapest_where_another_often_is():
     """As the panel: the first of several by its odds; alone, there is no other."""
-    several, alone = (cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, places=places)
-                      for places in (None, ["cloud-h100"]))  # fmt: skip
+    several, alone = (
+        cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, places=places)
+        for places in (None, ["cloud-h100"])
+    )
     assert several.odds[several.best] < 0.8
     assert several.summary().endswith(" places that will do, but not clearly the cheapest")
     assert ", is first of " in several.summary()
@@ -248,14 +265,23 @@ def test_cash_starts_with_the_purchase_and_ends_with_the_rent(found):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"years": 0}, "years = 0 must be above 0"), ({"runs": -1}, "runs = -1"), ({"private": "secret"}, "'secret'"),
-        ({"places": []}, "at least one"), ({"places": ["moon"]}, "no place called 'moon'"),
+        ({"years": 0}, "years = 0 must be above 0"),
+        ({"runs": -1}, "runs = -1"),
+        ({"private": "secret"}, "'secret'"),
+        ({"places": []}, "at least one"),
+        ({"places": ["moon"]}, "no place called 'moon'"),
         ({"epochs": math.inf}, "epochs"),
-        ({"prices": {"laptop": -1}}, "no price"), ({"prices": {"moon": 1}}, "'moon'"), ({"region": "xx"}, "no region"),
-        ({"data": "imagenet"}, "nearest"), ({"deadline": "7 W"}, "W"), ({"years": "3"}, "years = '3'"),
-        ({"batch": 1.5}, "batch = 1.5"), ({"seq": -1}, "seq = -1"), ({"prices": {"laptop": "1"}}, "no price"),
+        ({"prices": {"laptop": -1}}, "no price"),
+        ({"prices": {"moon": 1}}, "'moon'"),
+        ({"region": "xx"}, "no region"),
+        ({"data": "imagenet"}, "nearest"),
+        ({"deadline": "7 W"}, "W"),
+        ({"years": "3"}, "years = '3'"),
+        ({"batch": 1.5}, "batch = 1.5"),
+        ({"seq": -1}, "seq = -1"),
+        ({"prices": {"laptop": "1"}}, "no price"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_told_in_a_sentence(change, words):
     with pytest.raises((ValueError, KeyError)) as problem:
         cb.planning.where_to_run("resnet50", **change)
@@ -313,9 +339,18 @@ def test_a_place_of_ones_own(found):
     wide = cb.accelerator("Wide", like="rtx-4090", mem_bandwidth="2 TB/s")
     row = cb.planning.where_to_run("resnet50", places=[{"like": "cloud-a100", "device": wide}]).frame().iloc[0]
     assert row["why"] and math.isnan(row["usd"]), "of one's own accelerator no price is known"
-    for wrong in ({"like": "moon"}, {"like": "workstation", "devices": 0}, {"like": "workstation", "colour": "red"},
-                  {"like": "workstation", "way": "stolen"}, {"like": "workstation", "price": -1}, {}, 5, [[]],
-                  {"like": "workstation", "device": "rtx-409O"}, {"like": "workstation", "kind": []}):  # fmt: skip
+    for wrong in (
+        {"like": "moon"},
+        {"like": "workstation", "devices": 0},
+        {"like": "workstation", "colour": "red"},
+        {"like": "workstation", "way": "stolen"},
+        {"like": "workstation", "price": -1},
+        {},
+        5,
+        [[]],
+        {"like": "workstation", "device": "rtx-409O"},
+        {"like": "workstation", "kind": []},
+    ):
         with pytest.raises((ValueError, KeyError)):
             cb.planning.where_to_run("resnet50", places=[wrong])
     with pytest.raises(ValueError, match="twice"):
@@ -340,13 +375,47 @@ def test_results_are_read_only_and_print_short(found):
     assert found.frame()["usd"].max() > 0
 
 
-HOSTILE = [math.nan, math.inf, -1, 0, 1e308, 10**400, "", "abc", [], {}, object(), True, [[1], [2, 3]], np.ones((2, 2)),
-           "x" * 1000]  # fmt: skip
+HOSTILE = [
+    math.nan,
+    math.inf,
+    -1,
+    0,
+    1e308,
+    10**400,
+    "",
+    "abc",
+    [],
+    {},
+    object(),
+    True,
+    [[1], [2, 3]],
+    np.ones((2, 2)),
+    "x" * 1000,
+]
 
 
-@pytest.mark.parametrize("name", ["model", "data", "samples", "data_bytes", "epochs", "batch", "seq", "runs", "years",
-                                  "deadline", "region", "private", "uplink", "utilisation", "places", "prices",
-                                  "since"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model",
+        "data",
+        "samples",
+        "data_bytes",
+        "epochs",
+        "batch",
+        "seq",
+        "runs",
+        "years",
+        "deadline",
+        "region",
+        "private",
+        "uplink",
+        "utilisation",
+        "places",
+        "prices",
+        "since",
+    ],
+)
 def test_hostile_arguments_of_where_to_run_are_refused_in_words(name):
     for wrong in HOSTILE:
         if (name, repr(wrong)) == ("prices", "{}"):
@@ -356,8 +425,22 @@ def test_hostile_arguments_of_where_to_run_are_refused_in_words(name):
         assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
 
 
-@pytest.mark.parametrize("name", ["prediction", "device", "samples_per_step", "samples", "devices", "epochs", "way",
-                                  "price", "region", "pue", "since"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "prediction",
+        "device",
+        "samples_per_step",
+        "samples",
+        "devices",
+        "epochs",
+        "way",
+        "price",
+        "region",
+        "pue",
+        "since",
+    ],
+)
 def test_hostile_arguments_of_run_cost_are_refused_in_words(name):
     step = cb.train_step("resnet50", "t4", batch=8)
     usual = {"prediction": step, "device": "t4", "samples_per_step": 8, "samples": 100}
@@ -372,8 +455,7 @@ def test_hostile_arguments_of_run_cost_are_refused_in_words(name):
         assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
 
 
-@pytest.mark.parametrize("function", [cost.annuity_usd, cost.break_even_hours, cost.break_even_use,
-                                      cost.power_watts])
+@pytest.mark.parametrize("function", [cost.annuity_usd, cost.break_even_hours, cost.break_even_use, cost.power_watts])
 def test_hostile_arguments_of_formulas_of_cost_are_refused_in_words(function):
     count = {cost.annuity_usd: 3, cost.break_even_hours: 3, cost.break_even_use: 2, cost.power_watts: 4}
     for at in range(count[function]):

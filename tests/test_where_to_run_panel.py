@@ -155,8 +155,10 @@ def test_an_own_price_of_a_rented_place_holds_for_it_alone(panel: Any) -> None:
     others = [key for key in before.index if key != "cloud-h100"]
     assert after.loc[others, "usd"].equals(before.loc[others, "usd"])
     assert panel.answer.startswith(dollars(float(after.at["cloud-h100", "usd"])))
-    said = ("Price: Cloud, 8 × H100, on demand counts at your price of $0.50 an hour per accelerator, all others at "
-            "list prices.")  # fmt: skip
+    said = (
+        "Price: Cloud, 8 × H100, on demand counts at your price of $0.50 an hour per accelerator, all others at "
+        "list prices."
+    )
     assert said in panel.answer
     panel.update(private="in house", deadline="1 h")
     assert "None of" in panel.answer and said in panel.answer

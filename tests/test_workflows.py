@@ -9,8 +9,11 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-JOBS = [pytest.param(path, name, id=f"{path.stem}-{name}") for path in WORKFLOWS
-        for name in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]]  # fmt: skip
+JOBS = [
+    pytest.param(path, name, id=f"{path.stem}-{name}")
+    for path in WORKFLOWS
+    for name in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+]
 MAY_WRITE = {"site-publish": {"pages": "write", "id-token": "write"}}
 
 each_job = pytest.mark.parametrize(("path", "name"), JOBS)

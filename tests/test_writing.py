@@ -151,11 +151,24 @@ def test_what_is_no_notebook_is_told_in_one_sentence(tmp_path, command, text):
 @pytest.mark.parametrize(
     ("cell", "safe"),
     [
-        ("=1+1", "'=1+1"), ("+SUM(A1)", "'+SUM(A1)"), ("-2+3", "'-2+3"), ("@x", "'@x"), ("\tx", "'\tx"),
-        ("\r=x", "'\r=x"), (" =x", "' =x"), ("-5", "-5"), ("+1.5e-3", "+1.5e-3"), ("-1_0", "'-1_0"), ("H100", "H100"),
-        ("", ""), (-5.0, -5.0), (None, None), ("a=b", "a=b"), ("-inf", "-inf"),
+        ("=1+1", "'=1+1"),
+        ("+SUM(A1)", "'+SUM(A1)"),
+        ("-2+3", "'-2+3"),
+        ("@x", "'@x"),
+        ("\tx", "'\tx"),
+        ("\r=x", "'\r=x"),
+        (" =x", "' =x"),
+        ("-5", "-5"),
+        ("+1.5e-3", "+1.5e-3"),
+        ("-1_0", "'-1_0"),
+        ("H100", "H100"),
+        ("", ""),
+        (-5.0, -5.0),
+        (None, None),
+        ("a=b", "a=b"),
+        ("-inf", "-inf"),
     ],
-)  # fmt: skip
+)
 def test_cells_that_a_spreadsheet_would_run_are_text(cell, safe):
     assert safe_cell(cell) == safe
 

@@ -428,9 +428,13 @@ def without(rows: Rows, terms: Mapping[str, bool] | None = None, engine_levels: 
 
 
 def left_out(
-    rows: Rows, labels: np.ndarray, neighbours: bool = True, warm: Fit | None = None, only: Any = None,
+    rows: Rows,
+    labels: np.ndarray,
+    neighbours: bool = True,
+    warm: Fit | None = None,
+    only: Any = None,
     rounds: int = ROUNDS,
-) -> LeftOut:  # fmt: skip
+) -> LeftOut:
     """Predict each fold with constants, and similar measurements, of the other folds.
 
     `rows`: all rows; `labels`: fold of each row; `neighbours`: whether similar measurements correct the predictions;
@@ -640,10 +644,13 @@ def judge_memory() -> dict[str, float]:
     stated = np.isfinite(rows.stated) & np.isfinite(over)
     error = np.exp(over[stated]) * capacity(rows)[stated] / rows.stated[stated] - 1
     return {
-        "balanced_accuracy": float(np.mean(sides)), "accuracy": float(right.mean()), "rows": int(known.sum()),
-        "folds": len(set(rows.fold[wanted].tolist())), "stated_rows": int(stated.sum()),
+        "balanced_accuracy": float(np.mean(sides)),
+        "accuracy": float(right.mean()),
+        "rows": int(known.sum()),
+        "folds": len(set(rows.fold[wanted].tolist())),
+        "stated_rows": int(stated.sum()),
         "stated_median_error": float(np.median(np.abs(error))),
-    }  # fmt: skip
+    }
 
 
 def memory_constants() -> Fitted:

@@ -105,8 +105,9 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
         own = publisher_means(squares[tier == name], group[tier == name])[0]
         found[name] = max(found[name][0], found[SEEN][0], float(np.mean(own)) if len(own) else 0.0), found[name][1]
     shares = squares / np.array([found[name][0] for name in tier])
-    (few, _), (more, _) = _rising([_leaning(shares[several == many], group[several == many], 1.0)
-                                   for many in (False, True)])  # fmt: skip
+    (few, _), (more, _) = _rising(
+        [_leaning(shares[several == many], group[several == many], 1.0) for many in (False, True)]
+    )
     wider = (1.0, more / few)
     half, reached = dict[tuple[str, bool], np.ndarray](), np.zeros(len(LEVELS))
     for name, (variance, stands) in found.items():
@@ -122,8 +123,11 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
         publishers = len(np.unique(group[tier == name]))
         remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
         reach = np.maximum(reach * stretch[name], half[SEEN, many] * stretch[SEEN])
-        told.append(Width(name, many, tuple(np.maximum.accumulate(reach).tolist()), publishers,
-                          int(np.sum(tier == name)), remark))  # fmt: skip
+        told.append(
+            Width(
+                name, many, tuple(np.maximum.accumulate(reach).tolist()), publishers, int(np.sum(tier == name)), remark
+            )
+        )
     return told
 
 
@@ -133,9 +137,11 @@ def _stretched(scaled: np.ndarray, group: np.ndarray, tier: np.ndarray) -> dict[
     `scaled`: errors over half-widths, a column for each level. The tiers of `CHAIN` share one factor, so that their
     order stays; each of the others has its own, which leans on that of all rows where its publishers are few.
     """
+
     def reached(chosen: np.ndarray) -> np.ndarray:
-        return np.array([pooled_quantile(scaled[chosen, at], group[chosen], level / 100)
-                         for at, level in enumerate(LEVELS)])  # fmt: skip
+        return np.array(
+            [pooled_quantile(scaled[chosen, at], group[chosen], level / 100) for at, level in enumerate(LEVELS)]
+        )
 
     whole, found = reached(np.full(len(group), True)), dict[str, np.ndarray]()
     for names in (CHAIN, *((name,) for name in SPECIAL)):
@@ -210,9 +216,7 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
     }
 
 
-def report(
-    rows: Rows, frame: pd.DataFrame, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None
-) -> pd.DataFrame:
+def report(rows: Rows, frame: pd.DataFrame, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None) -> pd.DataFrame:
     """Figures of every stratum.
 
     `rows`, `frame`, `folds`: as for `labels_of`; `inner`: as for `row_widths`; where it is given, the stratum `once`
@@ -258,10 +262,14 @@ def row_table(
     """
     full, half, keys = judged[FULL], row_widths(rows, judged[FULL], inner), rows.keys
     found: dict[str, Any] = {
-        "id": frame["id"], "software_level": keys["engine"], "scale": keys["scale"], "tier": full.tier,
-        "neighbours": full.neighbours, "measured": [f"{value:.6g}" for value in rows.measured],
+        "id": frame["id"],
+        "software_level": keys["engine"],
+        "scale": keys["scale"],
+        "tier": full.tier,
+        "neighbours": full.neighbours,
+        "measured": [f"{value:.6g}" for value in rows.measured],
         "unit": frame.get("unit", "s"),
-    }  # fmt: skip
+    }
     found |= {f"half_{level}": _short(half[level]) for level in LEVELS}
     found |= {column_of(name): _short(folds.error) for name, folds in judged.items()}
     return pd.DataFrame(found)[rows.usable].reset_index(drop=True)
@@ -285,17 +293,27 @@ def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[d
         ("neighbours", "integer", "yes", "Similar measurements of other publishers that corrected the prediction"),
         ("measured", "number", "yes", "Measured outcome, in unit"),
         ("unit", "text", "yes", "Unit of the outcome; s is the time of one step"),
-        *((f"half_{level}", "number", "no", f"Half-width of the {level} % interval, in the logarithm: by errors of "
-           "the other publishers from fits that have not seen the one judged") for level in LEVELS),
+        *(
+            (
+                f"half_{level}",
+                "number",
+                "no",
+                f"Half-width of the {level} % interval, in the logarithm: by errors of "
+                "the other publishers from fits that have not seen the one judged",
+            )
+            for level in LEVELS
+        ),
         (FULL, "signed", "no", "Logarithm of predicted over measured, by constants that have not seen the publisher"),
         ("without_neighbours", "signed", "no", "The same without correction by similar measurements"),
-        *((column_of(f"without {term}"), "signed", "no", f"The same, fitted without the term {term}, no correction")
-          for term in terms),
+        *(
+            (column_of(f"without {term}"), "signed", "no", f"The same, fitted without the term {term}, no correction")
+            for term in terms
+        ),
         *((column_of(rule), "signed", "no", f"What the rule to beat called {rule} says") for rule in rules),
         (ROW, "signed", "no", "By all other rows, those of its own publisher too; blank where nothing corrects"),
         ("how", "choice:derived", "yes", "derived: computed from other tables"),
         ("source", "keys:sources", "yes", "Who computed it"),
-    ]  # fmt: skip
+    ]
     return [
         {"column": name, "type": kind_, "unit": "", "required": required, "description": words}
         for name, kind_, required, words in known

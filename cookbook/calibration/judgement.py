@@ -59,11 +59,16 @@ def utilisation() -> dict[str, Any]:
     by_workload = {name: data.frame["workload"].to_numpy() == name for name in ("unet3d", "resnet50", "cosmoflow")}
     strata = {"all": described | True, "described drive": described, "not described": ~described, **by_workload}
     return {
-        stratum: {"rows": int(at.sum())} | {
-            name: (round(float(np.median(np.abs(rule - data.outcome)[at])), 4),
-                   round(float(np.mean(np.abs(rule - data.outcome)[at])), 4)) for name, rule in rules.items()
-        } for stratum, at in strata.items()
-    }  # fmt: skip
+        stratum: {"rows": int(at.sum())}
+        | {
+            name: (
+                round(float(np.median(np.abs(rule - data.outcome)[at])), 4),
+                round(float(np.mean(np.abs(rule - data.outcome)[at])), 4),
+            )
+            for name, rule in rules.items()
+        }
+        for stratum, at in strata.items()
+    }
 
 
 def single_drives() -> list[dict[str, Any]]:
@@ -76,11 +81,17 @@ def single_drives() -> list[dict[str, Any]]:
     demand = rows.batch / rows.step * rows.sample_bytes
     for at in np.flatnonzero(np.isfinite(rows.drive) & (rows.hosts == 1)):
         most = int(input_pipeline.largest_accelerators(rows.drive[at], demand[at], rows.required[at]))
-        found.append({
-            "system": data.frame["system"][at].split(": ")[1].split("/")[0], "workload": data.frame["workload"][at],
-            "accelerator": data.frame["accelerator"][at], "submitted": int(rows.accelerators[at]), "predicted": most,
-            "host_bound": bool(rows.required[at] < storage.STORAGE_BOUND), "id": data.frame["id"][at],
-        })  # fmt: skip
+        found.append(
+            {
+                "system": data.frame["system"][at].split(": ")[1].split("/")[0],
+                "workload": data.frame["workload"][at],
+                "accelerator": data.frame["accelerator"][at],
+                "submitted": int(rows.accelerators[at]),
+                "predicted": most,
+                "host_bound": bool(rows.required[at] < storage.STORAGE_BOUND),
+                "id": data.frame["id"][at],
+            }
+        )
     return found
 
 
@@ -105,14 +116,19 @@ def decoding() -> dict[str, Any]:
     """
     data, whole, shape, _ = decoded()
     many, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
-    errors = {"shape, 2 to 8 workers": (shape, many), "from the name, 0 to 8 workers": (whole, loader),
-              "from the name, one thread": (whole, ~loader)}  # fmt: skip
+    errors = {
+        "shape, 2 to 8 workers": (shape, many),
+        "from the name, 0 to 8 workers": (whole, loader),
+        "from the name, one thread": (whole, ~loader),
+    }
     return {
-        name: {"all": _percent(value[at], data.outcome[at])} | {
+        name: {"all": _percent(value[at], data.outcome[at])}
+        | {
             group: _percent(value[at & (data.group == group)], data.outcome[at & (data.group == group)])
             for group in sorted(set(data.group.tolist()))
-        } for name, (value, at) in errors.items()
-    }  # fmt: skip
+        }
+        for name, (value, at) in errors.items()
+    }
 
 
 def downloads() -> dict[str, Any]:
@@ -124,9 +140,11 @@ def downloads() -> dict[str, Any]:
         good = np.isfinite(predicted)
         error = np.abs(predicted[good] / data.outcome[good] - 1)
         found[f"{name} left out"] = {
-            "rows": int(good.sum()), "median %": round(100 * float(np.median(error)), 1),
-            "mean %": round(100 * float(np.mean(error)), 1), "not answered": int((~good).sum()),
-        }  # fmt: skip
+            "rows": int(good.sum()),
+            "median %": round(100 * float(np.median(error)), 1),
+            "mean %": round(100 * float(np.mean(error)), 1),
+            "not answered": int((~good).sum()),
+        }
     middle = np.median(data.outcome)
     found["the median of all"] = {"median %": round(100 * float(np.median(np.abs(middle / data.outcome - 1))), 1)}
     return found
@@ -192,19 +210,31 @@ def chained() -> pd.DataFrame:
     columns = found["unit"].map({"samples/s": "samples_per_s", "GB/s": "read_bandwidth", "us": "latency"})
     measured = [float(row[name]) for row, name in zip(table.to_dict("records"), columns, strict=True)]
     kinds = table["kind"].replace("model_load", "weights").where(found["unit"] != "us", "engine start")
-    return found.assign(measured=measured, kind=kinds, group=table["source"].map(groups), **{
-        name: table[name] for name in ("id", "workload", "accelerator", "accelerators", "workers")})  # fmt: skip
+    return found.assign(
+        measured=measured,
+        kind=kinds,
+        group=table["source"].map(groups),
+        **{name: table[name] for name in ("id", "workload", "accelerator", "accelerators", "workers")},
+    )
 
 
 def chains() -> dict[str, Any]:
     """Of each kind and publisher: rows, those answered, median absolute error % and part inside the intervals."""
     found: dict[str, Any] = {}
     for (kind, group), rows in chained().groupby(["kind", "group"]):
-        inside = {f"within {level} %": round(float(rows["measured"].between(
-            rows[f"low{level}"], rows[f"high{level}"]).mean()), 3) for level in storage.LEVELS}  # fmt: skip
+        inside = {
+            f"within {level} %": round(
+                float(rows["measured"].between(rows[f"low{level}"], rows[f"high{level}"]).mean()), 3
+            )
+            for level in storage.LEVELS
+        }
         error = (rows["predicted"] / rows["measured"] - 1).abs()
-        found[f"{kind}, {group}"] = {"rows": len(rows), "answered": int(rows["predicted"].notna().sum()),
-                                     "median %": round(100 * float(error.median()), 1), **inside}  # fmt: skip
+        found[f"{kind}, {group}"] = {
+            "rows": len(rows),
+            "answered": int(rows["predicted"].notna().sum()),
+            "median %": round(100 * float(error.median()), 1),
+            **inside,
+        }
     return found
 
 
@@ -256,21 +286,37 @@ def _utilised_rows() -> list[dict[str, Any]]:
     described = storage.predict_rows(data.rows).described
     frame = data.frame
     return [
-        {"kind": "utilisation", "id": frame["id"][at], "group": data.group[at], "workload": frame["workload"][at],
-         "accelerator": frame["accelerator"][at], "count": int(data.rows.accelerators[at]),
-         "remark": "drive described" if described[at] else "drive not described",
-         "measured": float(data.outcome[at]), "predicted": float(found[at]), "rule": float(constant[at])}
+        {
+            "kind": "utilisation",
+            "id": frame["id"][at],
+            "group": data.group[at],
+            "workload": frame["workload"][at],
+            "accelerator": frame["accelerator"][at],
+            "count": int(data.rows.accelerators[at]),
+            "remark": "drive described" if described[at] else "drive not described",
+            "measured": float(data.outcome[at]),
+            "predicted": float(found[at]),
+            "rule": float(constant[at]),
+        }
         for at in range(len(frame))
-    ]  # fmt: skip
+    ]
 
 
 def _drive_rows() -> list[dict[str, Any]]:
     return [
-        {"kind": "accelerators", "id": row["id"], "group": row["system"].replace("_", " "), "workload": row["workload"],
-         "accelerator": row["accelerator"], "count": 1, "remark": "host-bound" if row["host_bound"] else "",
-         "measured": row["submitted"], "predicted": row["predicted"]}
+        {
+            "kind": "accelerators",
+            "id": row["id"],
+            "group": row["system"].replace("_", " "),
+            "workload": row["workload"],
+            "accelerator": row["accelerator"],
+            "count": 1,
+            "remark": "host-bound" if row["host_bound"] else "",
+            "measured": row["submitted"],
+            "predicted": row["predicted"],
+        }
         for row in single_drives()
-    ]  # fmt: skip
+    ]
 
 
 def _decoded_rows() -> list[dict[str, Any]]:
@@ -278,31 +324,57 @@ def _decoded_rows() -> list[dict[str, Any]]:
     data, whole, _, first = decoded()
     frame, rows = data.frame, data.rows
     return [
-        {"kind": "decoding", "id": frame["id"][at], "group": data.group[at], "workload": frame["workload"][at],
-         "count": int(rows.workers[at]), "remark": str(rows.decoder[at]), "measured": float(data.outcome[at]),
-         "predicted": float(whole[at]), "rule": float(first[at] * max(rows.workers[at], 1))}
-        for at in range(len(frame)) if frame["workload"][at] == "jpeg_loader"
-    ]  # fmt: skip
+        {
+            "kind": "decoding",
+            "id": frame["id"][at],
+            "group": data.group[at],
+            "workload": frame["workload"][at],
+            "count": int(rows.workers[at]),
+            "remark": str(rows.decoder[at]),
+            "measured": float(data.outcome[at]),
+            "predicted": float(whole[at]),
+            "rule": float(first[at] * max(rows.workers[at], 1)),
+        }
+        for at in range(len(frame))
+        if frame["workload"][at] == "jpeg_loader"
+    ]
 
 
 def _real_rows() -> list[dict[str, Any]]:
     """The rule: nothing is lost against synthetic data."""
     pairs, serial, _ = real_beside_synthetic()
     return [
-        {"kind": "real data", "group": row.model, "workload": row.model, "accelerator": row.accelerator,
-         "count": int(row.devices), "remark": f"{row.precision}, batch {row.batch_per_device:.0f} each",
-         "measured": float(row.r), "predicted": float(serial[at]), "rule": float(row.s)}
+        {
+            "kind": "real data",
+            "group": row.model,
+            "workload": row.model,
+            "accelerator": row.accelerator,
+            "count": int(row.devices),
+            "remark": f"{row.precision}, batch {row.batch_per_device:.0f} each",
+            "measured": float(row.r),
+            "predicted": float(serial[at]),
+            "rule": float(row.s),
+        }
         for at, row in enumerate(pairs.itertuples(index=False))
-    ]  # fmt: skip
+    ]
 
 
 def _chained_rows() -> list[dict[str, Any]]:
     return [
-        {"kind": row.kind, "id": row.id, "group": row.group, "workload": row.workload, "accelerator": row.accelerator,
-         "count": int(row.accelerators or 1), "remark": f"{row.unit}; {row.tier}", "measured": row.measured,
-         "predicted": row.predicted}
-        for row in chained().itertuples(index=False) if row.predicted > 0
-    ]  # fmt: skip
+        {
+            "kind": row.kind,
+            "id": row.id,
+            "group": row.group,
+            "workload": row.workload,
+            "accelerator": row.accelerator,
+            "count": int(row.accelerators or 1),
+            "remark": f"{row.unit}; {row.tier}",
+            "measured": row.measured,
+            "predicted": row.predicted,
+        }
+        for row in chained().itertuples(index=False)
+        if row.predicted > 0
+    ]
 
 
 RING = ("all_reduce", "all_gather", "reduce_scatter")
@@ -361,12 +433,18 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     )
     in_switch = said and not row["algorithm"].startswith("Ring")
     return {
-        "source": row["source"], "family": machine.generation if machine else "", "passes": passes,
-        "curve": f"{row['source']} {key} {devices} {in_switch}", "devices": devices, "per_node": per_node,
-        "link": machine.link if machine else network, "network": network if several else np.inf,
-        "in_switch": in_switch, "payload": payload,
+        "source": row["source"],
+        "family": machine.generation if machine else "",
+        "passes": passes,
+        "curve": f"{row['source']} {key} {devices} {in_switch}",
+        "devices": devices,
+        "per_node": per_node,
+        "link": machine.link if machine else network,
+        "network": network if several else np.inf,
+        "in_switch": in_switch,
+        "payload": payload,
         "seconds": passes * (devices - 1) / devices * payload / row["bus_bandwidth"],
-    }  # fmt: skip
+    }
 
 
 def predicted_exchanges(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
@@ -378,8 +456,9 @@ def predicted_exchanges(rows: Exchanges, constants: dict[str, float]) -> np.ndar
     switch = fabrics.switch_seconds(rows.payload, rows.per_node, rows.link, constants)
     between = np.isfinite(rows.network)
     # Beyond the node the sums of the node travel on; the slower of both sets the pace.
-    return np.where(rows.in_switch, np.where(between, np.maximum(switch, _far(rows, constants)), switch),
-                    rows.passes * ring)  # fmt: skip
+    return np.where(
+        rows.in_switch, np.where(between, np.maximum(switch, _far(rows, constants)), switch), rows.passes * ring
+    )
 
 
 def _far(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
@@ -432,8 +511,9 @@ def exchanges_left_out(by: str = "source") -> dict[str, np.ndarray]:
         rule[inside] = constant_bandwidth(rows, ~inside)[inside]
     errors = {"model": model, "constant bandwidth": rule}
     return {name: np.log(value / rows.seconds) for name, value in errors.items()} | {
-        "group": group, "payload": rows.payload,
-    }  # fmt: skip
+        "group": group,
+        "payload": rows.payload,
+    }
 
 
 def exchange_judgement() -> str:

@@ -46,8 +46,24 @@ FEW, MANY = 32, 2048
 BYTES = {"fp8": "int8", "fp8-block": "int8", "int8-weights": "int8"}
 GDDR = "gddr"
 TWO = 2.0  # bytes of an activation in 16 bits
-COUNTS = ("batch", "tokens", "heads", "kv_heads", "inner", "width", "chosen", "experts", "cut", "spread", "ranks",
-          "payload_bytes", "head_dim", "value_dim", "latent_dim", "rotary_dim")  # fmt: skip
+COUNTS = (
+    "batch",
+    "tokens",
+    "heads",
+    "kv_heads",
+    "inner",
+    "width",
+    "chosen",
+    "experts",
+    "cut",
+    "spread",
+    "ranks",
+    "payload_bytes",
+    "head_dim",
+    "value_dim",
+    "latent_dim",
+    "rotary_dim",
+)
 COLLECTIVES = ("engine_all_reduce", "nccl_all_reduce", "nccl_all_gather", "nccl_all_to_all")
 
 Numbers = dict[str, np.ndarray]
@@ -89,21 +105,36 @@ def _collective(x: Numbers, c: Any) -> np.ndarray:
 
 
 _SHARES = (Free("bandwidth_share", 0.8, 0.2, 1), Free("peak_share", 0.6, 0.05, 1))
-_ATTENTION = (Free("bandwidth_share", 0.5, 0.1, 1), Free("peak_share", 0.6, 0.05, 1), Free("ramp", 1e4, 100, 3e5),
-              Free("start", 1e-5, 1e-6, 1e-4, "s"))  # fmt: skip
-_COLLECTIVE = (Free("start", 5e-6, 2e-7, 1e-4, "s"), Free("rank", 5e-7, 1e-8, 2e-5, "s"),
-               Free("link_share", 0.7, 0.1, 1))  # fmt: skip
+_ATTENTION = (
+    Free("bandwidth_share", 0.5, 0.1, 1),
+    Free("peak_share", 0.6, 0.05, 1),
+    Free("ramp", 1e4, 100, 3e5),
+    Free("start", 1e-5, 1e-6, 1e-4, "s"),
+)
+_COLLECTIVE = (
+    Free("start", 5e-6, 2e-7, 1e-4, "s"),
+    Free("rank", 5e-7, 1e-8, 2e-5, "s"),
+    Free("link_share", 0.7, 0.1, 1),
+)
 PARTS: dict[str, tuple[Form, tuple[Free, ...]]] = {
     "matmul": (_hypot, (*_SHARES, Free("start", 4e-6, 5e-7, 5e-5, "s"))),
     "prompt_attention": (_attention, _ATTENTION),
-    "decode_attention": (_decode, (Free("bandwidth_share", 0.8, 0.2, 1), Free("query_cost", 0.005, 1e-4, 1),
-                                   Free("start", 1e-5, 1e-6, 1e-4, "s"))),
-    "experts": (_experts, (*_SHARES, Free("start", 3e-5, 1e-6, 2e-4, "s"), Free("tile_rows", 80, 1, 400),
-                           Free("passes", 4, 0.1, 40))),
+    "decode_attention": (
+        _decode,
+        (
+            Free("bandwidth_share", 0.8, 0.2, 1),
+            Free("query_cost", 0.005, 1e-4, 1),
+            Free("start", 1e-5, 1e-6, 1e-4, "s"),
+        ),
+    ),
+    "experts": (
+        _experts,
+        (*_SHARES, Free("start", 3e-5, 1e-6, 2e-4, "s"), Free("tile_rows", 80, 1, 400), Free("passes", 4, 0.1, 40)),
+    ),
     "latent_prompt": (_attention, _ATTENTION),
     "latent_decode": (_hypot, (*_SHARES, Free("start", 1.5e-5, 1e-6, 1e-4, "s"))),
     **dict.fromkeys(COLLECTIVES, (_collective, _COLLECTIVE)),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -146,10 +177,18 @@ def rows_of(part: str) -> Rows:
     frame = catalog.table("kernels").merge(tables[tables["kernel"] == part], left_on="table", right_on="key")
     frame = frame.merge(devices, left_on="accelerator", right_on="device_key")
     formats = frame[_format_column(part)].replace("fp8-block", "fp8")
-    levels = [frame["table"], frame["engine"], frame["accelerator"], _families(frame, devices),
-              formats if part not in COLLECTIVES else formats.replace(".*", "", regex=True)]  # fmt: skip
-    rows = Rows(_numbers(part, frame), frame["seconds"].to_numpy(dtype=float),
-                *(level.to_numpy(dtype=object) for level in levels))  # fmt: skip
+    levels = [
+        frame["table"],
+        frame["engine"],
+        frame["accelerator"],
+        _families(frame, devices),
+        formats if part not in COLLECTIVES else formats.replace(".*", "", regex=True),
+    ]
+    rows = Rows(
+        _numbers(part, frame),
+        frame["seconds"].to_numpy(dtype=float),
+        *(level.to_numpy(dtype=object) for level in levels),
+    )
     return rows.where(~_cached(frame)) if part == "decode_attention" else rows
 
 
@@ -212,8 +251,11 @@ def _numbers(part: str, frame: Any) -> Numbers:
         operations = 2 * seen * f["heads"] * (latent + f["latent_dim"])
         return {"bytes": seen * latent * kept / memory, "flops": operations / peak}
     kv, dims = np.where(np.isnan(f["kv_heads"]), f["heads"], f["kv_heads"]), f["head_dim"] + f["value_dim"]
-    return {"bytes": seen * dims * (TWO * (f["heads"] + kv) + kept * kv) / memory,
-            "flops": seen * f["heads"] * (f["tokens"] + 1) * dims / peak, "head_tokens": seen * f["heads"]}  # fmt: skip
+    return {
+        "bytes": seen * dims * (TWO * (f["heads"] + kv) + kept * kv) / memory,
+        "flops": seen * f["heads"] * (f["tokens"] + 1) * dims / peak,
+        "head_tokens": seen * f["heads"],
+    }
 
 
 def _of_experts(frame: Any, f: Numbers, memory: np.ndarray, peak: np.ndarray) -> Numbers:
@@ -223,11 +265,13 @@ def _of_experts(frame: Any, f: Numbers, memory: np.ndarray, peak: np.ndarray) ->
     shapes = zip(*(f[name] for name in ("inner", "width", "chosen", "experts", "cut", "spread", "tokens")), strict=True)
     return {
         "bytes": hit * each * _bytes_of(frame["precision"]) / memory,
-        "flops": 2 * rows * each / peak, "tile_flops": 2 * hit * each / peak,
-        "pass": TWO * rows * f["inner"] / memory, "tokens": f["tokens"],
+        "flops": 2 * rows * each / peak,
+        "tile_flops": 2 * hit * each / peak,
+        "pass": TWO * rows * f["inner"] / memory,
+        "tokens": f["tokens"],
         "even": (frame["loads"] == "even").to_numpy(dtype=bool),
         "shape": np.array(["/".join(f"{each:g}" for each in shape) for shape in shapes], dtype=object),
-    }  # fmt: skip
+    }
 
 
 def _collectives(part: str, frame: Any, f: Numbers) -> Numbers:
@@ -279,9 +323,11 @@ def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray) 
         if moved < ENOUGH:
             break
     errors = np.sqrt(np.diag(np.linalg.inv(normal)))
-    return Found(dict(zip(names, map(float, np.exp(point)), strict=True)),
-                 dict(zip(names, map(float, errors), strict=True)),
-                 float(np.median(np.abs(np.expm1(missed)))))  # fmt: skip
+    return Found(
+        dict(zip(names, map(float, np.exp(point)), strict=True)),
+        dict(zip(names, map(float, errors), strict=True)),
+        float(np.median(np.abs(np.expm1(missed)))),
+    )
 
 
 def _normal(miss: Miss, point: np.ndarray, missed: np.ndarray, weights: np.ndarray) -> Any:
@@ -311,15 +357,27 @@ def fitted(part: str) -> Iterator[dict[str, Any]]:
             those = same if family == ANY else same.where(same.family == family)
             found = search(form, free, those, those.weights(family == ANY))
             left = _left_out(form, free, those, family == ANY)
-            shared = {"part": part, "family": family, "format": name, "rows": len(those.seconds), "error": found.error,
-                      "left_out": left, "devices": len(set(those.device))}  # fmt: skip
+            shared = {
+                "part": part,
+                "family": family,
+                "format": name,
+                "rows": len(those.seconds),
+                "error": found.error,
+                "left_out": left,
+                "devices": len(set(those.device)),
+            }
             apart = between.get(family, between[ANY])
             for each in free:
                 own = float(np.hypot(found.errors[each.name], apart[each.name]))
                 if family == ANY and not np.isnan(left):
                     own = float(np.log1p(left))
-                yield {**shared, "constant": each.name, "value": found.values[each.name], "unit": each.unit,
-                       "spread": own}  # fmt: skip
+                yield {
+                    **shared,
+                    "constant": each.name,
+                    "value": found.values[each.name],
+                    "unit": each.unit,
+                    "spread": own,
+                }
             if part == "experts":
                 whole = every.where((every.format == name) & ((every.family == family) | (family == ANY)))
                 yield from ({**shared, **line} for line in _busiest(whole))
@@ -363,11 +421,19 @@ def _busiest(rows: Rows) -> Iterator[dict[str, Any]]:
             if not flat and least <= tokens <= most and (table, shape) in even:
                 ratios.setdefault(table, []).append(float(np.log(seconds / even[table, shape])))
         if ratios:
-            mean, all_of_them = float(np.mean([np.median(each) for each in ratios.values()])), np.concatenate(
-                [*ratios.values()])  # fmt: skip
-            yield {"constant": constant, "value": float(np.exp(mean)), "unit": "", "rows": len(all_of_them),
-                   "spread": float(np.std(all_of_them)), "left_out": float("nan"),
-                   "error": float(np.median(np.abs(np.expm1(mean - all_of_them))))}  # fmt: skip
+            mean, all_of_them = (
+                float(np.mean([np.median(each) for each in ratios.values()])),
+                np.concatenate([*ratios.values()]),
+            )
+            yield {
+                "constant": constant,
+                "value": float(np.exp(mean)),
+                "unit": "",
+                "rows": len(all_of_them),
+                "spread": float(np.std(all_of_them)),
+                "left_out": float("nan"),
+                "error": float(np.median(np.abs(np.expm1(mean - all_of_them)))),
+            }
 
 
 def _layers(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -390,9 +456,17 @@ def _layers(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         }.items():
             value = sum(line["value"] * times for line, times in terms)
             spread = np.sqrt(sum((line["value"] * times * line["spread"]) ** 2 for line, times in terms)) / value
-            yield {**own, "part": "layer", "constant": constant, "value": value, "spread": float(spread), "unit": "s",
-                   "rows": sum(line["rows"] for line, _ in terms), "left_out": float("nan"),
-                   "error": max(line["error"] for line, _ in terms)}  # fmt: skip
+            yield {
+                **own,
+                "part": "layer",
+                "constant": constant,
+                "value": value,
+                "spread": float(spread),
+                "unit": "s",
+                "rows": sum(line["rows"] for line, _ in terms),
+                "left_out": float("nan"),
+                "error": max(line["error"] for line, _ in terms),
+            }
 
 
 def constants() -> list[dict[str, Any]]:
@@ -400,11 +474,15 @@ def constants() -> list[dict[str, Any]]:
     lines = [line for part in PARTS for line in fitted(part)]
     lines += list(_layers(lines))
     digits = {"value": 9, "spread": 3, "error": 3, "left_out": 3}
-    return [{
-        "key": "/".join(filter(None, (line["part"], line["constant"], line["family"], line["format"]))),
-        **{name: _printed(value, digits[name]) if name in digits else value for name, value in line.items()},
-        "how": "derived", "source": SOURCE,
-    } for line in lines]  # fmt: skip
+    return [
+        {
+            "key": "/".join(filter(None, (line["part"], line["constant"], line["family"], line["format"]))),
+            **{name: _printed(value, digits[name]) if name in digits else value for name, value in line.items()},
+            "how": "derived",
+            "source": SOURCE,
+        }
+        for line in lines
+    ]
 
 
 def _printed(value: float, digits: int) -> str:

@@ -21,23 +21,50 @@ from cookbook.prediction.intake.tables import without_outcomes
 LEAST_GAIN = 1e-9
 # Where the search starts.
 START = {
-    "step_overhead": 0.005, "buffer": 20.0, "room": 0.6, "room_hosts": 0.2, "room_devices": 0.3,
-    "room_host_bound": 0.06, "counted_share": 1.0,
-    "handover": 0.15, "collation": 4.0, "collation_two_threads": 0.7, "sharpness": 4.0, "core_rate": 0.2,
+    "step_overhead": 0.005,
+    "buffer": 20.0,
+    "room": 0.6,
+    "room_hosts": 0.2,
+    "room_devices": 0.3,
+    "room_host_bound": 0.06,
+    "counted_share": 1.0,
+    "handover": 0.15,
+    "collation": 4.0,
+    "collation_two_threads": 0.7,
+    "sharpness": 4.0,
+    "core_rate": 0.2,
     "usual_speed": 2500.0,
-    "usual_download": 1e9, "network_share": 0.9, "processor_rate": 0.4e9, "client_rate": 8e9, "network_size": 0.7,
-    "network/moderate": 30e6, "network/high": 30e6, "network/low-to-moderate": 50e6,
-}  # fmt: skip
-UNITS = {"step_overhead": "s", "usual_download": "B/s",
-         "processor_rate": "B/s", "client_rate": "B/s", "core_rate": "Hz",
-         **{name: "B/s" for name in START if name.startswith("network/")}}  # fmt: skip
+    "usual_download": 1e9,
+    "network_share": 0.9,
+    "processor_rate": 0.4e9,
+    "client_rate": 8e9,
+    "network_size": 0.7,
+    "network/moderate": 30e6,
+    "network/high": 30e6,
+    "network/low-to-moderate": 50e6,
+}
+UNITS = {
+    "step_overhead": "s",
+    "usual_download": "B/s",
+    "processor_rate": "B/s",
+    "client_rate": "B/s",
+    "core_rate": "Hz",
+    **{name: "B/s" for name in START if name.startswith("network/")},
+}
 SEARCHED = {
     "described": ("step_overhead", "buffer"),
     "undescribed": ("room", "room_hosts", "room_devices", "room_host_bound"),
     "shape": ("handover", "collation", "collation_two_threads", "sharpness"),
-    "network": ("network_share", "processor_rate", "client_rate", "network_size", "network/moderate", "network/high",
-                "network/low-to-moderate"),
-}  # fmt: skip
+    "network": (
+        "network_share",
+        "processor_rate",
+        "client_rate",
+        "network_size",
+        "network/moderate",
+        "network/high",
+        "network/low-to-moderate",
+    ),
+}
 NOTES = {
     "step_overhead": "Time of each step beside computation, MLPerf Storage on described drives",
     "buffer": "Prefetched batches over the squared variation of their times",
@@ -57,7 +84,7 @@ NOTES = {
     "processor_rate": "Downloads that one virtual processor handles",
     "client_rate": "Most that one client has downloaded",
     "network_size": "Growth of networks that are stated as a word with virtual processors, an exponent",
-}  # fmt: skip
+}
 
 
 def start() -> dict[str, float]:
@@ -90,9 +117,7 @@ def as_text(chosen: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows)[chosen].reset_index(drop=True)
 
 
-def search(
-    loss: Callable[[np.ndarray], float], start: np.ndarray, step: float = 0.3, rounds: int = 400
-) -> np.ndarray:
+def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float = 0.3, rounds: int = 400) -> np.ndarray:
     """Smallest loss near a start: each unknown moves by its own step, which grows with success and halves without.
 
     `loss`: from unknowns to a number; `start`: where to begin; `step`: first step; `rounds`: most rounds over all
@@ -123,7 +148,10 @@ def _equal_weights(group: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _searched(
-    part: str, known: dict[str, float], error: Callable[[Mapping[str, float]], np.ndarray], weights: np.ndarray,
+    part: str,
+    known: dict[str, float],
+    error: Callable[[Mapping[str, float]], np.ndarray],
+    weights: np.ndarray,
     chosen: np.ndarray,
 ) -> None:
     """Fit the constants of a part, in logarithms, to the weighted mean of absolute errors of chosen rows."""
@@ -227,8 +255,10 @@ def fit_real(pairs: pd.DataFrame, train: np.ndarray) -> float:
 
 
 FITS: dict[str, Callable[[Measured, np.ndarray], dict[str, float]]] = {
-    MLPERF: fit_mlperf, DECODE: fit_decode, OBJECT_STORE: fit_network,
-}  # fmt: skip
+    MLPERF: fit_mlperf,
+    DECODE: fit_decode,
+    OBJECT_STORE: fit_network,
+}
 
 
 def left_out(data: Measured, kind: str, group: np.ndarray) -> tuple[np.ndarray, list[dict[str, float]]]:
@@ -278,15 +308,31 @@ def constants() -> list[dict[str, Any]]:
             moved = max(abs(other.get(name, known[name]) / known[name] - 1) for other in every)
             decoder = f"{name.partition('/')[2]}: rate over the mean of decoders" if kind == DECODE else ""
             note = NOTES.get(name) or decoder or "Network of the word, for one virtual processor"
-            found.append({"name": name, "value": f"{known[name]:.8g}", "unit": UNITS.get(name, ""), "fitted": "yes",
-                          "spread": f"{moved:.3g}", "note": note, **same})  # fmt: skip
+            found.append(
+                {
+                    "name": name,
+                    "value": f"{known[name]:.8g}",
+                    "unit": UNITS.get(name, ""),
+                    "fitted": "yes",
+                    "spread": f"{moved:.3g}",
+                    "note": note,
+                    **same,
+                }
+            )
         errors = np.abs(np.log(in_samples(data, kind, predicted) / reported(data, kind)))
         good = np.isfinite(errors)
         for level in storage.LEVELS:
             reach = float(np.exp(half_width(errors[good], group[good], level / 100)))
-            found.append({"name": f"interval/{kind}/{level}", "value": f"{reach:.6g}", "fitted": "yes",
-                          "note": f"The {level} % interval reaches from the point over this to the point times this: "
-                          "errors of groups that were left out", **same})  # fmt: skip
+            found.append(
+                {
+                    "name": f"interval/{kind}/{level}",
+                    "value": f"{reach:.6g}",
+                    "fitted": "yes",
+                    "note": f"The {level} % interval reaches from the point over this to the point times this: "
+                    "errors of groups that were left out",
+                    **same,
+                }
+            )
     return [*found, _host_work(), *_recalled()]
 
 
@@ -296,10 +342,18 @@ def _host_work() -> dict[str, Any]:
     models = pairs["model"].to_numpy()
     value = fit_real(pairs, np.ones(len(pairs), dtype=bool))
     others = [fit_real(pairs, models != name) for name in sorted(set(models.tolist()))]
-    return {"name": "host_seconds", "value": f"{value:.8g}", "unit": "s", "fitted": "yes", "how": "derived",
-            "spread": f"{max(abs(other / value - 1) for other in others):.3g}", "groups": len(others),
-            "rows": len(pairs), "source": ";".join(sorted(set(pairs["source"]))),
-            "note": "Work of the host for one image beside the step: real beside synthetic data"}  # fmt: skip
+    return {
+        "name": "host_seconds",
+        "value": f"{value:.8g}",
+        "unit": "s",
+        "fitted": "yes",
+        "how": "derived",
+        "spread": f"{max(abs(other / value - 1) for other in others):.3g}",
+        "groups": len(others),
+        "rows": len(pairs),
+        "source": ";".join(sorted(set(pairs["source"]))),
+        "note": "Work of the host for one image beside the step: real beside synthetic data",
+    }
 
 
 def _recalled() -> list[dict[str, Any]]:
@@ -325,4 +379,3 @@ def folds(data: Measured, kind: str) -> np.ndarray:
     if kind != OBJECT_STORE:
         return data.group
     return np.array([cell.rsplit(" ", 1)[-1].split(".")[0] for cell in data.frame["system"]])
-

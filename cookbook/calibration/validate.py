@@ -55,21 +55,61 @@ ROOMS = ("performance", "prediction", "evidence", "calibration", "workloads", "h
 FILES = ("units.py",)
 # They read results, or have no part in predictions of training, and give no row of either.
 READERS = (
-    "evaluation.py", "measurements.py", "measurement_rows.py", "scaling.py", "topology.py", "utilisation.py",
-    "input_pipeline.py", "storage_rates.py", "storage.py", "drives.py", "judgement.py", "match.py", "feed.py",
-    "feed_arguments.py", "serving.py",
-)  # fmt: skip
+    "evaluation.py",
+    "measurements.py",
+    "measurement_rows.py",
+    "scaling.py",
+    "topology.py",
+    "utilisation.py",
+    "input_pipeline.py",
+    "storage_rates.py",
+    "storage.py",
+    "drives.py",
+    "judgement.py",
+    "match.py",
+    "feed.py",
+    "feed_arguments.py",
+    "serving.py",
+)
 # Tables that hold results, or that no prediction of training reads.
-NOT_READ = frozenset({
-    "training_constants", "training_evidence", "interval_quantiles", "validation", "validation_baseline",
-    "validation_classic_rows", "validation_transformer_rows", "validation_storage_rows",
-    "validation_inference_rows", "validation_generation_rows",
-    "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices",
-    "cloud_price_history", "hardware_prices", "model_facts", "accelerator_provenance", "sources",
-    "worked_examples", "known_answers",
-    "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
-    "pipeline_constants", "training_neighbours", "long_runs", "api_prices", "traces", "remedies",
-})  # fmt: skip
+NOT_READ = frozenset(
+    {
+        "training_constants",
+        "training_evidence",
+        "interval_quantiles",
+        "validation",
+        "validation_baseline",
+        "validation_classic_rows",
+        "validation_transformer_rows",
+        "validation_storage_rows",
+        "validation_inference_rows",
+        "validation_generation_rows",
+        "storage",
+        "storage_measured",
+        "storage_workloads",
+        "tco",
+        "cloud_prices",
+        "cloud_price_history",
+        "hardware_prices",
+        "model_facts",
+        "accelerator_provenance",
+        "sources",
+        "worked_examples",
+        "known_answers",
+        "system_topologies",
+        "system_nodes",
+        "system_links",
+        "data_sets",
+        "processors",
+        "cloud_networks",
+        "pipeline_constants",
+        "training_neighbours",
+        "long_runs",
+        "api_prices",
+        "traces",
+        "remedies",
+    }
+)
 
 
 def state_key() -> str:
@@ -114,9 +154,13 @@ def whole_fit(kind: str) -> Fit:
 
 
 def judge(
-    kind: str, leave_out: str = "source", neighbours: bool = True, engine_levels: bool = True,
-    terms: Mapping[str, bool] | None = None, only: Sequence[str] | None = None,
-) -> tuple[Rows, pd.DataFrame, LeftOut]:  # fmt: skip
+    kind: str,
+    leave_out: str = "source",
+    neighbours: bool = True,
+    engine_levels: bool = True,
+    terms: Mapping[str, bool] | None = None,
+    only: Sequence[str] | None = None,
+) -> tuple[Rows, pd.DataFrame, LeftOut]:
     """Predict every measured row by constants that were fitted without its fold.
 
     `kind`: "training_classic" or "training_transformer"; `leave_out`: "source", "accelerator" or "family"; see
@@ -250,10 +294,19 @@ def as_markdown(table: pd.DataFrame) -> str:
 
 
 HEADINGS = {
-    "rows": "rows", "publishers": "publishers", "median_error": "median error", "mean_error": "mean error",
-    "mean_of_publishers": "mean of publishers", "within_10": "within 10 %", "within_20": "within 20 %", "bias": "bias",
-    "coverage_80": "80 % covers", "coverage_90": "90 % covers", "factor_80": "80 % width", "factor_90": "90 % width",
-}  # fmt: skip
+    "rows": "rows",
+    "publishers": "publishers",
+    "median_error": "median error",
+    "mean_error": "mean error",
+    "mean_of_publishers": "mean of publishers",
+    "within_10": "within 10 %",
+    "within_20": "within 20 %",
+    "bias": "bias",
+    "coverage_80": "80 % covers",
+    "coverage_90": "90 % covers",
+    "factor_80": "80 % width",
+    "factor_90": "90 % width",
+}
 
 
 def _markdown_rows(group: pd.DataFrame) -> list[str]:
@@ -324,13 +377,23 @@ def _constants(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
     for (constant, level), spread in zip(whole.names, whole.spread.tolist(), strict=True):
         name, value = constant.name, whole.fitted.values[constant.name][level]
         used = rows.usable & (True if not constant.by else rows.keys[constant.by] == level)
-        found.append({
-            "key": "/".join(filter(None, (kind, name, level))), "kind": kind, "constant": name, "level": level,
-            "by": constant.by or "all", "vendors": ";".join(sorted(whole.fitted.vendors.get(level, ()))),
-            "value": f"{value:.6g}", "unit": constant.unit, "spread": f"{spread:.3g}",
-            "publishers": len(set(rows.group[used])), "rows": int(used.sum()), "how": HOW,
-            "source": ";".join(sorted(set(sources[used]))),
-        })  # fmt: skip
+        found.append(
+            {
+                "key": "/".join(filter(None, (kind, name, level))),
+                "kind": kind,
+                "constant": name,
+                "level": level,
+                "by": constant.by or "all",
+                "vendors": ";".join(sorted(whole.fitted.vendors.get(level, ()))),
+                "value": f"{value:.6g}",
+                "unit": constant.unit,
+                "spread": f"{spread:.3g}",
+                "publishers": len(set(rows.group[used])),
+                "rows": int(used.sum()),
+                "how": HOW,
+                "source": ";".join(sorted(set(sources[used]))),
+            }
+        )
     return found
 
 
@@ -341,11 +404,19 @@ def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
     units = {constant.name: constant.unit for constant in layouts.MEMORY_CONSTANTS}
     return [
         {
-            "key": f"{kind}/{name}", "kind": kind, "constant": name, "by": "all", "value": f"{levels['']:.6g}",
-            "unit": units[name], "publishers": len(set(rows.group[used])), "rows": int(used.sum()), "how": HOW,
+            "key": f"{kind}/{name}",
+            "kind": kind,
+            "constant": name,
+            "by": "all",
+            "value": f"{levels['']:.6g}",
+            "unit": units[name],
+            "publishers": len(set(rows.group[used])),
+            "rows": int(used.sum()),
+            "how": HOW,
             "source": ";".join(sorted(set(named.tolist()) - {""})),
-        } for name, levels in memory_constants().values.items()
-    ]  # fmt: skip
+        }
+        for name, levels in memory_constants().values.items()
+    ]
 
 
 def _evidence(kind: str, rows: Rows, sources: np.ndarray) -> list[dict[str, Any]]:
@@ -353,10 +424,17 @@ def _evidence(kind: str, rows: Rows, sources: np.ndarray) -> list[dict[str, Any]
     device, engine = rows.keys["accelerator"], rows.keys["engine"]
     for name, level in sorted(set(zip(device[rows.usable].tolist(), engine[rows.usable].tolist(), strict=True))):
         used = rows.usable & (device == name) & (engine == level)
-        found.append({
-            "kind": kind, "accelerator": name, "engine": level, "publishers": len(set(rows.group[used])),
-            "rows": int(used.sum()), "how": HOW, "source": ";".join(sorted(set(sources[used]))),
-        })  # fmt: skip
+        found.append(
+            {
+                "kind": kind,
+                "accelerator": name,
+                "engine": level,
+                "publishers": len(set(rows.group[used])),
+                "rows": int(used.sum()),
+                "how": HOW,
+                "source": ";".join(sorted(set(sources[used]))),
+            }
+        )
     return found
 
 
@@ -366,11 +444,17 @@ def _neighbours(kind: str, rows: Rows, whole: Fit, names: Iterable[str]) -> list
     labels = {name: cells.each(str, object).tolist() for name, cells in runs.labels.items()}
     return [
         {
-            "kind": kind, "row": name, "publisher": rows.group[at], "ratio": f"{np.exp(error[at]):.6g}",
+            "kind": kind,
+            "row": name,
+            "publisher": rows.group[at],
+            "ratio": f"{np.exp(error[at]):.6g}",
             "labels": json.dumps({label: cells[at] for label, cells in labels.items()}),
-            "how": HOW, "source": VALIDATION_SOURCE,
-        } for at, name in enumerate(names) if rows.usable[at] and np.isfinite(error[at])
-    ]  # fmt: skip
+            "how": HOW,
+            "source": VALIDATION_SOURCE,
+        }
+        for at, name in enumerate(names)
+        if rows.usable[at] and np.isfinite(error[at])
+    ]
 
 
 def _quantiles(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[dict[str, Any]]:
@@ -381,11 +465,20 @@ def _quantiles(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
     found = []
     for width in widths(folds.error[known], rows.group[known], np.asarray(folds.tier)[known], several):
         low, high = (f"{np.exp(half):.4g}" for half in width.half)
-        found.append({
-            "kind": kind, "tier": width.tier, "assumed": "several" if width.several else "few",
-            "factor_80": low, "factor_90": high,
-            "publishers": width.publishers, "rows": width.rows, "remark": width.remark, "how": HOW, "source": every,
-        })  # fmt: skip
+        found.append(
+            {
+                "kind": kind,
+                "tier": width.tier,
+                "assumed": "several" if width.several else "few",
+                "factor_80": low,
+                "factor_90": high,
+                "publishers": width.publishers,
+                "rows": width.rows,
+                "remark": width.remark,
+                "how": HOW,
+                "source": every,
+            }
+        )
     return found
 
 

@@ -11,6 +11,18 @@ from .refusals import Refused
 from .tables import table, table_names
 
 __all__ = [
-    "CatalogError", "Provenance", "Refused", "Statement", "UnknownName", "cite", "count_rows", "data_directory",
-    "describe_tables", "lookup", "provenance", "table", "table_names", "validate_all",
-]  # fmt: skip
+    "CatalogError",
+    "Provenance",
+    "Refused",
+    "Statement",
+    "UnknownName",
+    "cite",
+    "count_rows",
+    "data_directory",
+    "describe_tables",
+    "lookup",
+    "provenance",
+    "table",
+    "table_names",
+    "validate_all",
+]

@@ -97,9 +97,13 @@ def _stated(directory: Path) -> dict[tuple[str, str], list[dict[str, str]]]:
 @lru_cache(maxsize=4096)
 def statements(directory: Path, accelerator: str, field: str) -> tuple[tuple[str, Statement], ...]:
     """What is said of one figure of an accelerator, each with its status."""
-    return tuple((row["status"], Statement(*_si(field, row["value"], row["unit"]), row["source"], row["how"],
-                                           row["locator"], row["note"]))
-                 for row in _stated(directory).get((accelerator, field), ()))  # fmt: skip
+    return tuple(
+        (
+            row["status"],
+            Statement(*_si(field, row["value"], row["unit"]), row["source"], row["how"], row["locator"], row["note"]),
+        )
+        for row in _stated(directory).get((accelerator, field), ())
+    )
 
 
 def _si(field: str, value: str, unit: str) -> tuple[float | str, str]:

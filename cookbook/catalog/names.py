@@ -25,14 +25,19 @@ MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.I)
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
 # Makers and their brands, which people write before a name or leave out, and what they write behind one; the column
 # of a table that names makers adds to them.
-BRANDS = ("nvidia|amd|intel|google|aws|amazon|tt|habana|xilinx|azure|tesla|geforce|quadro|instinct|radeon|arc|ascend"
-          "|gpu|cloud")  # fmt: skip
+BRANDS = (
+    "nvidia|amd|intel|google|aws|amazon|tt|habana|xilinx|azure|tesla|geforce|quadro|instinct|radeon|arc|ascend"
+    "|gpu|cloud"
+)
 MAKERS = re.compile(rf"^(?:{BRANDS})+")
 BEHIND = re.compile(r"(?<=\w)(?:graphics|gpu|accelerator|card)$")
 VENDOR = "vendor"
 # Models of one network are many checkpoints: what stands before and after its name says nothing of its layers.
-OWNER = re.compile(r"^[\w][\w.\-]*/(?=[^/]+$)|^(?:meta|mistralai|google|nvidia|microsoft|alibaba|poolside|quanttrio"
-                   r"|unsloth|bartowski|redhatai)(?:[\s_/\-]+(?=\w))", re.I)  # fmt: skip
+OWNER = re.compile(
+    r"^[\w][\w.\-]*/(?=[^/]+$)|^(?:meta|mistralai|google|nvidia|microsoft|alibaba|poolside|quanttrio"
+    r"|unsloth|bartowski|redhatai)(?:[\s_/\-]+(?=\w))",
+    re.I,
+)
 SUFFIX = re.compile(
     r"[\s_\-.:+]+(?:instruct|thinking|reasoning|chat|hf|it|pt|base|sft|dpo|rlhf|preview|dynamic|static|gguf|ggml|awq"
     r"|gptq|exl[23]|marlin|kv|auto-?round|ct|mobile|qat|mlx|bnb|w\d+a\d+(?:kv\d+)?|\d(?:\.\d+)?bpw|int[48]"

@@ -406,12 +406,22 @@ def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
     priced, rated = usd.notna(), rows["read_bandwidth"].notna()
     basis = rows["price_basis"]
     return rows[["key", "name"]].assign(
-        usd_per_tb=rows["price_usd_per_tb"], usd=usd, usd_per_gb_s=usd / (rows["read_bandwidth"] / units.scale("GB/s")),
+        usd_per_tb=rows["price_usd_per_tb"],
+        usd=usd,
+        usd_per_gb_s=usd / (rows["read_bandwidth"] / units.scale("GB/s")),
         per=np.select([basis == "purchase", basis != ""], ["purchase", "month"], ""),
-        date=rows["price_date"], how=rows["how"], source=rows["source"],
-        why=np.select([~priced & ~rated, ~priced, ~rated], [f"{lack} in data/storage.csv" for lack in (
-            "no price and no read bandwidth", "no price", "no read bandwidth")], ""),
-    )  # fmt: skip
+        date=rows["price_date"],
+        how=rows["how"],
+        source=rows["source"],
+        why=np.select(
+            [~priced & ~rated, ~priced, ~rated],
+            [
+                f"{lack} in data/storage.csv"
+                for lack in ("no price and no read bandwidth", "no price", "no read bandwidth")
+            ],
+            "",
+        ),
+    )
 
 
 def stated(

@@ -76,8 +76,9 @@ class UnknownName(KeyError):
         self.what, self.plain = _singular(kind.replace("_", " ")), not message and bool(nearest)
         self.message = message or (
             f"no {self.what} called {shown(name, 40)}; nearest names: {', '.join(nearest)}. "
-            f'Write one of them, or list all with cb.table("{kind}")' if nearest else
-            f"no {self.what} called {shown(name, 40)}, and none that is spelt alike; list all with "
+            f'Write one of them, or list all with cb.table("{kind}")'
+            if nearest
+            else f"no {self.what} called {shown(name, 40)}, and none that is spelt alike; list all with "
             f'cb.table("{kind}")'
         )
         super().__init__(self.message)

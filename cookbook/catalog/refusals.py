@@ -55,7 +55,7 @@ class Refusal(str):
         'ZeRO stage = 7 is outside its range; give 0 to 3'
         """
         own = f"{self.field} = "
-        return self.reworded(f"{header} = {self[len(own):]}") if self.field and self.startswith(own) else self
+        return self.reworded(f"{header} = {self[len(own) :]}") if self.field and self.startswith(own) else self
 
     @property
     def cell(self) -> np.ndarray:

@@ -105,8 +105,9 @@ def _parts(shown: Mapping[str, Any]) -> str:
     line = "<tr><th scope='row'>{}</th><td>{}</td><td>{}</td></tr>"
     bar = "<div style='width:{:.0f}px;height:12px;background-color:{}'></div>"
     rows = [
-        line.format(html_text(part["name"]), html_text(part["text"]),
-                    bar.format(BAR * part["value"] / whole, part["colour"]))
+        line.format(
+            html_text(part["name"]), html_text(part["text"]), bar.format(BAR * part["value"] / whole, part["colour"])
+        )
         for part in shown["parts"]
     ]
     return f"<table><caption>{html_text(shown['parts_title'])}</caption>{''.join(rows)}</table>" if rows else ""

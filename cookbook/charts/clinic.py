@@ -11,11 +11,16 @@ from cookbook.charts.look import TIME_PARTS, alt
 
 # Terms of an attribution in the order of a bar; those that other charts have too keep their colours.
 TERMS = {
-    "steady": TIME_PARTS["compute"], "compute": TIME_PARTS["compute"],
-    "memory traffic": TIME_PARTS["memory traffic"], "launch": TIME_PARTS["launch"],
-    "communication": TIME_PARTS["tensor-parallel communication"], "input": TIME_PARTS["input"],
-    "checkpoint": TIME_PARTS["optimiser"], "slowdown": TIME_PARTS["waiting"], "idle": TIME_PARTS["bubble"],
-}  # fmt: skip
+    "steady": TIME_PARTS["compute"],
+    "compute": TIME_PARTS["compute"],
+    "memory traffic": TIME_PARTS["memory traffic"],
+    "launch": TIME_PARTS["launch"],
+    "communication": TIME_PARTS["tensor-parallel communication"],
+    "input": TIME_PARTS["input"],
+    "checkpoint": TIME_PARTS["optimiser"],
+    "slowdown": TIME_PARTS["waiting"],
+    "idle": TIME_PARTS["bubble"],
+}
 # Pixels for the longest label: which rows are shown changes in place.
 _ROOM = 110
 _KEY = "Bars: a mean step of each stretch of the run; every instant counts once. Right: its length."
@@ -45,11 +50,13 @@ def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
     'input takes most of a step'
     """
     x = alt.X("start:Q", title="Time of a mean step [ms]", scale=look.linear_scale("most"), axis=alt.Axis(tickCount=6))
-    tip = [alt.Tooltip("row:N", title="stretch"), alt.Tooltip("part:N"),
-           *look.number_tips(",.3~g", "start", "end")]  # fmt: skip
+    tip = [alt.Tooltip("row:N", title="stretch"), alt.Tooltip("part:N"), *look.number_tips(",.3~g", "start", "end")]
     legend = look.top_legend(columns=4, symbolType="square", values=alt.ExprRef("parts"))
-    bar = alt.Chart().mark_bar(height={"band": 0.6}, clip=True).encode(
-        x=x, x2="end:Q", y=look.rows_axis(_ROOM), tooltip=tip, color=look.coloured("part", TERMS, legend))  # fmt: skip
+    bar = (
+        alt.Chart()
+        .mark_bar(height={"band": 0.6}, clip=True)
+        .encode(x=x, x2="end:Q", y=look.rows_axis(_ROOM), tooltip=tip, color=look.coloured("part", TERMS, legend))
+    )
     first = frame[frame["row"] == frame["row"].iloc[0]]
     largest = first.loc[(first["end"] - first["start"]).idxmax(), "part"]
     words = (
@@ -57,8 +64,15 @@ def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
         "fixed order and colour. Words at the right give its length."
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bar]
-    return look.finished(frame, layers, title or f"{largest} takes most of a step", _KEY, words,
-                         most=float(frame["end"].max()), parts=drawn(frame))  # fmt: skip
+    return look.finished(
+        frame,
+        layers,
+        title or f"{largest} takes most of a step",
+        _KEY,
+        words,
+        most=float(frame["end"].max()),
+        parts=drawn(frame),
+    )
 
 
 def drawn(frame: pd.DataFrame) -> list[str]:

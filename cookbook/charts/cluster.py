@@ -13,8 +13,12 @@ from cookbook.charts.look import INK, MUTED, PALETTE, alt
 # Teams in the order of their letters, and what people use; nothing is drawn where a GPU is idle.
 TEAMS = {
     **dict(zip("ABCD", (PALETTE[0], PALETTE[1], PALETTE[2], PALETTE[3]), strict=True)),
-    "E": "#8C6A00", "F": "#A170C6", "G": "#2F8F9D", "H": "#8C564B", "service": MUTED,
-}  # fmt: skip
+    "E": "#8C6A00",
+    "F": "#A170C6",
+    "G": "#2F8F9D",
+    "H": "#8C564B",
+    "service": MUTED,
+}
 HOURS = 24  # that are drawn on either side of the hour chosen
 _DAYS = "['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']"
 _CLOCK = f"{_DAYS}[floor((datum.value + 168) / 24) % 7] + ' ' + format((datum.value + 168) % 24, '02d') + ':00'"
@@ -48,15 +52,31 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     >>> timeline(pd.DataFrame([{**stay, "kind": "language", "gpus": 8}, hour])).title.text
     'At the worst hour 1 job waits beside 0 idle GPUs'
     """
-    x = alt.X("start:Q", title=None, scale=alt.Scale(
-        domainMin=alt.ExprRef(f"hour - {HOURS}"), domainMax=alt.ExprRef(f"hour + {HOURS}"), nice=False),
-        axis=alt.Axis(labelExpr=_CLOCK, values=list(range(-48, 24 * 54, 12)), labelOverlap=True))  # fmt: skip
-    names = alt.Axis(labelExpr="'node ' + (1 + floor(datum.value / pitch))", grid=False, ticks=False,
-                     values=alt.ExprRef("sequence((pitch - 1) / 2, top, pitch)"), labelOverlap=True)  # fmt: skip
-    y = alt.Y("low:Q", title=None, axis=names, scale=alt.Scale(
-        domainMin=0, domainMax=alt.ExprRef("top"), nice=False, reverse=True))  # fmt: skip
-    tip = [alt.Tooltip("team:N"), alt.Tooltip("kind:N", title="job"), alt.Tooltip("gpus:Q", title="GPUs"),
-           *look.number_tips(",.4~g", "start", "end")]  # fmt: skip
+    x = alt.X(
+        "start:Q",
+        title=None,
+        scale=alt.Scale(domainMin=alt.ExprRef(f"hour - {HOURS}"), domainMax=alt.ExprRef(f"hour + {HOURS}"), nice=False),
+        axis=alt.Axis(labelExpr=_CLOCK, values=list(range(-48, 24 * 54, 12)), labelOverlap=True),
+    )
+    names = alt.Axis(
+        labelExpr="'node ' + (1 + floor(datum.value / pitch))",
+        grid=False,
+        ticks=False,
+        values=alt.ExprRef("sequence((pitch - 1) / 2, top, pitch)"),
+        labelOverlap=True,
+    )
+    y = alt.Y(
+        "low:Q",
+        title=None,
+        axis=names,
+        scale=alt.Scale(domainMin=0, domainMax=alt.ExprRef("top"), nice=False, reverse=True),
+    )
+    tip = [
+        alt.Tooltip("team:N"),
+        alt.Tooltip("kind:N", title="job"),
+        alt.Tooltip("gpus:Q", title="GPUs"),
+        *look.number_tips(",.4~g", "start", "end"),
+    ]
     known = _colours(frame)
     teams = [team for team in known if team in set(frame["team"].dropna())]
     colour = look.coloured("team", known, look.top_legend(symbolType="square", columns=5, values=alt.ExprRef("teams")))
@@ -68,18 +88,30 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
         stays.encode(x=x, x2="end:Q", y=y, y2="high:Q", color=colour, tooltip=tip),
         now.mark_rule(color=INK, strokeDash=[4, 3]).encode(x=x),
         now.mark_text(**{name: value for name, value in label.items() if name != "y"}, color=INK).encode(
-            x=x, y=alt.value(0), text="text:N"),
-    ]  # fmt: skip
+            x=x, y=alt.value(0), text="text:N"
+        ),
+    ]
     whole = frame[frame["what"] == "stay"]
     nodes, pitch = int(whole["node"].max()) + 1, 9
     hours = frame[frame["what"] == "hour"].reset_index(drop=True)
     worst = hours.loc[hours[["waiting", "idle"]].min(axis=1).idxmax()]
     wait = f"{worst['waiting']:.0f} {'job waits' if worst['waiting'] == 1 else 'jobs wait'}"
     said = f"At the worst hour {wait} beside {worst['idle']:.0f} idle GPUs"
-    words = ("Every GPU of the cluster as a line over two days around an hour, coloured by the team whose job has it; "
-             "a gap where it is idle. A dashed rule marks the hour.")  # fmt: skip
-    chart = look.finished(frame, layers, title or said, _KEY, words, top=float(nodes * pitch), pitch=pitch, teams=teams,
-                          **({} if slider else {"hour": float(worst["start"])}))  # fmt: skip
+    words = (
+        "Every GPU of the cluster as a line over two days around an hour, coloured by the team whose job has it; "
+        "a gap where it is idle. A dashed rule marks the hour."
+    )
+    chart = look.finished(
+        frame,
+        layers,
+        title or said,
+        _KEY,
+        words,
+        top=float(nodes * pitch),
+        pitch=pitch,
+        teams=teams,
+        **({} if slider else {"hour": float(worst["start"])}),
+    )
     if not slider:
         return chart
     ends = (float(hours["start"].min()), float(hours["start"].max()))
@@ -127,11 +159,19 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     known = dict(zip(dict.fromkeys(frame["policy"]), PALETTE, strict=False))
     low, high = f"{of}_low", f"{of}_high"
     best = frame.loc[frame[of].idxmax()]
-    x = alt.X("load:Q", title="Load: GPU time asked over that there is", scale=alt.Scale(zero=False, nice=False,
-              padding=12), axis=alt.Axis(values=sorted(set(frame["load"])), format="~g"))  # fmt: skip
+    x = alt.X(
+        "load:Q",
+        title="Load: GPU time asked over that there is",
+        scale=alt.Scale(zero=False, nice=False, padding=12),
+        axis=alt.Axis(values=sorted(set(frame["load"])), format="~g"),
+    )
     ends = [min(0.0, float(frame[low].min())), 1.08 * max(float(frame[high].max()), claim or 0.0)]
-    y = alt.Y(f"{of}:Q", title="Gain [%]", scale=alt.Scale(domain=ends, nice=False), axis=alt.Axis(
-        labelExpr="format(100 * datum.value, '~g')"))  # fmt: skip
+    y = alt.Y(
+        f"{of}:Q",
+        title="Gain [%]",
+        scale=alt.Scale(domain=ends, nice=False),
+        axis=alt.Axis(labelExpr="format(100 * datum.value, '~g')"),
+    )
     colour = look.coloured("policy", known, look.top_legend(symbolType="square", columns=5))
     shapes = alt.Scale(domain=list(known), range=list(look.SHAPES[: len(known)]))
     shape = alt.Shape("policy:N", scale=shapes, legend=None)

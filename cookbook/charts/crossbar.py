@@ -21,9 +21,11 @@ AXES = {
 PARTS = {"ADC": PALETTE[1], "DAC": PALETTE[3], "cells": PALETTE[0], "digital sums": "#696E6E"}
 # Lines of what a crossbar gives, from its cells to the whole: colour and dash.
 ROOFS = {
-    "cells alone": (PALETTE[0], [2, 2]), "cells and drivers": (PALETTE[3], [6, 3]),
-    "with ADCs and sums": (PALETTE[1], [1, 0]), "digital devices": (MUTED, [1, 0]),
-}  # fmt: skip
+    "cells alone": (PALETTE[0], [2, 2]),
+    "cells and drivers": (PALETTE[3], [6, 3]),
+    "with ADCs and sums": (PALETTE[1], [1, 0]),
+    "digital devices": (MUTED, [1, 0]),
+}
 WHOSE = {"ours": (PALETTE[0], "circle"), "published": (PALETTE[1], "diamond")}
 _CURVE_KEY = "Line: mean of the draws; band: worst to best. Dashed: the network in floating point. Ring: as chosen."
 _ROOF_KEY = "Level lines: weights stay in the crossbar. Digital: peak or memory over design power. Marks: this network."
@@ -101,26 +103,36 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     left, right, bottom, top = roofline_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 22)
-    x = alt.X("x:Q", title="Arithmetic per byte of weights [FLOP/B], logarithmic", axis=tenths,
-              scale=look.log_scale("left", "right"))  # fmt: skip
-    y = alt.Y("y:Q", title="For one joule [FLOP/J], logarithmic", axis=tenths,
-              scale=look.log_scale("bottom", "top"))  # fmt: skip
+    x = alt.X(
+        "x:Q",
+        title="Arithmetic per byte of weights [FLOP/B], logarithmic",
+        axis=tenths,
+        scale=look.log_scale("left", "right"),
+    )
+    y = alt.Y("y:Q", title="For one joule [FLOP/J], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top"))
     key = look.top_legend(columns=2, symbolType="stroke")
     colour = look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, key)
-    dash = alt.StrokeDash("kind:N", legend=key, scale=alt.Scale(
-        domain=list(ROOFS), range=[dash for _, dash in ROOFS.values()]))  # fmt: skip
-    tip = [alt.Tooltip("text:N", title="on"), alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
-           alt.Tooltip("y:Q", title="FLOP/J", format=".3~s")]  # fmt: skip
+    dash = alt.StrokeDash(
+        "kind:N", legend=key, scale=alt.Scale(domain=list(ROOFS), range=[dash for _, dash in ROOFS.values()])
+    )
+    tip = [
+        alt.Tooltip("text:N", title="on"),
+        alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
+        alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
+    ]
     roof, point, name = (look.rows_of(what) for what in ("roof", "point", "label"))
     place = {"align": "right", "dy": 30, "fontSize": 12}
     layers = [
         roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),
         point.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
-            x=x, y=y, color=look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, None),
-            tooltip=tip),
+            x=x,
+            y=y,
+            color=look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, None),
+            tooltip=tip,
+        ),
         name.mark_text(**place, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
         name.mark_text(**place, color=INK).encode(x=x, y=y, text="text:N"),
-    ]  # fmt: skip
+    ]
     count = frame.loc[(frame["what"] == "roof") & (frame["kind"] == "digital devices"), "id"].nunique()
     words = (
         "Operations for one joule on two logarithmic axes. Digital devices: a slope where memory is the limit, level "
@@ -168,11 +180,13 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     tip = [alt.Tooltip("row:N", title="machine"), alt.Tooltip("whose:N"), *look.number_tips(".3~s", "value")]
     layers = [
         *look.row_text(alt.Chart(), _ROOM),
-        known.transform_filter("isValid(datum.other)").mark_rule(strokeWidth=2, color=MUTED, clip=True).encode(
-            x=x, x2="other:Q", y=y),
+        known.transform_filter("isValid(datum.other)")
+        .mark_rule(strokeWidth=2, color=MUTED, clip=True)
+        .encode(x=x, x2="other:Q", y=y),
         known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
-            x=x, y=y, tooltip=tip, **look.looks("whose", WHOSE, look.top_legend())),
-    ]  # fmt: skip
+            x=x, y=y, tooltip=tip, **look.looks("whose", WHOSE, look.top_legend())
+        ),
+    ]
     count = frame.loc[frame["value"].notna() & frame["other"].notna(), "row"].nunique()
     words = (
         "One row for each published machine: a diamond at its peak operations for a joule, a circle at ours, on a "

@@ -16,14 +16,17 @@ from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, SHAPES, alt
 
 # How a figure is known: a colour and a shape, and a word in the legend.
 EVIDENCE = {
-    "measured here": (PALETTE[0], "circle"), "sibling measured": (PALETTE[2], "diamond"),
+    "measured here": (PALETTE[0], "circle"),
+    "sibling measured": (PALETTE[2], "diamond"),
     "datasheet only": (PALETTE[1], "square"),
-}  # fmt: skip
+}
 # What a prediction of a measured machine knows of it.
 KNOWS = {
-    "measured": (PALETTE[0], "circle"), "calibrated": (PALETTE[0], "circle"), "left out": (PALETTE[2], "diamond"),
+    "measured": (PALETTE[0], "circle"),
+    "calibrated": (PALETTE[0], "circle"),
+    "left out": (PALETTE[2], "diamond"),
     "datasheet": (PALETTE[1], "square"),
-}  # fmt: skip
+}
 BOUNDS = {"compute": (PALETTE[0], "circle"), "memory": (PALETTE[1], "diamond")}
 AXES = {
     "throughput": "Samples a second, logarithmic",
@@ -46,8 +49,10 @@ _GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launc
 _ROOM = 206
 # Decades between two labels of roofs that can both be read.
 _APART = 0.3
-_SIGNS = tuple((PALETTE[at % 5], SHAPES[at % 5], dash) for at, dash in enumerate(
-    ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2])))  # fmt: skip
+_SIGNS = tuple(
+    (PALETTE[at % 5], SHAPES[at % 5], dash)
+    for at, dash in enumerate(([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2]))
+)
 # Whether a place will do.
 PLACES = {
     "cheapest that will do": (PALETTE[2], "diamond"),
@@ -63,9 +68,11 @@ _PAID_KEY = "Lines: paid so far, band: 10th to 90th percentile. Diamonds: the co
 
 
 def per_device(
-    frame: pd.DataFrame, title: str | None = None, what: str = "throughput",
+    frame: pd.DataFrame,
+    title: str | None = None,
+    what: str = "throughput",
     evidence: Mapping[str, tuple[str, Any]] = EVIDENCE,
-) -> Any:  # fmt: skip
+) -> Any:
     """One figure a device, with its interval and how it is known.
 
     Parameters
@@ -110,9 +117,10 @@ def per_device(
         ghost.encode(x=x("before:Q"), y=y),
         known.mark_rule(strokeWidth=3, clip=True).encode(x=x("low:Q"), x2="high:Q", y=y, color=seen["color"]),
         known.mark_point(filled=True, size=110, opacity=1, cursor="pointer", clip=True).encode(
-            x=x("point:Q"), y=y, tooltip=tip, **seen),
+            x=x("point:Q"), y=y, tooltip=tip, **seen
+        ),
         ring.encode(x=x("point:Q"), y=y),
-    ]  # fmt: skip
+    ]
     count = int(frame["point"].notna().sum())
     title = title or f"{count} of {len(frame)} devices {'has' if count == 1 else 'have'} a figure"
     words = (
@@ -154,15 +162,21 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     left, right, bottom, top = roofline_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
-    x = alt.X("x:Q", title="Arithmetic per byte moved [FLOP/B], logarithmic", axis=tenths,
-              scale=look.log_scale("left", "right"))  # fmt: skip
-    y = alt.Y("y:Q", title="At best, unfused [FLOP/s], logarithmic", axis=tenths,
-              scale=look.log_scale("bottom", "top"))  # fmt: skip
+    x = alt.X(
+        "x:Q",
+        title="Arithmetic per byte moved [FLOP/B], logarithmic",
+        axis=tenths,
+        scale=look.log_scale("left", "right"),
+    )
+    y = alt.Y("y:Q", title="At best, unfused [FLOP/s], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top"))
     held = look.looks("bound", BOUNDS, look.top_legend(title="held back by", titleOrient="left"))
     size = alt.Size("share:Q", scale=alt.Scale(domain=[0, 0.25], range=[40, 500], clamp=True), legend=None)
-    tip = [alt.Tooltip("text:N", title="operation"), alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
-           alt.Tooltip("y:Q", title="FLOP/s at best", format=".3~s"),
-           alt.Tooltip("share:Q", title="of the time", format=".1%")]  # fmt: skip
+    tip = [
+        alt.Tooltip("text:N", title="operation"),
+        alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
+        alt.Tooltip("y:Q", title="FLOP/s at best", format=".3~s"),
+        alt.Tooltip("share:Q", title="of the time", format=".1%"),
+    ]
     roof, ops, name = (look.rows_of(what) for what in ("roof", "op", "label"))
     line, label = {"x": x, "y": y, "detail": "id:N"}, {"align": "right", "dy": -10}
     chosen = ops.transform_filter("datum.looked").mark_point(size=620, color=INK, strokeWidth=2, filled=False)
@@ -170,11 +184,12 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         roof.transform_filter("!datum.looked").mark_line(color=MUTED, strokeWidth=1, clip=True).encode(**line),
         roof.transform_filter("datum.looked").mark_line(color=INK, strokeWidth=2.5, clip=True).encode(**line),
         ops.mark_point(filled=True, opacity=0.75, cursor="pointer", clip=True).encode(
-            x=x, y=y, size=size, tooltip=tip, **held),
+            x=x, y=y, size=size, tooltip=tip, **held
+        ),
         chosen.encode(x=x, y=y),
         name.mark_text(**label, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
         name.mark_text(**label, color=INK).encode(x=x, y=y, text="text:N"),
-    ]  # fmt: skip
+    ]
     bounds = frame.loc[frame["what"] == "op", "bound"]
     title = title or f"Memory holds back {int((bounds == 'memory').sum())} of {len(bounds)} operations"
     words = (
@@ -197,19 +212,37 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
     chosen, on : str
         Name of the operation, and key of the device, that are looked at.
     """
-    alike = [f"{op.kind} {op.name}" + (f" and {op.count - 1:,.0f} alike" if op.count > 1 else "")
-             for op in ops[["kind", "name", "count"]].itertuples(index=False)]  # fmt: skip
-    spots = pd.DataFrame({
-        "what": "op", "id": ops["name"], "x": ops["intensity"], "y": ops["attainable_flops"], "bound": ops["bound_by"],
-        "share": ops["share"], "text": alike, "looked": ops["name"] == chosen, "control": "op", "value": ops["name"],
-    })  # fmt: skip
+    alike = [
+        f"{op.kind} {op.name}" + (f" and {op.count - 1:,.0f} alike" if op.count > 1 else "")
+        for op in ops[["kind", "name", "count"]].itertuples(index=False)
+    ]
+    spots = pd.DataFrame(
+        {
+            "what": "op",
+            "id": ops["name"],
+            "x": ops["intensity"],
+            "y": ops["attainable_flops"],
+            "bound": ops["bound_by"],
+            "share": ops["share"],
+            "text": alike,
+            "looked": ops["name"] == chosen,
+            "control": "op",
+            "value": ops["name"],
+        }
+    )
     spots = spots[spots["x"] > 0]
     left, right = roofline_domain(spots)[:2]
     corners = lines(left, right)
-    roofs = pd.DataFrame({
-        "what": "roof", "id": corners["key"], "x": corners["intensity"], "y": corners["attainable_flops"],
-        "looked": corners["key"] == on, "text": corners["name"].str.split(" (", regex=False).str[0],
-    })  # fmt: skip
+    roofs = pd.DataFrame(
+        {
+            "what": "roof",
+            "id": corners["key"],
+            "x": corners["intensity"],
+            "y": corners["attainable_flops"],
+            "looked": corners["key"] == on,
+            "text": corners["name"].str.split(" (", regex=False).str[0],
+        }
+    )
     frame = pd.concat([roofs, spots, _labels(roofs, right)], ignore_index=True)
     return frame.assign(looked=frame["looked"].astype(bool))
 
@@ -260,23 +293,34 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     names = list(dict.fromkeys(frame["words"]))
     first, last = float(frame["year"].min()) - 0.5, float(frame["year"].max()) + 0.3
     low, high = look.decades(frame["value"], 0.1, 1000.0)
-    x = alt.X("year:Q", title="Launch [year]", axis=alt.Axis(format="d", tickMinStep=1),
-              scale=alt.Scale(domain=[first, last], nice=False))  # fmt: skip
-    y = alt.Y("value:Q", title="Times the first year's line, logarithmic",
-              axis=look.decade_axis(look.PLAIN_TENTHS, -9, 19),
-              scale=alt.Scale(type="log", domain=[low, high], nice=False))  # fmt: skip
+    x = alt.X(
+        "year:Q",
+        title="Launch [year]",
+        axis=alt.Axis(format="d", tickMinStep=1),
+        scale=alt.Scale(domain=[first, last], nice=False),
+    )
+    y = alt.Y(
+        "value:Q",
+        title="Times the first year's line, logarithmic",
+        axis=look.decade_axis(look.PLAIN_TENTHS, -9, 19),
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+    )
     colours, shapes, dashes = map(list, zip(*(_SIGNS[at % len(_SIGNS)] for at in range(len(names))), strict=True))
     legend = look.top_legend(title="growth in a year", columns=2, symbolType="stroke", titleOrient="left")
     colour = alt.Color("words:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
     shape = alt.Shape("words:N", scale=alt.Scale(domain=names, range=shapes), legend=None)
     dash = alt.StrokeDash("words:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
-    tip = [alt.Tooltip("name:N", title="device"), alt.Tooltip("words:N", title="quantity"),
-           alt.Tooltip("value:Q", title="times the first", format=",.3~g")]  # fmt: skip
+    tip = [
+        alt.Tooltip("name:N", title="device"),
+        alt.Tooltip("words:N", title="quantity"),
+        alt.Tooltip("value:Q", title="times the first", format=",.3~g"),
+    ]
     layers = [
         look.rows_of("line").mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
-        look.rows_of("device").mark_point(filled=True, size=60, opacity=0.8).encode(
-            x=x, y=y, color=colour, shape=shape, tooltip=tip),
-    ]  # fmt: skip
+        look.rows_of("device")
+        .mark_point(filled=True, size=60, opacity=0.8)
+        .encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
+    ]
     said = [name.replace(":", "") for name in names]
     title = title or f"A year brings {said[0]}" + (f", but {said[-1]}" if len(said) > 1 else "")
     words = (
@@ -287,9 +331,12 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def place_costs(
-    frame: pd.DataFrame, title: str | None = None, axis: str = "Cost over the horizon [$], logarithmic",
-    key: str = _COSTS_KEY, each: str = "place",
-) -> Any:  # fmt: skip
+    frame: pd.DataFrame,
+    title: str | None = None,
+    axis: str = "Cost over the horizon [$], logarithmic",
+    key: str = _COSTS_KEY,
+    each: str = "place",
+) -> Any:
     """What a task costs at each place, with its band.
 
     Parameters
@@ -323,9 +370,10 @@ def place_costs(
     layers = [
         *look.row_text(alt.Chart(), _PLACE_ROOM),
         known.mark_bar(height=7, opacity=0.4, color=MUTED, clip=True).encode(
-            x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, tooltip=tip),
+            x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, tooltip=tip
+        ),
         known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
-    ]  # fmt: skip
+    ]
     best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
     able = (frame["verdict"] == "will do").any()
     none = f"No {each} is clearly the cheapest that will do" if able else f"No {each} will do"
@@ -422,8 +470,11 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     y = alt.Y("usd:Q", title="Paid so far [$]", scale=scale, axis=alt.Axis(format="~s"))
     colour = look.coloured("what", dict(zip(_PAYING, PALETTE[:2], strict=True)), None)
     dash = alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=list(_PAYING), range=[[1, 0], [6, 4]]))
-    tip = [alt.Tooltip("what:N", title="place"), alt.Tooltip("month:Q", format=".0f"),
-           *look.number_tips(",.3~f", "low", "usd", "high")]  # fmt: skip
+    tip = [
+        alt.Tooltip("what:N", title="place"),
+        alt.Tooltip("month:Q", format=".0f"),
+        *look.number_tips(",.3~f", "low", "usd", "high"),
+    ]
     ends = [alt.Tooltip("text:N", title="place"), alt.Tooltip("counted:Q", title="cost counted", format=",.3~f")]
     base, meets = alt.Chart(), look.rows_with("meets").transform_aggregate(at="min(meets)")
     diamond: dict[str, Any] = {"filled": True, "shape": "diamond", "size": 160, "opacity": 1, "stroke": INK}
@@ -431,13 +482,17 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
         base.mark_area(opacity=0.18, clip=True).encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour),
         base.mark_line(clip=True).encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=tip),
         meets.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[2, 3]).encode(x=alt.X("at:Q", scale=months)),
-        look.rows_with("counted").mark_point(**diamond).encode(
-            x=x, y=alt.Y("counted:Q", scale=scale), color=colour, tooltip=ends),
+        look.rows_with("counted")
+        .mark_point(**diamond)
+        .encode(x=x, y=alt.Y("counted:Q", scale=scale), color=colour, tooltip=ends),
         *look.end_names(base, "what", x, y, colour, "0.07 * top"),
-    ]  # fmt: skip
+    ]
     at, last = frame["meets"].dropna(), float(frame["month"].max())
-    title = title or ("Owning does not pay for itself within the horizon" if at.empty else
-                      f"Owning has paid for itself after {at.iloc[0]:.0f} months")  # fmt: skip
+    title = title or (
+        "Owning does not pay for itself within the horizon"
+        if at.empty
+        else f"Owning has paid for itself after {at.iloc[0]:.0f} months"
+    )
     words = (
         "Two lines over the months with bands: what owning has cost, from the price of the purchase upward, and what "
         "renting has cost, from nothing upward; a dotted rule where the medians meet; at the end a diamond at the cost "

@@ -25,10 +25,15 @@ COLUMNS = ("x", "y", "group", "model", "device", "count", "value", "source", "ke
 # What is drawn beside the measurements, each a signal with one list a column: short lists travel with the signals, so
 # that the thousands of measurements are read once.
 BESIDE = {
-    "grid": ("x", "y", "x2", "y2"), "lines": ("x", "y", "x2", "y2", "group"), "intervals": ("x", "y", "x2", "y2"),
-    "predictions": ("x", "y"), "rings": ("x", "y"), "ticks": ("x", "y", "text"), "labels": ("x", "y", "text"),
+    "grid": ("x", "y", "x2", "y2"),
+    "lines": ("x", "y", "x2", "y2", "group"),
+    "intervals": ("x", "y", "x2", "y2"),
+    "predictions": ("x", "y"),
+    "rings": ("x", "y"),
+    "ticks": ("x", "y", "text"),
+    "labels": ("x", "y", "text"),
     "titles": ("x", "y", "text"),
-}  # fmt: skip
+}
 LISTS = ("models", "devices", "publishers")
 # Pixels at the left for names of rows, and for values.
 ROOM, NARROW_ROOM = (100, 330), 52
@@ -41,8 +46,14 @@ _GRID = "#e0e0e0"
 _LEFT = "min(left, 0.55 * width)"
 _KEY = "A click on a mark tells what it is, with its source."
 _FIRST: dict[str, Any] = {
-    "groups": [""], "across": SIDE, "down": SIDE, "left": 60, "size": 26, "opacity": 0.6, "unit": "",
-}  # fmt: skip
+    "groups": [""],
+    "across": SIDE,
+    "down": SIDE,
+    "left": 60,
+    "size": 26,
+    "opacity": 0.6,
+    "unit": "",
+}
 _TIP = (
     "{'what': models[datum.model], 'on': devices[datum.device] + (datum.count > 0 ? ' × ' + datum.count : ''), "
     "'measured': format(datum.value, ',.4~g') + unit, 'published by': publishers[datum.source]}"
@@ -74,10 +85,18 @@ def explored(frame: pd.DataFrame, title: str = "") -> Any:
     >>> explored(pd.DataFrame([dict.fromkeys(COLUMNS, 0)]), "one run").title.text
     'one run'
     """
-    x = alt.X("x:Q", axis=None, scale=alt.Scale(
-        domain=[0, alt.ExprRef("across")], range=[alt.ExprRef(_LEFT), alt.ExprRef("width")], nice=False, zero=False))
-    y = alt.Y("y:Q", axis=None, scale=alt.Scale(
-        domain=[0, alt.ExprRef("down")], range=[alt.ExprRef("height - 34"), 4], nice=False, zero=False))
+    x = alt.X(
+        "x:Q",
+        axis=None,
+        scale=alt.Scale(
+            domain=[0, alt.ExprRef("across")], range=[alt.ExprRef(_LEFT), alt.ExprRef("width")], nice=False, zero=False
+        ),
+    )
+    y = alt.Y(
+        "y:Q",
+        axis=None,
+        scale=alt.Scale(domain=[0, alt.ExprRef("down")], range=[alt.ExprRef("height - 34"), 4], nice=False, zero=False),
+    )
     grid = _of("grid").mark_rule(color=_GRID, strokeWidth=1).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
     line = _of("lines").mark_rule(strokeWidth=2, opacity=0.6)
     lines = line.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=_looks()["color"])
@@ -103,21 +122,22 @@ def _of(signal: str) -> Any:
 
 
 def _looks() -> dict[str, Any]:
-    legend = look.top_legend(
-        columns=3, symbolOpacity=1, labelLimit=190, labelExpr="groups[datum.value]"
-    )
+    legend = look.top_legend(columns=3, symbolOpacity=1, labelLimit=190, labelExpr="groups[datum.value]")
     domain = {"domain": alt.ExprRef("sequence(length(groups))")}
     return {
         "color": alt.Color("group:N", scale=alt.Scale(range=list(COLOURS), **domain), legend=legend),
         "shape": alt.Shape("group:N", scale=alt.Scale(range=list(MARKS), **domain), legend=legend),
-    }  # fmt: skip
+    }
 
 
 def _measured(x: Any, y: Any) -> Any:
     marks = alt.Chart().mark_point(
-        filled=True, size=alt.ExprRef("size"), opacity=alt.ExprRef("opacity"), cursor="pointer",
+        filled=True,
+        size=alt.ExprRef("size"),
+        opacity=alt.ExprRef("opacity"),
+        cursor="pointer",
         tooltip=alt.ExprRef(_TIP),
-    )  # fmt: skip
+    )
     return marks.encode(x=x, y=y, **_looks())
 
 
@@ -135,9 +155,16 @@ def _texts(x: Any, y: Any) -> list[Any]:
     marks = [
         _of("ticks").transform_filter("!narrow || datum.i % 2 == 0").mark_text(dy=13, baseline="middle", **size),
         _of("labels").mark_text(dx=-6, align="right", baseline="middle", limit=alt.ExprRef(f"{_LEFT} - 8"), **size),
-        _of("titles").mark_text(align="left", baseline="bottom", dy=-3, fontSize=12, fontWeight="bold", color=MUTED,
-                                limit=alt.ExprRef(f"(width - {_LEFT}) * {SIDE} / across + 4")),
-    ]  # fmt: skip
+        _of("titles").mark_text(
+            align="left",
+            baseline="bottom",
+            dy=-3,
+            fontSize=12,
+            fontWeight="bold",
+            color=MUTED,
+            limit=alt.ExprRef(f"(width - {_LEFT}) * {SIDE} / across + 4"),
+        ),
+    ]
     return [mark.encode(x=x, y=y, text="text:N") for mark in marks]
 
 
@@ -319,9 +346,18 @@ class Places:
 
 
 def placed(
-    values: pd.Series, x: pd.Series, group: np.ndarray, groups: list[str], beside: np.ndarray, *,
-    log: bool, least: bool, several: bool, lines: bool, ringed: np.ndarray,
-) -> tuple[np.ndarray, dict[str, Any]]:  # fmt: skip
+    values: pd.Series,
+    x: pd.Series,
+    group: np.ndarray,
+    groups: list[str],
+    beside: np.ndarray,
+    *,
+    log: bool,
+    least: bool,
+    several: bool,
+    lines: bool,
+    ringed: np.ndarray,
+) -> tuple[np.ndarray, dict[str, Any]]:
     """Places of measurements, (2, n), and the signals of all that stands beside them.
 
     Parameters
@@ -434,8 +470,10 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     ticks = alt.Axis(values=[0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format="~g")
     y = alt.Y("ratio:Q", title="Predicted / measured, logarithmic", scale=ratios, axis=ticks)
     low, high = device_domain(frame)
-    bands = [_ends(1 + share, 1 - share).mark_area(color=MUTED, opacity=0.22, clip=True).encode(x=x, y=y, y2="below:Q")
-             for share in BANDS]  # fmt: skip
+    bands = [
+        _ends(1 + share, 1 - share).mark_area(color=MUTED, opacity=0.22, clip=True).encode(x=x, y=y, y2="below:Q")
+        for share in BANDS
+    ]
     exact = _ends(1, 1).mark_line(color=INK, strokeWidth=1, clip=True).encode(x=x, y=y)
     layers = [*bands, _runs(x, y), exact, *_furthest(x, y)]
     inside = (abs(frame["ratio"] - 1) <= BANDS[0]).mean()
@@ -447,9 +485,7 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     lists: dict[str, Any] = {name: [] for name in MOST_LISTED}
     groups = list(dict.fromkeys(frame["group"]))
-    return look.finished(
-        frame, layers, title, _POINTS_KEY, words, low=low, high=high, groups=groups, **lists
-    )
+    return look.finished(frame, layers, title, _POINTS_KEY, words, low=low, high=high, groups=groups, **lists)
 
 
 def device_domain(frame: pd.DataFrame) -> tuple[float, float]:
@@ -467,11 +503,13 @@ def _runs(x: Any, y: Any) -> Any:
     looks = {"domain": alt.ExprRef("groups")}
     legend = look.top_legend(columns=3, symbolOpacity=1)
     named = alt.Chart().transform_calculate(
-        publisher="publishers[datum.source]", url="urls[datum.source]",
-        network="models[datum.model]", on="datum.count + ' × ' + devices[datum.device]",
+        publisher="publishers[datum.source]",
+        url="urls[datum.source]",
+        network="models[datum.model]",
+        on="datum.count + ' × ' + devices[datum.device]",
         was="format(datum.measured, ',.4~g') + ' ' + units[datum.unit]",
         told="format(datum.predicted, ',.4~g') + ' ' + units[datum.unit]",
-    )  # fmt: skip
+    )
     said = {"network": "network", "on": "on", "was": "measured", "told": "predicted"}
     tip = [
         *(alt.Tooltip(f"{name}:N", title=word) for name, word in said.items()),
@@ -480,10 +518,13 @@ def _runs(x: Any, y: Any) -> Any:
     ]
     marks = named.mark_point(filled=True, size=26, opacity=0.6, cursor="pointer")
     return marks.encode(
-        x=x, y=y, tooltip=tip, href="url:N",
+        x=x,
+        y=y,
+        tooltip=tip,
+        href="url:N",
         color=alt.Color("group:N", scale=alt.Scale(range=[*PALETTE[:4], _REST], **looks), legend=legend),
         shape=alt.Shape("group:N", scale=alt.Scale(range=list(SHAPES), **looks), legend=legend),
-    )  # fmt: skip
+    )
 
 
 def _furthest(x: Any, y: Any) -> list[Any]:
@@ -629,8 +670,10 @@ def effects(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     ticks = alt.Axis(values=[0.125, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format="~g", labelOverlap="greedy")
     scale = look.log_scale("low", "high")
-    before, after = (alt.X(f"{end}:Q", title="Predicted / measured speed [-]", scale=scale, axis=ticks)
-                     for end in ("before", "after"))  # fmt: skip
+    before, after = (
+        alt.X(f"{end}:Q", title="Predicted / measured speed [-]", scale=scale, axis=ticks)
+        for end in ("before", "after")
+    )
     low, high = effect_domain(frame)
     base = alt.Chart()
     faint = alt.condition("datum.few", alt.value(0.35), alt.value(1))

@@ -63,8 +63,10 @@ def drawing(nodes: pd.DataFrame, links: pd.DataFrame, rows: Mapping[str, float])
     for place, link in enumerate(links.itertuples()):
         start, end = at[link.start], at[link.end]
         x, y = _points(start, end)
-        found += [("path", place, *spot, "", order, level(link.share), link.tip)
-                  for order, spot in enumerate(zip(x, y, strict=True))]  # fmt: skip
+        found += [
+            ("path", place, *spot, "", order, level(link.share), link.tip)
+            for order, spot in enumerate(zip(x, y, strict=True))
+        ]
         spot, alike = (_label(x), _label(y)), (start["row"], end["row"], link.text)
         free = all(abs(spot[0] - a) > _WIDE or abs(spot[1] - b) > _HIGH for a, b in spots)
         if link.share > 0 and alike not in done and free:
@@ -142,8 +144,14 @@ def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 def _links(x: Any, y: Any) -> list[Any]:
     """One layer for each level, the busiest on top."""
-    legend = look.top_legend(title="Share of the rate of a link [%]", titleOrient="left", columns=4,
-                             symbolType="stroke", symbolStrokeWidth=4, titleLimit=240)  # fmt: skip
+    legend = look.top_legend(
+        title="Share of the rate of a link [%]",
+        titleOrient="left",
+        columns=4,
+        symbolType="stroke",
+        symbolStrokeWidth=4,
+        titleLimit=240,
+    )
     tip = [alt.Tooltip("tip:N", title="link")]
     line: dict[str, Any] = {"x": x, "y": y, "detail": "id:N", "order": "order:Q", "tooltip": tip}
     line["color"] = look.coloured("level", {name: colour for name, (colour, _) in LEVELS.items()}, legend)
@@ -176,8 +184,12 @@ def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     low, high = rate_domain(frame)
     scale, y = look.log_scale("low", "high"), look.rows_axis(_ROOM)
-    x = alt.X("got:Q", title="Rate of links, one direction [GB/s], logarithmic", scale=scale,
-              axis=look.decade_axis(look.PLAIN_TENTHS, -6, 6))  # fmt: skip
+    x = alt.X(
+        "got:Q",
+        title="Rate of links, one direction [GB/s], logarithmic",
+        scale=scale,
+        axis=look.decade_axis(look.PLAIN_TENTHS, -6, 6),
+    )
     tip = [alt.Tooltip("row:N", title="flow"), *look.number_tips(".3~g", "got", "need")]
     base = alt.Chart()
     need = base.mark_point(size=110, strokeWidth=2, color=PALETTE[1], shape="diamond", filled=False)
@@ -228,8 +240,12 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     ends = [float(frame["cores"].min()), float(frame["cores"].max())]
     ticks = alt.Axis(values=[0.25, 0.5, 1, 2, 4, 8, 16, 32, 64], format="~g")
-    x = alt.X("cores:Q", title="Physical cores for one accelerator, logarithmic", axis=ticks,
-              scale=alt.Scale(type="log", domain=[min(0.5, ends[0]), 64], nice=False))  # fmt: skip
+    x = alt.X(
+        "cores:Q",
+        title="Physical cores for one accelerator, logarithmic",
+        axis=ticks,
+        scale=alt.Scale(type="log", domain=[min(0.5, ends[0]), 64], nice=False),
+    )
     scale = look.linear_scale("top")
     y = alt.Y("rate:Q", title="Decoded for one accelerator [samples/s]", scale=scale)
     tip = [alt.Tooltip("cores:Q", format=".3~g"), alt.Tooltip("rate:Q", format=",.0f")]
@@ -245,13 +261,14 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
         here.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[2, 3]).encode(x=x),
         square.encode(x=x, y=y, tooltip=tip),
         here.mark_text(**look.inward(9), dy=12, **words).encode(x=x, y=y, text="text:N"),
-    ]  # fmt: skip
+    ]
     curve = frame[frame["what"] == "curve"]
     need = float(curve.loc[curve["rate"] >= frame.loc[frame["what"] == "demand", "rate"].min(), "cores"].min())
     headline = title or (
-        f"{need:g} core{'s' * (need != 1)} an accelerator meet the demand" if need > 0 else
-        "No number of cores meets the demand"
-    )  # fmt: skip
+        f"{need:g} core{'s' * (need != 1)} an accelerator meet the demand"
+        if need > 0
+        else "No number of cores meets the demand"
+    )
     about = (
         "Line over numbers of cores: samples a second that they decode for one accelerator, with an interval; a "
         "horizontal rule at what the accelerator takes, and a square where the machine stands with the workers chosen."
@@ -332,14 +349,27 @@ def changes(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what: str, *more: Any) -> Any:
     """Bars from nothing, cut at the end of the axis, the rule of the demand, words, and what stands over them."""
-    tip = [alt.Tooltip("row:N", title="what"), alt.Tooltip("rate:Q", title="samples/s", format=",.4~s"),
-           alt.Tooltip("state:N", title="state")]  # fmt: skip
-    bar = look.rows_with("rate").mark_bar(height={"band": 0.55}, clip=True).encode(
-        x=_rates("rate"), y=look.rows_axis(_ROOM_BESIDE), tooltip=tip,
-        color=look.coloured("state", looks, look.top_legend()))  # fmt: skip
+    tip = [
+        alt.Tooltip("row:N", title="what"),
+        alt.Tooltip("rate:Q", title="samples/s", format=",.4~s"),
+        alt.Tooltip("state:N", title="state"),
+    ]
+    bar = (
+        look.rows_with("rate")
+        .mark_bar(height={"band": 0.55}, clip=True)
+        .encode(
+            x=_rates("rate"),
+            y=look.rows_axis(_ROOM_BESIDE),
+            tooltip=tip,
+            color=look.coloured("state", looks, look.top_legend()),
+        )
+    )
     demand = look.one_row(at="demand").mark_rule(color=INK, strokeWidth=2, opacity=look.THROUGH).encode(x=_rates("at"))
-    whisker = look.rows_with("high").mark_rule(strokeWidth=2, color=INK, clip=True).encode(
-        x=_rates("low"), x2="high:Q", y=look.rows_axis(_ROOM_BESIDE))  # fmt: skip
+    whisker = (
+        look.rows_with("high")
+        .mark_rule(strokeWidth=2, color=INK, clip=True)
+        .encode(x=_rates("low"), x2="high:Q", y=look.rows_axis(_ROOM_BESIDE))
+    )
     layers, most = [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar, whisker, demand, *more], float(frame["rate"].max())
     most = most if most > 0 else 1.0
     words = (
@@ -379,20 +409,33 @@ def scaling(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> scaling(rows).title.text
     'Utilisation from 99 % to 60 %'
     """
-    x = alt.X("count:Q", title="Accelerators, logarithmic", axis=alt.Axis(values=[2**power for power in range(21)],
-              labelExpr="format(datum.value, ',')"),
-              scale=alt.Scale(type="log", base=2, domainMin=1, domainMax=alt.ExprRef("most"), nice=False))  # fmt: skip
+    x = alt.X(
+        "count:Q",
+        title="Accelerators, logarithmic",
+        axis=alt.Axis(values=[2**power for power in range(21)], labelExpr="format(datum.value, ',')"),
+        scale=alt.Scale(type="log", base=2, domainMin=1, domainMax=alt.ExprRef("most"), nice=False),
+    )
     y = alt.Y("utilisation:Q", title="Accelerator utilisation [%]", scale=alt.Scale(domain=[0, 100], nice=False))
     colour = look.coloured("line", {name: colour for name, (colour, _) in LINES.items()}, None)
     dashes = alt.Scale(domain=list(LINES), range=[dash for _, dash in LINES.values()])
-    lines = alt.Chart().mark_line(strokeWidth=2.5, clip=True).encode(
-        x=x, y=y, color=colour, strokeDash=alt.StrokeDash("line:N", scale=dashes, legend=None),
-        tooltip=[alt.Tooltip("count:Q", format=","), alt.Tooltip("utilisation:Q", format=".1f"), "line:N"],
-    )  # fmt: skip
+    lines = (
+        alt.Chart()
+        .mark_line(strokeWidth=2.5, clip=True)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            strokeDash=alt.StrokeDash("line:N", scale=dashes, legend=None),
+            tooltip=[alt.Tooltip("count:Q", format=","), alt.Tooltip("utilisation:Q", format=".1f"), "line:N"],
+        )
+    )
     rule = look.one_row(utilisation="bar").mark_rule(color=MUTED, strokeDash=[4, 4], strokeWidth=2)
     point = look.one_row(count="now", utilisation="here").mark_point(filled=True, size=120, opacity=1, color=INK)
-    band = look.rows_with("high").mark_area(opacity=0.15, clip=True).encode(
-        x=x, y=alt.Y("low:Q", scale=y["scale"]), y2="high:Q", color=colour)  # fmt: skip
+    band = (
+        look.rows_with("high")
+        .mark_area(opacity=0.15, clip=True)
+        .encode(x=x, y=alt.Y("low:Q", scale=y["scale"]), y2="high:Q", color=colour)
+    )
     names = look.end_names(alt.Chart(), "line", x, y, colour, "7")
     layers = [band, rule.encode(y=y), lines, point.encode(x=x, y=y), *names]
     ends = frame["utilisation"].iloc[0], frame["utilisation"].min()
@@ -401,9 +444,16 @@ def scaling(frame: pd.DataFrame, title: str | None = None) -> Any:
         "one for the first, one for a pinned scenario. A dashed rule is the utilisation to keep, a point the choice."
     )
     return look.finished(
-        frame, layers, title or f"Utilisation from {ends[0]:.0f} % to {ends[1]:.0f} %", _SCALE_KEY, about, now=1.0,
-        most=float(frame["count"].max()), here=float(frame["utilisation"].max()), bar=90.0,
-    )  # fmt: skip
+        frame,
+        layers,
+        title or f"Utilisation from {ends[0]:.0f} % to {ends[1]:.0f} %",
+        _SCALE_KEY,
+        about,
+        now=1.0,
+        most=float(frame["count"].max()),
+        here=float(frame["utilisation"].max()),
+        bar=90.0,
+    )
 
 
 def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -431,11 +481,23 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     clock = alt.Axis(values=alt.ExprRef(_TICKS), labelExpr=_CLOCK)
     x = alt.X("start:Q", title="Time of one epoch", scale=look.linear_scale("most"), axis=clock)
-    tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("start:Q", format=",.3~r", title="from [s]"),
-           alt.Tooltip("end:Q", format=",.3~r", title="to [s]")]  # fmt: skip
-    bar = alt.Chart().mark_bar(height={"band": 0.45}, clip=True).encode(
-        x=x, x2="end:Q", y=look.rows_axis(_ROOM_BESIDE), tooltip=tip,
-        color=look.coloured("part", TIMES, look.top_legend()))  # fmt: skip
+    tip = [
+        alt.Tooltip("row:N"),
+        alt.Tooltip("part:N"),
+        alt.Tooltip("start:Q", format=",.3~r", title="from [s]"),
+        alt.Tooltip("end:Q", format=",.3~r", title="to [s]"),
+    ]
+    bar = (
+        alt.Chart()
+        .mark_bar(height={"band": 0.45}, clip=True)
+        .encode(
+            x=x,
+            x2="end:Q",
+            y=look.rows_axis(_ROOM_BESIDE),
+            tooltip=tip,
+            color=look.coloured("part", TIMES, look.top_legend()),
+        )
+    )
     longest, layers = float(frame["end"].max()), [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar]
     about = (
         "Stacked horizontal bars of time, one a kind of epoch: computing, waiting for input, writing checkpoints. "

@@ -104,28 +104,45 @@ VERDICTS = {
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 _WORDS: dict[str, Any] = {
-    "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelColor": INK, "titleColor": MUTED,
-}  # fmt: skip
+    "labelFontSize": 12,
+    "titleFontSize": 12,
+    "titleFontWeight": "normal",
+    "labelColor": INK,
+    "titleColor": MUTED,
+}
 CONFIG: dict[str, Any] = {
     "background": PAPER,
     "font": FONT,
     "view": {"stroke": None},
     "axis": {
-        **_WORDS, "grid": True, "gridColor": "#e0e0e0", "gridWidth": 1, "domain": False, "tickColor": "#e0e0e0",
-        "labelPadding": 6, "titlePadding": 8,
+        **_WORDS,
+        "grid": True,
+        "gridColor": "#e0e0e0",
+        "gridWidth": 1,
+        "domain": False,
+        "tickColor": "#e0e0e0",
+        "labelPadding": 6,
+        "titlePadding": 8,
     },
     "axisQuantitative": {"labelSeparation": 3},
     "legend": {**_WORDS, "labelLimit": 260, "symbolSize": 80},
     "title": {
-        "fontSize": 14, "fontWeight": 600, "anchor": "start", "frame": "bounds", "color": INK, "subtitleColor": MUTED,
-        "subtitleFontSize": 12, "offset": 12, "lineHeight": 18,
+        "fontSize": 14,
+        "fontWeight": 600,
+        "anchor": "start",
+        "frame": "bounds",
+        "color": INK,
+        "subtitleColor": MUTED,
+        "subtitleFontSize": 12,
+        "offset": 12,
+        "lineHeight": 18,
     },
     "text": {"fontSize": 12, "color": INK},
     "mark": {"color": PALETTE[0]},
     "line": {"strokeWidth": 2},
     "rule": {"strokeWidth": 2},
     "range": {"category": list(PALETTE), "symbol": list(SHAPES), "heatmap": {"scheme": "viridis"}},
-}  # fmt: skip
+}
 
 
 def theme() -> dict[str, Any]:
@@ -264,16 +281,25 @@ def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log:
     """
     across, up = (axis["shorthand"].removesuffix(":Q") for axis in (x, y))
     order = [alt.SortField("height", order="descending")]
-    ends = lines.transform_joinaggregate(last=f"max({across})", groupby=[name]).transform_filter(
-        f"datum.{across} == datum.last && isValid(datum.{up})").transform_aggregate(
-        [alt.AggregatedFieldDef(**{"op": "max", "field": up, "as": up})], groupby=[name, across]).transform_calculate(
-        height=f"log(datum.{up})" if log else f"datum.{up}").transform_window(
-        place="row_number()", sort=order).transform_calculate(free=f"datum.height + datum.place * {gap}")  # fmt: skip
+    ends = (
+        lines.transform_joinaggregate(last=f"max({across})", groupby=[name])
+        .transform_filter(f"datum.{across} == datum.last && isValid(datum.{up})")
+        .transform_aggregate([alt.AggregatedFieldDef(**{"op": "max", "field": up, "as": up})], groupby=[name, across])
+        .transform_calculate(height=f"log(datum.{up})" if log else f"datum.{up}")
+        .transform_window(place="row_number()", sort=order)
+        .transform_calculate(free=f"datum.height + datum.place * {gap}")
+    )
     below = f"datum.lowest - datum.place * {gap}"
     at = ends.transform_window(lowest="min(free)", sort=order, frame=[None, 0]).transform_calculate(
-        at=f"exp({below})" if log else below)  # fmt: skip
-    place: dict[str, Any] = {"align": alt.ExprRef("narrow ? 'right' : 'left'"), "dx": alt.ExprRef("narrow ? 0 : 12"),
-                             "dy": alt.ExprRef("narrow ? -9 : 0"), "fontSize": 12, "baseline": "middle"}  # fmt: skip
+        at=f"exp({below})" if log else below
+    )
+    place: dict[str, Any] = {
+        "align": alt.ExprRef("narrow ? 'right' : 'left'"),
+        "dx": alt.ExprRef("narrow ? 0 : 12"),
+        "dy": alt.ExprRef("narrow ? -9 : 0"),
+        "fontSize": 12,
+        "baseline": "middle",
+    }
     where = {"x": x, "y": alt.Y("at:Q", scale=y["scale"]), "text": f"{name}:N"}
     halo = at.mark_text(**place, stroke=PAPER, strokeWidth=4, color=PAPER)
     # Some colours of lines are too faint for words: ink above them, darker on light paper and lighter on dark.
@@ -311,9 +337,7 @@ def finished(
     rows = {"rows": row_order(frame), "over": 0} if "row" in frame else {}
     first = {**rows, "narrow": False, **signals}
     chart = alt.layer(*layers, data=frame).add_params(*(alt.param(name=name, value=first[name]) for name in first))
-    return chart.properties(
-        title=alt.Title(title, subtitle=key), description=words, width="container", height=HEIGHT
-    )  # fmt: skip
+    return chart.properties(title=alt.Title(title, subtitle=key), description=words, width="container", height=HEIGHT)
 
 
 def row_order(frame: pd.DataFrame) -> list[str]:
@@ -332,13 +356,23 @@ def rows_axis(room: int | None = None) -> Any:
     bold = alt.condition(f"indexof(datum.value, '{NEEDS}') > 0", alt.value("bold"), alt.value("normal"))
     kept: dict[str, Any] = {} if room is None else {each: _beside(room, 0) for each in ("minExtent", "maxExtent")}
     axis = alt.Axis(
-        grid=False, ticks=False, labelLimit=_beside(room or 200, "width"), labelFontWeight=bold,
-        labelPadding=_beside(6, 0), labelAlign=_beside("'right'", "'left'"), labelOffset=_beside(0, _FIRST_LINE),
+        grid=False,
+        ticks=False,
+        labelLimit=_beside(room or 200, "width"),
+        labelFontWeight=bold,
+        labelPadding=_beside(6, 0),
+        labelAlign=_beside("'right'", "'left'"),
+        labelOffset=_beside(0, _FIRST_LINE),
         **kept,
-    )  # fmt: skip
+    )
     gap = alt.ExprRef(f"over ? min({_GAP} / ({_STEP}), 0.9) : 0.1")
-    scale = alt.Scale(type="band", domain=alt.ExprRef("rows"), paddingInner=gap,
-                      paddingOuter=alt.ExprRef(f"({gap.expr}) / 2"), align=_beside(0.5, 1))  # fmt: skip
+    scale = alt.Scale(
+        type="band",
+        domain=alt.ExprRef("rows"),
+        paddingInner=gap,
+        paddingOuter=alt.ExprRef(f"({gap.expr}) / 2"),
+        align=_beside(0.5, 1),
+    )
     return alt.Y("row:N", scale=scale, title=None, axis=axis)
 
 
@@ -355,13 +389,19 @@ def row_text(base: Any, room: int | None = None) -> list[Any]:
     """Words at the right edge of each row; `|` breaks the line."""
     kept = base.transform_aggregate(n="count()").mark_text(align="left", dx=10, fontSize=12, opacity=0)
     said = base.transform_filter("isValid(datum.text)").transform_calculate(
-        said="over && over < 3 ? replace(datum.text, /[|]/g, ', ') : datum.text")  # fmt: skip
+        said="over && over < 3 ? replace(datum.text, /[|]/g, ', ') : datum.text"
+    )
     aside = "indexof(datum.text, '|') < 0 ? 0 : -7"
     words = said.mark_text(
-        align=alt.ExprRef("over == 1 ? 'right' : 'left'"), dx=_beside(10, 0),
+        align=alt.ExprRef("over == 1 ? 'right' : 'left'"),
+        dx=_beside(10, 0),
         dy=_beside(aside, f"{_FIRST_LINE} + (over > 1 ? 16 : 0)"),
-        baseline="middle", lineBreak="|", lineHeight=14, fontSize=12, color=INK,
-    )  # fmt: skip
+        baseline="middle",
+        lineBreak="|",
+        lineHeight=14,
+        fontSize=12,
+        color=INK,
+    )
     at = alt.value(alt.ExprRef("over > 1 ? 0 : width"))
     beside = alt.value(_beside(f"'{_ROOM}'", "''"))
     return [kept.encode(x=alt.value("width"), text=beside), words.encode(y=rows_axis(room), x=at, text="said:N")]

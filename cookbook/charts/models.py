@@ -137,8 +137,12 @@ def _peak_marks(x: Any) -> Any:
 
 
 def _device_tip() -> list[Any]:
-    return [alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("rate:Q", title="peak FLOP/s", format=".3~s"),
-            alt.Tooltip("seen:N", title="matmul measured, FLOP/s"), "verdict:N"]  # fmt: skip
+    return [
+        alt.Tooltip("whose:N", title="accelerator"),
+        alt.Tooltip("rate:Q", title="peak FLOP/s", format=".3~s"),
+        alt.Tooltip("seen:N", title="matmul measured, FLOP/s"),
+        "verdict:N",
+    ]
 
 
 def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
@@ -183,8 +187,13 @@ def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> memory_bars(pd.DataFrame(rows, columns=["row", "role", "part", "bytes", "verdict", "text"])).title.text
     'It fits 1 of 1 accelerators'
     """
-    x = alt.X("gib:Q", title="Memory of one accelerator [GiB]", stack="zero", scale=look.linear_scale("x_high"),
-              axis=alt.Axis(tickCount=6))  # fmt: skip
+    x = alt.X(
+        "gib:Q",
+        title="Memory of one accelerator [GiB]",
+        stack="zero",
+        scale=look.linear_scale("x_high"),
+        axis=alt.Axis(tickCount=6),
+    )
     layers = [*look.row_text(alt.Chart()), _stacks(x), _capacities(x), _total()]
     words = (
         "Stacked bars: memory that training needs, by part (weights, gradients, optimiser states, activations, "
@@ -210,9 +219,13 @@ def _stacks(x: Any, parts: Mapping[str, str] = MEMORY_PARTS) -> Any:
     need = _need_rows(_gibibytes()).transform_calculate(place=f"indexof({list(MEMORY_PARTS)}, datum.part)")
     bars = need.mark_bar(height={"band": 0.72}, clip=True, stroke=PAPER, strokeWidth=1)
     return bars.encode(
-        x=x, y=look.rows_axis(), color=part, order=alt.Order("place:Q"), opacity=_when("pinned", 0.45, 1),
+        x=x,
+        y=look.rows_axis(),
+        color=part,
+        order=alt.Order("place:Q"),
+        opacity=_when("pinned", 0.45, 1),
         tooltip=_byte_tips(alt.Tooltip("row:N", title="row"), alt.Tooltip("part:N")),
-    )  # fmt: skip
+    )
 
 
 def _capacities(x: Any) -> Any:
@@ -222,11 +235,12 @@ def _capacities(x: Any) -> Any:
         height={"band": 0.5}, fill="transparent", strokeWidth=2, clip=True
     )
     return bars.encode(
-        x=x, y=look.rows_axis(),
+        x=x,
+        y=look.rows_axis(),
         tooltip=_byte_tips(alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("verdict:N")),
         stroke=alt.condition(fits, alt.value(PALETTE[2]), alt.value(PALETTE[1])),
         strokeDash=alt.condition(fits, alt.value([1, 0]), alt.value([5, 3])),
-    )  # fmt: skip
+    )
 
 
 def _total() -> Any:
@@ -275,24 +289,35 @@ def method_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> method_memory(pd.DataFrame(rows, columns=names), "It fits").title.text
     'It fits'
     """
-    x = alt.X("gib:Q", title="Memory of one GPU [GiB]", stack="zero", scale=look.linear_scale("x_high"),
-              axis=alt.Axis(tickCount=6))  # fmt: skip
-    ends = alt.Chart().transform_filter("isValid(datum.high)").transform_calculate(
-        gib=f"datum.low / {_GIBI}", to=f"datum.high / {_GIBI}")  # fmt: skip
+    x = alt.X(
+        "gib:Q",
+        title="Memory of one GPU [GiB]",
+        stack="zero",
+        scale=look.linear_scale("x_high"),
+        axis=alt.Axis(tickCount=6),
+    )
+    ends = (
+        alt.Chart()
+        .transform_filter("isValid(datum.high)")
+        .transform_calculate(gib=f"datum.low / {_GIBI}", to=f"datum.high / {_GIBI}")
+    )
     whisker = ends.mark_rule(strokeWidth=2, color=INK, clip=True).encode(x="gib:Q", x2="to:Q", y=look.rows_axis())
     room = _gibibytes().transform_filter("datum.role == 'device'")
     limit = room.mark_rule(strokeWidth=2, color=INK, strokeDash=[6, 4], clip=True, opacity=look.THROUGH).encode(
-        x="gib:Q", tooltip=_byte_tips(alt.Tooltip("row:N", title="GPU")))  # fmt: skip
-    label = room.transform_calculate(text="format(datum.gib, '.3~r') + ' GiB'").mark_text(dy=-8).encode(
-        x="gib:Q", y=alt.value(0), text="text:N")  # fmt: skip
+        x="gib:Q", tooltip=_byte_tips(alt.Tooltip("row:N", title="GPU"))
+    )
+    label = (
+        room.transform_calculate(text="format(datum.gib, '.3~r') + ' GiB'")
+        .mark_text(dy=-8)
+        .encode(x="gib:Q", y=alt.value(0), text="text:N")
+    )
     parts = {name: colour for name, colour in MEMORY_PARTS.items() if name in set(frame["part"])}
     words = (
         "Stacked bars, one a method of fine-tuning: weights, gradients, optimiser states, activations, workspace, with "
         "the 80 % interval of the sum. The dashed rule is the memory of one GPU; a bar beyond it does not fit."
     )
     layers = [*look.row_text(alt.Chart()), _stacks(x, parts), whisker, limit, label]
-    return look.finished(frame, layers, title or "Memory by method", _METHOD_KEY, words,
-                         **method_ends(frame))  # fmt: skip
+    return look.finished(frame, layers, title or "Memory by method", _METHOD_KEY, words, **method_ends(frame))
 
 
 def method_ends(frame: pd.DataFrame) -> dict[str, Any]:
@@ -327,10 +352,15 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> parameters_vs_flop(pd.DataFrame([row])).title.text
     'Size does not tell the work: for one sample, 80 % of the networks here compute 200 to 200 FLOP a parameter'
     """
-    x = alt.X("parameters:Q", title="Parameters, logarithmic", scale=look.log_scale("left", "right"),
-              axis=look.decade_axis())  # fmt: skip
-    y = alt.Y("flop:Q", title="Forward FLOP a sample, logarithmic", scale=look.log_scale("bottom", "top"),
-              axis=look.decade_axis())  # fmt: skip
+    x = alt.X(
+        "parameters:Q", title="Parameters, logarithmic", scale=look.log_scale("left", "right"), axis=look.decade_axis()
+    )
+    y = alt.Y(
+        "flop:Q",
+        title="Forward FLOP a sample, logarithmic",
+        scale=look.log_scale("bottom", "top"),
+        axis=look.decade_axis(),
+    )
     layers = [_used_once(x, y), *_networks(x, y), *_names(x, y)]
     words = (
         "Scatter of networks, parameters against FLOP of one forward pass, both logarithmic, colour and shape by "
@@ -356,16 +386,30 @@ def _used_once(x: Any, y: Any) -> Any:
 def _networks(x: Any, y: Any) -> list[Any]:
     groups = {group: pair for group, pair in zip(FAMILY_GROUPS, zip(PALETTE, SHAPES, strict=True), strict=True)}
     looks = look.looks("group", groups, look.top_legend(columns=5))
-    tip = [alt.Tooltip("title:N", title="network"), alt.Tooltip("group:N", title="kind"),
-           alt.Tooltip("parameters:Q", format=".4~s"), alt.Tooltip("flop:Q", title="forward FLOP", format=".4~s"),
-           alt.Tooltip("status:N", title="figures")]  # fmt: skip
-    marks = alt.Chart().mark_point(size=70, strokeWidth=1.5).encode(
-        x=x, y=y, tooltip=tip, fill=alt.Fill("group:N", scale=looks["color"]["scale"], legend=None), **looks,
-        fillOpacity=alt.condition("datum.status == 'published'", alt.value(0.75), alt.value(0)),
-    )  # fmt: skip
-    ring = alt.Chart().transform_filter("datum.selected").mark_point(
-        size=260, strokeWidth=2.5, color=INK, shape="circle", filled=False
-    )  # fmt: skip
+    tip = [
+        alt.Tooltip("title:N", title="network"),
+        alt.Tooltip("group:N", title="kind"),
+        alt.Tooltip("parameters:Q", format=".4~s"),
+        alt.Tooltip("flop:Q", title="forward FLOP", format=".4~s"),
+        alt.Tooltip("status:N", title="figures"),
+    ]
+    marks = (
+        alt.Chart()
+        .mark_point(size=70, strokeWidth=1.5)
+        .encode(
+            x=x,
+            y=y,
+            tooltip=tip,
+            fill=alt.Fill("group:N", scale=looks["color"]["scale"], legend=None),
+            **looks,
+            fillOpacity=alt.condition("datum.status == 'published'", alt.value(0.75), alt.value(0)),
+        )
+    )
+    ring = (
+        alt.Chart()
+        .transform_filter("datum.selected")
+        .mark_point(size=260, strokeWidth=2.5, color=INK, shape="circle", filled=False)
+    )
     return [marks, ring.encode(x=x, y=y, tooltip=tip)]
 
 

@@ -79,20 +79,22 @@ def efficiencies(frame: pd.DataFrame, title: str | None = None, key: str = _SPEE
     return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame), key)
 
 
-def _over_devices(
-    frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str, key: str, log: bool = False
-) -> Any:  # fmt: skip
+def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str, key: str, log: bool = False) -> Any:
     counts = alt.Scale(type="log", base=2, nice=False, domainMin=1, domainMax=alt.ExprRef("most"))
     x = alt.X("devices:Q", title="Devices, logarithmic", scale=counts, axis=alt.Axis(values=_POWERS, format=",d"))
     looks = {"domain": alt.ExprRef("networks")}
     colour = alt.Color("network:N", scale=alt.Scale(range=list(PALETTE[:4]), **looks), legend=None)
     dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=None)
     shape = alt.Shape("network:N", scale=alt.Scale(range=list(SHAPES[:4]), **looks), legend=None)
-    tip = [alt.Tooltip("network:N"), alt.Tooltip("devices:Q", format=",d"),
-           alt.Tooltip(f"{column}:Q", title=column.replace("_", "-"), format=",.3~g")]  # fmt: skip
+    tip = [
+        alt.Tooltip("network:N"),
+        alt.Tooltip("devices:Q", format=",d"),
+        alt.Tooltip(f"{column}:Q", title=column.replace("_", "-"), format=",.3~g"),
+    ]
     where = {"x": x, "y": y(f"{column}:Q")}
-    predicted, pinned = (alt.Chart().transform_filter(which) for which in (
-        "!datum.measured && !datum.pinned", "datum.pinned"))  # fmt: skip
+    predicted, pinned = (
+        alt.Chart().transform_filter(which) for which in ("!datum.measured && !datum.pinned", "datum.pinned")
+    )
     both = look.one_row(both="[1, most]").transform_flatten(["both"], ["devices"])
     both = both.transform_calculate(**{column: ideal})
     band = predicted.transform_filter("isValid(datum.low)").mark_area(opacity=0.15, clip=True)
@@ -104,11 +106,13 @@ def _over_devices(
         pinned.mark_line(color=MUTED, strokeWidth=4, opacity=0.6, clip=True).encode(**where),
         predicted.mark_line(clip=True).encode(**where, color=colour, strokeDash=dash),
         predicted.mark_point(filled=True, size=45, opacity=1, clip=True).encode(
-            **where, color=colour, shape=shape, tooltip=tip),
+            **where, color=colour, shape=shape, tooltip=tip
+        ),
         points.encode(**where, tooltip=tip, href="url:N"),
-        *look.end_names(predicted, "network", **where, colour=colour, log=log,
-                        gap="0.07 * log(most / least)" if log else "8"),
-    ]  # fmt: skip
+        *look.end_names(
+            predicted, "network", **where, colour=colour, log=log, gap="0.07 * log(most / least)" if log else "8"
+        ),
+    ]
     networks = list(dict.fromkeys(_predicted(frame)["network"]))
     words = (
         "Lines of the speed-up over one device against devices, both logarithmic; a dotted line is the ideal, a band "
@@ -155,7 +159,7 @@ def _figure(value: float) -> str:
 
 def step_parts(
     frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]", key: str = PARTS_KEY
-) -> Any:  # fmt: skip
+) -> Any:
     """What a step is made of, one stacked bar a row.
 
     Parameters
@@ -185,8 +189,9 @@ def step_parts(
     '1 takes least, 8 1.5 times as long'
     """
     colours = {**TIME_PARTS, "other": MUTED}
-    colour = look.coloured("shown", colours, look.top_legend(
-        columns=3, symbolType="square", values=alt.ExprRef("parts")))  # fmt: skip
+    colour = look.coloured(
+        "shown", colours, look.top_legend(columns=3, symbolType="square", values=alt.ExprRef("parts"))
+    )
     base = alt.Chart().transform_calculate(shown="indexof(parts, datum.part) < 0 ? 'other' : datum.part")
     base = base.transform_calculate(place=f"indexof({list(colours)}, datum.shown)")
     tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("value:Q", title=axis, format=",.3~g")]
@@ -197,8 +202,11 @@ def step_parts(
     totals = frame.groupby("row", sort=False)["value"].sum()
     told = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
     words = "Stacked bars, one a row: the parts of a step in one fixed order and colour."
-    whisker = look.rows_with("high").mark_rule(strokeWidth=2, color=INK, clip=True).encode(
-        x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))  # fmt: skip
+    whisker = (
+        look.rows_with("high")
+        .mark_rule(strokeWidth=2, color=INK, clip=True)
+        .encode(x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))
+    )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
     return look.finished(frame, layers, title or told, key, words, **part_ends(frame))
 
@@ -239,16 +247,26 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     scale = look.linear_scale("most")
     x = alt.X("start:Q", title="Time [ms]", scale=scale)
-    tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("micro_batch:Q", title="micro-batch"),
-           alt.Tooltip("phase:N"), *look.number_tips(",.4~g", "start", "end")]  # fmt: skip
+    tip = [
+        alt.Tooltip("row:N", title="device"),
+        alt.Tooltip("micro_batch:Q", title="micro-batch"),
+        alt.Tooltip("phase:N"),
+        *look.number_tips(",.4~g", "start", "end"),
+    ]
     base, y, opacity = alt.Chart(), look.rows_axis(70), alt.condition("datum.faded", alt.value(0.3), alt.value(1))
     bars = base.mark_bar(stroke="#ffffff", strokeWidth=0.5).encode(
-        x=x, x2="end:Q", y=y, color=look.coloured("phase", PHASES, look.top_legend(symbolType="square")), tooltip=tip,
-        opacity=opacity)  # fmt: skip
+        x=x,
+        x2="end:Q",
+        y=y,
+        color=look.coloured("phase", PHASES, look.top_legend(symbolType="square")),
+        tooltip=tip,
+        opacity=opacity,
+    )
     wide = base.transform_joinaggregate(n="count()").transform_filter(f"datum.n <= {_NUMBERED}")
     wide = wide.transform_calculate(middle="(datum.start + datum.end) / 2")
     numbers = wide.mark_text(fontSize=12, color="#ffffff").encode(
-        x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity)  # fmt: skip
+        x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity
+    )
     said = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
     words = "One row a device, time to the right, a bar for each forward and backward pass of a micro-batch."
     return look.finished(frame, [bars, numbers], title or said, _LINE_KEY, words, most=float(frame["end"].max()))
@@ -306,13 +324,17 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
     across, up = look.log_scale("x_low", "x_high"), look.log_scale("y_low", "y_high")
     x = alt.X("days:Q", title="Days from the first to the last token, logarithmic", scale=across, axis=_ticks())
     y = alt.Y("cost:Q", title=axis, scale=up, axis=_ticks("~s"))
-    tip = [alt.Tooltip("text:N", title="devices"), alt.Tooltip("days:Q", format=",.3~g"),
-           alt.Tooltip("cost:Q", title=axis.split(",")[0], format=",.3~s")]  # fmt: skip
+    tip = [
+        alt.Tooltip("text:N", title="devices"),
+        alt.Tooltip("days:Q", format=",.3~g"),
+        alt.Tooltip("cost:Q", title=axis.split(",")[0], format=",.3~s"),
+    ]
     kinds = ("curve", "here", "ghost", "deadline", "budget")
     curve, here, ghost, deadline, budget = (look.rows_of(kind) for kind in kinds)
     words = {"fontSize": 12, "color": INK}
     every = curve.transform_window(at="row_number()", sort=[alt.SortField("devices")]).transform_filter(
-        "!narrow || datum.at % 3 == 1")  # fmt: skip
+        "!narrow || datum.at % 3 == 1"
+    )
     cross = here.mark_rule(color=PALETTE[1], strokeWidth=2, clip=True)
     limit: dict[str, Any] = {"color": MUTED, "strokeWidth": 2, "strokeDash": [6, 4], "clip": True}
     layers = [
@@ -327,8 +349,9 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
         curve.mark_point(filled=True, size=45, opacity=1, color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip),
         every.mark_text(dy=-12, clip=True, **words).encode(x=x, y=y, text="text:N"),
         here.mark_point(filled=True, size=110, opacity=1, shape="square", color=PALETTE[1], clip=True).encode(
-            x=x, y=y, tooltip=tip),
-    ]  # fmt: skip
+            x=x, y=y, tooltip=tip
+        ),
+    ]
     told = (
         "A line through numbers of devices: what the run costs over the days that it takes, both logarithmic. A cross "
         "marks the number chosen, with its intervals; dashed rules are the deadline and the budget."
@@ -411,21 +434,32 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> checkpoints(pd.DataFrame(rows, columns=["what", "minutes", "useful", "low", "high", "text"])).title.text
     'At best 97.0 % of the time is useful'
     """
-    x = alt.X("minutes:Q", title="Work between checkpoints [min], logarithmic", axis=_ticks(),
-              scale=look.log_scale("x_low", "x_high"))  # fmt: skip
+    x = alt.X(
+        "minutes:Q",
+        title="Work between checkpoints [min], logarithmic",
+        axis=_ticks(),
+        scale=look.log_scale("x_low", "x_high"),
+    )
     scale = alt.Scale(domainMin=alt.ExprRef("y_low"), domainMax=100, nice=False)
     y = alt.Y("useful:Q", title="Useful share of the time, goodput [%]", scale=scale, axis=alt.Axis(tickCount=6))
-    tip = [alt.Tooltip("minutes:Q", format=",.3~g"), alt.Tooltip("useful:Q", title="useful [%]", format=".3~f"),
-           alt.Tooltip("text:N", title="by")]  # fmt: skip
+    tip = [
+        alt.Tooltip("minutes:Q", format=",.3~g"),
+        alt.Tooltip("useful:Q", title="useful [%]", format=".3~f"),
+        alt.Tooltip("text:N", title="by"),
+    ]
     curve, by = look.rows_of("curve"), {"Young 1974": (PALETTE[2], "triangle-up"), "Daly 2006": (PALETTE[1], "square")}
     size = alt.condition("datum.text == 'Young 1974'", alt.value(300), alt.value(60))
-    points = look.rows_of("mark").mark_point(opacity=1, strokeWidth=2, clip=True).encode(
-        x=x, y=y, tooltip=tip, size=size, **look.looks("text", by, look.top_legend()))  # fmt: skip
+    points = (
+        look.rows_of("mark")
+        .mark_point(opacity=1, strokeWidth=2, clip=True)
+        .encode(x=x, y=y, tooltip=tip, size=size, **look.looks("text", by, look.top_legend()))
+    )
     band = curve.mark_area(color=PALETTE[0], opacity=0.2, clip=True)
     layers = [
         band.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q"),
-        curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip), points,
-    ]  # fmt: skip
+        curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip),
+        points,
+    ]
     words = (
         "A curve over intervals between checkpoints, logarithmic: the share of the time that goes into work that is "
         "kept, which rises, peaks and falls; a band for other published failure rates, and marks at the intervals by "
@@ -444,10 +478,18 @@ def checkpoint_ends(frame: pd.DataFrame) -> dict[str, float]:
 
 
 # Latencies of a service: colour by what is waited for, dash by how many wait no longer.
-LATENCIES = {"TTFT p50": (PALETTE[0], [6, 3]), "TTFT p95": (PALETTE[0], [1, 0]), "TPOT p50": (PALETTE[1], [6, 3]),
-             "TPOT p95": (PALETTE[1], [1, 0])}  # fmt: skip
-ENGINE_MEMORY = {"weights": PALETTE[0], "keys and values in use": PALETTE[1], "room for keys and values": PALETTE[2],
-                 "kept back": "#767676"}  # fmt: skip
+LATENCIES = {
+    "TTFT p50": (PALETTE[0], [6, 3]),
+    "TTFT p95": (PALETTE[0], [1, 0]),
+    "TPOT p50": (PALETTE[1], [6, 3]),
+    "TPOT p95": (PALETTE[1], [1, 0]),
+}
+ENGINE_MEMORY = {
+    "weights": PALETTE[0],
+    "keys and values in use": PALETTE[1],
+    "room for keys and values": PALETTE[2],
+    "kept back": "#767676",
+}
 _KNEE_KEY = "Dashed: half wait no longer, shaded: 80 %; solid: 95 of 100. Dot: the load chosen. Grey: limits, capacity."
 _ENGINE_KEY = "One device of an engine. Right: requests that it holds at once."
 
@@ -478,8 +520,9 @@ def knee(frame: pd.DataFrame, title: str | None = None) -> Any:
     x = alt.X("rate:Q", title="Load [requests/s]", scale=look.linear_scale("most"), axis=alt.Axis(tickCount=6))
     y = alt.Y("ms:Q", title="Latency [ms], logarithmic", scale=look.log_scale("low", "high"), axis=_ticks())
     colour = look.coloured("series", {name: each for name, (each, _) in LATENCIES.items()}, None)
-    dash = alt.StrokeDash("series:N", legend=None, scale=alt.Scale(
-        domain=list(LATENCIES), range=[dash for _, dash in LATENCIES.values()]))  # fmt: skip
+    dash = alt.StrokeDash(
+        "series:N", legend=None, scale=alt.Scale(domain=list(LATENCIES), range=[dash for _, dash in LATENCIES.values()])
+    )
     tip = [alt.Tooltip("series:N"), *look.number_tips(",.3~g", "rate", "ms")]
     line, band, here, limit, end = (look.rows_of(kind) for kind in ("line", "band", "here", "limit", "capacity"))
     rule: dict[str, Any] = {"color": MUTED, "strokeWidth": 2, "strokeDash": [2, 3], "clip": True}
@@ -493,7 +536,7 @@ def knee(frame: pd.DataFrame, title: str | None = None) -> Any:
         line.mark_line(clip=True).encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=tip),
         here.mark_point(filled=True, size=80, opacity=1, clip=True).encode(x=x, y=y, color=colour, tooltip=tip),
         *look.end_names(line, "series", x, y, colour, "0.07 * log(high / low)", log=True),
-    ]  # fmt: skip
+    ]
     drawn = frame[(frame["what"] == "line") & (frame["series"] == frame["series"].iloc[0])]
     told = (
         f"{drawn['series'].iloc[0]} grows {drawn['ms'].max() / drawn['ms'].min():.1f}× up to "
@@ -536,13 +579,18 @@ def engine_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     'Weights take 25 % of the memory of bf16'
     """
     base = alt.Chart().transform_calculate(place=f"indexof({list(ENGINE_MEMORY)}, datum.part)")
-    colour = look.coloured("part", ENGINE_MEMORY, look.top_legend(
-        columns=4, symbolType="square"))  # fmt: skip
-    x = alt.X("value:Q", title="Memory of one device [GiB]", scale=look.linear_scale("most"), stack="zero",
-              axis=alt.Axis(tickCount=6))  # fmt: skip
+    colour = look.coloured("part", ENGINE_MEMORY, look.top_legend(columns=4, symbolType="square"))
+    x = alt.X(
+        "value:Q",
+        title="Memory of one device [GiB]",
+        scale=look.linear_scale("most"),
+        stack="zero",
+        axis=alt.Axis(tickCount=6),
+    )
     tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("value:Q", title="GiB", format=",.3~g")]
     bars = base.mark_bar(clip=True).encode(
-        x=x, y=look.rows_axis(_ROOM), color=colour, order=alt.Order("place:Q"), tooltip=tip)  # fmt: skip
+        x=x, y=look.rows_axis(_ROOM), color=colour, order=alt.Order("place:Q"), tooltip=tip
+    )
     first = frame[frame["row"] == frame["row"].iloc[0]]
     share = first.loc[first["part"] == "weights", "value"].sum() / first["value"].sum()
     told = f"Weights take {100 * share:.0f} % of the memory of {frame['row'].iloc[0]}"

@@ -41,14 +41,34 @@ def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:
     '1 stack is best somewhere'
     """
     cases = list(dict.fromkeys(frame["case"]))
-    x = alt.X("case:N", title=None, scale=alt.Scale(type="band", domain=alt.ExprRef("cases"), padding=0.06),
-              axis=alt.Axis(orient="top", labelAngle=60, labelAlign="right", labelBaseline="middle", ticks=False,
-                            domain=False, grid=False, labelPadding=6, labelLimit=130))  # fmt: skip
+    x = alt.X(
+        "case:N",
+        title=None,
+        scale=alt.Scale(type="band", domain=alt.ExprRef("cases"), padding=0.06),
+        axis=alt.Axis(
+            orient="top",
+            labelAngle=60,
+            labelAlign="right",
+            labelBaseline="middle",
+            ticks=False,
+            domain=False,
+            grid=False,
+            labelPadding=6,
+            labelLimit=130,
+        ),
+    )
     y = look.rows_axis(_ROOM)
-    shade = alt.Color("ratio:Q", legend=None, scale=alt.Scale(type="log", domain=[1, DARKEST], clamp=True,
-                                                              range=["#e3f1fa", "#003e63"]))  # fmt: skip
-    tip = [alt.Tooltip("row:N", title="stack"), alt.Tooltip("case:N", title="for"),
-           alt.Tooltip("text:N", title="times the best"), alt.Tooltip("why:N", title="note")]  # fmt: skip
+    shade = alt.Color(
+        "ratio:Q",
+        legend=None,
+        scale=alt.Scale(type="log", domain=[1, DARKEST], clamp=True, range=["#e3f1fa", "#003e63"]),
+    )
+    tip = [
+        alt.Tooltip("row:N", title="stack"),
+        alt.Tooltip("case:N", title="for"),
+        alt.Tooltip("text:N", title="times the best"),
+        alt.Tooltip("why:N", title="note"),
+    ]
     known = alt.Chart().transform_filter("isValid(datum.ratio)")
     none = alt.Chart().transform_filter("!isValid(datum.ratio)")
     best = alt.condition("datum.ratio <= 1.0000001", alt.value(PALETTE[1]), alt.value("#00000000"))

@@ -22,10 +22,27 @@ FULL, NO_NEIGHBOURS, ROW = "full", "without neighbours", "row"
 FEW = 10
 # Fewer publishers are few sources, and fewer rows too few to say what share of a publisher's intervals held.
 ENOUGH = 5
-FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishers", "mean_of_medians",
-           "within_10", "within_20", "bias", "coverage_80", "coverage_90", "publishers_covered_80",
-           "publishers_covered_90", "publishers_in_band", "score_80", "factor_80", "factor_90", "band_low_80",
-           "band_high_80")  # fmt: skip
+FIGURES = (
+    "rows",
+    "publishers",
+    "median_error",
+    "mean_error",
+    "mean_of_publishers",
+    "mean_of_medians",
+    "within_10",
+    "within_20",
+    "bias",
+    "coverage_80",
+    "coverage_90",
+    "publishers_covered_80",
+    "publishers_covered_90",
+    "publishers_in_band",
+    "score_80",
+    "factor_80",
+    "factor_90",
+    "band_low_80",
+    "band_high_80",
+)
 # A publisher's intervals are right where they hold this share of at least `ENOUGH` rows.
 BAND = (0.6, 0.95)
 
@@ -74,10 +91,12 @@ def student_t(level: float, freedom: float) -> float:
         return level * math.sqrt(2 / (1 - level**2))
     z = NormalDist().inv_cdf(0.5 + level / 2)
     terms = (
-        z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )  # fmt: skip
+    )
     return sum(term / freedom**power for power, term in enumerate(terms))
 
 
@@ -141,11 +160,16 @@ def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray
     relative = np.abs(np.expm1(errors))
     names = np.unique(group)
     found: dict[str, Any] = {
-        "rows": len(errors), "publishers": len(names), "median_error": np.median(relative),
-        "mean_error": np.mean(relative), "within_10": np.mean(relative <= 0.1), "within_20": np.mean(relative <= 0.2),
-        "mean_of_publishers": _of_publishers(relative, group), "mean_of_medians": _of_medians(relative, group),
+        "rows": len(errors),
+        "publishers": len(names),
+        "median_error": np.median(relative),
+        "mean_error": np.mean(relative),
+        "within_10": np.mean(relative <= 0.1),
+        "within_20": np.mean(relative <= 0.2),
+        "mean_of_publishers": _of_publishers(relative, group),
+        "mean_of_medians": _of_medians(relative, group),
         "bias": np.expm1(np.median(errors)),
-    }  # fmt: skip
+    }
     if half is None:
         return found
     for level in LEVELS:

@@ -26,34 +26,83 @@ from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 # What a row says beside what was run: names, remarks and outcomes.
-NO_INPUT = ("id", "locator", "note", "how", "derived_fields", "inferred_fields", "recalled_fields", "use", "quality",
-            "completeness", "flops_convention", *OUTCOMES)  # fmt: skip
+NO_INPUT = (
+    "id",
+    "locator",
+    "note",
+    "how",
+    "derived_fields",
+    "inferred_fields",
+    "recalled_fields",
+    "use",
+    "quality",
+    "completeness",
+    "flops_convention",
+    *OUTCOMES,
+)
 ASIDE = {
     "all that the table holds": (),
     "all but source and date": ("source", "date"),
     "all but source, date and software": ("source", "date", "software", "software_notes"),
 }
 KINDS: dict[str, tuple[str, ...]] = {
-    "transformer": ("training_transformer",), "classic": ("training_classic",),
-    "both": ("training_transformer", "training_classic"), "inference": ("inference",),
+    "transformer": ("training_transformer",),
+    "classic": ("training_classic",),
+    "both": ("training_transformer", "training_classic"),
+    "inference": ("inference",),
     "generation": ("generation",),
-}  # fmt: skip
+}
 RULES = {
-    "constant_utilisation": "constant utilisation", "scaled_neighbour": "scaled neighbour", "paleo_2017": "Paleo 2017",
-    "llm_analysis_2023": "llm-analysis 2023", "hpe_2017": "HPE 2017",
-}  # fmt: skip
+    "constant_utilisation": "constant utilisation",
+    "scaled_neighbour": "scaled neighbour",
+    "paleo_2017": "Paleo 2017",
+    "llm_analysis_2023": "llm-analysis 2023",
+    "hpe_2017": "HPE 2017",
+}
 ROW_ALONE = "full, row alone left out"
 GROUPS = ("publisher", "generation", "year", "tier", "software_level", "scale", "accelerator", "model")
-ROWS = ("kind", "id", "publisher", "source", "url", "model", "accelerator", "device", "generation", "year", "devices",
-        "precision", "software_level", "scale", "tier", "neighbours", "measured", "unit")  # fmt: skip
-BESIDE = {"id", "software_level", "scale", "tier", "neighbours", "measured", "unit", "how", "source",
-          *(f"half_{level}" for level in LEVELS)}  # fmt: skip
+ROWS = (
+    "kind",
+    "id",
+    "publisher",
+    "source",
+    "url",
+    "model",
+    "accelerator",
+    "device",
+    "generation",
+    "year",
+    "devices",
+    "precision",
+    "software_level",
+    "scale",
+    "tier",
+    "neighbours",
+    "measured",
+    "unit",
+)
+BESIDE = {
+    "id",
+    "software_level",
+    "scale",
+    "tier",
+    "neighbours",
+    "measured",
+    "unit",
+    "how",
+    "source",
+    *(f"half_{level}" for level in LEVELS),
+}
 
 
 def accuracy(
-    by: str = "publisher", kind: str = "both", model: str = FULL, publishers: Sequence[str] = (),
-    accelerators: Sequence[str] = (), networks: Sequence[str] = (),
-) -> pd.DataFrame:  # fmt: skip
+    by: str = "publisher",
+    kind: str = "both",
+    model: str = FULL,
+    publishers: Sequence[str] = (),
+    accelerators: Sequence[str] = (),
+    networks: Sequence[str] = (),
+) -> pd.DataFrame:
     """How far predictions of measured runs were off, each publisher predicted by what the others measured.
 
     Parameters
@@ -109,8 +158,11 @@ def accuracy(
 
 
 def chosen(
-    kind: str = "both", publishers: Sequence[str] = (), accelerators: Sequence[str] = (), networks: Sequence[str] = (),
-) -> pd.DataFrame:  # fmt: skip
+    kind: str = "both",
+    publishers: Sequence[str] = (),
+    accelerators: Sequence[str] = (),
+    networks: Sequence[str] = (),
+) -> pd.DataFrame:
     """Judged runs of a kind, of some publishers on some accelerators; ratios are logarithms."""
     (kind,) = choices("kind", [kind], tuple(KINDS), ())
     rows, kept = _joined(kind), dict[str, Any]()
@@ -211,10 +263,14 @@ def _of_table(table: str) -> pd.DataFrame:
     made = rows["accelerator"].map(devices["vendor"] + " " + devices["generation"])
     year = rows["date"].str.extract(r"((?:19|20)\d\d)")[0]
     return rows.assign(
-        kind=table.removeprefix("training_"), source=first.map(sources["title"]), url=first.map(sources["url"]),
-        publisher=first.map(sources["source_group"]), device=device.fillna("not named"),
-        generation=made.fillna("not named"), year=year.fillna("not stated"),
-    )  # fmt: skip
+        kind=table.removeprefix("training_"),
+        source=first.map(sources["title"]),
+        url=first.map(sources["url"]),
+        publisher=first.map(sources["source_group"]),
+        device=device.fillna("not named"),
+        generation=made.fillna("not named"),
+        year=year.fillna("not stated"),
+    )
 
 
 def as_rows(rows: pd.DataFrame, model: str = FULL) -> pd.DataFrame:
@@ -292,9 +348,13 @@ def _repeats(rows: pd.DataFrame, words: str, aside: tuple[str, ...]) -> dict[str
         publishers |= set(table.loc[several, "publisher"])
     off = pd.concat(away)
     return {
-        "same": words, "configurations": count, "rows": runs, "publishers": len(publishers),
-        "median_difference": off.median(), "p90_difference": off.quantile(0.9),
-    }  # fmt: skip
+        "same": words,
+        "configurations": count,
+        "rows": runs,
+        "publishers": len(publishers),
+        "median_difference": off.median(),
+        "p90_difference": off.quantile(0.9),
+    }
 
 
 def _line(errors: np.ndarray, group: np.ndarray, half: dict[int, np.ndarray] | None) -> dict[str, Any]:
@@ -311,8 +371,18 @@ def forget() -> None:
 
 
 LEAST = 5
-SAME_RUN = ("publisher", "model", "accelerator", "devices", "seq_len", "global_batch", "precision", "software",
-        "attention_kernel", "fused_norm")  # fmt: skip
+SAME_RUN = (
+    "publisher",
+    "model",
+    "accelerator",
+    "devices",
+    "seq_len",
+    "global_batch",
+    "precision",
+    "software",
+    "attention_kernel",
+    "fused_norm",
+)
 TOLD = ("publisher", "model", "devices", "seq_len", "attention_kernel", "fused_norm")
 LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero_stage", "sequence_parallel", "micro_batch", "activation_recompute")
 
@@ -335,19 +405,34 @@ def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
             continue
         over = steps["measured"] / steps["measured"].min()
         first = group.iloc[0]
-        lines.append({
-            **{name: first[name] for name in TOLD}, "layouts": len(steps),
-            "rank_correlation": steps["measured"].rank().corr(steps["predicted"].rank()),
-            "chosen": over[steps["predicted"].idxmin()], "median": over.median(), "slowest": over.max(),
-        })  # fmt: skip
+        lines.append(
+            {
+                **{name: first[name] for name in TOLD},
+                "layouts": len(steps),
+                "rank_correlation": steps["measured"].rank().corr(steps["predicted"].rank()),
+                "chosen": over[steps["predicted"].idxmin()],
+                "median": over.median(),
+                "slowest": over.max(),
+            }
+        )
     return pd.DataFrame(lines, columns=[*TOLD, "layouts", "rank_correlation", "chosen", "median", "slowest"])
 
 
 # Two runs are the same but for the number of devices where these agree.
 SAME_BUT_DEVICES = (
-    "publisher", "source", "model", "accelerator", "precision", "task_input", "software", "software_notes",
-    "batch_per_device", "grad_accum_steps", "data", "unit",
-)  # fmt: skip
+    "publisher",
+    "source",
+    "model",
+    "accelerator",
+    "precision",
+    "task_input",
+    "software",
+    "software_notes",
+    "batch_per_device",
+    "grad_accum_steps",
+    "data",
+    "unit",
+)
 HELD = 0.8
 
 
@@ -416,9 +501,19 @@ def scaling(
     ([1, 2, 4, 8], True)
     """
     table = engine.scaled(
-        workload, system, devices, batch, mode=mode, exchange=exchange, buckets=buckets, link=link, per_node=per_node,
-        software=software, precision=precision, seq=seq,
-    )  # fmt: skip
+        workload,
+        system,
+        devices,
+        batch,
+        mode=mode,
+        exchange=exchange,
+        buckets=buckets,
+        link=link,
+        per_node=per_node,
+        software=software,
+        precision=precision,
+        seq=seq,
+    )
     as_measured = exchange == engine.MEASURED and buckets is None
     low, high = reach(table["devices"], table["nodes"]) if as_measured else np.full((2, len(table)), np.nan)
     at = table.columns.get_loc("speed_up") + 1
@@ -472,11 +567,14 @@ def judged_pairs(ids: Any) -> pd.DataFrame:
         raise ValueError("none of these runs has a twin on one device: take kind = classic, or other publishers")
     measured = found["measured_speed_up"]
     each = found.assign(
-        nodes=np.where(found["nodes"] > 1, "several", "one"), runs=1, measured=measured / found["devices"],
-        predicted=found["predicted_speed_up"] / found["devices"], error=np.abs(found["ratio"] - 1),
+        nodes=np.where(found["nodes"] > 1, "several", "one"),
+        runs=1,
+        measured=measured / found["devices"],
+        predicted=found["predicted_speed_up"] / found["devices"],
+        error=np.abs(found["ratio"] - 1),
         error_of_ideal=np.abs(found["devices"] / measured - 1),
         inside_80=(found["low_80"] <= measured) & (measured <= found["high_80"]),
-    ).groupby(["publisher", "nodes"])  # fmt: skip
+    ).groupby(["publisher", "nodes"])
     middle = each[["measured", "predicted", "error", "error_of_ideal"]].median()
     return each[["runs"]].sum().join(middle).join(each[["inside_80"]].mean()).reset_index()
 

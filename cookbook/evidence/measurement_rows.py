@@ -18,23 +18,65 @@ from cookbook.prediction.intake import networks
 from cookbook.workloads import zoo
 
 # What every table can say of a row; a column that it does not have stays missing.
-TEXTS = ("id", "kind", "phase", "model", "task", "accelerator", "precision", "number_format", "software", "data",
-         "layout", "server", "processor", "link", "network_link", "date", "unit", "time_of", "source", "locator",
-         "how")  # fmt: skip
+TEXTS = (
+    "id",
+    "kind",
+    "phase",
+    "model",
+    "task",
+    "accelerator",
+    "precision",
+    "number_format",
+    "software",
+    "data",
+    "layout",
+    "server",
+    "processor",
+    "link",
+    "network_link",
+    "date",
+    "unit",
+    "time_of",
+    "source",
+    "locator",
+    "how",
+)
 NUMBERS = ("devices", "batch", "throughput", "time", "flop_per_item")
 # First word that fits names the framework, so what builds on another stands before it.
 FRAMEWORKS = (
-    "TensorRT-LLM", "TensorRT", "MXNet", "PaddlePaddle", "Detectron", "LLM Foundry", "MaxText", "NeMo",
-    "Primus", "Megatron", "DeepSpeed", "NeuronX", "Neuron", "PyTorch", "TensorFlow", "Torch7", "Caffe",
-    "JAX", "llama.cpp", "OpenVINO",
-)  # fmt: skip
+    "TensorRT-LLM",
+    "TensorRT",
+    "MXNet",
+    "PaddlePaddle",
+    "Detectron",
+    "LLM Foundry",
+    "MaxText",
+    "NeMo",
+    "Primus",
+    "Megatron",
+    "DeepSpeed",
+    "NeuronX",
+    "Neuron",
+    "PyTorch",
+    "TensorFlow",
+    "Torch7",
+    "Caffe",
+    "JAX",
+    "llama.cpp",
+    "OpenVINO",
+)
 # One batch, or one image, is one sample where these are counted; elsewhere a sample holds many.
 SAMPLES = ("images/s", "sequences/s", "volumes/s", "samples/s", "molecules/s", "users/s", "inferences/s")
 TIMES = {
-    "latency ms": "batch", "latency ms avg": "batch", "latency ms p50": "batch, median",
-    "latency ms p90": "batch, 90th percentile", "forward latency ms": "forward pass",
-    "TTFT ms": "first token", "TTFT ms p50": "first token, median", "TPOT ms p50": "output token, median",
-}  # fmt: skip
+    "latency ms": "batch",
+    "latency ms avg": "batch",
+    "latency ms p50": "batch, median",
+    "latency ms p90": "batch, 90th percentile",
+    "forward latency ms": "forward pass",
+    "TTFT ms": "first token",
+    "TTFT ms p50": "first token, median",
+    "TPOT ms p50": "output token, median",
+}
 
 
 def rows(table: str) -> pd.DataFrame:
@@ -55,11 +97,18 @@ def _classic(frame: pd.DataFrame) -> dict[str, Any]:
     counted = frame["unit"].isin(SAMPLES) & (frame["global_batch"].notna() | frame["batch_per_device"].notna())
     text = _joined(frame, "accelerator_as_printed", "software_notes", "note", "locator", "intra_node_link")
     return {
-        "kind": "training", "phase": "training", "task": frame["task_input"], "batch": batch,
-        "throughput": frame["value"], "time": np.where(counted, batch / frame["value"], np.nan),
-        "time_of": np.where(counted, "step", ""), "layout": frame["software_notes"], "link": frame["intra_node_link"],
-        "network_link": frame["inter_node_link"], **_servers(frame["accelerator"], text),
-    }  # fmt: skip
+        "kind": "training",
+        "phase": "training",
+        "task": frame["task_input"],
+        "batch": batch,
+        "throughput": frame["value"],
+        "time": np.where(counted, batch / frame["value"], np.nan),
+        "time_of": np.where(counted, "step", ""),
+        "layout": frame["software_notes"],
+        "link": frame["intra_node_link"],
+        "network_link": frame["inter_node_link"],
+        **_servers(frame["accelerator"], text),
+    }
 
 
 def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
@@ -69,12 +118,20 @@ def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
     flop = chowdhery_2022(weights, frame["layers"], frame["hidden"], frame["seq_len"])
     text = _joined(frame, "accelerator_as_printed", "note", "locator", "intra_node_link")
     return {
-        "kind": "training", "phase": frame["task"].map(phases), "task": _counted(frame["seq_len"], "tokens"),
-        "batch": frame["global_batch"], "throughput": frame["tokens_per_s"].fillna(made), "unit": "tokens/s",
-        "time": frame["step_seconds"], "time_of": np.where(frame["step_seconds"].notna(), "step", ""),
-        "layout": _layout(frame), "link": frame["intra_node_link"], "network_link": frame["inter_node_link"],
-        "flop_per_item": flop, **_servers(frame["accelerator"], text),
-    }  # fmt: skip
+        "kind": "training",
+        "phase": frame["task"].map(phases),
+        "task": _counted(frame["seq_len"], "tokens"),
+        "batch": frame["global_batch"],
+        "throughput": frame["tokens_per_s"].fillna(made),
+        "unit": "tokens/s",
+        "time": frame["step_seconds"],
+        "time_of": np.where(frame["step_seconds"].notna(), "step", ""),
+        "layout": _layout(frame),
+        "link": frame["intra_node_link"],
+        "network_link": frame["inter_node_link"],
+        "flop_per_item": flop,
+        **_servers(frame["accelerator"], text),
+    }
 
 
 def _inference(frame: pd.DataFrame) -> dict[str, Any]:
@@ -87,58 +144,92 @@ def _inference(frame: pd.DataFrame) -> dict[str, Any]:
     text = _joined(frame, "accelerator_as_printed", "note", "locator")
     written = _counted(frame["output_len"], "out")
     return {
-        "kind": "inference", "phase": frame["scenario"], "throughput": rate, "unit": unit,
+        "kind": "inference",
+        "phase": frame["scenario"],
+        "throughput": rate,
+        "unit": unit,
         "time": (value / 1000).where(timed, (frame["batch"] / rate).where(counted)),
         "time_of": metric.map(TIMES).where(timed, np.where(counted, "batch", "")),
         "task": frame["input_len"].str.cat(written.where(written == "", ", " + written)),
         "flop_per_item": (2 * frame["active_parameters"].fillna(frame["parameters"])).where(tokens),
         **_servers(frame["accelerator"], text),
-    }  # fmt: skip
+    }
 
 
 def _storage(frame: pd.DataFrame) -> dict[str, Any]:
     found: dict[str, Any] = {"unit": "", "throughput": np.nan}
-    for column, unit in (("iops", "IO/s"), ("write_bandwidth", "B/s written"), ("read_bandwidth", "B/s read"),
-                         ("samples_per_s", "samples/s")):  # fmt: skip
+    for column, unit in (
+        ("iops", "IO/s"),
+        ("write_bandwidth", "B/s written"),
+        ("read_bandwidth", "B/s read"),
+        ("samples_per_s", "samples/s"),
+    ):
         known = frame[column].notna()
-        found = {"unit": np.where(known, unit, found["unit"]), "throughput": frame[column].where(
-            known, found["throughput"])}  # fmt: skip
+        found = {
+            "unit": np.where(known, unit, found["unit"]),
+            "throughput": frame[column].where(known, found["throughput"]),
+        }
     decode = frame["kind"] == "decode"
     return {
-        "kind": "storage", "phase": frame["kind"].str.replace("_", " "), "model": frame["workload"],
-        "devices": frame["accelerators"], "software": frame["framework"], "time": frame["latency"],
-        "time_of": np.where(frame["latency"].notna(), "operation", ""), "server": frame["system"].mask(decode, ""),
-        "processor": frame["cpu"].mask(decode, frame["system"]), "layout": _counted(frame["workers"], "workers"),
-        "task": _counted(frame["sample_bytes"], "B"), **found,
-    }  # fmt: skip
+        "kind": "storage",
+        "phase": frame["kind"].str.replace("_", " "),
+        "model": frame["workload"],
+        "devices": frame["accelerators"],
+        "software": frame["framework"],
+        "time": frame["latency"],
+        "time_of": np.where(frame["latency"].notna(), "operation", ""),
+        "server": frame["system"].mask(decode, ""),
+        "processor": frame["cpu"].mask(decode, frame["system"]),
+        "layout": _counted(frame["workers"], "workers"),
+        "task": _counted(frame["sample_bytes"], "B"),
+        **found,
+    }
 
 
 def _collectives(frame: pd.DataFrame) -> dict[str, Any]:
     known = frame["algorithm_bandwidth"].notna() & frame["payload_bytes"].notna()
     return {
-        "id": _numbered("collective", frame), "kind": "collectives", "phase": frame["collective"].str.replace("_", " "),
-        "model": frame["collective"].str.replace("_", " "), "task": _counted(frame["payload_bytes"], "B"),
-        "devices": frame["ranks"], "throughput": frame["bus_bandwidth"], "unit": "B/s a rank (bus bandwidth)",
-        "time": frame["payload_bytes"] / frame["algorithm_bandwidth"], "time_of": np.where(known, "operation", ""),
-        "layout": frame["algorithm"], "link": frame["intra_node_link"], "network_link": frame["inter_node_link"],
-    }  # fmt: skip
+        "id": _numbered("collective", frame),
+        "kind": "collectives",
+        "phase": frame["collective"].str.replace("_", " "),
+        "model": frame["collective"].str.replace("_", " "),
+        "task": _counted(frame["payload_bytes"], "B"),
+        "devices": frame["ranks"],
+        "throughput": frame["bus_bandwidth"],
+        "unit": "B/s a rank (bus bandwidth)",
+        "time": frame["payload_bytes"] / frame["algorithm_bandwidth"],
+        "time_of": np.where(known, "operation", ""),
+        "layout": frame["algorithm"],
+        "link": frame["intra_node_link"],
+        "network_link": frame["inter_node_link"],
+    }
 
 
 def _matmul(frame: pd.DataFrame) -> dict[str, Any]:
     sizes = (frame[name].map("{:.0f}".format) for name in ("m", "n", "k"))
     first, *others = sizes
     return {
-        "id": _numbered("matmul", frame), "kind": "matmul", "phase": frame["shape_kind"] + " shape",
-        "model": "matrix product", "task": first.str.cat(others, sep=" x "), "devices": frame["device_fraction"],
-        "precision": frame["format_as_printed"], "throughput": frame["achieved_flops"], "unit": "FLOP/s",
+        "id": _numbered("matmul", frame),
+        "kind": "matmul",
+        "phase": frame["shape_kind"] + " shape",
+        "model": "matrix product",
+        "task": first.str.cat(others, sep=" x "),
+        "devices": frame["device_fraction"],
+        "precision": frame["format_as_printed"],
+        "throughput": frame["achieved_flops"],
+        "unit": "FLOP/s",
         "flop_per_item": 1.0,
-    }  # fmt: skip
+    }
 
 
 READERS = {
-    "training_classic": _classic, "training_transformer": _transformer, "inference": _inference,
-    "storage_measured": _storage, "collectives": _collectives, "matmul": _matmul,
-}  # fmt: skip
+    "training_classic": _classic,
+    "training_transformer": _transformer,
+    "inference": _inference,
+    "storage_measured": _storage,
+    "collectives": _collectives,
+    "matmul": _matmul,
+}
 
 
 def framework(software: str) -> str:
@@ -176,8 +267,21 @@ def _numbered(name: str, frame: pd.DataFrame) -> list[str]:
 
 def _layout(frame: pd.DataFrame) -> pd.Series:
     """Layout in one text; the data-parallel size follows from it and the devices."""
-    columns = ("tp", "pp", "vp", "cp", "ep", "zero_stage", "sequence_parallel", "micro_batch", "activation_recompute",
-               "recompute_modules", "attention_kernel", "fused_norm", "cpu_offload")  # fmt: skip
+    columns = (
+        "tp",
+        "pp",
+        "vp",
+        "cp",
+        "ep",
+        "zero_stage",
+        "sequence_parallel",
+        "micro_batch",
+        "activation_recompute",
+        "recompute_modules",
+        "attention_kernel",
+        "fused_norm",
+        "cpu_offload",
+    )
     texts = [
         (name.replace("_", " "), frame[name].map("{:g}".format) if frame[name].dtype == float else frame[name])
         for name in columns

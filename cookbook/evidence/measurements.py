@@ -28,12 +28,53 @@ AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}
 MOST = 1e30
 
 COLUMNS = (
-    "id", "kind", "phase", "model", "network", "task", "accelerator", "device", "generation", "devices", "batch",
-    "batch_per_device", "precision", "number_format", "framework", "software", "software_level", "data", "layout",
-    "server", "processor", "link", "network_link", "date", "year", "value", "counted", "unit", "throughput", "time",
-    "time_of", "per_device", "per_watt", "utilisation", "weak_efficiency", "strong_efficiency", "scaling",
-    "predicted", "low80", "high80", "tier", "publisher", "source", "url", "locator", "how",
-)  # fmt: skip
+    "id",
+    "kind",
+    "phase",
+    "model",
+    "network",
+    "task",
+    "accelerator",
+    "device",
+    "generation",
+    "devices",
+    "batch",
+    "batch_per_device",
+    "precision",
+    "number_format",
+    "framework",
+    "software",
+    "software_level",
+    "data",
+    "layout",
+    "server",
+    "processor",
+    "link",
+    "network_link",
+    "date",
+    "year",
+    "value",
+    "counted",
+    "unit",
+    "throughput",
+    "time",
+    "time_of",
+    "per_device",
+    "per_watt",
+    "utilisation",
+    "weak_efficiency",
+    "strong_efficiency",
+    "scaling",
+    "predicted",
+    "low80",
+    "high80",
+    "tier",
+    "publisher",
+    "source",
+    "url",
+    "locator",
+    "how",
+)
 # Kinds whose software is a framework; elsewhere it is the benchmark.
 RUN = ("training", "inference", "storage")
 # Judged tables: measured table -> table of left-out predictions.
@@ -106,9 +147,11 @@ def everything() -> pd.DataFrame:
     )
     rows = _named(rows)
     rows = rows.assign(
-        batch_per_device=rows["batch"] / rows["devices"], per_device=measurement_rows.per_device(rows),
-        per_watt=measurement_rows.per_watt(rows), utilisation=measurement_rows.utilisation(rows, rows["flop_per_item"]),
-    )  # fmt: skip
+        batch_per_device=rows["batch"] / rows["devices"],
+        per_device=measurement_rows.per_device(rows),
+        per_watt=measurement_rows.per_watt(rows),
+        utilisation=measurement_rows.utilisation(rows, rows["flop_per_item"]),
+    )
     rows = rows.join(measurement_rows.efficiencies(rows)).assign(
         value=rows["throughput"].fillna(rows["time"]),
         counted=rows["unit"].where(rows["throughput"].notna(), "s a " + rows["time_of"]),
@@ -130,14 +173,15 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
     devices = catalog.table("accelerators").set_index("key")
     first = rows["source"].str.partition(";")[0]
     return rows.assign(
-        source=first.map(sources["title"]).fillna(first), url=first.map(sources["url"]).fillna(""),
+        source=first.map(sources["title"]).fillna(first),
+        url=first.map(sources["url"]).fillna(""),
         publisher=first.map(sources["source_group"]).fillna(first),
         device=rows["accelerator"].map(devices["name"]).fillna(""),
         generation=rows["accelerator"].map(devices["vendor"] + " " + devices["generation"]).fillna(""),
         year=rows["date"].str.extract(r"((?:19|20)\d\d)")[0].astype(float),
         framework=_each(rows["software"], measurement_rows.framework).where(rows["kind"].isin(RUN), ""),
         network=_each(rows["model"], measurement_rows.network),
-    )  # fmt: skip
+    )
 
 
 def _each(values: pd.Series, function: Any) -> pd.Series:
@@ -159,9 +203,12 @@ def _predicted(rows: pd.DataFrame) -> pd.DataFrame:
     shared = found["id"].duplicated(keep=False)
     return found.assign(
         id=found["id"].mask(shared, found["table"] + ":" + found["id"]),
-        predicted=predicted.fillna(found["id"].map(decoded)), low80=predicted / reach, high80=predicted * reach,
-        software_level=found["software_level"].fillna(""), tier=found["tier"].fillna(""),
-    )  # fmt: skip
+        predicted=predicted.fillna(found["id"].map(decoded)),
+        low80=predicted / reach,
+        high80=predicted * reach,
+        software_level=found["software_level"].fillna(""),
+        tier=found["tier"].fillna(""),
+    )
 
 
 def _kept(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
@@ -235,13 +282,32 @@ def _words(where: Mapping[str, Any]) -> str:
 # What a configuration may say; what it leaves out does not count.
 ASKED = ("kind", "phase", "model", "accelerator", "devices", "batch_per_device", "precision", "framework")
 # What decides about a rate beside the thing compared.
-DECIDES = ("kind", "phase", "network", "task", "accelerator", "devices", "batch_per_device", "precision", "data",
-           "unit")  # fmt: skip
+DECIDES = (
+    "kind",
+    "phase",
+    "network",
+    "task",
+    "accelerator",
+    "devices",
+    "batch_per_device",
+    "precision",
+    "data",
+    "unit",
+)
 # Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
 TIED = {
-    "framework": (), "software": (), "software_level": (), "publisher": (), "server": (), "processor": (), "link": (),
-    "data": ("data",), "precision": ("precision",), "accelerator": ("accelerator",), "generation": ("accelerator",),
-}  # fmt: skip
+    "framework": (),
+    "software": (),
+    "software_level": (),
+    "publisher": (),
+    "server": (),
+    "processor": (),
+    "link": (),
+    "data": ("data",),
+    "precision": ("precision",),
+    "accelerator": ("accelerator",),
+    "generation": ("accelerator",),
+}
 
 
 def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "") -> pd.DataFrame:
@@ -348,24 +414,41 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
 
 # Column of an outcome -> words, and the column that says what is counted (none: a plain share).
 Y = {
-    "value": ("stated value", "counted"), "throughput": ("throughput", "unit"), "time": ("time", "time_of"),
-    "per_device": ("rate of one device", "unit"), "per_watt": ("rate per watt of design power", "unit"),
-    "weak_efficiency": ("weak scaling efficiency", ""), "strong_efficiency": ("strong scaling efficiency", ""),
+    "value": ("stated value", "counted"),
+    "throughput": ("throughput", "unit"),
+    "time": ("time", "time_of"),
+    "per_device": ("rate of one device", "unit"),
+    "per_watt": ("rate per watt of design power", "unit"),
+    "weak_efficiency": ("weak scaling efficiency", ""),
+    "strong_efficiency": ("strong scaling efficiency", ""),
     "utilisation": ("share of the peak FLOP/s", ""),
-}  # fmt: skip
+}
 SHARES = ("utilisation", "weak_efficiency", "strong_efficiency")
 NUMBERS = {"year": "year", "devices": "devices", "batch": "batch of all devices", "batch_per_device": "batch a device"}
 NAMES = {
-    "accelerator": "accelerator", "generation": "generation", "framework": "framework", "software": "software",
-    "software_level": "software level", "network": "network", "kind": "kind", "phase": "phase",
-    "precision": "precision", "data": "data location", "processor": "processor", "server": "server",
-    "link": "link in the node", "network_link": "link between nodes", "publisher": "publisher",
-}  # fmt: skip
+    "accelerator": "accelerator",
+    "generation": "generation",
+    "framework": "framework",
+    "software": "software",
+    "software_level": "software level",
+    "network": "network",
+    "kind": "kind",
+    "phase": "phase",
+    "precision": "precision",
+    "data": "data location",
+    "processor": "processor",
+    "server": "server",
+    "link": "link in the node",
+    "network_link": "link between nodes",
+    "publisher": "publisher",
+}
 # Why a value may not be stated.
 WHY = {
-    "weak_efficiency": ": it needs the same run on fewer devices", "utilisation": ": FLOP or peak are not known",
-    "strong_efficiency": ": it needs the same batch on fewer devices", "per_watt": ": design power is not known",
-}  # fmt: skip
+    "weak_efficiency": ": it needs the same run on fewer devices",
+    "utilisation": ": FLOP or peak are not known",
+    "strong_efficiency": ": it needs the same batch on fewer devices",
+    "per_watt": ": design power is not known",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,8 +483,10 @@ class Selected:
         known = self.stated[column].value_counts()
         if self.unit and self.unit not in known:
             there = ", ".join(known.index[:4])
-            raise ValueError(f"no measurement matches: none of these counts {self.unit!r}, but {there}; "
-                             "choose one of them under Counted in")  # fmt: skip
+            raise ValueError(
+                f"no measurement matches: none of these counts {self.unit!r}, but {there}; "
+                "choose one of them under Counted in"
+            )
         return self.unit or str(known.index[0])
 
     @cached_property
@@ -410,8 +495,10 @@ class Selected:
         found = _those(self.rows, self.rows[self.y] > 0)
         if not len(found):
             what = f"{Y[self.y][0]}{WHY.get(self.y, '')}"
-            raise ValueError(f"no measurement matches: {len(self.rows):,} pass the filters, but none states {what}; "
-                             "choose another value, or loosen a filter")  # fmt: skip
+            raise ValueError(
+                f"no measurement matches: {len(self.rows):,} pass the filters, but none states {what}; "
+                "choose another value, or loosen a filter"
+            )
         return found
 
     @cached_property
@@ -435,8 +522,10 @@ class Selected:
         if self.x in NUMBERS:
             found = _those(found, found[self.x] > 0)
         if not len(found):
-            raise ValueError(f"no measurement matches: none of {len(self.of_unit):,} states its {self.words_x}; "
-                             "choose another horizontal axis, or loosen a filter")  # fmt: skip
+            raise ValueError(
+                f"no measurement matches: none of {len(self.of_unit):,} states its {self.words_x}; "
+                "choose another horizontal axis, or loosen a filter"
+            )
         return found if self.aggregate == "all" else found.loc[self._chosen(found)]
 
     def _chosen(self, found: pd.DataFrame) -> pd.Index:

@@ -19,9 +19,14 @@ from cookbook.units import shown
 
 # Fields that may be given, with the unit that text must be in; the last two are counts.
 QUANTITIES = {
-    "memory_bytes": "B", "mem_bandwidth": "B/s", "tdp_watts": "W", "device_link": "B/s", "host_link": "B/s",
-    "scale_up_devices": "", "process_nm": "",
-}  # fmt: skip
+    "memory_bytes": "B",
+    "mem_bandwidth": "B/s",
+    "tdp_watts": "W",
+    "device_link": "B/s",
+    "host_link": "B/s",
+    "scale_up_devices": "",
+    "process_nm": "",
+}
 REQUIRED = ("memory_bytes", "mem_bandwidth")
 WORDS = ("generation", "kind", "device_link_kind")
 PEAK = "peak_"
@@ -261,9 +266,17 @@ def _own(name: Any, given: Mapping[str, Any]) -> Accelerator:
             f"a known one write accelerator(like={close!r}, ...)"
         )
     blank = Accelerator(
-        key=OWN + text, name=text, vendor="", kind="", memory_bytes=math.nan, mem_bandwidth=math.nan,
-        peaks=dict.fromkeys(_peak_names(), math.nan), tdp_watts=math.nan, launch_date="", sources=(),
-    )  # fmt: skip
+        key=OWN + text,
+        name=text,
+        vendor="",
+        kind="",
+        memory_bytes=math.nan,
+        mem_bandwidth=math.nan,
+        peaks=dict.fromkeys(_peak_names(), math.nan),
+        tdp_watts=math.nan,
+        launch_date="",
+        sources=(),
+    )
     return _with(blank, values, key=blank.key, name=text)
 
 

@@ -27,8 +27,16 @@ Flow = tuple[str, str]
 ROWS = ("memory", "socket", "pcie_switch", "storage", "nic", "network", "accelerator", "nvswitch")
 FORWARDS = ("socket", "pcie_switch", "nvswitch", "nic")
 SOURCES = ("memory", "storage", "network")
-SPOKEN = {"memory": "memory", "storage": "drive", "socket": "processor", "pcie_switch": "PCIe switch",
-          "accelerator": "accelerator", "nvswitch": "NVSwitch", "nic": "adapter", "network": "network"}  # fmt: skip
+SPOKEN = {
+    "memory": "memory",
+    "storage": "drive",
+    "socket": "processor",
+    "pcie_switch": "PCIe switch",
+    "accelerator": "accelerator",
+    "nvswitch": "NVSwitch",
+    "nic": "adapter",
+    "network": "network",
+}
 # A link with less than this part of its rate left is full.
 EMPTY = 1e-9
 
@@ -230,15 +238,35 @@ class Topology(Result):
         """
         at = _places(self.nodes)
         rows: list[dict[str, Any]] = [
-            {"part": "node", "name": node.name, "kind": node.kind, "x": at[node.name][0], "y": at[node.name][1],
-             "how": node.how, "source": node.source}
+            {
+                "part": "node",
+                "name": node.name,
+                "kind": node.kind,
+                "x": at[node.name][0],
+                "y": at[node.name][1],
+                "how": node.how,
+                "source": node.source,
+            }
             for node in self.nodes
-        ]  # fmt: skip
+        ]
         for link in self.links:
             (x, y), (x2, y2) = at[link.start], at[link.end]
-            rows.append({"part": "link", "name": link.name, "kind": "link", "start": link.start, "end": link.end,
-                         "bandwidth": link.bandwidth, "x": x, "y": y, "x2": x2, "y2": y2, "how": link.how,
-                         "source": link.source})  # fmt: skip
+            rows.append(
+                {
+                    "part": "link",
+                    "name": link.name,
+                    "kind": "link",
+                    "start": link.start,
+                    "end": link.end,
+                    "bandwidth": link.bandwidth,
+                    "x": x,
+                    "y": y,
+                    "x2": x2,
+                    "y2": y2,
+                    "how": link.how,
+                    "source": link.source,
+                }
+            )
         words = ["start", "end"]
         columns = ["part", "name", "kind", *words, "bandwidth", "x", "y", "x2", "y2", "how", "source"]
         frame = pd.DataFrame(rows, columns=columns)
@@ -359,8 +387,9 @@ def _places(nodes: Sequence[Node]) -> dict[str, tuple[float, float]]:
     height = max(len(filled) - 1, 1)
     return {
         name: ((place + 0.5) / len(row), 1 - level / height)
-        for level, row in enumerate(filled) for place, name in enumerate(row)
-    }  # fmt: skip
+        for level, row in enumerate(filled)
+        for place, name in enumerate(row)
+    }
 
 
 def topology(name: str | Topology) -> Topology:

@@ -16,5 +16,18 @@ from cookbook.measure.suite import run
 from cookbook.measure.traces import Diagnosis, diagnose, patient
 from cookbook.progress_bar import progress_bar as bar
 
-__all__ = ["Calibration", "Diagnosis", "Report", "bar", "beside", "calibrate", "diagnose", "measured_device", "own_run",
-           "patient", "read", "run", "summary"]  # fmt: skip
+__all__ = [
+    "Calibration",
+    "Diagnosis",
+    "Report",
+    "bar",
+    "beside",
+    "calibrate",
+    "diagnose",
+    "measured_device",
+    "own_run",
+    "patient",
+    "read",
+    "run",
+    "summary",
+]

@@ -278,8 +278,9 @@ class BatchNorm(Layer):
 class Convolution(Layer):
     """A convolution of pictures (batch, channels, rows, columns), one picture unfolded after the other."""
 
-    def __init__(self, make: Maker, inputs: int, outputs: int, kernel: int, stride: int = 1, padding: int = 0,
-                 bias: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self, make: Maker, inputs: int, outputs: int, kernel: int, stride: int = 1, padding: int = 0, bias: bool = True
+    ) -> None:
         self.weight = make.normal(inputs * kernel * kernel, outputs)
         self.weight.value = np.ascontiguousarray(self.weight.value.T)
         self.bias = make.constant(outputs) if bias else None

@@ -43,9 +43,14 @@ from cookbook.workloads import convnets, resnets, zoo
 
 # Networks with their batch (quick and in full) and the sequence length of each; one whose batch is 0 is left out.
 NETWORKS = {
-    "eng_acoustic_model": (32, 64, 0), "alexnet_owt": (4, 8, 0), "resnet18": (1, 1, 0), "resnet50": (0, 1, 0),
-    "electra_small": (1, 2, 128), "gpt2": (0, 1, 64), "albert_base": (0, 1, 128),
-}  # fmt: skip
+    "eng_acoustic_model": (32, 64, 0),
+    "alexnet_owt": (4, 8, 0),
+    "resnet18": (1, 1, 0),
+    "resnet50": (0, 1, 0),
+    "electra_small": (1, 2, 128),
+    "gpt2": (0, 1, 64),
+    "albert_base": (0, 1, 128),
+}
 # The language model whose tokens are timed, and its batches.
 DECODED, BATCHES = "gpt2", (1, 16)
 # Bytes that training holds for each parameter: weight and gradient, and the moments of momentum or of Adam.
@@ -95,8 +100,19 @@ def _alexnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
             out, kernel, stride, padding, _ = each
             layers += [Convolution(make, channels, out, kernel, stride, padding), Relu()]
             channels = out
-    return Chain([*layers, Flat(), Linear(make, channels * 36, 4096), Relu(), Dropout(128), Linear(make, 4096, 4096),
-                  Relu(), Dropout(128), Linear(make, 4096, 1000)])  # fmt: skip
+    return Chain(
+        [
+            *layers,
+            Flat(),
+            Linear(make, channels * 36, 4096),
+            Relu(),
+            Dropout(128),
+            Linear(make, 4096, 4096),
+            Relu(),
+            Dropout(128),
+            Linear(make, 4096, 1000),
+        ]
+    )
 
 
 def _resnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
@@ -108,8 +124,13 @@ def _resnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
             inner, stride = 64 * 2**stage, 2 if stage and not block else 1
             out = inner * wide
             if wide > 1:
-                body = [*_normed(make, channels, inner, 1, stride), Relu(), *_normed(make, inner, inner, 3, 1), Relu(),
-                        *_normed(make, inner, out, 1, 1)]  # fmt: skip
+                body = [
+                    *_normed(make, channels, inner, 1, stride),
+                    Relu(),
+                    *_normed(make, inner, inner, 3, 1),
+                    Relu(),
+                    *_normed(make, inner, out, 1, 1),
+                ]
             else:
                 body = [*_normed(make, channels, out, 3, stride), Relu(), *_normed(make, out, out, 3, 1)]
             cut = Chain(_normed(make, channels, out, 1, stride)) if stride > 1 or channels != out else None
@@ -151,8 +172,9 @@ class Encoder(Layer):
         self.types = Table(make, 2, narrow)
         blocks = [_encoder_block(make, width, s["heads"], s["hidden"])]
         while len(blocks) < s["depth"]:
-            blocks.append(shared(blocks[0]) if s.get("share_layers") else
-                          _encoder_block(make, width, s["heads"], s["hidden"]))  # fmt: skip
+            blocks.append(
+                shared(blocks[0]) if s.get("share_layers") else _encoder_block(make, width, s["heads"], s["hidden"])
+            )
         self.body = Chain([LayerNorm(make, narrow), Dropout(), Linear(make, narrow, width), *blocks])
         self.pooler = Chain([Linear(make, width, width), Tanh()]) if s.get("pooler", True) else None
         self.parts = tuple(filter(None, (self.tokens, self.places, self.types, self.body, self.pooler)))
@@ -354,8 +376,10 @@ def _held(asked: Asked, held: dict[str, Any]) -> tuple[Any, zoo.Workload]:
     each = WEIGHT_BYTES if asked.phase != "training" else ADAM_BYTES if adam else MOMENTUM_BYTES
     needed = each * record.ops.parameter_count * (asked.model not in held or asked.phase == "training")
     if needed > free_memory() / 2:
-        raise ValueError(f"weights and what training keeps beside them take {human(needed, 'iB')}, more than half of "
-                         f"the {human(free_memory(), 'iB')} that are free")  # fmt: skip
+        raise ValueError(
+            f"weights and what training keeps beside them take {human(needed, 'iB')}, more than half of "
+            f"the {human(free_memory(), 'iB')} that are free"
+        )
     if asked.model not in held:
         held[asked.model] = network(asked.model)
     layer = held[asked.model][0]

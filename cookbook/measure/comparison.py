@@ -22,9 +22,25 @@ from cookbook.workloads import zoo
 SOFTWARE = {"graph": "torch.compile"}
 # NumPy makes convolutions into matrix products, as the first frameworks did.
 NUMPY = "native"
-COLUMNS = ("benchmark", "model", "batch", "seq", "number_format", "method", "measured_s", "predicted_s", "low80_s",
-           "high80_s", "ratio", "inside80", "measured_bytes", "predicted_bytes", "memory_ratio", "tier",
-           "why")  # fmt: skip
+COLUMNS = (
+    "benchmark",
+    "model",
+    "batch",
+    "seq",
+    "number_format",
+    "method",
+    "measured_s",
+    "predicted_s",
+    "low80_s",
+    "high80_s",
+    "ratio",
+    "inside80",
+    "measured_bytes",
+    "predicted_bytes",
+    "memory_ratio",
+    "tier",
+    "why",
+)
 
 
 def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
@@ -70,12 +86,16 @@ def summary(compared: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for benchmark, each in compared.groupby("benchmark", sort=False):
         ranged = each[each["low80_s"].notna()]
-        lines.append({
-            "benchmark": benchmark, "rows": len(each), "predicted": int(each["ratio"].notna().sum()),
-            "median_error": (each["ratio"] - 1).abs().median(),
-            "inside80": ranged["inside80"].astype(float).mean() if len(ranged) else np.nan,
-            "median_memory_error": (each["memory_ratio"] - 1).abs().median(),
-        })  # fmt: skip
+        lines.append(
+            {
+                "benchmark": benchmark,
+                "rows": len(each),
+                "predicted": int(each["ratio"].notna().sum()),
+                "median_error": (each["ratio"] - 1).abs().median(),
+                "inside80": ranged["inside80"].astype(float).mean() if len(ranged) else np.nan,
+                "median_memory_error": (each["memory_ratio"] - 1).abs().median(),
+            }
+        )
     return pd.DataFrame(lines)
 
 
@@ -122,8 +142,9 @@ def _training(row: Mapping[str, Any], system: Any) -> Estimate:
         plan["recompute"] = "full"
     if "lora" in method:
         plan |= {"fine_tuning": "lora", "target_modules": "all linear", "rank": RANK}
-    return train_step(row["model"], system, plan, seq=row.get("seq"), precision=row.get("number_format"),
-                      software=_software(row))  # fmt: skip
+    return train_step(
+        row["model"], system, plan, seq=row.get("seq"), precision=row.get("number_format"), software=_software(row)
+    )
 
 
 def _software(row: Mapping[str, Any]) -> str:
@@ -133,8 +154,9 @@ def _software(row: Mapping[str, Any]) -> str:
 def _forward(row: Mapping[str, Any], system: Any) -> Estimate:
     # Of networks PyTorch ran each operation by itself, also where the libraries of a maker would compile them.
     alone = _software(row) if _language(row) or row.get("path") == "numpy" else "eager"
-    return forward_pass(row["model"], system, batch=row["batch"], precision=row.get("number_format"),
-                        seq=row.get("seq"), software=alone)  # fmt: skip
+    return forward_pass(
+        row["model"], system, batch=row["batch"], precision=row.get("number_format"), seq=row.get("seq"), software=alone
+    )
 
 
 def _language(row: Mapping[str, Any]) -> bool:
@@ -142,21 +164,40 @@ def _language(row: Mapping[str, Any]) -> bool:
 
 
 def _prompt(row: Mapping[str, Any], system: Any) -> Estimate:
-    return generate(row["model"], system, input_len=row["seq"], output_len=1, batch=row["batch"],
-                    precision=row.get("number_format"), kv_format=row.get("number_format"), software="PyTorch",
-                    delay_of="first token")  # fmt: skip
+    return generate(
+        row["model"],
+        system,
+        input_len=row["seq"],
+        output_len=1,
+        batch=row["batch"],
+        precision=row.get("number_format"),
+        kv_format=row.get("number_format"),
+        software="PyTorch",
+        delay_of="first token",
+    )
 
 
 def _token(row: Mapping[str, Any], system: Any) -> Estimate:
-    return generate(row["model"], system, input_len=row["seq"] - 1, output_len=2, batch=row["batch"],
-                    precision=row.get("number_format"), kv_format=row.get("number_format"), delay_of="token",
-                    software=SOFTWARE.get(row.get("method", ""), "PyTorch"))  # fmt: skip
+    return generate(
+        row["model"],
+        system,
+        input_len=row["seq"] - 1,
+        output_len=2,
+        batch=row["batch"],
+        precision=row.get("number_format"),
+        kv_format=row.get("number_format"),
+        delay_of="token",
+        software=SOFTWARE.get(row.get("method", ""), "PyTorch"),
+    )
 
 
 # The question of a row, by its benchmark.
 ASKED: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
-    "training step": _training, "forward pass": _forward, "prefill": _prompt, "decode": _token,
-}  # fmt: skip
+    "training step": _training,
+    "forward pass": _forward,
+    "prefill": _prompt,
+    "decode": _token,
+}
 
 
 def _beside(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
@@ -171,7 +212,13 @@ def _beside(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
     memory = float(np.ravel(found.memory_bytes)[0])
     ratio = memory / row["memory_bytes"] if row.get("memory_bytes") else np.nan
     return told | {
-        "predicted_s": point, "low80_s": low, "high80_s": high, "ratio": point / row["median_s"],
-        "inside80": low <= row["median_s"] <= high if np.isfinite(low) else None, "predicted_bytes": memory,
-        "memory_ratio": ratio, "tier": str(np.ravel(found.tier)[0]), "why": str(np.ravel(found.why)[0]),
-    }  # fmt: skip
+        "predicted_s": point,
+        "low80_s": low,
+        "high80_s": high,
+        "ratio": point / row["median_s"],
+        "inside80": low <= row["median_s"] <= high if np.isfinite(low) else None,
+        "predicted_bytes": memory,
+        "memory_ratio": ratio,
+        "tier": str(np.ravel(found.tier)[0]),
+        "why": str(np.ravel(found.why)[0]),
+    }

@@ -70,8 +70,15 @@ class Device:
 
     def kind(self, number_format: str) -> Any:
         """Type of a tensor in a number format."""
-        names = {"fp32": "float32", "tf32": "float32", "fp64": "float64", "bf16": "bfloat16", "fp16": "float16",
-                 "fp8": "float8_e4m3fn", "int8": "int8"}  # fmt: skip
+        names = {
+            "fp32": "float32",
+            "tf32": "float32",
+            "fp64": "float64",
+            "bf16": "bfloat16",
+            "fp16": "float16",
+            "fp8": "float8_e4m3fn",
+            "int8": "int8",
+        }
         return getattr(self.torch, names[number_format])
 
     def products(self, number_format: str) -> None:
@@ -98,9 +105,14 @@ class Device:
         found: dict[str, Any] = {"torch": str(torch.__version__), "torch_threads": torch.get_num_threads()}
         if self.gpu:
             facts = torch.cuda.get_device_properties(0)
-            found |= {"device_name": facts.name, "device_memory_bytes": facts.total_memory,
-                      "multiprocessors": facts.multi_processor_count, "devices": torch.cuda.device_count(),
-                      "cuda": torch.version.cuda or "", "rocm": torch.version.hip or ""}  # fmt: skip
+            found |= {
+                "device_name": facts.name,
+                "device_memory_bytes": facts.total_memory,
+                "multiprocessors": facts.multi_processor_count,
+                "devices": torch.cuda.device_count(),
+                "cuda": torch.version.cuda or "",
+                "rocm": torch.version.hip or "",
+            }
             found |= {} if torch.version.hip else nvidia()
         return found
 
@@ -120,8 +132,10 @@ def device_named(name: str | None) -> Device:
     if name is None:
         name = next(each for each in ("cuda", "mps", "cpu") if there[each])
     if not there[name]:
-        raise ValueError(f"device = {name!r}: PyTorch {torch.__version__} sees no such device; install its build for it"
-                         f", or take one of {', '.join(each for each in DEVICES if there[each])}")  # fmt: skip
+        raise ValueError(
+            f"device = {name!r}: PyTorch {torch.__version__} sees no such device; install its build for it"
+            f", or take one of {', '.join(each for each in DEVICES if there[each])}"
+        )
     return Device(torch, name)
 
 
@@ -176,8 +190,9 @@ def convolutions(device: Device, quick: bool) -> Iterator[Case]:
             yield _convolution(device, batch, inputs, outputs, pixels, kernel, number_format)
 
 
-def _convolution(device: Device, batch: int, inputs: int, outputs: int, pixels: int, kernel: int,
-                 number_format: str) -> Case:  # fmt: skip
+def _convolution(
+    device: Device, batch: int, inputs: int, outputs: int, pixels: int, kernel: int, number_format: str
+) -> Case:
     stride = 2 if kernel == 7 else 1
 
     def prepare() -> Callable[[], Any]:
@@ -206,16 +221,25 @@ def streams(device: Device, quick: bool) -> Iterator[Case]:
     largest = (2**22 if quick else 2**24) if device.name == "cpu" else (2**26 if quick else 2**28)
     elements = int(min(largest, device.free() / 32))
     for name, moved in {"copy": 2, "scale": 2, "add": 3}.items():
-        yield Case("memory", f"{name} {elements * 4 // 2**20} MiB", 4.0 * moved * elements,
-                   _stream(device, name, elements), {"number_format": "fp32"}, "torch")  # fmt: skip
+        yield Case(
+            "memory",
+            f"{name} {elements * 4 // 2**20} MiB",
+            4.0 * moved * elements,
+            _stream(device, name, elements),
+            {"number_format": "fp32"},
+            "torch",
+        )
 
 
 def _stream(device: Device, name: str, elements: int) -> Callable[[], Callable[[], Any]]:
     def prepare() -> Callable[[], Any]:
         torch = device.torch
         a, b, c = (torch.randn(elements, device=device.name) for _ in range(3))
-        return {"copy": lambda: a.copy_(b), "scale": lambda: torch.mul(b, 3.0, out=a),
-                "add": lambda: torch.add(b, c, out=a)}[name]  # fmt: skip
+        return {
+            "copy": lambda: a.copy_(b),
+            "scale": lambda: torch.mul(b, 3.0, out=a),
+            "add": lambda: torch.add(b, c, out=a),
+        }[name]
 
     return prepare
 
@@ -229,6 +253,7 @@ def launches(device: Device) -> Iterator[Case]:
 
     yield Case("launch", "addition of one element", 1.0, eager, {"number_format": "fp32", "method": "eager"}, "torch")
     if device.gpu:
+
         def replayed() -> Callable[[], Any]:
             x = device.torch.zeros(1, device=device.name)
             return captured(device, lambda: [x.add_(1.0) for _ in range(100)])

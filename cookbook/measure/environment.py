@@ -55,10 +55,16 @@ def optional(library: str) -> Any:
 def environment(device: Any = None) -> dict[str, Any]:
     """Processor, memory, clocks, load and software; of `device` (see `device.Device`) also name, memory and driver."""
     found: dict[str, Any] = {
-        "processor": processor(), "machine": platform.machine(), "system": platform.system(),
-        "cores": cores(), "python": platform.python_version(), "numpy": np.__version__, "blas": _blas(),
-        "threads": {name: os.environ[name] for name in THREADS if name in os.environ}, "load": load(),
-    }  # fmt: skip
+        "processor": processor(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cores": cores(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "blas": _blas(),
+        "threads": {name: os.environ[name] for name in THREADS if name in os.environ},
+        "load": load(),
+    }
     found |= _by_psutil()
     if device is not None:
         found |= device.described()
@@ -102,9 +108,10 @@ def _by_psutil() -> dict[str, Any]:
         return {"clock_note": absent("psutil")}
     psutil = import_module("psutil")
     return {
-        "memory_bytes": psutil.virtual_memory().total, "memory_free_bytes": psutil.virtual_memory().available,
+        "memory_bytes": psutil.virtual_memory().total,
+        "memory_free_bytes": psutil.virtual_memory().available,
         "physical_cores": psutil.cpu_count(logical=False),
-    }  # fmt: skip
+    }
 
 
 def free_memory() -> float:

@@ -54,9 +54,19 @@ def _measured(device: Device, distributed: Any, size: int) -> dict[str, Any]:
         x.fill_(1.0)
     ranks = distributed.get_world_size()
     method = "NCCL" if device.gpu else "Gloo"
-    return row("all-reduce", float(size), times, 1, case=f"{human(size, 'iB')} over {ranks} ranks", path="torch",
-               device=device.name, number_format="fp32", method=method, batch=ranks,
-               note="batch is the number of ranks; bytes of the message over its time")  # fmt: skip
+    return row(
+        "all-reduce",
+        float(size),
+        times,
+        1,
+        case=f"{human(size, 'iB')} over {ranks} ranks",
+        path="torch",
+        device=device.name,
+        number_format="fp32",
+        method=method,
+        batch=ranks,
+        note="batch is the number of ranks; bytes of the message over its time",
+    )
 
 
 def exchanged(device: Device, watch: Watch, quick: bool) -> list[dict[str, Any]]:
@@ -75,8 +85,17 @@ def exchanged(device: Device, watch: Watch, quick: bool) -> list[dict[str, Any]]
         raise ValueError(f"an all-reduce needs two {'GPUs' if device.gpu else 'cores'}; there is one")
     with tempfile.TemporaryDirectory(prefix="cookbook-measure-") as folder:
         target = Path(folder) / "rows.jsonl"
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}", "-m",
-                   "cookbook.measure.exchange", str(target), str(SIZES[1] if quick else SIZES[-1])]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc_per_node={ranks}",
+            "-m",
+            "cookbook.measure.exchange",
+            str(target),
+            str(SIZES[1] if quick else SIZES[-1]),
+        ]
         run_program(command, watch)
         if not target.exists():
             raise ValueError("the processes of the all-reduce did not finish")

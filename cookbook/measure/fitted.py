@@ -42,11 +42,20 @@ from cookbook.units import human, percent, shown
 from cookbook.workloads import zoo
 
 # Factors with the spread of their logarithm before any network was measured, and of what a kind differs from others.
-FACTORS = {"compute": (0.3, 0.15), "convolution": (0.25, 0.15), "elementwise": (0.7, 0.3), "memory": (0.4, 0.2),
-           "host": (1.0, 0.3), "narrow": (0.3, 0.0)}  # fmt: skip
+FACTORS = {
+    "compute": (0.3, 0.15),
+    "convolution": (0.25, 0.15),
+    "elementwise": (0.7, 0.3),
+    "memory": (0.4, 0.2),
+    "host": (1.0, 0.3),
+    "narrow": (0.3, 0.0),
+}
 # Kinds of prediction that know a factor; the others are known to all.
-OF_KINDS = {"convolution": (networks.KIND, forward.KIND), "elementwise": (networks.KIND, forward.KIND),
-            "narrow": (generation.KIND,)}  # fmt: skip
+OF_KINDS = {
+    "convolution": (networks.KIND, forward.KIND),
+    "elementwise": (networks.KIND, forward.KIND),
+    "narrow": (generation.KIND,),
+}
 # Spread of logarithmic errors: where the fit starts, and the least that it may find; errors have the tails of Student's
 # distribution with so many degrees of freedom, so that a network with a slow operation of its own does not rule.
 START, LEAST, FREEDOM = 0.15, 0.03, 2.0
@@ -58,15 +67,34 @@ NARROW = 64
 STEP, LEAP, STEPS, ROUNDS = 0.05, 0.7, 6, 4
 FEWEST_MODELS = 2
 MOST_REPORTS = 20
-COLUMNS = ("benchmark", "model", "batch", "seq", "number_format", "method", "kind", "measured_s", "before_s",
-           "after_s", "left_out_s", "low80_s", "high80_s", "before_error", "after_error", "left_out_error",
-           "inside80", "path")  # fmt: skip
-WORDS = {"compute": "share of the best measured product that networks reach",
-         "convolution": "rate of convolutions beside that of products, over that on other devices",
-         "memory": "memory bandwidth over what networks reach of it on other devices",
-         "elementwise": "time of small operations over what other devices take",
-         "narrow": "rate of products of few rows beside large ones, over that on other devices",
-         "host": "time of starting operations, over what other devices take"}  # fmt: skip
+COLUMNS = (
+    "benchmark",
+    "model",
+    "batch",
+    "seq",
+    "number_format",
+    "method",
+    "kind",
+    "measured_s",
+    "before_s",
+    "after_s",
+    "left_out_s",
+    "low80_s",
+    "high80_s",
+    "before_error",
+    "after_error",
+    "left_out_error",
+    "inside80",
+    "path",
+)
+WORDS = {
+    "compute": "share of the best measured product that networks reach",
+    "convolution": "rate of convolutions beside that of products, over that on other devices",
+    "memory": "memory bandwidth over what networks reach of it on other devices",
+    "elementwise": "time of small operations over what other devices take",
+    "narrow": "rate of products of few rows beside large ones, over that on other devices",
+    "host": "time of starting operations, over what other devices take",
+}
 MAKERS = ("AMD", "Intel", "Apple", "NVIDIA", "IBM", "Ampere")
 
 
@@ -122,8 +150,10 @@ class Calibration(Result):
             return f"{self.accelerator.name}: single operations alone, no network was measured"
         found = self.errors()
         of = f" of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" if self.lacks else ""
-        return (f"{self.accelerator.name}: median error {percent(found['left_out'])} with each of "
-                f"{found['models']:.0f} models left out, {percent(found['before'])} by the datasheet{of}")  # fmt: skip
+        return (
+            f"{self.accelerator.name}: median error {percent(found['left_out'])} with each of "
+            f"{found['models']:.0f} models left out, {percent(found['before'])} by the datasheet{of}"
+        )
 
     def lines(self) -> list[str]:
         """The constants that matter most as sentences for a screen, and the errors."""
@@ -131,8 +161,10 @@ class Calibration(Result):
 
 
 def _line(each: Figure) -> str:
-    value, low, high = (human(figure, each.unit) if each.unit in ("s", "B/s", "FLOP/s") else f"{figure:.3g} {each.unit}"
-                        for figure in (each.value, each.low80, each.high80))  # fmt: skip
+    value, low, high = (
+        human(figure, each.unit) if each.unit in ("s", "B/s", "FLOP/s") else f"{figure:.3g} {each.unit}"
+        for figure in (each.value, each.low80, each.high80)
+    )
     return f"{each.constant} {each.number_format}".strip() + f": {value.strip()} ({low.strip()} to {high.strip()})"
 
 
@@ -205,8 +237,10 @@ def joined(report: Any) -> Report:
         for what in ("processor", "cores", "device_name", "torch", "torch_threads"):
             mine, theirs = first.environment.get(what), other.environment.get(what)
             if mine != theirs and (what in ("processor", "cores") or None not in (mine, theirs)):
-                raise ValueError(f"report: one is of {what} = {shown(mine)}, another of {shown(theirs)}; calibrate "
-                                 "each machine by itself")  # fmt: skip
+                raise ValueError(
+                    f"report: one is of {what} = {shown(mine)}, another of {shown(theirs)}; calibrate "
+                    "each machine by itself"
+                )
     if len({row["path"] for each in read_all for row in each.rows if row["benchmark"] in ASKED}) > 1:
         raise ValueError("report: networks of one ran in NumPy, of another in PyTorch; calibrate each by itself")
     told: dict[str, Any] = {}
@@ -390,8 +424,12 @@ def _of_convolutions(report: Report, best: float) -> dict[str, float]:
             shares.append(row["work"] / seconds_of(report, row) / best / saving)
     if not shares:
         return {}
-    return {f"convolution/{kind}": float(np.median(shares)) * _constant(kind, "vector_product")
-            / _constant(kind, "vector_convolution") for kind in (networks.KIND, forward.KIND)}  # fmt: skip
+    return {
+        f"convolution/{kind}": float(np.median(shares))
+        * _constant(kind, "vector_product")
+        / _constant(kind, "vector_convolution")
+        for kind in (networks.KIND, forward.KIND)
+    }
 
 
 def _sides(row: Mapping[str, Any]) -> tuple[int, ...]:
@@ -407,8 +445,13 @@ def _constant(kind: str, name: str) -> float:
 class _Fit:
     """Factors of one machine: what is fitted, what the rows say of it, and what is expected before."""
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], device: Accelerator, measured: np.ndarray,
-                 expected: Mapping[str, float]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        device: Accelerator,
+        measured: np.ndarray,
+        expected: Mapping[str, float],
+    ) -> None:
         self.rows, self.plain, self.measured = rows, device, measured
         self.kinds = list(dict.fromkeys(map(_kind, rows)))
         self.models = np.array([row["model"] for row in rows])
@@ -485,8 +528,11 @@ class _Fit:
             value = float(np.exp(logs[at].sum() - (self.expected[at].sum() if each == "compute" else 0.0)))
             reach = math.exp(student_t(0.8, freedom) * math.sqrt(covariance[np.ix_(at, at)].sum()))
             count = sum(_kind(row) == kind for row in self.rows)
-            found.append(Figure(f"{each}, {kind.replace('_', ' ')}", "", value, value / reach, value * reach, "",
-                                count, WORDS[each]))  # fmt: skip
+            found.append(
+                Figure(
+                    f"{each}, {kind.replace('_', ' ')}", "", value, value / reach, value * reach, "", count, WORDS[each]
+                )
+            )
         return found
 
 
@@ -497,19 +543,30 @@ def _between(missed: np.ndarray, models: Sequence[str]) -> float:
 
 
 def _judged(
-    rows: Sequence[Mapping[str, Any]], report: Report, before: Accelerator, device: Accelerator, others: np.ndarray,
+    rows: Sequence[Mapping[str, Any]],
+    report: Report,
+    before: Accelerator,
+    device: Accelerator,
+    others: np.ndarray,
     reach: float,
-) -> tuple[Mapping[str, Any], ...]:  # fmt: skip
+) -> tuple[Mapping[str, Any], ...]:
     found = []
     for row, log in zip(rows, others.tolist(), strict=True):
         measured, left_out = seconds_of(report, row), math.exp(log)
         times = {"before": _seconds(row, before), "after": _seconds(row, device), "left_out": left_out}
-        found.append({
-            **{name: row.get(name) for name in COLUMNS[:6]}, "kind": _kind(row), "measured_s": measured,
-            **{f"{name}_s": value for name, value in times.items()}, "low80_s": left_out / reach,
-            "high80_s": left_out * reach, **{f"{name}_error": value / measured - 1 for name, value in times.items()},
-            "inside80": left_out / reach <= measured <= left_out * reach, "path": row["path"],
-        })  # fmt: skip
+        found.append(
+            {
+                **{name: row.get(name) for name in COLUMNS[:6]},
+                "kind": _kind(row),
+                "measured_s": measured,
+                **{f"{name}_s": value for name, value in times.items()},
+                "low80_s": left_out / reach,
+                "high80_s": left_out * reach,
+                **{f"{name}_error": value / measured - 1 for name, value in times.items()},
+                "inside80": left_out / reach <= measured <= left_out * reach,
+                "path": row["path"],
+            }
+        )
     return tuple(found)
 
 

@@ -90,13 +90,21 @@ def _stream(name: str, elements: int, moved: int, workers: int) -> Case:
     def prepare() -> Callable[[], Any]:
         a, b, c = (np.full(elements, value, np.float64) for value in (1.0, 2.0, 3.0))
         if workers > 1:
-            return _in_threads(lambda x, y: np.copyto(x, y), list(zip(np.array_split(a, workers),
-                               np.array_split(b, workers), strict=True)))  # fmt: skip
-        return {"copy": lambda: np.copyto(a, b), "scale": lambda: np.multiply(b, 3.0, out=a),
-                "add": lambda: np.add(b, c, out=a)}[name]  # fmt: skip
+            return _in_threads(
+                lambda x, y: np.copyto(x, y),
+                list(zip(np.array_split(a, workers), np.array_split(b, workers), strict=True)),
+            )
+        return {
+            "copy": lambda: np.copyto(a, b),
+            "scale": lambda: np.multiply(b, 3.0, out=a),
+            "add": lambda: np.add(b, c, out=a),
+        }[name]
 
-    told = {"number_format": "fp64", "method": f"{workers} {'core' if workers == 1 else 'cores'}",
-            "note": "bytes read and written by the operation; what the caches load besides is not counted"}  # fmt: skip
+    told = {
+        "number_format": "fp64",
+        "method": f"{workers} {'core' if workers == 1 else 'cores'}",
+        "note": "bytes read and written by the operation; what the caches load besides is not counted",
+    }
     return Case("memory", f"{name} {elements * 8 // 2**20} MiB", 8.0 * moved * elements, prepare, told)
 
 
@@ -210,14 +218,38 @@ def _row_of_fio(program: str, path: Path, benchmark: str, watch: Watch) -> dict[
     with tempfile.TemporaryDirectory(prefix="cookbook-measure-") as folder:
         for _ in range(3):
             told = Path(folder) / "fio.json"
-            run_program([program, "--name=reads", f"--filename={path}", "--readonly", f"--rw={pattern}",
-                         f"--bs={block}", f"--iodepth={depth}", f"--ioengine={engine}", "--direct=1", "--runtime=1",
-                         "--time_based", "--output-format=json", f"--output={told}"], watch)  # fmt: skip
+            run_program(
+                [
+                    program,
+                    "--name=reads",
+                    f"--filename={path}",
+                    "--readonly",
+                    f"--rw={pattern}",
+                    f"--bs={block}",
+                    f"--iodepth={depth}",
+                    f"--ioengine={engine}",
+                    "--direct=1",
+                    "--runtime=1",
+                    "--time_based",
+                    "--output-format=json",
+                    f"--output={told}",
+                ],
+                watch,
+            )
             rate, calls = read_fio(told.read_text(encoding="utf-8") if told.exists() else "")
             times.append(1.0 / rate)
     size, work = path.stat().st_size, float(block if benchmark == "disk sequential" else 1)
-    return row(benchmark, work, times, calls, case=f"{block // 1024} KiB blocks of {size // 2**20} MiB", path="fio",
-               device="cpu", method="O_DIRECT, page cache bypassed", note=f"{depth} requests at once")  # fmt: skip
+    return row(
+        benchmark,
+        work,
+        times,
+        calls,
+        case=f"{block // 1024} KiB blocks of {size // 2**20} MiB",
+        path="fio",
+        device="cpu",
+        method="O_DIRECT, page cache bypassed",
+        note=f"{depth} requests at once",
+    )
 
 
 def read_fio(text: str) -> tuple[float, int]:
@@ -249,8 +281,11 @@ def pictures() -> Iterator[Case]:
     """
     optional("PIL")
     for workers in sorted({1, cores()}):
-        told = {"method": f"{workers} {'core' if workers == 1 else 'workers'}", "batch": PICTURES,
-                "note": f"smooth picture with noise, quality {QUALITY}"}  # fmt: skip
+        told = {
+            "method": f"{workers} {'core' if workers == 1 else 'workers'}",
+            "batch": PICTURES,
+            "note": f"smooth picture with noise, quality {QUALITY}",
+        }
         yield Case("jpeg decode", f"{PICTURE[0]}x{PICTURE[1]}", float(PICTURES), _decoding(workers), told, "pillow")
 
 

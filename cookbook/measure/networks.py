@@ -19,8 +19,21 @@ from cookbook.workloads import convnets, resnets, sequence, zoo
 DECODER, ENCODER, DENSE = "transformers.decoder", "transformers.bert", "sequence.dense_stack"
 ALEXNET, VGG, RESNET = "convnets.alexnet", "convnets.vgg", "resnets.resnet"
 TRANSFORMERS = (DECODER, ENCODER)
-KNOWN_DECODER = ("vocab", "width", "depth", "heads", "hidden", "kv_heads", "positions", "norm", "gated", "act", "bias",
-                 "tied", "dropout")  # fmt: skip
+KNOWN_DECODER = (
+    "vocab",
+    "width",
+    "depth",
+    "heads",
+    "hidden",
+    "kv_heads",
+    "positions",
+    "norm",
+    "gated",
+    "act",
+    "bias",
+    "tied",
+    "dropout",
+)
 # Widths of a stack of layers where the zoo states none.
 DENSE_SIZES = {each.name: each.default for each in signature(sequence.dense_stack).parameters.values()}
 ROTARY_BASE = 10_000.0
@@ -89,8 +102,16 @@ def _dense(torch: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def _classifier(nn: Any, inputs: int, classes: int = 1000) -> list[Any]:
-    return [nn.Flatten(), nn.Linear(inputs, 4096), nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(),
-            nn.Dropout(), nn.Linear(4096, classes)]  # fmt: skip
+    return [
+        nn.Flatten(),
+        nn.Linear(inputs, 4096),
+        nn.ReLU(),
+        nn.Dropout(),
+        nn.Linear(4096, 4096),
+        nn.ReLU(),
+        nn.Dropout(),
+        nn.Linear(4096, classes),
+    ]
 
 
 def _alexnet(torch: Any, arguments: Mapping[str, Any]) -> Any:
@@ -125,9 +146,13 @@ def _resnet(torch: Any, arguments: Mapping[str, Any]) -> Any:
     for stage, blocks in enumerate(resnets.BLOCKS[arguments.get("depth", 50)]):
         for block in range(blocks):
             inner, stride = 64 * 2**stage, 2 if stage and not block else 1
-            body = [*_conv_norm(nn, channels, inner, 1, stride if first else 1), nn.ReLU(),
-                    *_conv_norm(nn, inner, inner, 3, 1 if first else stride), nn.ReLU(),
-                    *_conv_norm(nn, inner, 4 * inner, 1, 1)]  # fmt: skip
+            body = [
+                *_conv_norm(nn, channels, inner, 1, stride if first else 1),
+                nn.ReLU(),
+                *_conv_norm(nn, inner, inner, 3, 1 if first else stride),
+                nn.ReLU(),
+                *_conv_norm(nn, inner, 4 * inner, 1, 1),
+            ]
             cut = _conv_norm(nn, channels, 4 * inner, 1, stride) if block == 0 else [nn.Identity()]
             layers.append(_parts(torch)["Residual"](nn.Sequential(*body), nn.Sequential(*cut)))
             channels = 4 * inner

@@ -23,8 +23,14 @@ TENTH, NINETIETH = 0.1, 0.9
 LEAST_SPREAD = 0.01
 FEWEST_SIZES = 3
 # What each benchmark is called where all its cases are one constant, and whether larger is better.
-RATES = {"disk sequential": "sequential reads", "disk random": "random reads", "jpeg decode": "JPEG decode",
-         "host copy": "copy from the host", "all-reduce": "all-reduce", "convolution": "convolution"}  # fmt: skip
+RATES = {
+    "disk sequential": "sequential reads",
+    "disk random": "random reads",
+    "jpeg decode": "JPEG decode",
+    "host copy": "copy from the host",
+    "all-reduce": "all-reduce",
+    "convolution": "convolution",
+}
 
 
 class Figure(NamedTuple):
@@ -80,10 +86,21 @@ def figures(report: Report) -> list[Figure]:
         slow, fast = sorted(rate(row, seconds) for seconds in spread_of(row))
         value = rate(row, seconds_of(report, row))
         constant = {"matmul": "matmul of", "memory": "memory bandwidth,", "launch": "start of an operation,"}.get(
-            row["benchmark"], f"{RATES.get(row['benchmark'], '')},")  # fmt: skip
+            row["benchmark"], f"{RATES.get(row['benchmark'], '')},"
+        )
         told = ", ".join(filter(None, [row["case"], row.get("method")]))
-        found.append(Figure(f"{constant} {told}", row.get("number_format") or "", value, min(slow, value),
-                            max(fast, value), row["unit"], 1, "a row"))  # fmt: skip
+        found.append(
+            Figure(
+                f"{constant} {told}",
+                row.get("number_format") or "",
+                value,
+                min(slow, value),
+                max(fast, value),
+                row["unit"],
+                1,
+                "a row",
+            )
+        )
     return found
 
 
@@ -105,12 +122,28 @@ def _asymptote(report: Report, name: str, rows: Sequence[Mapping[str, Any]]) -> 
         return []
     fitted, error, freedom = line(work, np.array([seconds_of(report, row) for row in rows]))
     reach = student_t(0.8, freedom) * error
-    best = Figure("matmul, sustained", name, 1 / fitted[1], math.exp(-math.log(fitted[1]) - reach[1]),
-                  math.exp(-math.log(fitted[1]) + reach[1]), "FLOP/s", len(rows), "t = t0 + work / rate")  # fmt: skip
+    best = Figure(
+        "matmul, sustained",
+        name,
+        1 / fitted[1],
+        math.exp(-math.log(fitted[1]) - reach[1]),
+        math.exp(-math.log(fitted[1]) + reach[1]),
+        "FLOP/s",
+        len(rows),
+        "t = t0 + work / rate",
+    )
     if fitted[0] <= 0:
         return [best]
-    floor = Figure("matmul, time beside the arithmetic", name, fitted[0], fitted[0] * math.exp(-reach[0]),
-                   fitted[0] * math.exp(reach[0]), "s", len(rows), "t = t0 + work / rate")  # fmt: skip
+    floor = Figure(
+        "matmul, time beside the arithmetic",
+        name,
+        fitted[0],
+        fitted[0] * math.exp(-reach[0]),
+        fitted[0] * math.exp(reach[0]),
+        "s",
+        len(rows),
+        "t = t0 + work / rate",
+    )
     return [best, floor]
 
 

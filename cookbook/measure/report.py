@@ -31,10 +31,20 @@ LARGEST_FILE, MOST_ROWS, LONGEST_TEXT, DEEPEST = 16_000_000, 10_000, 2_000, 6
 DIGITS, TOLERANCE = 6, 1e-3
 # What each benchmark counts as its work, and so the unit of its value: work a second, or seconds of one piece of work.
 UNITS = {
-    "matmul": "FLOP/s", "convolution": "FLOP/s", "memory": "B/s", "launch": "s", "host copy": "B/s",
-    "disk sequential": "B/s", "disk random": "IOPS", "jpeg decode": "images/s", "all-reduce": "B/s",
-    "training step": "samples/s", "forward pass": "samples/s", "prefill": "tokens/s", "decode": "tokens/s",
-}  # fmt: skip
+    "matmul": "FLOP/s",
+    "convolution": "FLOP/s",
+    "memory": "B/s",
+    "launch": "s",
+    "host copy": "B/s",
+    "disk sequential": "B/s",
+    "disk random": "IOPS",
+    "jpeg decode": "images/s",
+    "all-reduce": "B/s",
+    "training step": "samples/s",
+    "forward pass": "samples/s",
+    "prefill": "tokens/s",
+    "decode": "tokens/s",
+}
 
 
 class Field(NamedTuple):
@@ -69,15 +79,23 @@ FIELDS = {
     "note": Field("text", False, "What to mind"),
 }
 # What rows of networks must tell beside, so that they can be predicted.
-NEEDS = {"training step": ("model", "batch"), "forward pass": ("model", "batch"),
-         "prefill": ("model", "batch", "seq"), "decode": ("model", "batch", "seq")}  # fmt: skip
+NEEDS = {
+    "training step": ("model", "batch"),
+    "forward pass": ("model", "batch"),
+    "prefill": ("model", "batch", "seq"),
+    "decode": ("model", "batch", "seq"),
+}
 TIMES = ("low_s", "q1_s", "median_s", "q3_s", "high_s")
 # Files of other tools by a key that they have and ours has not.
 OTHERS = {
-    "traceEvents": "a Chrome or PyTorch profiler trace", "fio version": "a result of fio", "machine_info":
-    "a result of pytest-benchmark", "architectures": "the configuration of a model", "cells": "a notebook",
-    "context": "a result of Google Benchmark", "results": "a result of another tool",
-}  # fmt: skip
+    "traceEvents": "a Chrome or PyTorch profiler trace",
+    "fio version": "a result of fio",
+    "machine_info": "a result of pytest-benchmark",
+    "architectures": "the configuration of a model",
+    "cells": "a notebook",
+    "context": "a result of Google Benchmark",
+    "results": "a result of another tool",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,10 +132,15 @@ class Report(Result):
     def document(self) -> dict[str, Any]:
         """The JSON object that `write` writes."""
         return {
-            "schema": SCHEMA, "version": VERSION, "state": self.state, "created": self.created,
-            "options": dict(self.options), "environment": dict(self.environment),
-            "rows": [dict(row) for row in self.rows], "skipped": [dict(each) for each in self.skipped],
-        }  # fmt: skip
+            "schema": SCHEMA,
+            "version": VERSION,
+            "state": self.state,
+            "created": self.created,
+            "options": dict(self.options),
+            "environment": dict(self.environment),
+            "rows": [dict(row) for row in self.rows],
+            "skipped": [dict(each) for each in self.skipped],
+        }
 
     def frame(self) -> pd.DataFrame:
         """One row a result, with the columns of `FIELDS`; what a row does not state is blank."""
@@ -205,8 +228,9 @@ def read(path: str | Path) -> Report:
     name = target.name[:80]
     try:
         if target.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"{name} has {target.stat().st_size:,} bytes; a file of results has at most "
-                             f"{LARGEST_FILE:,}")  # fmt: skip
+            raise ValueError(
+                f"{name} has {target.stat().st_size:,} bytes; a file of results has at most {LARGEST_FILE:,}"
+            )
         text = target.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{name} is not UTF-8 text; give the JSON file that the benchmark wrote") from None
@@ -231,8 +255,10 @@ def _parsed(text: str, name: str) -> Any:
         return json.loads(text, parse_constant=_no_constant, parse_int=_bounded)
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
-            raise ValueError(f"{name} ends in the middle, at line {error.lineno}: it is truncated; measure again, or "
-                             "copy the whole file") from None  # fmt: skip
+            raise ValueError(
+                f"{name} ends in the middle, at line {error.lineno}: it is truncated; measure again, or "
+                "copy the whole file"
+            ) from None
         raise ValueError(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise ValueError(f"{name} is nested too deeply for a file of results") from None
@@ -275,7 +301,7 @@ def _check_document(found: Mapping[str, Any]) -> None:
             words = {str: "a text", Mapping: "an object", list: "a list"}[kind]
             raise refused(key, found.get(key), f"must be {words}; the file may be cut or changed by hand")
     if found.get("state") not in STATES:
-        raise refused("state", found.get('state'), f"must be one of {', '.join(STATES)}")
+        raise refused("state", found.get("state"), f"must be one of {', '.join(STATES)}")
     if len(found["rows"]) > MOST_ROWS or len(found["skipped"]) > MOST_ROWS:
         raise ValueError(f"it has more than {MOST_ROWS:,} rows; split it")
     for key in ("created", "options", "environment", "skipped"):
@@ -325,8 +351,10 @@ def _check_row(each: Any) -> None:
         raise ValueError(f"times {', '.join(TIMES)} = {shown(times)} must be above 0 and in this order, in seconds")
     expected = each["median_s"] / each["work"] if unit == "s" else each["work"] / each["median_s"]
     if not math.isclose(each["value"], expected, rel_tol=TOLERANCE):
-        raise ValueError(f"value = {each['value']:g} {unit}, but work and median time give {expected:g} {unit}; "
-                         "one of them is in another unit")  # fmt: skip
+        raise ValueError(
+            f"value = {each['value']:g} {unit}, but work and median time give {expected:g} {unit}; "
+            "one of them is in another unit"
+        )
 
 
 def _check_cell(name: str, column: Field, value: Any) -> None:

@@ -13,9 +13,13 @@ from cookbook.workloads import zoo
 
 # Networks with their batch on a processor (quick and in full) and on a GPU, and the sequence length of each.
 NETWORKS = {
-    "resnet50": (1, 4, 128, 0), "vgg16": (1, 2, 64, 0), "alexnet": (4, 16, 512, 0),
-    "eng_acoustic_model": (64, 256, 4096, 0), "bert_base": (1, 4, 64, 128), "gpt2": (1, 2, 8, 256),
-}  # fmt: skip
+    "resnet50": (1, 4, 128, 0),
+    "vgg16": (1, 2, 64, 0),
+    "alexnet": (4, 16, 512, 0),
+    "eng_acoustic_model": (64, 256, 4096, 0),
+    "bert_base": (1, 4, 64, 128),
+    "gpt2": (1, 2, 8, 256),
+}
 QUICK = ("resnet50", "eng_acoustic_model", "gpt2")
 # Bytes that training keeps of one parameter: weight, gradient and two moments of 32 bits.
 TRAINED_BYTES = 16
@@ -90,8 +94,14 @@ def made(device: Device, name: str, number_format: str, parameter_bytes: float) 
 
 def told(name: str, batch: int, seq: int, number_format: str, method: str = "eager", note: str = "") -> dict[str, Any]:
     """Fields of the row of a network."""
-    return {"model": name, "batch": batch, "seq": seq or None, "number_format": number_format, "method": method,
-            "note": note}  # fmt: skip
+    return {
+        "model": name,
+        "batch": batch,
+        "seq": seq or None,
+        "number_format": number_format,
+        "method": method,
+        "note": note,
+    }
 
 
 def title(name: str, batch: int, seq: int) -> str:

@@ -104,8 +104,13 @@ def run(
     used = None if device == "numpy" else device_named(device)
     if seconds is None:
         seconds = _usual_seconds(used, quick, chosen)
-    options = {"device": used.name if used else "numpy", "quick": bool(quick), "suites": list(chosen),
-               "seconds": float(seconds), "rounds": int(rounds)}  # fmt: skip
+    options = {
+        "device": used.name if used else "numpy",
+        "quick": bool(quick),
+        "suites": list(chosen),
+        "seconds": float(seconds),
+        "rounds": int(rounds),
+    }
     watch = Watch(float(seconds), cancelled, samples=5 if quick else 9, case_s=0.5 if quick else 1.5)
     return _Run(used, watch, bool(quick), progress).whole(chosen, folder, options)
 
@@ -135,8 +140,9 @@ def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> Non
         raise refused("rounds", rounds, f"must be a whole number from 1 to {MOST_ROUNDS}")
     if device is not None and device not in ("numpy", *DEVICES):
         raise refused("device", device, f"must be one of numpy, {', '.join(DEVICES)}; a GPU of AMD is cuda")
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not
-                                0 < seconds <= 86_400):  # fmt: skip
+    if seconds is not None and (
+        isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 86_400
+    ):
         raise refused("seconds", seconds, "must be a number above 0 and up to a day, 86400")
     if folder is not None and not Path(folder).is_dir():
         raise refused("folder", str(folder), "is no folder; give one on the drive to measure")

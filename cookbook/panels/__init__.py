@@ -8,11 +8,31 @@ from types import ModuleType
 from typing import Any
 
 _RECIPES = (
-    "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
-    "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
-)  # fmt: skip
-_HOMES = {"Panel": "shell", "View": "shell", "record": "decision", "measure_here": "measuring",
-          **{name: name for name in _RECIPES}}  # fmt: skip
+    "accelerators",
+    "accuracy",
+    "assembly_line",
+    "clinic",
+    "cluster",
+    "crossbar",
+    "finetuning",
+    "host",
+    "measurements",
+    "model_zoo",
+    "scaling",
+    "serving",
+    "stack",
+    "storage",
+    "this_machine",
+    "training_run",
+    "where_to_run",
+)
+_HOMES = {
+    "Panel": "shell",
+    "View": "shell",
+    "record": "decision",
+    "measure_here": "measuring",
+    **{name: name for name in _RECIPES},
+}
 
 __all__ = sorted(_HOMES)
 

@@ -27,16 +27,34 @@ from cookbook.prediction.terms.transformer import answers_tokens
 
 USUAL = "usual"
 DEFAULTS: dict[str, Any] = {
-    "model": "resnet50", "phase": "inference", "batch": 32,
-    "accelerators": ["xeon-platinum-8592", "v100-sxm2-16gb", "h100-sxm", "rtx-4090", "rtx-4070-laptop",
-                     "tpu-v5e", "gaudi2", "inferentia2", "jetson-agx-orin-64gb", "alveo-u250"],
-    "precision": USUAL, "on": "h100-sxm", "software": "MLPerf", "way": "on demand", "op": "",
+    "model": "resnet50",
+    "phase": "inference",
+    "batch": 32,
+    "accelerators": [
+        "xeon-platinum-8592",
+        "v100-sxm2-16gb",
+        "h100-sxm",
+        "rtx-4090",
+        "rtx-4070-laptop",
+        "tpu-v5e",
+        "gaudi2",
+        "inferentia2",
+        "jetson-agx-orin-64gb",
+        "alveo-u250",
+    ],
+    "precision": USUAL,
+    "on": "h100-sxm",
+    "software": "MLPerf",
+    "way": "on demand",
+    "op": "",
     "picture": "throughput",
-}  # fmt: skip
+}
 PICTURES: dict[str, Callable[[Any], Any]] = {
-    "throughput": charts.per_device, "energy": partial(charts.per_device, what="energy"),
-    "cost": partial(charts.per_device, what="cost"), "roofline": charts.roofline,
-}  # fmt: skip
+    "throughput": charts.per_device,
+    "energy": partial(charts.per_device, what="energy"),
+    "cost": partial(charts.per_device, what="cost"),
+    "roofline": charts.roofline,
+}
 MOST, MOST_PARTS = 12, 5
 # Picture: the columns of its figure, of its ends, and of the reason where there is none.
 COLUMNS = {
@@ -109,41 +127,112 @@ def accelerators(
     chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
     usual = DEFAULTS["on"] if DEFAULTS["on"] in chosen else ""
     given = {
-        "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "precision": precision,
-        "on": on or usual, "software": software, "way": way, "op": op, "picture": picture,
-    }  # fmt: skip
-    return Panel("accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given, OFF,
-                 good=DEFAULTS)  # fmt: skip
+        "model": model,
+        "phase": phase,
+        "batch": batch,
+        "accelerators": chosen,
+        "precision": precision,
+        "on": on or usual,
+        "software": software,
+        "way": way,
+        "op": op,
+        "picture": picture,
+    }
+    return Panel(
+        "accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given, OFF, good=DEFAULTS
+    )
 
 
 def _controls() -> tuple[Control, ...]:
     formats = catalog.table("number_formats")["name"]
     return (
-        Combo("model", "Model", "Workload", options.networks(), own=options.own_model(options.SOME_LAYERS),
-              plain=options.plain_model, tooltip="The network"),
-        Choice("phase", "Phase", "Workload", (
-            ("training", "training", "A step: forward, backward, update"),
-            ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            options.networks(),
+            own=options.own_model(options.SOME_LAYERS),
+            plain=options.plain_model,
+            tooltip="The network",
+        ),
+        Choice(
+            "phase",
+            "Phase",
+            "Workload",
+            (
+                ("training", "training", "A step: forward, backward, update"),
+                ("inference", "inference", "One forward pass of a batch"),
+            ),
+            tooltip="What is done with it",
+        ),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
-        Combo("software", "Software", "Workload", _software(),
-              tooltip="What runs the network on GPUs; others have compilers of their own"),
-        Combo("accelerators", "Accelerators", "Hardware", options.accelerators(), many=True, least=2, limit=MOST,
-              own=options.own_accelerator(), plain=options.plain_device, short=_short,
-              tooltip="Two to twelve devices, one of each; custom… takes one like another with other figures"),
-        Choice("precision", "Precision", "Hardware", (
-            (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
-            *((str(name), str(name), "") for name in formats)), tooltip="In what numbers are multiplied"),
-        Combo("on", "Look at", "Hardware", options.accelerators(), more=True,
-              tooltip="The device of the sentence, the parts and the roofline; a click on its mark chooses it too"),
-        Combo("way", "Pay", "Money", tuple((way, way, "", "") for way in (*RENT, BOUGHT)), more=True,
-              tooltip="Rented from a cloud, or bought and used up over its years"),
-        Combo("op", "Operation", "Roofline", (("", "the longest", "", ""),), more=True,
-              tooltip="Name of an operation in the table; a click on its mark chooses it too"),
-        Choice("picture", "Chart", "", (
-            ("throughput", "Throughput", "Samples a second, with intervals"),
-            ("energy", "Energy", "Joules a sample"), ("cost", "Cost", "Dollars for a million samples"),
-            ("roofline", "Roofline", "Every operation under the roofs of these devices")), place="picture"),
-    )  # fmt: skip
+        Combo(
+            "software",
+            "Software",
+            "Workload",
+            _software(),
+            tooltip="What runs the network on GPUs; others have compilers of their own",
+        ),
+        Combo(
+            "accelerators",
+            "Accelerators",
+            "Hardware",
+            options.accelerators(),
+            many=True,
+            least=2,
+            limit=MOST,
+            own=options.own_accelerator(),
+            plain=options.plain_device,
+            short=_short,
+            tooltip="Two to twelve devices, one of each; custom… takes one like another with other figures",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Hardware",
+            (
+                (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
+                *((str(name), str(name), "") for name in formats),
+            ),
+            tooltip="In what numbers are multiplied",
+        ),
+        Combo(
+            "on",
+            "Look at",
+            "Hardware",
+            options.accelerators(),
+            more=True,
+            tooltip="The device of the sentence, the parts and the roofline; a click on its mark chooses it too",
+        ),
+        Combo(
+            "way",
+            "Pay",
+            "Money",
+            tuple((way, way, "", "") for way in (*RENT, BOUGHT)),
+            more=True,
+            tooltip="Rented from a cloud, or bought and used up over its years",
+        ),
+        Combo(
+            "op",
+            "Operation",
+            "Roofline",
+            (("", "the longest", "", ""),),
+            more=True,
+            tooltip="Name of an operation in the table; a click on its mark chooses it too",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("throughput", "Throughput", "Samples a second, with intervals"),
+                ("energy", "Energy", "Joules a sample"),
+                ("cost", "Cost", "Dollars for a million samples"),
+                ("roofline", "Roofline", "Every operation under the roofs of these devices"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _short(name: str) -> str:
@@ -173,14 +262,22 @@ OFF: dict[str, Any] = {
 
 @lru_cache(maxsize=64)
 def _compared(
-    model: Any, devices: tuple[str | Accelerator, ...], names: tuple[str, ...], phase: str, batch: int, precision: str,
-    software: str, way: str,
-) -> pd.DataFrame:  # fmt: skip
+    model: Any,
+    devices: tuple[str | Accelerator, ...],
+    names: tuple[str, ...],
+    phase: str,
+    batch: int,
+    precision: str,
+    software: str,
+    way: str,
+) -> pd.DataFrame:
     wanted = "" if precision == USUAL else precision
     found = compare(model, devices, phase=phase, batch=batch, precision=wanted, software=software, way=way)
     own = [isinstance(device, Accelerator) for device in devices]
-    return found.assign(key=list(names), name=[name if mine else printed for name, printed, mine in zip(
-        names, found["name"], own, strict=True)])  # fmt: skip
+    return found.assign(
+        key=list(names),
+        name=[name if mine else printed for name, printed, mine in zip(names, found["name"], own, strict=True)],
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +302,10 @@ class Compared:
     @cached_property
     def ranks(self) -> dict[str, pd.DataFrame]:
         """All devices for each picture, the best first, then those that do not hold the model or have no figure."""
-        best = {name: self.table.sort_values(point, ascending=name != "throughput", kind="stable")
-                for name, (point, *_) in COLUMNS.items()}  # fmt: skip
+        best = {
+            name: self.table.sort_values(point, ascending=name != "throughput", kind="stable")
+            for name, (point, *_) in COLUMNS.items()
+        }
         return {name: rows.loc[(rows["fits"] == "no").sort_values(kind="stable").index] for name, rows in best.items()}
 
     def known(self, picture: str) -> pd.DataFrame:
@@ -255,13 +354,24 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     if precision in _formats(values):
         raise ValueError(f"precision = {precision!r} does not train a network; take one that does, or inference")
     model = options.named_model(values["model"])
-    found = _compared(model, devices, tuple(pairs), phase, values["batch"], precision, values["software"],
-                      values["way"])  # fmt: skip
+    found = _compared(
+        model, devices, tuple(pairs), phase, values["batch"], precision, values["software"], values["way"]
+    )
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
     told = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
-    view = Compared(model, options.title_of(model, tokens=True), phase, values["batch"], found, values["on"],
-                    devices[list(pairs).index(values["on"])], values["op"], told[:2], values["software"])  # fmt: skip
+    view = Compared(
+        model,
+        options.title_of(model, tokens=True),
+        phase,
+        values["batch"],
+        found,
+        values["on"],
+        devices[list(pairs).index(values["on"])],
+        values["op"],
+        told[:2],
+        values["software"],
+    )
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(
@@ -271,7 +381,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         picture=_roofline(view, words) if roof else _per_device(view, picture, words, pinned),
         parts=_op_parts(view) if roof else _time_parts(view),
         parts_title=(
-            f"Forward pass on {view.looked['name']} at the roofline, by operation" if roof
+            f"Forward pass on {view.looked['name']} at the roofline, by operation"
+            if roof
             else f"Time of one pass on {view.looked['name']}, by part"
         ),
         table=partial(_op_table if roof else _device_table, view),
@@ -280,7 +391,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         code=_code(values, view),
         kept=found,
         stood_for={"precision": f"{view.looked['precision']} on {view.looked['name']}"} if precision == USUAL else {},
-    )  # fmt: skip
+    )
 
 
 def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]:
@@ -360,11 +471,15 @@ def _answer(view: Compared, picture: str) -> str:
     head, interval = undecided(known["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
     if ahead.named:
         does = f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}"
-        head = (f"{does}: **{write(first[point])} {UNIT[picture]}** for {work}{tokens}. {capital(interval)}: {ends}; "
-                "clear of all others.")  # fmt: skip
+        head = (
+            f"{does}: **{write(first[point])} {UNIT[picture]}** for {work}{tokens}. {capital(interval)}: {ends}; "
+            "clear of all others."
+        )
     else:
-        head += (f". Range: {write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]} for {work}; "
-                 f"{_short(first['name'])} {write(first[point])} {UNIT[picture]}{tokens} ({ends}).")
+        head += (
+            f". Range: {write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]} for {work}; "
+            f"{_short(first['name'])} {write(first[point])} {UNIT[picture]}{tokens} ({ends})."
+        )
     return f"{head} {_looked(view, picture)}{_full(view)}{_lacking(view, picture)}"
 
 
@@ -438,14 +553,18 @@ def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
     """How the figures are known."""
     row, here = view.looked, int((view.table["evidence"] == "measured here").sum())
     return (
-        (f"{row['name']}: {row['evidence'] or 'no prediction'}",
-         "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
+        (
+            f"{row['name']}: {row['evidence'] or 'no prediction'}",
+            "Measured here: runs of this device went into the constants. Sibling: same maker, or other software.",
+        ),
         *text.measured_badges(view.measured(row)),
-        (f"{here} of {len(view.table)} devices measured",
-         "Devices of which the tables hold measured runs; intervals of the others are wider."),
+        (
+            f"{here} of {len(view.table)} devices measured",
+            "Devices of which the tables hold measured runs; intervals of the others are wider.",
+        ),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
         *((("a prompt, not an answer", PROMPT),) if _prompt(view.model, view.phase) else ()),
-    )  # fmt: skip
+    )
 
 
 def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -> Picture:
@@ -453,17 +572,29 @@ def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -
     point, low, high, _ = COLUMNS[picture]
     table = view.ranks[picture]
     before = {} if pinned is None else dict(zip(pinned.kept["key"], pinned.kept[point], strict=True))
-    cells = ["does not fit memory" if row["fits"] == "no" and row[point] > 0 else _range(row, picture)
-             for row in table.to_dict("records")]  # fmt: skip
+    cells = [
+        "does not fit memory" if row["fits"] == "no" and row[point] > 0 else _range(row, picture)
+        for row in table.to_dict("records")
+    ]
     several = table["precision"].replace("", np.nan).nunique() > 1
     names = table["name"].map(_short).mask(table["name"].map(_short).duplicated(keep=False), table["name"])
-    frame = pd.DataFrame({
-        "row": names + (", " + table["precision"]).where(several & (table["precision"] != ""), ""),
-        "point": table[point], "low": table[low], "high": table[high],
-        "peak": table["samples_per_s"] / table["share_of_peak"] if picture == "throughput" else table[point] * np.nan,
-        "before": [before.get(key) for key in table["key"]], "evidence": table["evidence"], "text": cells,
-        "looked": (table["key"] == view.on) & table[point].notna(), "control": "on", "value": table["key"],
-    }).astype({"before": float})  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": names + (", " + table["precision"]).where(several & (table["precision"] != ""), ""),
+            "point": table[point],
+            "low": table[low],
+            "high": table[high],
+            "peak": table["samples_per_s"] / table["share_of_peak"]
+            if picture == "throughput"
+            else table[point] * np.nan,
+            "before": [before.get(key) for key in table["key"]],
+            "evidence": table["evidence"],
+            "text": cells,
+            "looked": (table["key"] == view.on) & table[point].notna(),
+            "control": "on",
+            "value": table["key"],
+        }
+    ).astype({"before": float})
     start, end = charts.figure_domain(frame)
     return Picture(picture, frame, title, {"rows": row_order(frame), "start": start, "end": end})
 
@@ -479,15 +610,22 @@ def _time_parts(view: Compared) -> tuple[Part, ...]:
     """Time of one pass on the device looked at."""
     times = {name: float(view.looked.get(f"{name} seconds", math.nan)) for name in TIME_PARTS}
     return options.few(
-        (Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
-         for name, seconds in times.items() if seconds > 0), told=partial(units.human, unit="s"))  # fmt: skip
+        (
+            Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
+            for name, seconds in times.items()
+            if seconds > 0
+        ),
+        told=partial(units.human, unit="s"),
+    )
 
 
 def _op_parts(view: Compared) -> tuple[Part, ...]:
     """Operations of one forward pass at the roofline, the longest first, the rest together."""
     colours = (*PALETTE[:4], "#A170C6")
-    found = [Part(str(op["name"]), op["seconds"], units.human(op["seconds"], "s"), colour, _formula(view, op))
-             for op, colour in zip(view.ops.head(MOST_PARTS).to_dict("records"), colours, strict=False)]  # fmt: skip
+    found = [
+        Part(str(op["name"]), op["seconds"], units.human(op["seconds"], "s"), colour, _formula(view, op))
+        for op, colour in zip(view.ops.head(MOST_PARTS).to_dict("records"), colours, strict=False)
+    ]
     rest = view.ops.iloc[MOST_PARTS:]
     words = f"{rest['count'].sum():,.0f} more operations, each the longer of arithmetic and traffic."
     seconds = float(rest["seconds"].sum())
@@ -498,29 +636,50 @@ def _device_table(view: Compared) -> pd.DataFrame:
     """Figures of each device as printed text, the fastest first."""
     effort = catalog.table("programmability").set_index("kind")["effort"]
     speaks = view.table["tokens_per_s"].notna().any()
-    return pd.DataFrame([{
-        "Device": row["name"], "Kind": row["kind"], "Format": row["precision"] or "none",
-        "Samples/s": _range(row, "throughput"),
-        **({"Tokens/s": figure(row["tokens_per_s"]) if row["tokens_per_s"] > 0 else "none"} if speaks else {}),
-        "Of peak [%]": "none" if math.isnan(row["share_of_peak"]) else f"{100 * row['share_of_peak']:.2g}",
-        "J a sample": _range(row, "energy"), "$ a million": _range(row, "cost"),
-        "Prices of": f"{row['price_first'][:7]} to {row['price_last'][:7]}" if row["price_last"] else "no price",
-        "Memory": f"{units.human(row['memory_bytes'], 'iB')} of {units.human(row['capacity_bytes'], 'iB')}"
-        if row["fits"] in ("yes", "no") else row["fits"] or "none",
-        "Known": row["evidence"] or row["why"], "Measured": next(map(str, view.measured(row)), "no such run"),
-        "Effort to program (judgement)": effort[row["kind"]],
-    } for row in view.ranks["throughput"].to_dict("records")])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "Device": row["name"],
+                "Kind": row["kind"],
+                "Format": row["precision"] or "none",
+                "Samples/s": _range(row, "throughput"),
+                **({"Tokens/s": figure(row["tokens_per_s"]) if row["tokens_per_s"] > 0 else "none"} if speaks else {}),
+                "Of peak [%]": "none" if math.isnan(row["share_of_peak"]) else f"{100 * row['share_of_peak']:.2g}",
+                "J a sample": _range(row, "energy"),
+                "$ a million": _range(row, "cost"),
+                "Prices of": f"{row['price_first'][:7]} to {row['price_last'][:7]}"
+                if row["price_last"]
+                else "no price",
+                "Memory": f"{units.human(row['memory_bytes'], 'iB')} of {units.human(row['capacity_bytes'], 'iB')}"
+                if row["fits"] in ("yes", "no")
+                else row["fits"] or "none",
+                "Known": row["evidence"] or row["why"],
+                "Measured": next(map(str, view.measured(row)), "no such run"),
+                "Effort to program (judgement)": effort[row["kind"]],
+            }
+            for row in view.ranks["throughput"].to_dict("records")
+        ]
+    )
 
 
 def _op_table(view: Compared) -> pd.DataFrame:
     """The longest operations as printed text."""
-    return pd.DataFrame([
-        {"Operation": op["name"], "Kind": op["kind"], "Times": f"{op['count']:,.0f}",
-         "GFLOP": f"{op['flop'] / 1e9:,.3g}", "MB moved": f"{op['bytes'] / 1e6:,.3g}",
-         "FLOP/B": figure(op["intensity"]), "Time at best [µs]": f"{op['seconds'] * 1e6:,.3g}",
-         "Share [%]": f"{100 * op['share']:.1f}", "Held back by": op["bound_by"]}
-        for op in view.ops.head(MOST_ROWS).to_dict("records")
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "Operation": op["name"],
+                "Kind": op["kind"],
+                "Times": f"{op['count']:,.0f}",
+                "GFLOP": f"{op['flop'] / 1e9:,.3g}",
+                "MB moved": f"{op['bytes'] / 1e6:,.3g}",
+                "FLOP/B": figure(op["intensity"]),
+                "Time at best [µs]": f"{op['seconds'] * 1e6:,.3g}",
+                "Share [%]": f"{100 * op['share']:.1f}",
+                "Held back by": op["bound_by"],
+            }
+            for op in view.ops.head(MOST_ROWS).to_dict("records")
+        ]
+    )
 
 
 def _data(view: Compared, picture: str) -> pd.DataFrame:

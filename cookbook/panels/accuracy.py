@@ -28,12 +28,18 @@ COLOURS, MOST_GROUPS, ENOUGH = 4, 16, 20
 APART, SPREAD = np.array((0.2, 0.13)), 0.16
 NO_INTERVALS = "only the full model has intervals"
 NO_EFFECT = "choose a prediction without something, or a rule to beat"
-OFF = {"picture": lambda v: {
-    **({} if v.get("model") == evaluation.FULL else {"coverage": NO_INTERVALS}),
-    **({"effects": NO_EFFECT} if v.get("model") in (evaluation.FULL, evaluation.ROW_ALONE) else {}),
-}}  # fmt: skip
-EDGES = ((0.1, "within 10 %", PALETTE[2]), (0.2, "10 to 20 %", PALETTE[0]), (0.5, "20 to 50 %", PALETTE[3]),
-         (np.inf, "further off", PALETTE[1]))  # fmt: skip
+OFF = {
+    "picture": lambda v: {
+        **({} if v.get("model") == evaluation.FULL else {"coverage": NO_INTERVALS}),
+        **({"effects": NO_EFFECT} if v.get("model") in (evaluation.FULL, evaluation.ROW_ALONE) else {}),
+    }
+}
+EDGES = (
+    (0.1, "within 10 %", PALETTE[2]),
+    (0.2, "10 to 20 %", PALETTE[0]),
+    (0.5, "20 to 50 %", PALETTE[3]),
+    (np.inf, "further off", PALETTE[1]),
+)
 # What groups the runs, in a sentence.
 BY = {"generation": "device", "tier": "evidence", "software_level": "level of software"}
 # Changes of a median error that count as one: a tenth of it, and a fiftieth for "no matter".
@@ -41,17 +47,26 @@ MUCH, LITTLE = 1.1, 1.02
 # Groups in the chart of what a term changes, and changes of a speed that count there.
 MOST_EFFECTS, SEEN = 20, 0.005
 RUNS = {
-    "both": "training runs", "transformer": "training runs of transformers", "classic": "other training runs",
-    "inference": "inference runs", "generation": "generation runs",
-}  # fmt: skip
+    "both": "training runs",
+    "transformer": "training runs of transformers",
+    "classic": "other training runs",
+    "inference": "inference runs",
+    "generation": "generation runs",
+}
 # Groups of predictions in the list.
 FULL, FLATTERING, RULE, TERM = "the prediction", "a flattering test", "rule to beat", "term off"
 
 
 def accuracy(
-    kind: str = "both", publishers: Any = (), accelerators: Any = (), model: str = evaluation.FULL,
-    by: str = "publisher", band: Any = 20, picture: str = "points", networks: Any = (),
-) -> Panel:  # fmt: skip
+    kind: str = "both",
+    publishers: Any = (),
+    accelerators: Any = (),
+    model: str = evaluation.FULL,
+    by: str = "publisher",
+    band: Any = 20,
+    picture: str = "points",
+    networks: Any = (),
+) -> Panel:
     """The panel "How far can you trust a prediction?", in the state that the arguments say.
 
     Parameters
@@ -83,33 +98,83 @@ def accuracy(
 def _controls() -> tuple[Control, ...]:
     models = tuple((name, name, "", _family(name)) for name in evaluation.models_of())
     return (
-        Choice("kind", "Runs", "Measured runs", (
-            ("both", "training", "Training of every kind of network"),
-            ("transformer", "transformers", "Language models in training, on up to thousands of devices"),
-            ("classic", "other networks", "Convolutional, recurrent and other classic networks in training"),
-            ("inference", "inference", "Forward passes"), ("generation", "generation", "Answers of language models")),
-            tooltip="Kind of measured runs"),
-        Combo("networks", "Networks", "Measured runs", _options("model", "models", "name", "title"), many=True, limit=4,
-              ranked=True, tooltip="What was run, four at most; empty: all"),
-        Combo("accelerators", "Accelerators", "Measured runs", _options("accelerator", "accelerators", "key", "name"),
-              many=True, limit=4, ranked=True, tooltip="What the runs used, four at most; empty: all"),
-        Combo("model", "Prediction", "Predicted by", models,
-              tooltip="The full model, the model without one term (all constants fitted anew), or a rule to beat"),
-        Combo("publishers", "Publishers", "Measured runs", _options("publisher"), many=True, limit=4, more=True,
-              tooltip="Who published the measurements, four at most; empty: all"),
-        Choice("by", "Colour and group by", "Shown as", (
-            ("publisher", "publisher", "Who measured"), ("generation", "device", "Generation of the accelerator"),
-            ("year", "year", "Year of the measurement"),
-            ("tier", "evidence", "How well other publishers' measurements cover the run"),
-            ("software_level", "software", "Level of the software stack")),
-            tooltip="What the runs are grouped by"),
+        Choice(
+            "kind",
+            "Runs",
+            "Measured runs",
+            (
+                ("both", "training", "Training of every kind of network"),
+                ("transformer", "transformers", "Language models in training, on up to thousands of devices"),
+                ("classic", "other networks", "Convolutional, recurrent and other classic networks in training"),
+                ("inference", "inference", "Forward passes"),
+                ("generation", "generation", "Answers of language models"),
+            ),
+            tooltip="Kind of measured runs",
+        ),
+        Combo(
+            "networks",
+            "Networks",
+            "Measured runs",
+            _options("model", "models", "name", "title"),
+            many=True,
+            limit=4,
+            ranked=True,
+            tooltip="What was run, four at most; empty: all",
+        ),
+        Combo(
+            "accelerators",
+            "Accelerators",
+            "Measured runs",
+            _options("accelerator", "accelerators", "key", "name"),
+            many=True,
+            limit=4,
+            ranked=True,
+            tooltip="What the runs used, four at most; empty: all",
+        ),
+        Combo(
+            "model",
+            "Prediction",
+            "Predicted by",
+            models,
+            tooltip="The full model, the model without one term (all constants fitted anew), or a rule to beat",
+        ),
+        Combo(
+            "publishers",
+            "Publishers",
+            "Measured runs",
+            _options("publisher"),
+            many=True,
+            limit=4,
+            more=True,
+            tooltip="Who published the measurements, four at most; empty: all",
+        ),
+        Choice(
+            "by",
+            "Colour and group by",
+            "Shown as",
+            (
+                ("publisher", "publisher", "Who measured"),
+                ("generation", "device", "Generation of the accelerator"),
+                ("year", "year", "Year of the measurement"),
+                ("tier", "evidence", "How well other publishers' measurements cover the run"),
+                ("software_level", "software", "Level of the software stack"),
+            ),
+            tooltip="What the runs are grouped by",
+        ),
         Slider("band", "Good means within", "Shown as", BANDS, unit="%", tooltip="Error that still counts as good"),
-        Choice("picture", "Chart", "", (
-            ("points", "Predicted over measured", "Every run, over the number of its accelerators"),
-            ("errors", "Error by group", "Median and middle half of each group"),
-            ("coverage", "Coverage", "Share of the runs inside their 80 % interval"),
-            ("effects", "With and without", "Each group without a term, and with it")), place="picture"),
-    )  # fmt: skip
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("points", "Predicted over measured", "Every run, over the number of its accelerators"),
+                ("errors", "Error by group", "Median and middle half of each group"),
+                ("coverage", "Coverage", "Share of the runs inside their 80 % interval"),
+                ("effects", "With and without", "Each group without a term, and with it"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _options(column: str, table: str = "", key: str = "", name: str = "") -> tuple[Option, ...]:
@@ -124,8 +189,10 @@ def _options(column: str, table: str = "", key: str = "", name: str = "") -> tup
     also = spelled.groupby(runs).agg(lambda names: ";".join(sorted(set(names)))) if column == "model" else {}
     known = counts | {each: 0 for each in words if each not in counts}
     other = readable if column == "model" else str
-    return tuple((each, words.get(each) or other(each), also.get(each, ""), counted(count, "run"))
-                 for each, count in known.items())  # fmt: skip
+    return tuple(
+        (each, words.get(each) or other(each), also.get(each, ""), counted(count, "run"))
+        for each, count in known.items()
+    )
 
 
 def _family(model: str) -> str:
@@ -220,17 +287,27 @@ class Chosen:
         named = {name: pd.factorize(known[name]) for name in ("model", "device", "source", "unit")}
         first = known.iloc[np.unique(named["source"][0], return_index=True)[1]]
         at = known["devices"].to_numpy() * 10 ** (SPREAD * spread(len(known)))
-        frame = pd.DataFrame({
-            "at": at, "ratio": known["ratio"].round(3).to_numpy(), "group": group, "rank": self._ranks(at),
-            "measured": known["measured"].to_numpy(), "predicted": known["predicted"].to_numpy(),
-            "count": known["devices"].astype(int).to_numpy(), **{name: places for name, (places, _) in named.items()},
-        })  # fmt: skip
+        frame = pd.DataFrame(
+            {
+                "at": at,
+                "ratio": known["ratio"].round(3).to_numpy(),
+                "group": group,
+                "rank": self._ranks(at),
+                "measured": known["measured"].to_numpy(),
+                "predicted": known["predicted"].to_numpy(),
+                "count": known["devices"].astype(int).to_numpy(),
+                **{name: places for name, (places, _) in named.items()},
+            }
+        )
         low, high = charts.device_domain(frame)
         return frame, {
-            "low": low, "high": high, "groups": [*order, *([charts.OTHERS] if charts.OTHERS in group else [])],
-            "publishers": first["publisher"].tolist(), "urls": first["url"].tolist(),
+            "low": low,
+            "high": high,
+            "groups": [*order, *([charts.OTHERS] if charts.OTHERS in group else [])],
+            "publishers": first["publisher"].tolist(),
+            "urls": first["url"].tolist(),
             **{f"{name}s": named[name][1].tolist() for name in ("model", "device", "unit")},
-        }  # fmt: skip
+        }
 
     def _ranks(self, at: np.ndarray) -> list[float | None]:
         """Numbers of the runs furthest off; 0 where a number would cover a ring or a worse one's."""
@@ -267,9 +344,11 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     filters = (tuple(values[name]) for name in ("publishers", "accelerators", "networks"))
     view = _chosen(values["kind"], model, by, *filters)
     draw, table = {
-        "points": (_scatter, _run_table), "errors": (_errors_picture, _group_table),
-        "coverage": (_coverage_picture, _group_table), "effects": (_effects_picture, _effects_table),
-    }[picture]  # fmt: skip
+        "points": (_scatter, _run_table),
+        "errors": (_errors_picture, _group_table),
+        "coverage": (_coverage_picture, _group_table),
+        "effects": (_effects_picture, _effects_table),
+    }[picture]
     each = picture == "points"
     return View(
         answer=_answer(view, band, picture),
@@ -279,7 +358,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         parts=_parts(view),
         parts_title=f"{counted(view.whole['rows'], 'run')} by error, predicted by {_spoken(model)}",
         table=partial(table, view),
-        data=partial(evaluation.as_rows, view.rows, model) if each
+        data=partial(evaluation.as_rows, view.rows, model)
+        if each
         else partial(evaluation.grouped, view.rows, by, model),
         sources=partial(sources_by_count, view.known, "run"),
         code=_code(values),
@@ -308,12 +388,16 @@ def _errors_picture(view: Chosen, band: float) -> Picture:
     table = view.sorted_by("median_error")
     same = view.known.assign(group=view.labels(MOST_GROUPS, view.rows)[view.rows.index.isin(view.known.index)])
     before = evaluation.grouped(same, "group", view.base).set_index("group")["median_error"]
-    frame = pd.DataFrame({
-        "row": table["group"], "median": 100 * table["median_error"], "lower": 100 * table["lower_quartile"],
-        "upper": 100 * table["upper_quartile"],
-        "before": [None if view.model == evaluation.FULL else 100 * before[name] for name in table["group"]],
-        "text": [f"{percent(100 * row.median_error)}, {counted(row.rows, 'run')}" for row in table.itertuples()],
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": table["group"],
+            "median": 100 * table["median_error"],
+            "lower": 100 * table["lower_quartile"],
+            "upper": 100 * table["upper_quartile"],
+            "before": [None if view.model == evaluation.FULL else 100 * before[name] for name in table["group"]],
+            "text": [f"{percent(100 * row.median_error)}, {counted(row.rows, 'run')}" for row in table.itertuples()],
+        }
+    )
     return Picture("errors", frame, charts.errors_title(frame), {"rows": row_order(frame), "band": 100 * band})
 
 
@@ -324,23 +408,31 @@ def _verdicts(table: pd.DataFrame) -> list[str]:
 def _coverage_picture(view: Chosen, _band: float) -> Picture:
     """Coverage of each group, beside what chance allows."""
     table = view.sorted_by("coverage_80")
-    frame = pd.DataFrame({
-        "row": table["group"], "share": 100 * table["coverage_80"], "low": 100 * table["band_low_80"],
-        "high": 100 * table["band_high_80"], "verdict": _verdicts(table),
-        "text": [f"{100 * row.coverage_80:.0f} % of {counted(row.rows, 'run')}" for row in table.itertuples()],
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": table["group"],
+            "share": 100 * table["coverage_80"],
+            "low": 100 * table["band_low_80"],
+            "high": 100 * table["band_high_80"],
+            "verdict": _verdicts(table),
+            "text": [f"{100 * row.coverage_80:.0f} % of {counted(row.rows, 'run')}" for row in table.itertuples()],
+        }
+    )
     return Picture("coverage", frame, charts.coverage_title(frame), {"rows": row_order(frame), "promised": 80})
 
 
 def _effects_picture(view: Chosen, _band: float) -> Picture:
     """Each group without what is off and with it; the title says what that is worth on publishers left out."""
     table = view.effects
-    frame = pd.DataFrame({
-        "row": [f"{group} ({runs:,})" for group, runs in table["runs"].items()],
-        "before": table["before"].clip(*charts.RATIOS), "after": table["after"].clip(*charts.RATIOS),
-        "verdict": [list(charts.NEARER)[1 - int(gain > SEEN) + int(gain < -SEEN)] for gain in table["gain"]],
-        "few": table["runs"] < LEAST,
-    }).reset_index(drop=True)  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": [f"{group} ({runs:,})" for group, runs in table["runs"].items()],
+            "before": table["before"].clip(*charts.RATIOS),
+            "after": table["after"].clip(*charts.RATIOS),
+            "verdict": [list(charts.NEARER)[1 - int(gain > SEEN) + int(gain < -SEEN)] for gain in table["gain"]],
+            "few": table["runs"] < LEAST,
+        }
+    ).reset_index(drop=True)
     low, high = charts.effect_domain(frame)
     signals = {"rows": row_order(frame), "low": low, "high": high}
     return Picture("effects", frame, _finding(view).replace("**", ""), signals)
@@ -349,11 +441,14 @@ def _effects_picture(view: Chosen, _band: float) -> Picture:
 def _effects_table(view: Chosen) -> pd.DataFrame:
     """The same as printed text."""
     table = view.effects
-    return pd.DataFrame({
-        capital(view.by.replace("_", " ")): table.index, "Runs": [f"{runs:,}" for runs in table["runs"]],
-        "Predicted / measured speed without it": [f"{value:.2f}" for value in table["before"]],
-        "With it": [f"{value:.2f}" for value in table["after"]],
-    }).head(MOST_ROWS)  # fmt: skip
+    return pd.DataFrame(
+        {
+            capital(view.by.replace("_", " ")): table.index,
+            "Runs": [f"{runs:,}" for runs in table["runs"]],
+            "Predicted / measured speed without it": [f"{value:.2f}" for value in table["before"]],
+            "With it": [f"{value:.2f}" for value in table["after"]],
+        }
+    ).head(MOST_ROWS)
 
 
 def _parts(view: Chosen) -> tuple[Part, ...]:
@@ -373,16 +468,19 @@ def _run_table(view: Chosen) -> pd.DataFrame:
     known = view.known.iloc[view.furthest]
     ends = zip(known["predicted"], np.exp(known["half_80"]), strict=True)
     full = view.model == evaluation.FULL
-    return pd.DataFrame({
-        "No.": [str(i) for i in range(1, len(known) + 1)],
-        "Network": known["model"].replace(network_titles()), "Accelerator": known["device"],
-        "Devices": [f"{count:,.0f}" for count in known["devices"]],
-        "Measured": [f"{figure(row.measured)} {row.unit}" for row in known.itertuples()],
-        "Predicted": [f"{figure(row.predicted)} {row.unit}" for row in known.itertuples()],
-        **({"80 % interval": [f"{figure(p / reach)}-{figure(p * reach)}" for p, reach in ends]} if full else {}),
-        "Predicted / measured": [f"{ratio:.2f}" for ratio in known["ratio"]],
-        "Published by": [(row.publisher, row.url) for row in known.itertuples()],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "No.": [str(i) for i in range(1, len(known) + 1)],
+            "Network": known["model"].replace(network_titles()),
+            "Accelerator": known["device"],
+            "Devices": [f"{count:,.0f}" for count in known["devices"]],
+            "Measured": [f"{figure(row.measured)} {row.unit}" for row in known.itertuples()],
+            "Predicted": [f"{figure(row.predicted)} {row.unit}" for row in known.itertuples()],
+            **({"80 % interval": [f"{figure(p / reach)}-{figure(p * reach)}" for p, reach in ends]} if full else {}),
+            "Predicted / measured": [f"{ratio:.2f}" for ratio in known["ratio"]],
+            "Published by": [(row.publisher, row.url) for row in known.itertuples()],
+        }
+    )
 
 
 def _group_table(view: Chosen) -> pd.DataFrame:
@@ -390,12 +488,15 @@ def _group_table(view: Chosen) -> pd.DataFrame:
     table = view.sorted_by("median_error")
     shares = {name: [percent(100 * value) for value in table[name]] for name in table.select_dtypes("number")}
     found = {
-        capital(view.by.replace("_", " ")): table["group"], "Runs": [f"{rows:,}" for rows in table["rows"]],
+        capital(view.by.replace("_", " ")): table["group"],
+        "Runs": [f"{rows:,}" for rows in table["rows"]],
         "Median error": shares["median_error"],
-        "Middle half": [" to ".join(ends) for ends in zip(*(shares[f"{end}_quartile"] for end in ("lower", "upper")),
-                                                          strict=True)],
-        "Within 10 %": shares["within_10"], "Within 20 %": shares["within_20"],
-    }  # fmt: skip
+        "Middle half": [
+            " to ".join(ends) for ends in zip(*(shares[f"{end}_quartile"] for end in ("lower", "upper")), strict=True)
+        ],
+        "Within 10 %": shares["within_10"],
+        "Within 20 %": shares["within_20"],
+    }
     if view.model == evaluation.FULL:
         found["Inside 80 % interval"] = shares["coverage_80"]
         found["Chance allows"] = [
@@ -488,9 +589,10 @@ def _coverage(view: Chosen) -> str:
     if not outside:
         return f"{held}, all as chance allows: the promise is kept here."
     advice = (
-        "runs of one publisher are off together, so expect to lie anywhere in that span" if view.by == "publisher"
+        "runs of one publisher are off together, so expect to lie anywhere in that span"
+        if view.by == "publisher"
         else "ask which group your own case resembles"
-    )  # fmt: skip
+    )
     together = view.rows[view.by].nunique() - len(table) + 1
     groups = f"{len(table)}" + (f" ({together} small ones taken together)" if together > 1 else "")
     return (
@@ -524,8 +626,11 @@ def _chips(view: Chosen) -> tuple[tuple[str, str], ...]:
     unseen = ("publisher unseen", "No run of a publisher went into the constants and intervals that predict it.")
     return (
         ("publisher seen", "Only the run itself was kept from its own prediction.")
-        if view.model == evaluation.ROW_ALONE else unseen,
-        (counted(view.known["publisher"].nunique(), "publisher"),
-         "Runs of one publisher share machines, software and habits: they are no independent tests."),
+        if view.model == evaluation.ROW_ALONE
+        else unseen,
+        (
+            counted(view.known["publisher"].nunique(), "publisher"),
+            "Runs of one publisher share machines, software and habits: they are no independent tests.",
+        ),
         ("measured, never an input", "What came out of a run is compared with, and is never told to the model."),
-    )  # fmt: skip
+    )

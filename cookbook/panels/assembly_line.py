@@ -43,24 +43,40 @@ def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any =
     >>> panel.answer.split(".")[0]
     'Devices wait 27 % of the time with 1F1B, 4 stages and 8 micro-batches'
     """
-    return Panel(assembly_line, "Who waits in a pipeline?", _controls, {"line": charts.assembly_line}, _draw,
-                 locals())  # fmt: skip
+    return Panel(assembly_line, "Who waits in a pipeline?", _controls, {"line": charts.assembly_line}, _draw, locals())
 
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Choice("schedule", "Schedule", "Order", (
-            ("gpipe", "GPipe", "All forward passes, then all backward passes"),
-            ("1f1b", "1F1B", "One forward, one backward, in turn"),
-            ("interleaved", "interleaved", "1F1B with two chunks of layers on each device"),
-            ("zero-bubble", "zero-bubble", "1F1B in which weight gradients fill the bubble")),
-               tooltip="Who works on which micro-batch when"),
+        Choice(
+            "schedule",
+            "Schedule",
+            "Order",
+            (
+                ("gpipe", "GPipe", "All forward passes, then all backward passes"),
+                ("1f1b", "1F1B", "One forward, one backward, in turn"),
+                ("interleaved", "interleaved", "1F1B with two chunks of layers on each device"),
+                ("zero-bubble", "zero-bubble", "1F1B in which weight gradients fill the bubble"),
+            ),
+            tooltip="Who works on which micro-batch when",
+        ),
         Slider("stages", "Stages", "Pipeline", tuple(range(2, 17)), tooltip="Devices in line, each with its layers"),
-        Slider("micro_batches", "Micro-batches", "Pipeline", tuple(range(1, 65)),
-               tooltip="What passes the pipeline between two updates: independent chunks of the batch"),
-        Slider("follow", "Follow micro-batch", "Pipeline", tuple(range(65)), zero="none",
-               tooltip="Its passes need one another, in order: a dependency group"),
-    )  # fmt: skip
+        Slider(
+            "micro_batches",
+            "Micro-batches",
+            "Pipeline",
+            tuple(range(1, 65)),
+            tooltip="What passes the pipeline between two updates: independent chunks of the batch",
+        ),
+        Slider(
+            "follow",
+            "Follow micro-batch",
+            "Pipeline",
+            tuple(range(65)),
+            zero="none",
+            tooltip="Its passes need one another, in order: a dependency group",
+        ),
+    )
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
@@ -94,11 +110,17 @@ _CHIPS = (
 )
 _SOURCES = (
     ("Huang et al., GPipe, NeurIPS 2019", "https://arxiv.org/abs/1811.06965", "recalled"),
-    ("Narayanan et al., Efficient large-scale language model training on GPU clusters, SC21",
-     "https://arxiv.org/abs/2104.04473", "1F1B, interleaved; recalled"),
-    ("Qi, Wan, Huang & Lin, Zero bubble pipeline parallelism, ICLR 2024", "https://arxiv.org/abs/2401.10241",
-     "zero-bubble, the form that keeps the memory of 1F1B; recalled"),
-)  # fmt: skip
+    (
+        "Narayanan et al., Efficient large-scale language model training on GPU clusters, SC21",
+        "https://arxiv.org/abs/2104.04473",
+        "1F1B, interleaved; recalled",
+    ),
+    (
+        "Qi, Wan, Huang & Lin, Zero bubble pipeline parallelism, ICLR 2024",
+        "https://arxiv.org/abs/2401.10241",
+        "zero-bubble, the form that keeps the memory of 1F1B; recalled",
+    ),
+)
 _LESSONS = {
     "gpipe": "GPipe keeps all of them until the first backward pass: 1F1B waits as long and keeps fewer.",
     "1f1b": "It keeps no more than there are stages: more micro-batches shorten the wait and cost no memory.",
@@ -140,11 +162,16 @@ def _code(values: dict[str, Any]) -> str:
 def _line(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:
     """Every pass on its device; those of one micro-batch may stand out."""
     passes = line.passes
-    frame = pd.DataFrame({
-        "row": [f"device {device + 1}" for device in passes["device"]], "start": (passes["start"] / MILLI).round(4),
-        "end": (passes["end"] / MILLI).round(4), "phase": passes["phase"], "micro_batch": passes["micro_batch"] + 1,
-        "faded": (passes["micro_batch"] != follow - 1) & (follow > 0),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": [f"device {device + 1}" for device in passes["device"]],
+            "start": (passes["start"] / MILLI).round(4),
+            "end": (passes["end"] / MILLI).round(4),
+            "phase": passes["phase"],
+            "micro_batch": passes["micro_batch"] + 1,
+            "faded": (passes["micro_batch"] != follow - 1) & (follow > 0),
+        }
+    )
     rows = [f"device {device + 1}" for device in sorted(set(passes["device"]))]
     title = f"{schedule}: {100 * line.waiting:.0f} % of the time is waiting; up to {_batches(line.kept)} kept"
     return Picture("line", frame, title, {"rows": rows, "most": float(frame["end"].max())})
@@ -154,17 +181,26 @@ def _parts(line: AssemblyLine) -> tuple[Part, ...]:
     """Place 4: shares of the devices' time."""
     words = "Pipeline bubble: at the start until work arrives, at the end when it has gone on."
     return tuple(
-        Part(name, share, f"{100 * share:.0f} %", charts.PHASES.get(name, MUTED),
-             words if name == "waiting" else f"All {name} passes of all micro-batches.")
+        Part(
+            name,
+            share,
+            f"{100 * share:.0f} %",
+            charts.PHASES.get(name, MUTED),
+            words if name == "waiting" else f"All {name} passes of all micro-batches.",
+        )
         for name, share in line.shares.items()
-    )  # fmt: skip
+    )
 
 
 def _table(line: AssemblyLine) -> pd.DataFrame:
     """Each device: when it starts and ends, and how long it waits."""
     each = line.devices
-    return pd.DataFrame({
-        "Device": (each["device"] + 1).astype(str), "First pass at": [human(at, "s") for at in each["start"]],
-        "Last pass ends at": [human(at, "s") for at in each["end"]], "Passes": each["passes"].map("{:,}".format),
-        "Waits": (100 * each["waiting"]).map("{:.0f} %".format),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Device": (each["device"] + 1).astype(str),
+            "First pass at": [human(at, "s") for at in each["start"]],
+            "Last pass ends at": [human(at, "s") for at in each["end"]],
+            "Passes": each["passes"].map("{:,}".format),
+            "Waits": (100 * each["waiting"]).map("{:.0f} %".format),
+        }
+    )

@@ -121,28 +121,59 @@ OFF = {"files": _alone}
 
 def _controls() -> tuple[Control, ...]:
     rows = catalog.table("traces")
-    people = tuple((name, name.capitalize(), "", tool.split(" of ")[0].split(" in ")[0])
-                   for name, tool in zip(rows["patient"], rows["tool"], strict=True))  # fmt: skip
+    people = tuple(
+        (name, name.capitalize(), "", tool.split(" of ")[0].split(" in ")[0])
+        for name, tool in zip(rows["patient"], rows["tool"], strict=True)
+    )
     return (
-        Combo("patient", "Patient", "Run", people, plain=_checked, own=Own(
-            "custom…: your own trace, log or counters",
-            "A Chrome or PyTorch trace, a CSV of nvidia-smi, a training log: paste its text, or take it from a file of "
-            f"at most {MOST_LETTERS / 1e6:.0f} MB. Larger ones: cb.panels.clinic(\"trace.json\").", STEPS,
-            lambda text: Given(text=text), lambda own: (own.text, own.label),
-            ".json,.jsonl,.csv,.log,.txt,.out,.gz", MOST_LETTERS),
-              tooltip="A run that was recorded and whose cause was planted, or a run of your own"),
-        Choice("precision", "Precision meant", "Run", (
-            (NOT_MEANT, "not stated", "FP64 counts as an accident, FP32 does not"),
-            ("fp64", "FP64", "Double precision on purpose"),
-            ("fp32", "FP32", "Single precision on purpose"),
-            ("bf16", "BF16", "Mixed precision was meant")), tooltip="Number format that the training should have had"),
-        Slider("stretches", "Stretches", "Run", tuple(range(1, 13)),
-               tooltip="Pieces of the run in the chart; shares and gains have their intervals over them"),
-        Choice("files", "Files", "Run", (
-            ("all", "all processes", "Traces of all processes side by side"),
-            ("first", "first alone", "As somebody sees it who looks at one process")),
-            tooltip="What is read of a run of several processes"),
-    )  # fmt: skip
+        Combo(
+            "patient",
+            "Patient",
+            "Run",
+            people,
+            plain=_checked,
+            own=Own(
+                "custom…: your own trace, log or counters",
+                "A Chrome or PyTorch trace, a CSV of nvidia-smi, a training log: paste its text, or take it from a "
+                f'file of at most {MOST_LETTERS / 1e6:.0f} MB. Larger ones: cb.panels.clinic("trace.json").',
+                STEPS,
+                lambda text: Given(text=text),
+                lambda own: (own.text, own.label),
+                ".json,.jsonl,.csv,.log,.txt,.out,.gz",
+                MOST_LETTERS,
+            ),
+            tooltip="A run that was recorded and whose cause was planted, or a run of your own",
+        ),
+        Choice(
+            "precision",
+            "Precision meant",
+            "Run",
+            (
+                (NOT_MEANT, "not stated", "FP64 counts as an accident, FP32 does not"),
+                ("fp64", "FP64", "Double precision on purpose"),
+                ("fp32", "FP32", "Single precision on purpose"),
+                ("bf16", "BF16", "Mixed precision was meant"),
+            ),
+            tooltip="Number format that the training should have had",
+        ),
+        Slider(
+            "stretches",
+            "Stretches",
+            "Run",
+            tuple(range(1, 13)),
+            tooltip="Pieces of the run in the chart; shares and gains have their intervals over them",
+        ),
+        Choice(
+            "files",
+            "Files",
+            "Run",
+            (
+                ("all", "all processes", "Traces of all processes side by side"),
+                ("first", "first alone", "As somebody sees it who looks at one process"),
+            ),
+            tooltip="What is read of a run of several processes",
+        ),
+    )
 
 
 @lru_cache(maxsize=256)
@@ -178,26 +209,40 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     some = "" if files == "all" else "[:1]" if own is None or len(own.paths) > 1 else ""
     meant = "" if precision == NOT_MEANT else f", precision={as_python(precision)}"
     meant += "" if values["stretches"] == 5 else f", stretches={values['stretches']}"
-    first = (("your file", f"Read on this machine: {own.label}.") if own else
-             ("own run", f"Recorded {rows['recorded'][patient]} by a {rows['tool'][patient]}."))  # fmt: skip
+    first = (
+        ("your file", f"Read on this machine: {own.label}.")
+        if own
+        else ("own run", f"Recorded {rows['recorded'][patient]} by a {rows['tool'][patient]}.")
+    )
     cited_for = {} if own else {"dl-cookbook-clinic": "the run and its reading"}
     call = panel_call(clinic, values, written={"patient": own.written} if own else None)
     saved = "# your-file is what you gave this panel: save it beside the notebook\n" if own and own.text else ""
     return View(
         answer=found.answer,
         headline={"share of the time": found.share} if found.share > 0 else {},
-        chips=(first,
-               (found.kinds[0], "What the file is, told by its content and not by its name.")),
+        chips=(first, (found.kinds[0], "What the file is, told by its content and not by its name.")),
         picture=_picture(own.label if own else patient.capitalize(), found),
-        parts=few([Part(each["term"], each["seconds"], human(each["seconds"], "s"), charts.TERMS[each["term"]],
-                        WORDS[each["term"]]) for each in found.terms], lambda seconds: human(seconds, "s")),
+        parts=few(
+            [
+                Part(
+                    each["term"],
+                    each["seconds"],
+                    human(each["seconds"], "s"),
+                    charts.TERMS[each["term"]],
+                    WORDS[each["term"]],
+                )
+                for each in found.terms
+            ],
+            lambda seconds: human(seconds, "s"),
+        ),
         parts_title="A mean step of the run",
         table=lambda: _table(found),
         data=found.frame,
-        sources=lambda: cited({**cited_for, **dict.fromkeys(catalog.table("remedies")["source"],
-                                                            "runs, remedies: judgements")}),
+        sources=lambda: cited(
+            {**cited_for, **dict.fromkeys(catalog.table("remedies")["source"], "runs, remedies: judgements")}
+        ),
         code=f"{saved}{call}\ncb.measure.diagnose({run}{some}{meant})",
-    )  # fmt: skip
+    )
 
 
 def _picture(name: str, found: Diagnosis) -> Picture:
@@ -211,17 +256,26 @@ def _picture(name: str, found: Diagnosis) -> Picture:
             at += length
     frame = pd.DataFrame(lines, columns=["row", "part", "start", "end", "text"])
     title = f"{name}: {found.answer.split('. ')[0].replace('**', '')}"
-    return Picture("run", frame, title.removesuffix("."),
-                   {"rows": list(dict.fromkeys(frame["row"])), "most": float(frame["end"].max()) or 1.0,
-                    "parts": charts.drawn(frame) or ["idle"]})  # fmt: skip
+    return Picture(
+        "run",
+        frame,
+        title.removesuffix("."),
+        {
+            "rows": list(dict.fromkeys(frame["row"])),
+            "most": float(frame["end"].max()) or 1.0,
+            "parts": charts.drawn(frame) or ["idle"],
+        },
+    )
 
 
 def _table(found: Diagnosis) -> pd.DataFrame:
     """Terms beside what is usual."""
-    return pd.DataFrame({
-        "Part": [each["term"] for each in found.terms],
-        "Mean step": [human(each["seconds"], "s") for each in found.terms],
-        "Share": [f"{100 * each['share']:.0f} %" for each in found.terms],
-        "Over the run": [f"{100 * each['low']:.0f} to {100 * each['high']:.0f} %" for each in found.terms],
-        "Usual, up to": [f"{100 * each['usual']:.0f} %" for each in found.terms],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Part": [each["term"] for each in found.terms],
+            "Mean step": [human(each["seconds"], "s") for each in found.terms],
+            "Share": [f"{100 * each['share']:.0f} %" for each in found.terms],
+            "Over the run": [f"{100 * each['low']:.0f} to {100 * each['high']:.0f} %" for each in found.terms],
+            "Usual, up to": [f"{100 * each['usual']:.0f} %" for each in found.terms],
+        }
+    )

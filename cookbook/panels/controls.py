@@ -129,9 +129,7 @@ class Combo(Described):
         options = [list(option) for option in sorted(self.options, key=lambda option: groups.index(option[3]))]
         counts = {} if self.ranked else _popular()
         popular = sorted((key for key, *_ in self.options if key in counts), key=lambda key: -counts[key])
-        return self._described(
-            "combo", options=options, many=self.many, limit=self.limit, custom=own, popular=popular
-        )
+        return self._described("combo", options=options, many=self.many, limit=self.limit, custom=own, popular=popular)
 
     def read(self, raw: Any) -> Any:
         """Value that a message, a caller or the reader's typing means."""
@@ -226,8 +224,10 @@ class Combo(Described):
         if not self.many:
             return str(self.show(value)["text"])
         before = now if isinstance(now, (list, tuple)) else [now]
-        new, gone = (self.show([each for each in one if not any(same(each, it) for it in other)])["labels"]
-                     for one, other in ((value, before), (before, value)))  # fmt: skip
+        new, gone = (
+            self.show([each for each in one if not any(same(each, it) for it in other)])["labels"]
+            for one, other in ((value, before), (before, value))
+        )
         return listed(new, 2) if new else f"without {listed(gone, 2)}" if gone else f"{len(value)} of them"
 
     def said(self, value: Any) -> str:
@@ -508,8 +508,11 @@ def to_link(
     'panel=host&state=%7B%22cores%22%3A8%7D&cell=roots'
     """
     try:
-        changed = {each: control.to_link(values[each]) for each, control in controls.items()
-                   if not same(values[each], defaults[each])}  # fmt: skip
+        changed = {
+            each: control.to_link(values[each])
+            for each, control in controls.items()
+            if not same(values[each], defaults[each])
+        }
     except ValueError:
         return ""
     state = json.dumps(changed, ensure_ascii=False, separators=(",", ":"))

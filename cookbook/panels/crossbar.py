@@ -30,11 +30,15 @@ from cookbook.workloads.zoo import layers
 
 # What a curve goes over, and the settings that are tried beside the one chosen.
 CURVES = {
-    "adc_bits": (2, 3, 4, 5, 6, 8), "weight_bits": (2, 3, 4, 5, 6, 8), "programming": (0, 2, 5, 10, 15, 20, 30),
+    "adc_bits": (2, 3, 4, 5, 6, 8),
+    "weight_bits": (2, 3, 4, 5, 6, 8),
+    "programming": (0, 2, 5, 10, 15, 20, 30),
     "rows": (8, 16, 32, 64),
-}  # fmt: skip
+}
 PICTURES = {name: partial(charts.accuracy, over=name) for name in CURVES} | {
-    "roofline": charts.energy_roofline, "published": charts.beside}  # fmt: skip
+    "roofline": charts.energy_roofline,
+    "published": charts.beside,
+}
 # Draws of the cells, rows that the digits fill, and the factor that counts as near.
 DRAWS, LARGEST, NEAR = 3, 64, 2.0
 WORDS = {
@@ -47,10 +51,20 @@ _READS = ("programming", "wire_ohms", "days")
 
 
 def crossbar(
-    adc_bits: Any = 8, rows: Any = 64, weight_bits: Any = 4, programming: Any = 5, model: Any = "llama3_8b",
-    accelerators: Any = ("h100-sxm", "t4", "jetson-agx-orin-64gb"), cell_bits: Any = 2, input_bits: Any = 4,
-    drive_bits: Any = 1, wire_ohms: Any = 1, days: Any = 0, batch: Any = 1, picture: str = "adc_bits",
-) -> Panel:  # fmt: skip
+    adc_bits: Any = 8,
+    rows: Any = 64,
+    weight_bits: Any = 4,
+    programming: Any = 5,
+    model: Any = "llama3_8b",
+    accelerators: Any = ("h100-sxm", "t4", "jetson-agx-orin-64gb"),
+    cell_bits: Any = 2,
+    input_bits: Any = 4,
+    drive_bits: Any = 1,
+    wire_ohms: Any = 1,
+    days: Any = 0,
+    batch: Any = 1,
+    picture: str = "adc_bits",
+) -> Panel:
     """The panel "What do the converters leave?", in the state that the arguments say.
 
     Parameters
@@ -99,44 +113,116 @@ def _controls() -> tuple[Control, ...]:
     bits = tuple(range(1, 9))
     with_peak = set(catalog.table("accelerators").dropna(subset=["peak_int8", "mem_bandwidth", "tdp_watts"])["key"])
     return (
-        Slider("adc_bits", "ADC bits", "Converters", tuple(range(2, 13)),
-               tooltip="Resolution of what turns a column's current into a number, its sign included"),
-        Slider("rows", "Rows of a tile", "Tile", powers_of_two(3, 9),
-               tooltip="Rows that are summed by one column, and as many columns; one weight must fit side by side"),
-        Slider("weight_bits", "Weight bits", "Tile", tuple(range(2, 9)),
-               tooltip="Bits of a weight, its sign included: a pair of cells holds the sign"),
-        Slider("programming", "Programming spread", "Cells", (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50), unit="%",
-               whole=False, tooltip="Standard deviation of what is programmed, of the largest conductance"),
+        Slider(
+            "adc_bits",
+            "ADC bits",
+            "Converters",
+            tuple(range(2, 13)),
+            tooltip="Resolution of what turns a column's current into a number, its sign included",
+        ),
+        Slider(
+            "rows",
+            "Rows of a tile",
+            "Tile",
+            powers_of_two(3, 9),
+            tooltip="Rows that are summed by one column, and as many columns; one weight must fit side by side",
+        ),
+        Slider(
+            "weight_bits",
+            "Weight bits",
+            "Tile",
+            tuple(range(2, 9)),
+            tooltip="Bits of a weight, its sign included: a pair of cells holds the sign",
+        ),
+        Slider(
+            "programming",
+            "Programming spread",
+            "Cells",
+            (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50),
+            unit="%",
+            whole=False,
+            tooltip="Standard deviation of what is programmed, of the largest conductance",
+        ),
         Combo("model", "Model", "Roofline", networks(), tooltip="Network whose weights are laid on tiles"),
-        Combo("accelerators", "Digital devices", "Roofline",
-              tuple(each for each in accelerators() if each[0] in with_peak), many=True, least=1, limit=4,
-              tooltip="Devices with an INT8 peak, a bandwidth and a design power"),
-        Slider("cell_bits", "Cell bits", "Tile", (1, 2, 3, 4), more=True,
-               tooltip="Bits of one cell: fewer mean more slices of a weight"),
+        Combo(
+            "accelerators",
+            "Digital devices",
+            "Roofline",
+            tuple(each for each in accelerators() if each[0] in with_peak),
+            many=True,
+            least=1,
+            limit=4,
+            tooltip="Devices with an INT8 peak, a bandwidth and a design power",
+        ),
+        Slider(
+            "cell_bits",
+            "Cell bits",
+            "Tile",
+            (1, 2, 3, 4),
+            more=True,
+            tooltip="Bits of one cell: fewer mean more slices of a weight",
+        ),
         Slider("input_bits", "Input bits", "Converters", bits, more=True, tooltip="Bits of an input"),
-        Slider("drive_bits", "Bits a cycle", "Converters", (1, 2, 4, 8), more=True,
-               tooltip="Bits of an input that a row is driven with at once: fewer mean more cycles"),
-        Slider("wire_ohms", "Wire", "Cells", (0, 0.5, 1, 2, 5, 10, 20, 50, 100), unit="ohm", whole=False, more=True,
-               tooltip="Resistance of the wire between two cells"),
-        Slider("days", "Days since", "Cells", (0, 1, 7, 30, 365, 3650), unit="days", whole=False, more=True,
-               zero="as programmed", tooltip="Cells of phase-change memory lose conductance with time"),
-        Slider("batch", "Batch", "Roofline", powers_of_two(0, 10), more=True,
-               tooltip="Samples, or tokens of a language model, that digital devices compute together"),
-        Choice("picture", "Chart", "", (
-            ("adc_bits", "ADC", "Accuracy over the resolution of the converters"),
-            ("weight_bits", "Weights", "Accuracy over the bits of a weight"),
-            ("programming", "Noise", "Accuracy over the spread of programming"),
-            ("rows", "Tile", "Accuracy over the size of a tile"),
-            ("roofline", "Roofline", "Operations for a joule beside digital devices, conversion included"),
-            ("published", "Published", "Operations for a joule of published machines, beside ours")), place="picture"),
-    )  # fmt: skip
+        Slider(
+            "drive_bits",
+            "Bits a cycle",
+            "Converters",
+            (1, 2, 4, 8),
+            more=True,
+            tooltip="Bits of an input that a row is driven with at once: fewer mean more cycles",
+        ),
+        Slider(
+            "wire_ohms",
+            "Wire",
+            "Cells",
+            (0, 0.5, 1, 2, 5, 10, 20, 50, 100),
+            unit="ohm",
+            whole=False,
+            more=True,
+            tooltip="Resistance of the wire between two cells",
+        ),
+        Slider(
+            "days",
+            "Days since",
+            "Cells",
+            (0, 1, 7, 30, 365, 3650),
+            unit="days",
+            whole=False,
+            more=True,
+            zero="as programmed",
+            tooltip="Cells of phase-change memory lose conductance with time",
+        ),
+        Slider(
+            "batch",
+            "Batch",
+            "Roofline",
+            powers_of_two(0, 10),
+            more=True,
+            tooltip="Samples, or tokens of a language model, that digital devices compute together",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("adc_bits", "ADC", "Accuracy over the resolution of the converters"),
+                ("weight_bits", "Weights", "Accuracy over the bits of a weight"),
+                ("programming", "Noise", "Accuracy over the spread of programming"),
+                ("rows", "Tile", "Accuracy over the size of a tile"),
+                ("roofline", "Roofline", "Operations for a joule beside digital devices, conversion included"),
+                ("published", "Published", "Operations for a joule of published machines, beside ours"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _tile(values: dict[str, Any]) -> Tile:
     names = ("adc_bits", "rows", "weight_bits", "cell_bits", "input_bits", "drive_bits")
     if values["drive_bits"] > values["input_bits"]:
-        raise ValueError(f"drive_bits = {values['drive_bits']} is more than an input has; take one of 1 to "
-                         f"{values['input_bits']}")  # fmt: skip
+        raise ValueError(
+            f"drive_bits = {values['drive_bits']} is more than an input has; take one of 1 to {values['input_bits']}"
+        )
     return crossbar_tile(**{name: values[name] for name in names})
 
 
@@ -156,8 +242,11 @@ def _key(tile: Tile) -> tuple[tuple[str, Any], ...]:
 @lru_cache(maxsize=1)
 def _digit_layers() -> Any:
     first, second = train_digits().weights
-    return layers([{"layer": "linear", "out": first.shape[1]}, {"layer": "linear", "out": second.shape[1]}],
-                  input=(first.shape[0],), title="Digit network")  # fmt: skip
+    return layers(
+        [{"layer": "linear", "out": first.shape[1]}, {"layer": "linear", "out": second.shape[1]}],
+        input=(first.shape[0],),
+        title="Digit network",
+    )
 
 
 @lru_cache(maxsize=256)
@@ -182,36 +271,49 @@ def _accuracy(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     tried = tuple(sorted({each for each in CURVES[over] if each >= least} | {chosen}))
     noise = {"programming": values["programming"] / 100, "wire_ohms": values["wire_ohms"], "days": values["days"]}
     others = {name: value for name, value in noise.items() if name != over}
-    drawn = [_point(over, each / 100 if over == "programming" else each, _key(_tile({**values, over: each})), **others)
-             for each in tried]  # fmt: skip
+    drawn = [
+        _point(over, each / 100 if over == "programming" else each, _key(_tile({**values, over: each})), **others)
+        for each in tried
+    ]
     curve = pd.DataFrame(drawn, columns=["mean", "least", "most"])
     exact = train_digits().accuracy
-    frame = pd.DataFrame({"label": [f"{each:g}" for each in tried],
-                          **(100 * curve).round(4),
-                          "exact": round(100 * exact, 4), "here": [each == chosen for each in tried]})  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "label": [f"{each:g}" for each in tried],
+            **(100 * curve).round(4),
+            "exact": round(100 * exact, 4),
+            "here": [each == chosen for each in tried],
+        }
+    )
     here = frame[frame["here"]].iloc[0]
     share, lost = f"{here['mean']:.1f} %", 100 * exact - here["mean"]
     points = f"{abs(lost):.1f} point{'s' * (f'{abs(lost):.1f}' != '1.0')}"
     against = f"{points} {'fewer' if lost > 0 else 'more'} than" if round(lost, 1) else "as many as"
     return View(
         answer=f"**{share}** of the test digits are read right on crossbars, {against} in floating point. "
-               f"Draws: {here['least']:.1f} to {here['most']:.1f} % over {DRAWS} programmings of all cells. "
-               f"{_converters(tile)} {_energy(mapped)} {_tiles(mapped)}",
+        f"Draws: {here['least']:.1f} to {here['most']:.1f} % over {DRAWS} programmings of all cells. "
+        f"{_converters(tile)} {_energy(mapped)} {_tiles(mapped)}",
         headline={"digits read right [%]": float(here["mean"])},
         chips=_CHIPS[over != "rows" :] if values["rows"] <= LARGEST else _CHIPS,
-        picture=Picture(over, frame, f"{share} of the digits with {_setting(over, chosen)}",
-                        {"labels": list(frame["label"])}),
-        parts=_parts(mapped), parts_title="Energy of one MAC of the digit network",
-        table=lambda: _curve_table(frame, over), data=lambda: frame, sources=lambda: _sources(),
+        picture=Picture(
+            over, frame, f"{share} of the digits with {_setting(over, chosen)}", {"labels": list(frame["label"])}
+        ),
+        parts=_parts(mapped),
+        parts_title="Energy of one MAC of the digit network",
+        table=lambda: _curve_table(frame, over),
+        data=lambda: frame,
+        sources=lambda: _sources(),
         code=_code(values, tile, f"cb.planning.crossbar_accuracy(tile=tile, {keywords({**noise, 'draws': DRAWS})})"),
-    )  # fmt: skip
+    )
 
 
 def _setting(over: str, value: float) -> str:
     return {
-        "adc_bits": f"ADCs of {counted(int(value), 'bit')}", "weight_bits": f"weights of {value:g} bits",
-        "programming": f"a spread of programming of {value:g} %", "rows": f"tiles of {value:g} rows",
-    }[over]  # fmt: skip
+        "adc_bits": f"ADCs of {counted(int(value), 'bit')}",
+        "weight_bits": f"weights of {value:g} bits",
+        "programming": f"a spread of programming of {value:g} %",
+        "rows": f"tiles of {value:g} rows",
+    }[over]
 
 
 def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
@@ -221,8 +323,10 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     corners = [ends[0] * (ends[1] / ends[0]) ** (step / 60) for step in range(61)]
     digital = digital_roofs(values["accelerators"], [*corners, at])
     names = {"cells alone": ("cells",), "cells and drivers": ("cells", "DAC"), "with ADCs and sums": charts.PARTS}
-    rows: list[tuple[Any, ...]] = [("roof", row.key, "digital devices", row.intensity, row.flop_per_joule, row.name)
-                                   for row in digital.sort_values("intensity", kind="stable").itertuples()]  # fmt: skip
+    rows: list[tuple[Any, ...]] = [
+        ("roof", row.key, "digital devices", row.intensity, row.flop_per_joule, row.name)
+        for row in digital.sort_values("intensity", kind="stable").itertuples()
+    ]
     for kind, parts in names.items():
         level = 2 * mapped.macs / sum(mapped.joules[part] for part in parts)
         rows += [("roof", kind, kind, x, level, kind) for x in ends]
@@ -242,18 +346,23 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     rate = _per_joule(ours)
     return View(
         answer=f"**{rate}** on crossbars, converters included: {figure(gain)}× {best['name'].split(' (')[0]} at batch "
-               f"{values['batch']:,}. Network: {network}. {_energy(mapped)} ADC for nothing: at most "
-               f"{1 / (1 - share):.2f}× as good, by Amdahl's law. {_tiles(mapped)} Time: {mapped.pace()}.",
+        f"{values['batch']:,}. Network: {network}. {_energy(mapped)} ADC for nothing: at most "
+        f"{1 / (1 - share):.2f}× as good, by Amdahl's law. {_tiles(mapped)} Time: {mapped.pace()}.",
         headline={"operations for a joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
-        picture=Picture("roofline", frame, f"{network}: {rate} with converters, {_per_joule(best['flop_per_joule'])} "
-                        f"on {best['name'].split(' (')[0]}",
-                        {"left": left, "right": right, "bottom": bottom, "top": up}),
-        parts=_parts(mapped), parts_title="Energy of one MAC",
-        table=lambda: _device_table(digital, mapped, at, values["batch"]), data=lambda: frame,
+        picture=Picture(
+            "roofline",
+            frame,
+            f"{network}: {rate} with converters, {_per_joule(best['flop_per_joule'])} on {best['name'].split(' (')[0]}",
+            {"left": left, "right": right, "bottom": bottom, "top": up},
+        ),
+        parts=_parts(mapped),
+        parts_title="Energy of one MAC",
+        table=lambda: _device_table(digital, mapped, at, values["batch"]),
+        data=lambda: frame,
         sources=lambda: _sources(values["accelerators"]),
         code=_code(values, tile, f"cb.planning.map_to_crossbars({as_python(values['model'])}, tile)"),
-    )  # fmt: skip
+    )
 
 
 def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
@@ -264,8 +373,10 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         label = f"{row['name']}, {row['year']:.0f}"
         both = not math.isnan(row["ratio"])
         text = f"ours {row['ratio']:.2g}×" if both else "tile not stated" if row["efficiency"] > 0 else "not stated"
-        marks += [(label, whose, _or_none(row[column]), _or_none(row[other]), text if whose == "ours" else None)
-                  for whose, column, other in (("ours", "ours", "efficiency"), ("published", "efficiency", "ours"))]
+        marks += [
+            (label, whose, _or_none(row[column]), _or_none(row[other]), text if whose == "ours" else None)
+            for whose, column, other in (("ours", "ours", "efficiency"), ("published", "efficiency", "ours"))
+        ]
     frame = pd.DataFrame(marks, columns=["row", "whose", "value", "other", "text"])
     known = rows.dropna(subset=["ratio"])
     left = listed(list(rows[rows["ratio"].isna()]["name"]))
@@ -275,17 +386,23 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     ends = f"{known['ratio'].min():.2g} to {known['ratio'].max():.2g}×"
     return View(
         answer=f"**{said}** machines lie within a factor of two of our figure, which knows only ISAAC's energies. "
-               f"Ratio: ours is {ends} what was published. Left out: {left} do not state their tile or energy. "
-               f"Largest: {rows['name'].iloc[0]}, {rows['evidence'].iloc[0]}. {_energy(mapped)}",
+        f"Ratio: ours is {ends} what was published. Left out: {left} do not state their tile or energy. "
+        f"Largest: {rows['name'].iloc[0]}, {rows['evidence'].iloc[0]}. {_energy(mapped)}",
         headline={"machines within a factor of two": float(len(near))},
         chips=(("published peaks", "Each counts what its authors counted; see the table."), *_CHIPS[2:]),
-        picture=Picture("published", frame, f"{said} machines lie within a factor of two of our figure",
-                        {"rows": list(dict.fromkeys(frame["row"])), "low": low, "high": high}),
-        parts=_parts(mapped), parts_title="Energy of one MAC of the digit network on the chosen tile",
-        table=lambda: _machine_table(rows), data=lambda: rows.drop(columns=["note"]),
+        picture=Picture(
+            "published",
+            frame,
+            f"{said} machines lie within a factor of two of our figure",
+            {"rows": list(dict.fromkeys(frame["row"])), "low": low, "high": high},
+        ),
+        parts=_parts(mapped),
+        parts_title="Energy of one MAC of the digit network on the chosen tile",
+        table=lambda: _machine_table(rows),
+        data=lambda: rows.drop(columns=["note"]),
         sources=lambda: cited(dict.fromkeys(";".join(rows["source"]).split(";"), "published machines")),
         code=_code(values, tile, "cb.planning.published_crossbars()"),
-    )  # fmt: skip
+    )
 
 
 def _per_joule(rate: float) -> str:
@@ -300,11 +417,14 @@ _CHIPS = (
     ("64 inputs", "The digits have 64 inputs: rows beyond them stay empty."),
     ("tiles alone", "Cells, wires and converters by formulas; buffers, routers and activations are not counted."),
     ("energies of ISAAC", "Converters as ISAAC counted them in 2016 for 32 nm; published ones differ by 10×."),
-)  # fmt: skip
+)
 
 
-_DIGITAL = ("INT8 at design power", "Digital devices multiply 8-bit integers at their peak, or as fast as memory gives "
-            "weights, which a batch reads once; activations stay on the chip.")  # fmt: skip
+_DIGITAL = (
+    "INT8 at design power",
+    "Digital devices multiply 8-bit integers at their peak, or as fast as memory gives "
+    "weights, which a batch reads once; activations stay on the chip.",
+)
 
 
 def _converters(tile: Tile) -> str:
@@ -318,13 +438,18 @@ def _energy(mapped: Mapped) -> str:
 
 def _tiles(mapped: Mapped) -> str:
     tile = mapped.tile
-    return (f"Tiles: {counted(int(mapped.tiles), 'tile')} of {tile.rows} × {tile.columns}, a weight in "
-            f"{counted(2 * tile.slices, 'cell')} and {counted(tile.cycles, 'cycle')}.")  # fmt: skip
+    return (
+        f"Tiles: {counted(int(mapped.tiles), 'tile')} of {tile.rows} × {tile.columns}, a weight in "
+        f"{counted(2 * tile.slices, 'cell')} and {counted(tile.cycles, 'cycle')}."
+    )
 
 
 def _parts(mapped: Mapped) -> tuple[Part, ...]:
-    return tuple(Part(name, value / mapped.macs, human(value / mapped.macs, "J"), charts.PARTS[name], WORDS[name])
-                 for name, value in mapped.joules.items() if value)  # fmt: skip
+    return tuple(
+        Part(name, value / mapped.macs, human(value / mapped.macs, "J"), charts.PARTS[name], WORDS[name])
+        for name, value in mapped.joules.items()
+        if value
+    )
 
 
 def _code(values: dict[str, Any], tile: Tile, call: str) -> str:
@@ -333,9 +458,15 @@ def _code(values: dict[str, Any], tile: Tile, call: str) -> str:
 
 
 def _curve_table(frame: pd.DataFrame, over: str) -> pd.DataFrame:
-    return pd.DataFrame({charts.AXES[over]: frame["label"],
-                         **{name: frame[column].map("{:.1f} %".format) for name, column in (
-                             ("Mean", "mean"), ("Worst draw", "least"), ("Best draw", "most"))}})  # fmt: skip
+    return pd.DataFrame(
+        {
+            charts.AXES[over]: frame["label"],
+            **{
+                name: frame[column].map("{:.1f} %".format)
+                for name, column in (("Mean", "mean"), ("Worst draw", "least"), ("Best draw", "most"))
+            },
+        }
+    )
 
 
 def _device_table(digital: pd.DataFrame, mapped: Mapped, at: float, batch: int) -> pd.DataFrame:
@@ -343,26 +474,38 @@ def _device_table(digital: pd.DataFrame, mapped: Mapped, at: float, batch: int) 
     watts = catalog.table("accelerators").set_index("key")["tdp_watts"]
     each = [2 * mapped.macs / (row.flop_per_joule * watts[row.key]) for row in here.itertuples()]
     peak = digital.groupby("key")["flop_per_joule"].max()
-    return pd.DataFrame({
-        "On": [*here["name"], "crossbar"],
-        "Energy of a MAC here": [*here["mac_joules"].map(lambda each: human(each, "J")), human(mapped.mac_joules, "J")],
-        "For one joule here": [*here["flop_per_joule"].map(_per_joule), _per_joule(mapped.flop_per_joule)],
-        f"From {mapped.sample} to {mapped.sample}, full": [human(value, "s") for value in (*each, mapped.seconds)],
-        f"One {mapped.sample} alone or in its batch": [human(value, "s") for value in (
-            *(batch * value for value in each), mapped.latency)],
-        "At its peak": [*(_per_joule(peak[key]) for key in here["key"]), _per_joule(mapped.flop_per_joule)],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "On": [*here["name"], "crossbar"],
+            "Energy of a MAC here": [
+                *here["mac_joules"].map(lambda each: human(each, "J")),
+                human(mapped.mac_joules, "J"),
+            ],
+            "For one joule here": [*here["flop_per_joule"].map(_per_joule), _per_joule(mapped.flop_per_joule)],
+            f"From {mapped.sample} to {mapped.sample}, full": [human(value, "s") for value in (*each, mapped.seconds)],
+            f"One {mapped.sample} alone or in its batch": [
+                human(value, "s") for value in (*(batch * value for value in each), mapped.latency)
+            ],
+            "At its peak": [*(_per_joule(peak[key]) for key in here["key"]), _per_joule(mapped.flop_per_joule)],
+        }
+    )
 
 
 def _machine_table(rows: pd.DataFrame) -> pd.DataFrame:
     def told(column: str) -> list[str]:
         return ["not stated" if math.isnan(each) else _per_joule(each) for each in rows[column]]
 
-    return pd.DataFrame({
-        "Machine": rows["name"], "Year": rows["year"].map("{:.0f}".format), "Known by": rows["evidence"],
-        "Published": told("efficiency"), "Ours": told("ours"),
-        "Ratio": ["" if math.isnan(each) else f"{each:.2g}×" for each in rows["ratio"]], "Counts": rows["covers"],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Machine": rows["name"],
+            "Year": rows["year"].map("{:.0f}".format),
+            "Known by": rows["evidence"],
+            "Published": told("efficiency"),
+            "Ours": told("ours"),
+            "Ratio": ["" if math.isnan(each) else f"{each:.2g}×" for each in rows["ratio"]],
+            "Counts": rows["covers"],
+        }
+    )
 
 
 def _sources(devices: Any = ()) -> tuple[tuple[str, str, str], ...]:

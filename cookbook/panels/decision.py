@@ -132,8 +132,10 @@ class Record(anywidget.AnyWidget):
         inputs, more = rest[:1], rest[1:]
         chart = f'<img src="{picture}" alt="{words}">' if _is_picture(picture) else ""
         behind = f"{table}\n{_body(more, 2)}"
-        return (f"{_body(first, 2)}\n{chart}\n<div class='inputs'>{_body(inputs, 2)}</div>\n"
-                f"<details><summary>Table, assumptions, code and sources</summary>\n{behind}</details>")  # fmt: skip
+        return (
+            f"{_body(first, 2)}\n{chart}\n<div class='inputs'>{_body(inputs, 2)}</div>\n"
+            f"<details><summary>Table, assumptions, code and sources</summary>\n{behind}</details>"
+        )
 
     def _split(self) -> tuple[list[Section], list[Section]]:
         """Sections that stand before the chart, the reader's own words among them, and those after it."""
@@ -145,8 +147,11 @@ class Record(anywidget.AnyWidget):
         """Send the file that the browser asks for, or say why there is none; also what a test sends."""
         problem = _problem(self.question, self.note, self.date)
         drawn = message.get("picture")
-        makers = {"md": (self.markdown, "text/markdown"), "html": (self.html, "text/html"),
-                  "report": (lambda: self.report(drawn if isinstance(drawn, str) else ""), "text/html")}  # fmt: skip
+        makers = {
+            "md": (self.markdown, "text/markdown"),
+            "html": (self.html, "text/html"),
+            "report": (lambda: self.report(drawn if isinstance(drawn, str) else ""), "text/html"),
+        }
         if problem:
             self.send({"problem": problem})
         elif message.get("do") == "draw":
@@ -236,12 +241,19 @@ def _is_picture(text: str) -> bool:
 def _table(panel: Panel) -> str:
     """The first rows of a panel's table, with how many there are."""
     head, rows, count = panel.printed(MOST_ROWS)
-    lines = ["".join(f"<td{' class=whole' * (len(cell) <= SHORT_CELL)}>{escape(cell)}</td>" for cell in row)
-             for row in rows]
+    lines = [
+        "".join(f"<td{' class=whole' * (len(cell) <= SHORT_CELL)}>{escape(cell)}</td>" for cell in row) for row in rows
+    ]
     title = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     more = f", the first {len(rows)} of {count:,} rows" if count > len(rows) else ""
-    return (f'<h2>Table{more}</h2><div class="wide"><table><tr>{title}</tr><tr>{"</tr><tr>".join(lines)}</tr></table>'
-            "</div>") if rows else ""  # fmt: skip
+    return (
+        (
+            f'<h2>Table{more}</h2><div class="wide"><table><tr>{title}</tr><tr>{"</tr><tr>".join(lines)}</tr></table>'
+            "</div>"
+        )
+        if rows
+        else ""
+    )
 
 
 def _problem(question: str, note: str, day: str) -> str:

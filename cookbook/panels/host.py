@@ -35,29 +35,45 @@ from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_hos
 WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
 CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 PICTURES = {"machine": charts.machine, "gets": charts.gets, "cores": charts.over_cores}
-OFF = {"picture": lambda v: {} if v.get("traffic") in DECODED else {
-    "cores": "this traffic has nothing that cores decode"}} | dict.fromkeys(
-    ("workers", "cores"), lambda v: {} if _decodes(v) else {"*": "nothing of this input is decoded"})  # fmt: skip
+OFF = {
+    "picture": lambda v: {} if v.get("traffic") in DECODED else {"cores": "this traffic has nothing that cores decode"}
+} | dict.fromkeys(("workers", "cores"), lambda v: {} if _decodes(v) else {"*": "nothing of this input is decoded"})
 LEAF = "leaf"
 ROWS = {
-    "memory": "memory", "storage": "drives", "socket": "processors", "pcie_switch": "PCIe switches",
-    LEAF: "further switches", "accelerator": "accelerators", "nvswitch": "NVSwitch",
-}  # fmt: skip
+    "memory": "memory",
+    "storage": "drives",
+    "socket": "processors",
+    "pcie_switch": "PCIe switches",
+    LEAF: "further switches",
+    "accelerator": "accelerators",
+    "nvswitch": "NVSwitch",
+}
 PARTS = {
     "computing": ("compute", "Predicted step of one accelerator that never waits."),
-    "decoding": ("input",
-                 "Workers decode on the cores there are, and one process collects their samples into batches."),
-    "links": ("data-parallel communication",
-              "The busiest link, at the part of its nominal rate that copies reach, carries what one step asks of it."),
-}  # fmt: skip
+    "decoding": (
+        "input",
+        "Workers decode on the cores there are, and one process collects their samples into batches.",
+    ),
+    "links": (
+        "data-parallel communication",
+        "The busiest link, at the part of its nominal rate that copies reach, carries what one step asks of it.",
+    ),
+}
 # Room that still counts as tight, and a gain that is worth a sentence.
 _TIGHT, _WORTH = 1.2, 1.01
 
 
 def host(
-    machine: str = "supermicro-4029gp-trt3", traffic: str = "both", load: str = LOADS[0], model: Any = "gpt2",
-    data: str = "c4-en-tokens", workers: Any = 8, batch: Any = 1, cores: Any = None, picture: str = "machine",
-) -> Panel:  # fmt: skip
+    machine: str = "supermicro-4029gp-trt3",
+    traffic: str = "both",
+    load: str = LOADS[0],
+    model: Any = "gpt2",
+    data: str = "c4-en-tokens",
+    workers: Any = 8,
+    batch: Any = 1,
+    cores: Any = None,
+    picture: str = "machine",
+) -> Panel:
     """The panel "Does the host feed its accelerators?", in the state that the arguments say.
 
     Parameters
@@ -98,32 +114,76 @@ def host(
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("machine", "Machine", "Host", listed_options("system_topologies", also="aliases", group="root"),
-              tooltip="A server or workstation whose inside is known"),
-        Slider("workers", "Workers an accelerator", "Host", WORKERS,
-               tooltip="Processes that decode and augment samples for one accelerator"),
-        Choice("traffic", "Traffic", "Links", (
-            ("both", "both", "Decoded samples from memory, and gradients around rings"),
-            ("memory", "input", "Decoded samples from host memory to each accelerator"),
-            ("gradients", "gradients", "Gradients alone, as with synthetic data"),
-            ("storage", "drives", "Stored samples straight from drives; accelerators decode them")),
-            tooltip="What crosses links at the same time"),
-        Choice("load", "Flows ask for", "Links", (
-            (LOADS[0], "what is needed", "What keeps accelerators busy"),
-            (LOADS[1], "all they can", "As much as links give, shared fairly")),
-            tooltip="How much every flow asks for"),
-        Combo("model", "Model", "Workload", networks(), own=own_model(), plain=plain_model,
-              tooltip="The network to train"),
+        Combo(
+            "machine",
+            "Machine",
+            "Host",
+            listed_options("system_topologies", also="aliases", group="root"),
+            tooltip="A server or workstation whose inside is known",
+        ),
+        Slider(
+            "workers",
+            "Workers an accelerator",
+            "Host",
+            WORKERS,
+            tooltip="Processes that decode and augment samples for one accelerator",
+        ),
+        Choice(
+            "traffic",
+            "Traffic",
+            "Links",
+            (
+                ("both", "both", "Decoded samples from memory, and gradients around rings"),
+                ("memory", "input", "Decoded samples from host memory to each accelerator"),
+                ("gradients", "gradients", "Gradients alone, as with synthetic data"),
+                ("storage", "drives", "Stored samples straight from drives; accelerators decode them"),
+            ),
+            tooltip="What crosses links at the same time",
+        ),
+        Choice(
+            "load",
+            "Flows ask for",
+            "Links",
+            (
+                (LOADS[0], "what is needed", "What keeps accelerators busy"),
+                (LOADS[1], "all they can", "As much as links give, shared fairly"),
+            ),
+            tooltip="How much every flow asks for",
+        ),
+        Combo(
+            "model", "Model", "Workload", networks(), own=own_model(), plain=plain_model, tooltip="The network to train"
+        ),
         Combo("data", "Data set", "Workload", data_sets(), tooltip="What is read, decoded and copied"),
-        Slider("batch", "Batch", "Workload", powers_of_two(0, 12), more=True,
-               tooltip="Samples of one step of one accelerator; gradients are exchanged once a step"),
-        Slider("cores", "Cores an accelerator", "Host", CORES, whole=False, more=True,
-               optional=True, tooltip="Physical cores; empty: those of the machine in the catalogue"),
-        Choice("picture", "Chart", "", (
-            ("machine", "Machine", "The graph of the machine, with the use of each link"),
-            ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),
-            ("cores", "Cores", "Samples a second over cores")), place="picture"),
-    )  # fmt: skip
+        Slider(
+            "batch",
+            "Batch",
+            "Workload",
+            powers_of_two(0, 12),
+            more=True,
+            tooltip="Samples of one step of one accelerator; gradients are exchanged once a step",
+        ),
+        Slider(
+            "cores",
+            "Cores an accelerator",
+            "Host",
+            CORES,
+            whole=False,
+            more=True,
+            optional=True,
+            tooltip="Physical cores; empty: those of the machine in the catalogue",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("machine", "Machine", "The graph of the machine, with the use of each link"),
+                ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),
+                ("cores", "Cores", "Samples a second over cores"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _decodes(values: Mapping[str, Any]) -> bool:
@@ -141,8 +201,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     picture = values["picture"]
     if picture == "cores" and values["traffic"] not in DECODED:
         raise ValueError("this traffic has nothing that cores decode: set Traffic to input or both")
-    size = _sized(**{name: value for name, value in values.items() if name != "picture"}
-                  | {"model": named_model(values["model"])})  # fmt: skip
+    size = _sized(
+        **{name: value for name, value in values.items() if name != "picture"} | {"model": named_model(values["model"])}
+    )
     drawn, table, data = {
         "machine": (_machine_picture, _link_table, HostSize.links),
         "gets": (_gets_picture, _gets_table, HostSize.flows),
@@ -156,13 +217,13 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         picture=drawn(size),
         parts=tuple(_part(size, name) for name in size.stages),
         parts_title=f"Time of {counted(int(size.batch), 'sample')} in each stage; stages overlap, and the longest "
-                    "decides",
+        "decides",
         table=partial(table, size),
         data=partial(data, size),
         sources=partial(_sources, size),
         code=_code(values, size),
         stood_for={} if math.isnan(size.cores) else {"cores": size.cores},
-    )  # fmt: skip
+    )
 
 
 def _code(values: dict[str, Any], size: HostSize) -> str:
@@ -177,8 +238,13 @@ def _code(values: dict[str, Any], size: HostSize) -> str:
     if values["traffic"] in DECODED and size.cores > 0:
         count = len(size.machine.named("accelerator"))
         cores = size.cores * count
-        call = {"batch": values["batch"], "accelerators": count, "workers": values["workers"],
-                "cores": int(cores) if cores == int(cores) else cores, "processor": size.processor}  # fmt: skip
+        call = {
+            "batch": values["batch"],
+            "accelerators": count,
+            "workers": values["workers"],
+            "cores": int(cores) if cores == int(cores) else cores,
+            "processor": size.processor,
+        }
         endless = as_python({**BOUNDLESS, "read_bandwidth": "1 PB/s"})
         where = f"{size.step:.6g}, {as_python(size.machine.accelerator)}, {endless}"
         card = as_python({"card": values["data"], "layout": "shards"})
@@ -192,14 +258,20 @@ def _machine_picture(size: HostSize) -> Picture:
     links = size.links()
     links = links[links["start"].isin(nodes.index) & links["end"].isin(nodes.index)]
     text = [_percent(share) for share in links["share"]]
-    tips = [f"{_between(size, link['start'], link['end'])}: {link['name']}; {_bytes(link['used'])} of "
-            f"{_bytes(link['bandwidth'])}, {_percent(link['share'])}" for link in links.to_dict("records")]  # fmt: skip
+    tips = [
+        f"{_between(size, link['start'], link['end'])}: {link['name']}; {_bytes(link['used'])} of "
+        f"{_bytes(link['bandwidth'])}, {_percent(link['share'])}"
+        for link in links.to_dict("records")
+    ]
     use = size.traffic.use
     full, worst = int((use["share"] >= 1 - 1e-6).sum()), use.loc[use["share"].round(9).idxmax()]
     names = _between(size, worst["from"], worst["to"])
-    title = (f"{full} link direction{'s are' if full > 1 else ' is'} full, first {names}" if full else
-             f"No link is full{', decoding holds back' * (size.limit == 'decoding')}; the busiest, {names}, is used at "
-             f" {_percent(worst['share'])}")  # fmt: skip
+    title = (
+        f"{full} link direction{'s are' if full > 1 else ' is'} full, first {names}"
+        if full
+        else f"No link is full{', decoding holds back' * (size.limit == 'decoding')}; the busiest, {names}, is used at "
+        f" {_percent(worst['share'])}"
+    )
     return Picture("machine", charts.drawing(nodes, links.assign(text=text, tip=tips), rows), title)
 
 
@@ -215,35 +287,51 @@ def _layout(size: HostSize) -> tuple[pd.DataFrame, dict[str, float]]:
     ends = [pair for link in box.links for pair in ((link.start, link.end), (link.end, link.start))]
     above = {a for a, b in ends if b in box.named("socket")}
     leaves = [name for name in box.named("pcie_switch") if name not in above]
-    kinds = {kind: leaves if kind == LEAF else [name for name in box.named(kind) if name not in leaves]
-             for kind in ROWS if kind != unseen}  # fmt: skip
+    kinds = {
+        kind: leaves if kind == LEAF else [name for name in box.named(kind) if name not in leaves]
+        for kind in ROWS
+        if kind != unseen
+    }
     kinds = {kind: names for kind, names in kinds.items() if names}
     across = dict(zip(frame["name"], frame["x"], strict=True))
-    below = {a: [across[link.end] for link in box.links if link.start == a and link.end in box.named("accelerator")]
-             for a in box.named("pcie_switch")}  # fmt: skip
+    below = {
+        a: [across[link.end] for link in box.links if link.start == a and link.end in box.named("accelerator")]
+        for a in box.named("pcie_switch")
+    }
     rows = {ROWS[kind]: 1 - level / max(len(kinds) - 1, 1) for level, kind in enumerate(kinds)}
     found = {}
     for kind, names in kinds.items():
         for place, name in enumerate(names):
             x = float(np.mean(below[name])) if below.get(name) else (place + 0.5) / len(names)
             spoken = box.spoken(name)
-            found[name] = (x, rows[ROWS[kind]], ROWS[kind], spoken.rpartition(" ")[2] if name[-1:].isdigit() else "all",
-                           spoken)  # fmt: skip
+            found[name] = (
+                x,
+                rows[ROWS[kind]],
+                ROWS[kind],
+                spoken.rpartition(" ")[2] if name[-1:].isdigit() else "all",
+                spoken,
+            )
     return pd.DataFrame.from_dict(found, orient="index", columns=["x", "y", "row", "text", "tip"]), rows
 
 
 def _gets_picture(size: HostSize) -> Picture:
     flows = size.flows()
     ratios = flows["got"] / flows["need"]
-    frame = pd.DataFrame({"row": flows["flow"], "got": flows["got"] / 1e9, "need": flows["need"] / 1e9,
-                          "text": [_of_need(ratio) for ratio in ratios]})  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": flows["flow"],
+            "got": flows["got"] / 1e9,
+            "need": flows["need"] / 1e9,
+            "text": [_of_need(ratio) for ratio in ratios],
+        }
+    )
     enough = int((ratios >= charts.FULL).sum())
     flow = counted(len(flows), "flow")
     they = "gets what it needs" if len(flows) == 1 else "get what they need"
     title = {
         "decoding": f"Decoding holds the accelerators back, although {enough} of {flow} {they}",
         "links": f"Links hold the accelerators back: {enough} of {flow} {they}",
-    }.get(size.limit, f"{enough} of {flow} {they}")  # fmt: skip
+    }.get(size.limit, f"{enough} of {flow} {they}")
     low, high = charts.rate_domain(frame)
     return Picture("gets", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
@@ -263,8 +351,14 @@ def _cores_picture(size: HostSize) -> Picture:
     marks = [{"what": "demand", "cores": 1.0, "rate": demand, "text": f"accelerator takes {demand:,.0f}/s"}]
     if known:
         here = min(max(size.cores, 0.5), 64.0)
-        marks.append({"what": "here", "cores": here, "rate": size.stages["decoding"],
-                      "text": f"{_cores(size.cores)}, {counted(int(size.workers), 'worker')}"})  # fmt: skip
+        marks.append(
+            {
+                "what": "here",
+                "cores": here,
+                "rate": size.stages["decoding"],
+                "text": f"{_cores(size.cores)}, {counted(int(size.workers), 'worker')}",
+            }
+        )
     columns = ["what", "cores", "rate", "low", "high", "chosen", "text"]
     frame = pd.concat([curve, pd.DataFrame(marks)], ignore_index=True)[columns]
     return Picture("cores", frame, _cores_title(size), {"top": charts.top_of(frame)})
@@ -298,28 +392,42 @@ def _link_table(size: HostSize) -> pd.DataFrame:
     """Links by use, the busiest first, as printed text."""
     rows = size.links().sort_values("share", ascending=False, kind="stable")
     recalled = np.where(rows["how"] == "recalled", " (recalled)", "")
-    return pd.DataFrame({
-        "From": rows["start"].map(size.machine.spoken), "To": rows["end"].map(size.machine.spoken),
-        "Rate": rows["bandwidth"].map(_bytes), "Used": rows["used"].map(_bytes), "Share": rows["share"].map(_percent),
-        "Other way": rows["back"].map(_bytes), "Flows": rows["flows"].map("{:.0f}".format),
-        "Link": rows["name"] + recalled,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "From": rows["start"].map(size.machine.spoken),
+            "To": rows["end"].map(size.machine.spoken),
+            "Rate": rows["bandwidth"].map(_bytes),
+            "Used": rows["used"].map(_bytes),
+            "Share": rows["share"].map(_percent),
+            "Other way": rows["back"].map(_bytes),
+            "Flows": rows["flows"].map("{:.0f}".format),
+            "Link": rows["name"] + recalled,
+        }
+    )
 
 
 def _gets_table(size: HostSize) -> pd.DataFrame:
     rows = size.flows()
-    return pd.DataFrame({"Flow": rows["flow"], "Gets": rows["got"].map(_bytes), "Needs": rows["need"].map(_bytes),
-                         "In words": (rows["got"] / rows["need"]).map(_of_need)})  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Flow": rows["flow"],
+            "Gets": rows["got"].map(_bytes),
+            "Needs": rows["need"].map(_bytes),
+            "In words": (rows["got"] / rows["need"]).map(_of_need),
+        }
+    )
 
 
 def _cores_table(size: HostSize) -> pd.DataFrame:
     rows = size.curve[size.curve["cores"].isin([0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])]
-    return pd.DataFrame({
-        "Cores an accelerator": rows["cores"].map("{:g}".format),
-        "As many workers [samples/s]": rows["rate"].map("{:,.0f}".format),
-        "Workers chosen [samples/s]": rows["chosen"].map("{:,.0f}".format),
-        "Meets the demand": np.where(rows["rate"] >= size.stages["computing"], "yes", "no"),
-    })
+    return pd.DataFrame(
+        {
+            "Cores an accelerator": rows["cores"].map("{:g}".format),
+            "As many workers [samples/s]": rows["rate"].map("{:,.0f}".format),
+            "Workers chosen [samples/s]": rows["chosen"].map("{:,.0f}".format),
+            "Meets the demand": np.where(rows["rate"] >= size.stages["computing"], "yes", "no"),
+        }
+    )
 
 
 def _sources(size: HostSize) -> tuple[Source, ...]:
@@ -328,10 +436,13 @@ def _sources(size: HostSize) -> tuple[Source, ...]:
     parts: list[Any] = [*machine.nodes, *machine.links]
     counts = Counter(key for part in parts for key in part.source.split(";"))
     counts.update(dict.fromkeys(machine.source, 0))
-    return cited({
-        key: "(recalled, not opened) " * key.startswith("recalled")
-        + (f"{count} nodes and links" if count else "the machine as a whole") for key, count in counts.items()
-    })  # fmt: skip
+    return cited(
+        {
+            key: "(recalled, not opened) " * key.startswith("recalled")
+            + (f"{count} nodes and links" if count else "the machine as a whole")
+            for key, count in counts.items()
+        }
+    )
 
 
 def _bytes(value: float) -> str:
@@ -369,9 +480,11 @@ def _held(limit: str) -> str:
 def _advice(size: HostSize) -> str:
     """What to change or buy first."""
     if math.isnan(size.stages["decoding"]):
-        return ("Buy first: cores of this machine are not in the catalogue, so that decoding is left out; set Cores "
-                "under More.")  # fmt: skip
-    return f"Buy first: {({'links': _wider_links, 'decoding': _more_cores, 'computing': _nothing}[size.limit](size))}"
+        return (
+            "Buy first: cores of this machine are not in the catalogue, so that decoding is left out; set Cores "
+            "under More."
+        )
+    return f"Buy first: { ({'links': _wider_links, 'decoding': _more_cores, 'computing': _nothing}[size.limit](size)) }"
 
 
 def _nothing(size: HostSize) -> str:
@@ -434,10 +547,12 @@ def _chips(size: HostSize) -> tuple[tuple[str, str], ...]:
     found = [(cores, about), (size.machine.root, "Whether all accelerators hang below one processor.")]
     if not math.isnan(size.cacheable):
         fits = size.stored <= size.cacheable
-        found.append((
-            "data fit in memory" if fits else "data exceed memory",
-            f"The data set has {size.stored / 1e9:,.3g} GB; {size.cacheable / 1e9:,.0f} GB of memory may cache it. "
-            + ("Later epochs read no storage." if fits else "Every epoch reads storage again."),
-        ))  # fmt: skip
+        found.append(
+            (
+                "data fit in memory" if fits else "data exceed memory",
+                f"The data set has {size.stored / 1e9:,.3g} GB; {size.cacheable / 1e9:,.0f} GB of memory may cache it. "
+                + ("Later epochs read no storage." if fits else "Every epoch reads storage again."),
+            )
+        )
     found.append(("at best", "Stages overlap perfectly and the slowest decides; storage is not part of this picture."))
     return tuple(found)

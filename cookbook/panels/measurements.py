@@ -28,13 +28,28 @@ FILTERS = {
     "accelerators": ("accelerator", "Accelerators", "Only", False),
     "frameworks": ("framework", "Frameworks", "Only more", True),
     "precision": ("precision", "Precision", "Only more", True),
-    "years": ("year", "Years", "Only more", True), "publishers": ("publisher", "Publishers", "Only more", True),
-}  # fmt: skip
+    "years": ("year", "Years", "Only more", True),
+    "publishers": ("publisher", "Publishers", "Only more", True),
+}
 DEFAULTS: dict[str, Any] = {
-    "y": "per_device", "x": "year", "by": "generation", "kind": "training", "networks": [], "accelerators": [],
-    "unit": "", "scaling": "", "most_devices": 16384, "frameworks": [], "precision": [], "years": [],
-    "publishers": [], "near": "", "aggregate": "all", "several": "no", "predicted": "no",
-}  # fmt: skip
+    "y": "per_device",
+    "x": "year",
+    "by": "generation",
+    "kind": "training",
+    "networks": [],
+    "accelerators": [],
+    "unit": "",
+    "scaling": "",
+    "most_devices": 16384,
+    "frameworks": [],
+    "precision": [],
+    "years": [],
+    "publishers": [],
+    "near": "",
+    "aggregate": "all",
+    "several": "no",
+    "predicted": "no",
+}
 CODES = {"model": "network", "device": "device", "source": "publisher"}
 EXAMPLE = {"model": "resnet50", "accelerator": "v100-sxm2-16gb", "devices": 8, "batch_per_device": 64}
 # Predictions above the last number hide each other, and the measurements.
@@ -76,8 +91,16 @@ def measurements(**state: Any) -> Panel:
     >>> panel.answer.split(":")[0]
     'No measurement matches'
     """
-    return Panel(measurements, "What did others measure?", _controls, {"explored": charts.explored}, _draw, state,
-                 pick="near", good=DEFAULTS)  # fmt: skip
+    return Panel(
+        measurements,
+        "What did others measure?",
+        _controls,
+        {"explored": charts.explored},
+        _draw,
+        state,
+        pick="near",
+        good=DEFAULTS,
+    )
 
 
 def _controls() -> tuple[Control, ...]:
@@ -86,37 +109,99 @@ def _controls() -> tuple[Control, ...]:
     names = tuple((name, text, "", "names") for name, text in NAMES.items())
     axes = (*((name, text, "", "numbers") for name, text in NUMBERS.items()), *names)
     kinds = explore.everything()["kind"].value_counts().items()
-    own = Own("your configuration…", f"JSON with some of {', '.join(explore.ASKED)}; or the id of a row",
-              json.dumps(EXAMPLE), _read, _show)  # fmt: skip
+    own = Own(
+        "your configuration…",
+        f"JSON with some of {', '.join(explore.ASKED)}; or the id of a row",
+        json.dumps(EXAMPLE),
+        _read,
+        _show,
+    )
     return (
         Combo("y", "Value", "Question", values, tooltip="What came out of the run"),
         Combo("x", "Against", "Question", axes, tooltip="Numbers run across; names stand in rows"),
-        Combo("by", "Colour", "Question", (("", "nothing", "", ""), *names, ("year", "year", "", "")),
-              tooltip="What colours the marks, five groups and the others; also what small multiples are of"),
-        Combo("kind", "Kind", "Only", (*((name, name, "", f"{count:,}") for name, count in kinds),
-                                       ("", "every kind", "", "")), tooltip="What was measured"),
+        Combo(
+            "by",
+            "Colour",
+            "Question",
+            (("", "nothing", "", ""), *names, ("year", "year", "", "")),
+            tooltip="What colours the marks, five groups and the others; also what small multiples are of",
+        ),
+        Combo(
+            "kind",
+            "Kind",
+            "Only",
+            (*((name, name, "", f"{count:,}") for name, count in kinds), ("", "every kind", "", "")),
+            tooltip="What was measured",
+        ),
         *(control for control in filters if not control.more),
-        Combo("unit", "Counted in", "Only more", _units(), more=True,
-              tooltip="Rates of different things cannot be compared: one unit at a time"),
-        Choice("scaling", "Scaling", "Only more", (
-            ("", "any", "Every run"), ("weak", "weak", "Curves with the same batch a device"),
-            ("strong", "strong", "Curves with the same batch in all")), tooltip="Kind of curve", more=True),
-        Slider("most_devices", "Devices at most", "Only more", powers_of_two(0, 14), more=True,
-               tooltip="At its end, runs without a number of devices are kept too"),
+        Combo(
+            "unit",
+            "Counted in",
+            "Only more",
+            _units(),
+            more=True,
+            tooltip="Rates of different things cannot be compared: one unit at a time",
+        ),
+        Choice(
+            "scaling",
+            "Scaling",
+            "Only more",
+            (
+                ("", "any", "Every run"),
+                ("weak", "weak", "Curves with the same batch a device"),
+                ("strong", "strong", "Curves with the same batch in all"),
+            ),
+            tooltip="Kind of curve",
+            more=True,
+        ),
+        Slider(
+            "most_devices",
+            "Devices at most",
+            "Only more",
+            powers_of_two(0, 14),
+            more=True,
+            tooltip="At its end, runs without a number of devices are kept too",
+        ),
         *(control for control in filters if control.more),
-        Combo("near", "Like", "Yours", _examples(), own=own, more=True, plain=_like,
-              tooltip="A configuration of yours: rings show what was measured most like it; so does a click on a mark"),
-        Choice("aggregate", "Marks", "", (
-            ("all", "Every run", "All measurements"), ("best", "Best", "The best run of each place and group"),
-            ("median", "Median", "The middle run of each place and group")), place="picture"),
-        Choice("several", "Panes", "", (
-            ("no", "One chart", "All groups together"), ("yes", "Small multiples", "One pane a group")),
-            place="picture"),
-        Choice("predicted", "Prediction", "", (
-            ("no", "Measured", "Measurements alone"),
-            ("yes", "Predicted too", "Our prediction of each, its publisher left out, with its 80 % interval")),
-            place="picture"),
-    )  # fmt: skip
+        Combo(
+            "near",
+            "Like",
+            "Yours",
+            _examples(),
+            own=own,
+            more=True,
+            plain=_like,
+            tooltip="A configuration of yours: rings show what was measured most like it; so does a click on a mark",
+        ),
+        Choice(
+            "aggregate",
+            "Marks",
+            "",
+            (
+                ("all", "Every run", "All measurements"),
+                ("best", "Best", "The best run of each place and group"),
+                ("median", "Median", "The middle run of each place and group"),
+            ),
+            place="picture",
+        ),
+        Choice(
+            "several",
+            "Panes",
+            "",
+            (("no", "One chart", "All groups together"), ("yes", "Small multiples", "One pane a group")),
+            place="picture",
+        ),
+        Choice(
+            "predicted",
+            "Prediction",
+            "",
+            (
+                ("no", "Measured", "Measurements alone"),
+                ("yes", "Predicted too", "Our prediction of each, its publisher left out, with its 80 % interval"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _filter(name: str, column: str, label: str, group: str, more: bool) -> Combo:
@@ -129,8 +214,18 @@ def _filter(name: str, column: str, label: str, group: str, more: bool) -> Combo
         (value, labels.get(value, value), "", counted(count, "measurement"))
         for value, count in (counts.sort_index(ascending=False) if years else counts).items()
     )
-    return Combo(name, label, group, options, many=True, limit=4, more=more, plain=_year if years else None,
-                 ranked=True, tooltip=f"{label}, four at most; empty: all")  # fmt: skip
+    return Combo(
+        name,
+        label,
+        group,
+        options,
+        many=True,
+        limit=4,
+        more=more,
+        plain=_year if years else None,
+        ranked=True,
+        tooltip=f"{label}, four at most; empty: all",
+    )
 
 
 def _year(value: Any) -> str:
@@ -146,8 +241,10 @@ def _examples() -> tuple[Option, ...]:
     """A run of each kind, to start from."""
     rows = explore.everything().query("device != ''").drop_duplicates("kind")
     titles = _titles()
-    found = ((row.id, f"{titles.get(row.network, row.network)} on {row.device}", row.id, row.kind)
-             for row in rows.itertuples())  # fmt: skip
+    found = (
+        (row.id, f"{titles.get(row.network, row.network)} on {row.device}", row.id, row.kind)
+        for row in rows.itertuples()
+    )
     return (("", "nothing", "", ""), *found)
 
 
@@ -280,23 +377,44 @@ class Asked(Selected):
         group = self.labels.map({name: at for at, name in enumerate(self.groups)}).to_numpy()
         x = shown[self.x] if self.x in NUMBERS else printed(shown, self.x).replace("", UNKNOWN)
         along, beside = charts.placed(
-            shown[self.y], x, group, self.groups, self.drawn, log=self.y not in SHARES, least=self.y == "time",
-            several=self.several, lines=self.aggregate != "all",
+            shown[self.y],
+            x,
+            group,
+            self.groups,
+            self.drawn,
+            log=self.y not in SHARES,
+            least=self.y == "time",
+            several=self.several,
+            lines=self.aggregate != "all",
             ringed=np.flatnonzero(shown["id"].isin(self.near[:RINGS]).to_numpy()),
-        )  # fmt: skip
+        )
         codes = {name: pd.factorize(printed(shown, column)) for name, column in CODES.items()}
-        marks = pd.DataFrame({
-            **{name: places for name, (places, _) in codes.items()}, "x": along[0], "y": along[1], "group": group,
-            "count": shown["devices"].fillna(-1).astype(int).to_numpy(),
-            "value": _digits(shown[self.y].to_numpy()), "key": shown.index.to_numpy(),
-        })[list(charts.COLUMNS)]  # fmt: skip
+        marks = pd.DataFrame(
+            {
+                **{name: places for name, (places, _) in codes.items()},
+                "x": along[0],
+                "y": along[1],
+                "group": group,
+                "count": shown["devices"].fillna(-1).astype(int).to_numpy(),
+                "value": _digits(shown[self.y].to_numpy()),
+                "key": shown.index.to_numpy(),
+            }
+        )[list(charts.COLUMNS)]
         count = len(shown)
         lists = {f"{name}s".replace("source", "publisher"): list(names) for name, (_, names) in codes.items()}
-        return Picture("explored", marks, self.title, {
-            "groups": self.groups, "size": 26 if count > 400 else 60, **lists, **beside,
-            "opacity": 0.45 if count > 1500 else 0.7 if count > 200 else 0.9,
-            "unit": "" if self.y in SHARES else f" {self.unit_words}",
-        })  # fmt: skip
+        return Picture(
+            "explored",
+            marks,
+            self.title,
+            {
+                "groups": self.groups,
+                "size": 26 if count > 400 else 60,
+                **lists,
+                **beside,
+                "opacity": 0.45 if count > 1500 else 0.7 if count > 200 else 0.9,
+                "unit": "" if self.y in SHARES else f" {self.unit_words}",
+            },
+        )
 
     @property
     def drawn(self) -> np.ndarray:
@@ -354,8 +472,13 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         chips=_chips(asked),
         picture=asked.picture,
         parts=tuple(
-            Part(name, float(counts[name]), f"{counts[name]:,}", charts.COLOURS[at],
-                 f"Their median is {asked.printed(middle[name])}.")
+            Part(
+                name,
+                float(counts[name]),
+                f"{counts[name]:,}",
+                charts.COLOURS[at],
+                f"Their median is {asked.printed(middle[name])}.",
+            )
             for at, name in enumerate(asked.groups)
         ),
         parts_title=f"{counted(len(shown), 'measurement')} by {NAMES.get(asked.by, asked.by) or 'nothing'}",
@@ -363,7 +486,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         data=lambda: shown[[name for name in explore.COLUMNS if name in shown]],
         sources=partial(sources_by_count, shown, "measurement"),
         code=_code(values, asked),
-    )  # fmt: skip
+    )
 
 
 def _code(values: dict[str, Any], asked: Asked) -> str:
@@ -392,15 +515,22 @@ def _table(asked: Asked) -> pd.DataFrame:
     """The first rows as printed text, each with its source."""
     rows = asked.listed.head(MOST_ROWS)
     ends = zip(rows["predicted"], rows["low80"], rows["high80"], strict=True)
-    found = pd.DataFrame({
-        "Measured": [_outcome(row) for row in rows.itertuples()], "Network or operation": printed(rows, "network"),
-        "On": [_machine(row, UNKNOWN) for row in rows.itertuples()],
-        "Batch a device": [_known(each) for each in rows["batch_per_device"]],
-        "Format": rows["precision"], "Software": rows["software"], "Date": rows["date"],
-        "Predicted (80 %)": ["" if p != p else figure(p) + (f" ({figure(a)}-{figure(b)})" if a == a else "")
-                             for p, a, b in ends],
-        "Published by": [(row.publisher, row.url) for row in rows.itertuples()], "Row": rows["id"],
-    })  # fmt: skip
+    found = pd.DataFrame(
+        {
+            "Measured": [_outcome(row) for row in rows.itertuples()],
+            "Network or operation": printed(rows, "network"),
+            "On": [_machine(row, UNKNOWN) for row in rows.itertuples()],
+            "Batch a device": [_known(each) for each in rows["batch_per_device"]],
+            "Format": rows["precision"],
+            "Software": rows["software"],
+            "Date": rows["date"],
+            "Predicted (80 %)": [
+                "" if p != p else figure(p) + (f" ({figure(a)}-{figure(b)})" if a == a else "") for p, a, b in ends
+            ],
+            "Published by": [(row.publisher, row.url) for row in rows.itertuples()],
+            "Row": rows["id"],
+        }
+    )
     found.attrs["rows"] = len(asked.listed)
     return found
 
@@ -440,7 +570,7 @@ def _span(asked: Asked) -> str:
     by = f"Publishers: {asked.shown['publisher'].nunique():,}"
     if asked.counted == "all":
         units = asked.shown[Y[asked.y][1]].nunique()
-        return (f"**{counted(count, what)}**, counted in {units} ways: compare only what counts the same. {by}.")
+        return f"**{counted(count, what)}**, counted in {units} ways: compare only what counts the same. {by}."
     if count == 1:
         return f"One {what} states **{asked.printed(float(values.iloc[0]))}**. {by}."
     low, high = (asked.printed(values.quantile(share)) for share in (0.25, 0.75))
@@ -454,8 +584,12 @@ def _chosen(asked: Asked) -> str:
     """Variants that stand beside the networks chosen, and entries of filters of which nothing is drawn."""
     variants = [name for name in _variants(asked.wanted.get("network", ())) if (asked.shown["network"] == name).any()]
     said = f"Counted too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
-    none = [name for column, names in asked.wanted.items() for name in names
-            if not (_entries(asked.shown, column) == name).any()]  # fmt: skip
+    none = [
+        name
+        for column, names in asked.wanted.items()
+        for name in names
+        if not (_entries(asked.shown, column) == name).any()
+    ]
     if not none:
         return said
     devices = dict(zip(explore.everything()["accelerator"], explore.everything()["device"], strict=True))
@@ -541,13 +675,17 @@ def _aside(asked: Asked) -> str:
 
 def _chips(asked: Asked) -> tuple[tuple[str, str], ...]:
     """How the figures are known."""
-    curve = ("same publisher, fewer devices", "Against the fewest devices of the same publisher, network, software, "
-             "precision and batch (a device: weak; in all: strong).")  # fmt: skip
+    curve = (
+        "same publisher, fewer devices",
+        "Against the fewest devices of the same publisher, network, software, "
+        "precision and batch (a device: weak; in all: strong).",
+    )
     own = {
         "per_watt": ("TDP, not power", "Design power of the devices: no power was measured, hosts are left out."),
         "utilisation": ("counted by us", "FLOP of the network's own layers over the dense peak in the precision."),
-        "weak_efficiency": curve, "strong_efficiency": curve,
-    }  # fmt: skip
+        "weak_efficiency": curve,
+        "strong_efficiency": curve,
+    }
     return (
         ("measured by others", "Published measurements, each with its source; none was made for this book."),
         ("development set", "The predictions were developed with these measurements; none of them is hidden."),

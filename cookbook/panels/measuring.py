@@ -14,8 +14,10 @@ from cookbook.measure import Calibration, Report, calibrate, run
 from cookbook.measure.suite import check
 from cookbook.panels.this_machine import this_machine
 
-READY = ("Matrix products, memory, the drive and a few networks, in about {seconds:.0f} s at most. Nothing is sent "
-         "anywhere. Close other programs first.")  # fmt: skip
+READY = (
+    "Matrix products, memory, the drive and a few networks, in about {seconds:.0f} s at most. Nothing is sent "
+    "anywhere. Close other programs first."
+)
 STATIC = "This button measures the machine that runs the page; it works in JupyterLab, on Binder and in Colab."
 KEEP = "Run the cells below to use it; to keep it: <code>button.report.write(&quot;measured.json&quot;)</code>."
 # Sentences that wrap stand closer than a row of widgets.
@@ -35,10 +37,18 @@ class Measuring(ipywidgets.VBox):
         self.report: Report | None = None
         self._asked, self._wish, self._begun = asked, threading.Event(), threading.Lock()
         wide = ipywidgets.Layout(width="auto")
-        self.start = ipywidgets.Button(description="Measure this machine", button_style="primary", layout=wide,
-                                       tooltip="Measures this machine; nothing is sent anywhere")  # fmt: skip
-        self.stop = ipywidgets.Button(description="Cancel", disabled=True, layout=wide,
-                                      tooltip="Stops after the present sample; what was measured is kept")  # fmt: skip
+        self.start = ipywidgets.Button(
+            description="Measure this machine",
+            button_style="primary",
+            layout=wide,
+            tooltip="Measures this machine; nothing is sent anywhere",
+        )
+        self.stop = ipywidgets.Button(
+            description="Cancel",
+            disabled=True,
+            layout=wide,
+            tooltip="Stops after the present sample; what was measured is kept",
+        )
         self.bar = ipywidgets.IntProgress(value=0, max=1, layout=ipywidgets.Layout(flex="1 1 120px", max_width="400px"))
         self.said = ipywidgets.HTML(CLOSE.format(escape(READY.format(seconds=asked["seconds"]))))
         self.start.on_click(lambda _: self.press())

@@ -41,8 +41,11 @@ if TYPE_CHECKING:
     from cookbook.hardware import Accelerator
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-TIMES = tuple(MINUTE * m for m in (1, 2, 5, 10, 15, 30)) + tuple(HOUR * h for h in (1, 2, 4, 8, 12)) + tuple(
-    DAY * d for d in (1, 2, 4, 7, 14, 30, 60, 90, 180, 365))  # fmt: skip
+TIMES = (
+    tuple(MINUTE * m for m in (1, 2, 5, 10, 15, 30))
+    + tuple(HOUR * h for h in (1, 2, 4, 8, 12))
+    + tuple(DAY * d for d in (1, 2, 4, 7, 14, 30, 60, 90, 180, 365))
+)
 # Sizes of well-known data sets: MNIST, CIFAR-10, ImageNet-1k, the 14 million images of ImageNet.
 DATA_SETS = (60_000, 50_000, 1_281_167, 14_000_000)
 PICTURES = {"rate": charts.rate_needed, "memory": charts.memory_bars, "zoo": charts.parameters_vs_flop}
@@ -52,19 +55,32 @@ HOW = {"parameters only": "parameters verified, MAC not"}
 PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
 MOST_TALL_ROWS = 8
 # How a verdict in words starts, and the mark that it is drawn with.
-MARKS = {"cannot tell": "cannot tell", "cannot: does not fit": "does not fit", "cannot": "cannot at its peak",
-         "possible only": "possible under a condition", "possible": "possible"}  # fmt: skip
+MARKS = {
+    "cannot tell": "cannot tell",
+    "cannot: does not fit": "does not fit",
+    "cannot": "cannot at its peak",
+    "possible only": "possible under a condition",
+    "possible": "possible",
+}
 CONDITIONS = {"fused": "only if operations are fused", "best matmul": "only above the best matmul measured"}
 MEMORY, BANDWIDTH, RECALLED = "memory_bytes", "mem_bandwidth", " (recalled)"
 
 
 def model_zoo(
-    model: Any = "llama3_8b", batch: Any = 1, precision: str = "bf16", samples: Any = 14_000_000,
+    model: Any = "llama3_8b",
+    batch: Any = 1,
+    precision: str = "bf16",
+    samples: Any = 14_000_000,
     target_seconds: Any = 2 * DAY,
     accelerators: Any = ("tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"),
-    compare: Any = (), seq: float | None = None, optimiser: str = "adam", epochs: Any = 1, recompute: str = "none",
-    tokens: Any = 1e9, picture: str = "rate",
-) -> Panel:  # fmt: skip
+    compare: Any = (),
+    seq: float | None = None,
+    optimiser: str = "adam",
+    epochs: Any = 1,
+    recompute: str = "none",
+    tokens: Any = 1e9,
+    picture: str = "rate",
+) -> Panel:
     """The panel "What does this model need?", in the state that the arguments say.
 
     Parameters
@@ -95,44 +111,135 @@ def model_zoo(
     >>> panel.answer
     'Batch = -4 is outside its range; give a number from 1 to 65,536.'
     """
-    return Panel(model_zoo, "What does this model need?", _controls, PICTURES, draw, locals(),
-                 {"precision": _formats, "seq": _sequence, **{name: partial(_data_of, name) for name in UNITS}})
+    return Panel(
+        model_zoo,
+        "What does this model need?",
+        _controls,
+        PICTURES,
+        draw,
+        locals(),
+        {"precision": _formats, "seq": _sequence, **{name: partial(_data_of, name) for name in UNITS}},
+    )
 
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Model", "Workload", networks(), own=own_model(SOME_LAYERS), plain=plain_model,
-              tooltip="The network to train"),
-        Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
-               tooltip="Samples that one accelerator holds at a time"),
-        Choice("precision", "Precision", "Workload", _choices("number_formats"), more=True,
-               tooltip="What the matrix products are computed in"),
-        Slider("tokens", "Tokens", "Data", one_two_five(1, 1e14, (1.5e13,)),
-               tooltip="Tokens that one epoch of a language model reads"),
-        Slider("samples", "Samples", "Data", one_two_five(1, 1e14, DATA_SETS),
-               tooltip="Images or other samples that one epoch sees"),
-        Slider("target_seconds", "Time to train", "Data", TIMES, whole=False, seconds=True,
-               tooltip="Target for all epochs; type 90 min, 8 h, 3 d"),
-        Combo("accelerators", "Accelerators", "Hardware", device_options(), many=True, least=1, limit=8,
-              own=own_accelerator(), plain=plain_device, short=short_name,
-              tooltip="Accelerators to compare with, eight at most"),
-        Combo("compare", "Compare with models", "Workload", networks(), many=True, limit=3, more=True,
-              plain=plain_model, tooltip="Further networks in the same picture, three at most"),
-        Slider("seq", "Sequence", "Workload", powers_of_two(5, 20), unit="tokens", more=True, optional=True,
-               tooltip="Tokens of one sample; empty: the model's own"),
-        Combo("optimiser", "Optimiser", "Workload", tuple((*each[::2], "", "") for each in _choices("optimisers")),
-              more=True, tooltip="Decides how many states each parameter needs"),
-        Slider("epochs", "Epochs", "Data", one_two_five(1, 1000, (3, 90, 300)), more=True,
-               tooltip="Passes over the data set"),
-        Choice("recompute", "Recompute activations", "Memory", (
-            ("none", "no", "Keep every activation for the backward pass"),
-            ("full", "yes", "Keep the inputs of blocks, compute the rest once more")), more=True,
-               tooltip="Memory against arithmetic"),
-        Choice("picture", "Chart", "", (
-            ("rate", "Rate needed", "Needed rate against each accelerator's peak"),
-            ("memory", "Memory", "Memory by part against each accelerator's capacity"),
-            ("zoo", "All models", "Parameters against FLOP of every network")), place="picture"),
-    )  # fmt: skip
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            networks(),
+            own=own_model(SOME_LAYERS),
+            plain=plain_model,
+            tooltip="The network to train",
+        ),
+        Slider(
+            "batch", "Batch", "Workload", powers_of_two(0, 16), tooltip="Samples that one accelerator holds at a time"
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Workload",
+            _choices("number_formats"),
+            more=True,
+            tooltip="What the matrix products are computed in",
+        ),
+        Slider(
+            "tokens",
+            "Tokens",
+            "Data",
+            one_two_five(1, 1e14, (1.5e13,)),
+            tooltip="Tokens that one epoch of a language model reads",
+        ),
+        Slider(
+            "samples",
+            "Samples",
+            "Data",
+            one_two_five(1, 1e14, DATA_SETS),
+            tooltip="Images or other samples that one epoch sees",
+        ),
+        Slider(
+            "target_seconds",
+            "Time to train",
+            "Data",
+            TIMES,
+            whole=False,
+            seconds=True,
+            tooltip="Target for all epochs; type 90 min, 8 h, 3 d",
+        ),
+        Combo(
+            "accelerators",
+            "Accelerators",
+            "Hardware",
+            device_options(),
+            many=True,
+            least=1,
+            limit=8,
+            own=own_accelerator(),
+            plain=plain_device,
+            short=short_name,
+            tooltip="Accelerators to compare with, eight at most",
+        ),
+        Combo(
+            "compare",
+            "Compare with models",
+            "Workload",
+            networks(),
+            many=True,
+            limit=3,
+            more=True,
+            plain=plain_model,
+            tooltip="Further networks in the same picture, three at most",
+        ),
+        Slider(
+            "seq",
+            "Sequence",
+            "Workload",
+            powers_of_two(5, 20),
+            unit="tokens",
+            more=True,
+            optional=True,
+            tooltip="Tokens of one sample; empty: the model's own",
+        ),
+        Combo(
+            "optimiser",
+            "Optimiser",
+            "Workload",
+            tuple((*each[::2], "", "") for each in _choices("optimisers")),
+            more=True,
+            tooltip="Decides how many states each parameter needs",
+        ),
+        Slider(
+            "epochs",
+            "Epochs",
+            "Data",
+            one_two_five(1, 1000, (3, 90, 300)),
+            more=True,
+            tooltip="Passes over the data set",
+        ),
+        Choice(
+            "recompute",
+            "Recompute activations",
+            "Memory",
+            (
+                ("none", "no", "Keep every activation for the backward pass"),
+                ("full", "yes", "Keep the inputs of blocks, compute the rest once more"),
+            ),
+            more=True,
+            tooltip="Memory against arithmetic",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("rate", "Rate needed", "Needed rate against each accelerator's peak"),
+                ("memory", "Memory", "Memory by part against each accelerator's capacity"),
+                ("zoo", "All models", "Parameters against FLOP of every network"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _choices(table: str) -> tuple[tuple[str, str, str], ...]:
@@ -195,13 +302,20 @@ def _data(need: Requirements) -> pd.DataFrame:
 def _chips(need: Requirements) -> tuple[tuple[str, str], ...]:
     measured = int(need.devices["observed_high"].notna().sum())
     return (
-        ("bounds only", "The arithmetic as defined, done at peak. Fast algorithms such as Winograd's can do less "
-         "arithmetic. No efficiency is assumed, nothing is predicted."),
-        (HOW.get(need.workload.how, f"model {need.workload.how}"),
-         "Whether our parameters and MAC equal figures in print."),
-        (f"matmul measured on {measured} of {len(need.devices)}", "Accelerators with measured matrix products in "
-         "this precision; most are the best shape of one search."),
-    )  # fmt: skip
+        (
+            "bounds only",
+            "The arithmetic as defined, done at peak. Fast algorithms such as Winograd's can do less "
+            "arithmetic. No efficiency is assumed, nothing is predicted.",
+        ),
+        (
+            HOW.get(need.workload.how, f"model {need.workload.how}"),
+            "Whether our parameters and MAC equal figures in print.",
+        ),
+        (
+            f"matmul measured on {measured} of {len(need.devices)}",
+            "Accelerators with measured matrix products in this precision; most are the best shape of one search.",
+        ),
+    )
 
 
 def _formats(values: dict[str, Any]) -> dict[str, str]:
@@ -270,11 +384,19 @@ def _rate_picture(needs: Sequence[Requirements], pinned: Requirements | None) ->
         for label, role, need in _above(needs, pinned)
     ]
     rows += [
-        {"row": label, "role": "device", "rate": row.peak_flops, "low": row.peak_flops * row.observed_low,
-         "high": row.peak_flops * row.observed_high, "measured": row.measured, "verdict": _mark(row.verdict),
-         "note": _note(row.name), "text": _share_words(row, needs[0].precision)}
+        {
+            "row": label,
+            "role": "device",
+            "rate": row.peak_flops,
+            "low": row.peak_flops * row.observed_low,
+            "high": row.peak_flops * row.observed_high,
+            "measured": row.measured,
+            "verdict": _mark(row.verdict),
+            "note": _note(row.name),
+            "text": _share_words(row, needs[0].precision),
+        }
         for label, row in _labelled(needs[0].devices)
-    ]  # fmt: skip
+    ]
     columns = ["row", "role", "rate", "low", "high", "measured", "verdict", "note", "text"]
     frame = pd.DataFrame(rows, columns=columns)
     if len(frame) > MOST_TALL_ROWS:
@@ -289,13 +411,21 @@ def _memory_picture(needs: Sequence[Requirements], pinned: Requirements | None) 
     roomy = len(above) + len(devices) <= MOST_TALL_ROWS
     rows: list[dict[str, Any]] = [
         {"row": label, "role": role, "part": name, "bytes": value, "text": None if i else _need_words(need, roomy)}
-        for label, role, need in above for i, (name, value) in enumerate(_ordered(need))
-    ]  # fmt: skip
+        for label, role, need in above
+        for i, (name, value) in enumerate(_ordered(need))
+    ]
     rows += [
-        {"row": label, "role": "device", "part": "capacity", "bytes": row.capacity_bytes, "note": _note(row.name),
-         "verdict": "fits" if row.fits else "does not fit", "text": _capacity_words(row, roomy)}
+        {
+            "row": label,
+            "role": "device",
+            "part": "capacity",
+            "bytes": row.capacity_bytes,
+            "note": _note(row.name),
+            "verdict": "fits" if row.fits else "does not fit",
+            "text": _capacity_words(row, roomy),
+        }
         for label, row in devices
-    ]  # fmt: skip
+    ]
     frame = pd.DataFrame(rows, columns=["row", "role", "part", "bytes", "verdict", "note", "text"])
     takes = f"{first.workload.title} at batch {first.batch:,.0f} takes {human(first.memory_bytes, 'iB')}"
     fits = charts.memory_title(frame)
@@ -313,21 +443,33 @@ def _ordered(need: Requirements) -> list[tuple[str, float]]:
 def _zoo_frame() -> pd.DataFrame:
     """The zoo as `parameters_vs_flop` draws it (builds every network once)."""
     models = zoo.models()
-    return pd.DataFrame({
-        "name": models["name"], "title": models["title"], "group": models["family"].map(charts.group_of),
-        "parameters": models["parameters"], "flop": 2 * models["macs"],
-        "status": models["how"].map({"verified": "published"}).fillna("unverified"),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "name": models["name"],
+            "title": models["title"],
+            "group": models["family"].map(charts.group_of),
+            "parameters": models["parameters"],
+            "flop": 2 * models["macs"],
+            "status": models["how"].map({"verified": "published"}).fillna("unverified"),
+        }
+    )
 
 
 def _zoo_picture(needs: Sequence[Requirements], _pinned: Requirements | None) -> Picture:
     """Every network, with those that were chosen labelled."""
     table = _zoo_frame()
     own = [
-        {"name": w.name, "title": w.title, "group": charts.group_of(w.family), "parameters": need.parameters,
-         "flop": need.forward_flop_per_sample, "status": "unverified"}
-        for need in needs if (w := need.workload).name not in set(table["name"])
-    ]  # fmt: skip
+        {
+            "name": w.name,
+            "title": w.title,
+            "group": charts.group_of(w.family),
+            "parameters": need.parameters,
+            "flop": need.forward_flop_per_sample,
+            "status": "unverified",
+        }
+        for need in needs
+        if (w := need.workload).name not in set(table["name"])
+    ]
     frame = pd.concat([table, pd.DataFrame(own)], ignore_index=True) if own else table
     picked = frame["name"].isin([need.workload.name for need in needs])
     frame = frame.assign(label=frame["title"].where(picked, ""), selected=picked)
@@ -337,7 +479,10 @@ def _zoo_picture(needs: Sequence[Requirements], _pinned: Requirements | None) ->
 
 # What each picture shows of the needs of one or several networks, and of pinned ones.
 DRAWN: dict[str, Callable[[Sequence[Requirements], Requirements | None], Picture]] = {
-    "rate": _rate_picture, "memory": _memory_picture, "zoo": _zoo_picture}  # fmt: skip
+    "rate": _rate_picture,
+    "memory": _memory_picture,
+    "zoo": _zoo_picture,
+}
 
 
 def _parts(need: Requirements) -> tuple[Part, ...]:
@@ -391,8 +536,11 @@ def _device_row(label: str, device: Accelerator, row: Any, precision: str) -> di
 def _model_table(frame: pd.DataFrame) -> pd.DataFrame:
     """The networks as printed text, the chosen ones first, then the largest."""
     rows = frame.sort_values(["selected", "parameters"], ascending=False)
-    sizes = {"Parameters [million]": rows["parameters"] / 1e6, "Forward [GMAC]": rows["flop"] / 2e9,
-             "Forward [GFLOP]": rows["flop"] / 1e9}  # fmt: skip
+    sizes = {
+        "Parameters [million]": rows["parameters"] / 1e6,
+        "Forward [GMAC]": rows["flop"] / 2e9,
+        "Forward [GFLOP]": rows["flop"] / 1e9,
+    }
     printed = {head: values.map("{:,.4g}".format) for head, values in sizes.items()}
     return pd.DataFrame({"Network": rows["title"], "Kind": rows["group"], **printed, "Figures": rows["status"]})
 
@@ -418,10 +566,13 @@ def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> t
             stated, recalled = origin(device, column)
             use(stated, what, label + (RECALLED if recalled else ""))
         use(_measured_sources(device.key, need.precision), "matmul measured on", label)
-    found = cited({
-        key: "(recalled, not opened) " * key.startswith("recalled")
-        + "; ".join(f"{what} {', '.join(names)}" for what, names in used.items()) for key, used in uses.items()
-    })  # fmt: skip
+    found = cited(
+        {
+            key: "(recalled, not opened) " * key.startswith("recalled")
+            + "; ".join(f"{what} {', '.join(names)}" for what, names in used.items())
+            for key, used in uses.items()
+        }
+    )
     own = [(f"Your own figures for {label}", "", ", ".join(d.changed)) for label, d in labelled if d.changed]
     return (*found, *own)
 

@@ -30,8 +30,13 @@ SOME_LAYERS = """{"input": [3, 224, 224],
   {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3}, {"layer": "act", "kind": "relu"},
   {"layer": "global_pool"}, {"layer": "flatten"}, {"layer": "linear", "out": 1000}]}"""
 LONGEST_TITLE = 8  # words of a network in a headline
-OWN_BYTES = Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
-                read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))  # fmt: skip
+OWN_BYTES = Own(
+    "custom…: bytes of one sample",
+    "One stored sample, with its unit.",
+    "250 kB",
+    read=partial(units.si, unit="B"),
+    show=lambda value: (f"{value:g} B", human(value, "B")),
+)
 FORMULAS = {
     "compute": "Matmuls and attention: FLOP over the rate that the accelerator reaches.",
     "memory traffic": "Operations between matmuls: bytes over memory bandwidth.",
@@ -55,10 +60,15 @@ def networks(language: bool | None = None, serving: bool = False) -> tuple[Optio
         rows = rows[rows["builder"].isin(ANSWERING if serving else LANGUAGE_MODELS) == language]
     columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
     found = ((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
-    return tuple(sorted(found, key=lambda one: [
-        "".join(letters).zfill(6) if number else "".join(letters)
-        for number, letters in groupby(one[1].casefold(), str.isdigit)
-    ]))  # fmt: skip
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: [
+                "".join(letters).zfill(6) if number else "".join(letters)
+                for number, letters in groupby(one[1].casefold(), str.isdigit)
+            ],
+        )
+    )
 
 
 @lru_cache(maxsize=1)
@@ -129,8 +139,9 @@ def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
     """
     known = catalog.table("sources").set_index("key")[["title", "url", "seen"]].to_dict("index")
     rows = {key: known.get(key, {"title": key, "url": "", "seen": ""}) for key in notes if key}
-    return tuple((row["title"], row["url"], f"{unseen if row['seen'] == 'no' else ''}{notes[key]}")
-                 for key, row in rows.items())  # fmt: skip
+    return tuple(
+        (row["title"], row["url"], f"{unseen if row['seen'] == 'no' else ''}{notes[key]}") for key, row in rows.items()
+    )
 
 
 @lru_cache(maxsize=256)
@@ -260,9 +271,12 @@ def own_accelerator(alone: str = "") -> Own:
     """Accelerators like others, in the reader's own words; one of them for a control that takes it `alone`."""
     start, peak = ("", "bf16") if alone else ("One a line: ", "fp16")
     return Own(
-        "custom…: one like another", f"{start}like=, then what differs (memory_bytes, mem_bandwidth, peak_{peak} …).",
-        ONE_LIKE_ANOTHER, read=partial(_read_devices, alone), show=_show_device,
-    )  # fmt: skip
+        "custom…: one like another",
+        f"{start}like=, then what differs (memory_bytes, mem_bandwidth, peak_{peak} …).",
+        ONE_LIKE_ANOTHER,
+        read=partial(_read_devices, alone),
+        show=_show_device,
+    )
 
 
 def _read_devices(alone: str, text: str) -> Any:
@@ -356,8 +370,10 @@ def _peak_columns(precision: str) -> tuple[str, ...]:
 def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
     """Place 4: the parts of a step [s], in the order and colours of every chart."""
     known = {name: float(seconds[name]) for name in TIME_PARTS if name in seconds}
-    return few((Part(name, each, human(each, "s"), TIME_PARTS[name], FORMULAS[name]) for name, each in known.items()),
-               told=partial(human, unit="s"))  # fmt: skip
+    return few(
+        (Part(name, each, human(each, "s"), TIME_PARTS[name], FORMULAS[name]) for name, each in known.items()),
+        told=partial(human, unit="s"),
+    )
 
 
 def few(parts: Iterable[Part], told: Callable[[float], str], most: int = 5) -> tuple[Part, ...]:

@@ -47,7 +47,10 @@ MILLI = 1e-3
 # Efficiency from which on a further device counts as worth its place.
 WORTH = 0.8
 CHARTS: dict[str, Callable[[Any], Any]] = {
-    "efficiency": charts.efficiencies, "speedups": charts.speedups, "parts": charts.step_parts}  # fmt: skip
+    "efficiency": charts.efficiencies,
+    "speedups": charts.speedups,
+    "parts": charts.step_parts,
+}
 EXPLAINED = {
     "hierarchical": "A ring in the node, trees between nodes: what measured stacks do",
     "flat ring": "One ring through all devices",
@@ -67,11 +70,18 @@ REASONS = {
 
 
 def scaling(
-    model: Any = "alexnet", compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"), batch: Any = 64,
-    system: Any = "hpe-apollo-6500-gen9-xl270d", link: str = OWN, devices: Any = 1024, mode: str = "weak",
-    exchange: str = "hierarchical", buckets: str = MEASURED, precision: str = "fp32",
+    model: Any = "alexnet",
+    compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"),
+    batch: Any = 64,
+    system: Any = "hpe-apollo-6500-gen9-xl270d",
+    link: str = OWN,
+    devices: Any = 1024,
+    mode: str = "weak",
+    exchange: str = "hierarchical",
+    buckets: str = MEASURED,
+    precision: str = "fp32",
     picture: str = "efficiency",
-) -> Panel:  # fmt: skip
+) -> Panel:
     """The panel "Where does scaling stop, and why?", in the state that the arguments say.
 
     Parameters
@@ -102,49 +112,118 @@ def scaling(
     >>> panel.answer.split(" train ")[0], panel.answer.split(". ")[-1]
     ('64 devices', 'Batch: 64 samples in all cannot be split over more devices.')
     """
-    return Panel(scaling, "Where does scaling stop, and why?", _controls, CHARTS, _draw, locals(),
-                 {"precision": _unavailable})  # fmt: skip
+    return Panel(
+        scaling, "Where does scaling stop, and why?", _controls, CHARTS, _draw, locals(), {"precision": _unavailable}
+    )
 
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Network", "Workload", networks(language=False), own=own_model(SOME_LAYERS), plain=plain_model,
-              tooltip="The network to train"),
-        Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
-               tooltip="Samples: the per-GPU batch in weak scaling, the global batch in strong scaling"),
-        Choice("mode", "Scaling", "Workload", (
-            ("weak", "weak", "Each further device brings a batch of its own"),
-            ("strong", "strong", "One batch is split over ever more devices")), tooltip="What grows with the devices"),
-        Combo("system", "Machine", "Hardware", machines(), own=own_accelerator("Machine"), plain=plain_device,
-              tooltip="A server, or an accelerator in nodes of eight"),
-        Combo("link", "Between nodes", "Hardware", _links(),
-              tooltip="The machine's own network, or one port of another link for each device"),
-        Combo("exchange", "All-reduce", "Hardware", tuple((name, name, EXPLAINED[name], "") for name in EXCHANGES),
-              tooltip="How the gradients of all devices are added up"),
-        Combo("compare", "Compare with", "Workload", networks(language=False), many=True, limit=3, more=True,
-              tooltip="Further networks in the same chart, three at most"),
+        Combo(
+            "model",
+            "Network",
+            "Workload",
+            networks(language=False),
+            own=own_model(SOME_LAYERS),
+            plain=plain_model,
+            tooltip="The network to train",
+        ),
+        Slider(
+            "batch",
+            "Batch",
+            "Workload",
+            powers_of_two(0, 16),
+            tooltip="Samples: the per-GPU batch in weak scaling, the global batch in strong scaling",
+        ),
+        Choice(
+            "mode",
+            "Scaling",
+            "Workload",
+            (
+                ("weak", "weak", "Each further device brings a batch of its own"),
+                ("strong", "strong", "One batch is split over ever more devices"),
+            ),
+            tooltip="What grows with the devices",
+        ),
+        Combo(
+            "system",
+            "Machine",
+            "Hardware",
+            machines(),
+            own=own_accelerator("Machine"),
+            plain=plain_device,
+            tooltip="A server, or an accelerator in nodes of eight",
+        ),
+        Combo(
+            "link",
+            "Between nodes",
+            "Hardware",
+            _links(),
+            tooltip="The machine's own network, or one port of another link for each device",
+        ),
+        Combo(
+            "exchange",
+            "All-reduce",
+            "Hardware",
+            tuple((name, name, EXPLAINED[name], "") for name in EXCHANGES),
+            tooltip="How the gradients of all devices are added up",
+        ),
+        Combo(
+            "compare",
+            "Compare with",
+            "Workload",
+            networks(language=False),
+            many=True,
+            limit=3,
+            more=True,
+            tooltip="Further networks in the same chart, three at most",
+        ),
         Slider("devices", "Devices up to", "Hardware", powers_of_two(1, 10), more=True, tooltip="End of the axis"),
-        Choice("buckets", "Buckets", "Hardware", (
-            (MEASURED, "measured", "As much of the all-reduce is hidden as measured stacks hide"),
-            ("1", "1", "Nothing is hidden: the all-reduce starts after the backward pass"),
-            ("4", "4", "Four buckets, each sent while the backward pass goes on"),
-            ("25", "25", "Twenty-five buckets")), more=True, tooltip="Buckets in which gradients are sent"),
-        Choice("precision", "Precision", "Hardware", (
-            (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the accelerator has"),
-            *((name, name, f"Matmuls in {name}") for name in TRAINING)), more=True,
-               tooltip="What matmuls are computed in"),
-        Choice("picture", "Chart", "", (
-            ("efficiency", "Efficiency", "Share of the ideal speed-up, where small losses can be seen"),
-            ("speedups", "Speed-up", "The same over devices, beside the ideal and what was measured"),
-            ("parts", "Parts", "What a step is made of, over devices")), place="picture"),
-    )  # fmt: skip
+        Choice(
+            "buckets",
+            "Buckets",
+            "Hardware",
+            (
+                (MEASURED, "measured", "As much of the all-reduce is hidden as measured stacks hide"),
+                ("1", "1", "Nothing is hidden: the all-reduce starts after the backward pass"),
+                ("4", "4", "Four buckets, each sent while the backward pass goes on"),
+                ("25", "25", "Twenty-five buckets"),
+            ),
+            more=True,
+            tooltip="Buckets in which gradients are sent",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Hardware",
+            (
+                (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the accelerator has"),
+                *((name, name, f"Matmuls in {name}") for name in TRAINING),
+            ),
+            more=True,
+            tooltip="What matmuls are computed in",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("efficiency", "Efficiency", "Share of the ideal speed-up, where small losses can be seen"),
+                ("speedups", "Speed-up", "The same over devices, beside the ideal and what was measured"),
+                ("parts", "Parts", "What a step is made of, over devices"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _links() -> tuple[Option, ...]:
     rows = catalog.table("interconnects")
     rows = rows[rows["kind"].isin(["network", "host", "device"])].sort_values("kind", ascending=False, kind="stable")
-    return ((OWN, "the machine's own", "", ""), *zip(
-        rows["key"], rows["name"], [""] * len(rows), rows["kind"], strict=True))  # fmt: skip
+    return (
+        (OWN, "the machine's own", "", ""),
+        *zip(rows["key"], rows["name"], [""] * len(rows), rows["kind"], strict=True),
+    )
 
 
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
@@ -188,13 +267,17 @@ class Scaled:
         names = list(dict.fromkeys([named_model(model), *compare]))
         first, *others = [model_of(name) for name in names]
         if not isinstance(model, str) and is_language_model(first):
-            raise ValueError(f"Network = {first.title} is a language model, which is split in more ways than data "
-                             "parallel; recipe 08 plans its training, here take a network of another kind")  # fmt: skip
+            raise ValueError(
+                f"Network = {first.title} is a language model, which is split in more ways than data "
+                "parallel; recipe 08 plans its training, here take a network of another kind"
+            )
         tables = [_scaled(name, tuple(arguments.items())) for name in names]
         titles, title = [each.title for each in others], title_of(model)
         title += " (yours)" * (title in titles)
-        whole = pd.concat([table.assign(network=each) for table, each in zip(tables, [title, *titles], strict=True)],
-                          ignore_index=True)  # fmt: skip
+        whole = pd.concat(
+            [table.assign(network=each) for table, each in zip(tables, [title, *titles], strict=True)],
+            ignore_index=True,
+        )
         device, known = device_of(arguments["system"]), evaluation.pairs()
         name = first.name if isinstance(names[0], str) else ""  # nothing was measured of the reader's own
         known = known[(known["network"] == name) & (known["accelerator"] == device)]
@@ -305,41 +388,58 @@ def _why(view: Scaled, crowded: bool) -> str:
     bottleneck = f"Bottleneck: {100 * share:.0f} % of what is lost is {REASONS[part]}."
     if crowded and view.told:
         return bottleneck
-    return (f"{bottleneck} Intensity: a step computes {view.work:,.0f} MAC for each parameter whose gradient is "
-            "communicated.")  # fmt: skip
+    return (
+        f"{bottleneck} Intensity: a step computes {view.work:,.0f} MAC for each parameter whose gradient is "
+        "communicated."
+    )
 
 
 def _chips(view: Scaled) -> tuple[tuple[str, str], ...]:
     """How the figures are known."""
     runs = len(view.measured)
     return (
-        ("interval from measured speed-ups", "How far speed-ups were off whose publisher was left out of the fit; it "
-         "reaches further down beyond one node, where few were measured.") if view.own["low80"].notna().all()
+        (
+            "interval from measured speed-ups",
+            "How far speed-ups were off whose publisher was left out of the fit; it "
+            "reaches further down beyond one node, where few were measured.",
+        )
+        if view.own["low80"].notna().all()
         else ("a formula, no interval", "No measured run is known to use this, so nothing tells how far it is off."),
         (f"{runs} measured" if runs else "none measured", "Measured speed-ups of this network on this accelerator."),
         (str(view.own["tier"].iloc[-1]), "How well measurements cover the time of a step here."),
-    )  # fmt: skip
+    )
 
 
 def _speedups(view: Scaled, ghost: Scaled | None) -> Picture:
     """Predicted lines with their bands, what was measured of the first network, and the first of a pinned scenario."""
     lines = view.whole[["devices", "speed_up", "network"]].assign(
-        low=view.whole["low80"], high=view.whole["high80"], measured=False, url="", pinned=False)
-    points = pd.DataFrame({
-        "devices": view.measured["devices"].astype(int), "speed_up": view.measured["measured_speed_up"],
-        "network": view.title, "measured": True, "url": view.measured["url"], "pinned": False,
-    })  # fmt: skip
+        low=view.whole["low80"], high=view.whole["high80"], measured=False, url="", pinned=False
+    )
+    points = pd.DataFrame(
+        {
+            "devices": view.measured["devices"].astype(int),
+            "speed_up": view.measured["measured_speed_up"],
+            "network": view.title,
+            "measured": True,
+            "url": view.measured["url"],
+            "pinned": False,
+        }
+    )
     kept = (ghost.own if ghost else view.own[:0])[["devices", "speed_up"]]
     kept = kept.assign(network="pinned", measured=False, url="", pinned=True)
     frame = pd.concat([rows for rows in (lines, points, kept) if len(rows)], ignore_index=True)
-    signals = {"most": int(lines["devices"].max()), "least": charts.least(frame),
-               "networks": row_order(lines.assign(row=lines["network"]))}  # fmt: skip
+    signals = {
+        "most": int(lines["devices"].max()),
+        "least": charts.least(frame),
+        "networks": row_order(lines.assign(row=lines["network"])),
+    }
     frame = rounded(frame, ("speed_up", "low", "high"))
     last, best = view.own.iloc[-1], view.own.loc[view.own["speed_up"].idxmax()]
-    title = (f"{view.title} is fastest on {counted(best['devices'], 'device')}: more make it slower"
-             if best["devices"] < last["devices"] else
-             f"{counted(last['devices'], 'device')} train {view.title} {figure(last['speed_up'])}× as fast as one"
-             )  # fmt: skip
+    title = (
+        f"{view.title} is fastest on {counted(best['devices'], 'device')}: more make it slower"
+        if best["devices"] < last["devices"]
+        else f"{counted(last['devices'], 'device')} train {view.title} {figure(last['speed_up'])}× as fast as one"
+    )
     return Picture("speedups", frame, title, signals)
 
 
@@ -348,8 +448,10 @@ def _efficiencies(view: Scaled, ghost: Scaled | None) -> Picture:
     drawn = _speedups(view, ghost)
     frame = drawn.frame.rename(columns={"speed_up": "share"})
     ideal = frame["devices"] / 100
-    frame = rounded(frame.assign(**{name: frame[name].astype(float) / ideal for name in ("share", "low", "high")}),
-                  ("share", "low", "high"))  # fmt: skip
+    frame = rounded(
+        frame.assign(**{name: frame[name].astype(float) / ideal for name in ("share", "low", "high")}),
+        ("share", "low", "high"),
+    )
     ends = view.whole[view.whole["devices"] == view.whole["devices"].max()].set_index("network")["efficiency"]
     others = ends.drop(view.title).sort_values(kind="stable")
     beside = f"; {others.index[-1]} keeps {percent(others.iloc[-1])}" if len(others) else ""
@@ -363,11 +465,18 @@ def _parts(view: Scaled, _ghost: Scaled | None) -> Picture:
     shares = view.shares / MILLI
     labels = [f"{count:,} device{'s' if count > 1 else ''}" for count in view.own["devices"]]
     left = [f"{percent(share)} of the ideal" for share in view.own["efficiency"]]
-    frame = pd.DataFrame([
-        {"row": label, "part": part, "value": float(f"{shares[part].iloc[at]:.5g}"),
-         "text": left[at] if part == "compute" else None}
-        for at, label in enumerate(labels) for part in shares
-    ])  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            {
+                "row": label,
+                "part": part,
+                "value": float(f"{shares[part].iloc[at]:.5g}"),
+                "text": left[at] if part == "compute" else None,
+            }
+            for at, label in enumerate(labels)
+            for part in shares
+        ]
+    )
     title = f"On {labels[-1]}, {left[-1]}: what grows is {view.growth[0]}"
     return Picture("parts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
 
@@ -380,16 +489,19 @@ def _table(view: Scaled) -> pd.DataFrame:
     own = view.own
     ends = [f"{low:,.3g}-{high:,.3g}" for low, high in zip(own["low80"], own["high80"], strict=True)]
     share = view.seconds["data-parallel communication"] / own["step_seconds"]
-    return pd.DataFrame({
-        "Devices": own["devices"].map("{:,}".format), "Nodes": own["nodes"].map("{:,}".format),
-        "Per-GPU batch": own["batch"].map("{:,.0f}".format),
-        "Step": [human(step, "s") for step in own["step_seconds"]],
-        "Throughput [samples/s]": own["samples_per_second"].map("{:,.0f}".format),
-        "Speed-up": own["speed_up"].map("{:,.1f}".format),
-        **({"80 % interval": ends} if own["low80"].notna().all() else {}),
-        "Of the ideal": own["efficiency"].map(percent),
-        "Communication": (100 * share).map("{:.0f} % of a step".format),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Devices": own["devices"].map("{:,}".format),
+            "Nodes": own["nodes"].map("{:,}".format),
+            "Per-GPU batch": own["batch"].map("{:,.0f}".format),
+            "Step": [human(step, "s") for step in own["step_seconds"]],
+            "Throughput [samples/s]": own["samples_per_second"].map("{:,.0f}".format),
+            "Speed-up": own["speed_up"].map("{:,.1f}".format),
+            **({"80 % interval": ends} if own["low80"].notna().all() else {}),
+            "Of the ideal": own["efficiency"].map(percent),
+            "Communication": (100 * share).map("{:.0f} % of a step".format),
+        }
+    )
 
 
 def _sources(view: Scaled) -> tuple[tuple[str, str, str], ...]:

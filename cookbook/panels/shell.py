@@ -150,11 +150,18 @@ class Panel(anywidget.AnyWidget):
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(
-        self, make: Callable[..., Panel] | str, title: str, controls: Callable[[], Sequence[Control]],
-        charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, values: Mapping[str, Any],
-        off: Mapping[str, Off] | None = None, pick: str = "", good: Mapping[str, Any] | None = None,
+        self,
+        make: Callable[..., Panel] | str,
+        title: str,
+        controls: Callable[[], Sequence[Control]],
+        charts: Mapping[str, Callable[[pd.DataFrame], Any]],
+        draw: Draw,
+        values: Mapping[str, Any],
+        off: Mapping[str, Off] | None = None,
+        pick: str = "",
+        good: Mapping[str, Any] | None = None,
         presets: Sequence[tuple[str, Mapping[str, Any]]] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         runtime = live.runtime()  # first, so that the page reads Vega while the kernel computes
         self._name = make if isinstance(make, str) else make.__name__
         self._charts, self._draw = dict(charts), draw
@@ -170,9 +177,14 @@ class Panel(anywidget.AnyWidget):
         self._presets = [(label, {**defaults, **self._checked(changes)}) for label, changes in presets]
         self._drawn: pd.DataFrame | None = None
         self._view, wrong = self._first(defaults)
-        shape = {"title": title, "height": HEIGHT, "pick": pick, **place(),
-                 "controls": [control.describe() for control in self._controls.values()],
-                 "presets": [label for label, _ in self._presets]}  # fmt: skip
+        shape = {
+            "title": title,
+            "height": HEIGHT,
+            "pick": pick,
+            **place(),
+            "controls": [control.describe() for control in self._controls.values()],
+            "presets": [label for label, _ in self._presets],
+        }
         super().__init__(shape=shape, runtime=runtime)
         self._error = wrong
         self.on_msg(lambda _, message, __: self.receive(message))
@@ -220,9 +232,13 @@ class Panel(anywidget.AnyWidget):
     @property
     def inputs(self) -> list[tuple[str, str]]:
         """What each control stands at in the last valid state, in words; those left empty or off are left out."""
-        return [(control.label, text) for name, control in self._controls.items()
-                if control.place == "controls" and "*" not in self._off.get(name, {})
-                and (text := self._said(name, control))]  # fmt: skip
+        return [
+            (control.label, text)
+            for name, control in self._controls.items()
+            if control.place == "controls"
+            and "*" not in self._off.get(name, {})
+            and (text := self._said(name, control))
+        ]
 
     def _said(self, name: str, control: Control) -> str:
         """What a control is set to in words; what was left open with what was taken for it."""
@@ -501,21 +517,31 @@ class Panel(anywidget.AnyWidget):
     def _message(self, view: View) -> dict[str, Any]:
         headline, facts = (self._error, ()) if self._error else levels(self._answer())
         return {
-            "name": self._name, "seq": self._seq, "turn": self._turn, "error": self._error, "answer": self._answer(),
-            "headline": headline, "facts": list(facts), "faulty": self._faulty,
+            "name": self._name,
+            "seq": self._seq,
+            "turn": self._turn,
+            "error": self._error,
+            "answer": self._answer(),
+            "headline": headline,
+            "facts": list(facts),
+            "faulty": self._faulty,
             "fixes": [label for label, _ in self._fixes],
-            "chips": [list(chip) for chip in self._chips()], "code": view.code, "link": self.link,
+            "chips": [list(chip) for chip in self._chips()],
+            "code": view.code,
+            "link": self.link,
             "picture": view.picture.name,
             "file": file_name(self._name, view.picture.name, *(text for _, text in self.inputs[:3])),
             "signals": self._signals(view),
-            "parts": [asdict(part) for part in view.parts], "parts_title": view.parts_title,
+            "parts": [asdict(part) for part in view.parts],
+            "parts_title": view.parts_title,
             "ghost": [asdict(part) for part in self._pinned.parts] if self._pinned else [],
             "state": {name: control.show(self._stands(name)) for name, control in self._controls.items()},
             "off": {name: dict(reasons) for name, reasons in self._unavailable().items()},
-            "pinned": self._pinned is not None, "open": self._open,
+            "pinned": self._pinned is not None,
+            "open": self._open,
             "table": table_of(view.table(), MOST_ROWS) if self._open == "table" else None,
             "sources": sources_of(view.sources()) if self._open == "sources" else None,
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         """Text digest that a test can compare: the answer, the picture's title and hash, the code."""
@@ -549,7 +575,9 @@ def defaults_of(make: Callable[..., Panel]) -> Mapping[str, Any]:
 
 
 def panel_call(
-    make: Callable[..., Panel], values: Mapping[str, Any], good: Mapping[str, Any] | None = None,
+    make: Callable[..., Panel],
+    values: Mapping[str, Any],
+    good: Mapping[str, Any] | None = None,
     written: Mapping[str, str] | None = None,
 ) -> str:
     """The call that makes a panel in this state, from what differs from its defaults; some of it as `written`.

@@ -25,8 +25,9 @@ FILE = Path(live.__file__).parent / "specs.json"
 _CODE = (FILE.parent, Path(__file__).parent)
 # States of the charts that a panel does not show by their name alone.
 _STATES: dict[str, dict[str, Any]] = {
-    "accuracy effects": {"model": "without neighbours"}, "training_run hours": {"picture": "curve", "system": "k40"},
-}  # fmt: skip
+    "accuracy effects": {"model": "without neighbours"},
+    "training_run hours": {"picture": "curve", "system": "k40"},
+}
 
 Spec = dict[str, Any]
 

@@ -31,16 +31,39 @@ PICTURES = {"costs": devices.place_costs, "matrix": stacks.fit_matrix}
 LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 DOES = {"train": "training", "fine-tune": "fine-tuning", "serve": "serving"}
 # What limits an accelerator, in the terms of every chart.
-LIMITS = {"products": "matmuls", "weights": "reading weights", "cache": "reading keys and values",
-          "elementwise": "memory traffic", "exchange": "communication",
-          "weight exchange": "communication", "decoding": "decoding on the host", "network": "the network to storage",
-          "storage": "the storage", "copying": "copies to the accelerator"}  # fmt: skip
-SOFTWARE = {"eager": "an eager framework", "compiled": "a compiled framework", "tuned": "tuned software",
-            "vllm": "vLLM", "megatron-core": "Megatron Core"}  # fmt: skip
-SHORT = {"data would leave": "data would leave", "does not fit": "does not fit", "too late": "too late",
-         "too slow": "too slow", "over the budget": "over the budget", "its machines are rated": "too much power",
-         "its time": "time not stated", "it does not stay": "no steady machine", "one copy": "too little memory",
-         "services": "no such service", "no list price": "no list price", "one request": "does not fit"}  # fmt: skip
+LIMITS = {
+    "products": "matmuls",
+    "weights": "reading weights",
+    "cache": "reading keys and values",
+    "elementwise": "memory traffic",
+    "exchange": "communication",
+    "weight exchange": "communication",
+    "decoding": "decoding on the host",
+    "network": "the network to storage",
+    "storage": "the storage",
+    "copying": "copies to the accelerator",
+}
+SOFTWARE = {
+    "eager": "an eager framework",
+    "compiled": "a compiled framework",
+    "tuned": "tuned software",
+    "vllm": "vLLM",
+    "megatron-core": "Megatron Core",
+}
+SHORT = {
+    "data would leave": "data would leave",
+    "does not fit": "does not fit",
+    "too late": "too late",
+    "too slow": "too slow",
+    "over the budget": "over the budget",
+    "its machines are rated": "too much power",
+    "its time": "time not stated",
+    "it does not stay": "no steady machine",
+    "one copy": "too little memory",
+    "services": "no such service",
+    "no list price": "no list price",
+    "one request": "does not fit",
+}
 
 
 def stack(
@@ -105,8 +128,14 @@ def _runs_only(values: dict[str, Any]) -> dict[str, str]:
     return alone or _one_alone(values)
 
 
-OFF = {"runs": _runs_only, "deadline": _runs_only, "rate": _serving_only, "latency": _serving_only,
-       "model": _one_alone, "quoted": unquoted}  # fmt: skip
+OFF = {
+    "runs": _runs_only,
+    "deadline": _runs_only,
+    "rate": _serving_only,
+    "latency": _serving_only,
+    "model": _one_alone,
+    "quoted": unquoted,
+}
 
 
 def _applications() -> tuple[tuple[str, str, str, str], ...]:
@@ -118,33 +147,117 @@ def _controls() -> tuple[Control, ...]:
     usual = (USUAL, "The usual one", "default", "of the application")
     return (
         Combo("application", "Application", "Task", _applications(), ranked=True, tooltip="What it is for"),
-        Choice("task", "Task", "Task", tuple((name, name.capitalize(), f"To {name} the network") for name in TASKS),
-               tooltip="What is to be done"),
-        Slider("runs", "Runs a month", "Task", one_two_five(0.1, 200, also=[4]), whole=False, optional=True,
-               tooltip="How often a run is made. Empty: as is usual for the application"),
-        Slider("rate", "Requests", "Task", one_two_five(0.1, 100_000), whole=False, optional=True, unit="a second",
-               tooltip="Requests a second, day and night. Empty: as is usual for the application"),
-        Choice("private", "Data may lie", "Limits", (
-            ("anywhere", "anywhere", "With a provider too"),
-            ("own machines", "own machines", "Also on own machines in another's building"),
-            ("in house", "in house", "Nowhere else")), tooltip="Where the data may lie: a hard limit"),
-        Slider("budget", "Budget", "Limits", (0.0, *one_two_five(10, 1e7)), unit="$", whole=False, zero="no limit",
-               tooltip="Most that may be spent over the horizon. 0: no limit"),
-        Combo("model", "Network", "Task", (usual, *networks()), ranked=True, more=True,
-              tooltip="The network. One that does not suit the application is refused"),
-        Slider("deadline", "Deadline of a run", "Limits", DEADLINES, seconds=True, whole=False, optional=True,
-               more=True, tooltip="Longest time of one run, upload of the data included. Empty: as is usual"),
-        Slider("latency", "Longest answer", "Limits", LATENCIES, seconds=True, whole=False, optional=True, more=True,
-               tooltip="Time to an answer, of a chat to its first token, the way to the user included. Empty: usual"),
-        Slider("power", "Power in the house", "Limits", (0.0, *one_two_five(0.1, 1000)), unit="kW", whole=False,
-               more=True, zero="no limit", tooltip="Most that machines in the house may be rated for. 0: no limit"),
-        Slider("years", "Horizon", "Limits", (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), unit="years", whole=False,
-               more=True, tooltip="Time over which costs are counted"),
+        Choice(
+            "task",
+            "Task",
+            "Task",
+            tuple((name, name.capitalize(), f"To {name} the network") for name in TASKS),
+            tooltip="What is to be done",
+        ),
+        Slider(
+            "runs",
+            "Runs a month",
+            "Task",
+            one_two_five(0.1, 200, also=[4]),
+            whole=False,
+            optional=True,
+            tooltip="How often a run is made. Empty: as is usual for the application",
+        ),
+        Slider(
+            "rate",
+            "Requests",
+            "Task",
+            one_two_five(0.1, 100_000),
+            whole=False,
+            optional=True,
+            unit="a second",
+            tooltip="Requests a second, day and night. Empty: as is usual for the application",
+        ),
+        Choice(
+            "private",
+            "Data may lie",
+            "Limits",
+            (
+                ("anywhere", "anywhere", "With a provider too"),
+                ("own machines", "own machines", "Also on own machines in another's building"),
+                ("in house", "in house", "Nowhere else"),
+            ),
+            tooltip="Where the data may lie: a hard limit",
+        ),
+        Slider(
+            "budget",
+            "Budget",
+            "Limits",
+            (0.0, *one_two_five(10, 1e7)),
+            unit="$",
+            whole=False,
+            zero="no limit",
+            tooltip="Most that may be spent over the horizon. 0: no limit",
+        ),
+        Combo(
+            "model",
+            "Network",
+            "Task",
+            (usual, *networks()),
+            ranked=True,
+            more=True,
+            tooltip="The network. One that does not suit the application is refused",
+        ),
+        Slider(
+            "deadline",
+            "Deadline of a run",
+            "Limits",
+            DEADLINES,
+            seconds=True,
+            whole=False,
+            optional=True,
+            more=True,
+            tooltip="Longest time of one run, upload of the data included. Empty: as is usual",
+        ),
+        Slider(
+            "latency",
+            "Longest answer",
+            "Limits",
+            LATENCIES,
+            seconds=True,
+            whole=False,
+            optional=True,
+            more=True,
+            tooltip="Time to an answer, of a chat to its first token, the way to the user included. Empty: usual",
+        ),
+        Slider(
+            "power",
+            "Power in the house",
+            "Limits",
+            (0.0, *one_two_five(0.1, 1000)),
+            unit="kW",
+            whole=False,
+            more=True,
+            zero="no limit",
+            tooltip="Most that machines in the house may be rated for. 0: no limit",
+        ),
+        Slider(
+            "years",
+            "Horizon",
+            "Limits",
+            (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+            unit="years",
+            whole=False,
+            more=True,
+            tooltip="Time over which costs are counted",
+        ),
         *quotes("stacks", "stack"),
-        Choice("picture", "Chart", "", (
-            ("costs", "This application", "Every stack with its band"),
-            ("matrix", "All applications", "Every application beside every stack")), place="picture"),
-    )  # fmt: skip
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("costs", "This application", "Every stack with its band"),
+                ("matrix", "All applications", "Every application beside every stack"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _asked(values: dict[str, Any]) -> dict[str, Any]:
@@ -217,13 +330,16 @@ def _usual(found: StackChoice) -> dict[str, Any]:
 
 def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
-    plain = {name: int(value) if isinstance(value, float) and value.is_integer() else value
-             for name, value in values.items()}  # fmt: skip
+    plain = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
+    }
     times_ = {name: duration(values[name]) for name in ("deadline", "latency") if values[name] is not None}
     written = {name: as_python(value) for name, value in (plain | times_).items()}
     panel = panel_call(stack, values, written=written)
-    given = {name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
-             for name, value in _keywords(asked.items()).items()}  # fmt: skip
+    given = {
+        name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
+        for name, value in _keywords(asked.items()).items()
+    }
     if values["picture"] == "matrix":
         return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(given)}).frame()"
     call = f"cb.planning.pick_stack({as_python(values['application'])}, {as_python(values['task'])}{_more(given)})"
@@ -244,8 +360,13 @@ def _answer(found: StackChoice, values: dict[str, Any]) -> str:
     table = _frame(found)
     row, count = table.iloc[0], int(table["will_do"].sum())
     open_ = doubt(found.odds[found.best], row["tier"])
-    among = "the only stack that will do" if count == 1 else f"first of {count} stacks, {open_}" if open_ else (
-        f"the cheapest of {count} stacks")  # fmt: skip
+    among = (
+        "the only stack that will do"
+        if count == 1
+        else f"first of {count} stacks, {open_}"
+        if open_
+        else (f"the cheapest of {count} stacks")
+    )
     network = printed("models", "name", "title", str(found.wanted.model))
     second = "" if count < 2 else f"; second: {table['name'].iloc[1]} at {dollars(table['usd'].iloc[1])}"
     return (
@@ -276,8 +397,10 @@ def _does(found: StackChoice, row: Any) -> str:
 def _within(found: StackChoice) -> str:
     """Limits of money and power that were set."""
     budget, power = (found.limits[name] for name in ("budget", "power"))
-    told = [*([f"{dollars(budget)} in all"] if budget else []),
-            *([f"{human(power, 'W')} in the house"] if power else [])]  # fmt: skip
+    told = [
+        *([f"{dollars(budget)} in all"] if budget else []),
+        *([f"{human(power, 'W')} in the house"] if power else []),
+    ]
     return f", within {' and '.join(told)}" if told else ""
 
 
@@ -308,8 +431,12 @@ def _turned(found: StackChoice, row: Any) -> str:
     """One change in words: what it is now and from where another stack wins."""
     if row.input == "price":
         return f"its price {times(row.factor)}"
-    spell = {"use": _use, "volume": _volume, "years": lambda value, _: f"{value:.3g} years",
-             "deadline": lambda value, _: f"a deadline of {human(value, 's')}"}[row.input]  # fmt: skip
+    spell = {
+        "use": _use,
+        "volume": _volume,
+        "years": lambda value, _: f"{value:.3g} years",
+        "deadline": lambda value, _: f"a deadline of {human(value, 's')}",
+    }[row.input]
     return spell(row.at, found.wanted.task)
 
 
@@ -346,19 +473,26 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
 def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
     """How the answer is known."""
     row = _frame(found).iloc[0]
-    names = {f"model = {found.wanted.model}": ("models", "name", "title", found.wanted.model),
-             f"data = {found.wanted.data}": ("data_sets", "key", "name", found.wanted.data)}  # fmt: skip
-    given = in_words(f"{each.partition(' = ')[0]} = {printed(*names[each])}" if each in names else each
-                     for each in found.assumed)  # fmt: skip
+    names = {
+        f"model = {found.wanted.model}": ("models", "name", "title", found.wanted.model),
+        f"data = {found.wanted.data}": ("data_sets", "key", "name", found.wanted.data),
+    }
+    given = in_words(
+        f"{each.partition(' = ')[0]} = {printed(*names[each])}" if each in names else each for each in found.assumed
+    )
     return (
-        (f"priced {row['priced']}" if row["priced"] else "price undated",
-         "Prices are dated rows with a spread; set your own under More."),
+        (
+            f"priced {row['priced']}" if row["priced"] else "price undated",
+            "Prices are dated rows with a spread; set your own under More.",
+        ),
         (row["tier"] or "time not predicted", "How well measurements cover the predicted time."),
         ("usual targets", f"Taken where nothing was set: {given}."),
         ("power unvalidated", UNVALIDATED),
-        ("10th to 90th percentile of 2,000 samples",
-         "Every figure is drawn from its range; a service takes the machines that either end of its speed needs. In "
-         "how many samples it is cheapest is counted with as many machines as now."),
+        (
+            "10th to 90th percentile of 2,000 samples",
+            "Every figure is drawn from its range; a service takes the machines that either end of its speed needs. In "
+            "how many samples it is cheapest is counted with as many machines as now.",
+        ),
     )
 
 
@@ -367,12 +501,17 @@ def _costs(found: StackChoice) -> Picture:
     rows = _frame(found)
     best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
     open_ = doubt(found.odds[found.best], best["tier"])
-    frame = pd.DataFrame({
-        "row": rows["name"], **{name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
-                                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))},
-        "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
-        "text": [_short(row) for _, row in rows.iterrows()],
-    }).reset_index(drop=True)  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": rows["name"],
+            **{
+                name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
+                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
+            },
+            "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
+            "text": [_short(row) for _, row in rows.iterrows()],
+        }
+    ).reset_index(drop=True)
     low, high = devices.cost_domain(frame)
     leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
     title = f"{best['name']} {leads}; {count} will do"
@@ -400,16 +539,22 @@ def _grid(sizes: OneSize, task: str) -> Picture:
     order = order.sort_values(["does", "mean"], ascending=[False, True], kind="stable").index
     keys = [*order, *(key for key in dict.fromkeys(table["stack"]) if key not in set(order))]
     rows = table.assign(at=table["stack"].map({key: at for at, key in enumerate(keys)})).sort_values(
-        ["at"], kind="stable")  # fmt: skip
-    frame = pd.DataFrame({
-        "row": rows["name"], "case": rows["application"],
-        "ratio": [None if math.isnan(value) else float(f"{value:.5g}") for value in rows["ratio"]],
-        "text": ["" if math.isnan(value) else _times_short(value) for value in rows["ratio"]],
-        "why": [why or "it will do" for why in rows["why"]],
-    }).reset_index(drop=True)  # fmt: skip
+        ["at"], kind="stable"
+    )
+    frame = pd.DataFrame(
+        {
+            "row": rows["name"],
+            "case": rows["application"],
+            "ratio": [None if math.isnan(value) else float(f"{value:.5g}") for value in rows["ratio"]],
+            "text": ["" if math.isnan(value) else _times_short(value) for value in rows["ratio"]],
+            "why": [why or "it will do" for why in rows["why"]],
+        }
+    ).reset_index(drop=True)
     different, cases = len(set(sizes.wins.values())), len(sizes.wins)
-    title = (f"{counted(different, 'stack')} {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
-             f"{DOES[task]}")  # fmt: skip
+    title = (
+        f"{counted(different, 'stack')} {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
+        f"{DOES[task]}"
+    )
     order = list(dict.fromkeys(sizes.table["application"]))
     return Picture("matrix", frame, title, {"rows": row_order(frame), "cases": order})
 
@@ -422,30 +567,48 @@ def _times_short(value: float) -> str:
 def _parts(found: StackChoice) -> tuple[Part, ...]:
     """Place 4: what the cost of the best stack is made of, at the medians."""
     each = {name: float(np.ravel(value)[0]) for name, value in found.where.points[found.best]["parts"].items()}
-    return few((Part(name, each[name], dollars(each[name]), colour, HOW[name])
-               for name, colour in MONEY_PARTS.items() if each.get(name)), told=dollars)  # fmt: skip
+    return few(
+        (
+            Part(name, each[name], dollars(each[name]), colour, HOW[name])
+            for name, colour in MONEY_PARTS.items()
+            if each.get(name)
+        ),
+        told=dollars,
+    )
 
 
 def _table(found: StackChoice) -> pd.DataFrame:
     """Every stack as printed text."""
     rows, serves = _frame(found), found.wanted.task == SERVE
-    took = {"Answer": [told_time(value) for value in rows["latency"]]} if serves else {
-        "Hours a run": [_range(row, "hours") for _, row in rows.iterrows()]}  # fmt: skip
-    return pd.DataFrame({
-        "Stack": rows["name"],
-        "Will do": ["yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)],
-        "Cost over the horizon": ["not known" if math.isnan(row["usd"]) else
-                                  f"{dollars(row['usd'])} ({dollar_range(row['usd_low'], row['usd_high'])})"
-                                  for _, row in rows.iterrows()],
-        **took,
-        "Accelerators": [f"{row['devices']:,} × {row['accelerator']}" if row["accelerator"] else "the provider's"
-                         for _, row in rows.iterrows()],
-        "Storage": [printed("storage", "key", "name", key) if key else "the provider's" for key in rows["storage"]],
-        "Held back by": [LIMITS.get(each, each) or "not known" for each in rows["limit"]],
-        "Energy": [_range(row, "kwh", " MWh", KILO) for _, row in rows.iterrows()],
-        "CO2e": ["not known" if math.isnan(kg) else f"{kg / KILO:.3g} t" for kg in rows["kgco2e"]],
-        "Priced": rows["priced"].replace("", "undated"),
-    })  # fmt: skip
+    took = (
+        {"Answer": [told_time(value) for value in rows["latency"]]}
+        if serves
+        else {"Hours a run": [_range(row, "hours") for _, row in rows.iterrows()]}
+    )
+    return pd.DataFrame(
+        {
+            "Stack": rows["name"],
+            "Will do": [
+                "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
+            ],
+            "Cost over the horizon": [
+                "not known"
+                if math.isnan(row["usd"])
+                else f"{dollars(row['usd'])} ({dollar_range(row['usd_low'], row['usd_high'])})"
+                for _, row in rows.iterrows()
+            ],
+            **took,
+            "Accelerators": [
+                f"{row['devices']:,} × {row['accelerator']}" if row["accelerator"] else "the provider's"
+                for _, row in rows.iterrows()
+            ],
+            "Storage": [printed("storage", "key", "name", key) if key else "the provider's" for key in rows["storage"]],
+            "Held back by": [LIMITS.get(each, each) or "not known" for each in rows["limit"]],
+            "Energy": [_range(row, "kwh", " MWh", KILO) for _, row in rows.iterrows()],
+            "CO2e": ["not known" if math.isnan(kg) else f"{kg / KILO:.3g} t" for kg in rows["kgco2e"]],
+            "Priced": rows["priced"].replace("", "undated"),
+        }
+    )
 
 
 def _range(row: Any, name: str, unit: str = "", scale: float = 1.0) -> str:
@@ -460,8 +623,9 @@ def _matrix_table(sizes: OneSize) -> pd.DataFrame:
     wide = wide.pivot(index="name", columns="application", values="text")
     order = list(dict.fromkeys(_grid(sizes, TRAIN).frame["row"]))
     wide = wide.loc[order, list(dict.fromkeys(sizes.table["application"]))].reset_index()
-    return wide.rename(columns={name: "Stack" if name == "name" else f"{name.capitalize()} [times the best]"
-                                for name in wide.columns}).rename_axis(columns=None)  # fmt: skip
+    return wide.rename(
+        columns={name: "Stack" if name == "name" else f"{name.capitalize()} [times the best]" for name in wide.columns}
+    ).rename_axis(columns=None)
 
 
 def _source_rows(found: StackChoice) -> tuple[tuple[str, str, str], ...]:
@@ -472,4 +636,3 @@ def _source_rows(found: StackChoice) -> tuple[tuple[str, str, str], ...]:
             for key in figure.source if name != "step" else ():
                 used.setdefault(key, set()).add(FIGURES[name])
     return cited({key: ", ".join(sorted(names)) for key, names in used.items()}, "(recalled, not opened) ")
-

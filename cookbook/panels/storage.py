@@ -43,7 +43,7 @@ STAGES = {
     "decoding": ("decoding", "What the loader processes decode together, on the cores that there are."),
     "copying": ("copying to devices", "Copies from pinned memory over the host link of each accelerator."),
     "accelerators": ("accelerators", "The demand: batch over the time of a step, for all accelerators."),
-}  # fmt: skip
+}
 PARTS = {
     "computing": "Utilisation x the rest after checkpoints.",
     "waiting for input": "The rest of the time that no checkpoint takes.",
@@ -52,11 +52,25 @@ PARTS = {
 
 
 def storage(
-    data: Any = "imagenet-1k", model: Any = "resnet50", system: Any = "h100-sxm", accelerators: Any = 8,
-    storage: str = "samsung-860-evo-1tb", memory: Any = 128, batch: Any = 256, layout: str = "as is",
-    workers: Any = 8, cores: Any = 64, hosts: Any = 1, drives: Any = 1, network: Any = 25, price: Any = 0,
-    epochs: Any = 10, checkpoints: Any = 0, asynchronous: str = "no", picture: str = "chain",
-) -> Panel:  # fmt: skip
+    data: Any = "imagenet-1k",
+    model: Any = "resnet50",
+    system: Any = "h100-sxm",
+    accelerators: Any = 8,
+    storage: str = "samsung-860-evo-1tb",
+    memory: Any = 128,
+    batch: Any = 256,
+    layout: str = "as is",
+    workers: Any = 8,
+    cores: Any = 64,
+    hosts: Any = 1,
+    drives: Any = 1,
+    network: Any = 25,
+    price: Any = 0,
+    epochs: Any = 10,
+    checkpoints: Any = 0,
+    asynchronous: str = "no",
+    picture: str = "chain",
+) -> Panel:
     """The panel "Will my GPUs starve?", in the state that the arguments say.
 
     Parameters
@@ -109,43 +123,124 @@ SCENE = tuple(name for name in DEFAULTS if name != "picture")
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("data", "Data set", "Workload", (*options.data_sets(), AS_THE_BENCHMARK), own=options.OWN_BYTES,
-              tooltip="What an epoch reads"),
-        Combo("model", "Network", "Workload", (*options.networks(), *options.benchmarks()), own=options.own_work(),
-              plain=options.plain_work, tooltip="What trains: its predicted step is the demand"),
-        Combo("system", "Accelerator", "Hardware", options.accelerators(), own=options.own_accelerator("Accelerator"),
-              plain=options.plain_device, tooltip="What computes the steps"),
+        Combo(
+            "data",
+            "Data set",
+            "Workload",
+            (*options.data_sets(), AS_THE_BENCHMARK),
+            own=options.OWN_BYTES,
+            tooltip="What an epoch reads",
+        ),
+        Combo(
+            "model",
+            "Network",
+            "Workload",
+            (*options.networks(), *options.benchmarks()),
+            own=options.own_work(),
+            plain=options.plain_work,
+            tooltip="What trains: its predicted step is the demand",
+        ),
+        Combo(
+            "system",
+            "Accelerator",
+            "Hardware",
+            options.accelerators(),
+            own=options.own_accelerator("Accelerator"),
+            plain=options.plain_device,
+            tooltip="What computes the steps",
+        ),
         Slider("accelerators", "Accelerators", "Hardware", powers_of_two(0, 10), tooltip="In all hosts together"),
         Combo("storage", "Storage", "Hardware", options.storages(), tooltip="Where the data set lies"),
-        Slider("memory", "Memory of a host", "Hardware", powers_of_two(3, 13), unit="GB",
-               tooltip="Most of it may hold files already read: the page cache"),
+        Slider(
+            "memory",
+            "Memory of a host",
+            "Hardware",
+            powers_of_two(3, 13),
+            unit="GB",
+            tooltip="Most of it may hold files already read: the page cache",
+        ),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16), more=True, tooltip="Samples of one accelerator"),
-        Choice("layout", "Files", "Workload", (
-            ("as is", "as is", "As the card of the data set says"),
-            ("shards", "packed", "Packed in large files that are read from end to end")), more=True,
-               tooltip="How samples lie in files"),
-        Slider("workers", "Loader processes", "Host", powers_of_two(0, 7), unit="for each accelerator", more=True,
-               tooltip="Processes that read and decode"),
+        Choice(
+            "layout",
+            "Files",
+            "Workload",
+            (
+                ("as is", "as is", "As the card of the data set says"),
+                ("shards", "packed", "Packed in large files that are read from end to end"),
+            ),
+            more=True,
+            tooltip="How samples lie in files",
+        ),
+        Slider(
+            "workers",
+            "Loader processes",
+            "Host",
+            powers_of_two(0, 7),
+            unit="for each accelerator",
+            more=True,
+            tooltip="Processes that read and decode",
+        ),
         Slider("cores", "Cores of a host", "Host", powers_of_two(0, 9), more=True, tooltip="Physical cores"),
         Slider("hosts", "Hosts", "Host", powers_of_two(0, 8), more=True, tooltip="They share the accelerators evenly"),
-        Slider("drives", "Drives or nodes", "Storage", powers_of_two(0, 8), more=True,
-               tooltip="Of this storage; local drives stand in every host"),
-        Slider("network", "Network of a host", "Storage", LINKS, unit="Gbit/s", more=True,
-               tooltip="On the way to shared storage"),
-        Slider("price", "Price", "Storage", (0.0, *one_two_five(5, 1000)), unit="$/TB", more=True,
-               zero="list price", tooltip="Of this storage; the list price is that of the table, where there is one"),
+        Slider(
+            "drives",
+            "Drives or nodes",
+            "Storage",
+            powers_of_two(0, 8),
+            more=True,
+            tooltip="Of this storage; local drives stand in every host",
+        ),
+        Slider(
+            "network",
+            "Network of a host",
+            "Storage",
+            LINKS,
+            unit="Gbit/s",
+            more=True,
+            tooltip="On the way to shared storage",
+        ),
+        Slider(
+            "price",
+            "Price",
+            "Storage",
+            (0.0, *one_two_five(5, 1000)),
+            unit="$/TB",
+            more=True,
+            zero="list price",
+            tooltip="Of this storage; the list price is that of the table, where there is one",
+        ),
         Slider("epochs", "Epochs", "Training", one_two_five(1, 1000), more=True, tooltip="Passes over the data set"),
-        Slider("checkpoints", "Checkpoint every", "Training", MINUTES, unit="min", more=True, zero="never",
-               tooltip="How often the state of the training is written; never, unless you say so"),
-        Choice("asynchronous", "Asynchronous checkpoints", "Training", (
-            ("no", "no", "Training waits for the write"), ("yes", "yes", "A copy is written while training goes on")),
-               more=True, tooltip="How checkpoints are written"),
-        Choice("picture", "Chart", "", (
-            ("chain", "Chain", "What each stage could deliver"),
-            ("changes", "What to change first", "What each change alone would give"),
-            ("scaling", "More accelerators", "Utilisation on the same storage"),
-            ("epochs", "Epochs", "The first and a later one")), place="picture"),
-    )  # fmt: skip
+        Slider(
+            "checkpoints",
+            "Checkpoint every",
+            "Training",
+            MINUTES,
+            unit="min",
+            more=True,
+            zero="never",
+            tooltip="How often the state of the training is written; never, unless you say so",
+        ),
+        Choice(
+            "asynchronous",
+            "Asynchronous checkpoints",
+            "Training",
+            (("no", "no", "Training waits for the write"), ("yes", "yes", "A copy is written while training goes on")),
+            more=True,
+            tooltip="How checkpoints are written",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("chain", "Chain", "What each stage could deliver"),
+                ("changes", "What to change first", "What each change alone would give"),
+                ("scaling", "More accelerators", "Utilisation on the same storage"),
+                ("epochs", "Epochs", "The first and a later one"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _is_benchmark(model: Any) -> bool:
@@ -161,8 +256,9 @@ def _local(storage: str) -> bool:
 
 OFF = {
     "batch": lambda v: {"*": "the benchmark states its own"} if _is_benchmark(v["model"]) else {},
-    "layout": lambda v: ({"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or
-                         not isinstance(v["data"], str) else {}),
+    "layout": lambda v: (
+        {"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or not isinstance(v["data"], str) else {}
+    ),
     "network": lambda v: {"*": "these drives stand in the hosts"} if _local(v["storage"]) else {},
     "asynchronous": lambda v: {} if v["checkpoints"] else {"*": "no checkpoint is written"},
 }
@@ -236,8 +332,10 @@ def _scene(*values: Any) -> Scene:
     if v["data"] == OWN_DATA and not benchmark:
         raise ValueError("data = benchmark goes with a network of MLPerf Storage; choose a card, or such a network")
     if v["checkpoints"] and (benchmark or options.is_time(v["model"])):
-        raise ValueError(f"checkpoints = {v['checkpoints']} needs a network, whose parameters give the size of a "
-                         "checkpoint; set it to 0, or choose a network")  # fmt: skip
+        raise ValueError(
+            f"checkpoints = {v['checkpoints']} needs a network, whose parameters give the size of a "
+            "checkpoint; set it to 0, or choose a network"
+        )
     drives = {"storage": v["storage"], "drives": v["drives"]} | ({"price_usd_per_tb": v["price"]} if v["price"] else {})
     data = None if v["data"] == OWN_DATA else v["data"]
     if v["layout"] != "as is" and isinstance(data, str):
@@ -254,13 +352,17 @@ def _scene(*values: Any) -> Scene:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    records = {"model": values["model"] if options.is_time(values["model"]) else options.named_model(values["model"]),
-               "system": options.named_device(values["system"])}  # fmt: skip
+    records = {
+        "model": values["model"] if options.is_time(values["model"]) else options.named_model(values["model"]),
+        "system": options.named_device(values["system"]),
+    }
     scene = _scene(*({**values, **records}[name] for name in SCENE))
     drawn, table = {
-        "chain": (_chain_picture, _stage_table), "changes": (_changes_picture, _change_table),
-        "scaling": (_scaling_picture, _scaling_table), "epochs": (_epochs_picture, _epoch_table),
-    }[values["picture"]]  # fmt: skip
+        "chain": (_chain_picture, _stage_table),
+        "changes": (_changes_picture, _change_table),
+        "scaling": (_scaling_picture, _scaling_table),
+        "epochs": (_epochs_picture, _epoch_table),
+    }[values["picture"]]
     found = scene.found
     usd = found.usd_per_hour
     shares = epoch_parts(found).set_index(["epoch", "part"])["share"]["each later epoch"]
@@ -270,17 +372,23 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         chips=_chips(scene),
         picture=drawn(scene, pinned.kept if pinned else None),
         parts=tuple(
-            Part(name, share, percent(share) + ("" if math.isnan(usd) else f", {dollars(share * usd)}"),
-                 charts.TIMES[name], PARTS[name]) for name, share in shares.items()
+            Part(
+                name,
+                share,
+                percent(share) + ("" if math.isnan(usd) else f", {dollars(share * usd)}"),
+                charts.TIMES[name],
+                PARTS[name],
+            )
+            for name, share in shares.items()
         ),
         parts_title=f"An hour of the accelerators ({'no price known' if math.isnan(usd) else dollars(usd)}), "
-                    "by what they do in it",
+        "by what they do in it",
         table=partial(table, scene),
         data=partial(chain_figures, found),
         sources=partial(_sources, scene),
         code=_code(values, scene),
         kept=scene,
-    )  # fmt: skip
+    )
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
@@ -331,27 +439,38 @@ def _changes_picture(scene: Scene, _: Scene | None) -> Picture:
         text = f"{_times(change.samples_per_s / now)}|{_paid(change)}"
         lines.append((row.short, change.samples_per_s, math.nan, math.nan, priced, text))
     frame = pd.DataFrame(lines, columns=["row", "rate", "low", "high", "state", "text"])
-    title = "No change here adds a twentieth to the rate" if scene.first is None else (
-        f"First: {scene.first[0].name}, {_times(scene.first[0].samples_per_s / now)} the rate")  # fmt: skip
+    title = (
+        "No change here adds a twentieth to the rate"
+        if scene.first is None
+        else (f"First: {scene.first[0].name}, {_times(scene.first[0].samples_per_s / now)} the rate")
+    )
     return Picture("changes", frame, title, _rate_signals(frame, scene.found.stages["accelerators"]))
 
 
 def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
     counts, found = scene.scaled
     names, no = ("count", "utilisation", "low", "high", "line"), np.nan
-    lines = [(counts, found.utilisation, *found.utilisation_range, "later epochs"),
-             (counts, found.first_utilisation, no, no, "first epoch")]  # fmt: skip
+    lines = [
+        (counts, found.utilisation, *found.utilisation_range, "later epochs"),
+        (counts, found.first_utilisation, no, no, "first epoch"),
+    ]
     lines += [(ghost.scaled[0], ghost.scaled[1].utilisation, no, no, "pinned")] if ghost else []
     frame = pd.concat([pd.DataFrame(dict(zip(names, each, strict=True))) for each in lines])
     frame = frame.assign(**{name: 100 * frame[name].round(4) for name in names[1:4]})
     most, bar = scene.found.largest_accelerators, percent(scene.found.bar)
     title = (
-        f"This storage keeps any number of accelerators above {bar}" if math.isinf(most) else
-        f"Not even one accelerator reaches a utilisation of {bar}" if most < 1 else
-        f"From {most + 1:,.0f} accelerators on, utilisation falls below {bar}"
-    )  # fmt: skip
-    signals = {"most": float(counts.max()), "now": float(scene.given["accelerators"]),
-               "here": 100 * scene.found.utilisation, "bar": 100 * scene.found.bar}  # fmt: skip
+        f"This storage keeps any number of accelerators above {bar}"
+        if math.isinf(most)
+        else f"Not even one accelerator reaches a utilisation of {bar}"
+        if most < 1
+        else f"From {most + 1:,.0f} accelerators on, utilisation falls below {bar}"
+    )
+    signals = {
+        "most": float(counts.max()),
+        "now": float(scene.given["accelerators"]),
+        "here": 100 * scene.found.utilisation,
+        "bar": 100 * scene.found.bar,
+    }
     return Picture("scaling", frame[frame["count"] <= counts.max()], title, signals)
 
 
@@ -359,32 +478,40 @@ def _epochs_picture(scene: Scene, _: Scene | None) -> Picture:
     found = scene.found
     frame = epoch_parts(found).rename(columns={"epoch": "row"}).drop(columns="share")
     told = {name: f"{human(seconds, 's')}|{percent(used)} computing" for name, seconds, used in _epochs(scene)}
-    frame = frame.assign(text=[told[row] if part == "computing" else None for row, part
-                               in zip(frame["row"], frame["part"], strict=True)])  # fmt: skip
+    frame = frame.assign(
+        text=[told[row] if part == "computing" else None for row, part in zip(frame["row"], frame["part"], strict=True)]
+    )
     longest, longer = frame["end"].max(), found.first_epoch_seconds / found.later_epoch_seconds
     unit, clock = next(pair for pair in CLOCK if longest >= pair[0] or pair[0] == 1)
     signals = {"rows": row_order(frame), "most": unit * nice_ceiling(longest / unit), "unit": unit, "clock": clock}
     hits = f"the page cache serves {percent(found.hit_rate)} of later reads"
-    title = (f"The first epoch takes {longer:.2f}× as long as a later one: {hits}" if longer >= 1 + _KEPT else
-             f"The first epoch takes as long as a later one: {hits}")  # fmt: skip
+    title = (
+        f"The first epoch takes {longer:.2f}× as long as a later one: {hits}"
+        if longer >= 1 + _KEPT
+        else f"The first epoch takes as long as a later one: {hits}"
+    )
     return Picture("epochs", frame, title, signals)
 
 
 def _epochs(scene: Scene) -> list[tuple[str, float, float]]:
     found = scene.found
-    return [("first epoch", found.first_epoch_seconds, found.first_utilisation),
-            ("each later epoch", found.later_epoch_seconds, found.utilisation)]  # fmt: skip
+    return [
+        ("first epoch", found.first_epoch_seconds, found.first_utilisation),
+        ("each later epoch", found.later_epoch_seconds, found.utilisation),
+    ]
 
 
 def _stage_table(scene: Scene) -> pd.DataFrame:
     found, demand = scene.found, scene.found.stages["accelerators"]
-    return pd.DataFrame({
-        "Stage": [label for label, _ in STAGES.values()],
-        "Samples a second": [_samples(found.stages[name]) for name in STAGES],
-        "Times the demand": [_times(found.stages[name] / demand) for name in STAGES],
-        "One sample (accelerators: one step)": [human(found.latency[name], "s") for name in STAGES],
-        "How": [how for _, how in STAGES.values()],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Stage": [label for label, _ in STAGES.values()],
+            "Samples a second": [_samples(found.stages[name]) for name in STAGES],
+            "Times the demand": [_times(found.stages[name] / demand) for name in STAGES],
+            "One sample (accelerators: one step)": [human(found.latency[name], "s") for name in STAGES],
+            "How": [how for _, how in STAGES.values()],
+        }
+    )
 
 
 def _change_table(scene: Scene) -> pd.DataFrame:
@@ -394,14 +521,35 @@ def _change_table(scene: Scene) -> pd.DataFrame:
         paid = (f"{dollars(change.usd)}{month}", dollars(row.usd_per_hour), _samples(row.gain_per_usd))
         after = human(3600 * row.pays_after, "s") if row.pays_after > 0 else ""
         if change.usd == 0 or math.isnan(change.usd):
-            paid, after = ((("$0", "$0", "costs nothing"), "at once") if change.usd == 0 else
-                           (("not known",) * 3, "not known"))  # fmt: skip
-        rows.append((
-            str(len(rows) + 1), change.name, _samples(change.samples_per_s), f"+{_samples(change.gain)}",
-            percent(change.utilisation), *paid, dollars(row.saved_per_hour), after, change.basis,
-        ))  # fmt: skip
-    columns = ["No.", "Change", "Samples a second", "Gain", "Utilisation", "Cost", "Cost an hour",
-               "Gain for each $/h [1/s]", "Saves an hour", "Pays after", "Price rests on"]  # fmt: skip
+            paid, after = (
+                (("$0", "$0", "costs nothing"), "at once") if change.usd == 0 else (("not known",) * 3, "not known")
+            )
+        rows.append(
+            (
+                str(len(rows) + 1),
+                change.name,
+                _samples(change.samples_per_s),
+                f"+{_samples(change.gain)}",
+                percent(change.utilisation),
+                *paid,
+                dollars(row.saved_per_hour),
+                after,
+                change.basis,
+            )
+        )
+    columns = [
+        "No.",
+        "Change",
+        "Samples a second",
+        "Gain",
+        "Utilisation",
+        "Cost",
+        "Cost an hour",
+        "Gain for each $/h [1/s]",
+        "Saves an hour",
+        "Pays after",
+        "Price rests on",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -409,30 +557,39 @@ def _scaling_table(scene: Scene) -> pd.DataFrame:
     """Powers of two of the picture, as printed text."""
     counts = [2**power for power in range(13) if scene.given["hosts"] <= 2**power <= scene.scaled[0].max()]
     found = scene.over(accelerators=np.array(counts, dtype=float))
-    return pd.DataFrame({
-        "Accelerators": [f"{count:,}" for count in counts], "Samples a second": map(_samples, found.samples_per_s),
-        "Utilisation": map(percent, found.utilisation),
-        "First epoch": map(percent, found.first_utilisation),
-        "Slowest stage": map(str, found.bottleneck), "Waiting, an hour": map(dollars, found.idle_usd_per_hour),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Accelerators": [f"{count:,}" for count in counts],
+            "Samples a second": map(_samples, found.samples_per_s),
+            "Utilisation": map(percent, found.utilisation),
+            "First epoch": map(percent, found.first_utilisation),
+            "Slowest stage": map(str, found.bottleneck),
+            "Waiting, an hour": map(dollars, found.idle_usd_per_hour),
+        }
+    )
 
 
 def _epoch_table(scene: Scene) -> pd.DataFrame:
     rows = [(name, human(seconds, "s"), percent(used)) for name, seconds, used in _epochs(scene)]
-    rows += [("to the first batch", human(scene.found.warm_up_seconds, "s"), ""),
-             ("all epochs", human(scene.found.total_seconds, "s"), "")]  # fmt: skip
+    rows += [
+        ("to the first batch", human(scene.found.warm_up_seconds, "s"), ""),
+        ("all epochs", human(scene.found.total_seconds, "s"), ""),
+    ]
     return pd.DataFrame(rows, columns=["What", "Time", "Utilisation"])
 
 
 def _sources(scene: Scene) -> tuple[Source, ...]:
     """Sources of the data set, the storage, the demand and the prices."""
     model, system = scene.names[0], options.device_of(scene.names[1]).key
-    wanted = [("storage", "key", scene.key, "storage"), ("accelerators", "key", system.rstrip("*"), "accelerator"),
-              ("data_sets", "key", scene.data_set, "data set"),
-              ("storage_workloads", "workload", str(model).removeprefix(BENCHMARK), "benchmark"),
-              ("cloud_prices", "accelerator_key", system, "price of an hour"),
-              ("tco", "category", "part_price", "price of memory"),
-              ("pipeline_constants", "fitted", "yes", "constants of the input chain")]  # fmt: skip
+    wanted = [
+        ("storage", "key", scene.key, "storage"),
+        ("accelerators", "key", system.rstrip("*"), "accelerator"),
+        ("data_sets", "key", scene.data_set, "data set"),
+        ("storage_workloads", "workload", str(model).removeprefix(BENCHMARK), "benchmark"),
+        ("cloud_prices", "accelerator_key", system, "price of an hour"),
+        ("tco", "category", "part_price", "price of memory"),
+        ("pipeline_constants", "fitted", "yes", "constants of the input chain"),
+    ]
     uses: dict[str, dict[str, None]] = {}
     for table, column, value, use in wanted:
         rows = catalog.table(table)
@@ -448,8 +605,10 @@ def _answer(scene: Scene) -> str:
     held = "not starved" if found.bottleneck == "accelerators" else f"starved by {found.bottleneck}"
     device = short_name(options.device_of(scene.names[1]).name)
     count = scene.given["accelerators"]
-    headline = (f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(found.samples_per_s)} samples/s**, {held}: "
-                f"{percent(found.utilisation)} utilisation.")  # fmt: skip
+    headline = (
+        f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(found.samples_per_s)} samples/s**, {held}: "
+        f"{percent(found.utilisation)} utilisation."
+    )
     return " ".join((headline, _interval(scene), _cost(scene), _training(scene), _first_change(scene)))
 
 
@@ -474,7 +633,8 @@ def _files(scene: Scene) -> str:
     rows, data = scene.names[2:]
     many, price = (rows.get("drives", 1), rows.get("price_usd_per_tb")) if isinstance(rows, Mapping) else (1, None)
     where = f"{f'{many} × ' * (many > 1)}{options.printed('storage', 'key', 'name', scene.key)}" + (
-        f" at {dollars(price)}/TB" if price else "")  # fmt: skip
+        f" at {dollars(price)}/TB" if price else ""
+    )
     if data is None:
         return f"its own data on {where}"
     if not isinstance(scene.data_set, str):
@@ -487,9 +647,11 @@ def _files(scene: Scene) -> str:
 def _cost(scene: Scene) -> str:
     """What waiting costs, a price that nobody states being no price of nothing, and how many can be fed."""
     found, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
-    usd = (f"of {dollars(found.usd_per_hour)} an hour, {dollars(found.idle_usd_per_hour)} pay for waiting"
-           if math.isfinite(found.usd_per_hour) else
-           "what waiting costs is not known, no cloud lists this accelerator")  # fmt: skip
+    usd = (
+        f"of {dollars(found.usd_per_hour)} an hour, {dollars(found.idle_usd_per_hour)} pay for waiting"
+        if math.isfinite(found.usd_per_hour)
+        else "what waiting costs is not known, no cloud lists this accelerator"
+    )
     kept = "any number" if math.isinf(many) else "not even one" if many < 1 else f"at most {many:,.0f}"
     return f"Cost: {usd}; {kept} of them stay{'s' * (many <= 1)} at {bar}."
 
@@ -497,8 +659,11 @@ def _cost(scene: Scene) -> str:
 def _training(scene: Scene) -> str:
     found, epochs = scene.found, scene.given["epochs"]
     total = f"Time: {counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(found.total_seconds, 's')}"
-    first = (f", the first at {percent(found.first_utilisation)}"
-             if abs(found.first_utilisation - found.utilisation) >= _KEPT else "")  # fmt: skip
+    first = (
+        f", the first at {percent(found.first_utilisation)}"
+        if abs(found.first_utilisation - found.utilisation) >= _KEPT
+        else ""
+    )
     return f"{total}{first}{_stall(scene)}{_credits(scene)}."
 
 
@@ -540,10 +705,19 @@ def _paid(change: Change) -> str:
 def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
     """How the figures are known."""
     found, model = scene.found, scene.names[0]
-    step = ("step of the benchmark", "The emulated step that MLPerf Storage states.") if _is_benchmark(model) else (
-        ("step given", "The time of a step is your own.") if options.is_time(model) else
-        ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
-         "80 % intervals of step, decoding and storage together."))  # fmt: skip
+    step = (
+        ("step of the benchmark", "The emulated step that MLPerf Storage states.")
+        if _is_benchmark(model)
+        else (
+            ("step given", "The time of a step is your own.")
+            if options.is_time(model)
+            else (
+                "step predicted",
+                "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
+                "80 % intervals of step, decoding and storage together.",
+            )
+        )
+    )
     price = ("no price" if math.isnan(found.usd_per_hour) else found.price_basis.rpartition(": ")[2], found.price_basis)
     assumed = [each for each in (*found.assumed.told(), found.remark) if each]
     return step, price, (counted(len(assumed), "assumption"), in_words(assumed) or "Nothing had to stand in.")

@@ -26,24 +26,53 @@ LEAST_PERCENT = 0.01  # a smaller share is next to nothing
 WIDE = 100  # amounts further apart keep units of their own
 # What arguments are called where a reader is told what was taken for them; others by their own words.
 ARGUMENTS = {
-    "seq": "sequence", "way": "way to pay", "mtbf_hours": "MTBF per GPU in hours", "restart": "restart after a failure",
-    "checkpoint_bandwidth": "checkpoint write bandwidth", "attention": "attention kernel", "micro_batch": "micro-batch",
-    "zero": "ZeRO stage", "recompute": "activation checkpointing", "per_node": "devices per node",
-    "sequence_parallel": "sequence parallelism", "neighbours": "correction by similar measurements",
-    "think": "think time", "max_sequences": "most sequences of an iteration", "chunk": "most tokens of an iteration",
-    "example_tokens": "tokens of an example", "target_modules": "matrices with adapters", "model": "network",
-    "data": "data set", "runs": "runs a month", "deadline": "deadline of a run", "rate": "requests a second",
-    "hours": "hours a day", "step": "time of a step", "processor": "CPU", "remote": "share of remote workers",
-    "pinned": "copies from pinned memory", "sharers": "accelerators on one host link", "prefetch": "batches prefetched",
-    "shuffled": "new order in each epoch", "serial": "host work per sample beside the step",
-    "variation": "spread of the times of batches", "cores": "CPU cores", "link": "host link",
+    "seq": "sequence",
+    "way": "way to pay",
+    "mtbf_hours": "MTBF per GPU in hours",
+    "restart": "restart after a failure",
+    "checkpoint_bandwidth": "checkpoint write bandwidth",
+    "attention": "attention kernel",
+    "micro_batch": "micro-batch",
+    "zero": "ZeRO stage",
+    "recompute": "activation checkpointing",
+    "per_node": "devices per node",
+    "sequence_parallel": "sequence parallelism",
+    "neighbours": "correction by similar measurements",
+    "think": "think time",
+    "max_sequences": "most sequences of an iteration",
+    "chunk": "most tokens of an iteration",
+    "example_tokens": "tokens of an example",
+    "target_modules": "matrices with adapters",
+    "model": "network",
+    "data": "data set",
+    "runs": "runs a month",
+    "deadline": "deadline of a run",
+    "rate": "requests a second",
+    "hours": "hours a day",
+    "step": "time of a step",
+    "processor": "CPU",
+    "remote": "share of remote workers",
+    "pinned": "copies from pinned memory",
+    "sharers": "accelerators on one host link",
+    "prefetch": "batches prefetched",
+    "shuffled": "new order in each epoch",
+    "serial": "host work per sample beside the step",
+    "variation": "spread of the times of batches",
+    "cores": "CPU cores",
+    "link": "host link",
     "asynchronous": "asynchronous checkpoints",
-}  # fmt: skip
+}
 SWITCHES, YES_OR_NO = ("pinned", "shuffled", "asynchronous"), {"0": "no", "1": "yes"}
 # Short words for a reason, by how it is told in full.
-SHORT = (("trains nothing", "trains nothing"), ("take one of these", "no such peak"), ("no peak", "no peak known"),
-         ("do not fit", "does not fit memory"), ("rated power", "no rated power"),
-         ("states a price", "no price"), ("made up", "no price"))  # fmt: skip
+SHORT = (
+    ("trains nothing", "trains nothing"),
+    ("take one of these", "no such peak"),
+    ("no peak", "no peak known"),
+    ("do not fit", "does not fit memory"),
+    ("rated power", "no rated power"),
+    ("states a price", "no price"),
+    ("made up", "no price"),
+)
 
 
 def json_of(text: str, what: str) -> Any:
@@ -103,8 +132,13 @@ def undecided(names: Sequence[str], lead: Lead, mark: str = "") -> str:
         return ""
     if len(tied) == 1:
         return f"{mark}{tied[0]}{mark} leads by its datasheet alone: it was not measured"
-    why = ("their intervals overlap" if seen == len(tied) else f"only {seen} {'was' if seen == 1 else 'were'} measured"
-           if seen else f"{'neither' if len(tied) == 2 else 'none'} was measured")  # fmt: skip
+    why = (
+        "their intervals overlap"
+        if seen == len(tied)
+        else f"only {seen} {'was' if seen == 1 else 'were'} measured"
+        if seen
+        else f"{'neither' if len(tied) == 2 else 'none'} was measured"
+    )
     return f"{mark}{listed(tied, 3 if len(tied) == 3 else 2)}{mark} cannot be distinguished: {why}"
 
 
@@ -148,8 +182,11 @@ def sentences(text: str) -> list[str]:
     >>> sentences("A 3.5 % rise. **Two** follow! End.")
     ['A 3.5 % rise.', '**Two** follow!', 'End.']
     """
-    ends = [at for at in range(1, len(text) - 1) if text[at] == " " and text[at - 1] in ".!?"
-            and (text[at + 1].isupper() or text[at + 1] in f"*${digits}")]  # fmt: skip
+    ends = [
+        at
+        for at in range(1, len(text) - 1)
+        if text[at] == " " and text[at - 1] in ".!?" and (text[at + 1].isupper() or text[at + 1] in f"*${digits}")
+    ]
     return [text[one:other].strip() for one, other in zip([0, *ends], [*ends, len(text)], strict=True)]
 
 
@@ -393,8 +430,13 @@ def measured_badges(runs: Sequence[Measurement]) -> tuple[tuple[str, str], ...]:
         return ()
     newest = runs[0]
     label = f"measured: {newest.value}, {newest.publisher} {newest.date[:4]}".strip()
-    return ((label, f"Exactly this case was measured: {'; '.join(str(run) for run in runs[:SHOWN])}. "
-             "Another version of the software may be faster or slower."),)  # fmt: skip
+    return (
+        (
+            label,
+            f"Exactly this case was measured: {'; '.join(str(run) for run in runs[:SHOWN])}. "
+            "Another version of the software may be faster or slower.",
+        ),
+    )
 
 
 def price_badge(price: Price) -> tuple[str, str]:
@@ -408,8 +450,10 @@ def price_badge(price: Price) -> tuple[str, str]:
     """
     if price.rows:
         months = " to ".join(dict.fromkeys((price.first[:MONTH], price.last[:MONTH])))
-        return (f"{counted(price.rows, 'price')}, {months or 'undated'}",
-                "Median and quartiles of the newest twelve months of list prices on demand. Set your own under More.")
+        return (
+            f"{counted(price.rows, 'price')}, {months or 'undated'}",
+            "Median and quartiles of the newest twelve months of list prices on demand. Set your own under More.",
+        )
     return ("price given", "Your own price.") if price.median == price.median else ("no price", price.why)
 
 

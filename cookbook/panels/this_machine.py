@@ -26,11 +26,17 @@ from cookbook.units import human
 from cookbook.workloads import zoo
 
 DEFAULTS: dict[str, Any] = {
-    "precision": "fp32", "prediction": "left out", "phase": "all", "batch": 4, "picture": "networks",
-}  # fmt: skip
+    "precision": "fp32",
+    "prediction": "left out",
+    "phase": "all",
+    "batch": 4,
+    "picture": "networks",
+}
 WORDS_OF = {"networks": ("datasheet", "calibrated", "left out"), "products": ("measured",), "memory": ("measured",)}
-PICTURES = {what: partial(charts.per_device, what=what, evidence={word: charts.KNOWS[word] for word in words})
-            for what, words in WORDS_OF.items()}  # fmt: skip
+PICTURES = {
+    what: partial(charts.per_device, what=what, evidence={word: charts.KNOWS[word] for word in words})
+    for what, words in WORDS_OF.items()
+}
 # How a network is predicted: the columns of times and errors, and how a sentence begins.
 WAYS = {
     "datasheet": ("before", "By the datasheet"),
@@ -81,12 +87,19 @@ def this_machine(
     """
     known = report if isinstance(report, Calibration) else _ours() if report is None else calibrate(report)
     text = "" if report is None else repr(str(report)) if not hasattr(report, "summary") else "report"
-    given = {"precision": precision, "prediction": prediction, "phase": phase, "batch": batch,
-             "picture": picture}  # fmt: skip
+    given = {"precision": precision, "prediction": prediction, "phase": phase, "batch": batch, "picture": picture}
     if not known.judged and picture == DEFAULTS["picture"]:
         given["picture"] = _good(known)["picture"]
-    return Panel("this_machine", "What does this machine do?", _controls, PICTURES, partial(_draw, known, text), given,
-                 OFF, good=_good(known))  # fmt: skip
+    return Panel(
+        "this_machine",
+        "What does this machine do?",
+        _controls,
+        PICTURES,
+        partial(_draw, known, text),
+        given,
+        OFF,
+        good=_good(known),
+    )
 
 
 def _good(known: Calibration) -> dict[str, Any]:
@@ -101,24 +114,55 @@ def _ours() -> Calibration:
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Choice("prediction", "Predicted by", "Networks", (
-            ("datasheet", "datasheet", "The device that the report names, or the nearest of the catalogue"),
-            ("calibrated", "calibrated", "Factors fitted to all of these networks"),
-            ("left out", "left out", "Factors fitted to the other networks alone")),
-               tooltip="What the predictions know of this machine"),
-        Choice("phase", "Phase", "Networks", (
-            ("all", "all", "Every measured network"), ("training", "training", "Training steps"),
-            ("forward", "forward", "Forward passes"), ("answers", "answers", "Prompts and tokens of a language model")),
-               tooltip="Which of the measured networks"),
-        Choice("precision", "Precision", "Matrix products", (
-            ("fp32", "fp32", "32 bits"), ("bf16", "bf16", "16 bits")), tooltip="In what numbers products are made"),
-        Slider("batch", "Batch", "Step in parts", powers_of_two(0, 10),
-               tooltip="Samples of the step whose time and parts the calibrated machine is asked for"),
-        Choice("picture", "Picture", "", (
-            ("networks", "Networks", "Each measured network and what is predicted for it"),
-            ("products", "Matrix products", "Rate by size, beside the datasheet"),
-            ("memory", "Memory", "What copies and narrow products reach")), place="picture"),
-    )  # fmt: skip
+        Choice(
+            "prediction",
+            "Predicted by",
+            "Networks",
+            (
+                ("datasheet", "datasheet", "The device that the report names, or the nearest of the catalogue"),
+                ("calibrated", "calibrated", "Factors fitted to all of these networks"),
+                ("left out", "left out", "Factors fitted to the other networks alone"),
+            ),
+            tooltip="What the predictions know of this machine",
+        ),
+        Choice(
+            "phase",
+            "Phase",
+            "Networks",
+            (
+                ("all", "all", "Every measured network"),
+                ("training", "training", "Training steps"),
+                ("forward", "forward", "Forward passes"),
+                ("answers", "answers", "Prompts and tokens of a language model"),
+            ),
+            tooltip="Which of the measured networks",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Matrix products",
+            (("fp32", "fp32", "32 bits"), ("bf16", "bf16", "16 bits")),
+            tooltip="In what numbers products are made",
+        ),
+        Slider(
+            "batch",
+            "Batch",
+            "Step in parts",
+            powers_of_two(0, 10),
+            tooltip="Samples of the step whose time and parts the calibrated machine is asked for",
+        ),
+        Choice(
+            "picture",
+            "Picture",
+            "",
+            (
+                ("networks", "Networks", "Each measured network and what is predicted for it"),
+                ("products", "Matrix products", "Rate by size, beside the datasheet"),
+                ("memory", "Memory", "What copies and narrow products reach"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 OFF: dict[str, Any] = {
@@ -151,8 +195,8 @@ def _draw(known: Calibration, text: str, values: dict[str, Any], _pinned: View |
         data=partial(_data, known, picture, values),
         sources=lambda: _SOURCES,
         code=f"cb.panels.this_machine({text}{', ' if text and given != ')' else ''}{given}\n"
-             f"cb.measure.calibrate({text or 'cb.measure.own_run()'}).predictions()",
-    )  # fmt: skip
+        f"cb.measure.calibrate({text or 'cb.measure.own_run()'}).predictions()",
+    )
 
 
 _CHIPS = (
@@ -173,17 +217,29 @@ def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
     point = rows[f"{column}_s"].to_numpy(dtype=float)
     errors = rows[f"{column}_error"].to_numpy(dtype=float)
     middle = float(np.nanmedian(np.abs(errors)))
-    frame = pd.DataFrame({
-        "row": _names(rows), "point": point, "low": point / reach, "high": point * reach,
-        "peak": rows["measured_s"].to_numpy(dtype=float), "before": math.nan, "evidence": values["prediction"],
-        "text": [_off(each) for each in errors], "looked": False, "control": "", "value": "",
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": _names(rows),
+            "point": point,
+            "low": point / reach,
+            "high": point * reach,
+            "peak": rows["measured_s"].to_numpy(dtype=float),
+            "before": math.nan,
+            "evidence": values["prediction"],
+            "text": [_off(each) for each in errors],
+            "looked": False,
+            "control": "",
+            "value": "",
+        }
+    )
     worst = int(np.nanargmax(np.abs(errors)))
     furthest = f"Furthest: {frame['row'][worst]}, {_off(errors[worst])}."
     held = int(rows["inside80"].sum())
     inside = [f"Inside 80 % intervals: {held} of {len(rows)}."] if column == "left_out" else []
-    said = (f"{words}, {counted(len(rows), 'run')} {'is' if len(rows) == 1 else 'are'} predicted within "
-            f"**{percent(middle)}** at the median.")  # fmt: skip
+    said = (
+        f"{words}, {counted(len(rows), 'run')} {'is' if len(rows) == 1 else 'are'} predicted within "
+        f"**{percent(middle)}** at the median."
+    )
     title = f"{words}: {percent(middle)} off at the median"
     return frame, said, [furthest, *inside], title, {"median error": middle}
 
@@ -192,10 +248,13 @@ def _names(rows: pd.DataFrame) -> list[str]:
     """Network and phase of each row, with batch and tokens where others are called the same."""
     pairs = zip(rows["model"], rows["benchmark"], strict=True)
     named = [f"{_title(model)}, {SHORT[benchmark]}" for model, benchmark in pairs]
-    for more in ([f", batch {batch}" for batch in rows["batch"]],
-                 ["" if pd.isna(seq) else f", {seq:g} tokens" for seq in rows["seq"]],
-                 [f", {precision}" for precision in rows["number_format"]],
-                 [f", {method}" for method in rows["method"]], [f" ({at})" for at in range(len(rows))]):  # fmt: skip
+    for more in (
+        [f", batch {batch}" for batch in rows["batch"]],
+        ["" if pd.isna(seq) else f", {seq:g} tokens" for seq in rows["seq"]],
+        [f", {precision}" for precision in rows["number_format"]],
+        [f", {method}" for method in rows["method"]],
+        [f" ({at})" for at in range(len(rows))],
+    ):
         named = [name + words if named.count(name) > 1 else name for name, words in zip(named, more, strict=True)]
     return named
 
@@ -222,16 +281,31 @@ def _chosen(known: Calibration, phase: str) -> pd.DataFrame:
 
 
 def _singles(known: Calibration, starts: str, precision: str = "") -> list[Figure]:
-    return [each for each in known.constants if each.says == "a row" and each.constant.startswith(starts)
-            and (not precision or each.number_format == precision)]  # fmt: skip
+    return [
+        each
+        for each in known.constants
+        if each.says == "a row"
+        and each.constant.startswith(starts)
+        and (not precision or each.number_format == precision)
+    ]
 
 
 def _frame(figures: list[Figure], names: list[str], peaks: list[float], texts: list[str]) -> pd.DataFrame:
-    return pd.DataFrame({
-        "row": names, "point": [each.value for each in figures], "low": [each.low80 for each in figures],
-        "high": [each.high80 for each in figures], "peak": peaks, "before": math.nan, "evidence": "measured",
-        "text": texts, "looked": False, "control": "", "value": "",
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "row": names,
+            "point": [each.value for each in figures],
+            "low": [each.low80 for each in figures],
+            "high": [each.high80 for each in figures],
+            "peak": peaks,
+            "before": math.nan,
+            "evidence": "measured",
+            "text": texts,
+            "looked": False,
+            "control": "",
+            "value": "",
+        }
+    )
 
 
 def _products(known: Calibration, precision: str) -> Shown:
@@ -242,13 +316,16 @@ def _products(known: Calibration, precision: str) -> Shown:
     peak = _peak(known.before, precision)
     names = [each.constant.removeprefix("matmul of ").replace("x", " × ") for each in found]
     best, least = (pick(found, key=lambda each: each.value) for pick in (max, min))
-    shares = [f"{percent(each.value / peak)} of the peak" if math.isfinite(peak) else figure(each.value)
-              for each in found]  # fmt: skip
+    shares = [
+        f"{percent(each.value / peak)} of the peak" if math.isfinite(peak) else figure(each.value) for each in found
+    ]
     frame = _frame(found, names, [peak] * len(found), shares)
     rate, of = human(best.value, "FLOP/s"), (percent(best.value / peak) if math.isfinite(peak) else "")
     sheet = f"{of} of the datasheet" if of else "with no peak in the datasheet"
-    facts = [f"Best: {names[found.index(best)]}.", f"Least: {names[found.index(least)]}, "
-             f"{human(least.value, 'FLOP/s')}."]  # fmt: skip
+    facts = [
+        f"Best: {names[found.index(best)]}.",
+        f"Least: {names[found.index(least)]}, {human(least.value, 'FLOP/s')}.",
+    ]
     said = f"Matrix products in {precision} reach **{rate}**, {sheet}."
     return frame, said, facts, f"{precision}: {rate} at best, {sheet}", {"best rate": best.value}
 
@@ -288,8 +365,10 @@ def _table(known: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFram
     """Rows as they are printed."""
     unit = {"networks": "s", "products": "FLOP/s", "memory": "B/s"}[picture]
     first, last = ("Predicted", "Measured") if picture == "networks" else ("Measured", "Datasheet")
-    told = {name: [human(value, unit) if math.isfinite(value) else "" for value in frame[column]]
-            for name, column in ((first, "point"), ("80 % from", "low"), ("to", "high"), (last, "peak"))}  # fmt: skip
+    told = {
+        name: [human(value, unit) if math.isfinite(value) else "" for value in frame[column]]
+        for name, column in ((first, "point"), ("80 % from", "low"), ("to", "high"), (last, "peak"))
+    }
     return pd.DataFrame({"What": frame["row"], **told, "Reads": frame["text"]})
 
 

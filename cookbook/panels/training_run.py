@@ -51,17 +51,23 @@ from cookbook.units import dollars, human
 
 BILLION, MILLION, GIGABIT, GIGA, HOURS_A_YEAR, MINUTE = 1e9, 1e6, 1e9 / 8, 1e9, 8766.0, 60.0
 CHARTS: dict[str, Any] = {
-    "curve": charts.days_usd, "hours": charts.days_hours, "layouts": charts.layout_parts,
-    "memory": memory_charts.memory_bars, "checkpoints": charts.checkpoints,
-}  # fmt: skip
+    "curve": charts.days_usd,
+    "hours": charts.days_hours,
+    "layouts": charts.layout_parts,
+    "memory": memory_charts.memory_bars,
+    "checkpoints": charts.checkpoints,
+}
 # Numbers of devices that the curve is drawn through, and most bars of a chart.
 DRAWN, SHOWN = tuple(2**power for power in range(3, 15)), 8
 FORMATS = ("bf16", "fp16", "tf32", "fp32", "fp8")
 AGAIN = {"selective": ", recomputes some", "full": ", recomputes all"}
 MEMORY = {
-    "weights": ("weights", "gathered"), "gradients": ("gradients",), "optimiser states": ("optimiser",),
-    "activations": ("activations", "transient"), "workspace": ("reserved",),
-}  # fmt: skip
+    "weights": ("weights", "gathered"),
+    "gradients": ("gradients",),
+    "optimiser states": ("optimiser",),
+    "activations": ("activations", "transient"),
+    "workspace": ("reserved",),
+}
 LARGEST = {
     "tensor-parallel communication": "tensor-parallel communication",
     "pipeline-parallel communication": "sending activations between stages",
@@ -74,19 +80,34 @@ LARGEST = {
 }
 
 PRESETS = (
-    ("GPT-2 on 8 A100 in a week", {"model": "gpt2", "tokens": 300, "batch": 512, "system": "a100-sxm-80gb",
-                                   "devices": 8, "deadline": 7}),
+    (
+        "GPT-2 on 8 A100 in a week",
+        {"model": "gpt2", "tokens": 300, "batch": 512, "system": "a100-sxm-80gb", "devices": 8, "deadline": 7},
+    ),
     ("Llama 3 8B on a trillion tokens", {"model": "llama3_8b", "tokens": 1000, "devices": 256}),
     ("GPT-3 175B in a month", {"model": "gpt3_175b", "tokens": 300, "batch": 1536, "system": "a100-sxm-80gb"}),
-)  # fmt: skip
+)
 
 
 def training_run(
-    model: str = "llama2_70b", tokens: Any = 2000, batch: Any = 1024, system: Any = "h100-sxm", devices: Any = 1024,
-    deadline: Any = 30, seq: Any = None, precision: str = "own", per_node: Any = None, network: Any = None,
-    tp: Any = None, pp: Any = None, hourly: Any = None, budget: Any = None, mtbf: Any = None, storage: Any = None,
+    model: str = "llama2_70b",
+    tokens: Any = 2000,
+    batch: Any = 1024,
+    system: Any = "h100-sxm",
+    devices: Any = 1024,
+    deadline: Any = 30,
+    seq: Any = None,
+    precision: str = "own",
+    per_node: Any = None,
+    network: Any = None,
+    tp: Any = None,
+    pp: Any = None,
+    hourly: Any = None,
+    budget: Any = None,
+    mtbf: Any = None,
+    storage: Any = None,
     picture: str = "curve",
-) -> Panel:  # fmt: skip
+) -> Panel:
     """The panel "What does it take to train a transformer?", in the state that the arguments say.
 
     Parameters
@@ -127,54 +148,167 @@ def training_run(
     >>> panel.answer
     'TP degree = 6 does not divide 32 heads; nearest: 4 or 8.'
     """
-    return Panel(training_run, "What does it take to train a transformer?", _controls, CHARTS, _draw, locals(),
-                 {"precision": _unavailable}, presets=PRESETS)  # fmt: skip
+    return Panel(
+        training_run,
+        "What does it take to train a transformer?",
+        _controls,
+        CHARTS,
+        _draw,
+        locals(),
+        {"precision": _unavailable},
+        presets=PRESETS,
+    )
 
 
 def _controls() -> tuple[Control, ...]:
     more = partial(Slider, more=True, optional=True, whole=False)
     return (
-        Combo("model", "Model", "Workload", networks(language=True), own=own_model(), plain=plain_model,
-              tooltip="The language model to train"),
-        Slider("tokens", "Tokens", "Workload", one_two_five(1, 1e5, (300, 1400, 15600)), unit="billion", whole=False,
-               tooltip="Tokens to train on"),
-        Slider("batch", "Global batch", "Workload", powers_of_two(3, 16), unit="sequences", argument="global_batch",
-               tooltip="Sequences of one update of all devices"),
-        Combo("system", "Machine", "Hardware", machines(), own=own_accelerator("Machine"), plain=plain_device,
-              tooltip="An accelerator (in nodes of eight) or a server"),
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            networks(language=True),
+            own=own_model(),
+            plain=plain_model,
+            tooltip="The language model to train",
+        ),
+        Slider(
+            "tokens",
+            "Tokens",
+            "Workload",
+            one_two_five(1, 1e5, (300, 1400, 15600)),
+            unit="billion",
+            whole=False,
+            tooltip="Tokens to train on",
+        ),
+        Slider(
+            "batch",
+            "Global batch",
+            "Workload",
+            powers_of_two(3, 16),
+            unit="sequences",
+            argument="global_batch",
+            tooltip="Sequences of one update of all devices",
+        ),
+        Combo(
+            "system",
+            "Machine",
+            "Hardware",
+            machines(),
+            own=own_accelerator("Machine"),
+            plain=plain_device,
+            tooltip="An accelerator (in nodes of eight) or a server",
+        ),
         Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
-        Slider("deadline", "Deadline", "Goal", (1, 2, 5, 7, 10, 14, 20, 30, 45, 60, 90, 120, 180, 365, 1000),
-               unit="days", whole=False, optional=True, tooltip="Days until the last token; empty: none"),
-        more("budget", "Budget", "Goal", one_two_five(0.01, 10_000), unit="million $",
-             tooltip="What the run may cost; empty: no matter"),
-        more("seq", "Sequence", "Workload", powers_of_two(9, 20), unit="tokens", whole=True,
-             tooltip="Tokens of a sequence; empty: the model's. The global batch in sequences stays, so more tokens a "
-             "step"),
-        Choice("precision", "Precision", "Hardware", (
-            ("own", "best", "bf16 where the accelerator has it, else fp16, tf32 or fp32"),
-            *((name, name, f"Matmuls in {name}") for name in FORMATS)), more=True,
-               tooltip="What matmuls are computed in"),
-        more("per_node", "NVLink domain", "Hardware", (1, 2, 4, 8, 16, 32, 64, 72, 144, 256, 576), unit="devices",
-             whole=True, tooltip="Devices of an NVLink (scale-up) domain; empty: those of the machine"),
-        more("network", "Network", "Hardware", (10, 25, 50, 100, 200, 400, 800, 1600, 3200), unit="Gbit/s a device",
-             tooltip="Rate of the network for one device; empty: the machine's"),
-        more("tp", "TP degree", "Parallelism", powers_of_two(0, 7), whole=True,
-             tooltip="Tensor parallelism: devices that share each matmul; empty: the best of those tried"),
-        more("pp", "PP degree", "Parallelism", powers_of_two(0, 7), whole=True,
-             tooltip="Pipeline parallelism: stages that layers are split into; empty: the best of those tried"),
-        more("hourly", "Price", "Money", (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), unit="$ an hour",
-             tooltip="An hour of one device; empty: the range of dated prices"),
-        more("mtbf", "MTBF per GPU", "Failures", (0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50), unit="years",
-             tooltip="Mean time between failures, the share of host and network included; empty: as published"),
-        more("storage", "Checkpoint write bandwidth", "Failures",
-             (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000), unit="GB/s",
-             tooltip="Rate of the storage; empty: so much a device as published"),
-        Choice("picture", "Chart", "", (
-            ("curve", "Days and cost", "Every number of devices, each with its fastest layout"),
-            ("layouts", "Layouts", "What a step is made of, in the fastest layouts of this number of devices"),
-            ("memory", "Memory", "What the fullest device holds in them"),
-            ("checkpoints", "Checkpoints", "Useful share of the time over the interval")), place="picture"),
-    )  # fmt: skip
+        Slider(
+            "deadline",
+            "Deadline",
+            "Goal",
+            (1, 2, 5, 7, 10, 14, 20, 30, 45, 60, 90, 120, 180, 365, 1000),
+            unit="days",
+            whole=False,
+            optional=True,
+            tooltip="Days until the last token; empty: none",
+        ),
+        more(
+            "budget",
+            "Budget",
+            "Goal",
+            one_two_five(0.01, 10_000),
+            unit="million $",
+            tooltip="What the run may cost; empty: no matter",
+        ),
+        more(
+            "seq",
+            "Sequence",
+            "Workload",
+            powers_of_two(9, 20),
+            unit="tokens",
+            whole=True,
+            tooltip="Tokens of a sequence; empty: the model's. The global batch in sequences stays, so more tokens a "
+            "step",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Hardware",
+            (
+                ("own", "best", "bf16 where the accelerator has it, else fp16, tf32 or fp32"),
+                *((name, name, f"Matmuls in {name}") for name in FORMATS),
+            ),
+            more=True,
+            tooltip="What matmuls are computed in",
+        ),
+        more(
+            "per_node",
+            "NVLink domain",
+            "Hardware",
+            (1, 2, 4, 8, 16, 32, 64, 72, 144, 256, 576),
+            unit="devices",
+            whole=True,
+            tooltip="Devices of an NVLink (scale-up) domain; empty: those of the machine",
+        ),
+        more(
+            "network",
+            "Network",
+            "Hardware",
+            (10, 25, 50, 100, 200, 400, 800, 1600, 3200),
+            unit="Gbit/s a device",
+            tooltip="Rate of the network for one device; empty: the machine's",
+        ),
+        more(
+            "tp",
+            "TP degree",
+            "Parallelism",
+            powers_of_two(0, 7),
+            whole=True,
+            tooltip="Tensor parallelism: devices that share each matmul; empty: the best of those tried",
+        ),
+        more(
+            "pp",
+            "PP degree",
+            "Parallelism",
+            powers_of_two(0, 7),
+            whole=True,
+            tooltip="Pipeline parallelism: stages that layers are split into; empty: the best of those tried",
+        ),
+        more(
+            "hourly",
+            "Price",
+            "Money",
+            (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
+            unit="$ an hour",
+            tooltip="An hour of one device; empty: the range of dated prices",
+        ),
+        more(
+            "mtbf",
+            "MTBF per GPU",
+            "Failures",
+            (0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50),
+            unit="years",
+            tooltip="Mean time between failures, the share of host and network included; empty: as published",
+        ),
+        more(
+            "storage",
+            "Checkpoint write bandwidth",
+            "Failures",
+            (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000),
+            unit="GB/s",
+            tooltip="Rate of the storage; empty: so much a device as published",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("curve", "Days and cost", "Every number of devices, each with its fastest layout"),
+                ("layouts", "Layouts", "What a step is made of, in the fastest layouts of this number of devices"),
+                ("memory", "Memory", "What the fullest device holds in them"),
+                ("checkpoints", "Checkpoints", "Useful share of the time over the interval"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def _system(value: Any) -> Any:
@@ -302,8 +436,11 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.planning.plan_run` beyond model, machine and devices."""
     given: dict[str, Any] = {"tokens": values["tokens"] * BILLION, "global_batch": values["batch"]}
     given |= {name: values[name] for name in ("seq", "per_node", "hourly") if values[name] is not None}
-    scales = {"network": ("network", GIGABIT), "storage": ("checkpoint_bandwidth", GIGA),
-              "mtbf": ("mtbf_hours", HOURS_A_YEAR)}  # fmt: skip
+    scales = {
+        "network": ("network", GIGABIT),
+        "storage": ("checkpoint_bandwidth", GIGA),
+        "mtbf": ("mtbf_hours", HOURS_A_YEAR),
+    }
     given |= {new: values[name] * scale for name, (new, scale) in scales.items() if values[name] is not None}
     held = {name: values[name] for name in ("tp", "pp") if values[name] is not None}
     given |= {"layout": held} if held else {}
@@ -312,10 +449,7 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 def _code(values: dict[str, Any]) -> str:
     first = f"{model_text(values['model'])}, {device_text(values['system'])}, {values['devices']}"
-    return (
-        f"{panel_call(training_run, values)}\n"
-        f"cb.planning.plan_run({first}, {keywords(_arguments(values))})"
-    )
+    return f"{panel_call(training_run, values)}\ncb.planning.plan_run({first}, {keywords(_arguments(values))})"
 
 
 def _counted_days(days: float) -> str:
@@ -341,9 +475,7 @@ def _interval(view: Planned) -> str:
     by = at_your_price(hourly) if hourly else "by quartiles of prices" if rows > 1 else "by the only price"
     cost = f"{ends} {by}" if view.priced else "price not known"
     tokens = human(view.run.tokens).replace(" G", " billion").replace(" T", " trillion").strip()
-    return (
-        f"Interval (80 %): {figure(own['days_low'])} to {figure(own['days_high'])} days for {tokens} tokens; {cost}."
-    )
+    return f"Interval (80 %): {figure(own['days_low'])} to {figure(own['days_high'])} days for {tokens} tokens; {cost}."
 
 
 def _layout(view: Planned) -> str:
@@ -382,10 +514,11 @@ def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
         (step.tier, "How well measurements of other runs cover the time of a step here."),
         *measured_badges(step.measured),
         price_badge(price),
-        ("failures given", "Set under More.") if view.values["mtbf"] is not None
+        ("failures given", "Set under More.")
+        if view.values["mtbf"] is not None
         else ("failures published", "Median of what a few long runs and clusters report; the others set the band."),
         (f"{len(view.run.assumed)} assumed", f"Taken where nothing is set: {in_words(view.run.assumed)}."),
-    )  # fmt: skip
+    )
 
 
 def _curve(view: Planned) -> Picture:
@@ -393,14 +526,27 @@ def _curve(view: Planned) -> Picture:
     cost, ends = ("usd", ("usd_low", "usd_high")) if view.priced else ("device_hours", ())
     table = view.run.table[view.run.table["days"].notna()]
     rows: list[dict[str, Any]] = [
-        {"what": "curve", "days": row["days"], "cost": row[cost], "text": f"{row['devices']:,}",
-         "devices": int(row["devices"])}
+        {
+            "what": "curve",
+            "days": row["days"],
+            "cost": row[cost],
+            "text": f"{row['devices']:,}",
+            "devices": int(row["devices"]),
+        }
         for _, row in table.iterrows()
     ]
     own, limits = view.own, dict(zip(("least", "most"), ends, strict=False))
-    rows.append({"what": "here", "days": own["days"], "cost": own[cost], "text": f"{own['devices']:,}",
-                 "low": own["days_low"], "high": own["days_high"],
-                 **{name: own[end] for name, end in limits.items()}})  # fmt: skip
+    rows.append(
+        {
+            "what": "here",
+            "days": own["days"],
+            "cost": own[cost],
+            "text": f"{own['devices']:,}",
+            "low": own["days_low"],
+            "high": own["days_high"],
+            **{name: own[end] for name, end in limits.items()},
+        }
+    )
     if view.pinned is not None:
         then = view.pinned.own
         rows.append({"what": "ghost", "days": then["days"], "cost": then[cost], "text": f"{then['devices']:,}, pinned"})
@@ -410,8 +556,9 @@ def _curve(view: Planned) -> Picture:
         rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {dollars(budget * MILLION)}"})
     numbers = ("days", "cost", "devices", "low", "high", "least", "most")
     frame = rounded(pd.DataFrame(rows, columns=["what", "text", *numbers]), numbers)
-    return Picture("curve" if view.priced else "hours", frame, view.verdict or _beside(view, table, cost),
-                   charts.ends(frame))  # fmt: skip
+    return Picture(
+        "curve" if view.priced else "hours", frame, view.verdict or _beside(view, table, cost), charts.ends(frame)
+    )
 
 
 def _beside(view: Planned, table: pd.DataFrame, cost: str) -> str:
@@ -419,8 +566,10 @@ def _beside(view: Planned, table: pd.DataFrame, cost: str) -> str:
     larger = table[table["devices"] > view.values["devices"]]
     rest = larger.head(1) if len(larger) else table[table["devices"] < view.values["devices"]].tail(1)
     paid = dollars if view.priced else lambda hours: f"{large(hours)} device-hours"
-    said = [f"{row['devices']:,} {'devices ' * (not at)}take {_days(row['days'])} for {paid(row[cost])}"
-            for at, (_, row) in enumerate([(0, view.own), *rest.iterrows()])]  # fmt: skip
+    said = [
+        f"{row['devices']:,} {'devices ' * (not at)}take {_days(row['days'])} for {paid(row[cost])}"
+        for at, (_, row) in enumerate([(0, view.own), *rest.iterrows()])
+    ]
     return "; ".join(said)
 
 
@@ -428,14 +577,23 @@ def _layouts(view: Planned) -> Picture:
     """What a step is made of, in the fastest layouts."""
     best = view.layouts.head(SHOWN)
     parts = view.of_rows(view.run.layouts.prediction.by_part, SHOWN)
-    frame = pd.DataFrame([
-        {"row": row["words"], "part": part, "value": float(f"{parts[part].iloc[at]:.5g}"),
-         **(dict(zip(("low", "high", "text"), _beside_layout(row), strict=True)) if part == "compute" else {})}
-        for at, (_, row) in enumerate(best.iterrows()) for part in parts if np.isfinite(parts[part].iloc[at])
-    ])  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            {
+                "row": row["words"],
+                "part": part,
+                "value": float(f"{parts[part].iloc[at]:.5g}"),
+                **(dict(zip(("low", "high", "text"), _beside_layout(row), strict=True)) if part == "compute" else {}),
+            }
+            for at, (_, row) in enumerate(best.iterrows())
+            for part in parts
+            if np.isfinite(parts[part].iloc[at])
+        ]
+    )
     longest = best["step_seconds"].iloc[-1] / best["step_seconds"].iloc[0]
     title = f"{best['words'].iloc[0]} is fastest of those tried" + (
-        f"; the slowest shown takes {longest:.2f}× as long" if len(best) > 1 else "")  # fmt: skip
+        f"; the slowest shown takes {longest:.2f}× as long" if len(best) > 1 else ""
+    )
     return Picture("layouts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
 
 
@@ -451,12 +609,27 @@ def _memory(view: Planned) -> Picture:
     rows: list[dict[str, Any]] = []
     for at, (_, row) in enumerate(best.iterrows()):
         for name, parts in MEMORY.items():
-            rows.append({"row": row["words"], "role": "compared" if at else "need", "part": name,
-                         "bytes": float(sum(held[part].iloc[at] for part in parts)), "verdict": None,
-                         "text": None})  # fmt: skip
+            rows.append(
+                {
+                    "row": row["words"],
+                    "role": "compared" if at else "need",
+                    "part": name,
+                    "bytes": float(sum(held[part].iloc[at] for part in parts)),
+                    "verdict": None,
+                    "text": None,
+                }
+            )
         rows[-1]["text"] = f"{human(row['memory_bytes'], 'iB')}{AGAIN.get(row['recompute'], '')}"
-    rows.append({"row": view.device.name, "role": "device", "part": "capacity", "bytes": capacity, "verdict": "fits",
-                 "text": human(capacity, "iB")})  # fmt: skip
+    rows.append(
+        {
+            "row": view.device.name,
+            "role": "device",
+            "part": "capacity",
+            "bytes": capacity,
+            "verdict": "fits",
+            "text": human(capacity, "iB"),
+        }
+    )
     frame = pd.DataFrame(rows)
     first = frame[frame["role"] == "need"]
     most = first.loc[first["bytes"].idxmax()]
@@ -469,11 +642,16 @@ def _checkpoints(view: Planned) -> Picture:
     """Useful share of the time over the interval between checkpoints."""
     own, found = view.own, view.run.over_intervals(view.values["devices"])
     curve = found["by"] == "curve"
-    frame = pd.DataFrame({
-        "what": np.where(curve, "curve", "mark"), "minutes": found["interval_seconds"] / MINUTE,
-        "useful": 100 * found["goodput"], "low": 100 * found["goodput_low"].where(curve),
-        "high": 100 * found["goodput_high"].where(curve), "text": found["by"].where(~curve, None),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "what": np.where(curve, "curve", "mark"),
+            "minutes": found["interval_seconds"] / MINUTE,
+            "useful": 100 * found["goodput"],
+            "low": 100 * found["goodput_low"].where(curve),
+            "high": 100 * found["goodput_high"].where(curve),
+            "text": found["by"].where(~curve, None),
+        }
+    )
     frame = rounded(frame, ("minutes", "useful", "low", "high"))
     every = human(float(own["checkpoint_interval_seconds"]), "s")
     title = f"A checkpoint every {every} keeps {100 * own['goodput']:.1f} % of the time useful"
@@ -492,15 +670,20 @@ def _device_table(view: Planned) -> pd.DataFrame:
             rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
             continue
         cost = {"Cost": f"{dollars(row['usd'])} ({dollar_range(row['usd_low'], row['usd_high'])})"}
-        rows.append({
-            **head, "Fastest layout": layout_words(row), "Step": human(row["step_seconds"], "s"),
-            "MFU, HFU": f"{percent(row['mfu'])}, {percent(row['hfu'])}",
-            "Days (80 %)": f"{figure(row['days'])} ({figure(row['days_low'])}-{figure(row['days_high'])})",
-            "Device-hours": large(row["device_hours"]), **(cost if view.priced else {}),
-            "A failure every": human(row["mtbf_seconds"], "s"),
-            "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"),
-            "Goodput": f"{100 * row['goodput']:.1f} %",
-        })  # fmt: skip
+        rows.append(
+            {
+                **head,
+                "Fastest layout": layout_words(row),
+                "Step": human(row["step_seconds"], "s"),
+                "MFU, HFU": f"{percent(row['mfu'])}, {percent(row['hfu'])}",
+                "Days (80 %)": f"{figure(row['days'])} ({figure(row['days_low'])}-{figure(row['days_high'])})",
+                "Device-hours": large(row["device_hours"]),
+                **(cost if view.priced else {}),
+                "A failure every": human(row["mtbf_seconds"], "s"),
+                "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"),
+                "Goodput": f"{100 * row['goodput']:.1f} %",
+            }
+        )
     return pd.DataFrame(rows).fillna("")
 
 
@@ -510,14 +693,20 @@ def _layout_table(view: Planned) -> pd.DataFrame:
     change = parts - parts.iloc[0]
     most = change.idxmax(axis=1)
     slower = [f"{part} +{human(float(change[part].iloc[at]), 's')}" for at, part in enumerate(most)]
-    return pd.DataFrame({
-        "Layout": best["words"], "Chunks": best["vp"].astype(str), "Micro-batch": best["micro_batch"].astype(str),
-        "ZeRO": best["zero"].astype(str), "Recomputation": best["recompute"],
-        "Step": [human(each, "s") for each in best["step_seconds"]], "Days": best["days"].map(figure),
-        "Memory": [human(each, "iB") for each in best["memory_bytes"]],
-        "Left": [human(each, "iB") for each in best["headroom_bytes"]],
-        "Loses by": ["fastest of those tried", *slower[1:]],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Layout": best["words"],
+            "Chunks": best["vp"].astype(str),
+            "Micro-batch": best["micro_batch"].astype(str),
+            "ZeRO": best["zero"].astype(str),
+            "Recomputation": best["recompute"],
+            "Step": [human(each, "s") for each in best["step_seconds"]],
+            "Days": best["days"].map(figure),
+            "Memory": [human(each, "iB") for each in best["memory_bytes"]],
+            "Left": [human(each, "iB") for each in best["headroom_bytes"]],
+            "Loses by": ["fastest of those tried", *slower[1:]],
+        }
+    )
 
 
 def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:

@@ -59,16 +59,36 @@ HOW = {
 }
 # How figures are called in a picture.
 FIGURES = {
-    "price": "price", "step": "time of a step", "tariff": "electricity price", "pue": "cooling (PUE)",
-    "rated": "rated power", "idle": "idle power", "full": "full power", "life": "years of use",
-    "money": "cost of money", "maintenance": "maintenance", "staff": "staff", "network": "network",
-    "storage": "storage", "space": "space", "interruption": "time between interruptions",
-    "restart": "restart", "checkpoint": "checkpoint", "egress": "egress price", "keep": "cloud storage",
+    "price": "price",
+    "step": "time of a step",
+    "tariff": "electricity price",
+    "pue": "cooling (PUE)",
+    "rated": "rated power",
+    "idle": "idle power",
+    "full": "full power",
+    "life": "years of use",
+    "money": "cost of money",
+    "maintenance": "maintenance",
+    "staff": "staff",
+    "network": "network",
+    "storage": "storage",
+    "space": "space",
+    "interruption": "time between interruptions",
+    "restart": "restart",
+    "checkpoint": "checkpoint",
+    "egress": "egress price",
+    "keep": "cloud storage",
     "carbon": "carbon intensity",
-}  # fmt: skip
-SHORT = {"data would leave": "data would leave", "does not fit": "does not fit", "too late": "too late",
-         "its time": "time not stated", "no row": "no price", "services fine-tune": "trains no such network",
-         "data/tco": "no electricity price"}  # fmt: skip
+}
+SHORT = {
+    "data would leave": "data would leave",
+    "does not fit": "does not fit",
+    "too late": "too late",
+    "its time": "time not stated",
+    "no row": "no price",
+    "services fine-tune": "trains no such network",
+    "data/tco": "no electricity price",
+}
 RULES = {"anywhere": "anywhere", "own machines": "on own machines", "in house": "in the house"}
 
 
@@ -122,46 +142,136 @@ def where_to_run(
     >>> "Cloud" in panel.answer
     False
     """
-    return Panel(where_to_run, "Where should it run?", _controls, PICTURES, _draw, locals(),
-                 {"picture": _pictures, "quoted": unquoted})  # fmt: skip
+    return Panel(
+        where_to_run,
+        "Where should it run?",
+        _controls,
+        PICTURES,
+        _draw,
+        locals(),
+        {"picture": _pictures, "quoted": unquoted},
+    )
 
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Model", "Workload", networks(), own=own_model(SOME_LAYERS), plain=plain_model,
-              tooltip="The network to train"),
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            networks(),
+            own=own_model(SOME_LAYERS),
+            plain=plain_model,
+            tooltip="The network to train",
+        ),
         Combo("data", "Data set", "Workload", data_sets(), tooltip="Samples of an epoch, and bytes to upload"),
-        Slider("runs", "Runs a month", "Workload", one_two_five(0.1, 200, also=[4]), whole=False,
-               tooltip="How often the whole training is run"),
-        Slider("deadline", "Deadline of a run", "Rules", DEADLINES, seconds=True, whole=False,
-               tooltip="Longest time of one run, upload of the data included"),
-        Slider("years", "Horizon", "Money", (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), unit="years", whole=False,
-               tooltip="Time over which costs are counted"),
-        Slider("utilisation", "Utilisation", "Money", SHARES, unit="% of hours", whole=False,
-               zero="that of this task alone",
-               tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
-               "share. 0: this task alone pays for whole machines"),
-        Choice("private", "Data may lie", "Rules", (
-            ("anywhere", "anywhere", "With a provider too"),
-            ("own machines", "own machines", "Also on own machines in another's building"),
-            ("in house", "in house", "Nowhere else")), more=True, tooltip="Where the data may lie: a hard filter"),
-        Combo("region", "Region", "Money", listed_options("regions", "aliases"), more=True,
-              tooltip="Electricity price and carbon intensity"),
-        Slider("epochs", "Epochs", "Workload", one_two_five(1, 1000, also=[3, 30, 90]), more=True,
-               tooltip="Passes over the data in one run"),
-        Slider("batch", "Batch", "Workload", powers_of_two(0, 12), optional=True, more=True,
-               tooltip="Samples on each accelerator in one step. Empty: the fastest that each place holds"),
-        Slider("seq", "Sequence", "Workload", powers_of_two(7, 17), optional=True, more=True, unit="tokens",
-               tooltip="Tokens of a sample of a language model. Empty: as long as the model reads"),
-        Slider("uplink", "Uplink", "Rules", one_two_five(0.01, 100), unit="Gb/s", whole=False, more=True,
-               tooltip="Rate at which data leave the house"),
+        Slider(
+            "runs",
+            "Runs a month",
+            "Workload",
+            one_two_five(0.1, 200, also=[4]),
+            whole=False,
+            tooltip="How often the whole training is run",
+        ),
+        Slider(
+            "deadline",
+            "Deadline of a run",
+            "Rules",
+            DEADLINES,
+            seconds=True,
+            whole=False,
+            tooltip="Longest time of one run, upload of the data included",
+        ),
+        Slider(
+            "years",
+            "Horizon",
+            "Money",
+            (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+            unit="years",
+            whole=False,
+            tooltip="Time over which costs are counted",
+        ),
+        Slider(
+            "utilisation",
+            "Utilisation",
+            "Money",
+            SHARES,
+            unit="% of hours",
+            whole=False,
+            zero="that of this task alone",
+            tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
+            "share. 0: this task alone pays for whole machines",
+        ),
+        Choice(
+            "private",
+            "Data may lie",
+            "Rules",
+            (
+                ("anywhere", "anywhere", "With a provider too"),
+                ("own machines", "own machines", "Also on own machines in another's building"),
+                ("in house", "in house", "Nowhere else"),
+            ),
+            more=True,
+            tooltip="Where the data may lie: a hard filter",
+        ),
+        Combo(
+            "region",
+            "Region",
+            "Money",
+            listed_options("regions", "aliases"),
+            more=True,
+            tooltip="Electricity price and carbon intensity",
+        ),
+        Slider(
+            "epochs",
+            "Epochs",
+            "Workload",
+            one_two_five(1, 1000, also=[3, 30, 90]),
+            more=True,
+            tooltip="Passes over the data in one run",
+        ),
+        Slider(
+            "batch",
+            "Batch",
+            "Workload",
+            powers_of_two(0, 12),
+            optional=True,
+            more=True,
+            tooltip="Samples on each accelerator in one step. Empty: the fastest that each place holds",
+        ),
+        Slider(
+            "seq",
+            "Sequence",
+            "Workload",
+            powers_of_two(7, 17),
+            optional=True,
+            more=True,
+            unit="tokens",
+            tooltip="Tokens of a sample of a language model. Empty: as long as the model reads",
+        ),
+        Slider(
+            "uplink",
+            "Uplink",
+            "Rules",
+            one_two_five(0.01, 100),
+            unit="Gb/s",
+            whole=False,
+            more=True,
+            tooltip="Rate at which data leave the house",
+        ),
         *quotes("places", "place"),
-        Choice("picture", "Chart", "", (
-            ("costs", "Cost by place", "Every place with its band"),
-            ("paid", "Paid by month", "Owning beside renting, until they meet"),
-            ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end")),
-            place="picture"),
-    )  # fmt: skip
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("costs", "Cost by place", "Every place with its band"),
+                ("paid", "Paid by month", "Owning beside renting, until they meet"),
+                ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end"),
+            ),
+            place="picture",
+        ),
+    )
 
 
 def quotes(table: str, what: str) -> tuple[Control, Control]:
@@ -176,12 +286,26 @@ def quotes(table: str, what: str) -> tuple[Control, Control]:
     """
     offers = tuple(option for option in listed_options(table) if option[0] in rented(table))
     return (
-        Slider("hourly", "Your price", "Money", (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), whole=False,
-               unit="$ an hour", zero="list price", more=True,
-               tooltip="What you pay for an hour of one accelerator; 0: list prices of the last 12 months"),
-        Combo("quoted", f"Your price is of this {what}", "Money", offers, more=True,
-              tooltip="What your own price is for; the others keep list prices"),
-    )  # fmt: skip
+        Slider(
+            "hourly",
+            "Your price",
+            "Money",
+            (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
+            whole=False,
+            unit="$ an hour",
+            zero="list price",
+            more=True,
+            tooltip="What you pay for an hour of one accelerator; 0: list prices of the last 12 months",
+        ),
+        Combo(
+            "quoted",
+            f"Your price is of this {what}",
+            "Money",
+            offers,
+            more=True,
+            tooltip="What your own price is for; the others keep list prices",
+        ),
+    )
 
 
 def unquoted(values: dict[str, Any]) -> dict[str, str]:
@@ -226,8 +350,12 @@ def _of(values: dict[str, Any]) -> WhereToRun:
 
 @lru_cache(maxsize=64)
 def _found(uplink: float, utilisation: float, quoted: str, hourly: float, **values: Any) -> WhereToRun:
-    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation / 100 or None,
-                   prices=dict(own_prices("places", quoted, hourly)), **values)  # fmt: skip
+    return compare(
+        uplink=uplink * 1e9 / 8,
+        utilisation=utilisation / 100 or None,
+        prices=dict(own_prices("places", quoted, hourly)),
+        **values,
+    )
 
 
 def _plainly(why: str) -> str:
@@ -287,8 +415,9 @@ def _shown(
 
 def _code(values: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
-    plain = {name: int(value) if isinstance(value, float) and value.is_integer() else value
-             for name, value in values.items()} | {"deadline": duration(values["deadline"])}  # fmt: skip
+    plain = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
+    } | {"deadline": duration(values["deadline"])}
     call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {"utilisation": values["utilisation"] / 100 or None}
@@ -321,8 +450,13 @@ def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str
     bought = f"; {dollars(row['usd_to_buy'])} to buy, of which the share used counts" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
     open_ = doubt(found.odds[best], row["tier"])
-    among = "is the only place that will do" if count == 1 else f"leads {count} places, {open_}" if open_ else (
-        f"is the cheapest of {count} places")  # fmt: skip
+    among = (
+        "is the only place that will do"
+        if count == 1
+        else f"leads {count} places, {open_}"
+        if open_
+        else (f"is the cheapest of {count} places")
+    )
     return (
         f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} {among}. Interval (80 %): {band}{several}; "
         f"the cheapest in {percent(found.odds[best])} of Monte Carlo samples. Run: {dollars(row['usd_per_run'])} and "
@@ -374,8 +508,10 @@ def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
         (row["tier"] or "time not predicted", "How well measurements cover the predicted time of a step."),
         (held, "Samples on each accelerator in one step; where none is set, each place takes the fastest it holds."),
         ("power unvalidated", UNVALIDATED),
-        ("10th to 90th percentile of 2,000 samples",
-         "Every figure is drawn from its range, whose ends count as 10th and 90th percentile."),
+        (
+            "10th to 90th percentile of 2,000 samples",
+            "Every figure is drawn from its range, whose ends count as 10th and 90th percentile.",
+        ),
     )
 
 
@@ -384,12 +520,17 @@ def _costs(found: WhereToRun) -> Picture:
     rows = _frame(found).sort_values("usd", kind="stable")
     first = rows.loc[found.best or rows.index[0]]
     open_ = doubt(found.odds[found.best], first["tier"]) if found.best else ""
-    frame = pd.DataFrame({
-        "row": rows["name"], **{name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
-                                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))},
-        "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
-        "text": [_short(row) for _, row in rows.iterrows()],
-    }).reset_index(drop=True)  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": rows["name"],
+            **{
+                name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
+                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
+            },
+            "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
+            "text": [_short(row) for _, row in rows.iterrows()],
+        }
+    ).reset_index(drop=True)
     low, high = charts.cost_domain(frame)
     where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} a run"
     count = counted(int(rows["will_do"].sum()), "place")
@@ -419,11 +560,15 @@ def _tornado(found: WhereToRun) -> Picture:
     place, table = found.place(), found.tornado().head(MOST_FIGURES)
     table = table[table["swing"] >= LEAST * table["swing"].max()]
     centre = float(np.sum([float(np.ravel(part)[0]) for part in found.points[place.key]["parts"].values()]))
-    frame = pd.DataFrame({
-        "row": [FIGURES[name] for name in table["figure"]], "start": table["usd_low"].round(2),
-        "end": table["usd_high"].round(2), "centre": round(centre, 2),
-        "text": [_ends(row) for row in table.itertuples()],
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "row": [FIGURES[name] for name in table["figure"]],
+            "start": table["usd_low"].round(2),
+            "end": table["usd_high"].round(2),
+            "centre": round(centre, 2),
+            "text": [_ends(row) for row in table.itertuples()],
+        }
+    )
     low, high = charts.tornado_domain(frame)
     top = table.iloc[0]
     ends = dollar_range(*sorted((top["usd_low"], top["usd_high"])))
@@ -449,13 +594,19 @@ def _paid(found: WhereToRun, even: BreakEven) -> Picture:
     ends = rows[rows["month"] == last]
     at_end = ends.assign(**{name: ends[name.replace("usd", "counted")] for name in ("usd", "usd_low", "usd_high")})
     rows = pd.concat([rows.assign(counted=None), at_end], ignore_index=True)
-    frame = pd.DataFrame({
-        "what": ["owned" if key == even.own else "rented" for key in rows["place"]], "month": rows["month"].round(2),
-        **{new: rows[old].astype(float).map(lambda usd: float(f"{usd:.6g}"))
-           for new, old in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))},
-        "text": rows["name"], "counted": rows["counted"],
-        "meets": even.months[1] if even.months[1] <= last else None,
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "what": ["owned" if key == even.own else "rented" for key in rows["place"]],
+            "month": rows["month"].round(2),
+            **{
+                new: rows[old].astype(float).map(lambda usd: float(f"{usd:.6g}"))
+                for new, old in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
+            },
+            "text": rows["name"],
+            "counted": rows["counted"],
+            "meets": even.months[1] if even.months[1] <= last else None,
+        }
+    )
     return Picture("paid", frame, _paid_title(found, even), {"top": charts.paid_top(frame), "last": last})
 
 
@@ -475,29 +626,42 @@ def _parts(found: WhereToRun, key: str | None) -> tuple[Part, ...]:
     if key is None:
         return ()
     each = {name: float(np.ravel(value)[0]) for name, value in found.points[key]["parts"].items()}
-    return few((Part(name, each[name], dollars(each[name]), colour, HOW[name])
-               for name, colour in MONEY_PARTS.items() if each.get(name)), told=dollars)  # fmt: skip
+    return few(
+        (
+            Part(name, each[name], dollars(each[name]), colour, HOW[name])
+            for name, colour in MONEY_PARTS.items()
+            if each.get(name)
+        ),
+        told=dollars,
+    )
 
 
 def _place_table(found: WhereToRun) -> pd.DataFrame:
     """Every place as printed text."""
     rows = _frame(found)
-    return pd.DataFrame({
-        "Place": rows["name"],
-        "Will do": ["yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)],
-        "Cost over the horizon": ["not known" if math.isnan(row.usd) else
-                                  f"{dollars(row.usd)} ({dollar_range(row.usd_low, row.usd_high)})"
-                                  for row in rows.itertuples()],
-        "A run": [dollars(value) for value in rows["usd_per_run"]],
-        "Hours a run": [_number(value) for value in rows["hours"]],
-        "Batch": [f"{size:,.0f}" if size else "not stated" for size in rows["batch"]],
-        "In use": [_in_use(row) for row in rows.itertuples()],
-        "Energy": [_number(kwh / KILO, " MWh") for kwh in rows["kwh"]],
-        "CO2e": [_number(kg / KILO, " t") for kg in rows["kgco2e"]],
-        "Data done by the deadline": [_number(100 * part, " %") for part in rows["part"]],
-        "Price": [human(row.price, row.price_unit) for row in rows.itertuples()],
-        "Priced": rows["priced"].replace("", "undated"),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Place": rows["name"],
+            "Will do": [
+                "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
+            ],
+            "Cost over the horizon": [
+                "not known"
+                if math.isnan(row.usd)
+                else f"{dollars(row.usd)} ({dollar_range(row.usd_low, row.usd_high)})"
+                for row in rows.itertuples()
+            ],
+            "A run": [dollars(value) for value in rows["usd_per_run"]],
+            "Hours a run": [_number(value) for value in rows["hours"]],
+            "Batch": [f"{size:,.0f}" if size else "not stated" for size in rows["batch"]],
+            "In use": [_in_use(row) for row in rows.itertuples()],
+            "Energy": [_number(kwh / KILO, " MWh") for kwh in rows["kwh"]],
+            "CO2e": [_number(kg / KILO, " t") for kg in rows["kgco2e"]],
+            "Data done by the deadline": [_number(100 * part, " %") for part in rows["part"]],
+            "Price": [human(row.price, row.price_unit) for row in rows.itertuples()],
+            "Priced": rows["priced"].replace("", "undated"),
+        }
+    )
 
 
 def _in_use(row: Any) -> str:
@@ -515,13 +679,15 @@ def _number(value: float, unit: str = "") -> str:
 def _tornado_table(found: WhereToRun) -> pd.DataFrame:
     """What each figure does, as printed text."""
     table = found.tornado()
-    return pd.DataFrame({
-        "Figure": [FIGURES[name] for name in table["figure"]],
-        "From ... to": [_ends(row) for row in table.itertuples()],
-        "Cost at the low end": [dollars(value) for value in table["usd_low"]],
-        "Cost at the high end": [dollars(value) for value in table["usd_high"]],
-        "Moves it by": [dollars(value) for value in table["swing"]],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Figure": [FIGURES[name] for name in table["figure"]],
+            "From ... to": [_ends(row) for row in table.itertuples()],
+            "Cost at the low end": [dollars(value) for value in table["usd_low"]],
+            "Cost at the high end": [dollars(value) for value in table["usd_high"]],
+            "Moves it by": [dollars(value) for value in table["swing"]],
+        }
+    )
 
 
 def _paid_table(found: WhereToRun, even: BreakEven) -> pd.DataFrame:
@@ -529,8 +695,12 @@ def _paid_table(found: WhereToRun, even: BreakEven) -> pd.DataFrame:
     rows = cumulative(found, [even.own, even.rent], 7)
     wide = rows.pivot(index="month", columns="name", values="usd")
     counts = rows.drop_duplicates("name").set_index("name")["counted"]
-    return pd.DataFrame({"Month": [*(f"{month:.0f}" for month in wide.index), "counted: share of a purchase"],
-                         **{name: [*map(dollars, [*wide[name], counts[name]])] for name in wide}})  # fmt: skip
+    return pd.DataFrame(
+        {
+            "Month": [*(f"{month:.0f}" for month in wide.index), "counted: share of a purchase"],
+            **{name: [*map(dollars, [*wide[name], counts[name]])] for name in wide},
+        }
+    )
 
 
 def _source_rows(found: WhereToRun) -> tuple[tuple[str, str, str], ...]:

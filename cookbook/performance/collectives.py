@@ -128,9 +128,14 @@ def tree_all_reduce_seconds(
 
 
 def hierarchical_all_reduce_seconds(
-    payload_bytes: ArrayLike, inner_ranks: ArrayLike, outer_ranks: ArrayLike, inner_bandwidth: ArrayLike,
-    outer_bandwidth: ArrayLike, inner_latency: ArrayLike, outer_latency: ArrayLike,
-) -> Array:  # fmt: skip
+    payload_bytes: ArrayLike,
+    inner_ranks: ArrayLike,
+    outer_ranks: ArrayLike,
+    inner_bandwidth: ArrayLike,
+    outer_bandwidth: ArrayLike,
+    inner_latency: ArrayLike,
+    outer_latency: ArrayLike,
+) -> Array:
     r"""Time of an all-reduce in two levels: scatter within the node, reduce parts between nodes, gather within.
 
     .. math:: t = 2 (i - 1) \left( \alpha_i + \frac{M}{i \beta_i} \right)
@@ -173,9 +178,13 @@ def hierarchical_all_reduce_seconds(
 
 
 def hierarchical_all_gather_seconds(
-    payload_bytes: ArrayLike, inner_ranks: ArrayLike, outer_ranks: ArrayLike, inner_bandwidth: ArrayLike,
-    outer_bandwidth: ArrayLike, latency: ArrayLike,
-) -> Array:  # fmt: skip
+    payload_bytes: ArrayLike,
+    inner_ranks: ArrayLike,
+    outer_ranks: ArrayLike,
+    inner_bandwidth: ArrayLike,
+    outer_bandwidth: ArrayLike,
+    latency: ArrayLike,
+) -> Array:
     r"""Time of an all-gather (or reduce-scatter) over ranks of several nodes, where the slower level sets the pace.
 
     A ring through all ranks enters every node once on each of its network ports; everything passes the inner link.
@@ -219,9 +228,13 @@ def hierarchical_all_gather_seconds(
 
 
 def all_to_all_seconds(
-    payload_bytes: ArrayLike, inner_ranks: ArrayLike, outer_ranks: ArrayLike, inner_bandwidth: ArrayLike,
-    outer_bandwidth: ArrayLike, latency: ArrayLike,
-) -> Array:  # fmt: skip
+    payload_bytes: ArrayLike,
+    inner_ranks: ArrayLike,
+    outer_ranks: ArrayLike,
+    inner_bandwidth: ArrayLike,
+    outer_bandwidth: ArrayLike,
+    latency: ArrayLike,
+) -> Array:
     r"""Time in which every rank sends another part of its data to each rank, within and between nodes at once.
 
     .. math:: t = \alpha + \frac{M}{i o} \max\left( \frac{i - 1}{\beta_i}, \frac{i (o - 1)}{\beta_o} \right),

@@ -95,8 +95,11 @@ def wire_currents(conductances: ArrayLike, voltages: ArrayLike, wire_ohms: float
     above = np.arange(cells.size).reshape(rows, columns)
     below, link = above + cells.size, np.full(cells.shape, 1 / ohms)
     system = np.zeros((2 * cells.size, 2 * cells.size))
-    for one, other, value in ((above, below, cells), (above[:, :-1], above[:, 1:], link[:, 1:]),
-                              (below[:-1], below[1:], link[1:])):  # fmt: skip
+    for one, other, value in (
+        (above, below, cells),
+        (above[:, :-1], above[:, 1:], link[:, 1:]),
+        (below[:-1], below[1:], link[1:]),
+    ):
         for a, b in ((one, other), (other, one)):
             np.add.at(system, (a.ravel(), a.ravel()), value.ravel())
             system[a.ravel(), b.ravel()] -= value.ravel()
@@ -145,9 +148,7 @@ def wired_conductances(conductances: ArrayLike, wire_ohms: float) -> Array:
     return np.asarray(cells / (1 + ohms * (along + down)))
 
 
-def conductance_pair(
-    weights: ArrayLike, least: float, largest: float, levels: ArrayLike
-) -> tuple[Array, Array]:
+def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: ArrayLike) -> tuple[Array, Array]:
     r"""Two cells whose difference is a signed weight: one carries its amount, the other rests at the least conductance.
 
     .. math:: G^\pm = G_0 + (G_1 - G_0) \, \mathrm{round}((L - 1) \max(\pm w, 0)) / (L - 1)
@@ -254,8 +255,10 @@ def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, expon
     """
     later, first = positive("seconds", _finite("seconds", seconds)), positive("since", _finite("since", since))
     if np.any(later < first):
-        raise ValueError(f"seconds = {np.min(later):g} is outside [since, inf), since = {np.max(first):g}: "
-                         "give a time after the one at which the conductances were as given")  # fmt: skip
+        raise ValueError(
+            f"seconds = {np.min(later):g} is outside [since, inf), since = {np.max(first):g}: "
+            "give a time after the one at which the conductances were as given"
+        )
     times = later / first
     return _finite("conductances", conductances) * times ** -_finite("exponent", exponent)
 
@@ -484,9 +487,13 @@ def slices(bits: ArrayLike, each: ArrayLike) -> Array:
 
 
 def tiles(
-    inputs: ArrayLike, outputs: ArrayLike, rows: ArrayLike, columns: ArrayLike, cells: ArrayLike = 1,
+    inputs: ArrayLike,
+    outputs: ArrayLike,
+    rows: ArrayLike,
+    columns: ArrayLike,
+    cells: ArrayLike = 1,
     groups: ArrayLike = 1,
-) -> Array:  # fmt: skip
+) -> Array:
     r"""Tiles that hold the weights of a layer; independent groups share a tile along its diagonal.
 
     .. math:: T = \lceil m / R \rceil \lceil n c / C \rceil \lceil g / p \rceil, \quad
@@ -528,10 +535,18 @@ def tiles(
 
 
 def product_joules(
-    inputs: ArrayLike, outputs: ArrayLike, rows: ArrayLike, columns: ArrayLike, cells: ArrayLike,
-    conversions: ArrayLike, cycles: ArrayLike, adc_joules: ArrayLike, dac_joules: ArrayLike, cell_joules: ArrayLike,
+    inputs: ArrayLike,
+    outputs: ArrayLike,
+    rows: ArrayLike,
+    columns: ArrayLike,
+    cells: ArrayLike,
+    conversions: ArrayLike,
+    cycles: ArrayLike,
+    adc_joules: ArrayLike,
+    dac_joules: ArrayLike,
+    cell_joules: ArrayLike,
     add_joules: ArrayLike,
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     r"""Energy of one matrix-vector product by what it is spent on.
 
     .. math:: E = k \left( \lceil m / R \rceil n s (E_{ADC} + E_{+}) + m \lceil n c / C \rceil E_{DAC}
@@ -582,10 +597,11 @@ def product_joules(
     converted = pieces * np.ceil(down / _whole("rows", rows, 1)) * across * _whole("conversions", conversions, 1)
     driven = pieces * down * np.ceil(across * beside / _whole("columns", columns, 1))
     return {
-        "ADC": converted * _finite("adc_joules", adc_joules), "DAC": driven * _finite("dac_joules", dac_joules),
+        "ADC": converted * _finite("adc_joules", adc_joules),
+        "DAC": driven * _finite("dac_joules", dac_joules),
         "cells": pieces * down * across * beside * _finite("cell_joules", cell_joules),
         "digital sums": converted * _finite("add_joules", add_joules),
-    }  # fmt: skip
+    }
 
 
 def product_seconds(

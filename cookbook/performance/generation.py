@@ -14,9 +14,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Decoder", "Engine", "Group", "Steady", "accepted_tokens", "attended_tokens", "cache_slots", "decode_parts",
-           "decode_step_seconds", "experts_read", "open_service", "prefill_parts", "prefill_seconds",
-           "steady_service"]  # fmt: skip
+__all__ = [
+    "Decoder",
+    "Engine",
+    "Group",
+    "Steady",
+    "accepted_tokens",
+    "attended_tokens",
+    "cache_slots",
+    "decode_parts",
+    "decode_step_seconds",
+    "experts_read",
+    "open_service",
+    "prefill_parts",
+    "prefill_seconds",
+    "steady_service",
+]
 # Bytes of an activation, sums of a layer over its shards, rounds of the fixed point and of halving, and the least
 # share of a prompt's time that is left of it beside a step.
 ACTIVATION, SUMS, ROUNDS, HALVINGS, LEAST, BUSIEST = 2.0, 2, 24, 40, 0.05, 0.98
@@ -282,8 +295,9 @@ def _attended(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
 
 def _state_seconds(sequences: Any, times: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
     """Seconds in which the state of each sequence is read or written so many times; shards have a part of it each."""
-    return np.asarray(times * sequences * decoder.state_bytes
-                      / (group.shards * group.mem_bandwidth * engine.cache_share))  # fmt: skip
+    return np.asarray(
+        times * sequences * decoder.state_bytes / (group.shards * group.mem_bandwidth * engine.cache_share)
+    )
 
 
 def _own(sequences: Any, group: Group) -> np.ndarray:
@@ -335,8 +349,10 @@ def _sums(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.nda
     hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + moved / group.link / shards)
     # Tokens of replicas go to the devices of their experts and come back, in the place of the second sum: once over
     # the network to each node that has some, and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
-    apart, spread, nodes = np.asarray(group.replicas) > 1, *(np.asarray(each, dtype=float) for each in (
-        group.spread, group.nodes))  # fmt: skip
+    apart, spread, nodes = (
+        np.asarray(group.replicas) > 1,
+        *(np.asarray(each, dtype=float) for each in (group.spread, group.nodes)),
+    )
     others, beyond = (experts_read(decoder.experts_per_token, each, 1) * (each - 1) for each in (spread, nodes))
     away = moved / shards * (others / group.link + beyond / group.network)
     sent = np.where(apart, 2 * (_started(spread, engine) + away), ring)
@@ -609,12 +625,15 @@ def _pass_parts(
     found = {
         "weights": weights * filled,
         "products": np.asarray(products * filled),
-        "attention": (scores * busy / (shards * group.wide_peak * engine.attention_share)
-                      + written / (shards * group.mem_bandwidth)
-                      + _state_seconds(own, 2.0, decoder, group, engine)) * filled,
+        "attention": (
+            scores * busy / (shards * group.wide_peak * engine.attention_share)
+            + written / (shards * group.mem_bandwidth)
+            + _state_seconds(own, 2.0, decoder, group, engine)
+        )
+        * filled,
         "elementwise": touched * filled,
         "tensor_exchange": _sums(every, decoder, group, engine) * filled,
-    }  # fmt: skip
+    }
     work, started = _total(found), decoder.layers * engine.prompt_seconds
     return found | {"launch": _host(own, decoder, engine) + _joined(work, started) - work}
 
@@ -722,9 +741,20 @@ def accepted_tokens(acceptance: Any, drafted: Any) -> np.ndarray:
 
 
 def steady_service(
-    concurrency: Any, prompt: Any, answer: Any, *, decoder: Decoder, group: Group, engine: Engine, slots: Any,
-    chunk: Any, prefill_first: Any = False, cached: Any = 0.0, drafted: Any = 0.0, acceptance: Any = 0.0,
-) -> Steady:  # fmt: skip
+    concurrency: Any,
+    prompt: Any,
+    answer: Any,
+    *,
+    decoder: Decoder,
+    group: Group,
+    engine: Engine,
+    slots: Any,
+    chunk: Any,
+    prefill_first: Any = False,
+    cached: Any = 0.0,
+    drafted: Any = 0.0,
+    acceptance: Any = 0.0,
+) -> Steady:
     r"""What one copy of the weights does while a fixed number of requests is always there (closed loop).
 
     The devices never rest, so that requests per second follow from the work of one: its prompt, and its share of each
@@ -815,9 +845,20 @@ def steady_service(
 
 
 def open_service(
-    rate: Any, prompt: Any, answer: Any, *, decoder: Decoder, group: Group, engine: Engine, slots: Any, chunk: Any,
-    prefill_first: Any = False, cached: Any = 0.0, drafted: Any = 0.0, acceptance: Any = 0.0,
-) -> Steady:  # fmt: skip
+    rate: Any,
+    prompt: Any,
+    answer: Any,
+    *,
+    decoder: Decoder,
+    group: Group,
+    engine: Engine,
+    slots: Any,
+    chunk: Any,
+    prefill_first: Any = False,
+    cached: Any = 0.0,
+    drafted: Any = 0.0,
+    acceptance: Any = 0.0,
+) -> Steady:
     r"""What one copy of the weights does where requests arrive at random at a rate (open loop).
 
     Prompts take a share of the time, r, and wait for each other as in a queue with one server; answers share the rest.

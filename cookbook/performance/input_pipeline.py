@@ -171,9 +171,7 @@ def decode_rate(
     return np.where(count < 1, one, 1 / both)
 
 
-def pipelined_rate(
-    supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: ArrayLike, variation: ArrayLike
-) -> Array:
+def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: ArrayLike, variation: ArrayLike) -> Array:
     r"""Rate of a supply and a demand with a buffer of prefetched batches between them.
 
     .. math:: r = r_- \frac{1 - \rho^K}{1 - \rho^{K+1}}, \quad \rho = r_- / r_+, \quad K = 1 + d / v^2

@@ -178,9 +178,7 @@ def update_bytes(
     others = non_negative("update_reads", update_reads) - 1 + non_negative("update_writes", update_writes)
     states = np.maximum(others, 0) * non_negative("bytes_per_state", bytes_per_state)
     gradient = non_negative("bytes_per_gradient", bytes_per_gradient)
-    return non_negative("parameters", parameters) * (
-        states + gradient + non_negative("bytes_per_copy", bytes_per_copy)
-    )
+    return non_negative("parameters", parameters) * (states + gradient + non_negative("bytes_per_copy", bytes_per_copy))
 
 
 def activation_bytes(

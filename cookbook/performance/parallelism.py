@@ -37,17 +37,46 @@ from cookbook.performance.collectives import (
 )
 
 __all__ = [
-    "SCHEDULES", "amdahl_speedup", "bubble_share", "bucketed_exposed_seconds", "cluster_mtbf_seconds",
-    "compressed_bytes", "daly_2006_interval_seconds", "dragonfly_bandwidth", "flush_seconds", "gustafson_speedup",
-    "halving_doubling_seconds", "hierarchical_all_reduce_seconds", "hpe_2017_best_workers",
-    "hpe_2017_data_parallel_seconds", "hpe_2017_summa_bandwidth", "in_network_seconds", "local_sgd_seconds",
-    "nested_all_gather_seconds", "nested_all_reduce_seconds", "nested_all_to_all_seconds", "nested_bisection_bandwidth",
-    "parameter_server_seconds", "rail_all_to_all_seconds", "replicated_seconds", "ring_all_reduce_seconds",
-    "samples_to_target", "saturating_bandwidth", "schedule", "slowest_seconds", "summa_required_bandwidth",
-    "summa_seconds", "switch_all_reduce_seconds", "torus_all_gather_seconds", "torus_all_reduce_seconds",
-    "torus_all_to_all_seconds", "torus_bisection_bandwidth", "tree_all_reduce_seconds", "useful_share",
+    "SCHEDULES",
+    "amdahl_speedup",
+    "bubble_share",
+    "bucketed_exposed_seconds",
+    "cluster_mtbf_seconds",
+    "compressed_bytes",
+    "daly_2006_interval_seconds",
+    "dragonfly_bandwidth",
+    "flush_seconds",
+    "gustafson_speedup",
+    "halving_doubling_seconds",
+    "hierarchical_all_reduce_seconds",
+    "hpe_2017_best_workers",
+    "hpe_2017_data_parallel_seconds",
+    "hpe_2017_summa_bandwidth",
+    "in_network_seconds",
+    "local_sgd_seconds",
+    "nested_all_gather_seconds",
+    "nested_all_reduce_seconds",
+    "nested_all_to_all_seconds",
+    "nested_bisection_bandwidth",
+    "parameter_server_seconds",
+    "rail_all_to_all_seconds",
+    "replicated_seconds",
+    "ring_all_reduce_seconds",
+    "samples_to_target",
+    "saturating_bandwidth",
+    "schedule",
+    "slowest_seconds",
+    "summa_required_bandwidth",
+    "summa_seconds",
+    "switch_all_reduce_seconds",
+    "torus_all_gather_seconds",
+    "torus_all_reduce_seconds",
+    "torus_all_to_all_seconds",
+    "torus_bisection_bandwidth",
+    "tree_all_reduce_seconds",
+    "useful_share",
     "young_1974_interval_seconds",
-]  # fmt: skip
+]
 
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
@@ -210,11 +239,13 @@ def schedule(
     _check(kind, stages, len(backward_seconds), micro_batches, interleave)
     split = kind == "zero-bubble"
     backward = np.asarray(backward_seconds, dtype=float) * (1 - weights_share if split else 1.0) / interleave
-    seconds = np.stack([
-        np.asarray(forward_seconds, dtype=float) / interleave,
-        backward,
-        np.asarray(backward_seconds, dtype=float) * weights_share,
-    ])  # fmt: skip
+    seconds = np.stack(
+        [
+            np.asarray(forward_seconds, dtype=float) / interleave,
+            backward,
+            np.asarray(backward_seconds, dtype=float) * weights_share,
+        ]
+    )
     return _run(_Plan(kind, stages, micro_batches, interleave), seconds)
 
 
@@ -298,10 +329,15 @@ def _run(plan: _Plan, seconds: Array) -> dict[str, Array]:
 
 
 def _fill(
-    plan: _Plan, waiting: list[list[tuple[int, int, int]]], ready: Callable[[int], float | None], free: list[float],
-    owed: list[list[tuple[int, int]]], kept: list[int], take: Callable[[int, int, int, int, float], None],
+    plan: _Plan,
+    waiting: list[list[tuple[int, int, int]]],
+    ready: Callable[[int], float | None],
+    free: list[float],
+    owed: list[list[tuple[int, int]]],
+    kept: list[int],
+    take: Callable[[int, int, int, int, float], None],
     seconds: Array,
-) -> None:  # fmt: skip
+) -> None:
     """Take the pass that can start first; weight gradients fill a gap before it, and free the memory that it needs."""
     starts = [(max(at, free[d]), d) for d in range(plan.stages) if waiting[d] and (at := ready(d)) is not None]
     start, device = min(starts)

@@ -116,8 +116,14 @@ def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) 
     >>> mixed_seconds(0.02, 0.05, 0.01).round(3).tolist()
     0.06
     """
-    step, prompt, idle = (non_negative(name, value) for name, value in (
-        ("decode_seconds", decode_seconds), ("prefill_seconds", prefill_seconds), ("idle_seconds", idle_seconds)))
+    step, prompt, idle = (
+        non_negative(name, value)
+        for name, value in (
+            ("decode_seconds", decode_seconds),
+            ("prefill_seconds", prefill_seconds),
+            ("idle_seconds", idle_seconds),
+        )
+    )
     return np.asarray(np.maximum(np.maximum(step, prompt), step + prompt - idle))
 
 
@@ -230,9 +236,13 @@ def _branching(mean: Array, part: float, share: Array) -> Array:
 
 
 def held_tokens(
-    prompt: float, answer: float, prompt_spread: float = 0.0, answer_spread: float = 0.0, window: float = np.inf,
+    prompt: float,
+    answer: float,
+    prompt_spread: float = 0.0,
+    answer_spread: float = 0.0,
+    window: float = np.inf,
     windowed: float = 0.0,
-) -> Array:  # fmt: skip
+) -> Array:
     r"""Tokens that a request keeps and reads while it is decoded, and those that a token of its prompt attends to.
 
     Means over time, so that long answers count as often as they have tokens; of prompts, over their tokens.
@@ -275,8 +285,15 @@ def held_tokens(
     progress = answer**2 * (1 + answer_spread**2) ** 3 / 3
     square = prompt**2 * (1 + prompt_spread**2) + 2 * prompt * (context - prompt) + progress
     if prompt_spread == answer_spread == 0:
-        return np.array([*(float(attended_tokens(tokens, window, windowed, span)) for tokens, span in
-                           ((context, answer), (attended, prompt))), max(square / context**2 - 1, 0.0)])  # fmt: skip
+        return np.array(
+            [
+                *(
+                    float(attended_tokens(tokens, window, windowed, span))
+                    for tokens, span in ((context, answer), (attended, prompt))
+                ),
+                max(square / context**2 - 1, 0.0),
+            ]
+        )
     if windowed > 0 and np.isfinite(window):  # what windows cut off has no closed form
         prompts = _lognormal(prompt, prompt_spread, NORMAL[:, 0])
         answers = _lognormal(answer, answer_spread, NORMAL[:, 8])
@@ -363,7 +380,8 @@ class _Service:
         tokens = np.arange(STATES) * unit
         drawn = np.clip(self.drawn / unit + SMALL, 0.5, STATES - 2)
         sizes = np.bincount(drawn.astype(int), 1 - drawn % 1, STATES) + np.bincount(
-            drawn.astype(int) + 1, drawn % 1, STATES)  # fmt: skip
+            drawn.astype(int) + 1, drawn % 1, STATES
+        )
         served = np.minimum(tokens, max(room, unit))
         seconds = self.iteration(served, batch)
         if not closed:
@@ -373,8 +391,15 @@ class _Service:
             come = np.where((tokens > 0) & self.first, 0.0, come)
         return bulk_queue(come, sizes, served / unit), seconds, come, unit
 
-    def waits(self, rate: float, batch: float, closed: bool, share: float = 1.0, points: int = SOME,
-              known: tuple[Any, ...] | None = None) -> tuple[Array, float, Array]:  # fmt: skip
+    def waits(
+        self,
+        rate: float,
+        batch: float,
+        closed: bool,
+        share: float = 1.0,
+        points: int = SOME,
+        known: tuple[Any, ...] | None = None,
+    ) -> tuple[Array, float, Array]:
         """Times to the first token at points of the quadrature, and mean time between two tokens of an answer.
 
         What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
@@ -435,8 +460,7 @@ class _Service:
         """Tokens of answers but the first, at the points of the quadrature."""
         return np.maximum(_lognormal(self.answer, self.answer_spread, NORMAL[:, 8]) - 1, 0.0)
 
-    def slowed(self, shares: Array, stretch: float, between: float, rate: float,
-               closed: bool = False) -> Array:  # fmt: skip
+    def slowed(self, shares: Array, stretch: float, between: float, rate: float, closed: bool = False) -> Array:
         """Mean time between tokens of single answers, at the points of the quadrature."""
         batch = np.arange(len(shares))
         steps = stretch * np.asarray(self.step(np.maximum(batch, 1)))
@@ -475,7 +499,7 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     for _ in range(ROUNDS):
         slow = np.append(stretch * steps[:-1], load * most / (rate * service.steps))
         uneven = 1 + ((1 - 1 / max(stretch, 1.0)) * service.prompt_spread) ** 2
-        peak = 1 + (min(stretch, usual)**2 * uneven * service.burstiness - 1) / (1 + service.answer_spread**2)
+        peak = 1 + (min(stretch, usual) ** 2 * uneven * service.burstiness - 1) / (1 + service.answer_spread**2)
         shares = batch_shares(rate, service.steps, slow, max(peak, 0.2))
         batch = max(float(shares @ np.arange(most + 1)) / max(1 - shares[0], SMALL), 1.0)
         known = service.chain(rate, batch, False)
@@ -496,13 +520,20 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     full = batch_shares(rate, service.steps, slow, max(peak + by_memory, 0.2))
     queued = full[-1] if load < 1 else 1.0
     slot = slow[-1] * service.steps / most / max(1 - load, SMALL) * (1 + service.answer_spread**2) / 2
-    first = first + np.where(uniform[:, 5] > 1 - queued, slot * -np.log(np.maximum(
-        (1 - uniform[:, 5]) / max(queued, SMALL), SMALL)), 0.0)
+    first = first + np.where(
+        uniform[:, 5] > 1 - queued, slot * -np.log(np.maximum((1 - uniform[:, 5]) / max(queued, SMALL), SMALL)), 0.0
+    )
     batch = float(shares @ np.arange(most + 1))
     between = batch / (rate * service.steps)
-    return {"rate": rate, "first": first, "token": service.slowed(shares, stretch, between, rate), "batch": batch,
-            "busy": 1 - shares[0] * (1 - min(rate * float(alone.mean()), 1.0)), "between": between,
-            "stable": load < 1}  # fmt: skip
+    return {
+        "rate": rate,
+        "first": first,
+        "token": service.slowed(shares, stretch, between, rate),
+        "batch": batch,
+        "busy": 1 - shares[0] * (1 - min(rate * float(alone.mean()), 1.0)),
+        "between": between,
+        "stable": load < 1,
+    }
 
 
 def _closed(service: _Service, clients: float) -> dict[str, Any]:
@@ -541,16 +572,30 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
     shares = np.eye(int(np.ceil(max(batch, 1))) + 1)[-1]
     queue = (clients - inside) / rate
     token = service.slowed(shares, stretch, between, rate, True)
-    return {"rate": rate, "first": waits + queue, "token": token, "batch": batch,
-            "busy": 1.0, "between": between, "stable": True}  # fmt: skip
+    return {
+        "rate": rate,
+        "first": waits + queue,
+        "token": token,
+        "batch": batch,
+        "busy": 1.0,
+        "between": between,
+        "stable": True,
+    }
 
 
 def _alone(service: _Service, clients: float) -> dict[str, Any]:
     """One answer at a time: no prompt shares an iteration with the answer of another."""
     first, token = float(service.prefill(service.prompt, service.attended)), float(service.step(1.0))
     cycle = first + token * service.steps
-    return {"rate": 1 / cycle, "first": np.full(POINTS, first + (clients - 1) * cycle), "token": np.full(POINTS, token),
-            "batch": token * service.steps / cycle, "busy": 1.0, "between": token, "stable": True}
+    return {
+        "rate": 1 / cycle,
+        "first": np.full(POINTS, first + (clients - 1) * cycle),
+        "token": np.full(POINTS, token),
+        "batch": token * service.steps / cycle,
+        "busy": 1.0,
+        "between": token,
+        "stable": True,
+    }
 
 
 def _together(service: _Service, clients: float) -> dict[str, Any]:
@@ -567,9 +612,15 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
         place = np.minimum((UNIFORM[:, 1] * inside).astype(int) * service.prompt // room, passes - 1).astype(int)
         first = ends[place]
         token = (cycle - first) / service.steps
-        return {"rate": inside / cycle, "first": first + (clients - inside) * cycle / inside, "token": token,
-                "batch": inside * float(token.mean()) * service.steps / cycle, "busy": 1.0,
-                "between": float(token.mean()), "stable": True}  # fmt: skip
+        return {
+            "rate": inside / cycle,
+            "first": first + (clients - inside) * cycle / inside,
+            "token": token,
+            "batch": inside * float(token.mean()) * service.steps / cycle,
+            "busy": 1.0,
+            "between": float(token.mean()),
+            "stable": True,
+        }
     spent, own, passes, crowd, cycle = float(inside), np.zeros(1), 1.0, 1.0, 1.0
     for _ in range(ROUNDS):
         room = service.room(spent)
@@ -589,17 +640,36 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
     first, between = passes * float(own), (cycle - passes * float(own)) / service.steps
     mixed = service.iteration(np.minimum(service._sum(np.full(POINTS, crowd), NORMAL[:, 6]), room), spent)
     waits = passes * mixed if service.prompt_spread else np.full(POINTS, first)
-    return {"rate": inside / cycle, "first": waits + (clients - inside) * cycle / inside,
-            "token": np.full(POINTS, between), "batch": spent, "busy": 1.0, "between": between,
-            "stable": True}  # fmt: skip
+    return {
+        "rate": inside / cycle,
+        "first": waits + (clients - inside) * cycle / inside,
+        "token": np.full(POINTS, between),
+        "batch": spent,
+        "busy": 1.0,
+        "between": between,
+        "stable": True,
+    }
 
 
 def service_latencies(
-    decode: Cost, prefill: Cost, *, prompt: float, answer: float, kv_tokens: float, max_sequences: float, chunk: float,
-    rate: float = np.nan, clients: float = np.nan, prefill_first: bool = False, prompt_spread: float = 0.0,
-    answer_spread: float = 0.0, burstiness: float = 1.0, window: float = np.inf, windowed: float = 0.0,
+    decode: Cost,
+    prefill: Cost,
+    *,
+    prompt: float,
+    answer: float,
+    kv_tokens: float,
+    max_sequences: float,
+    chunk: float,
+    rate: float = np.nan,
+    clients: float = np.nan,
+    prefill_first: bool = False,
+    prompt_spread: float = 0.0,
+    answer_spread: float = 0.0,
+    burstiness: float = 1.0,
+    window: float = np.inf,
+    windowed: float = 0.0,
     state: float = 0.0,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     r"""Throughput and percentiles of latency of one engine in a steady state.
 
     For one service whose lengths and arrivals spread, in some hundredths of a second; means of thousands of services
@@ -656,16 +726,26 @@ def service_latencies(
     >>> round(alone["e2e"], 3), round(alone["rate"], 3)
     (0.15, 6.667)
     """
-    load = {"prompt": float(prompt), "answer": float(answer), "kv_tokens": float(kv_tokens),
-            "max_sequences": float(max_sequences), "chunk": float(chunk),
-            "first": bool(prefill_first), "prompt_spread": float(prompt_spread),
-            "answer_spread": float(answer_spread), "burstiness": float(burstiness), "window": float(window),
-            "windowed": float(windowed), "state": float(state)}  # fmt: skip
+    load = {
+        "prompt": float(prompt),
+        "answer": float(answer),
+        "kv_tokens": float(kv_tokens),
+        "max_sequences": float(max_sequences),
+        "chunk": float(chunk),
+        "first": bool(prefill_first),
+        "prompt_spread": float(prompt_spread),
+        "answer_spread": float(answer_spread),
+        "burstiness": float(burstiness),
+        "window": float(window),
+        "windowed": float(windowed),
+        "state": float(state),
+    }
     service = _Service(decode, prefill, load)
     if np.isnan(clients):
         found = _open(service, float(rate))
-    elif service.answer <= 1 or (service.answer_spread == 0 and (
-            service.first or service.prompt_spread == 0 or 2 * prompt <= chunk)):  # fmt: skip
+    elif service.answer <= 1 or (
+        service.answer_spread == 0 and (service.first or service.prompt_spread == 0 or 2 * prompt <= chunk)
+    ):
         found = _together(service, float(clients))
     else:
         found = _closed(service, float(clients))
@@ -674,6 +754,7 @@ def service_latencies(
     told["rate"], told["batch"] = float(told["rate"]), float(told["batch"])
     for name, values in (("ttft", found["first"]), ("tpot", found["token"]), ("e2e", whole)):
         told[name] = float(values.mean())
-        told |= {f"{name}_p{at}": float(end) for at, end in zip(PERCENTILES, np.percentile(values, PERCENTILES),
-                                                                strict=True)}  # fmt: skip
+        told |= {
+            f"{name}_p{at}": float(end) for at, end in zip(PERCENTILES, np.percentile(values, PERCENTILES), strict=True)
+        }
     return told

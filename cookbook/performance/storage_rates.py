@@ -48,9 +48,14 @@ def concurrency_rate(request_bytes: ArrayLike, queue_depth: ArrayLike, latency: 
 
 
 def tier_rate(
-    request_bytes: ArrayLike, bandwidth: ArrayLike, iops: ArrayLike, queue_depth: ArrayLike, latency: ArrayLike,
-    efficiency: ArrayLike = 1, seeking: ArrayLike = 0,
-) -> Array:  # fmt: skip
+    request_bytes: ArrayLike,
+    bandwidth: ArrayLike,
+    iops: ArrayLike,
+    queue_depth: ArrayLike,
+    latency: ArrayLike,
+    efficiency: ArrayLike = 1,
+    seeking: ArrayLike = 0,
+) -> Array:
     r"""Rate of a storage tier: the least of its bandwidth, its operations and what the queue draws.
 
     .. math:: \beta = \min(\kappa B,\; I b,\; Q b / \tau); \quad
@@ -99,9 +104,12 @@ def tier_rate(
 
 
 def clients_rate(
-    shared_rate: ArrayLike, clients: ArrayLike, client_rate: ArrayLike, connections: ArrayLike,
+    shared_rate: ArrayLike,
+    clients: ArrayLike,
+    client_rate: ArrayLike,
+    connections: ArrayLike,
     connection_rate: ArrayLike,
-) -> Array:  # fmt: skip
+) -> Array:
     r"""Rate at which clients together read a shared store, each with its own network and connections.
 
     .. math:: \beta = \min(\beta_s,\; n \min(\beta_c,\; m \beta_m))
@@ -182,9 +190,12 @@ def host_copy_rate(
 
 
 def checkpoint_stall_share(
-    checkpoint_bytes: ArrayLike, write_bandwidth: ArrayLike, interval: ArrayLike, asynchronous: ArrayLike = 0,
+    checkpoint_bytes: ArrayLike,
+    write_bandwidth: ArrayLike,
+    interval: ArrayLike,
+    asynchronous: ArrayLike = 0,
     copy_bandwidth: ArrayLike = np.inf,
-) -> Array:  # fmt: skip
+) -> Array:
     r"""Part of the time that training stands still for checkpoints.
 
     .. math:: s = \frac{w}{T + w},\quad w = (1 - a) \frac{M}{W} + a \left[ \frac{M}{C} +

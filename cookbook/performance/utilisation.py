@@ -72,9 +72,13 @@ def chowdhery_2022(parameters: ArrayLike, layers: ArrayLike, hidden: ArrayLike, 
 
 
 def repeated_forward(
-    parameters: ArrayLike, layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, products: ArrayLike,
+    parameters: ArrayLike,
+    layers: ArrayLike,
+    hidden: ArrayLike,
+    seq_len: ArrayLike,
+    products: ArrayLike,
     attention: ArrayLike,
-) -> Array:  # fmt: skip
+) -> Array:
     r"""What recomputation adds to the model FLOP of `chowdhery_2022`: the hardware FLOP are the sum of both.
 
     .. math:: F = 2 r N + 4 r_a l h s

@@ -32,9 +32,16 @@ from cookbook.result import Result, card, plain
 from cookbook.units import shown
 
 __all__ = [
-    "ClusterRun", "claimed", "cluster", "cluster_gains", "cluster_weeks", "drf_tasks", "erlang_wait_seconds",
-    "jain_index", "max_min_rates",
-]  # fmt: skip
+    "ClusterRun",
+    "claimed",
+    "cluster",
+    "cluster_gains",
+    "cluster_weeks",
+    "drf_tasks",
+    "erlang_wait_seconds",
+    "jain_index",
+    "max_min_rates",
+]
 # Days before what is measured, so that a cluster is not empty at first; most of several arguments.
 WARM = DAY
 MOST_TEAMS, MOST_NODES, MOST_SLICES, MOST_LOAD, MOST_SKEW = 8, 4096, 7, 4.0, 100.0
@@ -96,13 +103,19 @@ class ClusterRun(Result):
     @property
     def jobs(self) -> pd.DataFrame:
         """Every job: kind, team, gpus, arrival, start, end [s], wait (also after stops) [s], granted [GPU-s], stops."""
-        return pd.DataFrame({
-            "kind": [job.kind for job in self._jobs], "team": [job.team for job in self._jobs],
-            "gpus": [job.gpus for job in self._jobs], "arrival": [job.arrival for job in self._jobs],
-            "start": [job.first for job in self._jobs], "end": [job.ended for job in self._jobs],
-            "wait": [job.waited for job in self._jobs],
-            "granted": [job.granted for job in self._jobs], "stops": [job.stops for job in self._jobs],
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "kind": [job.kind for job in self._jobs],
+                "team": [job.team for job in self._jobs],
+                "gpus": [job.gpus for job in self._jobs],
+                "arrival": [job.arrival for job in self._jobs],
+                "start": [job.first for job in self._jobs],
+                "end": [job.ended for job in self._jobs],
+                "wait": [job.waited for job in self._jobs],
+                "granted": [job.granted for job in self._jobs],
+                "stops": [job.stops for job in self._jobs],
+            }
+        )
 
     @property
     def timeline(self) -> pd.DataFrame:
@@ -127,10 +140,19 @@ class ClusterRun(Result):
         begin = self.window[0] // DAY * DAY
         end = min(self.window[1], begin + WEEK)
         lines = [line for line in self._lines if line[2] > begin and line[1] < end]
-        rows = [{"what": "stay", "node": node, "low": node * PITCH + low, "high": node * PITCH + high,
-                 "start": (max(since, begin) - begin) / HOUR, "end": (min(until, end) - begin) / HOUR,
-                 **self._named(job), "text": None}
-                for job, since, until, node, low, high in _bands(lines)]  # fmt: skip
+        rows = [
+            {
+                "what": "stay",
+                "node": node,
+                "low": node * PITCH + low,
+                "high": node * PITCH + high,
+                "start": (max(since, begin) - begin) / HOUR,
+                "end": (min(until, end) - begin) / HOUR,
+                **self._named(job),
+                "text": None,
+            }
+            for job, since, until, node, low, high in _bands(lines)
+        ]
         at = begin + HOUR * np.arange(int((end - begin) // HOUR) + 1)
         waiting = _at(at, [(job.arrival, job.ended) for job in self._jobs])
         waiting -= _at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
@@ -158,9 +180,11 @@ class ClusterRun(Result):
     def summary(self) -> str:
         """What is in use, how many jobs were done, and how long they waited."""
         found = self.measures
-        return (f"{self.title}: {100 * found['utilisation']:.0f} % in use, {found['finished']:,.0f} jobs done, half "
-                f"of them waited {units.human(found['wait_p50'], 's')} or less, 5 % more than "
-                f"{units.human(found['wait_p95'], 's')}")  # fmt: skip
+        return (
+            f"{self.title}: {100 * found['utilisation']:.0f} % in use, {found['finished']:,.0f} jobs done, half "
+            f"of them waited {units.human(found['wait_p50'], 's')} or less, 5 % more than "
+            f"{units.human(found['wait_p95'], 's')}"
+        )
 
     def _repr_html_(self) -> str:
         taken = [f"Taken where nothing was given: {each}." for each in self.assumed]
@@ -280,10 +304,12 @@ def cluster(
     ([0.0, 1.0], 0.708)
     """
     chosen = _function("policy", policy, POLICIES)
-    found = _setting(nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None,
-                     chosen is POLICIES["static"])  # fmt: skip
-    sent, demand = _sent(jobs, mix, load, teams, skew, weeks, seed, rhythm, found,
-                         _where(accelerator, found, network, oversubscription))  # fmt: skip
+    found = _setting(
+        nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None, chosen is POLICIES["static"]
+    )
+    sent, demand = _sent(
+        jobs, mix, load, teams, skew, weeks, seed, rhythm, found, _where(accelerator, found, network, oversubscription)
+    )
     owned = _owned(quota, tuple(demand), found)
     _possible(sent, found, owned if found.apart else None, quota is None)
     there = Cluster(found, owned, chosen, _function("place", place, PLACEMENTS), flag("log", log))
@@ -291,21 +317,31 @@ def cluster(
     sums = there.run(sent, marks, flag("progress", progress), to_end=jobs is not None)
     unfinished = [job for job in sent if math.isnan(job.ended)]
     if unfinished:
-        raise ValueError(f"policy = {policy if isinstance(policy, str) else shown(policy)} never starts "
-                         f"{len(unfinished):,} of {len(sent):,} jobs, such as one of {unfinished[0].gpus} GPUs of team "
-                         f"{unfinished[0].team}; let it start each job when nothing else runs")  # fmt: skip
+        raise ValueError(
+            f"policy = {policy if isinstance(policy, str) else shown(policy)} never starts "
+            f"{len(unfinished):,} of {len(sent):,} jobs, such as one of {unfinished[0].gpus} GPUs of team "
+            f"{unfinished[0].team}; let it start each job when nothing else runs"
+        )
     window = (marks[0], marks[1] if jobs is None else max(job.ended for job in sent))
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
     measures = _measures(sent, sums, window, found, accelerator)
     assumed = _assumed(found, jobs is not None, mtbf_days)
-    return ClusterRun(f"{name} on {there.total:,} GPUs", measures, there.areas, assumed,
-                      there.total, window, sent, there.lines or [])  # fmt: skip
+    return ClusterRun(
+        f"{name} on {there.total:,} GPUs", measures, there.areas, assumed, there.total, window, sent, there.lines or []
+    )
 
 
 def _setting(
-    nodes: Any, per_node: Any, per_switch: Any, share: Any, service: Any, beside: Any, mtbf_days: Any, own: bool,
+    nodes: Any,
+    per_node: Any,
+    per_switch: Any,
+    share: Any,
+    service: Any,
+    beside: Any,
+    mtbf_days: Any,
+    own: bool,
     apart: bool,
-) -> Rules:  # fmt: skip
+) -> Rules:
     """Rules of the cluster, each argument looked at."""
     count, each = whole("nodes", nodes, MOST_NODES), whole("per_node", per_node, 64)
     none = isinstance(service, (int, np.integer)) and not isinstance(service, bool) and service == 0
@@ -315,8 +351,17 @@ def _setting(
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
     held = partial(_served, wanted, flag("beside", beside)) if wanted else None
-    return Rules(count, each, whole("per_switch", per_switch, MOST_NODES), whole("share", share, MOST_SLICES), mtbf,
-                 interval, restart, held, apart)  # fmt: skip
+    return Rules(
+        count,
+        each,
+        whole("per_switch", per_switch, MOST_NODES),
+        whole("share", share, MOST_SLICES),
+        mtbf,
+        interval,
+        restart,
+        held,
+        apart,
+    )
 
 
 def _mtbf(days: Any) -> float:
@@ -343,9 +388,17 @@ def _where(accelerator: Any, found: Rules, network: Any, oversubscription: Any) 
 
 
 def _sent(
-    own: Any, mix: Any, load: Any, teams: Any, skew: Any, weeks: Any, seed: Any, rhythm: Any, found: Rules,
+    own: Any,
+    mix: Any,
+    load: Any,
+    teams: Any,
+    skew: Any,
+    weeks: Any,
+    seed: Any,
+    rhythm: Any,
+    found: Rules,
     place: tuple[str, int, float, float],
-) -> tuple[list[Job], dict[str, float]]:  # fmt: skip
+) -> tuple[list[Job], dict[str, float]]:
     """Jobs, and each team's share of them."""
     (kind,) = choices("mix", mix if isinstance(mix, str) else [mix], MIXES, ())
     count, uneven = whole("teams", teams, MOST_TEAMS), quantity("skew", skew, "", "2", 1, MOST_SKEW)
@@ -361,8 +414,10 @@ def _sent(
     gpus = found.nodes * found.per_node
     largest = max(jobs.classes(kind), key=lambda row: row["gpus"])
     if largest["gpus"] > gpus:
-        raise ValueError(f"nodes x per_node = {gpus} GPUs are fewer than the {largest['gpus']:.0f} that a job of "
-                         f"{largest['key']!r} asks in mix = {kind!r}; take more nodes")  # fmt: skip
+        raise ValueError(
+            f"nodes x per_node = {gpus} GPUs are fewer than the {largest['gpus']:.0f} that a job of "
+            f"{largest['key']!r} asks in mix = {kind!r}; take more nodes"
+        )
     sent = jobs.generate(kind, gpus, asked, seconds, demand, swing, drawn, place)
     if not sent:
         raise ValueError(f"load = {asked:g} on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
@@ -385,11 +440,16 @@ def _owned(quota: Any, teams: tuple[str, ...], found: Rules) -> dict[str, int]:
         raise refused("quota", quota, f"must have a number of GPUs for each of the teams {', '.join(teams)}")
     for team, count in given.items():
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 0 <= count <= gpus:
-            raise ValueError(f"quota of team {team} = {shown(count)} must be a whole number from 0 to the {gpus} GPUs "
-                             "of the cluster; lower it or add nodes")  # fmt: skip
+            raise ValueError(
+                f"quota of team {team} = {shown(count)} must be a whole number from 0 to the {gpus} GPUs "
+                "of the cluster; lower it or add nodes"
+            )
     if sum(given.values()) > gpus:
-        raise refused("quota", quota, f"sums to {sum(given.values())} GPUs, more than the {gpus} of the "
-                      "cluster; lower one of them or add nodes")  # fmt: skip
+        raise refused(
+            "quota",
+            quota,
+            f"sums to {sum(given.values())} GPUs, more than the {gpus} of the cluster; lower one of them or add nodes",
+        )
     return {team: int(given[team]) for team in teams}
 
 
@@ -410,11 +470,14 @@ def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None
     gpus, held = found.nodes * found.per_node, min(_day(found))
     for job in sorted(sent, key=lambda each: -each.gpus):
         if job.gpus > gpus:
-            raise ValueError(f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or "
-                             "ask fewer")  # fmt: skip
+            raise ValueError(
+                f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or ask fewer"
+            )
         if job.gpus > gpus - held:
-            raise ValueError(f"service = {held} at least and a job that asks {job.gpus} GPUs contradict each other on "
-                             f"{gpus} GPUs; lower service or add nodes")  # fmt: skip
+            raise ValueError(
+                f"service = {held} at least and a job that asks {job.gpus} GPUs contradict each other on "
+                f"{gpus} GPUs; lower service or add nodes"
+            )
         if owned is not None and job.gpus > owned[job.team]:
             remedy = "add nodes" if equal else "raise its quota"
             raise ValueError(
@@ -424,14 +487,18 @@ def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None
 
 
 def _measures(
-    sent: Sequence[Job], sums: Sequence[Mapping[str, float]], window: tuple[float, float], found: Rules,
+    sent: Sequence[Job],
+    sums: Sequence[Mapping[str, float]],
+    window: tuple[float, float],
+    found: Rules,
     accelerator: str,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """What a run is judged by, of the jobs that arrive in the window."""
     begin, end = window
     gpus, seconds = found.nodes * found.per_node, end - begin
-    busy, work, served, idle = ((sums[1][name] - sums[0][name]) / (gpus * seconds)
-                                for name in ("busy", "work", "service", "idle"))  # fmt: skip
+    busy, work, served, idle = (
+        (sums[1][name] - sums[0][name]) / (gpus * seconds) for name in ("busy", "work", "service", "idle")
+    )
     inside = [job for job in sent if begin <= job.arrival < end] or list(sent)
     waits = np.array([job.waited for job in inside])
     stays = np.array([job.ended - job.arrival for job in inside])
@@ -442,13 +509,23 @@ def _measures(
         parts.append(1 - waits[own].sum() / stays[own].sum())
     power, price = machine_power(accelerator, gpus), hourly_usd(accelerator)
     hours = seconds / HOUR
-    found_: dict[str, float] = {"utilisation": busy, "effective": work, "goodput": work / busy if busy else math.nan,
-                                "jobs": len(inside), "finished": finished}  # fmt: skip
+    found_: dict[str, float] = {
+        "utilisation": busy,
+        "effective": work,
+        "goodput": work / busy if busy else math.nan,
+        "jobs": len(inside),
+        "finished": finished,
+    }
     for name, values in (("wait", waits), ("stay", stays)):
         found_ |= {f"{name}_p{part}": float(np.percentile(values, part)) for part in PERCENTILES}
-    found_ |= {"wait_mean": float(waits.mean()), "makespan": max(job.ended for job in sent) - begin,
-               "fairness": jain_index(parts), "stops": sum(job.stops for job in inside), "service": served,
-               "idle_waiting": idle}  # fmt: skip
+    found_ |= {
+        "wait_mean": float(waits.mean()),
+        "makespan": max(job.ended for job in sent) - begin,
+        "fairness": jain_index(parts),
+        "stops": sum(job.stops for job in inside),
+        "service": served,
+        "idle_waiting": idle,
+    }
     for name, which in (("", "median"), ("_low", "low"), ("_high", "high")):
         rated, idle, full = (getattr(each, which) for each in (power.rated, power.idle, power.full))
         found_[f"kwh{name}"] = float(power_watts(rated, min(work + served, 1.0), idle, full)) * hours / 1e3
@@ -551,13 +628,20 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     if not isinstance(found, pd.DataFrame) or not needed <= set(found):
         raise ValueError(f"found must be a table as of cb.planning.cluster_weeks, with {', '.join(sorted(needed))}")
     if not isinstance(against, str) or against not in set(found["policy"]):
-        raise refused("against", against, "is no policy of the table; take one of "
-                      f"{', '.join(map(repr, dict.fromkeys(found['policy'])))}")  # fmt: skip
+        raise refused(
+            "against",
+            against,
+            f"is no policy of the table; take one of {', '.join(map(repr, dict.fromkeys(found['policy'])))}",
+        )
     keys, claims = [*by, "week"], claimed()
     twice = found[found.duplicated([*keys, "policy"])]
     if len(twice):
-        raise refused("by", by, f"leaves several rows of week {twice['week'].iloc[0]} and policy "
-                      f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart")  # fmt: skip
+        raise refused(
+            "by",
+            by,
+            f"leaves several rows of week {twice['week'].iloc[0]} and policy "
+            f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart",
+        )
     base = found[found["policy"] == against].set_index(keys)
     random = np.random.default_rng(0)
     rows = []
@@ -577,8 +661,17 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         waits = (own["wait_mean"] / other["wait_mean"].where(other["wait_mean"] > 0)).dropna().to_numpy()
         low, high = _interval(waits, np.median, random)
         sooner = (own["wait_mean"] < other["wait_mean"]).mean()
-        rows.append({**row, "both": both.mean(), "wait": np.median(waits) if len(waits) else math.nan,
-                     "wait_low": low, "wait_high": high, "sooner": sooner, "weeks": len(own)})  # fmt: skip
+        rows.append(
+            {
+                **row,
+                "both": both.mean(),
+                "wait": np.median(waits) if len(waits) else math.nan,
+                "wait_low": low,
+                "wait_high": high,
+                "sooner": sooner,
+                "weeks": len(own),
+            }
+        )
     return pd.DataFrame(rows)
 
 

@@ -159,12 +159,22 @@ def records_of(accelerators: Any) -> list[str | Accelerator]:
 
 
 def _rates(
-    network: Workload, records: list[Any], wanted: str, phase: str, batch: int, software: str, seq: float | None,
+    network: Workload,
+    records: list[Any],
+    wanted: str,
+    phase: str,
+    batch: int,
+    software: str,
+    seq: float | None,
     neighbours: bool,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Estimated samples a second with their interval, all devices at once; the format of each, and all that it has."""
-    how: dict[str, Any] = {"precision": wanted or None, "software": software or None, "seq": seq,
-                           "neighbours": neighbours}  # fmt: skip
+    how: dict[str, Any] = {
+        "precision": wanted or None,
+        "software": software or None,
+        "seq": seq,
+        "neighbours": neighbours,
+    }
     # Of several devices one that cannot has a reason; a single one would raise it.
     devices = records * (2 if len(records) == 1 else 1)
     if phase == "training":
@@ -174,22 +184,29 @@ def _rates(
     size, samples = len(records), steps.rate * steps.point
     if steps.unit == "s":  # of language models a step is the outcome
         samples = steps.rows.global_batch
-    point, low, high = (np.asarray(each, dtype=float)[:size] for each in (
-        steps.point / samples, steps.low80 / samples, steps.high80 / samples))  # fmt: skip
+    point, low, high = (
+        np.asarray(each, dtype=float)[:size]
+        for each in (steps.point / samples, steps.low80 / samples, steps.high80 / samples)
+    )
     why = np.asarray(steps.why, dtype=object)[:size].tolist()
     usual = next(value for name, _, value in steps.rows.assumed if name == "precision").each(str, object)
     taken = [wanted] * size if wanted else np.broadcast_to(usual, (len(devices),))[:size].tolist()
     return {
-        "samples_per_s": 1 / point, "low": 1 / high, "high": 1 / low,
+        "samples_per_s": 1 / point,
+        "low": 1 / high,
+        "high": 1 / low,
         "active_share": (active_seconds(steps) / steps.point)[:size],
         "memory_bytes": np.array(np.broadcast_to(steps.memory_bytes, (len(devices),))[:size], dtype=float),
         "tier": np.where(np.isfinite(point), np.asarray(steps.tier)[:size], "").astype(object),
         # What is too large for a device says in which format.
-        "precision": ["" if reason and code_of(reason) != "weights-too-large" else each
-                      for each, reason in zip(taken, why, strict=True)], "why": why,
+        "precision": [
+            "" if reason and code_of(reason) != "weights-too-large" else each
+            for each, reason in zip(taken, why, strict=True)
+        ],
+        "why": why,
         "formats": [", ".join(hardware.formats(hardware.machine(each).accelerator)) for each in records],
         **{f"{part} seconds": np.asarray(seconds)[:size] for part, seconds in steps.by_part.items()},
-    }  # fmt: skip
+    }
 
 
 def _tokens(found: dict[str, Any], seq: float | None) -> dict[str, Any]:
@@ -209,9 +226,12 @@ def _work(
     flop = FLOP_PER_MAC * float(np.sum(network.ops.column("macs", 1, seq))) * PASSES[phase]
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     return {
-        "evidence": [evidence(tier) for tier in found["tier"]], "peak_flops": peak, "mem_bandwidth": bandwidth,
-        "ridge": arithmetic.ridge_point(peak, bandwidth), "share_of_peak": found["samples_per_s"] * flop / peak,
-    }  # fmt: skip
+        "evidence": [evidence(tier) for tier in found["tier"]],
+        "peak_flops": peak,
+        "mem_bandwidth": bandwidth,
+        "ridge": arithmetic.ridge_point(peak, bandwidth),
+        "share_of_peak": found["samples_per_s"] * flop / peak,
+    }
 
 
 def measured_runs(
@@ -285,19 +305,25 @@ def _cost(
     table: pd.DataFrame, records: list[str | Accelerator], found: dict[str, Any], way: str, since: int | None
 ) -> dict[str, Any]:
     """USD per million samples: the cheapest hour at the fastest end of the interval to the dearest at the slowest."""
-    prices = [hourly_usd(each if isinstance(each, Accelerator) else key, way, since)
-              for key, each in zip(table["key"], records, strict=True)]  # fmt: skip
+    prices = [
+        hourly_usd(each if isinstance(each, Accelerator) else key, way, since)
+        for key, each in zip(table["key"], records, strict=True)
+    ]
     usd = {
         end: np.array([getattr(price, end) for price in prices]) * MILLION / found[rate] / HOUR
         for end, rate in ENDS.items()
     }
     return {
-        "usd_per_million": usd["median"], "usd_per_million_low": usd["low"], "usd_per_million_high": usd["high"],
+        "usd_per_million": usd["median"],
+        "usd_per_million_low": usd["low"],
+        "usd_per_million_high": usd["high"],
         "usd_per_hour": np.array([price.median for price in prices]),
-        "price_first": [price.first for price in prices], "price_last": [price.last for price in prices],
-        "price_rows": [price.rows for price in prices], "price_sources": [price.source for price in prices],
+        "price_first": [price.first for price in prices],
+        "price_last": [price.last for price in prices],
+        "price_rows": [price.rows for price in prices],
+        "price_sources": [price.source for price in prices],
         "why_usd": [reason or price.why for reason, price in zip(found["why"], prices, strict=True)],
-    }  # fmt: skip
+    }
 
 
 def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
@@ -306,13 +332,20 @@ def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
     idle, full = shares()
     watts = {end: power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
     joules = {end: watts[end] / found[rate] for end, rate in ENDS.items()}
-    lacks = [f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
-             for at, key in enumerate(table["key"])]  # fmt: skip
+    lacks = [
+        f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
+        for at, key in enumerate(table["key"])
+    ]
     return {
-        "tdp_watts": rated, "watts": watts["median"], "watts_low": watts["low"], "watts_high": watts["high"],
-        "joules": joules["median"], "joules_low": joules["low"], "joules_high": joules["high"],
+        "tdp_watts": rated,
+        "watts": watts["median"],
+        "watts_low": watts["low"],
+        "watts_high": watts["high"],
+        "joules": joules["median"],
+        "joules_low": joules["low"],
+        "joules_high": joules["high"],
         "why_joules": [reason or lack for reason, lack in zip(found["why"], lacks, strict=True)],
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True)
@@ -347,8 +380,9 @@ class Lead:
         return (self.first, *self.rivals)
 
 
-def lead(points: Any, lows: Any, highs: Any, *, evidence: Any = MEASURED, able: Any = True, most: bool = False) -> (
-        Lead | None):  # fmt: skip
+def lead(
+    points: Any, lows: Any, highs: Any, *, evidence: Any = MEASURED, able: Any = True, most: bool = False
+) -> Lead | None:
     """Return the leader of several candidates, with those that cannot be distinguished from it.
 
     Parameters
@@ -410,9 +444,12 @@ def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
     """Corners of the roofline of each device, in the number format that it was compared in."""
     known = table[np.isfinite(table["ridge"])]
     corners = [np.full(len(known), least), np.clip(known["ridge"], least, most), np.full(len(known), most)]
-    lines = [known[["key", "name"]].assign(
-        intensity=at, attainable_flops=arithmetic.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"]))
-        for at in corners]  # fmt: skip
+    lines = [
+        known[["key", "name"]].assign(
+            intensity=at, attainable_flops=arithmetic.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"])
+        )
+        for at in corners
+    ]
     return pd.concat(lines, ignore_index=True)
 
 
@@ -449,9 +486,16 @@ def operations(
     every = every[every["bytes"] > 0]
     sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
     found = every.groupby(sizes, sort=False).agg(
-        name=("name", "first"), kind=("kind", "first"), count=("count", "sum"), flop=("flop", "sum"),
-        bytes=("bytes", "sum"), intensity=("intensity", "first"), attainable_flops=("attainable_flops", "first"),
-        seconds=("seconds", "sum"), bound_by=("bound_by", "first"))  # fmt: skip
+        name=("name", "first"),
+        kind=("kind", "first"),
+        count=("count", "sum"),
+        flop=("flop", "sum"),
+        bytes=("bytes", "sum"),
+        intensity=("intensity", "first"),
+        attainable_flops=("attainable_flops", "first"),
+        seconds=("seconds", "sum"),
+        bound_by=("bound_by", "first"),
+    )
     again = found.groupby("name").cumcount() + 1  # networks repeat a name in every block
     found["name"] = [f"{name} ({n})" if n > 1 else name for name, n in zip(found["name"], again, strict=True)]
     found = found.sort_values("seconds", ascending=False, kind="stable").reset_index(drop=True)
@@ -470,8 +514,23 @@ QUANTITIES = {
 }
 WIDE = ("fp32", "tf32", "fp16", "bf16")
 # A line of data-centre devices, one a generation, from the founding deck's oldest GPU on.
-LINE = ("k40", "p100-sxm2-16gb", "v100-sxm2-16gb", "tpu-v2", "tpu-v3", "a100-sxm-40gb", "tpu-v4", "mi250x", "h100-sxm",
-        "tpu-v5p", "mi300x", "tpu-v6e", "b200-sxm", "mi355x", "tpu-v7x")  # fmt: skip
+LINE = (
+    "k40",
+    "p100-sxm2-16gb",
+    "v100-sxm2-16gb",
+    "tpu-v2",
+    "tpu-v3",
+    "a100-sxm-40gb",
+    "tpu-v4",
+    "mi250x",
+    "h100-sxm",
+    "tpu-v5p",
+    "mi300x",
+    "tpu-v6e",
+    "b200-sxm",
+    "mi355x",
+    "tpu-v7x",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -590,13 +649,19 @@ def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
     wide = np.fmax.reduce([peaks(table, name) for name in WIDE])
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     values = {
-        "flops": wide, "fp32": peaks(table, "fp32"), "bandwidth": bandwidth, "memory": table["memory_bytes"].to_numpy(),
-        "flop_per_byte": wide / bandwidth, "flop_per_joule": wide / table["tdp_watts"].to_numpy(dtype=float),
+        "flops": wide,
+        "fp32": peaks(table, "fp32"),
+        "bandwidth": bandwidth,
+        "memory": table["memory_bytes"].to_numpy(),
+        "flop_per_byte": wide / bandwidth,
+        "flop_per_joule": wide / table["tdp_watts"].to_numpy(dtype=float),
         "flops_per_usd": wide / launched.reindex(table["key"]).to_numpy(dtype=float),
-    }  # fmt: skip
+    }
     base = table[["key", "name", "launch_date"]].assign(year=[decimal_year(date) for date in table["launch_date"]])
-    parts = [base.assign(quantity=name, words=QUANTITIES[name][0], unit=QUANTITIES[name][1], value=values[name])
-             for name in QUANTITIES]  # fmt: skip
+    parts = [
+        base.assign(quantity=name, words=QUANTITIES[name][0], unit=QUANTITIES[name][1], value=values[name])
+        for name in QUANTITIES
+    ]
     rows = pd.concat(parts, ignore_index=True)
     return rows[np.isfinite(rows["value"]) & np.isfinite(rows["year"])].reset_index(drop=True)
 
@@ -635,8 +700,20 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
         except ValueError as problem:
             line |= {"first": "", "last": "", "why": str(problem)}
         found.append(line | {"points": len(own)})
-    columns = ["quantity", "words", "unit", "per_year", "low", "high", "doubling_years", "scatter", "points", "first",
-               "last", "why"]  # fmt: skip
+    columns = [
+        "quantity",
+        "words",
+        "unit",
+        "per_year",
+        "low",
+        "high",
+        "doubling_years",
+        "scatter",
+        "points",
+        "first",
+        "last",
+        "why",
+    ]
     return pd.DataFrame(found).reindex(columns=columns)
 
 
@@ -701,8 +778,10 @@ def growth_lines(
         first = float(fit.line(ends[0]))
         words = f"{QUANTITIES[name][0].split(',')[0]}: {fit.per_year:.2f}×"
         line = pd.DataFrame({"what": "line", "year": ends, "value": fit.line(ends) / first, "name": ""})
-        found += [own[["name", "year"]].assign(what="device", value=own["value"] / first, words=words),
-                  line.assign(words=words)]  # fmt: skip
+        found += [
+            own[["name", "year"]].assign(what="device", value=own["value"] / first, words=words),
+            line.assign(words=words),
+        ]
     if not found:
         raise ValueError("a line needs at least three devices that state its quantity: name more accelerators")
     return pd.concat(found, ignore_index=True)[["what", "words", "year", "value", "name"]]

@@ -51,10 +51,33 @@ from cookbook.prediction.engine import Estimate
 from cookbook.result import Result
 
 __all__ = [
-    "BOUGHT", "HOUR", "MONTH", "RENT", "SINCE", "UNVALIDATED", "YEAR", "Power", "Price", "active_seconds",
-    "bought_usd", "carbon", "device_usd", "electricity_usd", "hourly_usd", "machine_power", "power_watts", "run_cost",
-    "seconds_of", "shares", "stated", "step_kwh", "storage_usd", "tariff", "times", "years_of_use",
-]  # fmt: skip
+    "BOUGHT",
+    "HOUR",
+    "MONTH",
+    "RENT",
+    "SINCE",
+    "UNVALIDATED",
+    "YEAR",
+    "Power",
+    "Price",
+    "active_seconds",
+    "bought_usd",
+    "carbon",
+    "device_usd",
+    "electricity_usd",
+    "hourly_usd",
+    "machine_power",
+    "power_watts",
+    "run_cost",
+    "seconds_of",
+    "shares",
+    "stated",
+    "step_kwh",
+    "storage_usd",
+    "tariff",
+    "times",
+    "years_of_use",
+]
 
 UNVALIDATED = "The power model is unvalidated: no table here holds a measurement of power."
 # Parts of a step in which an accelerator draws more than idle.
@@ -125,9 +148,14 @@ def run_cost(
     if not isinstance(prediction, Estimate):
         raise ValueError("prediction is no prediction; give what cookbook.train_step returns")
     each, every, passes, count = (
-        counted(name, value) for name, value in (
-            ("samples_per_step", samples_per_step), ("samples", samples), ("epochs", epochs), ("devices", devices))
-    )  # fmt: skip
+        counted(name, value)
+        for name, value in (
+            ("samples_per_step", samples_per_step),
+            ("samples", samples),
+            ("epochs", epochs),
+            ("devices", devices),
+        )
+    )
     hour, energy, per_kwh = _price(price, device, way, since), step_kwh(prediction, device, count), carbon(region)
     power = tariff(region)
     building = stated("pue", items=pue) if text("pue", pue) else Price(1.0, 1.0, 1.0, "ratio")
@@ -150,8 +178,13 @@ def run_cost(
 def counted(name: str, value: Any) -> np.ndarray:
     """A number above 0 and finite, or an array of such; ValueError names the argument."""
     array = np.asarray(value, dtype=object)
-    plain = array.size and array.ndim <= 1 and all(
-        isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat)
+    plain = (
+        array.size
+        and array.ndim <= 1
+        and all(
+            isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat
+        )
+    )
     try:
         numbers = array.astype(float) if plain else np.array(np.nan)
     except (OverflowError, TypeError):
@@ -169,8 +202,11 @@ def _price(price: Price | float | None, device: str | Accelerator, way: str, sin
 
 
 def _rows(span: str, count: np.ndarray, quantities: dict[str, Price]) -> pd.DataFrame:
-    columns = {f"{name}_{end}": np.asarray(getattr(quantity, end)) * count
-               for name, quantity in quantities.items() for end in ENDS}  # fmt: skip
+    columns = {
+        f"{name}_{end}": np.asarray(getattr(quantity, end)) * count
+        for name, quantity in quantities.items()
+        for end in ENDS
+    }
     frame = pd.DataFrame(dict(zip(columns, np.broadcast_arrays(*columns.values()), strict=True)))
     frame.insert(0, "span", span)
     frame.insert(0, "scenario", range(len(frame)))
@@ -224,9 +260,9 @@ def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share
     """
     rated = figure("rated_watts", rated_watts)
     active, idle, full = (
-        figure(name, share, high=1.0) for name, share in (
-            ("active_share", active_share), ("idle_share", idle_share), ("full_share", full_share))
-    )  # fmt: skip
+        figure(name, share, high=1.0)
+        for name, share in (("active_share", active_share), ("idle_share", idle_share), ("full_share", full_share))
+    )
     try:
         return (rated * (idle + (full - idle) * active))[()]
     except ValueError:
@@ -319,9 +355,7 @@ def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) 
         ends.append(power_watts(rated, active, idle, full) * seconds / JOULES_A_KWH)
     source = tuple(dict.fromkeys([*power.rated.source, *power.idle.source, *power.full.source]))
     low, middle, high = ends
-    return Price(
-        low, middle, high, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why
-    )
+    return Price(low, middle, high, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why)
 
 
 def seconds_of(prediction: Estimate) -> tuple[Any, Any, Any]:
@@ -496,9 +530,19 @@ def ownership_usd(
     {'hardware': 180, 'electricity': 13, 'cooling': 6, 'staff': 60}
     """
     _one_shape(
-        hardware_usd, horizon_years, life_years, money_rate, network_share, storage_share, maintenance_share, watts,
-        pue, usd_per_kwh, staff_usd_per_year, space_usd_per_year,
-    )  # fmt: skip
+        hardware_usd,
+        horizon_years,
+        life_years,
+        money_rate,
+        network_share,
+        storage_share,
+        maintenance_share,
+        watts,
+        pue,
+        usd_per_kwh,
+        staff_usd_per_year,
+        space_usd_per_year,
+    )
     horizon = figure("horizon_years", horizon_years, open_low=True)
     price = figure("hardware_usd", hardware_usd)
     yearly = annuity_usd(1.0, life_years, money_rate) * price

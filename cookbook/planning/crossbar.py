@@ -84,9 +84,16 @@ def number(name: str, value: Any, low: float, high: float, whole: bool = True) -
 
 
 def crossbar_tile(
-    rows: int = 128, columns: int | None = None, *, weight_bits: int = 8, cell_bits: int = 2, input_bits: int = 8,
-    drive_bits: int = 1, adc_bits: int = 8, converter: Callable[[int], Any] | None = None,
-) -> Tile:  # fmt: skip
+    rows: int = 128,
+    columns: int | None = None,
+    *,
+    weight_bits: int = 8,
+    cell_bits: int = 2,
+    input_bits: int = 8,
+    drive_bits: int = 1,
+    adc_bits: int = 8,
+    converter: Callable[[int], Any] | None = None,
+) -> Tile:
     """A crossbar, its slices and its converters.
 
     Parameters
@@ -113,10 +120,14 @@ def crossbar_tile(
     <Tile 128 x 128: weights of 8 bits in 4 pairs of cells, inputs of 8 bits in 8 cycles, ADC of 8 bits>
     """
     given = {
-        "rows": (rows, *_SIDES), "columns": (rows if columns is None else columns, *_SIDES),
-        "weight_bits": (weight_bits, 2, _BITS[1]), "cell_bits": (cell_bits, 1, 8), "input_bits": (input_bits, *_BITS),
-        "drive_bits": (drive_bits, 1, 8), "adc_bits": (adc_bits, 2, _BITS[1]),
-    }  # fmt: skip
+        "rows": (rows, *_SIDES),
+        "columns": (rows if columns is None else columns, *_SIDES),
+        "weight_bits": (weight_bits, 2, _BITS[1]),
+        "cell_bits": (cell_bits, 1, 8),
+        "input_bits": (input_bits, *_BITS),
+        "drive_bits": (drive_bits, 1, 8),
+        "adc_bits": (adc_bits, 2, _BITS[1]),
+    }
     sizes = {name: int(number(name, *of)) for name, of in given.items()}
     if converter is not None and not callable(converter):
         raise refused("converter", converter, "is no function: give one from bits to joules")
@@ -128,8 +139,7 @@ def crossbar_tile(
             f"side by side, so give {2 * slices} columns or more, or cells of more bits"
         )
     joules = _joules(sizes["adc_bits"], sizes["drive_bits"], True, figure("crossbar-pulse"), converter)
-    return Tile(**sizes, slices=slices, cycles=cycles, joules=joules,
-                arguments={**sizes, "converter": converter})  # fmt: skip
+    return Tile(**sizes, slices=slices, cycles=cycles, joules=joules, arguments={**sizes, "converter": converter})
 
 
 def _joules(
@@ -229,22 +239,31 @@ class Mapped(Result):
 
     def summary(self) -> str:
         """Tiles, energy of a MAC and pace."""
-        return (f"{self.title}: {self.tiles:,.0f} tiles of {self.tile.rows} x {self.tile.columns}, "
-                f"{human(self.mac_joules, 'J')} a MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
-                f"{self.pace()}")  # fmt: skip
+        return (
+            f"{self.title}: {self.tiles:,.0f} tiles of {self.tile.rows} x {self.tile.columns}, "
+            f"{human(self.mac_joules, 'J')} a MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
+            f"{self.pace()}"
+        )
 
     def pace(self) -> str:
         """How long a sample takes, and how soon the next one follows."""
         if self.sample != "token":
             return f"{human(self.seconds, 's')} from {self.sample} to {self.sample} in a full pipeline"
-        return (f"{human(self.latency, 's')} a token of one stream; {human(self.seconds, 's')} between tokens of many "
-                "streams in a full pipeline")  # fmt: skip
+        return (
+            f"{human(self.latency, 's')} a token of one stream; {human(self.seconds, 's')} between tokens of many "
+            "streams in a full pipeline"
+        )
 
     def _repr_html_(self) -> str:
         top = self.layers.nlargest(8, "joules")
-        rows = pd.DataFrame({"Layer": top["layer"], "Tiles": top["tiles"].map("{:,.0f}".format),
-                             "Energy": top["joules"].map(lambda each: human(each, "J")),
-                             "Time": top["seconds"].map(lambda each: human(each, "s"))})  # fmt: skip
+        rows = pd.DataFrame(
+            {
+                "Layer": top["layer"],
+                "Tiles": top["tiles"].map("{:,.0f}".format),
+                "Energy": top["joules"].map(lambda each: human(each, "J")),
+                "Time": top["seconds"].map(lambda each: human(each, "s")),
+            }
+        )
         return card(self.summary(), rows)
 
 
@@ -277,9 +296,19 @@ def map_to_crossbars(
     layers = _layers(network, length)
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
     beside = 2 * tile.slices
-    parts = formulas.product_joules(inputs, outputs, tile.rows, tile.columns, beside, tile.slices, tile.cycles,
-                                    tile.joules["ADC"], tile.joules["DAC"], tile.joules["cells"],
-                                    tile.joules["digital sums"])  # fmt: skip
+    parts = formulas.product_joules(
+        inputs,
+        outputs,
+        tile.rows,
+        tile.columns,
+        beside,
+        tile.slices,
+        tile.cycles,
+        tile.joules["ADC"],
+        tile.joules["DAC"],
+        tile.joules["cells"],
+        tile.joules["digital sums"],
+    )
     count = layers["count"].to_numpy()
     all_times = times * groups * count
     # Groups that lie on one tile share its converter.
@@ -294,12 +323,19 @@ def map_to_crossbars(
     layers["seconds"] = each * times
     whole = float(network.ops.total("macs", 1, length))
     return Mapped(
-        network.title, "token" if length == 1 else network.sample, tile, float(layers["tiles"].sum()),
-        float(layers["cells"].sum()), float(converted.sum()),
-        float(layers["macs"].sum()), max(whole - float(layers["macs"].sum()), 0.0),
+        network.title,
+        "token" if length == 1 else network.sample,
+        tile,
+        float(layers["tiles"].sum()),
+        float(layers["cells"].sum()),
+        float(converted.sum()),
+        float(layers["macs"].sum()),
+        max(whole - float(layers["macs"].sum()), 0.0),
         {name: float((part * all_times).sum()) for name, part in parts.items()},
-        float((layers["seconds"] * count).sum()), float(layers["seconds"].max()), layers,
-    )  # fmt: skip
+        float((layers["seconds"] * count).sum()),
+        float(layers["seconds"].max()),
+        layers,
+    )
 
 
 def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
@@ -312,10 +348,16 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
     held = np.maximum(np.rint(ops.weights[kept] / (n * k)), groups)
     if not kept.any():
         raise ValueError(f"workload = {network.title!r} has no layer with weights to store: take another network")
-    return pd.DataFrame({
-        "layer": ops.name[kept], "inputs": k, "outputs": n, "groups": held, "count": count,
-        "products": macs[kept] / (n * k * held * count),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "layer": ops.name[kept],
+            "inputs": k,
+            "outputs": n,
+            "groups": held,
+            "count": count,
+            "products": macs[kept] / (n * k * held * count),
+        }
+    )
 
 
 @lru_cache(maxsize=1)
@@ -330,9 +372,19 @@ def _published() -> pd.DataFrame:
         each = _joules(int(row["adc_bits"]), int(row["drive_bits"]), row["cells"] > row["conversions"], pulse)
         outputs = row["columns"] / row["conversions"]
         cycles = formulas.slices(row["input_bits"], row["drive_bits"])
-        parts = formulas.product_joules(row["rows"], outputs, row["rows"], outputs * row["cells"], row["cells"],
-                                        row["conversions"], cycles, each["ADC"], each["DAC"], each["cells"],
-                                        each["digital sums"])  # fmt: skip
+        parts = formulas.product_joules(
+            row["rows"],
+            outputs,
+            row["rows"],
+            outputs * row["cells"],
+            row["cells"],
+            row["conversions"],
+            cycles,
+            each["ADC"],
+            each["DAC"],
+            each["cells"],
+            each["digital sums"],
+        )
         total = float(sum(parts.values()))
         ours.append((FLOP_PER_MAC * row["rows"] * outputs / total, float(parts["ADC"]) / total))
     rows["ours"], rows["adc_share"] = zip(*ours, strict=True)

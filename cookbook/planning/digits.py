@@ -24,8 +24,10 @@ LETTERS = "0123456789abcdefg"
 SIDE, CLASSES, TRAINED_ON = 8, 10, 1200
 # What a curve may go over: a field of the tile, or what cells and wires do.
 CELLS = {
-    "programming": "crossbar-programming-spread", "read": "crossbar-read-spread", "wire_ohms": "crossbar-wire-ohms",
-}  # fmt: skip
+    "programming": "crossbar-programming-spread",
+    "read": "crossbar-read-spread",
+    "wire_ohms": "crossbar-wire-ohms",
+}
 OVER = ("adc_bits", "rows", "weight_bits", "cell_bits", "input_bits", *CELLS, "days")
 MOST_DRAWS, MOST_VALUES, DAY = 100, 100, 86400.0
 
@@ -111,8 +113,9 @@ def _trained(hidden: int, epochs: int, seed: int) -> DigitNetwork:
     for _ in range(epochs):
         for batch in rng.permutation(TRAINED_ON).reshape(-1, 50):
             step += 1
-            for each, slope, (mean, square) in zip(state, _slopes(state, images[batch], written[batch]), moments,
-                                                   strict=True):  # fmt: skip
+            for each, slope, (mean, square) in zip(
+                state, _slopes(state, images[batch], written[batch]), moments, strict=True
+            ):
                 mean += 0.1 * (slope - mean)
                 square += 0.001 * (slope**2 - square)
                 rate = 3e-3 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
@@ -142,9 +145,16 @@ def _exact(network: DigitNetwork, images: np.ndarray) -> np.ndarray:
 
 
 def crossbar_accuracy(
-    network: DigitNetwork | None = None, tile: Tile | None = None, *, programming: float | None = None,
-    read: float | None = None, wire_ohms: float | None = None, days: float = 0.0, draws: int = 5, seed: int = 0,
-) -> np.ndarray:  # fmt: skip
+    network: DigitNetwork | None = None,
+    tile: Tile | None = None,
+    *,
+    programming: float | None = None,
+    read: float | None = None,
+    wire_ohms: float | None = None,
+    days: float = 0.0,
+    draws: int = 5,
+    seed: int = 0,
+) -> np.ndarray:
     """Share of the test digits that a network reads right on crossbars, once for each draw of its cells.
 
     Weights are cut into slices and stored in pairs of cells, inputs are applied piece by piece, the currents of each
@@ -183,8 +193,12 @@ def crossbar_accuracy(
     if not isinstance(network, DigitNetwork):
         raise refused("network", network, "is no trained network: give one of cb.planning.train_digits")
     given = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
-    spreads = {name: number(name, figure(CELLS[name]) if value is None else value, 0, 1 if name != "wire_ohms" else 1e4,
-                            whole=False) for name, value in given.items()}  # fmt: skip
+    spreads = {
+        name: number(
+            name, figure(CELLS[name]) if value is None else value, 0, 1 if name != "wire_ohms" else 1e4, whole=False
+        )
+        for name, value in given.items()
+    }
     number("draws", draws, 1, MOST_DRAWS)
     number("seed", seed, 0, 2**32 - 1)
     spreads["days"] = number("days", days, 0, 36525, whole=False)
@@ -207,9 +221,14 @@ class _Programmed:
     """One layer as cells that were programmed once: what its columns say of inputs."""
 
     def __init__(
-        self, weights: np.ndarray, full_scale: float, tile: Tile, spreads: Mapping[str, float],
-        rng: np.random.Generator, sample: np.ndarray,
-    ) -> None:  # fmt: skip
+        self,
+        weights: np.ndarray,
+        full_scale: float,
+        tile: Tile,
+        spreads: Mapping[str, float],
+        rng: np.random.Generator,
+        sample: np.ndarray,
+    ) -> None:
         self.tile, self.full_scale, self.rng, self.read = tile, full_scale, rng, spreads["read"]
         self.most = float(np.abs(weights).max()) or 1.0
         self.outputs, self.levels = weights.shape[1], 2**tile.cell_bits
@@ -230,8 +249,9 @@ class _Programmed:
         cells = formulas.noisy(pair, spreads["programming"], high, self.rng.standard_normal(pair.shape))
         if spreads["days"] > 0:
             since = figure("crossbar-drift-since")
-            powers = np.maximum(self.rng.normal(figure("crossbar-drift-exponent"), figure("crossbar-drift-spread"),
-                                                pair.shape), 0)  # fmt: skip
+            powers = np.maximum(
+                self.rng.normal(figure("crossbar-drift-exponent"), figure("crossbar-drift-spread"), pair.shape), 0
+            )
             cells = formulas.drifted(cells, since + DAY * spreads["days"], since, powers)
         cells = cells.reshape(len(shares), -1)
         if spreads["wire_ohms"] > 0:
@@ -305,8 +325,10 @@ def accuracy_curve(
     """
     if not isinstance(over, str) or over not in OVER:
         raise refused("over", over, f"is nothing that a curve can go over; take one of {', '.join(OVER)}")
-    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)) or not (
-        tried := list(islice(values, MOST_VALUES + 1))
+    if (
+        not isinstance(values, Iterable)
+        or isinstance(values, (str, bytes, Mapping))
+        or not (tried := list(islice(values, MOST_VALUES + 1)))
     ):
         raise refused("values", values, "holds no value: give a list of values to set it to, at least one")
     if len(tried) > MOST_VALUES:

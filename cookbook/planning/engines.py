@@ -78,11 +78,24 @@ class Asked:
 
 
 def engine_costs(
-    model: str | Workload, accelerator: Any, *, tp: int = 1, pp: int = 1, ep: int | None = None, precision: Any = None,
-    weights_format: Any = None, kv_format: Any = None, software: Any = None, max_sequences: int | None = None,
-    chunk: int | None = None, acceptance: float | None = None, drafted: int | None = None,
-    prefix_hit: float | None = None, input_len: float = 512, two_batches: bool = False,
-) -> StepCosts:  # fmt: skip
+    model: str | Workload,
+    accelerator: Any,
+    *,
+    tp: int = 1,
+    pp: int = 1,
+    ep: int | None = None,
+    precision: Any = None,
+    weights_format: Any = None,
+    kv_format: Any = None,
+    software: Any = None,
+    max_sequences: int | None = None,
+    chunk: int | None = None,
+    acceptance: float | None = None,
+    drafted: int | None = None,
+    prefix_hit: float | None = None,
+    input_len: float = 512,
+    two_batches: bool = False,
+) -> StepCosts:
     """What iterations of one engine take, and the keys and values that it holds, as `cookbook.generate` estimates them.
 
     Parameters
@@ -116,26 +129,35 @@ def engine_costs(
     """
     words = {"precision": precision, "weights_format": weights_format, "kv_format": kv_format, "software": software}
     numbers = {"acceptance": acceptance, "drafted": drafted, "prefix_hit": prefix_hit}
-    stack = {"tp": whole("tp", tp, 1024), "pp": whole("pp", pp, 64),
-             "ep": None if ep is None else whole("ep", ep, 1024),
-             **{name: value if value is None else _number(name, value) for name, value in numbers.items()},
-             **{name: value if value is None else text(name, value) for name, value in words.items()}}  # fmt: skip
+    stack = {
+        "tp": whole("tp", tp, 1024),
+        "pp": whole("pp", pp, 64),
+        "ep": None if ep is None else whole("ep", ep, 1024),
+        **{name: value if value is None else _number(name, value) for name, value in numbers.items()},
+        **{name: value if value is None else text(name, value) for name, value in words.items()},
+    }
     network, machine = network_of(model), hardware.machine(accelerator)
     prompt, apart = quantity("input_len", input_len, "", "512", 1, 1e8), groups(stack)
     if flag("two_batches", two_batches) and apart == 1:
-        raise ValueError("two_batches = True: halves of a batch take turns where experts are spread over groups; give "
-                         "ep above tp, or leave it out")  # fmt: skip
+        raise ValueError(
+            "two_batches = True: halves of a batch take turns where experts are spread over groups; give "
+            "ep above tp, or leave it out"
+        )
     found = _engine(network, machine, tuple(stack.items()), prompt, bool(two_batches))
     given: dict[str, Any] = {
         "max_sequences": None if max_sequences is None else whole("max_sequences", max_sequences, 8192) * apart,
-        "chunk": None if chunk is None else whole("chunk", chunk, 1 << 17) * apart}  # fmt: skip
+        "chunk": None if chunk is None else whole("chunk", chunk, 1 << 17) * apart,
+    }
     return replace(found, **{name: value for name, value in given.items() if value is not None})
 
 
 def granted(costs: StepCosts, drafted: int | None) -> dict[str, None]:
     """What is taken for granted of an engine, in words."""
-    said = {"drafting takes no time": drafted, f"states {generation.UNMEASURED}": costs.state_seconds,
-            "memory, which the catalogue does not know, is large enough": costs.kv_tokens >= ENDLESS}
+    said = {
+        "drafting takes no time": drafted,
+        f"states {generation.UNMEASURED}": costs.state_seconds,
+        "memory, which the catalogue does not know, is large enough": costs.kv_tokens >= ENDLESS,
+    }
     return {words: None for words, holds in said.items() if holds}
 
 
@@ -191,8 +213,11 @@ def _engine(
     rows, known = found.rows, found.constants
     decoder = generation.decoder_of(rows)
     # What windows leave is worked out from the lengths of requests: costs are drawn over what is read.
-    parts: dict[str, Any] = {"decoder": decoder._replace(windowed=0.0), "group": generation.group_of(rows),
-             "engine": generation.engine_of(rows, known)._replace(in_turn=float(in_turn))}  # fmt: skip
+    parts: dict[str, Any] = {
+        "decoder": decoder._replace(windowed=0.0),
+        "group": generation.group_of(rows),
+        "engine": generation.engine_of(rows, known)._replace(in_turn=float(in_turn)),
+    }
     # Room is counted in tokens with keys and values in all layers that attend; where none does, in states.
     states, copies = float(decoder.state_bytes[0]), max(float(rows.shards[0] / decoder.cache_heads[0]), 1.0)
     each = float(decoder.cache_bytes[0]) * copies or states
@@ -205,7 +230,8 @@ def _engine(
     most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))
 
     drafted, gained, kept_before, apart = (
-        float(rows.values[name][0]) for name in ("drafted", "gained", "cached", "replicas"))
+        float(rows.values[name][0]) for name in ("drafted", "gained", "cached", "replicas")
+    )
 
     def decode(batch: Any, seen: Any) -> Any:
         seconds = decode_step_seconds(batch, seen, **parts, drafted=drafted) / gained
@@ -231,11 +257,14 @@ def _engine(
     return StepCosts(
         # What hides something, as prompts hide their host, is no straight line: it is drawn to the tokens read.
         _drawn(decode, MOST_BATCH * apart, 1.0, prompt if in_turn else FAR),
-        _drawn(prefill, MOST_PASS, prompt, reach), kept,
+        _drawn(prefill, MOST_PASS, prompt, reach),
+        kept,
         int(most if math.isfinite(most) else figure("service-sequences") * apart),
         int(chunk if math.isfinite(chunk) else figure("service-iteration-tokens") * apart),
-        window=1.0 if alone else float(decoder.window[0]), windowed=1.0 if alone else float(decoder.windowed[0]),
-        state=0.0 if alone else states / each, state_seconds=second(),
+        window=1.0 if alone else float(decoder.window[0]),
+        windowed=1.0 if alone else float(decoder.windowed[0]),
+        state=0.0 if alone else states / each,
+        state_seconds=second(),
     )
 
 
@@ -314,22 +343,36 @@ def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
     given, trace = _traced(given)
     loads = {name: given[name] for name in ("rate", "users", "concurrency") if given[name] is not None}
     if len(loads) != 1:
-        raise ValueError(f"{' and '.join(loads) or 'no load'} given: give one of rate (requests/s), users, "
-                         "concurrency, arrival")  # fmt: skip
+        raise ValueError(
+            f"{' and '.join(loads) or 'no load'} given: give one of rate (requests/s), users, concurrency, arrival"
+        )
     ((name, load),) = loads.items()
     number = quantity(name, load, "", "10", most=1e9)
     tokens = {each: quantity(each, given[each], "", "512", 1, 1e8) for each in ("input_len", "output_len")}
     spread = {each: quantity(each, given[each], "", "0.5", 0, 10) for each in ("input_spread", "output_spread")}
     pause = figure("service-think-time") if given["think"] is None else quantity("think", given["think"], "s", "30", 0)
-    limit = {each: math.inf if given[each] is None else quantity(each, given[each], "s", "0.2")
-             for each in ("ttft", "tpot")}  # fmt: skip
+    limit = {
+        each: math.inf if given[each] is None else quantity(each, given[each], "s", "0.2") for each in ("ttft", "tpot")
+    }
     kept = quantity("kept", given["kept"], "", "0.95", 0.5, 0.999)
     policy = choices("policy", given["policy"], POLICIES, (CHUNKED,))[0]
     bursts = quantity("burstiness", given["burstiness"], "", "1", 0, 1e4)
     rate, clients = (number, math.nan) if name == "rate" else (math.nan, number)
-    asked = Asked(rate, clients, pause if name == "users" else 0.0, tokens["input_len"], tokens["output_len"],
-                  spread["input_spread"], spread["output_spread"], bursts, limit["ttft"], limit["tpot"], kept,
-                  policy, trace)  # fmt: skip
+    asked = Asked(
+        rate,
+        clients,
+        pause if name == "users" else 0.0,
+        tokens["input_len"],
+        tokens["output_len"],
+        spread["input_spread"],
+        spread["output_spread"],
+        bursts,
+        limit["ttft"],
+        limit["tpot"],
+        kept,
+        policy,
+        trace,
+    )
     waits = {f"think = {pause:g} s": None} if name == "users" and given["think"] is None else {}
     return asked, {**said, **waits}
 
@@ -351,17 +394,21 @@ def _named(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, None]]:
 def _traced(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments with means and spreads of a trace in its place; and the trace."""
     trace, given = dict[str, Any](), dict(given)
-    listed_ones = [each for each in ("input_len", "output_len", "arrival")
-                   if isinstance(given[each], (list, tuple)) or np.ndim(given[each]) > 0]  # fmt: skip
+    listed_ones = [
+        each
+        for each in ("input_len", "output_len", "arrival")
+        if isinstance(given[each], (list, tuple)) or np.ndim(given[each]) > 0
+    ]
     if given["arrival"] is not None and "arrival" not in listed_ones:
-        raise refused("arrival", given['arrival'], ": give one time for each request")
+        raise refused("arrival", given["arrival"], ": give one time for each request")
     if not listed_ones:
         return given, trace
     for name in listed_ones:
         trace[name] = numbers(name, given[name]).astype(float)
         if trace[name].ndim != 1 or trace[name].size < LEAST_TRACE:
-            raise ValueError(f"{name} is a trace of {trace[name].size:,} requests: give {LEAST_TRACE} or more in a "
-                             "list, or one mean")  # fmt: skip
+            raise ValueError(
+                f"{name} is a trace of {trace[name].size:,} requests: give {LEAST_TRACE} or more in a list, or one mean"
+            )
     size = len(trace[listed_ones[0]])
     if any(len(each) != size for each in trace.values()):
         told = " and ".join(f"{name} {len(each):,}" for name, each in trace.items())
@@ -381,8 +428,9 @@ def _traced(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         if not np.all(gaps >= 0) or not trace["arrival"][0] >= 0 or not 0 < gaps.sum() < math.inf:
             raise ValueError("arrival must be one time for each request, from 0 s and in order")
         if others := [each for each in ("rate", "users", "concurrency") if given[each] is not None]:
-            raise ValueError(f"{others[0]} and arrival given: give one of rate (requests/s), users, concurrency, "
-                             "arrival")  # fmt: skip
+            raise ValueError(
+                f"{others[0]} and arrival given: give one of rate (requests/s), users, concurrency, arrival"
+            )
         mean = float(gaps.mean())
         given |= {"rate": 1 / mean, "burstiness": float(gaps.var()) / mean**2}
     return given, trace

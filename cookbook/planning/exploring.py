@@ -82,10 +82,19 @@ class _Question:
 
 
 def explore(
-    of: str, *, best: Mapping[Measure, str] | None = None, front: Mapping[Measure, str] | None = None,
-    quantiles: Sequence[str] = ("seconds", "memory_bytes"), keep: int = 20, fitting: bool = True, executor: Any = None,
-    checkpoint: str | Path | None = None, size: int = PART, progress: bool = True, **axes: Any,
-) -> Explored:  # fmt: skip
+    of: str,
+    *,
+    best: Mapping[Measure, str] | None = None,
+    front: Mapping[Measure, str] | None = None,
+    quantiles: Sequence[str] = ("seconds", "memory_bytes"),
+    keep: int = 20,
+    fitting: bool = True,
+    executor: Any = None,
+    checkpoint: str | Path | None = None,
+    size: int = PART,
+    progress: bool = True,
+    **axes: Any,
+) -> Explored:
     """Go through every combination of the values of each axis, and keep the best, the front and the distribution.
 
     A sweep that holds no table, so that hundreds of millions of combinations need no more memory than one part of them.
@@ -182,8 +191,10 @@ def _column(what: str, name: str, of: str, values: dict[str, list[Any]]) -> str:
     if not isinstance(name, str) or name not in known:
         raise refused(what, name, f"is no measure; there are {', '.join(known)}")
     if name == "rate" and any(is_timed(of, each) for each in values["model"]):
-        raise ValueError(f"{what} = 'rate' is the seconds of a step where a language model is trained, and samples a "
-                         "second of other networks: give tokens_per_s or seconds")  # fmt: skip
+        raise ValueError(
+            f"{what} = 'rate' is the seconds of a step where a language model is trained, and samples a "
+            "second of other networks: give tokens_per_s or seconds"
+        )
     return name
 
 
@@ -206,8 +217,14 @@ def _explored(question: _Question, executor: Any, path: Path | None, progress: b
             progress_bar(found["rows"], rows, since=begun)
     if path:
         _save(path, mark, found, done)
-    return Explored(found["rows"], found["answered"], found["fitting"], _table(question.values, found["best"]),
-                    _table(question.values, found["front"]), _quantiles(question, found["classes"]))  # fmt: skip
+    return Explored(
+        found["rows"],
+        found["answered"],
+        found["fitting"],
+        _table(question.values, found["best"]),
+        _table(question.values, found["front"]),
+        _quantiles(question, found["classes"]),
+    )
 
 
 # A part, and how two of them become one.
@@ -226,8 +243,14 @@ def _reduced(question: _Question, number: int) -> dict[str, Any]:
         at = np.flatnonzero(fits if question.fitting else good)
         known = {name: told[name][at] for name in (*NUMBERS, *WORDS)}
         seen = _Seen(known, question.values, rows[at])
-        one = {"rows": len(rows), "answered": int(good.sum()), "fitting": int(fits.sum()), "best": {}, "front": {},
-               "classes": {name: _classes(seen[name]) for name in question.quantiles}}  # fmt: skip
+        one = {
+            "rows": len(rows),
+            "answered": int(good.sum()),
+            "fitting": int(fits.sum()),
+            "best": {},
+            "front": {},
+            "classes": {name: _classes(seen[name]) for name in question.quantiles},
+        }
         for what, measures in (("best", (question.best,)), ("front", question.front)):
             if measures and len(at):
                 scores = np.column_stack([_score(seen, *each) for each in measures])
@@ -256,8 +279,9 @@ class _Seen(dict[str, np.ndarray]):
 
 def _score(seen: _Seen, measure: Measure, way: str) -> np.ndarray:
     """The less, the better; what is no number is worse than any."""
-    value = np.broadcast_to(np.asarray(measure(seen) if callable(measure) else seen[measure], dtype=float),
-                            seen["seconds"].shape)  # fmt: skip
+    value = np.broadcast_to(
+        np.asarray(measure(seen) if callable(measure) else seen[measure], dtype=float), seen["seconds"].shape
+    )
     return np.where(np.isnan(value), np.inf, -value if way == MOST else value)
 
 
@@ -339,8 +363,9 @@ def _merged(question: _Question, found: Sequence[dict[str, Any]]) -> dict[str, A
             scores, rows = one[what]["score"], one[what]["row"]
             kept = _kept(what, scores, rows, question.keep)
             one[what] = {name: column[kept] for name, column in one[what].items()}
-    one["classes"] = {name: _summed([each["classes"][name] for each in found if each["classes"]])
-                      for name in question.quantiles}  # fmt: skip
+    one["classes"] = {
+        name: _summed([each["classes"][name] for each in found if each["classes"]]) for name in question.quantiles
+    }
     return one
 
 
@@ -348,8 +373,11 @@ def _summed(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counts = Counter[int]()
     for each in found:
         counts.update(each["counts"])
-    ends = {name: of(each[name] for each in found if name in each) for name, of in (("least", min), ("most", max))
-            if any(name in each for each in found)}  # fmt: skip
+    ends = {
+        name: of(each[name] for each in found if name in each)
+        for name, of in (("least", min), ("most", max))
+        if any(name in each for each in found)
+    }
     return {"not_above_0": sum(each["not_above_0"] for each in found), "counts": counts, **ends}
 
 
@@ -373,8 +401,10 @@ def _named(value: Any) -> Any:
 
 
 def _quantiles(question: _Question, classes: Mapping[str, Any]) -> pd.DataFrame:
-    told = {name: [_quantile(classes.get(name) or _classes(np.empty(0)), share) for share in SHARES]
-            for name in question.quantiles}  # fmt: skip
+    told = {
+        name: [_quantile(classes.get(name) or _classes(np.empty(0)), share) for share in SHARES]
+        for name in question.quantiles
+    }
     return pd.DataFrame(told, index=pd.Index(SHARES, name="share"))
 
 
@@ -398,20 +428,26 @@ def _quantile(found: Mapping[str, Any], share: float) -> float:
 
 def _fingerprint(question: _Question) -> str:
     """What the question and the tables are, in short."""
+
     def told(value: Any) -> Any:
         if not callable(value):
             raise ValueError(f"{shown(value)} cannot be kept in a checkpoint: give names, numbers and dicts")
         if not isinstance(value, FunctionType) or "<" in value.__qualname__ or "." in value.__qualname__:
-            raise ValueError("a checkpoint takes measures that are columns, or functions with a name at the top of a "
-                             f"module; {shown(value)} is neither")  # fmt: skip
+            raise ValueError(
+                "a checkpoint takes measures that are columns, or functions with a name at the top of a "
+                f"module; {shown(value)} is neither"
+            )
         try:
             return [value.__module__, value.__qualname__, inspect.getsource(value)]
         except OSError:
-            raise ValueError("a checkpoint tells a measure by its text, which Python does not know for "
-                             f"{shown(value)}: define it in a file or in a cell of a notebook") from None  # fmt: skip
+            raise ValueError(
+                "a checkpoint tells a measure by its text, which Python does not know for "
+                f"{shown(value)}: define it in a file or in a cell of a notebook"
+            ) from None
 
-    tables = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns)
-                    for path in catalog.data_directory().glob("*.csv"))  # fmt: skip
+    tables = sorted(
+        (path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in catalog.data_directory().glob("*.csv")
+    )
     asked = {name: each for name, each in vars(question).items() if name not in ("best", "front")}
     measures = [[measure, way] for measure, way in (question.best, *question.front)]
     text = json.dumps([sys.modules["cookbook"].__version__, asked, measures, tables], default=told, sort_keys=True)
@@ -431,13 +467,14 @@ def _file(checkpoint: Any) -> Path:
 
 def _save(path: Path, mark: str, found: Mapping[str, Any], done: set[int]) -> None:
     """Write it whole or not at all: a process that dies here leaves the old one or the new one."""
-    text = json.dumps({"question": mark, "done": sorted(done), "found": found},
-                      default=lambda column: column.tolist())  # fmt: skip
+    text = json.dumps({"question": mark, "done": sorted(done), "found": found}, default=lambda column: column.tolist())
     try:
         write_text(path, f'{text[:-1]}{DIGEST}{_digest(text)}"}}')
     except OSError as problem:
-        raise ValueError(f"checkpoint = {str(path)!r} cannot be written ({problem.strerror}); make room or give "
-                         "another. What it held before is whole; the same call goes on from it") from None  # fmt: skip
+        raise ValueError(
+            f"checkpoint = {str(path)!r} cannot be written ({problem.strerror}); make room or give "
+            "another. What it held before is whole; the same call goes on from it"
+        ) from None
 
 
 def _digest(text: str) -> str:
@@ -453,8 +490,10 @@ def _load(path: Path, mark: str, parts: int) -> tuple[dict[str, Any], set[int]]:
         kept = json.loads(f"{text}}}")
         question, done, found = kept["question"], {int(each) for each in kept["done"]}, kept["found"]
         for what in ("best", "front"):
-            found[what] = {name: np.array(column, dtype=object if name in WORDS else int if name == "row" else float)
-                           for name, column in found[what].items()}  # fmt: skip
+            found[what] = {
+                name: np.array(column, dtype=object if name in WORDS else int if name == "row" else float)
+                for name, column in found[what].items()
+            }
         for each in found["classes"].values():
             each["counts"] = {int(place): count for place, count in each["counts"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -462,6 +501,8 @@ def _load(path: Path, mark: str, parts: int) -> tuple[dict[str, Any], set[int]]:
             f"checkpoint = {str(path)!r} is no checkpoint, or it was damaged: give another file, or delete it"
         ) from None
     if question != mark or not done <= set(range(parts)):
-        raise ValueError(f"checkpoint = {str(path)!r} is of another exploration, or of other tables: give the "
-                         "arguments of that one, another file, or delete it")  # fmt: skip
+        raise ValueError(
+            f"checkpoint = {str(path)!r} is of another exploration, or of other tables: give the "
+            "arguments of that one, another file, or delete it"
+        )
     return found, done

@@ -108,17 +108,28 @@ class FineTuning(Result):
         return plain({**found, "ways": self._table, "memory": self._memory, "changes": self._changes})
 
     def _repr_html_(self) -> str:
-        rows = [{
-            "Method": METHODS[row["method"]], "Devices": f"{row['devices']:,}", "Memory of one (80 %)": _needs(row),
-            "Fits": row["fits"], "ZeRO": row["zero"], "Checkpointing": row["recompute"],
-            "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
-            "Hours (80 %)": _ends(row, "hours") if row["hours"] == row["hours"] else "",
-            "Cost (80 %)": _ends(row, "usd", units.dollars) if row["usd"] == row["usd"] else "not known",
-            "Longest sequence": f"{row['largest_seq']:,}", "Largest micro-batch": f"{row['largest_micro_batch']:,}",
-        } for row in self._table.to_dict("records")]  # fmt: skip
+        rows = [
+            {
+                "Method": METHODS[row["method"]],
+                "Devices": f"{row['devices']:,}",
+                "Memory of one (80 %)": _needs(row),
+                "Fits": row["fits"],
+                "ZeRO": row["zero"],
+                "Checkpointing": row["recompute"],
+                "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
+                "Hours (80 %)": _ends(row, "hours") if row["hours"] == row["hours"] else "",
+                "Cost (80 %)": _ends(row, "usd", units.dollars) if row["usd"] == row["usd"] else "not known",
+                "Longest sequence": f"{row['largest_seq']:,}",
+                "Largest micro-batch": f"{row['largest_micro_batch']:,}",
+            }
+            for row in self._table.to_dict("records")
+        ]
         notes = [why for why in self._table["why"] if why]
-        return card(self.summary(), pd.DataFrame(rows), [*notes, "Taken where nothing was given: "
-                                                         + "; ".join(self.assumed) + "."])  # fmt: skip
+        return card(
+            self.summary(),
+            pd.DataFrame(rows),
+            [*notes, "Taken where nothing was given: " + "; ".join(self.assumed) + "."],
+        )
 
     def summary(self) -> str:
         """The first way that fits, or that none does, in one line."""
@@ -224,8 +235,15 @@ def finetune(
     title = f"{job['network'].title} on {job['machine'].accelerator.name}"
     parts = {f"{name}_bytes": name for name in PARTS}
     memory = found[["method", "devices", *parts]].rename(columns=parts)
-    return FineTuning(title, table.drop(columns=list(parts)), memory, changes, tokens_in_all, price,
-                      tuple(dict.fromkeys((*job["assumed"], *job["told"]))))  # fmt: skip
+    return FineTuning(
+        title,
+        table.drop(columns=list(parts)),
+        memory,
+        changes,
+        tokens_in_all,
+        price,
+        tuple(dict.fromkeys((*job["assumed"], *job["told"]))),
+    )
 
 
 def _job(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,39 +251,53 @@ def _job(given: Mapping[str, Any]) -> dict[str, Any]:
     network, machine = model_of(given["model"]), machine_of(given["system"])
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
-        raise ValueError(f"no memory size is known of {machine.accelerator.name}: give one like it with its "
-                         "memory_bytes, as cb.accelerator does")  # fmt: skip
+        raise ValueError(
+            f"no memory size is known of {machine.accelerator.name}: give one like it with its "
+            "memory_bytes, as cb.accelerator does"
+        )
     seq = LENGTH if given["seq"] is None else whole("seq", given["seq"], MOST_TOKENS)
     software = text("software", given["software"]) or SOFTWARE
     batch = given["global_batch"]
     job: dict[str, Any] = {
-        "network": network, "machine": machine, "seq": seq, "software": software,
+        "network": network,
+        "machine": machine,
+        "seq": seq,
+        "software": software,
         "methods": choices("method", given["method"], tuple(METHODS), ("lora",)),
         "devices": wholes("devices", given["devices"]),
         "micro_batch": whole("micro_batch", given["micro_batch"], MOST_SEQUENCES),
         "global_batch": None if batch is None else whole("global_batch", batch, MOST_SEQUENCES),
         "recompute": choices("recompute", given["recompute"], RECOMPUTE, RECOMPUTE),
         "zero": choices("zero", given["zero"], ZERO, ZERO),
-        "precision": given["precision"], "told": dict[str, None](),
+        "precision": given["precision"],
+        "told": dict[str, None](),
         "same": {name: given[name] for name in ("target_modules", "optimiser", "attention")},
-    }  # fmt: skip
+    }
     job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
     most = int(fields(KIND)["rank"].high)
     job["same"]["rank"] = None if given["rank"] is None else whole("rank", given["rank"], most)
     for count in job["devices"]:
         share = count * job["micro_batch"]
         if job["global_batch"] and job["global_batch"] % share:
-            raise ValueError(f"global_batch = {job['global_batch']:,} is not a multiple of devices x micro_batch = "
-                             f"{share:,}; take {max(job['global_batch'] // share, 1) * share:,}")  # fmt: skip
-    taken = (("software", given["software"], software), ("seq", given["seq"], f"{seq:,} tokens"),
-             ("global_batch", batch, f"{PASSES} passes of each device"),
-             ("optimiser", given["optimiser"], USUAL_OPTIMISER),
-             *([("target_modules", given["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
-             ("zero", given["zero"], "0, 2 or 3, all tried"),
-             ("recompute", given["recompute"], "none or full, both tried"),
-             ("example_tokens", given["example_tokens"], "those of a sequence, as packing gives"))  # fmt: skip
-    job["assumed"] = [f"{name} = {value}" for name, stated, value in taken
-                      if stated is None or (isinstance(stated, str) and not stated)]  # fmt: skip
+            raise ValueError(
+                f"global_batch = {job['global_batch']:,} is not a multiple of devices x micro_batch = "
+                f"{share:,}; take {max(job['global_batch'] // share, 1) * share:,}"
+            )
+    taken = (
+        ("software", given["software"], software),
+        ("seq", given["seq"], f"{seq:,} tokens"),
+        ("global_batch", batch, f"{PASSES} passes of each device"),
+        ("optimiser", given["optimiser"], USUAL_OPTIMISER),
+        *([("target_modules", given["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
+        ("zero", given["zero"], "0, 2 or 3, all tried"),
+        ("recompute", given["recompute"], "none or full, both tried"),
+        ("example_tokens", given["example_tokens"], "those of a sequence, as packing gives"),
+    )
+    job["assumed"] = [
+        f"{name} = {value}"
+        for name, stated, value in taken
+        if stated is None or (isinstance(stated, str) and not stated)
+    ]
     return job
 
 
@@ -299,20 +331,29 @@ def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, found: Estimate) -
     trained = np.broadcast_to(checks.Stage(found.rows).trained, len(table))
     tokens = table["global_batch"] * table["seq"]
     return table.assign(
-        trained=trained, fits=np.where(np.isfinite(needed), fits, "no"), memory_bytes=needed, memory_low=low,
-        memory_high=high, capacity_bytes=capacity, step_seconds=found.point, step_low=found.low80,
-        step_high=found.high80, tokens_per_second=tokens / found.point,
+        trained=trained,
+        fits=np.where(np.isfinite(needed), fits, "no"),
+        memory_bytes=needed,
+        memory_low=low,
+        memory_high=high,
+        capacity_bytes=capacity,
+        step_seconds=found.point,
+        step_low=found.low80,
+        step_high=found.high80,
+        tokens_per_second=tokens / found.point,
         **{f"{name}_bytes": found.memory[name] for name in PARTS},
-    )  # fmt: skip
+    )
 
 
 def _chosen(job: dict[str, Any]) -> pd.DataFrame:
     """For each method and number of devices, the fastest way that fits for sure, else likely; else the smallest."""
     ways = [
         {"method": method, "devices": count, "zero": stage, "recompute": again}
-        for method in job["methods"] for count in job["devices"] for again in job["recompute"]
+        for method in job["methods"]
+        for count in job["devices"]
+        for again in job["recompute"]
         for stage in (job["zero"] if count > 1 else (0,))
-    ]  # fmt: skip
+    ]
     table = _rows(job, ways)
     fits, sure = table["memory_bytes"] <= table["capacity_bytes"], table["fits"] == "yes"
     order = np.lexsort((np.where(fits, table["step_seconds"], table["memory_bytes"]), ~sure, ~fits))
@@ -348,8 +389,11 @@ def _changes(job: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
         tried += [("8-bit Adam", {"optimiser": SMALL})] * (usual == USUAL_OPTIMISER)
         tried += [(METHODS[name], {"method": name}) for name in SMALLER[row["method"]]]
         tried += [(f"sequences of {row['seq'] // 2:,} tokens", {"seq": row["seq"] // 2})] * (row["seq"] > 1)
-        tried += [(f"{count:,} devices, states shared out (ZeRO-3)", {"devices": count, "zero": 3})
-                  for count in MORE_DEVICES if count > row["devices"]]  # fmt: skip
+        tried += [
+            (f"{count:,} devices, states shared out (ZeRO-3)", {"devices": count, "zero": 3})
+            for count in MORE_DEVICES
+            if count > row["devices"]
+        ]
         rows += [{**way, "optimiser": usual, **change, "row": at, "change": words} for words, change in tried]
     same = {name: value for name, value in job["same"].items() if name != "optimiser"}
     names = ("row", "change")
@@ -357,11 +401,13 @@ def _changes(job: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
     table = _rows({**job, "same": same, "told": {}}, asked)
     before = found.iloc[[row["row"] for row in rows]].reset_index(drop=True)
     table = table.assign(
-        change=[row["change"] for row in rows], saved_bytes=before["memory_bytes"] - table["memory_bytes"],
-        more=table["devices"], method=before["method"], devices=before["devices"],
-    )  # fmt: skip
-    return _few(table)[["method", "devices", "change", "memory_bytes", "saved_bytes", "fits",
-                        "tokens_per_second"]]  # fmt: skip
+        change=[row["change"] for row in rows],
+        saved_bytes=before["memory_bytes"] - table["memory_bytes"],
+        more=table["devices"],
+        method=before["method"],
+        devices=before["devices"],
+    )
+    return _few(table)[["method", "devices", "change", "memory_bytes", "saved_bytes", "fits", "tokens_per_second"]]
 
 
 def _few(table: pd.DataFrame) -> pd.DataFrame:
@@ -380,13 +426,17 @@ def _why(row: Mapping[str, Any], changes: pd.DataFrame) -> str:
     own = changes[(changes["method"] == row["method"]) & (changes["devices"] == row["devices"])]
     able = own[own["memory_bytes"] <= row["capacity_bytes"]]
     words = [f"{each['change']} ({units.human(each['memory_bytes'], 'iB')})" for each in able.to_dict("records")]
-    said = (f"{METHODS[row['method']]} on {_devices(row)} needs {units.human(row['memory_bytes'], 'iB')} of "
-            f"{units.human(row['capacity_bytes'], 'iB')} a device")  # fmt: skip
+    said = (
+        f"{METHODS[row['method']]} on {_devices(row)} needs {units.human(row['memory_bytes'], 'iB')} of "
+        f"{units.human(row['capacity_bytes'], 'iB')} a device"
+    )
     if words:
         return f"{said}; what would fit: {', '.join(words[:4])}"
     best = own.loc[own["memory_bytes"].idxmin()]
-    return (f"{said}; no single change makes it fit: with {best['change']} it needs "
-            f"{units.human(best['memory_bytes'], 'iB')}; combine changes, or split layers too (cb.search)")  # fmt: skip
+    return (
+        f"{said}; no single change makes it fit: with {best['change']} it needs "
+        f"{units.human(best['memory_bytes'], 'iB')}; combine changes, or split layers too (cb.search)"
+    )
 
 
 def _devices(row: Mapping[str, Any]) -> str:
@@ -405,16 +455,17 @@ def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
     passes = quantity("epochs", epochs, "", "3")
     filled = 1.0 if example is None else quantity("example_tokens", example, "", "350") / seq
     if filled > 1:
-        raise refused("example_tokens", example, f"is more than seq = {seq:,}: take longer sequences, or "
-                      "fewer tokens")  # fmt: skip
+        raise refused("example_tokens", example, f"is more than seq = {seq:,}: take longer sequences, or fewer tokens")
     return np.nan if tokens is None else quantity("tokens", tokens, "", "2e7 or '20 M'", 1) * passes / filled
 
 
 def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:
     """Hours and USD of the data set."""
     steps = tokens / (table["global_batch"] * table["seq"])
-    hours = {end: steps * table[step] / HOUR for end, step in
-             (("", "step_seconds"), ("_low", "step_low"), ("_high", "step_high"))}  # fmt: skip
+    hours = {
+        end: steps * table[step] / HOUR
+        for end, step in (("", "step_seconds"), ("_low", "step_low"), ("_high", "step_high"))
+    }
     each = {"": price.median, "_low": price.low, "_high": price.high}
     usd = {f"usd{end}": hours[end] * table["devices"] * each[end] for end in hours}
     return table.assign(**{f"hours{end}": value for end, value in hours.items()}, **usd)

@@ -170,8 +170,9 @@ class HostSize(Result):
     def frame(self) -> pd.DataFrame:
         """One row a stage: samples_per_s of one accelerator, its 80 % interval low to high, share of the demand."""
         ends = {"computing": self.computing_range, "decoding": self.decoding_range}
-        rows = [(rate, *ends.get(name, (rate, rate)), rate / self.stages["computing"]) for name, rate
-                in self.stages.items()]  # fmt: skip
+        rows = [
+            (rate, *ends.get(name, (rate, rate)), rate / self.stages["computing"]) for name, rate in self.stages.items()
+        ]
         columns = ["samples_per_s", "low", "high", "of_demand"]
         return pd.DataFrame(rows, columns=columns, index=pd.Index(self.stages, name="stage"))
 
@@ -199,13 +200,16 @@ class HostSize(Result):
     def to_dict(self) -> dict[str, Any]:
         """All figures by name; the machine by its key, traffic as the rows of `flows`; None where one is missing."""
         kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return plain(kept | {"machine": self.machine.key, "rate": self.rate, "limit": self.limit,
-                             "traffic": self.flows()})  # fmt: skip
+        return plain(
+            kept | {"machine": self.machine.key, "rate": self.rate, "limit": self.limit, "traffic": self.flows()}
+        )
 
     def summary(self) -> str:
         """What each accelerator gets at best, of what it can take, and the slowest stage."""
-        return (f"{self.machine.name}: {self.rate:,.4g} samples/s for each accelerator at best, of the "
-                f"{self.stages['computing']:,.4g} that it can take; limit: {self.limit}")  # fmt: skip
+        return (
+            f"{self.machine.name}: {self.rate:,.4g} samples/s for each accelerator at best, of the "
+            f"{self.stages['computing']:,.4g} that it can take; limit: {self.limit}"
+        )
 
     def _repr_html_(self) -> str:
         table = self.frame().map("{:,.4g}".format).reset_index()
@@ -280,15 +284,30 @@ def size_host(
     stages = dict(zip(STAGES, (demand, decoded, batch / step.point / busiest[2]), strict=True))
     reach = known["interval/decode/80"]
     return HostSize(
-        machine=box, accelerator=device if isinstance(device, str) else device.name, step=step.point, batch=batch,
-        stages=MappingProxyType(stages), computing_range=(batch / step.high80, batch / step.low80),
-        decoding_range=(decoded / reach, decoded * reach), input_bytes=carried, exchange_bytes=exchanged,
-        input_needed=needed[0], exchange_needed=needed[1], traffic=_traffic(box, traffic, *needed, load),
-        busiest=busiest, cores=about["cores"], cores_needed=_first(decoding, "grid", "cores", demand), workers=workers,
-        workers_needed=_first(decoding, "every", "workers", demand), tried=_tried(decoding), memory=about["memory"],
-        cacheable=about["memory"] * known["memory_for_cache"], stored=float(card["stored_bytes"]),
-        changes=_changes(stages, decoding), processor=about["cpu"],
-    )  # fmt: skip
+        machine=box,
+        accelerator=device if isinstance(device, str) else device.name,
+        step=step.point,
+        batch=batch,
+        stages=MappingProxyType(stages),
+        computing_range=(batch / step.high80, batch / step.low80),
+        decoding_range=(decoded / reach, decoded * reach),
+        input_bytes=carried,
+        exchange_bytes=exchanged,
+        input_needed=needed[0],
+        exchange_needed=needed[1],
+        traffic=_traffic(box, traffic, *needed, load),
+        busiest=busiest,
+        cores=about["cores"],
+        cores_needed=_first(decoding, "grid", "cores", demand),
+        workers=workers,
+        workers_needed=_first(decoding, "every", "workers", demand),
+        tried=_tried(decoding),
+        memory=about["memory"],
+        cacheable=about["memory"] * known["memory_for_cache"],
+        stored=float(card["stored_bytes"]),
+        changes=_changes(stages, decoding),
+        processor=about["cpu"],
+    )
 
 
 def figure(name: str, value: Any, low: float = 0, high: float = MOST, whole: bool = False) -> float:
@@ -368,25 +387,41 @@ def _inside(box: Topology, count: int, cores: float | None) -> dict[str, Any]:
 
 
 def _decoding(
-    box: Topology, device: Any, step: float, batch: float, data: Any, workers: float, about: Mapping[str, Any],
+    box: Topology,
+    device: Any,
+    step: float,
+    batch: float,
+    data: Any,
+    workers: float,
+    about: Mapping[str, Any],
     count: int,
-) -> dict[str, np.ndarray]:  # fmt: skip
+) -> dict[str, np.ndarray]:
     """Samples a second of one accelerator: over cores, over workers, and with twice of each."""
     here = about["cores"] if about["cores"] > 0 else math.nan
     have = CORES[CORES * count >= 1]
     tried = {
-        "cores": (np.maximum(have, 1), have), "chosen": (np.full(len(have), workers), have),
-        "workers": (WORKERS, np.full(len(WORKERS), here)), "now": (np.array([workers]), np.array([here])),
+        "cores": (np.maximum(have, 1), have),
+        "chosen": (np.full(len(have), workers), have),
+        "workers": (WORKERS, np.full(len(WORKERS), here)),
+        "now": (np.array([workers]), np.array([here])),
         "twice the workers": (np.array([2 * workers]), np.array([here])),
         "twice the cores": (np.array([2 * workers]), np.array([2 * here])),
-    }  # fmt: skip
+    }
     asked, there = (np.concatenate([pair[at] for pair in tried.values()]) for at in (0, 1))
     usable = np.isfinite(there) & (there * count >= 1)
     card = {"card": data, "layout": "shards"} if isinstance(data, str) else data
     found = match_storage(
-        step, box.accelerator or device, BOUNDLESS, card, batch=batch, accelerators=count, workers=asked,
-        cores=np.where(usable, there * count, 1), memory=0, processor=about["cpu"],
-    )  # fmt: skip
+        step,
+        box.accelerator or device,
+        BOUNDLESS,
+        card,
+        batch=batch,
+        accelerators=count,
+        workers=asked,
+        cores=np.where(usable, there * count, 1),
+        memory=0,
+        processor=about["cpu"],
+    )
     rates = np.where(usable, found.stages["decoding"] / count, math.nan)
     ends = np.cumsum([len(pair[0]) for pair in tried.values()])[:-1]
     return {**dict(zip(tried, np.split(rates, ends), strict=True)), "grid": have, "every": WORKERS}
@@ -401,8 +436,10 @@ def _first(decoding: Mapping[str, np.ndarray] | None, tried: str, rates: str, de
 
 
 def _tried(decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, np.ndarray]:
-    found = {name: np.array(decoding[kept] if decoding else []) for name, kept in
-             (("cores", "grid"), ("rate", "cores"), ("chosen", "chosen"))}  # fmt: skip
+    found = {
+        name: np.array(decoding[kept] if decoding else [])
+        for name, kept in (("cores", "grid"), ("rate", "cores"), ("chosen", "chosen"))
+    }
     for values in found.values():
         values.flags.writeable = False
     return MappingProxyType(found)
@@ -411,9 +448,14 @@ def _tried(decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, np.ndarray
 def _changes(stages: Mapping[str, float], decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, float]:
     """Gain of each change over now, when nothing else changes."""
     now = np.nanmin(list(stages.values()))
-    tried = {name: {"decoding": float(decoding[name][0])} for name in ("twice the workers", "twice the cores")
-             } if decoding is not None else {}  # fmt: skip
-    tried |= {"links twice as wide": {"links": 2 * stages["links"]},
-              "accelerators twice as fast": {"computing": 2 * stages["computing"]}}  # fmt: skip
+    tried = (
+        {name: {"decoding": float(decoding[name][0])} for name in ("twice the workers", "twice the cores")}
+        if decoding is not None
+        else {}
+    )
+    tried |= {
+        "links twice as wide": {"links": 2 * stages["links"]},
+        "accelerators twice as fast": {"computing": 2 * stages["computing"]},
+    }
     gains = {name: float(np.nanmin(list({**stages, **change}.values())) / now) for name, change in tried.items()}
     return MappingProxyType(gains)

@@ -40,8 +40,10 @@ def classes(mix: str) -> list[dict[str, Any]]:
 
 def mean_gpu_seconds(mix: str, errors: Sequence[float]) -> float:
     """GPU-seconds of a job on average, in theory; `errors` are the spreads of true times around predicted ones."""
-    return sum(row["share"] * row["gpus"] * row["median"] * _mean_factor(row["spread"]) * _mean_factor(error)
-               for row, error in zip(classes(mix), errors, strict=True))  # fmt: skip
+    return sum(
+        row["share"] * row["gpus"] * row["median"] * _mean_factor(row["spread"]) * _mean_factor(error)
+        for row, error in zip(classes(mix), errors, strict=True)
+    )
 
 
 def _mean_factor(spread: float) -> float:
@@ -69,16 +71,19 @@ def speeds_of(
     rows = {(row["devices"], row["per_node"], row["network"]): row for row in found.to_dict("records")}
     whole = rows[gpus, max(each for each in nodes if each <= gpus), network]
     if not whole["rate"] > 0:
-        raise ValueError(f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({whole['why']}); "
-                         "take another accelerator")  # fmt: skip
+        raise ValueError(
+            f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({whole['why']}); "
+            "take another accelerator"
+        )
     # Lying apart never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
     packed = {count: rows[count, max(each for each in nodes if each <= count), network]["rate"] for count in counts}
     speeds = {
-        (count, on, crossed): float(min(rows[count, on, across if crossed else network]["rate"], packed[count])
-                                    / whole["rate"])
+        (count, on, crossed): float(
+            min(rows[count, on, across if crossed else network]["rate"], packed[count]) / whole["rate"]
+        )
         for count, on, crossed in itertools.product(counts, nodes, (False, True))
         if on <= count and packed[count] > 0
-    }  # fmt: skip
+    }
     return speeds, math.log(whole["high80"] / whole["low80"]) / (2 * TENTH)
 
 
@@ -108,9 +113,15 @@ def arrivals(mean: float, seconds: float, rhythm: float, random: np.random.Gener
 
 
 def generate(
-    mix: str, gpus: int, load: float, seconds: float, demand: Mapping[str, float], rhythm: float, seed: int,
+    mix: str,
+    gpus: int,
+    load: float,
+    seconds: float,
+    demand: Mapping[str, float],
+    rhythm: float,
+    seed: int,
     place: tuple[str, int, float, float],
-) -> list[Job]:  # fmt: skip
+) -> list[Job]:
     """Jobs of so many seconds; `demand` is each team's share of them, `place` the last arguments of `speeds_of`."""
     rows, random = classes(mix), np.random.default_rng(seed)
     known = [speeds_of(row["model"], row["micro_batch"], int(row["gpus"]), int(row["most"]), *place) for row in rows]
@@ -124,9 +135,22 @@ def generate(
     for order, (time, at, team) in enumerate(zip(times.tolist(), kinds.tolist(), teams.tolist(), strict=True)):
         row, (speeds, error) = rows[at], known[at]
         expected = row["median"] * math.exp(row["spread"] * lengths[order])
-        jobs.append(_job(order, row["key"], names[team], time, expected, int(row["gpus"]), speeds, float(luck[order]),
-                         (int(row["least"]), int(row["most"])), row["urgent"] == "yes", float(row["use"]),
-                         expected * math.exp(error * errors[order])))  # fmt: skip
+        jobs.append(
+            _job(
+                order,
+                row["key"],
+                names[team],
+                time,
+                expected,
+                int(row["gpus"]),
+                speeds,
+                float(luck[order]),
+                (int(row["least"]), int(row["most"])),
+                row["urgent"] == "yes",
+                float(row["use"]),
+                expected * math.exp(error * errors[order]),
+            )
+        )
     return jobs
 
 
@@ -150,8 +174,22 @@ def read(table: Any) -> list[Job]:
         if length <= 0:
             raise ValueError(f"jobs, row {order}: hours = 0 must be above 0; leave out jobs that do nothing")
         team = "A" if _missing(row.get("team")) else str(row["team"])
-        jobs.append(_job(order, GIVEN, team, when * HOUR, length * HOUR, int(count), ANYWHERE, 0.5,
-                         (int(count), int(count)), _urgent(order, row), _use(order, row), length * HOUR))  # fmt: skip
+        jobs.append(
+            _job(
+                order,
+                GIVEN,
+                team,
+                when * HOUR,
+                length * HOUR,
+                int(count),
+                ANYWHERE,
+                0.5,
+                (int(count), int(count)),
+                _urgent(order, row),
+                _use(order, row),
+                length * HOUR,
+            )
+        )
     jobs.sort(key=lambda job: (job.arrival, job.order))
     for order, job in enumerate(jobs):
         job.order = order
@@ -203,7 +241,17 @@ def _hours(order: int, row: Mapping[str, Any], name: str) -> float:
 
 
 def _job(
-    order: int, kind: str, team: str, arrival: float, expected: float, gpus: int, speeds: Speeds, luck: float,
-    ends: tuple[int, int], urgent: bool, use: float, work: float,
-) -> Job:  # fmt: skip
+    order: int,
+    kind: str,
+    team: str,
+    arrival: float,
+    expected: float,
+    gpus: int,
+    speeds: Speeds,
+    luck: float,
+    ends: tuple[int, int],
+    urgent: bool,
+    use: float,
+    work: float,
+) -> Job:
     return Job(order, kind, team, arrival, expected, gpus, ends[0], ends[1], urgent, use, work, speeds, luck, work=work)

@@ -111,11 +111,18 @@ class Layouts(Result):
         return plain({**kept, "layouts": self._table})
 
     def _repr_html_(self) -> str:
-        rows = [{
-            "Devices": f"{row['devices']:,}", "Layout": layout_words(row), "Micro-batch": row["micro_batch"],
-            "ZeRO": row["zero"], "Recomputation": row["recompute"], **step_words(row),
-            "Memory": units.human(row["memory_bytes"], "iB"),
-        } for row in self._table.head(8).to_dict("records")]  # fmt: skip
+        rows = [
+            {
+                "Devices": f"{row['devices']:,}",
+                "Layout": layout_words(row),
+                "Micro-batch": row["micro_batch"],
+                "ZeRO": row["zero"],
+                "Recomputation": row["recompute"],
+                **step_words(row),
+                "Memory": units.human(row["memory_bytes"], "iB"),
+            }
+            for row in self._table.head(8).to_dict("records")
+        ]
         taken = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
         return card(self.summary(), pd.DataFrame(rows), [taken])
 
@@ -171,15 +178,17 @@ class Layouts(Result):
         change = parts[:, near] - parts[:, [row]]
         most = np.abs(change).argmax(axis=0)
         low, high = (self._table[name].iloc[row] for name in ("low80", "high80"))
-        return pd.DataFrame({
-            "change": [_words(own, axes.iloc[other]) for other in near],
-            "step_seconds": seconds[near],
-            "difference_seconds": seconds[near] - seconds[row],
-            "within_80": (seconds[near] >= low) & (seconds[near] <= high),
-            "part": [names[part] for part in most],
-            "part_seconds": change[most, np.arange(len(near))],
-            "memory_bytes": self._table["memory_bytes"].to_numpy()[near],
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "change": [_words(own, axes.iloc[other]) for other in near],
+                "step_seconds": seconds[near],
+                "difference_seconds": seconds[near] - seconds[row],
+                "within_80": (seconds[near] >= low) & (seconds[near] <= high),
+                "part": [names[part] for part in most],
+                "part_seconds": change[most, np.arange(len(near))],
+                "memory_bytes": self._table["memory_bytes"].to_numpy()[near],
+            }
+        )
 
 
 def search(
@@ -267,16 +276,20 @@ def search(
         "micro_batch": MICRO_BATCHES if micro_batch is None else wholes("micro_batch", micro_batch, MOST_SEQUENCES),
         "zero": choices("zero", zero, ZERO, ZERO[1:]),
         "recompute": choices("recompute", recompute, RECOMPUTE, RECOMPUTE),
-    }  # fmt: skip
-    more = {name: choices(name, given, OPTIONS[name], ("",)) for name, given in
-            (("pipeline_schedule", pipeline_schedule), ("offload", offload))}  # fmt: skip
+    }
+    more = {
+        name: choices(name, given, OPTIONS[name], ("",))
+        for name, given in (("pipeline_schedule", pipeline_schedule), ("offload", offload))
+    }
     more["shard"] = _shards(shard)
     taper = _number("oversubscription", oversubscription)
     same = {
-        "capacity_factor": _number("capacity_factor", capacity_factor), "fabric": text("fabric", fabric) or None,
-        "oversubscription": None if taper == 1 else taper, "attention": text("attention", attention) or None,
+        "capacity_factor": _number("capacity_factor", capacity_factor),
+        "fabric": text("fabric", fabric) or None,
+        "oversubscription": None if taper == 1 else taper,
+        "attention": text("attention", attention) or None,
         "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'"),
-    }  # fmt: skip
+    }
     machine = machine_of(system)
     joined = None if per_node is None else whole("per_node", per_node)
     domain = fabric_of(fabric).domain if fabric else math.nan
@@ -286,21 +299,26 @@ def search(
     if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
         raise ValueError(
             f"global_batch = {batch:,}, devices = {shown(devices)}: "
-            + (f"{len(grid['devices']):,} layouts are too many to try; give fewer numbers" if len(grid["devices"])
-               else "no layout divides them; take a batch that is a multiple of a power of two, and devices likewise")
-        )  # fmt: skip
+            + (
+                f"{len(grid['devices']):,} layouts are too many to try; give fewer numbers"
+                if len(grid["devices"])
+                else "no layout divides them; take a batch that is a multiple of a power of two, and devices likewise"
+            )
+        )
     asked = _columns(grid) | {"global_batch": float(batch), **same}
     # Nodes that nobody states are those of the machine, as for any other question.
     asked |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
     found = _estimated(workload, machine, asked, text("software", software), text("precision", precision), length)
     assumed = (
-        ("seq", seq, f"{length:,} tokens"), ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
-        ("zero", zero, _tried(ZERO[1:])), ("recompute", recompute, _tried(RECOMPUTE)),
+        ("seq", seq, f"{length:,} tokens"),
+        ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
+        ("zero", zero, _tried(ZERO[1:])),
+        ("recompute", recompute, _tried(RECOMPUTE)),
         ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks a stage: {_tried(CHUNKS)}"),
         ("per_node", per_node or fabric, f"{node:,}"),
         ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
-    )  # fmt: skip
+    )
     layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)
     first = found.assumed[0].taken if len(found) else {}
     taken = Assumptions({name: each for name, each in first.items() if name not in ("sequence_parallel", "per_node")})
@@ -356,8 +374,11 @@ def shape_of(network: Workload) -> dict[str, int]:
             name, why = network.title, f": {network.unsplit}; build it of {zoo.DIVIDED}"
         raise refused("model", name, f"is not a language model with layers that can be split{why}")
     experts = own.get("experts") or 0
-    return {"layers": int(own["depth"]) * (2 if known["decoder"] else 1), "heads": int(own["heads"]),
-            "experts": int(experts if isinstance(experts, int) else experts.get("number", 0))}  # fmt: skip
+    return {
+        "layers": int(own["depth"]) * (2 if known["decoder"] else 1),
+        "heads": int(own["heads"]),
+        "experts": int(experts if isinstance(experts, int) else experts.get("number", 0)),
+    }
 
 
 def _number(name: str, value: Any) -> float | None:
@@ -415,10 +436,14 @@ def _layouts(
     rows = rows[np.argsort(seconds[rows], kind="stable")]
     table = pd.DataFrame({name: column[rows] for name, column in grid.items()})
     table = table.assign(
-        step_seconds=seconds[rows], low80=found.low80[rows], high80=found.high80[rows],
-        memory_bytes=memory[rows], headroom_bytes=capacity - memory[rows],
-        device_seconds=seconds[rows] * grid["devices"][rows], tokens_per_second=seq * global_batch / seconds[rows],
-    )  # fmt: skip
+        step_seconds=seconds[rows],
+        low80=found.low80[rows],
+        high80=found.high80[rows],
+        memory_bytes=memory[rows],
+        headroom_bytes=capacity - memory[rows],
+        device_seconds=seconds[rows] * grid["devices"][rows],
+        tokens_per_second=seq * global_batch / seconds[rows],
+    )
     costs = table[["step_seconds", "memory_bytes", "device_seconds"]].to_numpy()
     table["front"] = table.index.isin(pareto_front(costs, table.index.to_numpy()))
     table["step_usd"] = table["device_seconds"] * usd / HOUR
@@ -456,8 +481,10 @@ def step_words(row: Any) -> dict[str, str]:
     """Step with its interval, and throughput, as printed."""
     low, high = (row[name] for name in (("low80", "high80") if "low80" in row else ("step_low", "step_high")))
     ends = f"{units.human(low, 's')} to {units.human(high, 's')}"
-    return {"Step (80 %)": f"{units.human(row['step_seconds'], 's')} ({ends})",
-            "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}"}  # fmt: skip
+    return {
+        "Step (80 %)": f"{units.human(row['step_seconds'], 's')} ({ends})",
+        "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
+    }
 
 
 def machine_of(system: System) -> Machine:

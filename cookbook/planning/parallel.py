@@ -91,8 +91,9 @@ class AssemblyLine(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain Python values."""
-        return plain({**{name: getattr(self, name) for name in ("title", "seconds", "waiting", "kept")},
-                      "passes": self._passes})  # fmt: skip
+        return plain(
+            {**{name: getattr(self, name) for name in ("title", "seconds", "waiting", "kept")}, "passes": self._passes}
+        )
 
     def _repr_html_(self) -> str:
         table = self.devices
@@ -161,9 +162,14 @@ def _kept(rows: pd.DataFrame) -> float:
 
 
 def split_batch(
-    workload: str | zoo.Workload, batch: float, flops: float | str, inner: tuple[str, float | str],
-    outer: tuple[str, float | str], devices: int = 256, node: int = 8,
-) -> pd.DataFrame:  # fmt: skip
+    workload: str | zoo.Workload,
+    batch: float,
+    flops: float | str,
+    inner: tuple[str, float | str],
+    outer: tuple[str, float | str],
+    devices: int = 256,
+    node: int = 8,
+) -> pd.DataFrame:
     """Speed-up of one batch split over devices: the founding formula beside a ring and a hierarchy; nothing is hidden.
 
     Parameters
@@ -210,10 +216,13 @@ def split_batch(
         "hierarchical": collectives.hierarchical_all_reduce_seconds(weights, *levels, inside, between, 0, 0),
     }
     alone = STEP_FLOP * samples * network.ops.total("macs", 1, network.seq) / rate
-    return pd.concat([
-        pd.DataFrame({"devices": counts, "speed_up": alone / (alone / counts + wait), "network": name})
-        for name, wait in seconds.items()
-    ], ignore_index=True)  # fmt: skip
+    return pd.concat(
+        [
+            pd.DataFrame({"devices": counts, "speed_up": alone / (alone / counts + wait), "network": name})
+            for name, wait in seconds.items()
+        ],
+        ignore_index=True,
+    )
 
 
 def _link(name: str, given: Any) -> tuple[str, float]:

@@ -97,9 +97,11 @@ def spread(
             for future in sorted(wait(given, return_when=FIRST_COMPLETED).done, key=given.__getitem__):
                 yield given.pop(future), future.result()
     except BrokenExecutor as problem:
-        raise RuntimeError("a worker died, probably for want of memory: give a new executor with fewer workers. "
-                           "cb.planning.explore also takes a smaller size of a part, and goes on from a "
-                           "checkpoint") from problem  # fmt: skip
+        raise RuntimeError(
+            "a worker died, probably for want of memory: give a new executor with fewer workers. "
+            "cb.planning.explore also takes a smaller size of a part, and goes on from a "
+            "checkpoint"
+        ) from problem
     finally:
         for future in given:
             future.cancel()
@@ -110,6 +112,10 @@ def _pool(executor: Any) -> Any:
     if hasattr(executor, "get_executor"):
         return executor.get_executor(pure=False, retries=RETRIES)
     if not callable(getattr(executor, "submit", None)):
-        raise refused("executor", executor, "takes no work: give an executor of concurrent.futures, such as "
-                      "ProcessPoolExecutor(2), or a dask.distributed.Client")
+        raise refused(
+            "executor",
+            executor,
+            "takes no work: give an executor of concurrent.futures, such as "
+            "ProcessPoolExecutor(2), or a dask.distributed.Client",
+        )
     return executor

@@ -241,8 +241,14 @@ def place_row(entry: Any) -> Row:
 
 @lru_cache(maxsize=512)
 def read_place(
-    row: Row, model: str | Workload, batch: int | None, seq: float | None, region: str, since: int | None,
-    price: float | None = None, current: float | None = None,
+    row: Row,
+    model: str | Workload,
+    batch: int | None,
+    seq: float | None,
+    region: str,
+    since: int | None,
+    price: float | None = None,
+    current: float | None = None,
 ) -> Place:
     """A place with all figures that its cost rests on."""
     cells = dict(row)
@@ -250,8 +256,18 @@ def read_place(
     machines = 0 if service else int(cells["machines"])
     count = 0 if service else machines * int(cells["devices"])
     term = 0.0 if np.isnan(cells["term_years"]) else float(cells["term_years"])
-    place = Place(cells["key"], cells["name"], cells["kind"], cells["way"], cells["data_at"], count, machines, term,
-                  cells["staffed"] == "yes", {})  # fmt: skip
+    place = Place(
+        cells["key"],
+        cells["name"],
+        cells["kind"],
+        cells["way"],
+        cells["data_at"],
+        count,
+        machines,
+        term,
+        cells["staffed"] == "yes",
+        {},
+    )
     asked = _price(cells, model, count, since, cells.get("price") if price is None else price)
     if service:
         return replace(place, figures={"price": asked}, why=asked.why)
@@ -274,8 +290,11 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
         return times(offer if own is None else own_price(own, "USD/h"), count, "USD/h")
     if own is not None:
         return own_price(own, "USD")
-    machine = prices.bought_usd(row["system"], since) if row["system"] else times(
-        prices.bought_usd(row["device"], since), float(row["devices"]), "USD")  # fmt: skip
+    machine = (
+        prices.bought_usd(row["system"], since)
+        if row["system"]
+        else times(prices.bought_usd(row["device"], since), float(row["devices"]), "USD")
+    )
     return times(_widened(machine, bought=True), float(row["machines"]), "USD")
 
 
@@ -341,15 +360,23 @@ def _most(item: str) -> float:
 def _power(row: Mapping[str, Any], count: int, region: str) -> dict[str, Price]:
     power = machine_power(row["device"], count)
     pue = stated("pue", items=row["pue"]) if row["pue"] else ONE
-    return {"rated": power.rated, "idle": power.idle, "full": power.full, "pue": pue, "tariff": prices.tariff(region),
-            "carbon": prices.carbon(region)}  # fmt: skip
+    return {
+        "rated": power.rated,
+        "idle": power.idle,
+        "full": power.full,
+        "pue": pue,
+        "tariff": prices.tariff(region),
+        "carbon": prices.carbon(region),
+    }
 
 
 def _owner(place: Place) -> dict[str, Price]:
     """What an owner pays besides; a colocated machine's electricity is billed beside its space."""
     found = {
-        "life": stated("depreciation_years", "years"), "money": stated("money"), "maintenance": stated("maintenance"),
-    }  # fmt: skip
+        "life": stated("depreciation_years", "years"),
+        "money": stated("money"),
+        "maintenance": stated("maintenance"),
+    }
     if not place.staffed:
         return {**found, "staff": NONE, "network": NONE, "storage": NONE, "space": NONE}
     part = times(stated("staff", "fraction"), float(place.machines), "fraction")
@@ -372,9 +399,11 @@ def _renter(place: Place, model: str | Workload) -> dict[str, Price]:
     seconds = [states / (each * GIGA) for each in (rate.high, rate.median, rate.low)]
     write = replace(rate, low=seconds[0], median=seconds[1], high=seconds[2], unit="s")
     return {
-        **found, "checkpoint": write, "restart": times(stated("checkpoint", "min"), MINUTE, "s"),
+        **found,
+        "checkpoint": write,
+        "restart": times(stated("checkpoint", "min"), MINUTE, "s"),
         "interruption": _interruption(),
-    }  # fmt: skip
+    }
 
 
 def _interruption() -> Price:
@@ -382,8 +411,9 @@ def _interruption() -> Price:
     scarce, band = stated("spot_interruption", "h"), stated("spot_interruption", "fraction/month")
     longest = -MONTH / math.log1p(-band.low)
     source = tuple(dict.fromkeys([*scarce.source, *band.source]))
-    return replace(scarce, low=scarce.low * HOUR, median=scarce.high * HOUR, high=longest, unit="s", source=source,
-                   last=band.last)  # fmt: skip
+    return replace(
+        scarce, low=scarce.low * HOUR, median=scarce.high * HOUR, high=longest, unit="s", source=source, last=band.last
+    )
 
 
 def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
@@ -421,11 +451,19 @@ def _useful(place: Place, draws: Draws) -> Any:
 def _owned(draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
     rated_kw = draws["rated"] / KILO
     return ownership_usd(
-        draws["price"], task.years, life_years=draws["life"], money_rate=draws["money"],
-        network_share=draws["network"], storage_share=draws["storage"], maintenance_share=draws["maintenance"],
-        watts=watts, pue=draws["pue"], usd_per_kwh=draws["tariff"], staff_usd_per_year=draws["staff"],
+        draws["price"],
+        task.years,
+        life_years=draws["life"],
+        money_rate=draws["money"],
+        network_share=draws["network"],
+        storage_share=draws["storage"],
+        maintenance_share=draws["maintenance"],
+        watts=watts,
+        pue=draws["pue"],
+        usd_per_kwh=draws["tariff"],
+        staff_usd_per_year=draws["staff"],
         space_usd_per_year=draws["space"] * rated_kw * MONTHS,
-    ).parts  # fmt: skip
+    ).parts
 
 
 def _rented(place: Place, draws: Draws, task: Task, use: Any) -> dict[str, Any]:

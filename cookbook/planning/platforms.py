@@ -33,9 +33,14 @@ RATES = ("input alone", "input, all", "all from socket 0", "gradients", "both: i
 
 
 def cores_needed(
-    workload: str | zoo.Workload, system: str | Accelerator, data: Any, batch: float = 64, *, work: float = 1,
+    workload: str | zoo.Workload,
+    system: str | Accelerator,
+    data: Any,
+    batch: float = 64,
+    *,
+    work: float = 1,
     processor: str = "",
-) -> float:  # fmt: skip
+) -> float:
     """Physical cores for one accelerator, a worker on each, that decode as fast as it trains.
 
     Parameters
@@ -64,13 +69,25 @@ def cores_needed(
     work = 0.0 if type(work) in (int, float) and work == 0 else figure("work", work)
     named("processor", processor, str)
     own = one_data_set(data)
-    card = {"card": data} if isinstance(data, str) else dict(data) if hasattr(data, "items") else {
-        "samples": own["samples"], "stored_bytes": own["stored_bytes"]}  # fmt: skip
+    card = (
+        {"card": data}
+        if isinstance(data, str)
+        else dict(data)
+        if hasattr(data, "items")
+        else {"samples": own["samples"], "stored_bytes": own["stored_bytes"]}
+    )
     card |= {"layout": "shards", "decode_work": work * float(own["decode_work"])}
     fed = match_storage(
-        network, computer, BOUNDLESS, card, batch=batch, accelerators=NODE, cores=NODE * CORES,
-        workers=np.maximum(CORES, 1), processor=processor,
-    )  # fmt: skip
+        network,
+        computer,
+        BOUNDLESS,
+        card,
+        batch=batch,
+        accelerators=NODE,
+        cores=NODE * CORES,
+        workers=np.maximum(CORES, 1),
+        processor=processor,
+    )
     return float(CORES[fed.stages["decoding"] >= fed.stages["accelerators"]].min(initial=np.inf))
 
 
@@ -317,13 +334,18 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
     return pd.DataFrame.from_dict(found, orient="index", columns=["shards", "small files"]).rename_axis("store")
 
 
-SHORT = MappingProxyType({
-    "twice the drives or nodes of the storage": "twice the drives",
-    "memory that holds the data set": "memory for all of it",
-    "shards instead of small files": "packed files", "twice the workers": "twice the loaders",
-    "twice the cores and workers": "twice the cores", "decoded once and stored ready to use": "stored decoded",
-    "four times the prefetched batches": "more prefetching", "checkpoints behind the training": "checkpoints behind",
-})  # fmt: skip
+SHORT = MappingProxyType(
+    {
+        "twice the drives or nodes of the storage": "twice the drives",
+        "memory that holds the data set": "memory for all of it",
+        "shards instead of small files": "packed files",
+        "twice the workers": "twice the loaders",
+        "twice the cores and workers": "twice the cores",
+        "decoded once and stored ready to use": "stored decoded",
+        "four times the prefetched batches": "more prefetching",
+        "checkpoints behind the training": "checkpoints behind",
+    }
+)
 PARTS = ("computing", "waiting for input", "writing checkpoints")
 
 
@@ -363,8 +385,13 @@ def rank_changes(found: StorageMatch) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         worth = frame["gain"] / hourly
         pays = np.where((frame["usd"] > 0) & (frame["per"] == "purchase"), frame["usd"] / saved, np.nan)
-    frame = frame.assign(usd_per_hour=hourly, gain_per_usd=worth, saved_per_hour=saved, pays_after=pays,
-                         short=[SHORT.get(name, name) for name in frame["change"]])  # fmt: skip
+    frame = frame.assign(
+        usd_per_hour=hourly,
+        gain_per_usd=worth,
+        saved_per_hour=saved,
+        pays_after=pays,
+        short=[SHORT.get(name, name) for name in frame["change"]],
+    )
     group = np.select([frame["usd"] == 0, frame["usd"].notna()], [0, 1], 2)
     order = np.lexsort((-frame["gain"], np.where(group == 1, -worth, 0), group))
     return frame.iloc[order]
@@ -427,8 +454,10 @@ def chain_figures(found: StorageMatch) -> pd.DataFrame:
     _one(found)
     nan = np.nan
     rows = [("stage", name, rate, nan, nan, nan) for name, rate in found.stages.items()]
-    rows += [("whole", "later epochs", found.samples_per_s, nan, found.utilisation, nan),
-             ("whole", "first epoch", found.first_samples_per_s, nan, found.first_utilisation, nan)]  # fmt: skip
+    rows += [
+        ("whole", "later epochs", found.samples_per_s, nan, found.utilisation, nan),
+        ("whole", "first epoch", found.first_samples_per_s, nan, found.first_utilisation, nan),
+    ]
     rows += [("change", c.name, c.samples_per_s, c.gain, c.utilisation, c.usd) for c in found.changes]
     return pd.DataFrame(rows, columns=["kind", "name", "samples_per_s", "gain", "utilisation", "usd"])
 

@@ -86,9 +86,16 @@ def elastic(cluster: Any) -> None:
                 cluster.resize(job, job.held * 2)
 
 
-POLICIES: Mapping[str, Callable[[Any], None]] = MappingProxyType({
-    "static": static, "fifo": fifo, "backfill": backfill, "fair": fair, "priority": priority, "elastic": elastic,
-})  # fmt: skip
+POLICIES: Mapping[str, Callable[[Any], None]] = MappingProxyType(
+    {
+        "static": static,
+        "fifo": fifo,
+        "backfill": backfill,
+        "fair": fair,
+        "priority": priority,
+        "elastic": elastic,
+    }
+)
 
 
 def pack(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spots:
@@ -128,6 +135,10 @@ def _filled(nodes: Sequence[int], free: Sequence[int], gpus: int, most: int) -> 
     return []
 
 
-PLACEMENTS: Mapping[str, Callable[[Sequence[int], int, int, int], Spots]] = MappingProxyType({
-    "pack": pack, "same node": same_node, "spread": spread,
-})  # fmt: skip
+PLACEMENTS: Mapping[str, Callable[[Sequence[int], int, int, int], Spots]] = MappingProxyType(
+    {
+        "pack": pack,
+        "same node": same_node,
+        "spread": spread,
+    }
+)

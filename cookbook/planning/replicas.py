@@ -27,16 +27,48 @@ MUCH, ROOMY, CLOSE = 3, 1.25, 1e-3
 # Share of the capacity up to which clients are an open load; beyond, they wait for each other.
 FULL = 0.98
 COLUMNS = (
-    "accelerator", "devices", "tp", "pp", "ep", "engines", "requests_per_second", "in_service",
+    "accelerator",
+    "devices",
+    "tp",
+    "pp",
+    "ep",
+    "engines",
+    "requests_per_second",
+    "in_service",
     "output_tokens_per_second",
-    *(f"{name}_p{each}" for name in ("ttft", "tpot", "e2e") for each in (50, 95, 99)), "goodput", "busy", "batch",
-    "kv_share", "capacity", "usd_per_hour", "usd_per_million_input", "usd_per_million_input_low",
-    "usd_per_million_input_high", "usd_per_million_output", "usd_per_million_output_low",
-    "usd_per_million_output_high", "joule_per_token", "joule_per_token_low", "joule_per_token_high", "binds", "costly",
-    "meets", "tier", "why",
-    *(f"{name}_{end}80" for name in ("ttft_p50", "tpot_p50", "output_tokens_per_second", "usd_per_million_input",
-                                     "usd_per_million_output") for end in ("low", "high")),
-)  # fmt: skip
+    *(f"{name}_p{each}" for name in ("ttft", "tpot", "e2e") for each in (50, 95, 99)),
+    "goodput",
+    "busy",
+    "batch",
+    "kv_share",
+    "capacity",
+    "usd_per_hour",
+    "usd_per_million_input",
+    "usd_per_million_input_low",
+    "usd_per_million_input_high",
+    "usd_per_million_output",
+    "usd_per_million_output_low",
+    "usd_per_million_output_high",
+    "joule_per_token",
+    "joule_per_token_low",
+    "joule_per_token_high",
+    "binds",
+    "costly",
+    "meets",
+    "tier",
+    "why",
+    *(
+        f"{name}_{end}80"
+        for name in (
+            "ttft_p50",
+            "tpot_p50",
+            "output_tokens_per_second",
+            "usd_per_million_input",
+            "usd_per_million_output",
+        )
+        for end in ("low", "high")
+    ),
+)
 
 
 class Overload(ValueError):
@@ -63,9 +95,14 @@ class Replicas:
         if self.costs.held(asked.prompt + asked.answer) > self.room:
             most = max(self.costs.longest(self.room - self.costs.state), 0.0)
             raise Refused(TOO_MUCH.filled(asked.prompt + asked.answer, most, 2 * self.tp))
-        self.load = {"prompt": asked.prompt, "answer": asked.answer, "prompt_spread": asked.prompt_spread,
-                     "answer_spread": asked.answer_spread, "window": self.costs.window,
-                     "windowed": self.costs.windowed}  # fmt: skip
+        self.load = {
+            "prompt": asked.prompt,
+            "answer": asked.answer,
+            "prompt_spread": asked.prompt_spread,
+            "answer_spread": asked.answer_spread,
+            "window": self.costs.window,
+            "windowed": self.costs.windowed,
+        }
         self.context, self.attended, _ = held_tokens(**self.load).tolist()
         self.fitting = self.costs.kv_tokens / (self.context + self.costs.state)
         self.slots = max(min(self.costs.max_sequences, self.fitting), 1.0)
@@ -84,8 +121,10 @@ class Replicas:
     def _idle_limits(self) -> None:
         """Refuse limits that not even an idle engine keeps."""
         asked, tokens = self.asked, self.asked.prompt
-        best = {"ttft": float(self.costs.prefill(tokens, self.costs.kept(tokens / 2, tokens))),
-                "tpot": float(self.costs.decode(1.0, self.context))}  # fmt: skip
+        best = {
+            "ttft": float(self.costs.prefill(tokens, self.costs.kept(tokens / 2, tokens))),
+            "tpot": float(self.costs.decode(1.0, self.context)),
+        }
         for name, least in best.items():
             if getattr(asked, name) < least:
                 self._too_tight(name, least)
@@ -93,7 +132,8 @@ class Replicas:
     def _too_tight(self, name: str, least: float, who: str = "") -> None:
         raise ValueError(
             f"{name} = {getattr(self.asked, name):.3g} s: an idle engine of {self.size} × {self.name} needs "
-            f"{least:.3g} s{who}; give {name} above that, a larger tp or a faster accelerator")  # fmt: skip
+            f"{least:.3g} s{who}; give {name} above that, a larger tp or a faster accelerator"
+        )
 
     def gained(self, network: Workload, stack: dict[str, Any], limits: dict[str, Any]) -> dict[str, None]:
         """What two batches in turn change, in words."""
@@ -137,7 +177,8 @@ class Replicas:
             raise Overload(
                 f"rate = {self.asked.rate:.3g} requests/s is above the capacity of {engines * self.each:,} devices, "
                 f"{engines * self.capacity:.3g} requests/s: the queue grows without end; take "
-                f"{least * self.each:,} devices or more, or shorter requests")  # fmt: skip
+                f"{least * self.each:,} devices or more, or shorter requests"
+            )
 
     def solve(self, engines: float) -> dict[str, Any]:
         """The steady state of one of so many engines, solved once."""
@@ -151,11 +192,23 @@ class Replicas:
         if asked.clients < 1:  # the one client of an engine shares its time with others
             alone = self._solve(replace(asked, clients=1.0))
             return alone | {name: asked.clients * alone[name] for name in ("rate", "batch", "busy")}
-        load = {**self.load, "kv_tokens": self.costs.kv_tokens, "max_sequences": self.costs.max_sequences,
-                "chunk": self.costs.chunk, "burstiness": asked.burstiness, "state": self.costs.state}  # fmt: skip
+        load = {
+            **self.load,
+            "kv_tokens": self.costs.kv_tokens,
+            "max_sequences": self.costs.max_sequences,
+            "chunk": self.costs.chunk,
+            "burstiness": asked.burstiness,
+            "state": self.costs.state,
+        }
         if asked.policy != SPLIT:
-            return service_latencies(self.costs.decode, self.costs.prefill, rate=asked.rate, clients=asked.clients,
-                                  prefill_first=asked.policy == FIRST, **load)  # fmt: skip
+            return service_latencies(
+                self.costs.decode,
+                self.costs.prefill,
+                rate=asked.rate,
+                clients=asked.clients,
+                prefill_first=asked.policy == FIRST,
+                **load,
+            )
         return self._split(asked, load)
 
     def _closed_loop(self, asked: Asked) -> dict[str, Any]:
@@ -179,8 +232,11 @@ class Replicas:
             return self._hurried(asked, found)
         if asked.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
             wait = asked.clients / rate - think - found["e2e"]
-            late = {f"{name}{end}": found[f"{name}{end}"] + wait
-                    for name in ("ttft", "e2e") for end in ("", "_p50", "_p95", "_p99")}  # fmt: skip
+            late = {
+                f"{name}{end}": found[f"{name}{end}"] + wait
+                for name in ("ttft", "e2e")
+                for end in ("", "_p50", "_p95", "_p99")
+            }
             return found | late | {"stable": False}
         for _ in range(3):  # the rate of a full engine hardly depends on how many wait
             waiting = max(asked.clients - rate * think, 1.0)
@@ -210,10 +266,20 @@ class Replicas:
 
     def _split(self, asked: Asked, load: dict[str, Any]) -> dict[str, Any]:
         """Prompts on engines of their own, then the way of keys and values, then engines that decode."""
-        first = service_latencies(self.costs.decode, self.costs.prefill, rate=asked.rate / self.prefill,
-                               prefill_first=True, **{**load, "answer": 1.0, "answer_spread": 0.0})  # fmt: skip
-        then = service_latencies(self.costs.decode, lambda tokens, seen: 0.0 * np.asarray(tokens), rate=asked.rate,
-                              prefill_first=True, **load)  # fmt: skip
+        first = service_latencies(
+            self.costs.decode,
+            self.costs.prefill,
+            rate=asked.rate / self.prefill,
+            prefill_first=True,
+            **{**load, "answer": 1.0, "answer_spread": 0.0},
+        )
+        then = service_latencies(
+            self.costs.decode,
+            lambda tokens, seen: 0.0 * np.asarray(tokens),
+            rate=asked.rate,
+            prefill_first=True,
+            **load,
+        )
         wait = self.costs.transfer * float(self.costs.held(asked.prompt))
         found = {**then, "busy": (then["busy"] + self.prefill * first["busy"]) / (1 + self.prefill)}
         for each in ("", "_p50", "_p95", "_p99"):
@@ -263,8 +329,10 @@ class Replicas:
             least, high, gap = high + 1, high + gap, 2 * gap
             self._beats(least, best)
         if high > MOST_ENGINES:
-            raise ValueError(f"ttft and tpot: more than {MOST_ENGINES:,} engines of {self.size} × {self.name} would be "
-                             f"needed; {self.relaxed()}, or take a larger tp")  # fmt: skip
+            raise ValueError(
+                f"ttft and tpot: more than {MOST_ENGINES:,} engines of {self.size} × {self.name} would be "
+                f"needed; {self.relaxed()}, or take a larger tp"
+            )
         while least < high:
             middle = (least + high) // 2
             least, high = (least, middle) if self.meets(self.solve(middle)) else (middle + 1, high)
@@ -290,8 +358,11 @@ class Replicas:
         """The limits that little more than the engines which throughput takes would keep."""
         number = math.ceil(ROOMY * self.fewest_by_load)
         found = self.solve(number)
-        limits = [f"{name} = {self.needs(found, name):g} s" for name in ("ttft", "tpot")
-                  if self.within(found, name) < self.asked.kept]  # fmt: skip
+        limits = [
+            f"{name} = {self.needs(found, name):g} s"
+            for name in ("ttft", "tpot")
+            if self.within(found, name) < self.asked.kept
+        ]
         return f"{' with '.join(limits) or 'looser ones'} would need {number * self.each:,} devices"
 
     def costly(self, engines: int) -> str:
@@ -321,15 +392,26 @@ class Replicas:
         usd = {end: getattr(price, end) * devices for end in ("low", "median", "high")}
         power = machine_power(self.machine.accelerator, devices)
         busy = min(found["busy"], 1.0)
-        watts = {end: power_watts(getattr(power.rated, end), busy, getattr(power.idle, end), getattr(power.full, end))
-                 for end in usd}  # fmt: skip
-        row = {"devices": devices, "tp": self.tp, "engines": engines, "requests_per_second": rate,
-               "in_service": rate * found["e2e"] if asked.rate == asked.rate else asked.clients - rate * asked.think,
-               "output_tokens_per_second": rate * asked.answer, "goodput": rate * kept,
-               "capacity": max(engines * self.capacity, rate), "usd_per_hour": usd["median"],
-               "kv_share": min(found["batch"] * (self.context + self.costs.state) / self.costs.kv_tokens, 1.0),
-               "meets": self.meets(found), "tier": self.tier,
-               "binds": self.binds(found), "why": ""}  # fmt: skip
+        watts = {
+            end: power_watts(getattr(power.rated, end), busy, getattr(power.idle, end), getattr(power.full, end))
+            for end in usd
+        }
+        row = {
+            "devices": devices,
+            "tp": self.tp,
+            "engines": engines,
+            "requests_per_second": rate,
+            "in_service": rate * found["e2e"] if asked.rate == asked.rate else asked.clients - rate * asked.think,
+            "output_tokens_per_second": rate * asked.answer,
+            "goodput": rate * kept,
+            "capacity": max(engines * self.capacity, rate),
+            "usd_per_hour": usd["median"],
+            "kv_share": min(found["batch"] * (self.context + self.costs.state) / self.costs.kv_tokens, 1.0),
+            "meets": self.meets(found),
+            "tier": self.tier,
+            "binds": self.binds(found),
+            "why": "",
+        }
         row |= {name: found[name] for name in COLUMNS if name in found}
         for end, tail in (("median", ""), ("low", "_low"), ("high", "_high")):
             second = usd[end] / HOUR / rate * MILLION
@@ -347,11 +429,17 @@ class Replicas:
             answer = asked.clients / rate - asked.think
             low = min(low, asked.clients / (asked.think + answer * other) / rate)
             high = asked.clients / (asked.think + answer / other) / rate
-        pairs = {"ttft_p50": (1 / first, first), "tpot_p50": (1 / other, other),
-                 "output_tokens_per_second": (low, high),
-                 **{f"usd_per_million_{each}": (1 / high, 1 / low) for each in ("input", "output")}}  # fmt: skip
-        return {f"{name}_{end}80": row[name] * each for name, pair in pairs.items()
-                for end, each in zip(("low", "high"), pair, strict=True)}  # fmt: skip
+        pairs = {
+            "ttft_p50": (1 / first, first),
+            "tpot_p50": (1 / other, other),
+            "output_tokens_per_second": (low, high),
+            **{f"usd_per_million_{each}": (1 / high, 1 / low) for each in ("input", "output")},
+        }
+        return {
+            f"{name}_{end}80": row[name] * each
+            for name, pair in pairs.items()
+            for end, each in zip(("low", "high"), pair, strict=True)
+        }
 
     def simulate(self, engines: int, seed: int) -> dict[str, Any]:
         """The same as `solve` from single requests."""
@@ -363,10 +451,16 @@ class Replicas:
         else:
             pauses = np.random.default_rng(seed + 3).exponential(asked.think, count) if asked.think else None
             load = {"concurrency": max(round(asked.clients), 1), "think": pauses}
-        drawn = [trace.get(name, lengths(mean, count, spread, seed + at, most)) for name, mean, spread, at in (
-            ("input_len", asked.prompt, asked.prompt_spread, 1), ("output_len", asked.answer, asked.answer_spread, 2))]
-        served = simulate(self.costs, *drawn, policy=asked.policy, engines=engines,
-                          prefill_engines=engines * self.prefill, **load)  # fmt: skip
+        drawn = [
+            trace.get(name, lengths(mean, count, spread, seed + at, most))
+            for name, mean, spread, at in (
+                ("input_len", asked.prompt, asked.prompt_spread, 1),
+                ("output_len", asked.answer, asked.answer_spread, 2),
+            )
+        ]
+        served = simulate(
+            self.costs, *drawn, policy=asked.policy, engines=engines, prefill_engines=engines * self.prefill, **load
+        )
         return {**served.figures, "rate": served.rate / engines}
 
     def binds(self, found: dict[str, Any]) -> str:
@@ -385,5 +479,5 @@ class Replicas:
             "memory bandwidth (keys and values)": (float(self.costs.decode(self.slots, self.context)) - flat) * steps,
             "compute (answers)": (flat - floor - states) * steps,
             "memory bandwidth (states)": states * steps,
-        }  # fmt: skip
+        }
         return max(spent, key=lambda name: spent[name])

@@ -29,7 +29,7 @@ from cookbook.planning.layouts import (
     sequence,
     shape_of,
     step_words,
-)  # fmt: skip
+)
 from cookbook.planning.parallel import SIZES, check_layout, undivided
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, text, whole, wholes
 from cookbook.prediction.terms.layout_grid import context_sizes, divisors, stage_counts
@@ -151,23 +151,32 @@ class TrainingRun(Result):
         """The table in short: layout, utilisation, days and millions of USD, for reading."""
         table = self._table
         usd = table[["usd", "usd_low", "usd_high"]] / 1e6
-        return pd.DataFrame({
-            "devices": table["devices"], "layout": [layout_words(row) for _, row in table.iterrows()],
-            "recompute": table["recompute"].fillna(""), "mfu": table["mfu"].round(3), "hfu": table["hfu"].round(3),
-            **{name: table[name].round(1) for name in ("days", "days_low", "days_high")},
-            **{f"{name} [M]": usd[name].round(2) for name in usd},
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "devices": table["devices"],
+                "layout": [layout_words(row) for _, row in table.iterrows()],
+                "recompute": table["recompute"].fillna(""),
+                "mfu": table["mfu"].round(3),
+                "hfu": table["hfu"].round(3),
+                **{name: table[name].round(1) for name in ("days", "days_low", "days_high")},
+                **{f"{name} [M]": usd[name].round(2) for name in usd},
+            }
+        )
 
     @property
     def reliability(self) -> pd.DataFrame:
         """Failures and checkpoints of each row, for reading."""
         table = self._table
-        return pd.DataFrame({
-            "devices": table["devices"], "failures": table["failures"].round(1),
-            "one every [h]": (table["mtbf_seconds"] / HOUR).round(2),
-            "checkpoint every [min]": (table["checkpoint_interval_seconds"] / MINUTE).round(1),
-            "writing it [s]": table["checkpoint_seconds"].round(1), **{name: table[name].round(3) for name in SHARES},
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "devices": table["devices"],
+                "failures": table["failures"].round(1),
+                "one every [h]": (table["mtbf_seconds"] / HOUR).round(2),
+                "checkpoint every [min]": (table["checkpoint_interval_seconds"] / MINUTE).round(1),
+                "writing it [s]": table["checkpoint_seconds"].round(1),
+                **{name: table[name].round(3) for name in SHARES},
+            }
+        )
 
     def frame(self) -> pd.DataFrame:
         """The table, in SI units but for days and USD."""
@@ -187,14 +196,23 @@ class TrainingRun(Result):
                 continue
             ends = f"{row['days_low']:,.3g} to {row['days_high']:,.3g}"
             usd = units.dollars(row["usd"])
-            rows.append({
-                **head, "Layout": layout_words(row), **step_words(row), "MFU": units.percent(row['mfu']),
-                "Memory": units.human(row["memory_bytes"], "iB"), "Goodput": units.percent(row['goodput'], 1),
-                "Days (80 %)": f"{row['days']:,.3g} ({ends})", "Cost": usd,
-            })  # fmt: skip
+            rows.append(
+                {
+                    **head,
+                    "Layout": layout_words(row),
+                    **step_words(row),
+                    "MFU": units.percent(row["mfu"]),
+                    "Memory": units.human(row["memory_bytes"], "iB"),
+                    "Goodput": units.percent(row["goodput"], 1),
+                    "Days (80 %)": f"{row['days']:,.3g} ({ends})",
+                    "Cost": usd,
+                }
+            )
         notes = [f"{why[0].upper()}{why[1:]}." for why in self._table["why"] if why]
-        notes += [f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
-                  "Taken where nothing was given: " + "; ".join(self.assumed) + "."]  # fmt: skip
+        notes += [
+            f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
+            "Taken where nothing was given: " + "; ".join(self.assumed) + ".",
+        ]
         return card(self.summary(), pd.DataFrame(rows).fillna(""), notes)
 
     def summary(self) -> str:
@@ -236,9 +254,10 @@ class TrainingRun(Result):
         every = np.concatenate([np.geomspace(best / REACH, best * REACH, 61), [young, best]])
         low, middle, high = (
             parallelism.useful_share(
-                every, write, self.failures.restart_seconds, parallelism.cluster_mtbf_seconds(device, devices))
+                every, write, self.failures.restart_seconds, parallelism.cluster_mtbf_seconds(device, devices)
+            )
             for device in self.failures.mtbf_seconds
-        )  # fmt: skip
+        )
         by = ["curve"] * (len(every) - 2) + ["Young 1974", "Daly 2006"]
         shares = dict(zip(SHARES, (middle, low, high), strict=True))
         return pd.DataFrame({"by": by, "interval_seconds": every, **shares})
@@ -365,15 +384,18 @@ def plan_run(
     shape_of(workload)
     length = sequence(workload, seq)
     batch = BATCH if global_batch is None else whole("global_batch", global_batch, MOST_SEQUENCES)
-    same: dict[str, Any] = {name: text(name, given) for name, given in
-                            (("precision", precision), ("software", software), ("attention", attention))}  # fmt: skip
+    same: dict[str, Any] = {
+        name: text(name, given)
+        for name, given in (("precision", precision), ("software", software), ("attention", attention))
+    }
     same |= {
-        "seq": length, "zero": None if zero is None else choices("zero", zero, ZERO, ()),
+        "seq": length,
+        "zero": None if zero is None else choices("zero", zero, ZERO, ()),
         "recompute": None if recompute is None else choices("recompute", recompute, RECOMPUTE, ()),
         "micro_batch": None if micro_batch is None else tuple(wholes("micro_batch", micro_batch, MOST_SEQUENCES)),
         "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s'"),
         "per_node": None if per_node is None else whole("per_node", per_node),
-    }  # fmt: skip
+    }
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
     price = hourly if isinstance(hourly, Price) else _price(system, hourly, text("way", way) or WAY, since)
     layouts, best, why = fastest(workload, system, counts, batch, {} if layout is None else layout, same)
@@ -385,17 +407,29 @@ def plan_run(
     table = _utilised(table, sizes, peak)
     mean, each = failures.mtbf_seconds[1] / HOUR, units.human(failures.storage_per_device, "B/s")
     assumed = (
-        ("seq", seq, f"{length:,} tokens"), ("global_batch", global_batch, f"{BATCH:,} sequences"),
-        ("way", hourly or way, WAY), ("mtbf_hours", mtbf_hours, f"{mean:,.0f}, the median of published runs"),
+        ("seq", seq, f"{length:,} tokens"),
+        ("global_batch", global_batch, f"{BATCH:,} sequences"),
+        ("way", hourly or way, WAY),
+        ("mtbf_hours", mtbf_hours, f"{mean:,.0f}, the median of published runs"),
         ("checkpoint_bandwidth", checkpoint_bandwidth, f"{each} a device"),
         ("restart", restart, units.human(failures.restart_seconds, "s")),
-    )  # fmt: skip
+    )
     of_layouts = [each for each in layouts.assumed if not each.startswith("seq = ")]
     taken = [f"{name} = {usual}" for name, given, usual in assumed if given in (None, "")]
     return TrainingRun(
-        layouts.title, table, wanted, batch * length, peak, 6 * sizes[0] * wanted, saved, price, failures, layouts,
-        chosen, (*taken, *of_layouts),
-    )  # fmt: skip
+        layouts.title,
+        table,
+        wanted,
+        batch * length,
+        peak,
+        6 * sizes[0] * wanted,
+        saved,
+        price,
+        failures,
+        layouts,
+        chosen,
+        (*taken, *of_layouts),
+    )
 
 
 def _sizes(network: Workload, length: float) -> tuple[float, float, float, float]:
@@ -462,8 +496,10 @@ def _interval(interval: Callable[..., Any], write: np.ndarray, between: np.ndarr
     except (TypeError, ArithmeticError):
         every = np.array(np.nan)
     if every.shape != between.shape or not np.all(np.isfinite(every) & (every > 0)):
-        raise ValueError("interval must be a function of the times to write a checkpoint and between failures [s] "
-                         f"that gives seconds above 0, one for each number of devices; given: {shown(interval)}")
+        raise ValueError(
+            "interval must be a function of the times to write a checkpoint and between failures [s] "
+            f"that gives seconds above 0, one for each number of devices; given: {shown(interval)}"
+        )
     return every
 
 
@@ -476,10 +512,14 @@ def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, wa
     }
     hours = {name: table["devices"] * DAY / HOUR * each for name, each in days.items()}
     return table.assign(
-        **days, device_hours=hours["days"], failures=days["days"] * DAY / table["mtbf_seconds"],
-        usd=hours["days"] * price.median, usd_low=hours["days_low"] * price.low,
-        usd_high=hours["days_high"] * price.high, energy_kwh=hours["days"] * watts / 1e3,
-    )  # fmt: skip
+        **days,
+        device_hours=hours["days"],
+        failures=days["days"] * DAY / table["mtbf_seconds"],
+        usd=hours["days"] * price.median,
+        usd_low=hours["days_low"] * price.low,
+        usd_high=hours["days_high"] * price.high,
+        energy_kwh=hours["days"] * watts / 1e3,
+    )
 
 
 def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], peak: float) -> pd.DataFrame:
@@ -587,6 +627,8 @@ def _too_large(alone: Layouts, count: int, held: Mapping[str, Any]) -> Refusal:
     fixed = ", ".join(f"{name} = {value}" for name, value in held.items())
     best = alone.table.iloc[0]
     other = ", ".join(f"{name} = {best[name]}" for name in held)
-    words = (f"devices = {count:,}: of the layouts that fit none has {fixed}; the fastest has {other}. Give fewer "
-             "axes, or more devices")  # fmt: skip
+    words = (
+        f"devices = {count:,}: of the layouts that fit none has {fixed}; the fastest has {other}. Give fewer "
+        "axes, or more devices"
+    )
     return Refusal(words, "memory-exceeded", "devices")

@@ -133,9 +133,13 @@ class Cluster:
     """
 
     def __init__(
-        self, rules: Rules, quota: Mapping[str, int], policy: Callable[[Cluster], None],
-        place: Callable[[Sequence[int], int, int, int], Spots], log: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        rules: Rules,
+        quota: Mapping[str, int],
+        policy: Callable[[Cluster], None],
+        place: Callable[[Sequence[int], int, int, int], Spots],
+        log: bool = False,
+    ) -> None:
         self.rules, self.quota, self.teams = rules, dict(quota), tuple(quota)
         self.total = self.free = rules.nodes * rules.per_node
         self.used: dict[str, float] = dict.fromkeys(self.teams, 0)
@@ -169,8 +173,11 @@ class Cluster:
         look, looks = full or urgent is not None, LOOKS
         if not look and self.free <= 0 and not self._cells:
             return
-        heads = [(queue[0].order, key, 0) for key, queue in self._queues.items() if queue
-                 and (team is None or key[0] == team) and (urgent is None or key[2] == urgent)]  # fmt: skip
+        heads = [
+            (queue[0].order, key, 0)
+            for key, queue in self._queues.items()
+            if queue and (team is None or key[0] == team) and (urgent is None or key[2] == urgent)
+        ]
         heapify(heads)
         while heads and looks and (look or self.free > 0 or self._cells):
             _, key, at = heappop(heads)
@@ -248,8 +255,9 @@ class Cluster:
         try:
             import simpy
         except ModuleNotFoundError:
-            raise ModuleNotFoundError("simulating a cluster needs the package simpy: run `make lab`, or "
-                                      "`python -m pip install simpy`") from None  # fmt: skip
+            raise ModuleNotFoundError(
+                "simulating a cluster needs the package simpy: run `make lab`, or `python -m pip install simpy`"
+            ) from None
         self._env = simpy.Environment()
         found: list[dict[str, float]] = []
         for mark in marks:
@@ -301,8 +309,10 @@ class Cluster:
         most = max(taken for _, taken in spots)
         speed = job.speeds.get((count, 1 << (most.bit_length() - 1), len(switches) > 1))
         if speed is None:
-            raise ValueError(f"a job of {job.kind!r} has no predicted speed on {count} GPUs, {most} a node; start it "
-                             f"with {job.least} to {job.most} GPUs, a power of two")  # fmt: skip
+            raise ValueError(
+                f"a job of {job.kind!r} has no predicted speed on {count} GPUs, {most} a node; start it "
+                f"with {job.least} to {job.most} GPUs, a power of two"
+            )
         for node, taken in spots:
             job.lanes += [(node, self._lanes[node].pop()) for _ in range(taken)]
             self._room[node] -= taken

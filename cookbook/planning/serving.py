@@ -93,28 +93,41 @@ class Service(Result):
         if row is None:
             return f"{self.title}: none of {len(self.rows)} stacks keeps the limits"
         usd = f", {units.dollars(row['usd_per_hour'])}/h" if row["usd_per_hour"] == row["usd_per_hour"] else ""
-        return (f"{self.title}: {row['devices']:,} × {row['accelerator']}{usd}, TTFT p95 "
-                f"{units.human(row['ttft_p95'], 's')}, TPOT p95 {units.human(row['tpot_p95'], 's')}, "
-                f"{'a full engine is limited by' if row['meets'] else 'missed:'} {row['binds']}"
-                f"{row['costly'] and '; '}{row['costly']}")  # fmt: skip
+        return (
+            f"{self.title}: {row['devices']:,} × {row['accelerator']}{usd}, TTFT p95 "
+            f"{units.human(row['ttft_p95'], 's')}, TPOT p95 {units.human(row['tpot_p95'], 's')}, "
+            f"{'a full engine is limited by' if row['meets'] else 'missed:'} {row['binds']}"
+            f"{row['costly'] and '; '}{row['costly']}"
+        )
 
     def _repr_html_(self) -> str:
         rows = []
         for row in self.rows:
-            told = {"Stack": f"{row['devices']:,} × {row['accelerator']}, TP {row['tp']}"
-                             + (f", EP {row['ep']}" if row["ep"] > 1 else "")}  # fmt: skip
+            told = {
+                "Stack": f"{row['devices']:,} × {row['accelerator']}, TP {row['tp']}"
+                + (f", EP {row['ep']}" if row["ep"] > 1 else "")
+            }
             if row["why"]:
                 rows.append({**told, "Limit": row["why"]})
                 continue
             usd = row["usd_per_million_output"]
-            rows.append({
-                **told, "Requests/s": f"{row['requests_per_second']:.3g}",
-                **{f"{name.upper()} p50 / p95 / p99": " / ".join(units.human(row[f"{name}_p{each}"], "s") for each in
-                                                               (50, 95, 99)) for name in ("ttft", "tpot", "e2e")},
-                "Busy": units.percent(row['busy']), "$ per M output": units.dollars(usd),
-                "J/token": f"{row['joule_per_token']:.3g}", "Limit": row["binds"],
-                "Limits kept": "yes" if row["meets"] else "no",
-            })  # fmt: skip
+            rows.append(
+                {
+                    **told,
+                    "Requests/s": f"{row['requests_per_second']:.3g}",
+                    **{
+                        f"{name.upper()} p50 / p95 / p99": " / ".join(
+                            units.human(row[f"{name}_p{each}"], "s") for each in (50, 95, 99)
+                        )
+                        for name in ("ttft", "tpot", "e2e")
+                    },
+                    "Busy": units.percent(row["busy"]),
+                    "$ per M output": units.dollars(usd),
+                    "J/token": f"{row['joule_per_token']:.3g}",
+                    "Limit": row["binds"],
+                    "Limits kept": "yes" if row["meets"] else "no",
+                }
+            )
         return card(self.summary(), pd.DataFrame(rows).fillna(""), [f"Assumed: {'; '.join(self.assumed)}."])
 
     def against_apis(self) -> pd.DataFrame:
@@ -139,22 +152,57 @@ class Service(Result):
         each = (rows["usd_input"] * self.asked.prompt + rows["usd_output"] * self.asked.answer) / MILLION
         own, needed = row["usd_per_hour"] / HOUR / row["requests_per_second"], row["usd_per_hour"] / HOUR / each
         found = rows[["provider", "model", "date"]].assign(
-            usd_per_request=each, own_usd_per_request=own, break_even=needed, reachable=needed <= row["capacity"],
-            cheaper=np.where(each < own, "api", "own"), how=rows["how"], source=rows["source"])  # fmt: skip
+            usd_per_request=each,
+            own_usd_per_request=own,
+            break_even=needed,
+            reachable=needed <= row["capacity"],
+            cheaper=np.where(each < own, "api", "own"),
+            how=rows["how"],
+            source=rows["source"],
+        )
         return found.reset_index(drop=True)
 
 
 def serve(
-    model: str | Workload, accelerator: Any, *, rate: Any = None, users: Any = None, concurrency: Any = None,
-    arrival: Any = None, think: float | str | None = None, input_len: Any = None, output_len: Any = None,
-    input_spread: float = 0.5, output_spread: float = 0.5, burstiness: float = 1.0, ttft: float | str | None = None,
-    tpot: float | str | None = None, kept: float = 0.95, policy: str = CHUNKED, devices: Any = None,
-    tp: int | None = None, pp: int = 1, ep: int | None = None, prefill_engines: int = 1, precision: Any = None,
-    weights_format: Any = None, kv_format: Any = None, software: Any = None, max_sequences: int | None = None,
-    chunk: int | None = None, context: int | None = None, hourly: float | None = None, way: str = "on demand",
-    since: int | None = None, simulated: bool = False, seed: int = 0, acceptance: float | None = None,
-    drafted: int | None = None, prefix_hit: float | None = None, two_batches: bool = False,
-) -> Service:  # fmt: skip
+    model: str | Workload,
+    accelerator: Any,
+    *,
+    rate: Any = None,
+    users: Any = None,
+    concurrency: Any = None,
+    arrival: Any = None,
+    think: float | str | None = None,
+    input_len: Any = None,
+    output_len: Any = None,
+    input_spread: float = 0.5,
+    output_spread: float = 0.5,
+    burstiness: float = 1.0,
+    ttft: float | str | None = None,
+    tpot: float | str | None = None,
+    kept: float = 0.95,
+    policy: str = CHUNKED,
+    devices: Any = None,
+    tp: int | None = None,
+    pp: int = 1,
+    ep: int | None = None,
+    prefill_engines: int = 1,
+    precision: Any = None,
+    weights_format: Any = None,
+    kv_format: Any = None,
+    software: Any = None,
+    max_sequences: int | None = None,
+    chunk: int | None = None,
+    context: int | None = None,
+    hourly: float | None = None,
+    way: str = "on demand",
+    since: int | None = None,
+    simulated: bool = False,
+    seed: int = 0,
+    acceptance: float | None = None,
+    drafted: int | None = None,
+    prefix_hit: float | None = None,
+    two_batches: bool = False,
+) -> Service:
     """Latency, throughput and cost of a service under load; without `devices`, the fewest that keep the limits.
 
     Parameters
@@ -252,11 +300,22 @@ def serve(
     network = network_of(model)
     if not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; cb.forward_pass answers for it")
-    stack = {"pp": whole("pp", pp, 64), "ep": None if ep is None else whole("ep", ep, 1024), "precision": precision,
-             "weights_format": weights_format, "kv_format": kv_format, "software": software, "acceptance": acceptance,
-             "drafted": drafted, "prefix_hit": prefix_hit}  # fmt: skip
-    limits: dict[str, Any] = {"max_sequences": max_sequences, "chunk": chunk,
-                              "two_batches": flag("two_batches", two_batches)}  # fmt: skip
+    stack = {
+        "pp": whole("pp", pp, 64),
+        "ep": None if ep is None else whole("ep", ep, 1024),
+        "precision": precision,
+        "weights_format": weights_format,
+        "kv_format": kv_format,
+        "software": software,
+        "acceptance": acceptance,
+        "drafted": drafted,
+        "prefix_hit": prefix_hit,
+    }
+    limits: dict[str, Any] = {
+        "max_sequences": max_sequences,
+        "chunk": chunk,
+        "two_batches": flag("two_batches", two_batches),
+    }
     seed = int(quantity("seed", seed, "", "0", 0, 1e9))
     shares, simulated = whole("prefill_engines", prefill_engines, 64), flag("simulated", simulated)
     counts = [None] if devices is None else [whole("devices", each) for each in listed("devices", devices)]
@@ -266,12 +325,22 @@ def serve(
         machine = hardware.machine(kind)
         name = machine.accelerator.key
         given = None if hourly is None else quantity("hourly", per_hour("hourly", hourly), "", "$2.50/h", 0)
-        prices[name] = device_usd(machine.accelerator, way, since) if given is None else Price(
-            given, given, given, "USD/h", note="given")  # fmt: skip
+        prices[name] = (
+            device_usd(machine.accelerator, way, since)
+            if given is None
+            else Price(given, given, given, "USD/h", note="given")
+        )
         for count in counts:
-            row: dict[str, Any] = {"accelerator": name, "devices": count or 0,
-                                   "tp": tp if isinstance(tp, int) else 0, "pp": stack["pp"], "ep": stack["ep"] or 1,
-                                   "why": "", "costly": "", "meets": False}  # fmt: skip
+            row: dict[str, Any] = {
+                "accelerator": name,
+                "devices": count or 0,
+                "tp": tp if isinstance(tp, int) else 0,
+                "pp": stack["pp"],
+                "ep": stack["ep"] or 1,
+                "why": "",
+                "costly": "",
+                "meets": False,
+            }
             found, reasons = list[tuple[int, Replicas]](), list[ValueError]()
             for each in _shards(machine, tp, stack, count):
                 try:
@@ -320,12 +389,17 @@ def _context(network: Workload, asked: Asked, context: int | None) -> dict[str, 
     if beyond > most and context is None:
         raise Refused(TOO_LONG.filled(beyond, network.title, most))
     if beyond > most:
-        raise ValueError(f"input_len + output_len = {beyond:,.0f} tokens is more than "
-                         f"{network.title} takes, {most:,.0f}; shorten them, or give context where a version takes "
-                         "more")  # fmt: skip
+        raise ValueError(
+            f"input_len + output_len = {beyond:,.0f} tokens is more than "
+            f"{network.title} takes, {most:,.0f}; shorten them, or give context where a version takes "
+            "more"
+        )
     long = beyond > (network.seq or math.inf) and context is None
-    return {f"the model takes {beyond:,.0f} tokens, more than the {network.seq:,.0f} of the table models": None} \
-        if long else {}  # fmt: skip
+    return (
+        {f"the model takes {beyond:,.0f} tokens, more than the {network.seq:,.0f} of the table models": None}
+        if long
+        else {}
+    )
 
 
 def _shards(machine: Any, tp: int | None, stack: dict[str, Any], count: int | None) -> list[int]:

@@ -66,8 +66,10 @@ class Served(Result):
     def summary(self) -> str:
         """Requests, throughput and the middle latencies."""
         found = self.figures
-        return (f"{len(self.requests):,} requests, {found['requests_per_second']:.3g} requests/s, TTFT p50 "
-                f"{found['ttft_p50']:.3g} s, TPOT p50 {found['tpot_p50']:.3g} s")  # fmt: skip
+        return (
+            f"{len(self.requests):,} requests, {found['requests_per_second']:.3g} requests/s, TTFT p50 "
+            f"{found['ttft_p50']:.3g} s, TPOT p50 {found['tpot_p50']:.3g} s"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The figures; None where one is missing."""
@@ -77,16 +79,22 @@ class Served(Result):
     def figures(self) -> dict[str, Any]:
         """Rates over the counted part, percentiles of TTFT, TPOT, ITL and end-to-end latency, and how full it was."""
         rows = self.requests[self.requests["counted"]]
-        found: dict[str, Any] = {"requests_per_second": self.rate, "output_tokens_per_second": self.rate
-                                 * float(rows["answer"].mean())}  # fmt: skip
+        found: dict[str, Any] = {
+            "requests_per_second": self.rate,
+            "output_tokens_per_second": self.rate * float(rows["answer"].mean()),
+        }
         for name in LATENCIES:
             values = rows[name].dropna().to_numpy()
             found[name] = float(values.mean()) if len(values) else math.nan
             ends = np.percentile(values, PERCENTILES) if len(values) else [math.nan] * len(PERCENTILES)
             found |= {f"{name}_p{each}": float(end) for each, end in zip(PERCENTILES, ends, strict=True)}
         found |= {f"itl_p{each}": self.gap(each / 100) for each in PERCENTILES}
-        return found | {"busy": self.busy, "batch": self.batch, "kv_share": self.kv_share,
-                        "preempted": int(self.requests["preempted"].sum())}  # fmt: skip
+        return found | {
+            "busy": self.busy,
+            "batch": self.batch,
+            "kv_share": self.kv_share,
+            "preempted": int(self.requests["preempted"].sum()),
+        }
 
     def frame(self) -> pd.DataFrame:
         """The requests; a copy."""
@@ -121,9 +129,17 @@ class Served(Result):
 
 
 def simulate(
-    costs: StepCosts, prompts: Any, answers: Any, *, arrival: Any = None, concurrency: int | None = None,
-    think: Any = None, policy: str = CHUNKED, engines: int = 1, prefill_engines: int = 1,
-) -> Served:  # fmt: skip
+    costs: StepCosts,
+    prompts: Any,
+    answers: Any,
+    *,
+    arrival: Any = None,
+    concurrency: int | None = None,
+    think: Any = None,
+    policy: str = CHUNKED,
+    engines: int = 1,
+    prefill_engines: int = 1,
+) -> Served:
     """Serve requests one by one and see when each gets its tokens.
 
     Parameters
@@ -167,8 +183,12 @@ def simulate(
 
     if not isinstance(costs, StepCosts):
         raise refused("costs", costs, "are no costs of iterations; give those of cb.planning.engine_costs")
-    run = _Run(Environment(), costs, *_checked(costs, prompts, answers, arrival, concurrency, think), policy=choices(
-        "policy", policy, POLICIES, (CHUNKED,))[0])  # fmt: skip
+    run = _Run(
+        Environment(),
+        costs,
+        *_checked(costs, prompts, answers, arrival, concurrency, think),
+        policy=choices("policy", policy, POLICIES, (CHUNKED,))[0],
+    )
     own, fillers = FIRST if run.policy == SPLIT else run.policy, whole("prefill_engines", prefill_engines, 4096)
     run.decoders = [_Engine(run, own) for _ in range(whole("engines", engines, 4096))]
     run.fillers = [_Engine(run, SPLIT) for _ in range(fillers)] if run.policy == SPLIT else run.decoders
@@ -206,8 +226,10 @@ def _checked(
             raise ValueError("think must be a pause of 0 s or more for each request, and goes with concurrency")
     most = max(map(int.__add__, *found))
     if costs.held(most) > costs.kv_tokens:
-        raise ValueError(f"a request of {most:,} tokens is larger than the room for keys and values, "
-                         f"{costs.kv_tokens:,.0f} tokens; shorten it, or take more devices")  # fmt: skip
+        raise ValueError(
+            f"a request of {most:,} tokens is larger than the room for keys and values, "
+            f"{costs.kv_tokens:,.0f} tokens; shorten it, or take more devices"
+        )
     return found[0], found[1]
 
 
@@ -307,8 +329,16 @@ class _Run:
         wait.callbacks.append(lambda _: self.give(each, self.decoders))
 
     def served(self) -> Served:
-        rows = pd.DataFrame({"arrival": self.arrival, "first": self.first, "finish": self.finish,
-                             "prompt": self.prompts, "answer": self.answers, "preempted": self.preempted})  # fmt: skip
+        rows = pd.DataFrame(
+            {
+                "arrival": self.arrival,
+                "first": self.first,
+                "finish": self.finish,
+                "prompt": self.prompts,
+                "answer": self.answers,
+                "preempted": self.preempted,
+            }
+        )
         steps = (rows["answer"] - 1).where(rows["answer"] > 1)
         rows["ttft"], rows["e2e"] = rows["first"] - rows["arrival"], rows["finish"] - rows["arrival"]
         rows["tpot"] = (rows["finish"] - rows["first"]) / steps

@@ -75,8 +75,9 @@ class StackChoice(Result):
         """Every stack with all figures at their medians, the best first."""
         frame = pd.DataFrame([self._row(each) for each in self.found]).set_index("stack")
         broken = [check(frame) for check in checks(self.wanted, self.limits).values()]
-        frame["why"] = [why or next((words[key] for words in broken if words[key]), "")
-                        for key, why in frame["why"].items()]  # fmt: skip
+        frame["why"] = [
+            why or next((words[key] for words in broken if words[key]), "") for key, why in frame["why"].items()
+        ]
         frame["will_do"] = frame["why"] == ""
         order = frame.assign(last=~frame["will_do"]).sort_values(["last", self.by], kind="stable").index
         return frame.loc[order]
@@ -89,15 +90,33 @@ class StackChoice(Result):
         late = place.data_at != "house" and not serves
         upload = self.where.task.data_bytes / self.wanted.uplink / HOUR if late else 0.0
         copies = 1 if serves else self._copies(each)
-        row = {"stack": each.key, "name": each.name, "place": place.kind, "way": place.way, "data_at": place.data_at,
-               "accelerator": each.row["device"], "devices": place.devices * copies,
-               "machines": place.machines * copies,
-               "least": each.least, "most": each.most, "system": each.row["system"], "storage": each.row["storage"],
-               "network": each.row["network"], "software": each.software, "usd": usd, **figures,
-               "upload_hours": upload, "latency": each.latency, "watts": self._rated(each) * copies,
-               "limit": each.limit, "used": each.used, "batch": place.batch, "tier": place.tier,
-               "priced": place.figures["price"].dates,
-               "impossible": bool(each.why) or place.way == PER_TOKEN}  # fmt: skip
+        row = {
+            "stack": each.key,
+            "name": each.name,
+            "place": place.kind,
+            "way": place.way,
+            "data_at": place.data_at,
+            "accelerator": each.row["device"],
+            "devices": place.devices * copies,
+            "machines": place.machines * copies,
+            "least": each.least,
+            "most": each.most,
+            "system": each.row["system"],
+            "storage": each.row["storage"],
+            "network": each.row["network"],
+            "software": each.software,
+            "usd": usd,
+            **figures,
+            "upload_hours": upload,
+            "latency": each.latency,
+            "watts": self._rated(each) * copies,
+            "limit": each.limit,
+            "used": each.used,
+            "batch": place.batch,
+            "tier": place.tier,
+            "priced": place.figures["price"].dates,
+            "impossible": bool(each.why) or place.way == PER_TOKEN,
+        }
         if serves:
             row |= {"hours": math.nan, "upload_hours": math.nan}
         if each.why:  # what cannot do the task has no cost of it
@@ -213,8 +232,11 @@ class StackChoice(Result):
         """Time of a run [s] of every stack that keeps the limits, deadline, power and budget apart."""
         table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None, "power": None}
         broken = [check(table) for check in checks(self.wanted, hard).values()]
-        return {key: float(run_seconds(row)) for key, row in table.iterrows()
-                if not row["impossible"] and not any(words[key] for words in broken)}  # fmt: skip
+        return {
+            key: float(run_seconds(row))
+            for key, row in table.iterrows()
+            if not row["impossible"] and not any(words[key] for words in broken)
+        }
 
     def _able(self, each: Candidate, name: str, factor: Any) -> Any:
         """Whether a stack keeps the limits with one input so many times as large.
@@ -231,8 +253,11 @@ class StackChoice(Result):
             able &= seconds * longer <= limits["deadline"] * later * more
         if limits["power"] is not None:
             work = factor if name in ("use", "volume") else np.ones_like(factor)
-            copies = self._copies(each, work) if self.wanted.task != SERVE else (
-                self._more(each, work) if name == "volume" else 1.0)  # fmt: skip
+            copies = (
+                self._copies(each, work)
+                if self.wanted.task != SERVE
+                else (self._more(each, work) if name == "volume" else 1.0)
+            )
             able &= self._rated(each) * copies <= limits["power"] * more
         if limits["budget"] is not None and self.by != "usd":
             able &= self.value(each, name, factor, "usd") <= limits["budget"] * more
@@ -255,8 +280,10 @@ class StackChoice(Result):
             The volume of a service that answers token by token: its machines follow from a queue.
         """
         if name == "volume" and self._speaks:
-            raise ValueError("name = 'volume' is not searched for a language model, whose machines follow from a "
-                             "queue: ask pick_stack again with another rate")  # fmt: skip
+            raise ValueError(
+                "name = 'volume' is not searched for a language model, whose machines follow from a "
+                "queue: ask pick_stack again with another rate"
+            )
         factors = np.atleast_1d(np.asarray(factors, dtype=float))
         values = np.full((len(self.found), len(factors)), np.inf)
         for at, each in enumerate(self.found):
@@ -342,8 +369,13 @@ def times(ratio: float) -> str:
 
 def told_value(value: float, by: str) -> str:
     """What stacks are ranked by, printed."""
-    return units.dollars(value) if by == "usd" else units.human(value * HOUR, "s") if by == "hours" else (
-        f"{value:,.0f} kWh" if value >= 100 else f"{value:.3g} kWh")  # fmt: skip
+    return (
+        units.dollars(value)
+        if by == "usd"
+        else units.human(value * HOUR, "s")
+        if by == "hours"
+        else (f"{value:,.0f} kWh" if value >= 100 else f"{value:.3g} kWh")
+    )
 
 
 def application_row(application: str, task: str) -> dict[str, Any]:
@@ -448,14 +480,18 @@ def pick_stack(
     """
     row, given = application_row(application, task), dict(locals())
     wanted, assumed = _wanted(row, given)
-    late, slow = (amount(name, given[name], "s", example, above=True) if given[name] is not None else float(row[name])
-                  for name, example in (("deadline", "3 d"), ("latency", "500 ms")))  # fmt: skip
+    late, slow = (
+        amount(name, given[name], "s", example, above=True) if given[name] is not None else float(row[name])
+        for name, example in (("deadline", "3 d"), ("latency", "500 ms"))
+    )
     limits: dict[str, Any] = {
-        "stacks": None if stacks is None else tuple(_listed(stacks)), "private": _rule(private),
+        "stacks": None if stacks is None else tuple(_listed(stacks)),
+        "private": _rule(private),
         "power": None if power is None else amount("power", power, "W", "10 kW", above=True),
-        "deadline": None if task == SERVE else late, "latency": slow if task == SERVE else None,
+        "deadline": None if task == SERVE else late,
+        "latency": slow if task == SERVE else None,
         "budget": None if budget is None else number("budget", budget),
-    }  # fmt: skip
+    }
     _used(task, {name: given[name] for name in (*RUNS_ALONE, *SERVICE_ALONE) if given[name] is not None})
     ways = list(BY) if task != SERVE else ["usd", "kwh"]
     if not isinstance(by, str) or by not in ways:
@@ -511,18 +547,31 @@ def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, t
             assumed.append(f"{name} = {value:,.10g}")
     speaks = sites.language_model(model)
     length = row["seq"] if row["seq"] > 0 else network.seq or (USUAL_SEQ if speaks else None)
-    own = {"electricity" if key == sites.ELECTRICITY else catalog.lookup("stacks", key): own_price(usd, "USD")
-           for key, usd in _mapping(given["prices"]).items()}  # fmt: skip
+    own = {
+        "electricity" if key == sites.ELECTRICITY else catalog.lookup("stacks", key): own_price(usd, "USD")
+        for key, usd in _mapping(given["prices"]).items()
+    }
     far = figure("stack-round-trip-elsewhere") if given["away"] is None else amount("away", given["away"], "s", "30 ms")
     late = row["latency"] if given["latency"] is None else amount("latency", given["latency"], "s", "500 ms", True)
     wanted = Wanted(
-        given["application"], given["task"], model, data, passes=float(row["passes"]),
-        seq=float(length) if speaks and length else None, latency=_or(late, 0.0), tpot=_or(row["tpot"], 0.0),
-        prompt=_or(row["prompt"], 1.0), answer=_or(row["answer"], 0.0),
-        years=number("years", given["years"], MOST_YEARS), region=region_row(given["region"])["key"],
-        uplink=amount("uplink", given["uplink"], "B/s", "1 Gb/s", above=True), away=far,
-        since=checked_year(given["since"]), prices=tuple((key, float(usd.median)) for key, usd in own.items()), **taken,
-    )  # fmt: skip
+        given["application"],
+        given["task"],
+        model,
+        data,
+        passes=float(row["passes"]),
+        seq=float(length) if speaks and length else None,
+        latency=_or(late, 0.0),
+        tpot=_or(row["tpot"], 0.0),
+        prompt=_or(row["prompt"], 1.0),
+        answer=_or(row["answer"], 0.0),
+        years=number("years", given["years"], MOST_YEARS),
+        region=region_row(given["region"])["key"],
+        uplink=amount("uplink", given["uplink"], "B/s", "1 Gb/s", above=True),
+        away=far,
+        since=checked_year(given["since"]),
+        prices=tuple((key, float(usd.median)) for key, usd in own.items()),
+        **taken,
+    )
     return wanted, (*([] if given["model"] is not None else [f"model = {row['network']}"]), f"data = {data}", *assumed)
 
 
@@ -531,14 +580,17 @@ def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> N
     wrong = mismatch(network.name, data) if zoo else ""
     if wrong:
         others = row["networks"].replace(";", ", ")
-        raise ValueError(f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: "
-                         f"take one of {others}, or other data")  # fmt: skip
+        raise ValueError(
+            f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: "
+            f"take one of {others}, or other data"
+        )
     speaks, asked = answers_tokens(network), row["prompt"] > 0
     if row["task"] == SERVE and speaks != asked:
         how = "answers token by token" if speaks else "is no language model"
         other = "take application = 'chat'" if speaks else f"take one such as {row['network']!r}"
-        raise ValueError(f"model = {network.title!r} {how}, which is not what serving {row['application']!r} asks for: "
-                         f"{other}")  # fmt: skip
+        raise ValueError(
+            f"model = {network.title!r} {how}, which is not what serving {row['application']!r} asks for: {other}"
+        )
 
 
 def _or(value: Any, other: float) -> float:
@@ -588,9 +640,11 @@ class OneSize(Result):
         different, cases = len(set(self.wins.values())), len(self.wins)
         win = "stacks win" if different > 1 else "stack wins"
         left = f"; left out: {self.left} that no stack can do within the limits" if self.left else ""
-        return (f"{different} {win} {cases} cases; {stack_rows()[self.size]['name']} alone does {self.does} of them "
-                f"for {times(self.penalty)} of the best as a geometric mean, "
-                f"{times(self.worst)} at most{left}")  # fmt: skip
+        return (
+            f"{different} {win} {cases} cases; {stack_rows()[self.size]['name']} alone does {self.does} of them "
+            f"for {times(self.penalty)} of the best as a geometric mean, "
+            f"{times(self.worst)} at most{left}"
+        )
 
 
 def one_size(
@@ -640,17 +694,28 @@ def one_size(
         frame, case = found.ranked.reset_index(), f"{name}, {what}"
         wins[case], best = found.best, float(frame[by].iloc[0])
         ratio = (frame[by] / best).mask(frame[by] == best, 1.0).where(frame["will_do"])
-        frames.append(frame.assign(case=case, application=name, task=what, ratio=ratio)[
-            ["case", "application", "task", "stack", "name", by, "machines", "ratio", "will_do", "why"]])  # fmt: skip
+        frames.append(
+            frame.assign(case=case, application=name, task=what, ratio=ratio)[
+                ["case", "application", "task", "stack", "name", by, "machines", "ratio", "will_do", "why"]
+            ]
+        )
     if not frames:
         raise problem or ValueError("no case is left: give at least one application and one task")
     table = pd.concat(frames, ignore_index=True)
     able = table[table["will_do"]].groupby("stack")["ratio"]
-    means = pd.DataFrame({"does": able.count(), "mean": np.exp(able.apply(lambda each: np.log(each).mean())),
-                          "most": able.max()}).sort_values(["does", "mean"], ascending=[False, True])  # fmt: skip
+    means = pd.DataFrame(
+        {"does": able.count(), "mean": np.exp(able.apply(lambda each: np.log(each).mean())), "most": able.max()}
+    ).sort_values(["does", "mean"], ascending=[False, True])
     top = means.iloc[0]
-    return OneSize(table, wins, str(means.index[0]), int(top["does"]), float(top["mean"]), float(top["most"]),
-                    len(names) * len(tasks) - len(wins))  # fmt: skip
+    return OneSize(
+        table,
+        wins,
+        str(means.index[0]),
+        int(top["does"]),
+        float(top["mean"]),
+        float(top["most"]),
+        len(names) * len(tasks) - len(wins),
+    )
 
 
 def _several(name: str, given: Any, known: Sequence[str]) -> list[str]:

@@ -28,29 +28,40 @@ def checks(wanted: Wanted, limits: Mapping[str, Any]) -> dict[str, Check]:
     """For each limit that is set, what is against each stack; "" where it keeps it."""
 
     def over(name: str, column: Callable[[Any], Any], words: Callable[[float], str]) -> Check:
-        return lambda frame: {key: "" if not value > limits[name] * (1 + NEAR) else words(value)
-                              for key, value in column(frame).items()}  # fmt: skip
+        return lambda frame: {
+            key: "" if not value > limits[name] * (1 + NEAR) else words(value) for key, value in column(frame).items()
+        }
 
     found: dict[str, Check] = {}
     if limits["stacks"] is not None:
-        found["stacks"] = lambda frame: {key: "" if key in limits["stacks"] else "it is not among the stacks asked for"
-                                         for key in frame.index}  # fmt: skip
+        found["stacks"] = lambda frame: {
+            key: "" if key in limits["stacks"] else "it is not among the stacks asked for" for key in frame.index
+        }
     if limits["private"] != "anywhere":
         found["private"] = lambda frame: {
-            key: "" if at in PRIVACY[limits["private"]] else "data would leave: they lie with "
-            f"{'the provider' if at == 'provider' else 'others'}" for key, at in frame["data_at"].items()}  # fmt: skip
+            key: ""
+            if at in PRIVACY[limits["private"]]
+            else f"data would leave: they lie with {'the provider' if at == 'provider' else 'others'}"
+            for key, at in frame["data_at"].items()
+        }
     if limits["power"] is not None:
-        found["power"] = over("power", lambda frame: frame["watts"], lambda value: (
-            f"its machines are rated for {units.human(value, 'W')} on your own premises"))  # fmt: skip
+        found["power"] = over(
+            "power",
+            lambda frame: frame["watts"],
+            lambda value: f"its machines are rated for {units.human(value, 'W')} on your own premises",
+        )
     if limits["deadline"] is not None and wanted.task != SERVE:
-        found["deadline"] = over("deadline", run_seconds, lambda value: (
-            f"too late: a run takes {units.human(value, 's')}"))  # fmt: skip
+        found["deadline"] = over(
+            "deadline", run_seconds, lambda value: f"too late: a run takes {units.human(value, 's')}"
+        )
     if limits["latency"] is not None and wanted.task == SERVE:
-        found["latency"] = over("latency", lambda frame: frame["latency"], lambda value: (
-            f"too slow: an answer takes {told_time(value)}"))  # fmt: skip
+        found["latency"] = over(
+            "latency", lambda frame: frame["latency"], lambda value: f"too slow: an answer takes {told_time(value)}"
+        )
     if limits["budget"] is not None:
-        found["budget"] = over("budget", lambda frame: frame["usd"], lambda value: (
-            f"over the budget: it costs {units.dollars(value)}"))  # fmt: skip
+        found["budget"] = over(
+            "budget", lambda frame: frame["usd"], lambda value: f"over the budget: it costs {units.dollars(value)}"
+        )
     return found
 
 
@@ -116,9 +127,11 @@ def _said(
         more, ratio = amounts[key] - limits[name], amounts[key] / limits[name]
         rest = [each for each in told if not each.startswith(f"{name} = ")]
         among = f"of the stacks that keep {' and '.join(rest)}, " if rest else ""
-        nearest.append(f"{among}{able.loc[key, 'name']} comes nearest with {_spell(amounts[key], unit)}, "
-                       f"{_spell(more, unit)} more ({_times(ratio)} times as much): {FIGURES[name][1]} {name} = "
-                       f"{_up(amounts[key], unit)}")  # fmt: skip
+        nearest.append(
+            f"{among}{able.loc[key, 'name']} comes nearest with {_spell(amounts[key], unit)}, "
+            f"{_spell(more, unit)} more ({_times(ratio)} times as much): {FIGURES[name][1]} {name} = "
+            f"{_up(amounts[key], unit)}"
+        )
     if not nearest:
         kept = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
         loose = f"; {told[-1]} leaves {', '.join(kept[:4])}" if kept else ""
@@ -140,6 +153,5 @@ def _up(value: float, unit: str) -> str:
 
 
 def _amounts(able: pd.DataFrame, name: str) -> pd.Series:
-    columns = {"budget": able["usd"], "latency": able["latency"], "power": able["watts"],
-               "deadline": run_seconds(able)}  # fmt: skip
+    columns = {"budget": able["usd"], "latency": able["latency"], "power": able["watts"], "deadline": run_seconds(able)}
     return columns[name]

@@ -110,13 +110,32 @@ class Wanted(Result):
 
     def job(self) -> Task:
         """The task as costs are counted: of a service a month of requests, which are no data to move."""
-        same: dict[str, Any] = {"model": self.model, "batch": None, "region": self.region, "private": "anywhere",
-                                "uplink": self.uplink, "years": self.years, "deadline": FAR_OFF}  # fmt: skip
+        same: dict[str, Any] = {
+            "model": self.model,
+            "batch": None,
+            "region": self.region,
+            "private": "anywhere",
+            "uplink": self.uplink,
+            "years": self.years,
+            "deadline": FAR_OFF,
+        }
         if self.task == SERVE:
-            return Task(samples=self.rate * self.seconds, epochs=1.0, seq=self.prompt + self.answer, data_bytes=0.0,
-                        runs=1.0, **same)  # fmt: skip
-        return Task(samples=self.samples * self.passes, epochs=self.epochs, seq=self.seq, data_bytes=self.data_bytes,
-                    runs=self.runs, **same)  # fmt: skip
+            return Task(
+                samples=self.rate * self.seconds,
+                epochs=1.0,
+                seq=self.prompt + self.answer,
+                data_bytes=0.0,
+                runs=1.0,
+                **same,
+            )
+        return Task(
+            samples=self.samples * self.passes,
+            epochs=self.epochs,
+            seq=self.seq,
+            data_bytes=self.data_bytes,
+            runs=self.runs,
+            **same,
+        )
 
     @property
     def seconds(self) -> float:
@@ -185,8 +204,10 @@ def candidates(wanted: Wanted) -> tuple[Candidate, ...]:
         return tuple(_fed(wanted, [_trained(wanted, row) for row in stack_rows().values()]))
     speaks = answers_tokens(sites.network_of(wanted.model))
     answered = _spoken(wanted) if speaks else _answered(wanted)
-    return tuple(_service(wanted, row, speaks) if row["way"] == PER_TOKEN else _served(wanted, row, answered)
-                 for row in stack_rows().values())  # fmt: skip
+    return tuple(
+        _service(wanted, row, speaks) if row["way"] == PER_TOKEN else _served(wanted, row, answered)
+        for row in stack_rows().values()
+    )
 
 
 def _row(row: Mapping[str, Any], machines: int | None = None) -> tuple[tuple[str, Any], ...]:
@@ -201,8 +222,16 @@ def _row(row: Mapping[str, Any], machines: int | None = None) -> tuple[tuple[str
 
 def _read(wanted: Wanted, row: Mapping[str, Any], batch: int | None, machines: int | None = None) -> Place:
     own = dict(wanted.prices)
-    return sites.read_place(_row(row, machines), wanted.model, batch, wanted.seq if wanted.task != SERVE else None,
-                            wanted.region, wanted.since, own.get(row["key"]), own.get(sites.ELECTRICITY))  # fmt: skip
+    return sites.read_place(
+        _row(row, machines),
+        wanted.model,
+        batch,
+        wanted.seq if wanted.task != SERVE else None,
+        wanted.region,
+        wanted.since,
+        own.get(row["key"]),
+        own.get(sites.ELECTRICITY),
+    )
 
 
 def _unpriced(place: Place) -> str:
@@ -222,8 +251,9 @@ def _trained(wanted: Wanted, row: Mapping[str, Any]) -> Candidate:
     if place.why:
         return Candidate(row["key"], row["name"], place, row, why=place.why)
     shards = {"zero": 3} if place.devices > 1 and sites.language_model(wanted.model) else {}
-    step = train_step(wanted.model, row["device"], {"devices": place.devices, "micro_batch": place.batch, **shards},
-                      seq=wanted.seq)  # fmt: skip
+    step = train_step(
+        wanted.model, row["device"], {"devices": place.devices, "micro_batch": place.batch, **shards}, seq=wanted.seq
+    )
     limit = str(np.ravel(step.bottleneck)[0]).replace("_", " ")
     return Candidate(row["key"], row["name"], place, row, limit=limit, software=_software(step.assumed))
 
@@ -246,8 +276,13 @@ def _software(assumed: Any) -> str:
 def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:
     """A stack that fine-tunes a language model by adapters: the faster of LoRA and QLoRA that fits."""
     try:
-        found = finetune(wanted.model, row["device"], method=["lora", "qlora"], devices=place.devices,
-                         seq=int(wanted.seq) if wanted.seq else None)  # fmt: skip
+        found = finetune(
+            wanted.model,
+            row["device"],
+            method=["lora", "qlora"],
+            devices=place.devices,
+            seq=int(wanted.seq) if wanted.seq else None,
+        )
     except ValueError as problem:
         return Candidate(row["key"], row["name"], place, row, why=str(problem)[:200])
     table = found.table
@@ -256,10 +291,23 @@ def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:
         return Candidate(row["key"], row["name"], place, row, why=str(table["why"].iloc[-1])[:200])
     best = able.loc[able["tokens_per_second"].idxmax()]
     step = Price(float(best["step_low"]), float(best["step_seconds"]), float(best["step_high"]), "s")
-    place = replace(place, figures={**place.figures, "step": step}, why=_unpriced(place), active=1.0,
-                    batch=int(best["global_batch"]) // place.devices, tier=place.tier or "adapters")  # fmt: skip
-    return Candidate(row["key"], row["name"], place, row, limit="compute", why=place.why,
-                     software=f"transformers, {'LoRA' if best['method'] == 'lora' else 'QLoRA'}")  # fmt: skip
+    place = replace(
+        place,
+        figures={**place.figures, "step": step},
+        why=_unpriced(place),
+        active=1.0,
+        batch=int(best["global_batch"]) // place.devices,
+        tier=place.tier or "adapters",
+    )
+    return Candidate(
+        row["key"],
+        row["name"],
+        place,
+        row,
+        limit="compute",
+        why=place.why,
+        software=f"transformers, {'LoRA' if best['method'] == 'lora' else 'QLoRA'}",
+    )
 
 
 def _fed(wanted: Wanted, found: list[Candidate]) -> list[Candidate]:
@@ -271,10 +319,14 @@ def _fed(wanted: Wanted, found: list[Candidate]) -> list[Candidate]:
     batches = [max(round(each.place.batch / wanted.passes), 1) for each in able]
     match = match_storage(
         [float(each.place.figures["step"].median) for each in able],
-        [each.row["system"] or each.row["device"] for each in able], [each.row["storage"] for each in able],
-        [wanted.data] * len(able), batch=batches, accelerators=[each.place.devices for each in able],
-        hosts=[each.place.machines for each in able], cores=cores,
-    )  # fmt: skip
+        [each.row["system"] or each.row["device"] for each in able],
+        [each.row["storage"] for each in able],
+        [wanted.data] * len(able),
+        batch=batches,
+        accelerators=[each.place.devices for each in able],
+        hosts=[each.place.machines for each in able],
+        cores=cores,
+    )
     fed, stages = {}, np.minimum.reduce([match.stages[name] for name in ("reading", "decoding", "copying")])
     for at, each in enumerate(able):
         used, step = float(match.utilisation[at]), each.place.figures["step"]
@@ -282,8 +334,9 @@ def _fed(wanted: Wanted, found: list[Candidate]) -> list[Candidate]:
             fed[each.key] = replace(each, why=str(match.why[at]) or "no rate of its storage is known")
             continue
         slow, input_seconds = float(step.median) / used, batches[at] * each.place.devices / float(stages[at])
-        step = replace(step, low=max(float(step.low), min(input_seconds, slow)), median=slow,
-                       high=max(float(step.high), slow))  # fmt: skip
+        step = replace(
+            step, low=max(float(step.low), min(input_seconds, slow)), median=slow, high=max(float(step.high), slow)
+        )
         place = replace(each.place, figures={**each.place.figures, "step": step}, active=each.place.active * used)
         limit = each.limit if str(match.bottleneck[at]) == "accelerators" else str(match.bottleneck[at])
         fed[each.key] = replace(each, place=place, used=used, limit=limit)
@@ -311,12 +364,20 @@ def _answered(wanted: Wanted) -> dict[str, dict[str, np.ndarray]]:
     names = list(dict.fromkeys(row["device"] for row in stack_rows().values() if row["device"]))
     sizes = [round(wanted.passes * requests) for requests in TOGETHER]
     found = forward_pass(wanted.model, [name for name in names for _ in sizes], batch=sizes * len(names))
-    known = {"point": found.point, "low": found.low80, "high": found.high80, "fits": found.fits,
-             "active": active_seconds(found) / found.point, "why": np.asarray(found.why, dtype=object),
-             "tier": np.asarray(found.tier, dtype=object), "assumed": np.asarray(found.assumed, dtype=object),
-             "limit": found.bottleneck}  # fmt: skip
-    cut = {name: np.broadcast_to(values, len(names) * len(sizes)).reshape(len(names), -1)
-           for name, values in known.items()}  # fmt: skip
+    known = {
+        "point": found.point,
+        "low": found.low80,
+        "high": found.high80,
+        "fits": found.fits,
+        "active": active_seconds(found) / found.point,
+        "why": np.asarray(found.why, dtype=object),
+        "tier": np.asarray(found.tier, dtype=object),
+        "assumed": np.asarray(found.assumed, dtype=object),
+        "limit": found.bottleneck,
+    }
+    cut = {
+        name: np.broadcast_to(values, len(names) * len(sizes)).reshape(len(names), -1) for name, values in known.items()
+    }
     return {name: {what: values[at] for what, values in cut.items()} for at, name in enumerate(names)}
 
 
@@ -354,12 +415,28 @@ def _served(wanted: Wanted, row: Mapping[str, Any], answered: Mapping[str, Any])
     busy = size["need"] / machines
     every = wanted.seconds * size["batch"] * place.devices / (wanted.rate * wanted.seconds)
     figures = {**place.figures, "step": Price(every, every, every, "s")}
-    place = replace(place, batch=size["batch"], active=min(size["active"] * busy, 1.0), tier=size["tier"],
-                    figures=figures, why=_unpriced(place))  # fmt: skip
+    place = replace(
+        place,
+        batch=size["batch"],
+        active=min(size["active"] * busy, 1.0),
+        tier=size["tier"],
+        figures=figures,
+        why=_unpriced(place),
+    )
     ends = [max(math.ceil(size["need"] * size[end] - 1e-9), 1) for end in ("fast", "slow")]
-    return Candidate(row["key"], row["name"], place, row, need=size["need"], least=min(ends[0], machines),
-                     most=max(ends[1], machines), latency=size["latency"], limit=size["limit"],
-                     software=size["software"], why=place.why)  # fmt: skip
+    return Candidate(
+        row["key"],
+        row["name"],
+        place,
+        row,
+        need=size["need"],
+        least=min(ends[0], machines),
+        most=max(ends[1], machines),
+        latency=size["latency"],
+        limit=size["limit"],
+        software=size["software"],
+        why=place.why,
+    )
 
 
 def _batched(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -373,10 +450,18 @@ def _batched(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, np.ndar
     rates = np.array(TOGETHER) / found["point"]
     at = int(good[np.argmax(rates[good])]) if len(good) else 0
     need = wanted.rate / (figure("stack-busy") * rates[at]) / float(row["devices"])
-    return {"why": "", "need": need, "batch": TOGETHER[at], "latency": float(waits[at]),
-            "fast": float(found["low"][at] / found["point"][at]), "slow": float(found["high"][at] / found["point"][at]),
-            "active": float(found["active"][at]) * figure("stack-busy"), "tier": str(found["tier"][at]),
-            "limit": str(found["limit"][at]), "software": _software(found["assumed"][at])}  # fmt: skip
+    return {
+        "why": "",
+        "need": need,
+        "batch": TOGETHER[at],
+        "latency": float(waits[at]),
+        "fast": float(found["low"][at] / found["point"][at]),
+        "slow": float(found["high"][at] / found["point"][at]),
+        "active": float(found["active"][at]) * figure("stack-busy"),
+        "tier": str(found["tier"][at]),
+        "limit": str(found["limit"][at]),
+        "software": _software(found["assumed"][at]),
+    }
 
 
 def _language(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
@@ -390,9 +475,18 @@ def _language(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, Any]) 
     late = max(float(found["tpot_p95"]) / wanted.tpot, 1.0) if not found["meets"] and wanted.tpot > 0 else 1.0
     first = max(float(found["ttft_p95"]) + away(wanted, row), wanted.latency * late if late > 1 else 0.0)
     need = max(int(found["devices"]), 1) / each
-    return {"why": "", "need": need, "batch": 1, "latency": first, "fast": fast, "slow": slow,
-            "active": min(float(found["busy"]), 1.0), "tier": "engine measured", "limit": str(found["binds"]),
-            "software": "vllm"}  # fmt: skip
+    return {
+        "why": "",
+        "need": need,
+        "batch": 1,
+        "latency": first,
+        "fast": fast,
+        "slow": slow,
+        "active": min(float(found["busy"]), 1.0),
+        "tier": "engine measured",
+        "limit": str(found["binds"]),
+        "software": "vllm",
+    }
 
 
 def _service(wanted: Wanted, row: Mapping[str, Any], speaks: bool) -> Candidate:
@@ -406,10 +500,19 @@ def _service(wanted: Wanted, row: Mapping[str, Any], speaks: bool) -> Candidate:
     tokens = wanted.prompt + wanted.answer
     each = np.asarray((asked["usd_input"] * wanted.prompt + asked["usd_output"] * wanted.answer) / tokens, dtype=float)
     dates = sorted(asked["date"])
-    price = Price(float(each.min()), float(np.median(each)), float(each.max()), "USD/million tokens", dates[0],
-                  dates[-1], len(each), tuple(dict.fromkeys(";".join(asked["source"]).split(";"))))  # fmt: skip
-    return Candidate(row["key"], row["name"], replace(place, figures={"price": price}, why=""), row,
-                     software="the provider's")  # fmt: skip
+    price = Price(
+        float(each.min()),
+        float(np.median(each)),
+        float(each.max()),
+        "USD/million tokens",
+        dates[0],
+        dates[-1],
+        len(each),
+        tuple(dict.fromkeys(";".join(asked["source"]).split(";"))),
+    )
+    return Candidate(
+        row["key"], row["name"], replace(place, figures={"price": price}, why=""), row, software="the provider's"
+    )
 
 
 def told_time(seconds: float) -> str:

@@ -57,8 +57,14 @@ class StepCosts:
     state_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("kv_tokens", 1), ("max_sequences", 1), ("chunk", 1), ("transfer", 0),
-                            ("state", 0), ("state_seconds", 0)):  # fmt: skip
+        for name, least in (
+            ("kv_tokens", 1),
+            ("max_sequences", 1),
+            ("chunk", 1),
+            ("transfer", 0),
+            ("state", 0),
+            ("state_seconds", 0),
+        ):
             value = getattr(self, name)
             number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
             if not (number and least <= value < LARGEST):

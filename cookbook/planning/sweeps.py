@@ -30,8 +30,10 @@ from cookbook.workloads.zoo import Workload
 NEEDS = "needs"
 KINDS = {"train_step": "training_transformer", "forward_pass": "inference", "generate": "inference"}
 DOORS: dict[str, Callable[..., Estimate]] = {
-    "train_step": train_step, "forward_pass": forward_pass, "generate": generate,
-}  # fmt: skip
+    "train_step": train_step,
+    "forward_pass": forward_pass,
+    "generate": generate,
+}
 # What a training step is asked of networks without parallel layouts.
 PLAIN_STEP = ("accelerator", "precision", "software", "seq", *(name for name in PLAN if name not in PARALLEL))
 NUMBERS = ("seconds", "low80", "high80", "rate", "tokens_per_s", "memory_bytes")
@@ -134,8 +136,9 @@ def _field(of: str, name: str) -> str:
     """The field that an axis stands for, by its name or another spelling."""
     kind = KINDS[of]
     taken = {"model", "accelerator", *inspect.signature(DOORS[of]).parameters}
-    declared = [field for field in fields().values()
-                if kind in field.phases and (kind == TRANSFORMERS or field.name in taken)]  # fmt: skip
+    declared = [
+        field for field in fields().values() if kind in field.phases and (kind == TRANSFORMERS or field.name in taken)
+    ]
     for field in declared:
         if name == field.name:
             return name
@@ -146,9 +149,7 @@ def _field(of: str, name: str) -> str:
     raise ValueError(f"unknown axis {shown(name)} of {of}; nearest: {close}")
 
 
-def _estimated(
-    of: str, values: dict[str, list[Any]], rows: int, progress: bool, executor: Any = None
-) -> pd.DataFrame:
+def _estimated(of: str, values: dict[str, list[Any]], rows: int, progress: bool, executor: Any = None) -> pd.DataFrame:
     found = {name: np.empty(rows) for name in NUMBERS} | {name: np.empty(rows, dtype=object) for name in WORDS}
     begun, done = time.monotonic(), 0
     for at, told in _anywhere(of, values, executor):
@@ -229,8 +230,10 @@ def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterato
     sizes = [len(given) for given in axes.values()]
     rows = math.prod(sizes)
     at = dict(zip(axes, np.unravel_index(np.arange(rows), sizes), strict=True))
-    unasked = {name: np.array([_unasked(of, network, name, each) for each in given], dtype=object)
-               for name, given in axes.items()}  # fmt: skip
+    unasked = {
+        name: np.array([_unasked(of, network, name, each) for each in given], dtype=object)
+        for name, given in axes.items()
+    }
     whole = of != "train_step" or kind_of(network) == TRANSFORMERS
     taken = {name: given for name, given in axes.items() if whole or name in PLAIN_STEP}
     for start in range(0, rows, STRIDE):
@@ -238,12 +241,18 @@ def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterato
         why = np.full(min(STRIDE, rows - start), "", dtype=object)
         for name, said in unasked.items():
             why = np.where(why == "", said[codes[name]], why)
-        told = {name: np.full(len(why), np.nan) for name in NUMBERS} | {name: np.full(len(why), "", dtype=object)
-                                                                        for name in WORDS} | {"why": why}  # fmt: skip
+        told = (
+            {name: np.full(len(why), np.nan) for name in NUMBERS}
+            | {name: np.full(len(why), "", dtype=object) for name in WORDS}
+            | {"why": why}
+        )
         good = np.flatnonzero(why == "")
         rest = {name: [given[each] for each in codes[name][good]] for name, given in taken.items()}
-        asked = {name: each[0] if len(taken[name]) == 1 else each
-                 for name, each in rest.items() if any(value is not None for value in each)}  # fmt: skip
+        asked = {
+            name: each[0] if len(taken[name]) == 1 else each
+            for name, each in rest.items()
+            if any(value is not None for value in each)
+        }
         if len(good):
             try:
                 answer = DOORS[of](network, asked.pop("accelerator"), **asked)
@@ -298,8 +307,15 @@ def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[
         asked = Scenario(kind, math.prod(shape), given, np.zeros([1] * len(order), dtype="<U1"))
         whole, back = [shape[at] for at in order], np.argsort(order, kind="stable")
         told = _told(estimate(asked)).items()
-        yield start, {name: np.broadcast_to(value.astype(object, copy=False) if name in WORDS else value, whole)
-                      .transpose(back).reshape(-1) for name, value in told}  # fmt: skip
+        yield (
+            start,
+            {
+                name: np.broadcast_to(value.astype(object, copy=False) if name in WORDS else value, whole)
+                .transpose(back)
+                .reshape(-1)
+                for name, value in told
+            },
+        )
 
 
 def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
@@ -321,13 +337,16 @@ def is_timed(of: str, model: Any) -> bool:
 
 def _axis(given: list[Any], at: int, sizes: list[int]) -> Any:
     """An axis as a column: numbers as they are, words as categories."""
+
     def spread(levels: np.ndarray) -> np.ndarray:
         return np.broadcast_to(_along(levels, at, len(sizes)), sizes).reshape(-1)
 
     if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in given):
         return spread(np.array(given))
-    texts = [each if isinstance(each, str) else getattr(each, "title", None) or getattr(each, "name", None) or str(each)
-             for each in given]  # fmt: skip
+    texts = [
+        each if isinstance(each, str) else getattr(each, "title", None) or getattr(each, "name", None) or str(each)
+        for each in given
+    ]
     distinct = list(dict.fromkeys(texts))
     codes = np.array([distinct.index(each) for each in texts], dtype=np.min_scalar_type(-len(distinct)))
     return pd.Categorical.from_codes(spread(codes), distinct)
@@ -335,10 +354,17 @@ def _axis(given: list[Any], at: int, sizes: list[int]) -> Any:
 
 def _told(found: Estimate) -> dict[str, np.ndarray]:
     return {
-        "seconds": found.point, "low80": found.low80, "high80": found.high80, "rate": found.rate,
-        "tokens_per_s": found.tokens_per_s, "memory_bytes": found.memory_bytes, "fits": found.fits,
-        "bottleneck": found.bottleneck, "tier": found.tier, "why": found.why,
-    }  # fmt: skip
+        "seconds": found.point,
+        "low80": found.low80,
+        "high80": found.high80,
+        "rate": found.rate,
+        "tokens_per_s": found.tokens_per_s,
+        "memory_bytes": found.memory_bytes,
+        "fits": found.fits,
+        "bottleneck": found.bottleneck,
+        "tier": found.tier,
+        "why": found.why,
+    }
 
 
 def _needs(axes: dict[str, Any]) -> pd.DataFrame:

@@ -58,8 +58,11 @@ class WhereToRun(Result):
         row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
         years = f"{self.task.years:g} year{'' if self.task.years == 1 else 's'}"
         open_ = doubt(self.odds[self.best], row["tier"])
-        among = f"is first of {will_do} places that will do, {open_}" if open_ else (
-            f"is the cheapest of {will_do} places that will do")  # fmt: skip
+        among = (
+            f"is first of {will_do} places that will do, {open_}"
+            if open_
+            else (f"is the cheapest of {will_do} places that will do")
+        )
         return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,8 +101,13 @@ class WhereToRun(Result):
         row: dict[str, Any] = {"place": place.key, "name": place.name, "kind": place.kind, "way": place.way}
         for name, values in {"usd": self.usd(place.key), **{name: found[name] for name in QUANTITIES}}.items():
             known = np.isfinite(values).all()
-            row |= dict(zip((f"{name}_low", name, f"{name}_high"),
-                            np.percentile(values, BAND) if known else (np.nan,) * 3, strict=True))  # fmt: skip
+            row |= dict(
+                zip(
+                    (f"{name}_low", name, f"{name}_high"),
+                    np.percentile(values, BAND) if known else (np.nan,) * 3,
+                    strict=True,
+                )
+            )
         row["usd_per_run"] = row["usd"] / self.task.count
         row["usd_to_buy"] = float(np.median(self._upfront(place))) if place.way == BOUGHT else 0.0
         row["upload_hours"] = 0.0 if place.data_at == "house" else self.task.data_bytes / self.task.uplink / HOUR
@@ -301,15 +309,22 @@ def where_to_run(
     if not isinstance(private, str) or private not in PRIVACY:
         raise refused("private", private, f"is not a rule; take one of {', '.join(PRIVACY)}")
     task = Task(
-        model=model, region=region_row(region)["key"], private=private, seq=length if speaks else None, batch=size,
+        model=model,
+        region=region_row(region)["key"],
+        private=private,
+        seq=length if speaks else None,
+        batch=size,
         samples=float(card["samples"]) if samples is None else number("samples", samples),
-        epochs=number("epochs", epochs), runs=number("runs", runs), years=number("years", years, MOST_YEARS),
+        epochs=number("epochs", epochs),
+        runs=number("runs", runs),
+        years=number("years", years, MOST_YEARS),
         deadline=amount("deadline", deadline, "s", "7 days", above=True),
         uplink=amount("uplink", uplink, "B/s", "1 Gb/s", above=True),
-        data_bytes=float(card["stored_bytes"]) if data_bytes is None
+        data_bytes=float(card["stored_bytes"])
+        if data_bytes is None
         else amount("data_bytes", data_bytes, "B", "1 TB", above=True),
         utilisation=None if utilisation is None else number("utilisation", utilisation, 1),
-    )  # fmt: skip
+    )
     rows, own = _places(places), _own_prices(prices)
     current, year = own.pop(ELECTRICITY, None), checked_year(since)
     found = {}
@@ -493,8 +508,19 @@ def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.D
             usd = _running(found, place.key)[:, None]
         paid = np.percentile(start + usd * months / months[-1], BAND, axis=0)
         row = found.frame().loc[place.key]
-        rows.append(pd.DataFrame({
-            "place": place.key, "name": place.name, "month": months, "usd_low": paid[0], "usd": paid[1],
-            "usd_high": paid[2], "counted": row["usd"], "counted_low": row["usd_low"], "counted_high": row["usd_high"],
-        }))  # fmt: skip
+        rows.append(
+            pd.DataFrame(
+                {
+                    "place": place.key,
+                    "name": place.name,
+                    "month": months,
+                    "usd_low": paid[0],
+                    "usd": paid[1],
+                    "usd_high": paid[2],
+                    "counted": row["usd"],
+                    "counted_low": row["usd_low"],
+                    "counted_high": row["usd_high"],
+                }
+            )
+        )
     return pd.concat(rows, ignore_index=True)

@@ -30,9 +30,19 @@ NO_NUMBER = Refusal("the formulas give no finite number for this row: check its 
 WORDS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
 # Columns of storage rows in the spelling of reports.
 STORAGE_SPELLINGS = (
-    "device_or_system", "accelerator_count", "cpu_cores", "emulated_or_real", "notes", "system", "storage", "unit",
-    "metric", "cpu", "cpu_count", "workers",
-)  # fmt: skip
+    "device_or_system",
+    "accelerator_count",
+    "cpu_cores",
+    "emulated_or_real",
+    "notes",
+    "system",
+    "storage",
+    "unit",
+    "metric",
+    "cpu",
+    "cpu_count",
+    "workers",
+)
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY, BROKEN = 300, "batch-not-divisible"
@@ -74,12 +84,17 @@ def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
     """Return sentences about columns that no field is read from, with the name that each may be a misspelling of."""
     if kind == "storage":
         known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
-        lost = [(each, "".join(nearest(each[:60], known, 1, ALIKE))) for each in headers if columns.normal(each) not in
-                {columns.normal(name) for name in known} | columns.IGNORED]  # fmt: skip
+        lost = [
+            (each, "".join(nearest(each[:60], known, 1, ALIKE)))
+            for each in headers
+            if columns.normal(each) not in {columns.normal(name) for name in known} | columns.IGNORED
+        ]
     else:
         lost = columns.unknown(kind, list(headers))
-    return [f"column {header[:60]!r} is not known and was not read" + (near and f"; nearest: {near}")
-            for header, near in lost]  # fmt: skip
+    return [
+        f"column {header[:60]!r} is not known and was not read" + (near and f"; nearest: {near}")
+        for header, near in lost
+    ]
 
 
 def answer(
@@ -249,8 +264,9 @@ def _numbers(column: pd.Series) -> tuple[int, Cut]:
 
 def _words(column: pd.Series) -> tuple[int, Cut]:
     codes, levels = pd.factorize(column.to_numpy(dtype=object), use_na_sentinel=False)
-    texts = [_cell("" if each is None or each != each else str(each)).encode("utf-8", "surrogatepass")
-             for each in levels]  # fmt: skip
+    texts = [
+        _cell("" if each is None or each != each else str(each)).encode("utf-8", "surrogatepass") for each in levels
+    ]
     wide = max(map(len, texts), default=0)
     if wide * len(texts) <= WRITTEN_BYTES:
         table = _filled(texts)

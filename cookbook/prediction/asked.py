@@ -86,8 +86,9 @@ def choices(name: str, given: Any, allowed: Sequence[Any], usual: Sequence[Any])
         if not any(type(value) is type(each) and value == each for each in allowed):
             near = nearest(str(value)[:60], [each for each in allowed if isinstance(each, str)], 1, MISSPELT)
             meant = f" (did you mean {near[0]!r}?)" if near else ""
-            raise refused(name, value, "is not a choice; take one of "
-                          f"{', '.join(map(repr, allowed))}{meant}", nearest=near)  # fmt: skip
+            raise refused(
+                name, value, f"is not a choice; take one of {', '.join(map(repr, allowed))}{meant}", nearest=near
+            )
     return tuple(dict.fromkeys(values))
 
 

@@ -37,10 +37,18 @@ USUAL = "usual"
 YEAR = 1900
 # A level of which measurements say no more than this share is taken as not measured.
 LEAST = 0.05
-SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference",
-         "generation": "generation"}
-FOR = {"training_transformer": "training language models", "training_classic": "training other networks",
-       "inference": "single passes", "generation": "answers of language models"}  # fmt: skip
+SHORT = {
+    "training_transformer": "transformer",
+    "training_classic": "classic",
+    "inference": "inference",
+    "generation": "generation",
+}
+FOR = {
+    "training_transformer": "training language models",
+    "training_classic": "training other networks",
+    "inference": "single passes",
+    "generation": "answers of language models",
+}
 # From the best known to the least; what is trained or computed in a special way has tiers of its own.
 TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, LOADED, IN_FLIGHT)
 
@@ -135,8 +143,14 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     if level and told.get(level, 0.0) > LEAST:
         return levels[level]
     # Releases and variants of one product ("vllm-2024" of "vllm") are more alike than what runs on one maker's devices.
-    siblings = [other for other in levels if constant.by == "engine" and level and other
-                and (level.startswith(f"{other}-") or other.startswith(f"{level}-"))]  # fmt: skip
+    siblings = [
+        other
+        for other in levels
+        if constant.by == "engine"
+        and level
+        and other
+        and (level.startswith(f"{other}-") or other.startswith(f"{level}-"))
+    ]
     siblings = siblings or [other for other in levels if other and vendor in fitted.vendors.get(other, ())]
     if not siblings:
         return constant.start
@@ -216,8 +230,10 @@ def _intervals(kind: str) -> dict[tuple[str, bool], tuple[Any, ...]]:
     """Factors by level, and the remark, by tier and whether several fields are assumed; none for a kind without."""
     rows = catalog.table("interval_quantiles")
     rows = rows[rows["kind"] == kind]
-    return {(row.tier, row.assumed == "several"): (row.factor_80, row.factor_90, row.remark)
-            for row in rows.itertuples(index=False)}  # fmt: skip
+    return {
+        (row.tier, row.assumed == "several"): (row.factor_80, row.factor_90, row.remark)
+        for row in rows.itertuples(index=False)
+    }
 
 
 @lru_cache(maxsize=8)
@@ -286,8 +302,10 @@ def _of_another_kind(kind: str, name: str, close: Sequence[str]) -> str:
     others = [FOR[other] for other in FOR if other != kind and _listed(other, name)]
     if not others or kind not in FOR:
         return ""
-    return (f"software = {shown(name, 40)} is for {' and '.join(others)}, not for {FOR[kind]}; nearest names: "
-            f"{', '.join(close)}")  # fmt: skip
+    return (
+        f"software = {shown(name, 40)} is for {' and '.join(others)}, not for {FOR[kind]}; nearest names: "
+        f"{', '.join(close)}"
+    )
 
 
 def _listed(kind: str, name: str) -> list[tuple[str, str]]:

@@ -29,9 +29,26 @@ from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 # What only language models may change.
-PARALLEL = ("tp", "pp", "vp", "cp", "ep", "sequence_parallel", "recompute", "attention", "pipeline_schedule", "shard",
-            "offload", "capacity_factor", "fabric", "oversubscription", "fine_tuning", "rank", "target_modules",
-            "optimiser")  # fmt: skip
+PARALLEL = (
+    "tp",
+    "pp",
+    "vp",
+    "cp",
+    "ep",
+    "sequence_parallel",
+    "recompute",
+    "attention",
+    "pipeline_schedule",
+    "shard",
+    "offload",
+    "capacity_factor",
+    "fabric",
+    "oversubscription",
+    "fine_tuning",
+    "rank",
+    "target_modules",
+    "optimiser",
+)
 # What is taken where nobody says how long a prompt is, and the delay that has no answer.
 USUAL_PROMPT, FIRST_TOKEN = 1024, "first token"
 OFFLOADED = {"optimiser": False, "optimiser to drives": True}
@@ -202,14 +219,23 @@ PLAN = tuple(asdict(Plan()))
 
 
 def training_scenario(
-    network: Workload, system: Any, plan: Mapping[str, Any], kind: str, software: Any = None, precision: Any = None,
+    network: Workload,
+    system: Any,
+    plan: Mapping[str, Any],
+    kind: str,
+    software: Any = None,
+    precision: Any = None,
     seq: Any = None,
-) -> Scenario:  # fmt: skip
+) -> Scenario:
     """A training step of one network as a scenario; `plan` is from `plan_fields`."""
     if not isinstance(kind, str) or kind not in (TRANSFORMER, NETWORK):
         raise refused("kind", kind, f"is not one of {TRANSFORMER}, {NETWORK}")
-    given: dict[str, Any] = {"model": _named(network), "accelerator": _machines(system), "software": _given(software),
-                             "precision": _given(precision)}  # fmt: skip
+    given: dict[str, Any] = {
+        "model": _named(network),
+        "accelerator": _machines(system),
+        "software": _given(software),
+        "precision": _given(precision),
+    }
     if kind == TRANSFORMER:
         if not is_language_model(network):
             raise ValueError(
@@ -221,15 +247,27 @@ def training_scenario(
             why, else_ = f", as {network.unsplit}", f"or build it of {zoo.DIVIDED}"
             if not network.unsplit:
                 why, else_ = "", "other configurations are for language models"
-            raise refused(name, plan[name], f": of {network.title[:80]} data parallelism alone is estimated{why}; "
-                          f"leave {name} out, {else_}")
+            raise refused(
+                name,
+                plan[name],
+                f": of {network.title[:80]} data parallelism alone is estimated{why}; leave {name} out, {else_}",
+            )
     if seq is not None and not network.ops.needs_seq:
         raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
-    names = {"micro_batch": "batch", "global_batch": "global_batch", "devices": "devices", "per_node": "per_node",
-             "network": "network"}  # fmt: skip
+    names = {
+        "micro_batch": "batch",
+        "global_batch": "global_batch",
+        "devices": "devices",
+        "per_node": "per_node",
+        "network": "network",
+    }
     if np.nanmax(checked(fields()["zero"], plan.get("zero", 0))) > 1:
-        raise refused("zero", plan['zero'], f": of {network.title} data parallelism alone is estimated, whose "
-                      "gradients and weights every replica holds; take zero = 0 or 1, or leave it out")  # fmt: skip
+        raise refused(
+            "zero",
+            plan["zero"],
+            f": of {network.title} data parallelism alone is estimated, whose "
+            "gradients and weights every replica holds; take zero = 0 or 1, or leave it out",
+        )
     mine = {field: plan[name] for name, field in names.items() if name in plan}
     if "batch" not in mine and "global_batch" not in mine:
         mine["batch"] = 1
@@ -237,9 +275,12 @@ def training_scenario(
 
 
 PLAIN: dict[str, tuple[Any, ...]] = {
-    "sequence_parallel": (False, 0), "recompute": ("none", 0), "oversubscription": (1,), "fine_tuning": ("full", ""),
+    "sequence_parallel": (False, 0),
+    "recompute": ("none", 0),
+    "oversubscription": (1,),
+    "fine_tuning": ("full", ""),
     **dict.fromkeys(("tp", "pp", "vp", "cp", "ep"), (1,)),
-}  # fmt: skip
+}
 
 
 def is_plain(name: str, value: Any) -> bool:
@@ -272,14 +313,20 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
         for machine in np.ravel(np.array(machines, dtype=object)).tolist():
             if not np.isfinite(machine.host_link):
-                raise refused("offload", plan['offload'], ": the catalogue does not know the host link of "
-                              f"{machine.accelerator.key}")  # fmt: skip
+                raise refused(
+                    "offload",
+                    plan["offload"],
+                    f": the catalogue does not know the host link of {machine.accelerator.key}",
+                )
         link = coded(machines).each(lambda machine: machine.host_link)
         used = offload.where(lambda word: word in OFFLOADED)
         drives = offload.where(lambda word: OFFLOADED.get(word, False))
-        given |= {"offload": plan["offload"], "offload_link": _nan_where(~used, link),
-                  "offload_memory": _nan_where(~used, figure("host-memory-of-device")),
-                  "offload_drives": _nan_where(~drives, figure("drives-of-device"))}  # fmt: skip
+        given |= {
+            "offload": plan["offload"],
+            "offload_link": _nan_where(~used, link),
+            "offload_memory": _nan_where(~used, figure("host-memory-of-device")),
+            "offload_drives": _nan_where(~drives, figure("drives-of-device")),
+        }
     elif offload is not None:
         given["offload"] = plan["offload"]
     return given | (_network(plan) if _is_stated(plan.get("fabric")) else {})
@@ -295,7 +342,7 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
     """Rate, domain, pod and oversubscription of the fabrics that a plan names. A torus is refused."""
     names = np.ravel(np.asarray(plan["fabric"], dtype=object)).tolist()
     if not all(isinstance(name, str) for name in names):
-        raise refused("fabric", plan['fabric'], "must name fabrics of the table 'fabrics'")
+        raise refused("fabric", plan["fabric"], "must name fabrics of the table 'fabrics'")
     found = [fabric(name) if name else None for name in names]
     for known in found:
         if known is not None and known.kind == "torus":
@@ -389,12 +436,23 @@ def forward_pass(
     if seq is not None and not network.ops.needs_seq:
         raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
     prompt = answers_tokens(network)
-    asked = scenario(GENERATION if prompt else FORWARD, {
-        "model": _named(network), "accelerator": _machines(accelerator), "batch": batch, "devices": devices,
-        "precision": _given(precision), "software": _given(software), "counts": "samples",
-        **({"input_len": seq or network.seq, "tp": 1, "scenario": "prefill"} if prompt else
-           {"seq": seq if seq is not None else network.seq, "scenario": "static"}),
-    })  # fmt: skip
+    asked = scenario(
+        GENERATION if prompt else FORWARD,
+        {
+            "model": _named(network),
+            "accelerator": _machines(accelerator),
+            "batch": batch,
+            "devices": devices,
+            "precision": _given(precision),
+            "software": _given(software),
+            "counts": "samples",
+            **(
+                {"input_len": seq or network.seq, "tp": 1, "scenario": "prefill"}
+                if prompt
+                else {"seq": seq if seq is not None else network.seq, "scenario": "static"}
+            ),
+        },
+    )
     return _assuming(_told(replace(estimate(asked, neighbours), unit=UNITS[FORWARD]), asked, network), taken)
 
 
@@ -408,25 +466,52 @@ def _given(value: Any) -> Any:
 
 
 def answers(
-    network: Workload, accelerator: Any, *, input_len: Any, output_len: Any, batch: Any = None, devices: Any = None,
-    tp: Any = None, pp: Any = None, ep: Any = None, precision: Any = None, weights_format: Any = None,
-    kv_format: Any = None, software: Any = None, delay_of: Any = None, request_rate: Any = None, **policy: Any,
-) -> Scenario:  # fmt: skip
+    network: Workload,
+    accelerator: Any,
+    *,
+    input_len: Any,
+    output_len: Any,
+    batch: Any = None,
+    devices: Any = None,
+    tp: Any = None,
+    pp: Any = None,
+    ep: Any = None,
+    precision: Any = None,
+    weights_format: Any = None,
+    kv_format: Any = None,
+    software: Any = None,
+    delay_of: Any = None,
+    request_rate: Any = None,
+    **policy: Any,
+) -> Scenario:
     """Batches of answers as scenarios, arguments as for `generate`."""
     if not answers_tokens(network):
         raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
     comes = request_rate is not None
     batch = 1 if batch is None and not comes else batch
-    return scenario(GENERATION, {
-        "model": _named(network), "accelerator": _machines(accelerator), "batch": batch,
-        "devices": devices, "tp": tp, "pp": pp, "ep": ep,
-        "precision": _given(precision),
-        "weights_format": _given(weights_format), "kv_format": _given(kv_format), "software": _given(software),
-        "input_len": input_len, "output_len": request_sets.answers_of(input_len, output_len),
-        "scenario": "server" if comes else "static",
-        "counts": "output tokens", "delay_of": "pass" if _given(delay_of) is None and comes else _given(delay_of),
-        "request_rate": request_rate, **policy,
-    })  # fmt: skip
+    return scenario(
+        GENERATION,
+        {
+            "model": _named(network),
+            "accelerator": _machines(accelerator),
+            "batch": batch,
+            "devices": devices,
+            "tp": tp,
+            "pp": pp,
+            "ep": ep,
+            "precision": _given(precision),
+            "weights_format": _given(weights_format),
+            "kv_format": _given(kv_format),
+            "software": _given(software),
+            "input_len": input_len,
+            "output_len": request_sets.answers_of(input_len, output_len),
+            "scenario": "server" if comes else "static",
+            "counts": "output tokens",
+            "delay_of": "pass" if _given(delay_of) is None and comes else _given(delay_of),
+            "request_rate": request_rate,
+            **policy,
+        },
+    )
 
 
 def generate(
@@ -516,21 +601,44 @@ def generate(
     (True, 'yes')
     """
     network = network_of(workload)
+
     def taken(at: int) -> Assumptions:
         """Lengths and batch of one entry that nobody states."""
         named = next(request_sets.stands_in(request_sets.entry(input_len, at)), None) is not None
         late = str(request_sets.entry(delay_of, at)).strip().casefold() == FIRST_TOKEN
         answered = output_len is None and not named and not late
-        return _taken({"input_len": (USUAL_PROMPT, blank), "output_len": (request_sets.USUAL_ANSWER, answered),
-                       "batch": (1, batch is None and request_rate is None)})  # fmt: skip
+        return _taken(
+            {
+                "input_len": (USUAL_PROMPT, blank),
+                "output_len": (request_sets.USUAL_ANSWER, answered),
+                "batch": (1, batch is None and request_rate is None),
+            }
+        )
 
     blank = input_len is None
     input_len = USUAL_PROMPT if input_len is None else input_len
     asked = answers(
-        network, accelerator, input_len=input_len, output_len=output_len, batch=batch, devices=devices, tp=tp, pp=pp,
-        precision=precision, weights_format=weights_format, kv_format=kv_format, software=software, delay_of=delay_of,
-        request_rate=request_rate, acceptance=acceptance, drafted=drafted, prefix_hit=prefix_hit, ep=ep,
-        schedule=_given(schedule), chunk=chunk)
+        network,
+        accelerator,
+        input_len=input_len,
+        output_len=output_len,
+        batch=batch,
+        devices=devices,
+        tp=tp,
+        pp=pp,
+        precision=precision,
+        weights_format=weights_format,
+        kv_format=kv_format,
+        software=software,
+        delay_of=delay_of,
+        request_rate=request_rate,
+        acceptance=acceptance,
+        drafted=drafted,
+        prefix_hit=prefix_hit,
+        ep=ep,
+        schedule=_given(schedule),
+        chunk=chunk,
+    )
 
     found = _told(estimate(asked), asked, network)
     sources = (*found.sources, *request_sets.sources_of(input_len, output_len))

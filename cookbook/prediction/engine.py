@@ -35,9 +35,27 @@ NAMES = {
     "bubble": ("bubble",),
     "waiting": ("waiting", "stragglers"),
 }
-COLUMNS = ("point", "low80", "high80", "low90", "high90", "bound_low", "bound_high", "rate", "unit", "tokens_per_s",
-           "bottleneck", "memory_bytes", "fits", "tier", "remark", "neighbours", "assumed", "why",
-           "reason")  # fmt: skip
+COLUMNS = (
+    "point",
+    "low80",
+    "high80",
+    "low90",
+    "high90",
+    "bound_low",
+    "bound_high",
+    "rate",
+    "unit",
+    "tokens_per_s",
+    "bottleneck",
+    "memory_bytes",
+    "fits",
+    "tier",
+    "remark",
+    "neighbours",
+    "assumed",
+    "why",
+    "reason",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,12 +151,13 @@ class Estimate(Result):
             return card("No estimate", notes=[one.why])
         facts = {
             "80 % interval": f"{units.human(one.low80, 's')} to {units.human(one.high80, 's')}",
-            "bottleneck": one.bottleneck.replace("_", " "), "evidence": one.tier,
+            "bottleneck": one.bottleneck.replace("_", " "),
+            "evidence": one.tier,
             "throughput": f"{one.tokens_per_s:,.4g} tokens/s" if np.isfinite(one.tokens_per_s) else "",
             "fits": f"{one.fits} ({units.human(one.memory_bytes, 'iB')} of a device)" if one.fits else "",
             "measured": "; ".join(map(str, one.measured[:SHOWN])),
             "assumed": one.assumed,
-        }  # fmt: skip
+        }
         head = f"{units.human(one.point, 's')} a {self._units[0]}"
         if one.fits == "no":
             head = f"Does not fit in device memory, {one._lacking}; if it did: {head}"
@@ -192,8 +211,9 @@ class Estimate(Result):
         """The parts, added up under the names that every chart uses [s]."""
         return {
             name: sum(self.parts[part] for part in parts if part in self.parts)
-            for name, parts in NAMES.items() if any(part in self.parts for part in parts)
-        }  # fmt: skip
+            for name, parts in NAMES.items()
+            if any(part in self.parts for part in parts)
+        }
 
     @property
     def bound_low(self) -> Any:
@@ -286,8 +306,13 @@ UNITS = {
     "generation": "tokens/s",
     "input_pipeline": "samples/s",
 }
-TERMS = {"training_classic": "networks", "training_transformer": "transformer_step", "inference": "forward",
-         "generation": "generation", "input_pipeline": "feed"}  # fmt: skip
+TERMS = {
+    "training_classic": "networks",
+    "training_transformer": "transformer_step",
+    "inference": "forward",
+    "generation": "generation",
+    "input_pipeline": "feed",
+}
 # Answers of language models are made of forward passes, with their constants; input pipelines of rows of storage.
 FITTED_AS = {"input_pipeline": "storage"}
 NOT_FINITE = Refusal("the formulas give no finite time for this row: check its sizes", "no-finite-time")
@@ -369,8 +394,10 @@ def _measured_here(found: Prepared, known: Coded) -> Prepared:
         factor = known.each(partial(_factor, what=what, kind=kind))
         values[name] = values[name] * each_row(factor, size)
     here = each_row(known.where(lambda each: each is not None and each.here and kind in each.kinds), size)
-    factors = {level: np.where(here, each_row(known.each(partial(_spread, level=level)), size), value)
-               for level, value in found.factors.items()}  # fmt: skip
+    factors = {
+        level: np.where(here, each_row(known.each(partial(_spread, level=level)), size), value)
+        for level, value in found.factors.items()
+    }
     tier = np.where(here, constants.HERE, found.tier)
     return replace(found, constants=values, tier=tier, factors=factors, remark=np.where(here, "", found.remark))
 
@@ -480,11 +507,20 @@ def estimate_rows(
     for level, half in prepared.factors.items():
         told |= {f"low{level}": seconds / half, f"high{level}": seconds * half}
     return Estimate(
-        kind=prepared.kind, point=each_row(seconds, size), rate=each_row(rate, size),
+        kind=prepared.kind,
+        point=each_row(seconds, size),
+        rate=each_row(rate, size),
         unit=UNITS[prepared.kind],
-        parts=parts, tier=prepared.tier, remark=prepared.remark, why=why, neighbours=used, similar=named,
-        tokens=each_row(module.tokens(rows), size), rows=rows, **told,
-    )  # fmt: skip
+        parts=parts,
+        tier=prepared.tier,
+        remark=prepared.remark,
+        why=why,
+        neighbours=used,
+        similar=named,
+        tokens=each_row(module.tokens(rows), size),
+        rows=rows,
+        **told,
+    )
 
 
 def _size(rows: Rows) -> int | tuple[int, ...]:
@@ -504,10 +540,16 @@ def _nothing(prepared: Prepared) -> Estimate:
     names = ("point", "low80", "high80", "low90", "high90", "rate", "memory_bytes", "tokens")
     numbers: dict[str, Any] = {name: np.full(size, np.nan) for name in names}
     return Estimate(
-        kind=prepared.kind, parts={}, unit=UNITS[prepared.kind], tier=prepared.tier, fits=np.full(size, "", object),
-        neighbours=np.zeros(size, dtype=int), why=np.asarray(prepared.rows.why, dtype=object), rows=prepared.rows,
+        kind=prepared.kind,
+        parts={},
+        unit=UNITS[prepared.kind],
+        tier=prepared.tier,
+        fits=np.full(size, "", object),
+        neighbours=np.zeros(size, dtype=int),
+        why=np.asarray(prepared.rows.why, dtype=object),
+        rows=prepared.rows,
         **numbers,
-    )  # fmt: skip
+    )
 
 
 def _correction(prepared: Prepared, wanted: bool) -> tuple[Any, np.ndarray, tuple[str, ...]]:

@@ -16,9 +16,13 @@ from cookbook.prediction.constants import figure
 
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 CONSTANTS = (
-    "exchange-share-in-node", "exchange-share-between-nodes", "exchange-share-in-switch", "exchange-start-in-node",
-    "exchange-start-between-nodes", "exchange-half-payload",
-)  # fmt: skip
+    "exchange-share-in-node",
+    "exchange-share-between-nodes",
+    "exchange-share-in-switch",
+    "exchange-start-in-node",
+    "exchange-start-between-nodes",
+    "exchange-half-payload",
+)
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,10 @@ def _table() -> dict[tuple[str, str, str, str], tuple[float, float]]:
     """Value and spread by part, constant, family and format."""
     rows = catalog.table("kernel_constants")
     names = zip(rows["part"], rows["constant"], rows["family"], rows["format"], strict=True)
-    return {key: (float(value), float(spread))
-            for key, value, spread in zip(names, rows["value"], rows["spread"], strict=True)}  # fmt: skip
+    return {
+        key: (float(value), float(spread))
+        for key, value, spread in zip(names, rows["value"], rows["spread"], strict=True)
+    }
 
 
 @lru_cache(maxsize=1)

@@ -24,11 +24,30 @@ from cookbook.result import Result, card, plain, short
 DAY = 86400.0
 # Figures of a scenario that a frame has a column for: all but stages, ranges and words.
 _FIGURES = (
-    "samples_per_s", "first_samples_per_s", "utilisation", "first_utilisation", "bottleneck", "fits",
-    "largest_accelerators", "hit_rate", "credit_seconds", "warm_up_seconds", "first_epoch_seconds",
-    "later_epoch_seconds", "total_seconds", "checkpoint_bytes", "checkpoint_stall", "idle_share", "usd_per_hour",
-    "idle_usd_per_hour", "endurance_needed", "endurance_bought", "drive_years", "usd_per_read_rate", "why",
-)  # fmt: skip
+    "samples_per_s",
+    "first_samples_per_s",
+    "utilisation",
+    "first_utilisation",
+    "bottleneck",
+    "fits",
+    "largest_accelerators",
+    "hit_rate",
+    "credit_seconds",
+    "warm_up_seconds",
+    "first_epoch_seconds",
+    "later_epoch_seconds",
+    "total_seconds",
+    "checkpoint_bytes",
+    "checkpoint_stall",
+    "idle_share",
+    "usd_per_hour",
+    "idle_usd_per_hour",
+    "endurance_needed",
+    "endurance_bought",
+    "drive_years",
+    "usd_per_read_rate",
+    "why",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,8 +142,10 @@ class StorageMatch(Result):
             kept = f"{int(np.sum(self.fits)):,} of them keep {bar} utilisation"
             return f"{np.size(self.samples_per_s):,} matches of storage, {kept}"
         used = units.percent(float(self.utilisation))
-        return (f"{self._rate} samples a second, {used} utilisation, bottleneck: {self.bottleneck}; "
-                f"up to {self.largest_accelerators:,.0f} accelerators at {bar}")  # fmt: skip
+        return (
+            f"{self._rate} samples a second, {used} utilisation, bottleneck: {self.bottleneck}; "
+            f"up to {self.largest_accelerators:,.0f} accelerators at {bar}"
+        )
 
     def _repr_html_(self) -> str:
         if np.ndim(self.samples_per_s):
@@ -135,11 +156,12 @@ class StorageMatch(Result):
         rows = {
             "Samples a second": f"{self._rate} (80 % interval {low:,.3g} to {high:,.3g})",
             "Utilisation": f"{used}, {'kept' if self.fits else 'not kept'} at {bar}",
-            "Slowest stage": str(self.bottleneck), "Accelerators that it keeps": f"{self.largest_accelerators:,.0f}",
+            "Slowest stage": str(self.bottleneck),
+            "Accelerators that it keeps": f"{self.largest_accelerators:,.0f}",
             "All epochs": units.human(self.total_seconds, "s"),
             "Change first": self.changes[0].name if self.changes else "nothing that gains half a per cent",
             "Assumed": "; ".join(filter(None, (self.assumed, self.remark))) or "nothing",
-        }  # fmt: skip
+        }
         return card(self.summary(), rows)
 
     @property
@@ -158,8 +180,11 @@ class StorageMatch(Result):
         columns = {name: np.atleast_1d(np.asarray(getattr(self, name), dtype=object)) for name in _FIGURES}
         columns |= {f"{name}_per_s": np.atleast_1d(rate) for name, rate in self.stages.items()}
         ends = {"samples": self.samples_range, "utilisation": self.utilisation_range}
-        columns |= {f"{name}_{end}80": np.atleast_1d(values) for name, both in ends.items()
-                    for end, values in zip(("low", "high"), both, strict=True)}  # fmt: skip
+        columns |= {
+            f"{name}_{end}80": np.atleast_1d(values)
+            for name, both in ends.items()
+            for end, values in zip(("low", "high"), both, strict=True)
+        }
         return pd.DataFrame(columns).infer_objects()
 
     def to_dict(self) -> dict[str, Any]:
@@ -294,8 +319,12 @@ def _matched(asked: Scenario, step: Estimate, bar: float) -> StorageMatch:
         most = most_accelerators(figures, known, bar)
         record = _record(asked, figures, found, tier, most, bar, known)
         low, high = ranges(figures, found["utilisation"], known, "utilisation")
-        record = replace(record, samples_per_s=step.rate, utilisation_range=(low, np.minimum(high, 1)),
-                         samples_range=(counted / step.high80, counted / step.low80))  # fmt: skip
+        record = replace(
+            record,
+            samples_per_s=step.rate,
+            utilisation_range=(low, np.minimum(high, 1)),
+            samples_range=(counted / step.high80, counted / step.low80),
+        )
         changes = changes_of(figures, found, tier, known)
     record = _each(record, lambda value: np.where(step.why == "", value, "" if value.dtype == object else np.nan))
     record = replace(record, changes=changes, assumed=step.assumed, remark=step.remark, why=step.why)
@@ -303,9 +332,14 @@ def _matched(asked: Scenario, step: Estimate, bar: float) -> StorageMatch:
 
 
 def _record(
-    asked: Scenario, figures: Mapping[str, np.ndarray], found: Mapping[str, Any], tier: Mapping[str, Any],
-    most: np.ndarray, bar: float, known: Mapping[str, float],
-) -> StorageMatch:  # fmt: skip
+    asked: Scenario,
+    figures: Mapping[str, np.ndarray],
+    found: Mapping[str, Any],
+    tier: Mapping[str, Any],
+    most: np.ndarray,
+    bar: float,
+    known: Mapping[str, float],
+) -> StorageMatch:
     money = asked.words("accelerator").map(lambda each: arguments.hour_price(each.accelerator.key if each else ""))
     idle = 1 - found["utilisation"] * (1 - found["stall"])
     hour = figures["accelerators"] * money.part(0)
@@ -315,22 +349,41 @@ def _record(
     needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
     bought = figures["endurance"]
     paid = np.where(np.equal(tier["price_per"], "purchase"), figures["price"], np.nan)
-    basis = "; ".join(dict.fromkeys(
-        words if np.isnan(usd) else "{} an hour, {} to {}: {}".format(*map(units.dollars, (usd, low, high)), words)
-        for usd, low, high, words in money.levels))  # fmt: skip
+    basis = "; ".join(
+        dict.fromkeys(
+            words if np.isnan(usd) else "{} an hour, {} to {}: {}".format(*map(units.dollars, (usd, low, high)), words)
+            for usd, low, high, words in money.levels
+        )
+    )
     return StorageMatch(
-        stages=found["stages"], latency=found["latency"], bottleneck=_bottleneck(found["stages"]),
+        stages=found["stages"],
+        latency=found["latency"],
+        bottleneck=_bottleneck(found["stages"]),
         credit_seconds=found["credit_seconds"],
-        samples_per_s=(), first_samples_per_s=found["first"], utilisation=found["utilisation"],
-        first_utilisation=found["first_utilisation"], samples_range=(),
-        utilisation_range=(), largest_accelerators=most, bar=bar, hit_rate=found["hit_rate"],
-        warm_up_seconds=found["warm_up"], first_epoch_seconds=found["first_seconds"],
-        later_epoch_seconds=found["later_seconds"], total_seconds=found["total_seconds"],
-        checkpoint_bytes=size, checkpoint_stall=found["stall"], idle_share=idle, usd_per_hour=hour,
-        idle_usd_per_hour=hour * idle, price_basis=basis, endurance_needed=needed, endurance_bought=bought,
+        samples_per_s=(),
+        first_samples_per_s=found["first"],
+        utilisation=found["utilisation"],
+        first_utilisation=found["first_utilisation"],
+        samples_range=(),
+        utilisation_range=(),
+        largest_accelerators=most,
+        bar=bar,
+        hit_rate=found["hit_rate"],
+        warm_up_seconds=found["warm_up"],
+        first_epoch_seconds=found["first_seconds"],
+        later_epoch_seconds=found["later_seconds"],
+        total_seconds=found["total_seconds"],
+        checkpoint_bytes=size,
+        checkpoint_stall=found["stall"],
+        idle_share=idle,
+        usd_per_hour=hour,
+        idle_usd_per_hour=hour * idle,
+        price_basis=basis,
+        endurance_needed=needed,
+        endurance_bought=bought,
         drive_years=storage_rates.drive_life_years(needed, bought, known["rated_years"]),
         usd_per_read_rate=paid * figures["capacity"] / 1e12 / figures["bandwidth"],
-    )  # fmt: skip
+    )
 
 
 def _bottleneck(stages: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -20,10 +20,26 @@ from cookbook.workloads import zoo
 
 __all__ = ["Measurement", "matching"]
 # What a row counts or states of a run, which does not change what is run.
-COUNTED = frozenset((
-    "each_device", "is_delay", "delayed", "requests", "every_token", "items", "total", "params", "active", "stated_dp",
-    "stated_shard", "stated_domain", "usual_seq", "usual_prompt", "usual_answer", "usual_length",
-))  # fmt: skip
+COUNTED = frozenset(
+    (
+        "each_device",
+        "is_delay",
+        "delayed",
+        "requests",
+        "every_token",
+        "items",
+        "total",
+        "params",
+        "active",
+        "stated_dp",
+        "stated_shard",
+        "stated_domain",
+        "usual_seq",
+        "usual_prompt",
+        "usual_answer",
+        "usual_length",
+    )
+)
 # What one version of an engine does and the next does otherwise, beside the columns of the tables of engines.
 OF_VERSIONS = frozenset(("slots", "kernel", "attention_share", "score_bytes", "norm_kernel"))
 # Kinds of prediction of which there are tables of measured runs.
@@ -104,8 +120,10 @@ def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measur
         hits = runs.get(case, ()) if rows.why.ravel()[min(at, rows.why.size - 1)] == "" else ()
         one = rows.take(slice(at, at + 1)) if hits and len(rows) > 1 else rows
         rates = (terms.outcome(one, np.array(seconds[hit])) for hit in hits)
-        same = (_measurement(frame.iloc[hit], float(seconds[hit]), rate, unit)
-                for hit, rate in zip(hits, rates, strict=True))  # fmt: skip
+        same = (
+            _measurement(frame.iloc[hit], float(seconds[hit]), rate, unit)
+            for hit, rate in zip(hits, rates, strict=True)
+        )
         answers.append(tuple(sorted(same, key=attrgetter("date"), reverse=True)))
     return tuple(answers)
 
@@ -114,9 +132,15 @@ def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:
     source = str(row["source"])
     title = str(catalog.table("sources").set_index("key").loc[source, "title"])
     return Measurement(
-        str(row["id"]), seconds, float(np.ravel(rate)[0]), unit, str(row["software"]),
-        title.partition(",")[0].partition(":")[0], str(row["date"]), source,
-    )  # fmt: skip
+        str(row["id"]),
+        seconds,
+        float(np.ravel(rate)[0]),
+        unit,
+        str(row["software"]),
+        title.partition(",")[0].partition(":")[0],
+        str(row["date"]),
+        source,
+    )
 
 
 def _names(rows: Rows) -> list[str]:

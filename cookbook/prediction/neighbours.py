@@ -26,8 +26,14 @@ MOST_ANSWERS = 1 << 18
 # Likeness of two runs: what a different label costs, and what a factor of e in an amount costs.
 # Another maker is out of reach.
 LABEL_COSTS = {
-    "vendor": 10.0, "network": 4.0, "workload": 4.0, "format": 3.0, "engine": 3.0, "family": 1.0, "accelerator": 1.5,
-}  # fmt: skip
+    "vendor": 10.0,
+    "network": 4.0,
+    "workload": 4.0,
+    "format": 3.0,
+    "engine": 3.0,
+    "family": 1.0,
+    "accelerator": 1.5,
+}
 # Counts of devices and samples are no part of it: a correction that changed with them could make a larger batch, or
 # more devices, slower than a smaller one although the formulas say otherwise.
 
@@ -76,8 +82,10 @@ class Runs:
     def places(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
         """For each label, the code of every level as text, and the code of every run."""
         columns = {name: _column(label) for name, label in self.labels.items()}
-        return {name: ({str(level): at for at, level in enumerate(column.levels)}, np.atleast_1d(column.codes))
-                for name, column in columns.items()}  # fmt: skip
+        return {
+            name: ({str(level): at for at, level in enumerate(column.levels)}, np.atleast_1d(column.codes))
+            for name, column in columns.items()
+        }
 
     @cached_property
     def logarithms(self) -> dict[str, np.ndarray]:
@@ -157,10 +165,15 @@ class Correction:
 
 
 def correction(
-    asked: Runs, measured: Measured, size: int | None = None, exclude_groups: Collection[str] = (),
-    exclude_rows: Collection[str] | np.ndarray = (), label_costs: Mapping[str, float] | None = None,
-    amount_costs: Mapping[str, float] | None = None, named: int = 8,
-) -> Correction:  # fmt: skip
+    asked: Runs,
+    measured: Measured,
+    size: int | None = None,
+    exclude_groups: Collection[str] = (),
+    exclude_rows: Collection[str] | np.ndarray = (),
+    label_costs: Mapping[str, float] | None = None,
+    amount_costs: Mapping[str, float] | None = None,
+    named: int = 8,
+) -> Correction:
     """Kernel-weighted mean error of similar measurements, as a factor for each asked run.
 
     Parameters

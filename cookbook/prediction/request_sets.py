@@ -55,9 +55,16 @@ class RequestSet:
 
 @lru_cache(maxsize=1)
 def _sets() -> dict[str, RequestSet]:
-    return {row["key"]: RequestSet(row["key"], row["name"], float(np.rint(row["prompt_tokens"])),
-                                   float(np.rint(row["answer_tokens"])), tuple(row["source"].split(";")))
-            for row in catalog.table(TABLE).to_dict("records")}  # fmt: skip
+    return {
+        row["key"]: RequestSet(
+            row["key"],
+            row["name"],
+            float(np.rint(row["prompt_tokens"])),
+            float(np.rint(row["answer_tokens"])),
+            tuple(row["source"].split(";")),
+        )
+        for row in catalog.table(TABLE).to_dict("records")
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -72,8 +79,13 @@ def within(words: str) -> RequestSet | None:
     known, wanted = index(TABLE, catalog.data_directory()), normalise(words[:200])
     if wanted in known:
         return _sets()[known[wanted]]
-    named = [spelling for spelling in known if len(spelling) >= LONG and spelling in wanted
-             and not wanted.partition(spelling)[2].removeprefix("v")[:1].isdigit()]  # fmt: skip
+    named = [
+        spelling
+        for spelling in known
+        if len(spelling) >= LONG
+        and spelling in wanted
+        and not wanted.partition(spelling)[2].removeprefix("v")[:1].isdigit()
+    ]
     return _sets()[known[max(named, key=len)]] if named else None
 
 
@@ -82,8 +94,12 @@ def mean_tokens(field: str, name: str) -> float:
     try:
         found = _sets()[catalog.lookup(TABLE, name)]
     except UnknownName as unknown:
-        raise refused(field, name, f"is neither a number nor a data set of the table {TABLE!r}; nearest: "
-                      f"{', '.join(unknown.nearest)}; give tokens, 0 to 1e+08, or one of these") from None
+        raise refused(
+            field,
+            name,
+            f"is neither a number nor a data set of the table {TABLE!r}; nearest: "
+            f"{', '.join(unknown.nearest)}; give tokens, 0 to 1e+08, or one of these",
+        ) from None
     if math.isnan(found.tokens(field)):
         raise refused(field, name, ": nobody states how long its answers are; give output_len in tokens")
     return found.tokens(field)

@@ -214,10 +214,18 @@ class Requirements(Result):
 
 
 def requirements(
-    model: str | zoo.Workload, batch: Any = 32, seq: float | None = None, precision: str = "bf16",
-    optimiser: str = "adam", samples: Any = 14e6, epochs: float = 1, target_seconds: Any = 3600,
-    accelerators: Iterable[Any] | None = None, recompute: str | float = "none", backward: float = 2,
-) -> Requirements:  # fmt: skip
+    model: str | zoo.Workload,
+    batch: Any = 32,
+    seq: float | None = None,
+    precision: str = "bf16",
+    optimiser: str = "adam",
+    samples: Any = 14e6,
+    epochs: float = 1,
+    target_seconds: Any = 3600,
+    accelerators: Iterable[Any] | None = None,
+    recompute: str | float = "none",
+    backward: float = 2,
+) -> Requirements:
     """What training `model` needs, and which accelerators could meet it.
 
     Parameters
@@ -280,10 +288,21 @@ def requirements(
     devices = _judged(devices, precision, epochs, target)
     used = [key for cell in devices["sources"] for key in cell.split(";") if key]
     return Requirements(
-        workload=workload, batch=_floats(batch), seq=seq, precision=precision, optimiser=optimiser,
-        samples=samples, epochs=epochs, target_seconds=target, recompute=share, **work, **need, devices=devices,
-        sources=tuple(dict.fromkeys((*workload.sources, *sources, *used))), notes=_notes(workload, share),
-    )  # fmt: skip
+        workload=workload,
+        batch=_floats(batch),
+        seq=seq,
+        precision=precision,
+        optimiser=optimiser,
+        samples=samples,
+        epochs=epochs,
+        target_seconds=target,
+        recompute=share,
+        **work,
+        **need,
+        devices=devices,
+        sources=tuple(dict.fromkeys((*workload.sources, *sources, *used))),
+        notes=_notes(workload, share),
+    )
 
 
 def _work(
@@ -341,20 +360,29 @@ def sizes_of(precision: str, optimiser: str) -> tuple[Sizes, str, str, list[str]
     constants = catalog.table("constants").set_index("name")
     runtime = constants.loc[RUNTIME]
     sizes = Sizes(
-        weight=row["weight_bytes"], gradient=row["gradient_bytes"], master=row["master_bytes"],
-        activation=row["activation_bytes"], state=format_row("fp32")["weight_bytes"],
-        state_elements=states["state_elements"], update_reads=states["update_reads"],
-        update_writes=states["update_writes"], runtime=units.si(f"{runtime['value']} {runtime['unit']}"),
-    )  # fmt: skip
+        weight=row["weight_bytes"],
+        gradient=row["gradient_bytes"],
+        master=row["master_bytes"],
+        activation=row["activation_bytes"],
+        state=format_row("fp32")["weight_bytes"],
+        state_elements=states["state_elements"],
+        update_reads=states["update_reads"],
+        update_writes=states["update_writes"],
+        runtime=units.si(f"{runtime['value']} {runtime['unit']}"),
+    )
     cells = (row["source"], states["source"], runtime["source"])
     sources = [key for cell in cells for key in cell.split(";")]
     return sizes, str(row["name"]), str(states["name"]), sources
 
 
 def _devices(
-    table: pd.DataFrame, precision: str, batch: np.ndarray, need: dict[str, Any], work: dict[str, Any],
+    table: pd.DataFrame,
+    precision: str,
+    batch: np.ndarray,
+    need: dict[str, Any],
+    work: dict[str, Any],
     traffic: np.ndarray,
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Columns of physics for every accelerator (rows) and batch (inner), flattened."""
     b = np.atleast_1d(batch)
     capacity, bandwidth = (table[c].to_numpy(dtype=float)[:, None] for c in ("memory_bytes", "mem_bandwidth"))
@@ -362,14 +390,19 @@ def _devices(
     demand = need["fixed_bytes"] + need["bytes_per_sample"] * b
     parts = np.stack(np.broadcast_arrays(work["flop_per_epoch"] / peak, np.atleast_1d(traffic) / bandwidth))
     shaped = {
-        "batch": b, "capacity_bytes": capacity, "needed_bytes": demand, "peak_flops": peak,
-        "mem_bandwidth": bandwidth, "fits": demand <= capacity,
+        "batch": b,
+        "capacity_bytes": capacity,
+        "needed_bytes": demand,
+        "peak_flops": peak,
+        "mem_bandwidth": bandwidth,
+        "fits": demand <= capacity,
         "largest_batch": memory.largest_batch(capacity, need["fixed_bytes"], need["bytes_per_sample"]),
         "bound_seconds": parts[0],
         "unfused_overlap_seconds": roofline.perfect_overlap_seconds(parts),
         "unfused_serial_seconds": roofline.no_overlap_seconds(parts),
-        "needed_fraction": work["needed_flops"] / peak, "devices_needed": np.ceil(work["needed_flops"] / peak),
-    }  # fmt: skip
+        "needed_fraction": work["needed_flops"] / peak,
+        "devices_needed": np.ceil(work["needed_flops"] / peak),
+    }
     shape = (len(table), len(b))
     table = table.assign(formats=formats_that_train(table))
     names = {c: np.repeat(table[c].to_numpy(), len(b)) for c in ("key", "name", "kind", "formats", "sources")}
@@ -522,9 +555,14 @@ def _roofline(ops: Ops, flop: np.ndarray, moved: np.ndarray, peak: float, bandwi
     intensity = roofline.arithmetic_intensity(flop, np.where(moved > 0, moved, np.nan))
     return pd.DataFrame(
         {
-            "name": ops.name, "kind": ops.kind, "count": ops.count, "flop": flop, "bytes": moved,
-            "intensity": intensity, "attainable_flops": roofline.attainable_flops(intensity, peak, bandwidth),
+            "name": ops.name,
+            "kind": ops.kind,
+            "count": ops.count,
+            "flop": flop,
+            "bytes": moved,
+            "intensity": intensity,
+            "attainable_flops": roofline.attainable_flops(intensity, peak, bandwidth),
             "seconds": roofline.op_seconds(flop, moved, peak, bandwidth, smoothness=np.inf),
             "bound_by": roofline.bound_by(flop, moved, peak, bandwidth),
         }
-    )  # fmt: skip
+    )

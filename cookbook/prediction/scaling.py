@@ -84,8 +84,12 @@ def scaled(
     if text("precision", precision):
         choices("precision", [precision], formats_of(machine), ())
     each = _batches(mode, samples, counts)
-    plan = {"devices": np.array(counts, dtype=float), "micro_batch": each, "network": _port(link) if link else None,
-            "per_node": None if per_node is None else whole("per_node", per_node)}  # fmt: skip
+    plan = {
+        "devices": np.array(counts, dtype=float),
+        "micro_batch": each,
+        "network": _port(link) if link else None,
+        "per_node": None if per_node is None else whole("per_node", per_node),
+    }
     length = None if seq is None else whole("seq", seq, MOST_TOKENS)
     given = plan_fields(None, plan)
     scenarios = resolve(training_scenario(network, machine, given, KIND, software or None, precision or None, length))
@@ -98,11 +102,19 @@ def scaled(
         found = replace(found, parts=parts)
     step = np.asarray(sum(parts.values()))
     rate = np.asarray(counts) * each / step if mode == "weak" else samples / step
-    table = pd.DataFrame({
-        "devices": counts, "nodes": scenarios.nodes.astype(int), "batch": each, "step_seconds": step,
-        "samples_per_second": rate, "speed_up": rate / rate[0], "efficiency": rate / rate[0] / np.asarray(counts),
-        **{f"{name} [s]": part for name, part in found.by_part.items()}, "tier": found.tier,
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "devices": counts,
+            "nodes": scenarios.nodes.astype(int),
+            "batch": each,
+            "step_seconds": step,
+            "samples_per_second": rate,
+            "speed_up": rate / rate[0],
+            "efficiency": rate / rate[0] / np.asarray(counts),
+            **{f"{name} [s]": part for name, part in found.by_part.items()},
+            "tier": found.tier,
+        }
+    )
     return table[np.isin(table["devices"], asked)].reset_index(drop=True)
 
 
@@ -156,8 +168,12 @@ def _exposed(
     except (TypeError, ArithmeticError):
         seconds = np.array(np.nan)
     if np.shape(seconds) != np.shape(passes) or not np.all(np.isfinite(seconds) & (seconds >= 0)):
-        raise refused("exchange", formula, "must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
-                      "that gives seconds, 0 or more, one for each number of devices")
+        raise refused(
+            "exchange",
+            formula,
+            "must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
+            "that gives seconds, 0 or more, one for each number of devices",
+        )
     if buckets is None:
         return exchange_exposed_seconds(seconds, passes, figure("exchange-hidden"), figure("exchange-visible"))
     return data_parallel.bucketed_exposed_seconds(seconds, passes * BACKWARD, buckets)

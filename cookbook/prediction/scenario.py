@@ -31,9 +31,14 @@ TRUE, FALSE = ("yes", "true", "on", "1", "y", "enabled", "t"), ("no", "false", "
 # What a share or a set of modules in `recompute` computes again, by part of a layer.
 RECOMPUTED = ("projection", "core", "mlp", "elementwise", "all")
 MODULES = {
-    "core_attn": ("core",), "mla_up_proj": ("projection",), "mlp": ("mlp",), "moe_act": ("elementwise",),
-    "layernorm": ("elementwise",), "moe": ("mlp", "elementwise"), "offload": ("core", "mlp", "elementwise"),
-}  # fmt: skip
+    "core_attn": ("core",),
+    "mla_up_proj": ("projection",),
+    "mlp": ("mlp",),
+    "moe_act": ("elementwise",),
+    "layernorm": ("elementwise",),
+    "moe": ("mlp", "elementwise"),
+    "offload": ("core", "mlp", "elementwise"),
+}
 LONGEST = 60
 # By which rows are told apart.
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
@@ -45,8 +50,14 @@ GROUPS = ("storage_tier", "data_set")
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
 NUMERIC = ("number", "count", "share")
 # Types of names, and the table that has them; workloads of storage benchmarks begin with their suite.
-TABLES = {"model": "models", "workload": "models", "precision": "number_formats", "storage": "storage",
-          "data_set": "data_sets", "host_link": "interconnects"}  # fmt: skip
+TABLES = {
+    "model": "models",
+    "workload": "models",
+    "precision": "number_formats",
+    "storage": "storage",
+    "data_set": "data_sets",
+    "host_link": "interconnects",
+}
 BENCHMARK = "mlperf/"
 
 
@@ -110,9 +121,19 @@ def _field(row: Mapping[str, str]) -> Field:
         low, high = float(allowed.split("|")[0]), float(allowed.split("|")[-1])
     elif row["type"] == "choice":
         choices = {word: group.split("=")[0] for group in allowed.split("|") for word in group.split("=")}
-    return Field(row["name"], row["type"], row["unit"], row["default"], row["description"], row["default_source"], low,
-                 high, MappingProxyType(choices), tuple(row["phases"].split(";")),
-                 tuple(filter(None, row["spellings"].split(";"))))  # fmt: skip
+    return Field(
+        row["name"],
+        row["type"],
+        row["unit"],
+        row["default"],
+        row["description"],
+        row["default_source"],
+        low,
+        high,
+        MappingProxyType(choices),
+        tuple(row["phases"].split(";")),
+        tuple(filter(None, row["spellings"].split(";"))),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -567,8 +588,9 @@ class Rows:
         bad = self.why != ""
         if not bad.any():
             return self
-        values = {name: np.where(bad, np.nan, each) if each.dtype.kind == "f" else each
-                  for name, each in self.values.items()}  # fmt: skip
+        values = {
+            name: np.where(bad, np.nan, each) if each.dtype.kind == "f" else each for name, each in self.values.items()
+        }
         return replace(self, values=values, why=np.zeros((1,) * bad.ndim, dtype="<U1"))
 
     def key(self, name: str) -> np.ndarray:

@@ -87,19 +87,35 @@ def predict_rows(rows: StorageRows, constants: Mapping[str, Any] | None = None) 
         network, instance = downloads(rows, known)
         chained, ends, machine, assumed = chains(rows, network, known)
         samples = np.select([rows.kind == DECODE, np.isin(rows.kind, CHAINS)], [decoded, chained], trained)
-        drive = storage_rates.tier_rate(
-            _or_one(rows.request), _or_one(rows.drive), _or_one(rows.drive_iops), 1, 0) * rows.drives  # fmt: skip
+        drive = (
+            storage_rates.tier_rate(_or_one(rows.request), _or_one(rows.drive), _or_one(rows.drive_iops), 1, 0)
+            * rows.drives
+        )
         drive = np.where(np.isnan(rows.drive + rows.drive_iops + rows.request), np.nan, drive)
         weights = rows.kind == WEIGHTS
-        read = np.select([rows.kind == OBJECT_STORE, rows.kind == FIO, weights], [network, drive, chained],
-                         samples * rows.sample_bytes)  # fmt: skip
-        basis = np.select([rows.kind == MLPERF, rows.kind == DECODE, rows.kind == OBJECT_STORE],
-                          [described, processor, instance], machine)  # fmt: skip
+        read = np.select(
+            [rows.kind == OBJECT_STORE, rows.kind == FIO, weights],
+            [network, drive, chained],
+            samples * rows.sample_bytes,
+        )
+        basis = np.select(
+            [rows.kind == MLPERF, rows.kind == DECODE, rows.kind == OBJECT_STORE],
+            [described, processor, instance],
+            machine,
+        )
         latency = np.select([rows.kind == METADATA, rows.kind == START], [rows.latency, chained], np.nan)
         samples = np.where(weights | (rows.kind == START), np.nan, samples)
-        return Found(samples, utilisation, np.where(rows.kind == DECODE, np.nan, read),
-                     np.where(rows.kind == FIO, drive / rows.request, np.nan), latency, basis, limited, ends,
-                     assumed)  # fmt: skip
+        return Found(
+            samples,
+            utilisation,
+            np.where(rows.kind == DECODE, np.nan, read),
+            np.where(rows.kind == FIO, drive / rows.request, np.nan),
+            latency,
+            basis,
+            limited,
+            ends,
+            assumed,
+        )
 
 
 def _or_one(values: np.ndarray) -> np.ndarray:
@@ -128,9 +144,13 @@ def _utilisation(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarra
     rate = np.where(described, expected, known["least_host_rate"] * rows.hosts)
     demand = np.where(usable, rows.accelerators * rows.sample_bytes, 1.0)
     chain = input_pipeline.accelerator_utilisation(
-        np.where(usable, rows.step, 1.0), np.where(usable, rows.batch, 1.0), np.where(usable, rate / demand, 1.0),
-        known["step_overhead"], known["buffer"], 1.0,
-    )  # fmt: skip
+        np.where(usable, rows.step, 1.0),
+        np.where(usable, rows.batch, 1.0),
+        np.where(usable, rate / demand, 1.0),
+        known["step_overhead"],
+        known["buffer"],
+        1.0,
+    )
     kept = np.where(rows.submitted, np.maximum(chain, bar), chain)
     found = np.where(described, kept, np.fmax(usual, chain))
     ceiling = most * rows.step / rows.batch / demand
@@ -182,8 +202,9 @@ def downloads(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, 
     wanted = np.isin(rows.kind, (OBJECT_STORE, *CHAINS))
     if not np.any(wanted):
         return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
-    words = {name.partition("/")[2].replace("-", " "): value for name, value in known.items()
-             if name.startswith("network/")}  # fmt: skip
+    words = {
+        name.partition("/")[2].replace("-", " "): value for name, value in known.items() if name.startswith("network/")
+    }
     word = _looked_up(rows.network_class, words) * rows.processors ** known["network_size"]
     network = np.where(np.isnan(rows.network), word, known["network_share"] * rows.network)
     software = np.where(np.isnan(rows.processors), np.inf, known["processor_rate"] * rows.processors)
@@ -237,7 +258,7 @@ def _taken(one: _Chain, weights: bool, known: Mapping[str, Any]) -> str:
         "as many readers as it takes": weights and not one.workers > 0 and not one.fed.readers > 0,
         f"engine_start {known['engine_start']:g} s": one.kind == START,
         f"batch {known['training_batch']:g}": one.kind == TRAINING and not one.batch > 0,
-    }  # fmt: skip
+    }
     return "; ".join(words for words, holds in told.items() if holds)
 
 
@@ -285,8 +306,10 @@ def _samples(one: _Chain, known: Mapping[str, Any]) -> list[float]:
     reads, found = _reads(one, np.inf, known), []
     for at, end in enumerate(("", *ENDS)):
         level, sign = int(end[-2:] or LEVELS[0]), {"": 0, "low": -1, "high": 1}[end[:-2]]
-        core, remote = (known[f"interval/{name}/{level}"] ** (sign * known["interval/undescribed"])
-                        for name in (DECODE, OBJECT_STORE))  # fmt: skip
+        core, remote = (
+            known[f"interval/{name}/{level}"] ** (sign * known["interval/undescribed"])
+            for name in (DECODE, OBJECT_STORE)
+        )
         stored = reads[1 + sign] / one.size * remote if one.size > 0 else np.inf
         slowest = np.minimum(np.minimum(decoded * core, stored), steps[at])
         slowest = slowest[np.isfinite(slowest)]
@@ -338,8 +361,13 @@ def _step_rates(one: Fed, names: tuple[str, ...], devices: tuple[float, ...], ba
     from cookbook.prediction.intake.tables import read
 
     frame = pd.DataFrame({"accelerator": names, "devices": [f"{count:g}" for count in devices]}).assign(
-        model=one.model, task_input=f"{one.side:.0f}x{one.side:.0f}x3" if one.side > 0 else "", unit="images/s",
-        batch_per_device=f"{batch:g}", software=one.software, precision=one.precision)  # fmt: skip
+        model=one.model,
+        task_input=f"{one.side:.0f}x{one.side:.0f}x3" if one.side > 0 else "",
+        unit="images/s",
+        batch_per_device=f"{batch:g}",
+        software=one.software,
+        precision=one.precision,
+    )
     found = estimate(read("training_classic", frame), True)
     ends = [getattr(found, f"{end}{level}") for level in LEVELS for end in ("high", "low")]
     return np.array([batch * np.array(devices) / time for time in (found.point, *ends)])
@@ -389,8 +417,10 @@ def _intervals(
         reach = np.where(rows.estimated, np.maximum(reach, known[f"interval/stand-in/{level}"]), reach)
         ends |= {f"low{level}": point / reach, f"high{level}": point * np.minimum(reach, np.fmax(most, 1))}
     whole, scale = np.isin(rows.kind, CHAINS), rows.factor * np.where(rows.figure == 2, sizes, 1)
-    return {name: np.where(whole, np.where(np.isnan(point), np.nan, found.ends[name] * scale), each)
-            for name, each in ends.items()}  # fmt: skip
+    return {
+        name: np.where(whole, np.where(np.isnan(point), np.nan, found.ends[name] * scale), each)
+        for name, each in ends.items()
+    }
 
 
 def tiers(rows: StorageRows, found: Found) -> np.ndarray:
@@ -401,6 +431,17 @@ def tiers(rows: StorageRows, found: Found) -> np.ndarray:
 
 
 __all__ = [
-    "BLOCK", "COLUMNS", "LEVELS", "STORAGE_BOUND", "Found", "committed", "decoding", "downloads", "loader_rate",
-    "predict_rows", "storage_table", "tiers", "unknown_columns",
-]  # fmt: skip
+    "BLOCK",
+    "COLUMNS",
+    "LEVELS",
+    "STORAGE_BOUND",
+    "Found",
+    "committed",
+    "decoding",
+    "downloads",
+    "loader_rate",
+    "predict_rows",
+    "storage_table",
+    "tiers",
+    "unknown_columns",
+]

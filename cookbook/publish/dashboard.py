@@ -131,31 +131,50 @@ class Dashboard(Voila):
     def full(self) -> str:
         """Why no other page can be opened; "" where one can."""
         if self.pages() + len(self.opening) >= self.most:
-            return (f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
-                    "that you no longer need and try again in a minute, or ask whoever started it for more (--most).")
+            return (
+                f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
+                "that you no longer need and try again in a minute, or ask whoever started it for more (--most)."
+            )
         free = psutil.virtual_memory().available
         if free < LEAST_FREE:
-            return (f"The memory of this machine is exhausted: {human(free, 'B')} are left, and a page needs "
-                    f"{human(LEAST_FREE, 'B')}. Close pages that you no longer need and try again.")
+            return (
+                f"The memory of this machine is exhausted: {human(free, 'B')} are left, and a page needs "
+                f"{human(LEAST_FREE, 'B')}. Close pages that you no longer need and try again."
+            )
         return ""
 
 
 def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int) -> Config:
     """What the server is told: the notebook at `path`, and `bind`, `port`, `token`, `spare` and `most` of `serve`."""
     local = [bind, "localhost"]
-    return Config({
-        "Dashboard": {"most": most},
-        "Voila": {"notebook_path": str(path), "root_dir": str(path.parent), "ip": bind, "port": port, "token": token,
-                  "port_retries": 0, "open_browser": False, "log_level": "WARN",
-                  # Without a token, pages of other sites must not reach the app under a name of theirs.
-                  "tornado_settings": {"allow_remote_access": bool(token), "local_hostnames": local}},
-        "VoilaConfiguration": {"preheat_kernel": True, "default_pool_size": spare, "extension_allowlist": list(NEEDED),
-                               "allow_template_override": "NO", "allow_theme_override": "NO"},
-        # Files that nobody else may open, in place of ports, where their names are not too long for the system.
-        "KernelManager": {"transport": "ipc" if sys.platform == "linux" and len(gettempdir()) < 25 else "tcp"},
-        "MappingKernelManager": {"cull_idle_timeout": IDLE, "cull_interval": 60},
-        "VoilaKernelManager": {"fill_delay": 0.2},
-    })  # fmt: skip
+    return Config(
+        {
+            "Dashboard": {"most": most},
+            "Voila": {
+                "notebook_path": str(path),
+                "root_dir": str(path.parent),
+                "ip": bind,
+                "port": port,
+                "token": token,
+                "port_retries": 0,
+                "open_browser": False,
+                "log_level": "WARN",
+                # Without a token, pages of other sites must not reach the app under a name of theirs.
+                "tornado_settings": {"allow_remote_access": bool(token), "local_hostnames": local},
+            },
+            "VoilaConfiguration": {
+                "preheat_kernel": True,
+                "default_pool_size": spare,
+                "extension_allowlist": list(NEEDED),
+                "allow_template_override": "NO",
+                "allow_theme_override": "NO",
+            },
+            # Files that nobody else may open, in place of ports, where their names are not too long for the system.
+            "KernelManager": {"transport": "ipc" if sys.platform == "linux" and len(gettempdir()) < 25 else "tcp"},
+            "MappingKernelManager": {"cull_idle_timeout": IDLE, "cull_interval": 60},
+            "VoilaKernelManager": {"fill_delay": 0.2},
+        }
+    )
 
 
 def token_for(bind: str, token: str | None) -> str:
@@ -203,9 +222,14 @@ def is_loopback(bind: str) -> bool:
 
 
 def serve(
-    bind: str = LOOPBACK, port: int = PORT, token: str | None = None, spare: int = SPARE, most: int = MOST,
-    memory: float = MEMORY, tell: Callable[[str], None] = print,
-) -> None:  # fmt: skip
+    bind: str = LOOPBACK,
+    port: int = PORT,
+    token: str | None = None,
+    spare: int = SPARE,
+    most: int = MOST,
+    memory: float = MEMORY,
+    tell: Callable[[str], None] = print,
+) -> None:
     """Serve all panels until interrupted.
 
     Parameters
@@ -254,8 +278,10 @@ def greeting(bind: str, port: int, token: str) -> list[str]:
     key = f"?token={quote(token, safe='')}" if token else ""
     lines = [f"The cookbook's app: http://{host}:{port}/{key}"]
     if not is_loopback(bind):
-        lines.append("Everybody who reaches this machine and has the token can use it. The connection is not "
-                     "encrypted: put a proxy with TLS before it on a network that you do not trust.")  # fmt: skip
+        lines.append(
+            "Everybody who reaches this machine and has the token can use it. The connection is not "
+            "encrypted: put a proxy with TLS before it on a network that you do not trust."
+        )
     return [*lines, "Stop it with Ctrl+C."]
 
 

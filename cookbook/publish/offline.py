@@ -28,9 +28,12 @@ HERE = Path(__file__).parent
 # What a reader can choose on a page; what the notebook opens with is always among it.
 CHOICES: Mapping[str, tuple[Any, ...]] = {
     "model": ("llama3_8b", "llama3_70b", "mixtral_8x7b", "gpt2_xl", "bert_large", "vit_l_16", "resnet50"),
-    "batch": (1, 8, 64, 512), "precision": ("fp32", "bf16", "fp8"), "target_seconds": (2 * DAY, 30 * DAY, 365 * DAY),
-    "optimiser": ("adam", "adam-8bit"), "recompute": ("none", "full"),
-}  # fmt: skip
+    "batch": (1, 8, 64, 512),
+    "precision": ("fp32", "bf16", "fp8"),
+    "target_seconds": (2 * DAY, 30 * DAY, 365 * DAY),
+    "optimiser": ("adam", "adam-8bit"),
+    "recompute": ("none", "full"),
+}
 RECIPE = "01-"  # the page that has the panel
 PICTURES = ("rate", "memory")
 LEFT_OUT = ("samples", "compare", "picture")  # of the notebook's panel; all else that it sets holds in every state
@@ -72,8 +75,10 @@ def scripts(code: str) -> dict[str, Any]:
 
 def axes(panel: Panel) -> dict[str, tuple[Any, ...]]:
     """Values of each choice, those of the state of `panel` among them."""
-    return {name: values if panel.values[name] in values else (panel.values[name], *values)
-            for name, values in CHOICES.items()}  # fmt: skip
+    return {
+        name: values if panel.values[name] in values else (panel.values[name], *values)
+        for name, values in CHOICES.items()
+    }
 
 
 @lru_cache(maxsize=2)
@@ -98,9 +103,14 @@ def table(code: str) -> str:
     choices, first = axes(panel), panel.values
     told = [dict(_leaves(each)) for each in _states(panel, choices)]
     specs = {name: panel._spec(DRAWN[name]([panel._view.kept], None)) for name in PICTURES}
-    found = {"shape": _shape(panel, choices), "specs": specs, "name": panel.name, "kept": kept,
-             "axes": [[name, values, values.index(first[name])] for name, values in choices.items()],
-             **_packed(told, [len(values) for values in choices.values()])}  # fmt: skip
+    found = {
+        "shape": _shape(panel, choices),
+        "specs": specs,
+        "name": panel.name,
+        "kept": kept,
+        "axes": [[name, values, values.index(first[name])] for name, values in choices.items()],
+        **_packed(told, [len(values) for values in choices.values()]),
+    }
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -118,12 +128,20 @@ def _states(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> Iterator[di
         headline, facts = levels(view.answer)
         drawn = {name: view.picture if name == PICTURES[0] else DRAWN[name]([view.kept], None) for name in PICTURES}
         yield {
-            "headline": headline, "facts": facts, "chips": view.chips, "parts_title": view.parts_title,
+            "headline": headline,
+            "facts": facts,
+            "chips": view.chips,
+            "parts_title": view.parts_title,
             "parts": [asdict(part) | {"value": float(f"{part.value:.6g}")} for part in view.parts],
             "sources": sources[by],
-            "charts": {name: {"signals": {**each.signals, live.TITLE_SIGNAL: each.title},
-                              "columns": live.to_columns(each.frame)} for name, each in drawn.items()},
-        }  # fmt: skip
+            "charts": {
+                name: {
+                    "signals": {**each.signals, live.TITLE_SIGNAL: each.title},
+                    "columns": live.to_columns(each.frame),
+                }
+                for name, each in drawn.items()
+            },
+        }
 
 
 def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
@@ -131,18 +149,31 @@ def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, An
     made = [_choice(panel._controls[name], values) for name, values in choices.items()]
     views = panel._controls["picture"]
     assert isinstance(views, Choice)
-    few = Choice("picture", views.label, views.group, tuple(each for each in views.options if each[0] in PICTURES),
-                 place="picture")  # fmt: skip
-    return {"title": panel.shape["title"], "height": HEIGHT, "pick": "", "binder": "", "presets": [], "page": True,
-            "controls": [each.describe() for each in (*made, few)]}  # fmt: skip
+    few = Choice(
+        "picture",
+        views.label,
+        views.group,
+        tuple(each for each in views.options if each[0] in PICTURES),
+        place="picture",
+    )
+    return {
+        "title": panel.shape["title"],
+        "height": HEIGHT,
+        "pick": "",
+        "binder": "",
+        "presets": [],
+        "page": True,
+        "controls": [each.describe() for each in (*made, few)],
+    }
 
 
 def _choice(control: Control, values: Sequence[Any]) -> Choice:
     """Buttons in place of a box or a slider; what a button sends is the place of its value."""
     tips = {value: tip for value, _, tip in control.options} if isinstance(control, Choice) else {}
     words = [control.text(value) if isinstance(control, Slider) else control.told(value) for value in values]
-    options = tuple((str(at), word, tips.get(value, ""))
-                    for at, (value, word) in enumerate(zip(values, words, strict=True)))  # fmt: skip
+    options = tuple(
+        (str(at), word, tips.get(value, "")) for at, (value, word) in enumerate(zip(values, words, strict=True))
+    )
     return Choice(control.name, control.label, control.group, options, tooltip=control.tooltip)
 
 

@@ -142,9 +142,11 @@ def aws_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
         if any(facts.get(name) != value for name, value in wanted.items()):
             continue
         prices = [
-            float(part["pricePerUnit"]["USD"]) for term in offers["terms"].get("OnDemand", {}).get(sku, {}).values()
-            for part in term["priceDimensions"].values() if part.get("unit") == "Hrs" and "USD" in part["pricePerUnit"]
-        ]  # fmt: skip
+            float(part["pricePerUnit"]["USD"])
+            for term in offers["terms"].get("OnDemand", {}).get(sku, {}).values()
+            for part in term["priceDimensions"].values()
+            if part.get("unit") == "Hrs" and "USD" in part["pricePerUnit"]
+        ]
         if prices and max(prices) > 0:
             found[facts["instanceType"]] = {"usd_per_hour": max(prices)}
     return found
@@ -226,10 +228,17 @@ def _merge(
             added += 1
     known = {row["key"] for row in tables["sources"].rows}
     if (updated or added) and catalogue.source not in known:
-        tables["sources"].rows.append(dict.fromkeys(tables["sources"].columns, "") | {
-            "key": catalogue.source, "source_group": catalogue.provider.lower(), "title": catalogue.title,
-            "url": catalogue.url, "seen": "yes", "note": "Read by `python -m cookbook refresh-prices`",
-        })  # fmt: skip
+        tables["sources"].rows.append(
+            dict.fromkeys(tables["sources"].columns, "")
+            | {
+                "key": catalogue.source,
+                "source_group": catalogue.provider.lower(),
+                "title": catalogue.title,
+                "url": catalogue.url,
+                "seen": "yes",
+                "note": "Read by `python -m cookbook refresh-prices`",
+            }
+        )
     return Change(updated, added, tuple(sorted(name for name in latest if name not in prices)))
 
 
@@ -238,9 +247,15 @@ def _priced(row: Row, catalogue: Catalogue, prices: Mapping[str, float], today: 
     new = row | {way: f"{prices[way]:.6g}" if way in prices else "" for way in WAYS}
     one = f"{prices['usd_per_hour'] / float(row['devices']):.6g}" if "usd_per_hour" in prices else ""
     return new | {
-        "region": catalogue.region, "usd_per_device_hour": one, "date": today, "date_from": "", "how": "seen",
-        "note": "", "locator": "refresh-prices", "source": catalogue.source,
-    }  # fmt: skip
+        "region": catalogue.region,
+        "usd_per_device_hour": one,
+        "date": today,
+        "date_from": "",
+        "how": "seen",
+        "note": "",
+        "locator": "refresh-prices",
+        "source": catalogue.source,
+    }
 
 
 def _earlier(row: Row, columns: list[str]) -> list[Row]:
@@ -280,9 +295,18 @@ KINDS = {
     "generation": "language models that answer token by token",
 }
 MODEL, BASELINE = "full", "constant utilisation"
-HEADINGS = ("predicted", "publishers", "rows", "median error", "mean of publishers' medians",
-            "mean of publishers' means", "baseline: mean of publishers' medians",
-            "80 % interval covers: mean of publishers", "publishers in band", "interval reaches")  # fmt: skip
+HEADINGS = (
+    "predicted",
+    "publishers",
+    "rows",
+    "median error",
+    "mean of publishers' medians",
+    "mean of publishers' means",
+    "baseline: mean of publishers' medians",
+    "80 % interval covers: mean of publishers",
+    "publishers in band",
+    "interval reaches",
+)
 
 
 def accuracy_section(report: pd.DataFrame | None = None) -> str:
@@ -299,9 +323,15 @@ def accuracy_section(report: pd.DataFrame | None = None) -> str:
     for kind, words in KINDS.items():
         row, baseline = outer.loc[(kind, MODEL)], outer.loc[(kind, BASELINE)]
         shares = (row.median_error, row.mean_of_medians, row.mean_of_publishers, baseline.mean_of_medians)
-        cells = (words, f"{row.publishers:.0f}", f"{row.rows:,.0f}", *(f"{100 * share:.1f} %" for share in shares),
-                 f"{100 * row.publishers_covered_80:.0f} %", f"{100 * row.publishers_in_band:.0f} %",
-                 f"{row.factor_80:.2f}×")  # fmt: skip
+        cells = (
+            words,
+            f"{row.publishers:.0f}",
+            f"{row.rows:,.0f}",
+            *(f"{100 * share:.1f} %" for share in shares),
+            f"{100 * row.publishers_covered_80:.0f} %",
+            f"{100 * row.publishers_in_band:.0f} %",
+            f"{row.factor_80:.2f}×",
+        )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -36,9 +36,13 @@ STANDS_AFTER = '<div class="inputs">'
 
 
 def report(
-    name: str, out: str | Path = "report.html", state: Mapping[str, Any] | None = None, question: str = "",
-    note: str = "", pdf: bool = False,
-) -> list[Path]:  # fmt: skip
+    name: str,
+    out: str | Path = "report.html",
+    state: Mapping[str, Any] | None = None,
+    question: str = "",
+    note: str = "",
+    pdf: bool = False,
+) -> list[Path]:
     """Write what a panel says in one state as a page of its own, and as PDF where asked.
 
     The page holds answer, interval, inputs, chart, table, sources with their links, versions and the code that gives it
@@ -141,8 +145,12 @@ def _notebook() -> nbformat.NotebookNode:
 
 def _outputs(notebook: nbformat.NotebookNode, kind: str) -> list[str]:
     """What the cells of a notebook show of one kind, in order."""
-    return [str(output["data"][kind]) for cell in notebook.cells for output in cell.get("outputs", [])
-            if kind in output.get("data", {})]  # fmt: skip
+    return [
+        str(output["data"][kind])
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if kind in output.get("data", {})
+    ]
 
 
 def printed(source: Path) -> Path:
@@ -150,8 +158,10 @@ def printed(source: Path) -> Path:
     names = (os.environ.get("CHROMIUM", ""), *BROWSERS)
     browser = next((path for path in (shutil.which(name) for name in names if name) if path), None)
     if browser is None:
-        raise OSError("no Chromium was found to print with: install one, give its path in CHROMIUM, or open "
-                      f"{source} in any browser and print it there")  # fmt: skip
+        raise OSError(
+            "no Chromium was found to print with: install one, give its path in CHROMIUM, or open "
+            f"{source} in any browser and print it there"
+        )
     target = source.with_suffix(".pdf").resolve()
     fresh = target.with_name(f"{target.stem}.{os.getpid()}.part")  # beside it, where a browser in a cage may write too
     try:

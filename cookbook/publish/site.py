@@ -57,7 +57,6 @@ CARD = '<div class="ck-card">'
 VOTES_IN_SHORT, TO_DISCUSS = 1, 3  # votes of a shortened recipe; questions of one slide
 
 
-
 class MathMLRenderer(IPythonRenderer):
     """Markdown to HTML with formulas as MathML, which browsers draw without any script."""
 
@@ -137,9 +136,12 @@ def site(notebooks: str | Path = "notebooks", out: str | Path = "build/site") ->
     known = {each.name for each in [front, *recipes, *names, *about]}
     script = (HERE / "site.js").read_text(encoding="utf-8")
     shared = {
-        "style": (HERE / "site.css").read_text(encoding="utf-8"), "script": script, "about": about,
-        "recipes": recipes, "reference": names,
-    }  # fmt: skip
+        "style": (HERE / "site.css").read_text(encoding="utf-8"),
+        "script": script,
+        "about": about,
+        "recipes": recipes,
+        "reference": names,
+    }
     template = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True).get_template("site.html")
     index = _index([*recipes, *names, *about])
     for group in ([front], recipes, names, about):
@@ -161,8 +163,9 @@ def _index(pages: list[Page]) -> str:
     """What the search reads, as JSON that no tag can end: (heading, title of the page, address, text) of sections."""
     entries = [
         (title, each.title, f"{each.name}.html#{anchor}", text)
-        for each in pages for anchor, title, text in each.sections
-    ]  # fmt: skip
+        for each in pages
+        for anchor, title, text in each.sections
+    ]
     return json.dumps(entries, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -345,9 +348,13 @@ def clean(body: str) -> str:
     """The HTML of `body` without what could run: scripts, handlers of events, links to anything but pages and mail."""
     style = CSSSanitizer(allowed_css_properties=STYLES.split())
     return bleach.clean(
-        UNSEEN.sub("", body), tags={*TEXT.split(), *MATHML.split()}, attributes=_allowed, css_sanitizer=style,
-        strip=True, protocols=["http", "https", "mailto", "data"],
-    )  # fmt: skip
+        UNSEEN.sub("", body),
+        tags={*TEXT.split(), *MATHML.split()},
+        attributes=_allowed,
+        css_sanitizer=style,
+        strip=True,
+        protocols=["http", "https", "mailto", "data"],
+    )
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:

@@ -18,13 +18,49 @@ from cookbook.workloads.limits import MOST_PARAMETERS, MOST_WORK
 from cookbook.workloads.ops import POLYNOMIALS, Ops
 
 # Arguments that count something, and those of them that may be left to the layer.
-COUNTS = ("out", "kernel", "stride", "dilation", "heads", "kv_heads", "head_dim", "hidden", "groups", "vocab",
-          "features", "layers", "experts", "top_k", "state", "projection")  # fmt: skip
+COUNTS = (
+    "out",
+    "kernel",
+    "stride",
+    "dilation",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "hidden",
+    "groups",
+    "vocab",
+    "features",
+    "layers",
+    "experts",
+    "top_k",
+    "state",
+    "projection",
+)
 OPTIONAL = ("out", "kv_heads", "head_dim", "projection", "stride")
 # Arguments of which each unit is written down by itself, so that a large number would take for ever.
-LOOPED = ("depth", "depths", "layers", "top_k", "decoder_depth", "decoder_layers", "generator_depth", "cross_layers",
-          "middle_depth", "single", "double", "flows", "repeats", "res_blocks", "multipliers", "predict_ahead",
-          "full_every", "experts_every", "attend_at", "deep_supervision", "heads_out")  # fmt: skip
+LOOPED = (
+    "depth",
+    "depths",
+    "layers",
+    "top_k",
+    "decoder_depth",
+    "decoder_layers",
+    "generator_depth",
+    "cross_layers",
+    "middle_depth",
+    "single",
+    "double",
+    "flows",
+    "repeats",
+    "res_blocks",
+    "multipliers",
+    "predict_ahead",
+    "full_every",
+    "experts_every",
+    "attend_at",
+    "deep_supervision",
+    "heads_out",
+)
 LARGEST, MOST_LAYERS, MOST_ELEMENTS = 10**9, 1000, 1000
 WORDS = {"act": ACT_FLOP, "norm": NORM_FLOP}
 
@@ -167,11 +203,15 @@ def check_possible(ops: Ops, otherwise: str) -> None:
         raise ValueError(otherwise)
     parameters = float((ops.parameters * ops.count).sum())
     if parameters > MOST_PARAMETERS:
-        raise ValueError(f"the network would have {parameters:.1e} parameters; networks of up to "
-                         f"{MOST_PARAMETERS:.0e} are read, so check its sizes")  # fmt: skip
+        raise ValueError(
+            f"the network would have {parameters:.1e} parameters; networks of up to "
+            f"{MOST_PARAMETERS:.0e} are read, so check its sizes"
+        )
     if total > MOST_WORK:
-        raise ValueError(f"one sample would need {total:.1e} elements and multiplications; networks of up to "
-                         f"{MOST_WORK:.0e} are read, so check its sizes")  # fmt: skip
+        raise ValueError(
+            f"one sample would need {total:.1e} elements and multiplications; networks of up to "
+            f"{MOST_WORK:.0e} are read, so check its sizes"
+        )
 
 
 def read_only(value: Any) -> Any:

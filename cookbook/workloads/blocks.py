@@ -10,9 +10,20 @@ from cookbook.workloads.layers import Shape, Trace, mlp
 from cookbook.workloads.ops import latent_products
 
 
-def moe(t: Trace, x: Shape, experts: int, top_k: int, hidden: int, shared: int = 0, gated: bool = True,
-        act: str = "silu", router_bias: bool = False, bias: bool = False, latent: int = 0,
-        name: str = "moe") -> Shape:  # fmt: skip
+def moe(
+    t: Trace,
+    x: Shape,
+    experts: int,
+    top_k: int,
+    hidden: int,
+    shared: int = 0,
+    gated: bool = True,
+    act: str = "silu",
+    router_bias: bool = False,
+    bias: bool = False,
+    latent: int = 0,
+    name: str = "moe",
+) -> Shape:
     """Mixture of experts: a router, `top_k` of `experts` MLPs for each token, `shared` hidden units for all tokens.
 
     `latent` features are what the chosen experts read and write, where fewer than x has; two projections lead there.
@@ -32,9 +43,20 @@ def moe(t: Trace, x: Shape, experts: int, top_k: int, hidden: int, shared: int =
     return y
 
 
-def latent_attention(t: Trace, x: Shape, heads: int, q_rank: int | None, kv_rank: int, nope_dim: int, rope_dim: int,
-                     v_dim: int, causal: bool = True, flash: bool = True, index: Mapping[str, int] | None = None,
-                     name: str = "mla") -> Shape:  # fmt: skip
+def latent_attention(
+    t: Trace,
+    x: Shape,
+    heads: int,
+    q_rank: int | None,
+    kv_rank: int,
+    nope_dim: int,
+    rope_dim: int,
+    v_dim: int,
+    causal: bool = True,
+    flash: bool = True,
+    index: Mapping[str, int] | None = None,
+    name: str = "mla",
+) -> Shape:
     """Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values through a low-rank bottleneck.
 
     With `index` (heads, dim, top), small heads score all tokens before each, and it attends to the best `top` of them.

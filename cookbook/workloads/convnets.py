@@ -42,17 +42,78 @@ def _fully_connected(t: Trace, x: Shape, widths: Sequence[int], classes: int, dr
 # Krizhevsky, Sutskever, Hinton, NIPS 2012 (two groups in layers 2, 4, 5), as in Caffe's bvlc_alexnet; "one_column":
 # Krizhevsky, arXiv:1404.5997; "tf": tf_cnn_benchmarks' alexnet_model (VALID padding in layer 1, SAME after).
 ALEXNET: dict[str, tuple[int, list[tuple]]] = {
-    "grouped": (227, [(96, 11, 4, 0, 1), ("lrn",), (3, 2), (256, 5, 1, 2, 2), ("lrn",), (3, 2), (384, 3, 1, 1, 1),
-                      (384, 3, 1, 1, 2), (256, 3, 1, 1, 2), (3, 2)]),
-    "ungrouped": (227, [(96, 11, 4, 0, 1), ("lrn",), (3, 2), (256, 5, 1, 2, 1), ("lrn",), (3, 2), (384, 3, 1, 1, 1),
-                        (384, 3, 1, 1, 1), (256, 3, 1, 1, 1), (3, 2)]),
-    "pool_first": (227, [(96, 11, 4, 0, 1), (3, 2), ("lrn",), (256, 5, 1, 2, 2), (3, 2), ("lrn",), (384, 3, 1, 1, 1),
-                         (384, 3, 1, 1, 2), (256, 3, 1, 1, 2), (3, 2)]),
-    "one_column": (224, [(64, 11, 4, 2, 1), (3, 2), (192, 5, 1, 2, 1), (3, 2), (384, 3, 1, 1, 1), (256, 3, 1, 1, 1),
-                         (256, 3, 1, 1, 1), (3, 2)]),
-    "tf": (224, [(64, 11, 4, 0, 1), (3, 2), (192, 5, 1, 2, 1), (3, 2), (384, 3, 1, 1, 1), (384, 3, 1, 1, 1),
-                 (256, 3, 1, 1, 1), (3, 2)]),
-}  # fmt: skip
+    "grouped": (
+        227,
+        [
+            (96, 11, 4, 0, 1),
+            ("lrn",),
+            (3, 2),
+            (256, 5, 1, 2, 2),
+            ("lrn",),
+            (3, 2),
+            (384, 3, 1, 1, 1),
+            (384, 3, 1, 1, 2),
+            (256, 3, 1, 1, 2),
+            (3, 2),
+        ],
+    ),
+    "ungrouped": (
+        227,
+        [
+            (96, 11, 4, 0, 1),
+            ("lrn",),
+            (3, 2),
+            (256, 5, 1, 2, 1),
+            ("lrn",),
+            (3, 2),
+            (384, 3, 1, 1, 1),
+            (384, 3, 1, 1, 1),
+            (256, 3, 1, 1, 1),
+            (3, 2),
+        ],
+    ),
+    "pool_first": (
+        227,
+        [
+            (96, 11, 4, 0, 1),
+            (3, 2),
+            ("lrn",),
+            (256, 5, 1, 2, 2),
+            (3, 2),
+            ("lrn",),
+            (384, 3, 1, 1, 1),
+            (384, 3, 1, 1, 2),
+            (256, 3, 1, 1, 2),
+            (3, 2),
+        ],
+    ),
+    "one_column": (
+        224,
+        [
+            (64, 11, 4, 2, 1),
+            (3, 2),
+            (192, 5, 1, 2, 1),
+            (3, 2),
+            (384, 3, 1, 1, 1),
+            (256, 3, 1, 1, 1),
+            (256, 3, 1, 1, 1),
+            (3, 2),
+        ],
+    ),
+    "tf": (
+        224,
+        [
+            (64, 11, 4, 0, 1),
+            (3, 2),
+            (192, 5, 1, 2, 1),
+            (3, 2),
+            (384, 3, 1, 1, 1),
+            (384, 3, 1, 1, 1),
+            (256, 3, 1, 1, 1),
+            (3, 2),
+        ],
+    ),
+}
 
 
 def alexnet(variant: str = "grouped", image: int | None = None, classes: int = 1000) -> Ops:
@@ -66,8 +127,16 @@ def alexnet(variant: str = "grouped", image: int | None = None, classes: int = 1
 def overfeat(image: int = 231, classes: int = 1000) -> Ops:
     """OverFeat, fast model (Sermanet et al., arXiv:1312.6229, Table 1)."""
     t = Trace()
-    layers = [(96, 11, 4, 0, 1), (2, 2), (256, 5, 1, 0, 1), (2, 2), (512, 3, 1, 1, 1), (1024, 3, 1, 1, 1),
-              (1024, 3, 1, 1, 1), (2, 2)]  # fmt: skip
+    layers = [
+        (96, 11, 4, 0, 1),
+        (2, 2),
+        (256, 5, 1, 0, 1),
+        (2, 2),
+        (512, 3, 1, 1, 1),
+        (1024, 3, 1, 1, 1),
+        (1024, 3, 1, 1, 1),
+        (2, 2),
+    ]
     return _fully_connected(t, _column(t, t.image(3, image, image), layers), (3072, 4096), classes)
 
 
@@ -83,8 +152,9 @@ def vgg(depth: int = 16, batch_norm: bool = False, image: int = 224, classes: in
     return _fully_connected(t, t.pool(x, 2, 2), (4096, 4096), classes)
 
 
-def vgg_features(t: Trace, x: Shape, depth: int, batch_norm: bool = False, ceil: bool = False,
-                 stages: int = 5) -> Shape:  # fmt: skip
+def vgg_features(
+    t: Trace, x: Shape, depth: int, batch_norm: bool = False, ceil: bool = False, stages: int = 5
+) -> Shape:
     """Convolutions of the first `stages` stages of a VGG, without the pool that follows."""
     times_and_widths = list(zip(variant_of(VGG, depth, "depth"), VGG_WIDTHS, strict=True))
     for stage, (times, width) in enumerate(times_and_widths[:stages], start=1):
@@ -97,11 +167,17 @@ def vgg_features(t: Trace, x: Shape, depth: int, batch_norm: bool = False, ceil:
 
 # Iandola et al., arXiv:1602.07360, Table 1 (squeeze, expand), and the authors' version 1.1; "pool" marks max pools.
 _SQUEEZENET: dict[str, tuple[int, int, list]] = {
-    "1.0": (96, 7, [(16, 64), (16, 64), (32, 128), "pool", (32, 128), (48, 192), (48, 192), (64, 256), "pool",
-                    (64, 256)]),
-    "1.1": (64, 3, [(16, 64), (16, 64), "pool", (32, 128), (32, 128), "pool", (48, 192), (48, 192), (64, 256),
-                    (64, 256)]),
-}  # fmt: skip
+    "1.0": (
+        96,
+        7,
+        [(16, 64), (16, 64), (32, 128), "pool", (32, 128), (48, 192), (48, 192), (64, 256), "pool", (64, 256)],
+    ),
+    "1.1": (
+        64,
+        3,
+        [(16, 64), (16, 64), "pool", (32, 128), (32, 128), "pool", (48, 192), (48, 192), (64, 256), (64, 256)],
+    ),
+}
 
 
 def squeezenet(version: str = "1.0", image: int = 224, classes: int = 1000) -> Ops:
@@ -124,8 +200,12 @@ def squeezenet(version: str = "1.0", image: int = 224, classes: int = 1000) -> O
 
 
 # Huang et al., arXiv:1608.06993, Table 1: (stem, growth, layers of the four blocks).
-_DENSENET = {121: (64, 32, (6, 12, 24, 16)), 161: (96, 48, (6, 12, 36, 24)), 169: (64, 32, (6, 12, 32, 32)),
-             201: (64, 32, (6, 12, 48, 32))}  # fmt: skip
+_DENSENET = {
+    121: (64, 32, (6, 12, 24, 16)),
+    161: (96, 48, (6, 12, 36, 24)),
+    169: (64, 32, (6, 12, 32, 32)),
+    201: (64, 32, (6, 12, 48, 32)),
+}
 
 
 def densenet(depth: int = 121, image: int = 224, classes: int = 1000) -> Ops:
@@ -181,8 +261,9 @@ def perceptron(inputs: int, hidden: Sequence[int], classes: int) -> Ops:
     return _fully_connected(t, t.vector(inputs), hidden, classes, dropout=False)
 
 
-def text_cnn(length: int = 59, features: int = 128, kernels: Sequence[int] = (1, 3, 5), width: int = 128,
-             classes: int = 10) -> Ops:  # fmt: skip
+def text_cnn(
+    length: int = 59, features: int = 128, kernels: Sequence[int] = (1, 3, 5), width: int = 128, classes: int = 10
+) -> Ops:
     """Sentence classification by convolutions of several widths (Kim, arXiv:1408.5882), on word vectors."""
     t = Trace()
     x = t.tokens(length, features)
@@ -220,8 +301,7 @@ def _step(t: Trace, x: Shape, step: Any, norm: bool) -> Shape:
     return t.act(t.conv(x, out, kernels, stride or 1, padding), "relu")
 
 
-def _block(t: Trace, x: Shape, name: str, times: int, *branches: Branch, residual: int = 0,
-           act: bool = True) -> Shape:  # fmt: skip
+def _block(t: Trace, x: Shape, name: str, times: int, *branches: Branch, residual: int = 0, act: bool = True) -> Shape:
     """`times` equal blocks; `residual` projects the branches back to that many channels and adds them to the input."""
     for _ in range(times):
         with t.block(name):
@@ -234,10 +314,17 @@ def _block(t: Trace, x: Shape, name: str, times: int, *branches: Branch, residua
 
 
 # Szegedy et al., arXiv:1409.4842, Table 1: 1x1; 3x3 reduce, 3x3; 5x5 reduce, 5x5; pool projection.
-_GOOGLENET = ((64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64), (192, 96, 208, 16, 48, 64),
-              (160, 112, 224, 24, 64, 64), (128, 128, 256, 24, 64, 64),
-              (112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128),
-              (256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128))  # fmt: skip
+_GOOGLENET = (
+    (64, 96, 128, 16, 32, 32),
+    (128, 128, 192, 32, 96, 64),
+    (192, 96, 208, 16, 48, 64),
+    (160, 112, 224, 24, 64, 64),
+    (128, 128, 256, 24, 64, 64),
+    (112, 144, 288, 32, 64, 64),
+    (256, 160, 320, 32, 128, 128),
+    (256, 160, 320, 32, 128, 128),
+    (384, 192, 384, 48, 128, 128),
+)
 
 
 def googlenet(batch_norm: bool = False, image: int = 224, classes: int = 1000) -> Ops:
@@ -254,8 +341,15 @@ def googlenet(batch_norm: bool = False, image: int = 224, classes: int = 1000) -
         if number in (2, 7):
             x = t.pool(x, 2 if batch_norm and number == 7 else 3, 2, ceil=True)
         with t.block(f"inception{number + 1}"):
-            x = _mixed(t, x, ((one, 1),), ((three_in, 1), (three, 3)), ((five_in, 1), (five, wide)), ("max", (pool, 1)),
-                       norm=batch_norm)  # fmt: skip
+            x = _mixed(
+                t,
+                x,
+                ((one, 1),),
+                ((three_in, 1), (three, 3)),
+                ((five_in, 1), (five, wide)),
+                ("max", (pool, 1)),
+                norm=batch_norm,
+            )
     return classify(t, x, classes, dropout=True)
 
 
@@ -270,12 +364,21 @@ def inception_v3(image: int = 299, classes: int = 1000) -> Ops:
     for step in ((32, 3, 2), (32, 3, 1), (64, 3), "halve", (80, 1), (192, 3, 1), "halve"):
         x = _step(t, x, step, True)
     for pool in (32, 64, 64):
-        x = _block(t, x, "mixed35", 1, ((64, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3)),
-                   ("average", (pool, 1)))  # fmt: skip
+        x = _block(
+            t, x, "mixed35", 1, ((64, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3)), ("average", (pool, 1))
+        )
     x = _mixed(t, x, ((384, 3, 2),), ((64, 1), (96, 3), (96, 3, 2)), ("halve",))
     for c in (128, 160, 160, 192):
-        x = _block(t, x, "mixed17", 1, ((192, 1),), ((c, 1), (c, (1, 7)), (192, (7, 1))),
-                   ((c, 1), (c, (7, 1)), (c, (1, 7)), (c, (7, 1)), (192, (1, 7))), ("average", (192, 1)))  # fmt: skip
+        x = _block(
+            t,
+            x,
+            "mixed17",
+            1,
+            ((192, 1),),
+            ((c, 1), (c, (1, 7)), (192, (7, 1))),
+            ((c, 1), (c, (7, 1)), (c, (1, 7)), (c, (7, 1)), (192, (1, 7))),
+            ("average", (192, 1)),
+        )
     x = _mixed(t, x, ((192, 1), (320, 3, 2)), ((192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2)), ("halve",))
     split = [(384, (1, 3)), (384, (3, 1))]
     x = _block(t, x, "mixed8", 2, ((320, 1),), ((384, 1), split), ((448, 1), (384, 3), split), ("average", (192, 1)))
@@ -293,13 +396,28 @@ def inception_v4(image: int = 299, classes: int = 1000) -> Ops:
     x = _mixed(t, x, ((192, 3, 2),), ("halve",))
     x = _block(t, x, "mixed35", 4, ((96, 1),), ((64, 1), (96, 3)), ((64, 1), (96, 3), (96, 3)), ("average", (96, 1)))
     x = _mixed(t, x, ((384, 3, 2),), ((192, 1), (224, 3), (256, 3, 2)), ("halve",))
-    x = _block(t, x, "mixed17", 7, ((384, 1),), ((192, 1), (224, (1, 7)), (256, (7, 1))),
-               ((192, 1), (192, (7, 1)), (224, (1, 7)), (224, (7, 1)), (256, (1, 7))),
-               ("average", (128, 1)))  # fmt: skip
+    x = _block(
+        t,
+        x,
+        "mixed17",
+        7,
+        ((384, 1),),
+        ((192, 1), (224, (1, 7)), (256, (7, 1))),
+        ((192, 1), (192, (7, 1)), (224, (1, 7)), (224, (7, 1)), (256, (1, 7))),
+        ("average", (128, 1)),
+    )
     x = _mixed(t, x, ((192, 1), (192, 3, 2)), ((256, 1), (256, (1, 7)), (320, (7, 1)), (320, 3, 2)), ("halve",))
     split = [(256, (1, 3)), (256, (3, 1))]
-    x = _block(t, x, "mixed8", 3, ((256, 1),), ((384, 1), split), ((384, 1), (448, (3, 1)), (512, (1, 3)), split),
-               ("average", (256, 1)))  # fmt: skip
+    x = _block(
+        t,
+        x,
+        "mixed8",
+        3,
+        ((256, 1),),
+        ((384, 1), split),
+        ((384, 1), (448, (3, 1)), (512, (1, 3)), split),
+        ("average", (256, 1)),
+    )
     return classify(t, x, classes)
 
 

@@ -17,8 +17,14 @@ from cookbook.workloads.ops import Ops
 from cookbook.workloads.resnets import mobilenet_v1_features, mobilenet_v3_features, resnet_stage, resnet_stem
 
 
-def _heads(t: Trace, maps: Sequence[Shape], anchors: Sequence[int], outputs: Sequence[int], kernel: int = 3,
-           strides: Sequence[int] = (1,) * 6) -> None:  # fmt: skip
+def _heads(
+    t: Trace,
+    maps: Sequence[Shape],
+    anchors: Sequence[int],
+    outputs: Sequence[int],
+    kernel: int = 3,
+    strides: Sequence[int] = (1,) * 6,
+) -> None:
     """A convolution for each map and each kind of output (classes, boxes)."""
     for out in outputs:
         for number, (x, boxes, stride) in enumerate(zip(maps, anchors, strides, strict=True)):
@@ -62,8 +68,7 @@ def ssd300_vgg16(image: int = 300, classes: int = 91) -> Ops:
 _SSD_RESNET = {34: (256, 512, 512, 256, 256, 256), 50: (1024, 512, 512, 256, 256, 256)}
 
 
-def ssd300_resnet(depth: int = 50, image: int = 300, classes: int = 81,
-                  head_strides: Sequence[int] = (1,) * 6) -> Ops:  # fmt: skip
+def ssd300_resnet(depth: int = 50, image: int = 300, classes: int = 81, head_strides: Sequence[int] = (1,) * 6) -> Ops:
     """SSD300 on the first three stages of ResNet-34 (MLPerf Training) or ResNet-50 (NVIDIA).
 
     MLPerf Inference gives it images of 1200 pixels, and heads that stride over the large maps.
@@ -81,8 +86,9 @@ def ssd300_resnet(depth: int = 50, image: int = 300, classes: int = 81,
     return t.ops()
 
 
-def _conv_relu(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, padding: int = 0,
-               norm: bool = False) -> Shape:  # fmt: skip
+def _conv_relu(
+    t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, padding: int = 0, norm: bool = False
+) -> Shape:
     if norm:
         return conv_norm(t, x, out, kernel, stride, padding, name="extra")
     return t.act(t.conv(x, out, kernel, stride, padding, name="extra"), "relu")
@@ -116,8 +122,9 @@ def ssdlite320(image: int = 320, classes: int = 91) -> Ops:
 
 
 # ---- feature pyramids (Lin et al., arXiv:1612.03144) -------------------------------------------------------------
-def pyramid(t: Trace, image: Sequence[int], depth: int, groups: int, group_width: int, first: int,
-            stride_on: str = "3x3") -> list[Shape]:  # fmt: skip
+def pyramid(
+    t: Trace, image: Sequence[int], depth: int, groups: int, group_width: int, first: int, stride_on: str = "3x3"
+) -> list[Shape]:
     """ResNet stages from number `first` on, brought to 256 channels from the top down."""
     x, stages = resnet_stem(t, t.image(3, *image)), []
     for stage in range(4):
@@ -136,8 +143,9 @@ def _size(image: int | Sequence[int]) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def retinanet(depth: int = 50, groups: int = 1, group_width: int = 64, image: int | Sequence[int] = 800,
-              classes: int = 91) -> Ops:  # fmt: skip
+def retinanet(
+    depth: int = 50, groups: int = 1, group_width: int = 64, image: int | Sequence[int] = 800, classes: int = 91
+) -> Ops:
     """RetinaNet on a ResNet or ResNeXt pyramid P3 to P7 (Lin et al., arXiv:1708.02002)."""
     t = Trace()
     maps = pyramid(t, _size(image), depth, groups, group_width, first=1)
@@ -148,8 +156,15 @@ def retinanet(depth: int = 50, groups: int = 1, group_width: int = 64, image: in
     return t.ops()
 
 
-def faster_rcnn(depth: int = 50, groups: int = 1, group_width: int = 64, image: int | Sequence[int] = 800,
-                classes: int = 91, proposals: int = 1000, masks: int = 0) -> Ops:  # fmt: skip
+def faster_rcnn(
+    depth: int = 50,
+    groups: int = 1,
+    group_width: int = 64,
+    image: int | Sequence[int] = 800,
+    classes: int = 91,
+    proposals: int = 1000,
+    masks: int = 0,
+) -> Ops:
     """Faster R-CNN on a pyramid (Ren et al., arXiv:1506.01497); with `masks` regions, Mask R-CNN (arXiv:1703.06870).
 
     Parameters
@@ -187,8 +202,16 @@ def mask_head(t: Trace, level: Shape, masks: int, classes: int) -> None:
 PARTS = {"rpn": (), "fast": ("box",), "faster": ("box",), "mask": ("box", "mask"), "keypoint": ("box", "keypoint")}
 
 
-def rcnn(parts: str = "faster", backbone: str = "fpn", depth: int = 50, groups: int = 1, group_width: int = 64,
-         image: Sequence[int] = (800, 1088), classes: int = 81, regions: int = 512) -> Ops:  # fmt: skip
+def rcnn(
+    parts: str = "faster",
+    backbone: str = "fpn",
+    depth: int = 50,
+    groups: int = 1,
+    group_width: int = 64,
+    image: Sequence[int] = (800, 1088),
+    classes: int = 81,
+    regions: int = 512,
+) -> Ops:
     """Region-based detector in training.
 
     Parameters
@@ -292,9 +315,15 @@ def ssd_fpn(image: int = 320, classes: int = 90, anchors: int = 6, depth: int = 
 
 
 # ---- encoder-decoder with skips ----------------------------------------------------------------------------------
-def unet(image: int | Sequence[int] = 572, channels: int = 1, classes: int = 2,
-         widths: Sequence[int] = (64, 128, 256, 512, 1024), padded: bool = False, norm: str = "",
-         bias: bool = True) -> Ops:  # fmt: skip
+def unet(
+    image: int | Sequence[int] = 572,
+    channels: int = 1,
+    classes: int = 2,
+    widths: Sequence[int] = (64, 128, 256, 512, 1024),
+    padded: bool = False,
+    norm: str = "",
+    bias: bool = True,
+) -> Ops:
     """U-Net of 1, 2 or 3 axes (Ronneberger et al., arXiv:1505.04597, Figure 1; Cicek et al., arXiv:1606.06650).
 
     Parameters
@@ -329,9 +358,16 @@ def _double_conv(t: Trace, x: Shape, out: int, name: str, padded: bool, norm: st
     return x
 
 
-def nnunet(image: Sequence[int] = (128, 128, 128), channels: int = 4, classes: int = 4,
-           widths: Sequence[int] = (32, 64, 128, 256, 320, 320), deep_supervision: int = 0, bias: bool = False,
-           up_bias: bool = False, act: str = "leaky") -> Ops:  # fmt: skip
+def nnunet(
+    image: Sequence[int] = (128, 128, 128),
+    channels: int = 4,
+    classes: int = 4,
+    widths: Sequence[int] = (32, 64, 128, 256, 320, 320),
+    deep_supervision: int = 0,
+    bias: bool = False,
+    up_bias: bool = False,
+    act: str = "leaky",
+) -> Ops:
     """nnU-Net (Isensee et al., arXiv:1809.10486): strided convolutions, instance norm; 2-D or 3-D by the image.
 
     `deep_supervision` is the number of coarser outputs beside the finest.

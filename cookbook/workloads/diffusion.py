@@ -33,8 +33,9 @@ def _modulated_norm(t: Trace, x: Shape, factor: Shape, name: str) -> Shape:
 # ---- DiT ------------------------------------------------------------------------------------------------------
 
 
-def dit(depth: int = 28, width: int = 1152, heads: int = 16, patch: int = 2, image: int = 256,
-        classes: int = 1000) -> Ops:  # fmt: skip
+def dit(
+    depth: int = 28, width: int = 1152, heads: int = 16, patch: int = 2, image: int = 256, classes: int = 1000
+) -> Ops:
     """DiT (Peebles & Xie, arXiv:2212.09748) on the 8x smaller latent of an image, adaLN-Zero blocks, learned sigma."""
     t = Trace()
     side = image // 8
@@ -77,8 +78,9 @@ def _text_transformer(t: Trace, x: Shape, heads: int, depth: int, context: Shape
     y = t.reshape(y, channels, height * width)  # type: ignore[operator]
     with t.block(name, repeat=depth):
         for kind, memory in (("self", None), ("cross", context)):
-            z = self_attention(t, t.norm(y, "layer", name=f"norm_{kind}"), heads, bias=True, qkv_bias=False,
-                                      memory=memory, name=kind)  # fmt: skip
+            z = self_attention(
+                t, t.norm(y, "layer", name=f"norm_{kind}"), heads, bias=True, qkv_bias=False, memory=memory, name=kind
+            )
             y = t.add(y, z, name=f"residual_{kind}")
         z = mlp(t, t.norm(y, "layer", name="norm_mlp"), 4 * channels, gated=True)
         y = t.add(y, z, name="residual_mlp")
@@ -95,9 +97,19 @@ def _pixel_attention(t: Trace, x: Shape, heads: int, name: str) -> Shape:
     return t.add(x, t.reshape(y, x.channels, height, width), name=f"{name}.residual")
 
 
-def _unet(t: Trace, x: Shape, out: int, channels: int, multipliers: Sequence[int], res_blocks: int, time: Shape,
-          attend: dict[int, Attention], middle: Attention) -> None:  # fmt: skip
+def _unet(
+    t: Trace,
+    x: Shape,
+    out: int,
+    channels: int,
+    multipliers: Sequence[int],
+    res_blocks: int,
+    time: Shape,
+    attend: dict[int, Attention],
+    middle: Attention,
+) -> None:
     """U-Net of residual blocks; `attend` maps a level to the attention that follows its residual blocks."""
+
     def step(x: Shape, width: int, attention: Attention | None, name: str) -> Shape:
         x = _res_block(t, x, width, time, f"{name}.res")
         return attention(x, f"{name}.attention") if attention else x
@@ -121,8 +133,13 @@ def _unet(t: Trace, x: Shape, out: int, channels: int, multipliers: Sequence[int
     t.conv(t.act(t.norm(x, "group", name="out.norm"), "silu"), out, 3, padding=1, name="out")
 
 
-def ddpm_unet(image: int = 32, channels: int = 128, multipliers: Sequence[int] = (1, 2, 2, 2), attend_at: int = 16,
-              res_blocks: int = 2) -> Ops:  # fmt: skip
+def ddpm_unet(
+    image: int = 32,
+    channels: int = 128,
+    multipliers: Sequence[int] = (1, 2, 2, 2),
+    attend_at: int = 16,
+    res_blocks: int = 2,
+) -> Ops:
     """U-Net of DDPM (Ho, Jain & Abbeel, arXiv:2006.11239, appendix B): one head of attention at 16 x 16 pixels."""
     t = Trace()
     time = _embed_scalar(t, channels, 4 * channels, "time")
@@ -136,10 +153,18 @@ def ddpm_unet(image: int = 32, channels: int = 128, multipliers: Sequence[int] =
     return t.ops()
 
 
-def stable_diffusion_unet(image: int = 512, channels: int = 320, multipliers: Sequence[int] = (1, 2, 4, 4),
-                          depths: Sequence[int] = (1, 1, 1, 0), middle_depth: int = 1, context: int = 768,
-                          heads: int | None = 8, linear: bool = False, pooled: int = 0,
-                          tokens: int = 77) -> Ops:  # fmt: skip
+def stable_diffusion_unet(
+    image: int = 512,
+    channels: int = 320,
+    multipliers: Sequence[int] = (1, 2, 4, 4),
+    depths: Sequence[int] = (1, 1, 1, 0),
+    middle_depth: int = 1,
+    context: int = 768,
+    heads: int | None = 8,
+    linear: bool = False,
+    pooled: int = 0,
+    tokens: int = 77,
+) -> Ops:
     """Denoising U-Net of Stable Diffusion (Rombach et al., arXiv:2112.10752; SDXL, Podell et al., arXiv:2307.01952).
 
     Parameters
@@ -194,8 +219,9 @@ def _stream_out(t: Trace, x: Shape, y: Shape, factor: Shape, name: str) -> Shape
     return t.add(x, t.multiply(z, factor, name=f"{name}.gate2"), name=f"{name}.residual2")
 
 
-def _double_block(t: Trace, image: Shape, text: Shape, condition: Shape, heads: int, qk_norm: int,
-                  text_ends: bool = False) -> tuple[Shape, Shape]:  # fmt: skip
+def _double_block(
+    t: Trace, image: Shape, text: Shape, condition: Shape, heads: int, qk_norm: int, text_ends: bool = False
+) -> tuple[Shape, Shape]:
     """Image and text with weights of their own, attending to both together; `text_ends`: no output for the text."""
     width = int(image.channels)
     factor = _modulation(t, condition, width, 6, "image.adaln")
@@ -225,8 +251,15 @@ def sd3(depth: int = 24, image: int = 1024, tokens: int = 333, context: int = 40
     return t.ops()
 
 
-def flux(double: int = 19, single: int = 38, width: int = 3072, heads: int = 24, image: int = 1024, tokens: int = 512,
-         guidance: bool = True) -> Ops:  # fmt: skip
+def flux(
+    double: int = 19,
+    single: int = 38,
+    width: int = 3072,
+    heads: int = 24,
+    image: int = 1024,
+    tokens: int = 512,
+    guidance: bool = True,
+) -> Ops:
     """FLUX.1 (Black Forest Labs): blocks with two streams, then blocks with attention and MLP side by side."""
     t = Trace()
     pixels = (image // 16) ** 2

@@ -152,9 +152,23 @@ __all__ = ["S", "Shape", "Trace"]
 # FLOP per element of one application, by definition of the operation (not measured figures).
 NORM_FLOP = {"batch": 4, "layer": 7, "rms": 4, "group": 7, "instance": 7, "lrn": 13}
 ACT_FLOP = {
-    "relu": 1, "relu6": 2, "leaky": 2, "hardswish": 5, "hardsigmoid": 3, "sigmoid": 4, "tanh": 6, "silu": 5, "swish": 5,
-    "gelu": 8, "mish": 10, "softplus": 4, "relu2": 2, "prelu": 2, "elu": 4, "maxout": 1,
-}  # fmt: skip
+    "relu": 1,
+    "relu6": 2,
+    "leaky": 2,
+    "hardswish": 5,
+    "hardsigmoid": 3,
+    "sigmoid": 4,
+    "tanh": 6,
+    "silu": 5,
+    "swish": 5,
+    "gelu": 8,
+    "mish": 10,
+    "softplus": 4,
+    "relu2": 2,
+    "prelu": 2,
+    "elu": 4,
+    "maxout": 1,
+}
 SOFTMAX_FLOP = 5
 KEEPS_OUTPUT = ("relu", "sigmoid", "tanh")
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -225,9 +239,20 @@ class Trace:
             self._kept |= kept
 
     # ---- matrix-like work -------------------------------------------------------------------------------------
-    def conv(self, x: Shape, out: int, kernel: Any, stride: Any = 1, padding: Any = 0, groups: int = 1,
-             dilation: Any = 1, bias: bool = True, transposed: bool = False, name: str = "conv",
-             shared: bool = False) -> Shape:  # fmt: skip
+    def conv(
+        self,
+        x: Shape,
+        out: int,
+        kernel: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+        bias: bool = True,
+        transposed: bool = False,
+        name: str = "conv",
+        shared: bool = False,
+    ) -> Shape:
         """Convolution over 1, 2 or 3 axes: grouped, depthwise (groups = channels), dilated or transposed.
 
         `padding` is a number (both sides), "same" (ceil(size / stride) positions) or "valid"; `shared` weights add no
@@ -249,19 +274,31 @@ class Trace:
         weights = taps * x.channels * out / groups
         inner = x.channels / groups * taps
         rows, parameters = (x if transposed else y).positions, 0.0 if shared else None
-        self.write_product([x], y, f"conv{axes}d", name, rows, out / groups, inner, weights, out * bias, groups,
-                           parameters)
+        self.write_product(
+            [x], y, f"conv{axes}d", name, rows, out / groups, inner, weights, out * bias, groups, parameters
+        )
         return y
 
     def linear(self, x: Shape, out: int, bias: bool = True, name: str = "linear", shared: bool = False) -> Shape:
         """Fully connected layer at every position; `shared` weights (tied embeddings) add no parameters."""
         y = x.with_channels(out)
-        self.write_product([x], y, "linear", name, x.positions, out, x.channels, x.channels * out, out * bias,
-                           parameters=0.0 if shared else None)  # fmt: skip
+        self.write_product(
+            [x],
+            y,
+            "linear",
+            name,
+            x.positions,
+            out,
+            x.channels,
+            x.channels * out,
+            out * bias,
+            parameters=0.0 if shared else None,
+        )
         return y
 
-    def expert_linear(self, x: Shape, out: int, experts: int, top_k: int, name: str = "experts", bias: bool = False,
-                      keep: bool = True) -> Shape:  # fmt: skip
+    def expert_linear(
+        self, x: Shape, out: int, experts: int, top_k: int, name: str = "experts", bias: bool = False, keep: bool = True
+    ) -> Shape:
         """Mixture of experts: each position passes through `top_k` of `experts` weight matrices.
 
         The output has the features of all chosen experts side by side (top_k * out). Weights read are those of all
@@ -270,22 +307,49 @@ class Trace:
         """
         rows, inner = x.positions * top_k, x.channels
         y, weights = x.with_channels(top_k * out), inner * out + out * bias
-        self.write("linear", name, macs=batched(rows * inner * out), reads=batched(rows * inner),
-                  writes=batched(y.elements), saved=batched(rows * inner * keep), m=batched(rows / experts),
-                  n=not_batched(constant(out)), k=not_batched(constant(inner)), groups=experts,
-                  weights=experts * weights, parameters=experts * weights,
-                  active_parameters=top_k * weights)  # fmt: skip
+        self.write(
+            "linear",
+            name,
+            macs=batched(rows * inner * out),
+            reads=batched(rows * inner),
+            writes=batched(y.elements),
+            saved=batched(rows * inner * keep),
+            m=batched(rows / experts),
+            n=not_batched(constant(out)),
+            k=not_batched(constant(inner)),
+            groups=experts,
+            weights=experts * weights,
+            parameters=experts * weights,
+            active_parameters=top_k * weights,
+        )
         return y
 
     def matmul(self, x: Shape, y: Shape, out: Shape, macs: np.ndarray, name: str = "matmul") -> Shape:
         """Product of two activations (no weights); `macs` per sample as coefficients of (1, s, pairs)."""
-        self.write("matmul", name, macs=batched(np.asarray(macs, float)), reads=batched(x.elements + y.elements),
-                  writes=batched(out.elements), saved=self.kept(x, y))  # fmt: skip
+        self.write(
+            "matmul",
+            name,
+            macs=batched(np.asarray(macs, float)),
+            reads=batched(x.elements + y.elements),
+            writes=batched(out.elements),
+            saved=self.kept(x, y),
+        )
         return out
 
-    def attention(self, x: Shape, heads: int, kv_heads: int | None = None, head_dim: float | None = None,
-                  causal: bool = False, window: float | None = None, flash: bool = True, memory: Shape | None = None,
-                  v_dim: float | None = None, dropout: bool = False, name: str = "attention") -> Shape:  # fmt: skip
+    def attention(
+        self,
+        x: Shape,
+        heads: int,
+        kv_heads: int | None = None,
+        head_dim: float | None = None,
+        causal: bool = False,
+        window: float | None = None,
+        flash: bool = True,
+        memory: Shape | None = None,
+        v_dim: float | None = None,
+        dropout: bool = False,
+        name: str = "attention",
+    ) -> Shape:
         """Attention core of already projected queries, keys and values: scores, softmax, weighted values.
 
         Parameters
@@ -318,16 +382,35 @@ class Trace:
         copies = 0 if flash else 1 + dropout
         mask = x.positions * heads * 4 if flash else scores * dropout
         self._kept.add(out.tensor)
-        self.write("attention", name, macs=batched(scores * (d + dv)), vector_flop=batched(softmax),
-                  reads=batched(qkv + scores * (copies + (not flash))),
-                  writes=batched(out.elements + scores * (copies + (not flash))),
-                  saved=batched(qkv + out.elements + scores * copies), mask_bytes=batched(mask),
-                  m=not_batched(x.positions), n=not_batched(keys.positions), k=not_batched(constant(d)), groups=heads,
-                  causal=causal and memory is None, window=np.inf if window is None else window)  # fmt: skip
+        self.write(
+            "attention",
+            name,
+            macs=batched(scores * (d + dv)),
+            vector_flop=batched(softmax),
+            reads=batched(qkv + scores * (copies + (not flash))),
+            writes=batched(out.elements + scores * (copies + (not flash))),
+            saved=batched(qkv + out.elements + scores * copies),
+            mask_bytes=batched(mask),
+            m=not_batched(x.positions),
+            n=not_batched(keys.positions),
+            k=not_batched(constant(d)),
+            groups=heads,
+            causal=causal and memory is None,
+            window=np.inf if window is None else window,
+        )
         return out
 
-    def recurrent(self, x: Shape, hidden: int, cell: str = "lstm", layers: int = 1, bidirectional: bool = False,
-                  projection: int | None = None, biases: int = 2, name: str = "recurrent") -> Shape:  # fmt: skip
+    def recurrent(
+        self,
+        x: Shape,
+        hidden: int,
+        cell: str = "lstm",
+        layers: int = 1,
+        bidirectional: bool = False,
+        projection: int | None = None,
+        biases: int = 2,
+        name: str = "recurrent",
+    ) -> Shape:
         """RNN, GRU or LSTM over a sequence: one sequential step a position, in each layer.
 
         `biases` is the number of bias vectors a gate has (cuDNN and PyTorch 2, TensorFlow 1, some none).
@@ -341,18 +424,28 @@ class Trace:
             gates = GATES[cell] * hidden
             weights = directions * (gates * (x.channels + state) + (projection or 0) * hidden)
             kept = y.positions * directions * hidden * (KEPT_AT_A_STEP[cell] + bool(projection))
-            self.write("recurrent", f"{name}.{layer}", macs=batched(x.positions * weights),
-                      vector_flop=batched(y.positions * directions * gates * 5),
-                      reads=batched(x.elements + y.positions * directions * gates), writes=batched(y.elements),
-                      saved=self.kept(x, y) + batched(kept), m=batched(constant(1.0)),
-                      n=not_batched(constant(gates)), k=not_batched(constant(x.channels + state)), weights=weights,
-                      parameters=weights + directions * gates * biases, steps=not_batched(x.positions))  # fmt: skip
+            self.write(
+                "recurrent",
+                f"{name}.{layer}",
+                macs=batched(x.positions * weights),
+                vector_flop=batched(y.positions * directions * gates * 5),
+                reads=batched(x.elements + y.positions * directions * gates),
+                writes=batched(y.elements),
+                saved=self.kept(x, y) + batched(kept),
+                m=batched(constant(1.0)),
+                n=not_batched(constant(gates)),
+                k=not_batched(constant(x.channels + state)),
+                weights=weights,
+                parameters=weights + directions * gates * biases,
+                steps=not_batched(x.positions),
+            )
             x = y
         return x
 
     # ---- vector work ------------------------------------------------------------------------------------------
-    def embedding(self, length: Size | tuple, vocab: int, features: int, name: str = "embedding",
-                  shared: bool = False) -> Shape:  # fmt: skip
+    def embedding(
+        self, length: Size | tuple, vocab: int, features: int, name: str = "embedding", shared: bool = False
+    ) -> Shape:
         """Look-up of `length` rows of a vocab x features table for each sample."""
         y = Shape(features, length if isinstance(length, tuple) else (length,))
         self.write_embedding(y, name, 0 if shared else vocab * features)
@@ -362,8 +455,9 @@ class Trace:
         """Stand-alone trainable parameters (class token, position table, layer scale)."""
         self.write("elementwise", name, weights=number, parameters=number)
 
-    def norm(self, x: Shape, kind: str = "batch", affine: bool = True, bias: bool | None = None,
-             name: str = "norm") -> Shape:  # fmt: skip
+    def norm(
+        self, x: Shape, kind: str = "batch", affine: bool = True, bias: bool | None = None, name: str = "norm"
+    ) -> Shape:
         """Normalisation: batch, layer, group, instance (2 parameters a channel), rms (1) or lrn (none)."""
         _known(kind, NORM_FLOP, "norm", name)
         biased = kind not in ("rms", "lrn") if bias is None else bias
@@ -381,8 +475,14 @@ class Trace:
     def dropout(self, x: Shape, name: str = "dropout") -> Shape:
         """Dropout: keeps a mask of one byte an element."""
         y = x.with_channels(x.channels)
-        self.write("elementwise", name, vector_flop=batched(x.elements), reads=batched(x.elements),
-                  writes=batched(y.elements), mask_bytes=batched(x.elements))  # fmt: skip
+        self.write(
+            "elementwise",
+            name,
+            vector_flop=batched(x.elements),
+            reads=batched(x.elements),
+            writes=batched(y.elements),
+            mask_bytes=batched(x.elements),
+        )
         return y
 
     def add(self, *xs: Shape, name: str = "add") -> Shape:
@@ -402,8 +502,16 @@ class Trace:
         y = Shape(sum(x.channels for x in xs), xs[0].space)
         return self.write_elementwise([y], y, name, 0)
 
-    def pool(self, x: Shape, kernel: Any, stride: Any = None, padding: Any = 0, kind: str = "max", ceil: bool = False,
-             name: str = "pool") -> Shape:  # fmt: skip
+    def pool(
+        self,
+        x: Shape,
+        kernel: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        kind: str = "max",
+        ceil: bool = False,
+        name: str = "pool",
+    ) -> Shape:
         """Max or average pooling; max keeps its input and 8-byte indices, the average nothing."""
         axes = len(x.space)
         kernels, strides = per_axis(kernel, axes, "kernel"), per_axis(stride or kernel, axes, "stride")
@@ -416,8 +524,7 @@ class Trace:
     def global_pool(self, x: Shape, name: str = "global_pool") -> Shape:
         """Mean over all positions."""
         y = Shape(x.channels)
-        self.write("pool", name, vector_flop=batched(x.elements), reads=batched(x.elements),
-                  writes=batched(y.elements))  # fmt: skip
+        self.write("pool", name, vector_flop=batched(x.elements), reads=batched(x.elements), writes=batched(y.elements))
         return y
 
     def resize(self, x: Shape, factor: float, name: str = "resize") -> Shape:
@@ -431,9 +538,14 @@ class Trace:
     def scan(self, x: Shape, state: int, name: str = "scan") -> Shape:
         """Selective scan of a state-space model: per position and feature, one update of `state` numbers."""
         y = x.with_channels(x.channels)
-        self.write("scan", name, vector_flop=batched(x.elements * state * 9),
-                  reads=batched(x.elements * 3 + x.positions * 2 * state), writes=batched(y.elements),
-                  saved=batched(x.elements * 3 + x.positions * 2 * state))  # fmt: skip
+        self.write(
+            "scan",
+            name,
+            vector_flop=batched(x.elements * state * 9),
+            reads=batched(x.elements * 3 + x.positions * 2 * state),
+            writes=batched(y.elements),
+            saved=batched(x.elements * 3 + x.positions * 2 * state),
+        )
         return y
 
     def loss(self, x: Shape, name: str = "loss") -> Shape:
@@ -460,21 +572,60 @@ class Trace:
         columns.setdefault("active_parameters", columns.get("parameters", 0.0))
         self.rows.append({"name": name, "kind": kind, "block": self._block, "count": self._times, **columns})
 
-    def write_product(self, xs: Sequence[Shape], y: Shape, kind: str, name: str, rows: np.ndarray, n: float, k: float,
-                      weights: float = 0.0, bias: float = 0.0, groups: float = 1,
-                      parameters: float | None = None) -> None:  # fmt: skip
+    def write_product(
+        self,
+        xs: Sequence[Shape],
+        y: Shape,
+        kind: str,
+        name: str,
+        rows: np.ndarray,
+        n: float,
+        k: float,
+        weights: float = 0.0,
+        bias: float = 0.0,
+        groups: float = 1,
+        parameters: float | None = None,
+    ) -> None:
         """Products of rows x k with k x n; parameters are the weights and biases unless they are told apart."""
-        self.write(kind, name, macs=batched(rows * n * k * groups), vector_flop=batched(y.elements * bool(bias)),
-                   reads=batched(elements(xs)), writes=batched(y.elements), saved=self.kept(*xs), m=batched(rows),
-                   n=not_batched(constant(n)), k=not_batched(constant(k)), groups=groups, weights=weights + bias,
-                   parameters=weights + bias if parameters is None else parameters)  # fmt: skip
+        self.write(
+            kind,
+            name,
+            macs=batched(rows * n * k * groups),
+            vector_flop=batched(y.elements * bool(bias)),
+            reads=batched(elements(xs)),
+            writes=batched(y.elements),
+            saved=self.kept(*xs),
+            m=batched(rows),
+            n=not_batched(constant(n)),
+            k=not_batched(constant(k)),
+            groups=groups,
+            weights=weights + bias,
+            parameters=weights + bias if parameters is None else parameters,
+        )
 
-    def write_vector(self, x: Shape, y: Shape, kind: str, name: str, flop: float, keep: Shape, parameters: float = 0.0,
-                     **columns: Any) -> Shape:  # fmt: skip
+    def write_vector(
+        self,
+        x: Shape,
+        y: Shape,
+        kind: str,
+        name: str,
+        flop: float,
+        keep: Shape,
+        parameters: float = 0.0,
+        **columns: Any,
+    ) -> Shape:
         """Work on each element of x, with what is kept of it."""
-        self.write(kind, name, vector_flop=batched(x.elements * flop), reads=batched(x.elements),
-                   writes=batched(y.elements), saved=self.kept(keep), weights=parameters, parameters=parameters,
-                   **columns)  # fmt: skip
+        self.write(
+            kind,
+            name,
+            vector_flop=batched(x.elements * flop),
+            reads=batched(x.elements),
+            writes=batched(y.elements),
+            saved=self.kept(keep),
+            weights=parameters,
+            parameters=parameters,
+            **columns,
+        )
         return y
 
     def write_norm(self, x: Shape, kind: str, name: str, parameters: float) -> Shape:
@@ -483,8 +634,9 @@ class Trace:
         y = x.with_channels(x.channels)
         return self.write_vector(x, y, "norm", name, NORM_FLOP[kind], x, parameters, mask_bytes=mask)
 
-    def write_act(self, x: Shape, y: Shape, kind: str, name: str, parameters: float = 0.0,
-                  in_place: bool = True) -> Shape:  # fmt: skip
+    def write_act(
+        self, x: Shape, y: Shape, kind: str, name: str, parameters: float = 0.0, in_place: bool = True
+    ) -> Shape:
         """Activation function from x to y."""
         keep = y if kind in KEEPS_OUTPUT and in_place else x
         return self.write_vector(x, y, "activation", name, ACT_FLOP[kind], keep, parameters)
@@ -496,22 +648,48 @@ class Trace:
     def write_pool(self, x: Shape, y: Shape, taps: float, kind: str, name: str) -> Shape:
         """Pooling of so many taps each; "max" keeps its input and the place of the largest."""
         largest = kind == "max"
-        self.write("pool", name, vector_flop=batched(y.elements * taps), reads=batched(x.elements),
-                   writes=batched(y.elements), saved=self.kept(*[x] * largest),
-                   mask_bytes=batched(y.elements * 8 * largest))  # fmt: skip
+        self.write(
+            "pool",
+            name,
+            vector_flop=batched(y.elements * taps),
+            reads=batched(x.elements),
+            writes=batched(y.elements),
+            saved=self.kept(*[x] * largest),
+            mask_bytes=batched(y.elements * 8 * largest),
+        )
         return y
 
     def write_embedding(self, y: Shape, name: str, parameters: float) -> None:
         """Look-up of one row of a table at each position."""
-        self.write("embedding", name, reads=batched(y.elements), writes=batched(y.elements),
-                   mask_bytes=batched(y.positions * 8), parameters=parameters)  # fmt: skip
+        self.write(
+            "embedding",
+            name,
+            reads=batched(y.elements),
+            writes=batched(y.elements),
+            mask_bytes=batched(y.positions * 8),
+            parameters=parameters,
+        )
 
-    def write_elementwise(self, xs: Sequence[Shape], y: Shape, name: str, flop: float = 1, keep: Sequence[Shape] = (),
-                          parameters: float = 0.0) -> Shape:  # fmt: skip
+    def write_elementwise(
+        self,
+        xs: Sequence[Shape],
+        y: Shape,
+        name: str,
+        flop: float = 1,
+        keep: Sequence[Shape] = (),
+        parameters: float = 0.0,
+    ) -> Shape:
         """Anything done element by element of what is written."""
-        self.write("elementwise", name, vector_flop=batched(y.elements * flop), reads=batched(elements(xs)),
-                   writes=batched(y.elements), saved=self.kept(*keep), weights=parameters,
-                   parameters=parameters)  # fmt: skip
+        self.write(
+            "elementwise",
+            name,
+            vector_flop=batched(y.elements * flop),
+            reads=batched(elements(xs)),
+            writes=batched(y.elements),
+            saved=self.kept(*keep),
+            weights=parameters,
+            parameters=parameters,
+        )
         return y
 
     def kept(self, *tensors: Shape) -> np.ndarray:
@@ -547,10 +725,23 @@ def _pairs(x: Shape, keys: Shape, causal: bool, window: float | None) -> np.ndar
     return np.array([0.0, (a - a * a) / 2, a * a])
 
 
-def self_attention(t: Trace, x: Shape, heads: int, kv_heads: int | None = None, head_dim: int | None = None,
-                   causal: bool = False, window: float | None = None, flash: bool = True, bias: bool = True,
-                   qkv_bias: bool | None = None, memory: Shape | None = None, qk_norm: bool = False,
-                   dropout: bool = False, gate: bool = False, name: str = "attention") -> Shape:  # fmt: skip
+def self_attention(
+    t: Trace,
+    x: Shape,
+    heads: int,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    causal: bool = False,
+    window: float | None = None,
+    flash: bool = True,
+    bias: bool = True,
+    qkv_bias: bool | None = None,
+    memory: Shape | None = None,
+    qk_norm: bool = False,
+    dropout: bool = False,
+    gate: bool = False,
+    name: str = "attention",
+) -> Shape:
     """Projections, attention core and output projection; `memory` makes it cross-attention.
 
     `bias` is that of the output projection and, unless `qkv_bias` says otherwise, of query, key and value; `dropout`
@@ -570,8 +761,16 @@ def self_attention(t: Trace, x: Shape, heads: int, kv_heads: int | None = None, 
     return t.linear(y, out[1], bias, f"{name}.out")
 
 
-def mlp(t: Trace, x: Shape, hidden: int, gated: bool = False, act: str = "gelu", bias: bool = True,
-        out: int | None = None, name: str = "mlp") -> Shape:  # fmt: skip
+def mlp(
+    t: Trace,
+    x: Shape,
+    hidden: int,
+    gated: bool = False,
+    act: str = "gelu",
+    bias: bool = True,
+    out: int | None = None,
+    name: str = "mlp",
+) -> Shape:
     """Two linear layers with an activation between; `gated` adds a third whose output multiplies (SwiGLU, GeGLU)."""
     up, gate, down = mlp_products(int(x.channels), hidden)
     y = t.act(t.linear(x, up[1], bias, f"{name}.up"), act, f"{name}.{act}")
@@ -580,28 +779,57 @@ def mlp(t: Trace, x: Shape, hidden: int, gated: bool = False, act: str = "gelu",
     return t.linear(y, out or down[1], bias, f"{name}.down")
 
 
-def transformer_block(t: Trace, x: Shape, heads: int, hidden: int, norm: str = "layer", gated: bool = False,
-                      act: str = "gelu", bias: bool = True, memory: Shape | None = None, dropout: bool = False,
-                      norm_bias: bool | None = None, **attention: object) -> Shape:  # fmt: skip
+def transformer_block(
+    t: Trace,
+    x: Shape,
+    heads: int,
+    hidden: int,
+    norm: str = "layer",
+    gated: bool = False,
+    act: str = "gelu",
+    bias: bool = True,
+    memory: Shape | None = None,
+    dropout: bool = False,
+    norm_bias: bool | None = None,
+    **attention: object,
+) -> Shape:
     """Norm, self-attention, add, (norm, cross-attention on `memory`, add,) norm, MLP, add.
 
     Counts are the same for norms before or after. Further arguments go to `self_attention`.
     """
-    y = self_attention(t, t.norm(x, norm, bias=norm_bias, name="norm1"), heads, bias=bias, dropout=dropout,
-                       **attention)  # type: ignore[arg-type]
+    y = self_attention(t, t.norm(x, norm, bias=norm_bias, name="norm1"), heads, bias=bias, dropout=dropout, **attention)  # type: ignore[arg-type]
     x = t.add(x, t.dropout(y) if dropout else y, name="residual1")
     if memory is not None:
         flash = bool(attention.get("flash", True))
         head_dim = attention.get("head_dim")
-        y = self_attention(t, t.norm(x, norm, bias=norm_bias, name="norm_cross"), heads, bias=bias, memory=memory,
-                           head_dim=head_dim, flash=flash, dropout=dropout, name="cross")  # type: ignore[arg-type]  # fmt: skip
+        y = self_attention(
+            t,
+            t.norm(x, norm, bias=norm_bias, name="norm_cross"),
+            heads,
+            bias=bias,
+            memory=memory,
+            head_dim=head_dim,
+            flash=flash,
+            dropout=dropout,
+            name="cross",
+        )  # type: ignore[arg-type]
         x = t.add(x, t.dropout(y) if dropout else y, name="residual_cross")
     y = mlp(t, t.norm(x, norm, bias=norm_bias, name="norm2"), hidden, gated, act, bias)
     return t.add(x, t.dropout(y) if dropout else y, name="residual2")
 
 
-def conv_norm(t: Trace, x: Shape, out: int, kernel: Any, stride: int = 1, padding: Any = None, groups: int = 1,
-              dilation: int = 1, act: str = "relu", name: str = "conv") -> Shape:  # fmt: skip
+def conv_norm(
+    t: Trace,
+    x: Shape,
+    out: int,
+    kernel: Any,
+    stride: int = 1,
+    padding: Any = None,
+    groups: int = 1,
+    dilation: int = 1,
+    act: str = "relu",
+    name: str = "conv",
+) -> Shape:
     """Convolution without bias, batch norm, activation (`act` = "" for none).
 
     `padding` defaults to what keeps the size at stride 1.
@@ -614,8 +842,9 @@ def conv_norm(t: Trace, x: Shape, out: int, kernel: Any, stride: int = 1, paddin
     return t.act(y, act, name=f"{name}.{act}") if act else y
 
 
-def squeeze_excite(t: Trace, x: Shape, hidden: int, act: str = "relu", gate: str = "sigmoid",
-                   name: str = "se") -> Shape:  # fmt: skip
+def squeeze_excite(
+    t: Trace, x: Shape, hidden: int, act: str = "relu", gate: str = "sigmoid", name: str = "se"
+) -> Shape:
     """Squeeze-and-excitation gate on the channels (Hu et al., arXiv:1709.01507)."""
     s = t.act(t.linear(t.global_pool(x, f"{name}.pool"), hidden, name=f"{name}.squeeze"), act, f"{name}.{act}")
     s = t.act(t.linear(s, int(x.channels), name=f"{name}.excite"), gate, f"{name}.{gate}")

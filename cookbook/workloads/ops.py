@@ -194,14 +194,24 @@ class Ops:
         c = {q: self.column(q, batch, seq) for q in (*POLYNOMIALS, "weights", "parameters")}
         return pd.DataFrame(
             {
-                "name": self.name, "kind": self.kind, "block": self.block, "count": self.count, "steps": c["steps"],
-                "macs": c["macs"], "flop": 2 * c["macs"], "vector_flop": c["vector_flop"],
+                "name": self.name,
+                "kind": self.kind,
+                "block": self.block,
+                "count": self.count,
+                "steps": c["steps"],
+                "macs": c["macs"],
+                "flop": 2 * c["macs"],
+                "vector_flop": c["vector_flop"],
                 "read_bytes": (c["reads"] + c["weights"]) * element_bytes,
                 "write_bytes": c["writes"] * element_bytes,
                 "saved_bytes": c["saved"] * element_bytes + c["mask_bytes"],
-                "parameters": c["parameters"], "m": c["m"], "n": c["n"], "k": c["k"], "groups": self.groups,
+                "parameters": c["parameters"],
+                "m": c["m"],
+                "n": c["n"],
+                "k": c["k"],
+                "groups": self.groups,
             }
-        )  # fmt: skip
+        )
 
     def _coefficients(self, quantity: str) -> np.ndarray:
         if quantity == "flop":
@@ -264,8 +274,9 @@ def attention_products(width: Any, query: Any, keys: Any, values: Any) -> tuple[
     return (width, query), (width, keys), (width, keys), (values, width)
 
 
-def latent_products(width: Any, query: Any, expanded: Any, values: Any, q_rank: Any, kv_rank: Any,
-                    rope_dim: Any) -> tuple[Product, ...]:  # fmt: skip
+def latent_products(
+    width: Any, query: Any, expanded: Any, values: Any, q_rank: Any, kv_rank: Any, rope_dim: Any
+) -> tuple[Product, ...]:
     """Multi-head latent attention: query down and up, key-value down and up, output; the ranks are never split.
 
     `q_rank` is 0 where queries are not compressed.

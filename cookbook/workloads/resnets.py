@@ -15,13 +15,28 @@ from cookbook.workloads.ops import Ops
 
 # Blocks of the four stages. 18 to 152: He et al., arXiv:1512.03385, Table 1; 200: He et al., arXiv:1603.05027; 269: HPE
 # Deep Learning Benchmarking Suite, models/resnet269.
-BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3),
-          200: (3, 24, 36, 3), 269: (3, 30, 48, 8)}  # fmt: skip
+BLOCKS = {
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+    200: (3, 24, 36, 3),
+    269: (3, 30, 48, 8),
+}
 
 
-def resnet(depth: int = 50, image: int = 224, classes: int = 1000, stride_on: str = "3x3", groups: int = 1,
-           group_width: int = 64, squeeze: bool = False, deep_stem: bool = False,
-           project_first: bool = False) -> Ops:  # fmt: skip
+def resnet(
+    depth: int = 50,
+    image: int = 224,
+    classes: int = 1000,
+    stride_on: str = "3x3",
+    groups: int = 1,
+    group_width: int = 64,
+    squeeze: bool = False,
+    deep_stem: bool = False,
+    project_first: bool = False,
+) -> Ops:
     """ResNet of 18 to 269 layers.
 
     Parameters
@@ -40,8 +55,19 @@ def resnet(depth: int = 50, image: int = 224, classes: int = 1000, stride_on: st
     t = Trace()
     x = resnet_stem(t, t.image(3, image, image), deep_stem)
     for stage in range(4):
-        x = resnet_stage(t, x, depth, stage, 1 if stage == 0 else 2, stride_on, groups, group_width, squeeze, deep_stem,
-                         project_first=project_first)  # fmt: skip
+        x = resnet_stage(
+            t,
+            x,
+            depth,
+            stage,
+            1 if stage == 0 else 2,
+            stride_on,
+            groups,
+            group_width,
+            squeeze,
+            deep_stem,
+            project_first=project_first,
+        )
     return classify(t, x, classes)
 
 
@@ -55,10 +81,22 @@ def resnet_stem(t: Trace, x: Shape, deep: bool = False) -> Shape:
     return t.pool(x, 3, 2, 1, name="stem.pool")
 
 
-def resnet_stage(t: Trace, x: Shape, depth: int, stage: int, stride: int, stride_on: str = "3x3", groups: int = 1,
-                 group_width: int = 64, squeeze: bool = False, pooled: bool = False, dilation: int = 1,
-                 first_dilation: int | None = None, project_first: bool = False,
-                 blocks: int | None = None) -> Shape:  # fmt: skip
+def resnet_stage(
+    t: Trace,
+    x: Shape,
+    depth: int,
+    stage: int,
+    stride: int,
+    stride_on: str = "3x3",
+    groups: int = 1,
+    group_width: int = 64,
+    squeeze: bool = False,
+    pooled: bool = False,
+    dilation: int = 1,
+    first_dilation: int | None = None,
+    project_first: bool = False,
+    blocks: int | None = None,
+) -> Shape:
     """One of the four stages; a stage of dilated convolutions keeps its resolution (`stride` = 1)."""
     out = 64 * 2**stage * (4 if depth >= 50 else 1)
     inner = groups * group_width * 2**stage
@@ -73,8 +111,16 @@ def resnet_stage(t: Trace, x: Shape, depth: int, stage: int, stride: int, stride
     return x
 
 
-def _bottleneck(t: Trace, x: Shape, inner: int, out: int, stride: int = 1, groups: int = 1, stride_on: str = "3x3",
-                dilation: int = 1) -> Shape:  # fmt: skip
+def _bottleneck(
+    t: Trace,
+    x: Shape,
+    inner: int,
+    out: int,
+    stride: int = 1,
+    groups: int = 1,
+    stride_on: str = "3x3",
+    dilation: int = 1,
+) -> Shape:
     if stride_on not in ("1x1", "3x3"):
         raise ValueError(f"stride_on = {stride_on!r}; take '1x1' (ResNet v1) or '3x3' (v1.5)")
     first, second = (stride, 1) if stride_on == "1x1" else (1, stride)
@@ -158,17 +204,32 @@ def _norm_free_block(t: Trace, x: Shape, out: int, stride: int) -> Shape:
 
 # Radosavovic et al., arXiv:2003.13678 (pycls): depth, initial width, slope, width step, group width.
 _REGNET = {
-    "y_200mf": (13, 24, 36.44, 2.49, 8), "y_600mf": (15, 48, 32.54, 2.32, 16), "y_4gf": (22, 96, 31.41, 2.24, 64),
-    "y_6.4gf": (25, 112, 33.22, 2.27, 72), "y_12gf": (19, 168, 73.36, 2.37, 112),
-    "x_200mf": (13, 24, 36.44, 2.49, 8), "x_600mf": (16, 48, 36.97, 2.24, 24), "x_4gf": (23, 96, 38.65, 2.43, 40),
-    "x_6.4gf": (17, 184, 60.83, 2.07, 56), "x_12gf": (19, 168, 73.36, 2.37, 112),
-    "y_400mf": (16, 48, 27.89, 2.09, 8), "y_800mf": (14, 56, 38.84, 2.4, 16), "y_1.6gf": (27, 48, 20.71, 2.65, 24),
-    "y_3.2gf": (21, 80, 42.63, 2.66, 24), "y_8gf": (17, 192, 76.82, 2.19, 56), "y_16gf": (18, 200, 106.23, 2.48, 112),
-    "y_32gf": (20, 232, 115.89, 2.53, 232), "y_128gf": (27, 456, 160.83, 2.52, 264),
-    "x_400mf": (22, 24, 24.48, 2.54, 16), "x_800mf": (16, 56, 35.73, 2.28, 16), "x_1.6gf": (18, 80, 34.01, 2.25, 24),
-    "x_3.2gf": (25, 88, 26.31, 2.25, 48), "x_8gf": (23, 80, 49.56, 2.88, 120), "x_16gf": (22, 216, 55.59, 2.1, 128),
+    "y_200mf": (13, 24, 36.44, 2.49, 8),
+    "y_600mf": (15, 48, 32.54, 2.32, 16),
+    "y_4gf": (22, 96, 31.41, 2.24, 64),
+    "y_6.4gf": (25, 112, 33.22, 2.27, 72),
+    "y_12gf": (19, 168, 73.36, 2.37, 112),
+    "x_200mf": (13, 24, 36.44, 2.49, 8),
+    "x_600mf": (16, 48, 36.97, 2.24, 24),
+    "x_4gf": (23, 96, 38.65, 2.43, 40),
+    "x_6.4gf": (17, 184, 60.83, 2.07, 56),
+    "x_12gf": (19, 168, 73.36, 2.37, 112),
+    "y_400mf": (16, 48, 27.89, 2.09, 8),
+    "y_800mf": (14, 56, 38.84, 2.4, 16),
+    "y_1.6gf": (27, 48, 20.71, 2.65, 24),
+    "y_3.2gf": (21, 80, 42.63, 2.66, 24),
+    "y_8gf": (17, 192, 76.82, 2.19, 56),
+    "y_16gf": (18, 200, 106.23, 2.48, 112),
+    "y_32gf": (20, 232, 115.89, 2.53, 232),
+    "y_128gf": (27, 456, 160.83, 2.52, 264),
+    "x_400mf": (22, 24, 24.48, 2.54, 16),
+    "x_800mf": (16, 56, 35.73, 2.28, 16),
+    "x_1.6gf": (18, 80, 34.01, 2.25, 24),
+    "x_3.2gf": (25, 88, 26.31, 2.25, 48),
+    "x_8gf": (23, 80, 49.56, 2.88, 120),
+    "x_16gf": (22, 216, 55.59, 2.1, 128),
     "x_32gf": (23, 320, 69.86, 2.0, 168),
-}  # fmt: skip
+}
 
 
 def regnet(variant: str = "y_3.2gf", image: int = 224, classes: int = 1000, nearest: bool = False) -> Ops:
@@ -206,9 +267,13 @@ def _regnet_widths(settings: tuple[int, int, float, float, int], nearest: bool) 
 
 
 # Liu et al., arXiv:2201.03545, section 3: channels and blocks of the four stages.
-CONVNEXT = {"tiny": ((96, 192, 384, 768), (3, 3, 9, 3)), "small": ((96, 192, 384, 768), (3, 3, 27, 3)),
-            "base": ((128, 256, 512, 1024), (3, 3, 27, 3)), "large": ((192, 384, 768, 1536), (3, 3, 27, 3)),
-            "xlarge": ((256, 512, 1024, 2048), (3, 3, 27, 3))}  # fmt: skip
+CONVNEXT = {
+    "tiny": ((96, 192, 384, 768), (3, 3, 9, 3)),
+    "small": ((96, 192, 384, 768), (3, 3, 27, 3)),
+    "base": ((128, 256, 512, 1024), (3, 3, 27, 3)),
+    "large": ((192, 384, 768, 1536), (3, 3, 27, 3)),
+    "xlarge": ((256, 512, 1024, 2048), (3, 3, 27, 3)),
+}
 
 
 def convnext(size: str = "tiny", image: int = 224, classes: int = 1000) -> Ops:
@@ -229,9 +294,19 @@ def convnext(size: str = "tiny", image: int = 224, classes: int = 1000) -> Ops:
     return t.ops()
 
 
-def inverted_residual(t: Trace, x: Shape, hidden: int, out: int, kernel: int, stride: int, act: str = "relu",
-                      squeeze: int = 0, gate: str = "sigmoid", dilation: int = 1,
-                      squeeze_act: str = "relu") -> Shape:  # fmt: skip
+def inverted_residual(
+    t: Trace,
+    x: Shape,
+    hidden: int,
+    out: int,
+    kernel: int,
+    stride: int,
+    act: str = "relu",
+    squeeze: int = 0,
+    gate: str = "sigmoid",
+    dilation: int = 1,
+    squeeze_act: str = "relu",
+) -> Shape:
     """Expand to `hidden` channels, depthwise convolution, squeeze-and-excite, project, add where shapes agree."""
     y = conv_norm(t, x, hidden, 1, act=act, name="expand") if hidden != x.channels else x
     y = conv_norm(t, y, hidden, kernel, stride, groups=hidden, dilation=dilation, act=act, name="depthwise")
@@ -261,8 +336,15 @@ def mobilenet_v1_features(t: Trace, x: Shape, width: float = 1.0, taps: Sequence
 
 
 # Sandler et al., arXiv:1801.04381, Table 2: expansion, channels, repeats, stride.
-_MOBILENET_V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
-                 (6, 320, 1, 1))  # fmt: skip
+_MOBILENET_V2 = (
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+)
 
 
 def mobilenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
@@ -280,14 +362,37 @@ def mobilenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> O
 
 # Howard et al., arXiv:1905.02244, Tables 1 and 2: kernel, hidden, channels, squeeze, hard-swish, stride.
 _MOBILENET_V3 = {
-    "large": ((3, 16, 16, 0, 0, 1), (3, 64, 24, 0, 0, 2), (3, 72, 24, 0, 0, 1), (5, 72, 40, 1, 0, 2),
-              (5, 120, 40, 1, 0, 1), (5, 120, 40, 1, 0, 1), (3, 240, 80, 0, 1, 2), (3, 200, 80, 0, 1, 1),
-              (3, 184, 80, 0, 1, 1), (3, 184, 80, 0, 1, 1), (3, 480, 112, 1, 1, 1), (3, 672, 112, 1, 1, 1),
-              (5, 672, 160, 1, 1, 2), (5, 960, 160, 1, 1, 1), (5, 960, 160, 1, 1, 1)),
-    "small": ((3, 16, 16, 1, 0, 2), (3, 72, 24, 0, 0, 2), (3, 88, 24, 0, 0, 1), (5, 96, 40, 1, 1, 2),
-              (5, 240, 40, 1, 1, 1), (5, 240, 40, 1, 1, 1), (5, 120, 48, 1, 1, 1), (5, 144, 48, 1, 1, 1),
-              (5, 288, 96, 1, 1, 2), (5, 576, 96, 1, 1, 1), (5, 576, 96, 1, 1, 1)),
-}  # fmt: skip
+    "large": (
+        (3, 16, 16, 0, 0, 1),
+        (3, 64, 24, 0, 0, 2),
+        (3, 72, 24, 0, 0, 1),
+        (5, 72, 40, 1, 0, 2),
+        (5, 120, 40, 1, 0, 1),
+        (5, 120, 40, 1, 0, 1),
+        (3, 240, 80, 0, 1, 2),
+        (3, 200, 80, 0, 1, 1),
+        (3, 184, 80, 0, 1, 1),
+        (3, 184, 80, 0, 1, 1),
+        (3, 480, 112, 1, 1, 1),
+        (3, 672, 112, 1, 1, 1),
+        (5, 672, 160, 1, 1, 2),
+        (5, 960, 160, 1, 1, 1),
+        (5, 960, 160, 1, 1, 1),
+    ),
+    "small": (
+        (3, 16, 16, 1, 0, 2),
+        (3, 72, 24, 0, 0, 2),
+        (3, 88, 24, 0, 0, 1),
+        (5, 96, 40, 1, 1, 2),
+        (5, 240, 40, 1, 1, 1),
+        (5, 240, 40, 1, 1, 1),
+        (5, 120, 48, 1, 1, 1),
+        (5, 144, 48, 1, 1, 1),
+        (5, 288, 96, 1, 1, 2),
+        (5, 576, 96, 1, 1, 1),
+        (5, 576, 96, 1, 1, 1),
+    ),
+}
 _MOBILENET_V3_HEAD = {"large": 1280, "small": 1024}
 
 
@@ -301,8 +406,9 @@ def mobilenet_v3(size: str = "large", image: int = 224, classes: int = 1000) -> 
     return t.ops()
 
 
-def mobilenet_v3_features(t: Trace, x: Shape, size: str = "large", dilated: bool = False, reduced: bool = False,
-                          taps: Sequence[int] = ()) -> list[Shape]:  # fmt: skip
+def mobilenet_v3_features(
+    t: Trace, x: Shape, size: str = "large", dilated: bool = False, reduced: bool = False, taps: Sequence[int] = ()
+) -> list[Shape]:
     """Outputs of the blocks numbered in `taps` and of the last; `reduced` halves the last three blocks."""
     x = conv_norm(t, x, 16, 3, 2, act="hardswish", name="stem")
     kept, blocks = [], variant_of(_MOBILENET_V3, size, "size")
@@ -312,15 +418,31 @@ def mobilenet_v3_features(t: Trace, x: Shape, size: str = "large", dilated: bool
             out, hidden = out // 2, hidden if number == len(blocks) - 3 else hidden // 2
         hole = 2 if dilated and late else 1
         with t.block(f"block{number + 1}"):
-            x = inverted_residual(t, x, hidden, out, kernel, 1 if hole > 1 else stride, "hardswish" if hard else "relu",
-                                  divisible(hidden // 4) if squeeze else 0, "hardsigmoid", hole)  # fmt: skip
+            x = inverted_residual(
+                t,
+                x,
+                hidden,
+                out,
+                kernel,
+                1 if hole > 1 else stride,
+                "hardswish" if hard else "relu",
+                divisible(hidden // 4) if squeeze else 0,
+                "hardsigmoid",
+                hole,
+            )
         kept += [x] if number in taps else []
     return [*kept, x]
 
 
 # Tan et al., arXiv:1807.11626, Figure 7 (variant B1): kernel, stride, expansion, channels, repeats.
-_MNASNET = ((3, 2, 3, 24, 3), (5, 2, 3, 40, 3), (5, 2, 6, 80, 3), (3, 1, 6, 96, 2), (5, 2, 6, 192, 4),
-            (3, 1, 6, 320, 1))  # fmt: skip
+_MNASNET = (
+    (3, 2, 3, 24, 3),
+    (5, 2, 3, 40, 3),
+    (5, 2, 6, 80, 3),
+    (3, 1, 6, 96, 2),
+    (5, 2, 6, 192, 4),
+    (3, 1, 6, 320, 1),
+)
 
 
 def mnasnet(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
@@ -338,11 +460,25 @@ def mnasnet(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
 
 
 # Tan & Le, arXiv:1905.11946, Table 1: expansion, kernel, stride, channels, repeats; scaled by (width, depth, image).
-_EFFICIENTNET = ((1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 5, 2, 40, 2), (6, 3, 2, 80, 3), (6, 5, 1, 112, 3),
-                 (6, 5, 2, 192, 4), (6, 3, 1, 320, 1))  # fmt: skip
-_EFFICIENTNET_SCALE = {"b0": (1.0, 1.0, 224), "b1": (1.0, 1.1, 240), "b2": (1.1, 1.2, 260), "b3": (1.2, 1.4, 300),
-                       "b4": (1.4, 1.8, 380), "b5": (1.6, 2.2, 456), "b6": (1.8, 2.6, 528),
-                       "b7": (2.0, 3.1, 600)}  # fmt: skip
+_EFFICIENTNET = (
+    (1, 3, 1, 16, 1),
+    (6, 3, 2, 24, 2),
+    (6, 5, 2, 40, 2),
+    (6, 3, 2, 80, 3),
+    (6, 5, 1, 112, 3),
+    (6, 5, 2, 192, 4),
+    (6, 3, 1, 320, 1),
+)
+_EFFICIENTNET_SCALE = {
+    "b0": (1.0, 1.0, 224),
+    "b1": (1.0, 1.1, 240),
+    "b2": (1.1, 1.2, 260),
+    "b3": (1.2, 1.4, 300),
+    "b4": (1.4, 1.8, 380),
+    "b5": (1.6, 2.2, 456),
+    "b6": (1.8, 2.6, 528),
+    "b7": (2.0, 3.1, 600),
+}
 
 
 def efficientnet(size: str = "b0", image: int | None = None, classes: int = 1000, wide_squeeze: bool = False) -> Ops:
@@ -357,8 +493,9 @@ def efficientnet(size: str = "b0", image: int | None = None, classes: int = 1000
     return classify(t, conv_norm(t, x, divisible(1280 * width), 1, act="silu", name="head"), classes, dropout=True)
 
 
-def _mbconv(t: Trace, x: Shape, expansion: int, kernel: int, stride: int, out: int,
-            wide_squeeze: bool = False) -> Shape:  # fmt: skip
+def _mbconv(
+    t: Trace, x: Shape, expansion: int, kernel: int, stride: int, out: int, wide_squeeze: bool = False
+) -> Shape:
     hidden = expansion * int(x.channels)
     squeeze = max(1, (hidden if wide_squeeze else int(x.channels)) // 4)
     with t.block(f"stage{out}"):
@@ -367,13 +504,45 @@ def _mbconv(t: Trace, x: Shape, expansion: int, kernel: int, stride: int, out: i
 
 # Tan & Le, arXiv:2104.00298, Table 4: fused, expansion, stride, channels, repeats; input size of torchvision's weights.
 _EFFICIENTNET_V2 = {
-    "s": (24, 384, ((1, 1, 1, 24, 2), (1, 4, 2, 48, 4), (1, 4, 2, 64, 4), (0, 4, 2, 128, 6), (0, 6, 1, 160, 9),
-                    (0, 6, 2, 256, 15))),
-    "m": (24, 480, ((1, 1, 1, 24, 3), (1, 4, 2, 48, 5), (1, 4, 2, 80, 5), (0, 4, 2, 160, 7), (0, 6, 1, 176, 14),
-                    (0, 6, 2, 304, 18), (0, 6, 1, 512, 5))),
-    "l": (32, 480, ((1, 1, 1, 32, 4), (1, 4, 2, 64, 7), (1, 4, 2, 96, 7), (0, 4, 2, 192, 10), (0, 6, 1, 224, 19),
-                    (0, 6, 2, 384, 25), (0, 6, 1, 640, 7))),
-}  # fmt: skip
+    "s": (
+        24,
+        384,
+        (
+            (1, 1, 1, 24, 2),
+            (1, 4, 2, 48, 4),
+            (1, 4, 2, 64, 4),
+            (0, 4, 2, 128, 6),
+            (0, 6, 1, 160, 9),
+            (0, 6, 2, 256, 15),
+        ),
+    ),
+    "m": (
+        24,
+        480,
+        (
+            (1, 1, 1, 24, 3),
+            (1, 4, 2, 48, 5),
+            (1, 4, 2, 80, 5),
+            (0, 4, 2, 160, 7),
+            (0, 6, 1, 176, 14),
+            (0, 6, 2, 304, 18),
+            (0, 6, 1, 512, 5),
+        ),
+    ),
+    "l": (
+        32,
+        480,
+        (
+            (1, 1, 1, 32, 4),
+            (1, 4, 2, 64, 7),
+            (1, 4, 2, 96, 7),
+            (0, 4, 2, 192, 10),
+            (0, 6, 1, 224, 19),
+            (0, 6, 2, 384, 25),
+            (0, 6, 1, 640, 7),
+        ),
+    ),
+}
 
 
 def efficientnet_v2(size: str = "s", image: int | None = None, classes: int = 1000) -> Ops:
@@ -401,8 +570,12 @@ def _fused_mbconv(t: Trace, x: Shape, expansion: int, kernel: int, stride: int, 
 
 
 # Ma et al., arXiv:1807.11164, Table 5: channels of the three stages and of the last convolution.
-_SHUFFLENET = {0.5: (48, 96, 192, 1024), 1.0: (116, 232, 464, 1024), 1.5: (176, 352, 704, 1024),
-               2.0: (244, 488, 976, 2048)}  # fmt: skip
+_SHUFFLENET = {
+    0.5: (48, 96, 192, 1024),
+    1.0: (116, 232, 464, 1024),
+    1.5: (176, 352, 704, 1024),
+    2.0: (244, 488, 976, 2048),
+}
 
 
 def shufflenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
@@ -428,10 +601,24 @@ def _shuffle_unit(t: Trace, x: Shape, out: int, stride: int) -> Shape:
 
 
 # Han et al., arXiv:1911.11907, Table 1: kernel, hidden, channels, squeeze, stride.
-_GHOSTNET = ((3, 16, 16, 0, 1), (3, 48, 24, 0, 2), (3, 72, 24, 0, 1), (5, 72, 40, 1, 2), (5, 120, 40, 1, 1),
-             (3, 240, 80, 0, 2), (3, 200, 80, 0, 1), (3, 184, 80, 0, 1), (3, 184, 80, 0, 1),
-             (3, 480, 112, 1, 1), (3, 672, 112, 1, 1), (5, 672, 160, 1, 2), (5, 960, 160, 0, 1), (5, 960, 160, 1, 1),
-             (5, 960, 160, 0, 1), (5, 960, 160, 1, 1))  # fmt: skip
+_GHOSTNET = (
+    (3, 16, 16, 0, 1),
+    (3, 48, 24, 0, 2),
+    (3, 72, 24, 0, 1),
+    (5, 72, 40, 1, 2),
+    (5, 120, 40, 1, 1),
+    (3, 240, 80, 0, 2),
+    (3, 200, 80, 0, 1),
+    (3, 184, 80, 0, 1),
+    (3, 184, 80, 0, 1),
+    (3, 480, 112, 1, 1),
+    (3, 672, 112, 1, 1),
+    (5, 672, 160, 1, 2),
+    (5, 960, 160, 0, 1),
+    (5, 960, 160, 1, 1),
+    (5, 960, 160, 0, 1),
+    (5, 960, 160, 1, 1),
+)
 
 
 def ghostnet(image: int = 224, classes: int = 1000) -> Ops:
@@ -466,19 +653,68 @@ def _ghost_shortcut(t: Trace, x: Shape, out: int, kernel: int, stride: int) -> S
 # NVIDIA/DeepLearningExamples, PyTorch/Classification/GPUNet/configs/batch1/GV100: image, stem, plain convolutions, then
 # stages of (fused, blocks, channels, stride of the first, expansion, kernel, activation, squeeze-and-excite).
 _GPUNET = {
-    "0": (320, 32, 2, ((1, 2, 32, 2, 5, 3, "relu", 0), (1, 3, 64, 2, 5, 3, "relu", 0), (0, 3, 256, 2, 5, 3, "silu", 0),
-                       (0, 2, 704, 2, 5, 3, "relu", 1))),
-    "1": (288, 24, 1, ((1, 2, 64, 2, 4, 3, "silu", 0), (1, 2, 96, 2, 4, 3, "silu", 0), (0, 1, 160, 2, 2, 3, "silu", 1),
-                       (0, 4, 288, 1, 5, 3, "relu", 0), (0, 4, 448, 2, 4, 3, "relu", 1))),
-    "2": (384, 32, 3, ((1, 1, 32, 2, 6, 5, "silu", 1), (1, 3, 112, 2, 3, 3, "silu", 0), (0, 6, 144, 2, 6, 3, "silu", 0),
-                       (0, 4, 160, 1, 3, 5, "relu", 0), (0, 8, 224, 2, 3, 3, "silu", 1),
-                       (0, 7, 832, 1, 2, 5, "relu", 0))),
-}  # fmt: skip
+    "0": (
+        320,
+        32,
+        2,
+        (
+            (1, 2, 32, 2, 5, 3, "relu", 0),
+            (1, 3, 64, 2, 5, 3, "relu", 0),
+            (0, 3, 256, 2, 5, 3, "silu", 0),
+            (0, 2, 704, 2, 5, 3, "relu", 1),
+        ),
+    ),
+    "1": (
+        288,
+        24,
+        1,
+        (
+            (1, 2, 64, 2, 4, 3, "silu", 0),
+            (1, 2, 96, 2, 4, 3, "silu", 0),
+            (0, 1, 160, 2, 2, 3, "silu", 1),
+            (0, 4, 288, 1, 5, 3, "relu", 0),
+            (0, 4, 448, 2, 4, 3, "relu", 1),
+        ),
+    ),
+    "2": (
+        384,
+        32,
+        3,
+        (
+            (1, 1, 32, 2, 6, 5, "silu", 1),
+            (1, 3, 112, 2, 3, 3, "silu", 0),
+            (0, 6, 144, 2, 6, 3, "silu", 0),
+            (0, 4, 160, 1, 3, 5, "relu", 0),
+            (0, 8, 224, 2, 3, 3, "silu", 1),
+            (0, 7, 832, 1, 2, 5, "relu", 0),
+        ),
+    ),
+}
 # The same folder, 1.25ms-D.json (distilled): channels, stride, expansion, kernel of each block.
-_GPUNET_D1 = ((33, 1, 1, 3), (44, 2, 3, 3), (44, 1, 4, 5), (44, 1, 3, 3), (67, 2, 4, 5), (67, 1, 4, 5), (67, 1, 6, 3),
-              (67, 1, 3, 5), (134, 2, 6, 7), (134, 1, 6, 5), (134, 1, 3, 3), (134, 1, 4, 5), (190, 1, 6, 3),
-              (190, 1, 6, 5), (190, 1, 6, 7), (190, 1, 4, 3), (268, 2, 6, 3), (268, 1, 6, 3), (268, 1, 6, 5),
-              (268, 1, 3, 3), (268, 1, 3, 3), (268, 1, 3, 3))  # fmt: skip
+_GPUNET_D1 = (
+    (33, 1, 1, 3),
+    (44, 2, 3, 3),
+    (44, 1, 4, 5),
+    (44, 1, 3, 3),
+    (67, 2, 4, 5),
+    (67, 1, 4, 5),
+    (67, 1, 6, 3),
+    (67, 1, 3, 5),
+    (134, 2, 6, 7),
+    (134, 1, 6, 5),
+    (134, 1, 3, 3),
+    (134, 1, 4, 5),
+    (190, 1, 6, 3),
+    (190, 1, 6, 5),
+    (190, 1, 6, 7),
+    (190, 1, 4, 3),
+    (268, 2, 6, 3),
+    (268, 1, 6, 3),
+    (268, 1, 6, 5),
+    (268, 1, 3, 3),
+    (268, 1, 3, 3),
+    (268, 1, 3, 3),
+)
 
 
 def gpunet(variant: str = "0", image: int | None = None, classes: int = 1000) -> Ops:
@@ -495,8 +731,9 @@ def gpunet(variant: str = "0", image: int | None = None, classes: int = 1000) ->
     return classify(t, conv_norm(t, x, 1280, 1, name="head"), classes, dropout=True)
 
 
-def _residual(t: Trace, x: Shape, fused: bool, out: int, stride: int, expansion: int, kernel: int, act: str,
-              squeeze: bool) -> Shape:  # fmt: skip
+def _residual(
+    t: Trace, x: Shape, fused: bool, out: int, stride: int, expansion: int, kernel: int, act: str, squeeze: bool
+) -> Shape:
     hidden = divisible(int(x.channels) * expansion)
     # A quarter of the block's input channels, as the source divides a quarter by the expansion.
     narrow = round(hidden * 0.25 / expansion) if squeeze else 0

@@ -92,8 +92,15 @@ def gnmt(vocab: int = 32320, width: int = 1024, layers: int = 4) -> Ops:
     return t.ops()
 
 
-def transformer(vocab: int = 33712, width: int = 512, hidden: int = 2048, heads: int = 8, layers: int = 6,
-                attention_bias: bool = False, final_norms: bool = False) -> Ops:  # fmt: skip
+def transformer(
+    vocab: int = 33712,
+    width: int = 512,
+    hidden: int = 2048,
+    heads: int = 8,
+    layers: int = 6,
+    attention_bias: bool = False,
+    final_norms: bool = False,
+) -> Ops:
     """Encoder and decoder of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding for all.
 
     `final_norms` closes both stacks with a norm, as networks with norms before each part do.
@@ -115,8 +122,7 @@ def _layer(t: Trace, x: Shape, heads: int, hidden: int, bias: bool, memory: Shap
     """Layer with dropout after each part; the decoder's has cross-attention on `memory`."""
     causal = memory is not None
     for name, keys in (("self", None), ("cross", memory))[: 2 if causal else 1]:
-        y = self_attention(t, x, heads, bias=bias, causal=causal and keys is None, flash=False, memory=keys,
-                                  name=name)  # fmt: skip
+        y = self_attention(t, x, heads, bias=bias, causal=causal and keys is None, flash=False, memory=keys, name=name)
         x = t.norm(t.add(x, t.dropout(y), name=f"residual_{name}"), "layer", name=f"norm_{name}")
     y = mlp(t, x, hidden, act="relu")
     return t.norm(t.add(x, t.dropout(y), name="residual_mlp"), "layer", name="norm_mlp")
@@ -125,9 +131,18 @@ def _layer(t: Trace, x: Shape, heads: int, hidden: int, bias: bool, memory: Shap
 # ---- Transformer-XL -------------------------------------------------------------------------------------------
 
 
-def transformer_xl(width: int = 512, heads: int = 8, head_dim: int = 64, hidden: int = 2048, layers: int = 16,
-                   tokens: int = 192, memory: int = 192, vocab: int = 267735,
-                   cutoffs: Sequence[int] = (19997, 39997, 199997), ratio: int = 1) -> Ops:  # fmt: skip
+def transformer_xl(
+    width: int = 512,
+    heads: int = 8,
+    head_dim: int = 64,
+    hidden: int = 2048,
+    layers: int = 16,
+    tokens: int = 192,
+    memory: int = 192,
+    vocab: int = 267735,
+    cutoffs: Sequence[int] = (19997, 39997, 199997),
+    ratio: int = 1,
+) -> Ops:
     """Transformer-XL (Dai et al., arXiv:1901.02860) on WikiText-103, with adaptive embedding and softmax.
 
     Left out of the work, for it depends on the words: the softmax over rare words. Left out because it is done once
@@ -178,8 +193,9 @@ def _adaptive_softmax(t: Trace, x: Shape, vocab: int, cutoffs: Sequence[int], ra
     t.loss(t.linear(x, min(cutoffs[0], vocab) + clusters, bias=False, name="softmax.head", shared=True))
 
 
-def mamba(width: int = 768, layers: int = 24, vocab: int = 50280, state: int = 16, kernel: int = 4,
-          expand: int = 2) -> Ops:  # fmt: skip
+def mamba(
+    width: int = 768, layers: int = 24, vocab: int = 50280, state: int = 16, kernel: int = 4, expand: int = 2
+) -> Ops:
     """Mamba language model (Gu & Dao, arXiv:2312.00752): gated selective scans, tied embeddings.
 
     Parameters
@@ -216,11 +232,24 @@ def _mamba(t: Trace, y: Shape, state: int, kernel: int, inner: int, rank: int, n
     return t.linear(u, width, bias=False, name="out_proj")
 
 
-def hybrid(vocab: int, width: int, pattern: str, repeats: int = 1, recurrent: str = "",
-           state: Mapping[str, Any] | None = None, heads: int | None = None, kv_heads: int | None = None,
-           head_dim: int | None = None, qk_norm: bool = False, gate: bool = False, hidden: int | None = None,
-           gated: bool = True, act: str = "silu", experts: Mapping[str, Any] | None = None,
-           tied: bool = False) -> Ops:  # fmt: skip
+def hybrid(
+    vocab: int,
+    width: int,
+    pattern: str,
+    repeats: int = 1,
+    recurrent: str = "",
+    state: Mapping[str, Any] | None = None,
+    heads: int | None = None,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    qk_norm: bool = False,
+    gate: bool = False,
+    hidden: int | None = None,
+    gated: bool = True,
+    act: str = "silu",
+    experts: Mapping[str, Any] | None = None,
+    tied: bool = False,
+) -> Ops:
     """A causal language model of which some layers attend and the others keep a state of fixed size.
 
     Work on the state is that of chunked kernels: matmuls within chunks of tokens and from chunk to chunk, linear in the
@@ -278,15 +307,25 @@ def hybrid(vocab: int, width: int, pattern: str, repeats: int = 1, recurrent: st
             if letter == "M":
                 y = _recurrent(t, y, recurrent, kept)
             elif letter == "*":
-                y = self_attention(t, y, heads or 0, kv_heads, head_dim, causal=True, bias=False, qk_norm=qk_norm,
-                                   gate=gate)  # fmt: skip
+                y = self_attention(
+                    t, y, heads or 0, kv_heads, head_dim, causal=True, bias=False, qk_norm=qk_norm, gate=gate
+                )
             elif letter == "-":
                 y = mlp(t, y, hidden or 0, gated, act, bias=False)
             else:
                 if mixed.get("shared_gate"):
                     t.linear(y, 1, False, "moe.shared_gate")
-                y = moe(t, y, mixed["number"], mixed["top_k"], mixed["hidden"], mixed.get("shared", 0), gated, act,
-                        latent=mixed.get("latent", 0))  # fmt: skip
+                y = moe(
+                    t,
+                    y,
+                    mixed["number"],
+                    mixed["top_k"],
+                    mixed["hidden"],
+                    mixed.get("shared", 0),
+                    gated,
+                    act,
+                    latent=mixed.get("latent", 0),
+                )
             x = t.add(x, y, name=f"residual{at}")
     x = t.norm(x, "rms", name="final_norm")
     t.loss(t.linear(x, vocab, bias=False, name="lm_head", shared=tied))
@@ -295,8 +334,11 @@ def hybrid(vocab: int, width: int, pattern: str, repeats: int = 1, recurrent: st
 
 def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> None:
     if not isinstance(pattern, str) or not pattern or set(pattern) - set("M*-E"):
-        raise refused("pattern", pattern, "must be of the letters M (keeps a state), * (attends), - (MLP) "
-                      "and E (experts), such as 'M-M*'")  # fmt: skip
+        raise refused(
+            "pattern",
+            pattern,
+            "must be of the letters M (keeps a state), * (attends), - (MLP) and E (experts), such as 'M-M*'",
+        )
     if len(pattern) > LONGEST:
         raise ValueError(f"pattern has {len(pattern):,} branches; write at most {LONGEST:,}, and repeats")
     if not set(pattern) & set("M*"):
@@ -341,8 +383,10 @@ def _recurrent(t: Trace, y: Shape, kind: str, c: Mapping[str, int]) -> Shape:
         t.parameter(2 * c["heads"], "a_and_dt")
     if mixed:
         inputs = y.with_channels(mixed)
-        t.act(t.conv(inputs, mixed, c["kernel"], padding="same", groups=mixed, bias=kind == "mamba2", name="conv1d"),
-              "silu")  # fmt: skip
+        t.act(
+            t.conv(inputs, mixed, c["kernel"], padding="same", groups=mixed, bias=kind == "mamba2", name="conv1d"),
+            "silu",
+        )
     u = t.matmul(values, values, values, np.array([0.0, _chunked(kind, c), 0.0]), "state")
     # Norms of gated DeltaNet have one size for all heads.
     u = t.norm(u, "rms", affine=kind != "gated delta", name="state.norm")
@@ -398,13 +442,22 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
     narrow = mixed["hidden"] * ((mixed.get("latent") or own["width"]) / own["width"])
     work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
     return {
-        "layers": layers, "hidden": own["width"], "heads": heads, "kv_heads": own.get("kv_heads") or heads,
-        "head_dim": own.get("head_dim") or own["width"] / heads, "vocab": own["vocab"], "windowed": 0.0,
-        "gated": float(own.get("gated", True)), "experts": mixed["number"], "experts_per_token": mixed["top_k"],
-        "moe_ffn_hidden": narrow, "dense_layers": layers - many["E"], "attending": many["*"] / layers,
+        "layers": layers,
+        "hidden": own["width"],
+        "heads": heads,
+        "kv_heads": own.get("kv_heads") or heads,
+        "head_dim": own.get("head_dim") or own["width"] / heads,
+        "vocab": own["vocab"],
+        "windowed": 0.0,
+        "gated": float(own.get("gated", True)),
+        "experts": mixed["number"],
+        "experts_per_token": mixed["top_k"],
+        "moe_ffn_hidden": narrow,
+        "dense_layers": layers - many["E"],
+        "attending": many["*"] / layers,
         "state_bytes": float(many["M"] * kept * state.get("bytes", STATE_BYTES)),
         "state_flop": float(work[np.isin(ops.kind, STATE_KINDS)].sum()),
-    }  # fmt: skip
+    }
 
 
 def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tuple[int, int]:
@@ -430,8 +483,16 @@ def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tupl
     return kept, _mixed_channels(recurrent, width, c) * (c.get("kernel", 1) - 1)
 
 
-def tft(history: int = 168, future: int = 24, hidden: int = 128, heads: int = 4, known: int = 3, observed: int = 0,
-        series: int = 369, quantiles: int = 3) -> Ops:  # fmt: skip
+def tft(
+    history: int = 168,
+    future: int = 24,
+    hidden: int = 128,
+    heads: int = 4,
+    known: int = 3,
+    observed: int = 0,
+    series: int = 369,
+    quantiles: int = 3,
+) -> Ops:
     """Temporal fusion transformer as NVIDIA trains it on hourly electricity (369 series) or traffic (963).
 
     Parameters
@@ -509,10 +570,62 @@ def _attention(t: Trace, x: Shape, hidden: int, heads: int) -> Shape:
 
 # Rows of the 26 embedding tables of the Criteo terabyte set, indices folded at 40 million: MLPerf DLRM, and DLRM-DCNv2
 # (its multi-hot version).
-CRITEO_40M = (39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155,
-              4, 976, 14, 39979771, 25641295, 39664984, 585935, 12972, 108, 36)  # fmt: skip
-CRITEO_MULTI_HOT = (40000000, 39060, 17295, 7424, 20265, 3, 7122, 1543, 63, 40000000, 3067956, 405282, 10, 2209, 11938,
-                    155, 4, 976, 14, 40000000, 40000000, 40000000, 590152, 12973, 108, 36)  # fmt: skip
+CRITEO_40M = (
+    39884406,
+    39043,
+    17289,
+    7420,
+    20263,
+    3,
+    7120,
+    1543,
+    63,
+    38532951,
+    2953546,
+    403346,
+    10,
+    2208,
+    11938,
+    155,
+    4,
+    976,
+    14,
+    39979771,
+    25641295,
+    39664984,
+    585935,
+    12972,
+    108,
+    36,
+)
+CRITEO_MULTI_HOT = (
+    40000000,
+    39060,
+    17295,
+    7424,
+    20265,
+    3,
+    7122,
+    1543,
+    63,
+    40000000,
+    3067956,
+    405282,
+    10,
+    2209,
+    11938,
+    155,
+    4,
+    976,
+    14,
+    40000000,
+    40000000,
+    40000000,
+    590152,
+    12973,
+    108,
+    36,
+)
 
 
 def _dense(t: Trace, x: Shape, widths: Sequence[int], name: str, dropout: bool = False) -> Shape:
@@ -530,8 +643,13 @@ def _pairwise_dots(t: Trace, vectors: int, width: int) -> Shape:
     return t.vector(vectors * (vectors - 1) // 2)
 
 
-def dlrm(tables: Sequence[int] = CRITEO_40M, width: int = 128, bottom: Sequence[int] = (512, 256, 128),
-         top: Sequence[int] = (1024, 1024, 512, 256), dense_features: int = 13) -> Ops:  # fmt: skip
+def dlrm(
+    tables: Sequence[int] = CRITEO_40M,
+    width: int = 128,
+    bottom: Sequence[int] = (512, 256, 128),
+    top: Sequence[int] = (1024, 1024, 512, 256),
+    dense_features: int = 13,
+) -> Ops:
     """DLRM (Naumov et al., arXiv:1906.00091) in the MLPerf configuration on the Criteo terabyte set."""
     t = Trace()
     for i, rows in enumerate(tables):
@@ -543,9 +661,16 @@ def dlrm(tables: Sequence[int] = CRITEO_40M, width: int = 128, bottom: Sequence[
     return t.ops()
 
 
-def dlrm_dcn(tables: Sequence[int] = CRITEO_MULTI_HOT, width: int = 128, bottom: Sequence[int] = (512, 256, 128),
-             top: Sequence[int] = (1024, 1024, 512, 256), cross_layers: int = 3, rank: int = 512, lookups: float = 214,
-             dense_features: int = 13) -> Ops:  # fmt: skip
+def dlrm_dcn(
+    tables: Sequence[int] = CRITEO_MULTI_HOT,
+    width: int = 128,
+    bottom: Sequence[int] = (512, 256, 128),
+    top: Sequence[int] = (1024, 1024, 512, 256),
+    cross_layers: int = 3,
+    rank: int = 512,
+    lookups: float = 214,
+    dense_features: int = 13,
+) -> Ops:
     """DLRM-DCNv2 of MLPerf: multi-hot features, a low-rank cross network (Wang et al., arXiv:2008.13535).
 
     `lookups` is the number of rows read for a sample over all tables.
@@ -573,13 +698,29 @@ def ncf(users: int = 138493, items: int = 26744, factors: int = 64, widths: Sequ
 
 
 # Outbrain features of NVIDIA's recipe: rows, embedding width, values a sample.
-OUTBRAIN = ((300000, 128, 1), (250000, 128, 1), (100000, 128, 1), (4000, 64, 1), (4000, 64, 1), (2500, 64, 1),
-            (2500, 64, 1), (2000, 64, 1), (1000, 64, 1), (1000, 64, 1), (300, 64, 1), (4, 19, 1), (5000, 128, 1),
-            (350, 64, 3), (10000, 64, 3), (100, 64, 3))  # fmt: skip
+OUTBRAIN = (
+    (300000, 128, 1),
+    (250000, 128, 1),
+    (100000, 128, 1),
+    (4000, 64, 1),
+    (4000, 64, 1),
+    (2500, 64, 1),
+    (2500, 64, 1),
+    (2000, 64, 1),
+    (1000, 64, 1),
+    (1000, 64, 1),
+    (300, 64, 1),
+    (4, 19, 1),
+    (5000, 128, 1),
+    (350, 64, 3),
+    (10000, 64, 3),
+    (100, 64, 3),
+)
 
 
-def wide_and_deep(tables: Sequence[Sequence[int]] = OUTBRAIN, hidden: Sequence[int] = (1024,) * 5,
-                  numeric: int = 13) -> Ops:  # fmt: skip
+def wide_and_deep(
+    tables: Sequence[Sequence[int]] = OUTBRAIN, hidden: Sequence[int] = (1024,) * 5, numeric: int = 13
+) -> Ops:
     """Wide and deep (Cheng et al., arXiv:1606.07792) as NVIDIA trains it on the Outbrain click set."""
     t = Trace()
     deep = [t.vector(numeric)]

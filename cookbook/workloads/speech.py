@@ -14,8 +14,9 @@ from cookbook.workloads.ops import Ops
 # ---- recognition with recurrent layers ------------------------------------------------------------------------
 
 
-def deep_speech2(frames: int = 200, cell: str = "rnn", hidden: int = 2048, layers: int = 3, classes: int = 842,
-                 time_stride: int = 3) -> Ops:  # fmt: skip
+def deep_speech2(
+    frames: int = 200, cell: str = "rnn", hidden: int = 2048, layers: int = 3, classes: int = 842, time_stride: int = 3
+) -> Ops:
     """Deep Speech 2 as in HPE's benchmarking suite: two 2-D convolutions, bidirectional layers, both directions kept.
 
     Frames are 10 ms with 161 frequencies.
@@ -48,8 +49,14 @@ def deep_speech2_paper(hidden: int = 1280, layers: int = 7, classes: int = 29, f
     return t.ops()
 
 
-def rnn_t(characters: int = 100, vocab: int = 1024, features: int = 240, encoder: int = 1024, predictor: int = 512,
-          joint: int = 512) -> Ops:  # fmt: skip
+def rnn_t(
+    characters: int = 100,
+    vocab: int = 1024,
+    features: int = 240,
+    encoder: int = 1024,
+    predictor: int = 512,
+    joint: int = 512,
+) -> Ops:
     """RNN transducer of MLPerf: 5 encoder LSTMs (time halved after the second), 2 predictor LSTMs, a joint network.
 
     Frames are three spliced 10 ms frames of 80 bands; `characters` is the length of the transcript in tokens.
@@ -73,8 +80,9 @@ JASPER_BLOCKS = [block for block in _JASPER for _ in range(2)]
 QUARTZNET_BLOCKS = [(c, k, 0.0) for c, k in ((256, 33), (256, 39), (512, 51), (512, 63), (512, 75)) for _ in range(3)]
 
 
-def _conv_norm(t: Trace, x: Shape, out: int, kernel: int, separable: bool, name: str, stride: int = 1,
-               dilation: int = 1) -> Shape:  # fmt: skip
+def _conv_norm(
+    t: Trace, x: Shape, out: int, kernel: int, separable: bool, name: str, stride: int = 1, dilation: int = 1
+) -> Shape:
     if separable:
         width = int(x.channels)
         x = t.conv(x, width, kernel, stride, "same", width, dilation, bias=False, name=f"{name}.depthwise")
@@ -89,8 +97,17 @@ def _activate(t: Trace, x: Shape, dropout: float) -> Shape:
     return t.dropout(x) if dropout else x
 
 
-def _residual_block(t: Trace, x: Shape, sources: Sequence[Shape], out: int, kernel: int, dropout: float,
-                    separable: bool, repeats: int, name: str) -> Shape:  # fmt: skip
+def _residual_block(
+    t: Trace,
+    x: Shape,
+    sources: Sequence[Shape],
+    out: int,
+    kernel: int,
+    dropout: float,
+    separable: bool,
+    repeats: int,
+    name: str,
+) -> Shape:
     """`repeats` convolutions; 1 x 1 convolutions of all `sources` are added before the last activation."""
     for i in range(repeats - 1):
         x = _activate(t, _conv_norm(t, x, out, kernel, separable, f"{name}.{i}"), dropout)
@@ -131,8 +148,16 @@ def quartznet(repeats: int = 5, bands: int = 64, classes: int = 29) -> Ops:
 # ---- recognition with attention -------------------------------------------------------------------------------
 
 
-def wav2vec2(width: int = 768, layers: int = 12, heads: int = 12, hidden: int = 3072, code_width: int = 256,
-             codes: int = 320, groups: int = 2, pretraining: bool = True) -> Ops:  # fmt: skip
+def wav2vec2(
+    width: int = 768,
+    layers: int = 12,
+    heads: int = 12,
+    hidden: int = 3072,
+    code_width: int = 256,
+    codes: int = 320,
+    groups: int = 2,
+    pretraining: bool = True,
+) -> Ops:
     """wav2vec 2.0 (Baevski et al., arXiv:2006.11477): convolutions on the wave form at 16 kHz, then a transformer.
 
     Frames are 20 ms (320 samples). With the quantiser and projections of pre-training, which the published counts
@@ -159,8 +184,15 @@ def wav2vec2(width: int = 768, layers: int = 12, heads: int = 12, hidden: int = 
     return t.ops()
 
 
-def conformer(width: int = 144, layers: int = 16, heads: int = 4, kernel: int = 32, predictor: int = 320,
-              vocab: int = 1024, characters: int = 50) -> Ops:  # fmt: skip
+def conformer(
+    width: int = 144,
+    layers: int = 16,
+    heads: int = 4,
+    kernel: int = 32,
+    predictor: int = 320,
+    vocab: int = 1024,
+    characters: int = 50,
+) -> Ops:
     """Conformer transducer (Gulati et al., arXiv:2005.08100); frames are 10 ms, reduced fourfold.
 
     The paper leaves the joint network and the predictor's embedding open: as wide as the predictor here.
@@ -196,8 +228,15 @@ def _conformer_block(t: Trace, x: Shape, heads: int, kernel: int) -> Shape:
     return t.norm(t.add(x, y, name="residual_mlp2"), "layer", name="norm_out")
 
 
-def whisper(width: int = 384, layers: int = 4, heads: int = 6, decoder_layers: int | None = None, bands: int = 80,
-            vocab: int = 51865, frames: int = 3000) -> Ops:  # fmt: skip
+def whisper(
+    width: int = 384,
+    layers: int = 4,
+    heads: int = 6,
+    decoder_layers: int | None = None,
+    bands: int = 80,
+    vocab: int = 51865,
+    frames: int = 3000,
+) -> Ops:
     """Whisper (Radford et al., arXiv:2212.04356): 30 s of speech in 10 ms frames; s counts tokens of text (to 448)."""
     t = Trace()
     x = t.act(t.conv(t.tokens(frames, bands), width, 3, 1, 1, name="conv1"), "gelu")
@@ -298,8 +337,16 @@ def _gated_layer(t: Trace, x: Shape, condition: Shape, parts: int, dilation: int
     return t.add(x, y.with_channels(channels), name=f"{name}.residual")
 
 
-def fastpitch(width: int = 384, hidden: int = 1536, layers: int = 6, head_dim: int = 64, characters: float = 0.17,
-              symbols: int = 148, bands: int = 80, predictor: int = 256) -> Ops:  # fmt: skip
+def fastpitch(
+    width: int = 384,
+    hidden: int = 1536,
+    layers: int = 6,
+    head_dim: int = 64,
+    characters: float = 0.17,
+    symbols: int = 148,
+    bands: int = 80,
+    predictor: int = 256,
+) -> Ops:
     """FastPitch in NVIDIA's configuration; the alignment that newer versions learn besides is left out.
 
     `characters` is the length of the text for each frame.

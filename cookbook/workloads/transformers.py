@@ -14,8 +14,17 @@ from cookbook.workloads.blocks import latent_attention, moe
 from cookbook.workloads.layers import Length, S, Shape, Trace, mlp, self_attention, transformer_block
 from cookbook.workloads.ops import Ops, join, repeat
 
-EXPERT_ARGUMENTS = ("number", "top_k", "hidden", "shared", "shared_gate", "router_bias", "score_bias", "bias",
-                    "first_dense")  # fmt: skip
+EXPERT_ARGUMENTS = (
+    "number",
+    "top_k",
+    "hidden",
+    "shared",
+    "shared_gate",
+    "router_bias",
+    "score_bias",
+    "bias",
+    "first_dense",
+)
 INDEX_ARGUMENTS = ("heads", "dim", "top")
 LATENT_ARGUMENTS = ("q_rank", "kv_rank", "nope_dim", "rope_dim", "v_dim")
 
@@ -47,15 +56,41 @@ class _Layer:
     experts: Mapping[str, Any] | None
 
 
-def decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, kv_heads: int | None = None,
-            head_dim: int | None = None, positions: int = 0, norm: str = "rms", norm_bias: bool | None = None,
-            norms: int = 2, gated: bool = True, act: str = "silu", bias: bool = False, qkv_bias: bool | None = None,
-            mlp_bias: bool | None = None, qk_norm: bool = False, whole_norm: bool = False, sinks: bool = False,
-            tied: bool = False, head_bias: bool = False, embedding_norm: bool = False,
-            embedding_width: int | None = None, final_norm: bool = True, parallel: bool = False, dropout: bool = False,
-            window: int | None = None, full_every: int | None = None, experts: Mapping[str, Any] | None = None,
-            latent: Mapping[str, Any] | None = None, index: Mapping[str, Any] | None = None,
-            predict_ahead: int = 0, flash: bool = True) -> Ops:  # fmt: skip
+def decoder(
+    vocab: int,
+    width: int,
+    depth: int,
+    heads: int,
+    hidden: int,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    positions: int = 0,
+    norm: str = "rms",
+    norm_bias: bool | None = None,
+    norms: int = 2,
+    gated: bool = True,
+    act: str = "silu",
+    bias: bool = False,
+    qkv_bias: bool | None = None,
+    mlp_bias: bool | None = None,
+    qk_norm: bool = False,
+    whole_norm: bool = False,
+    sinks: bool = False,
+    tied: bool = False,
+    head_bias: bool = False,
+    embedding_norm: bool = False,
+    embedding_width: int | None = None,
+    final_norm: bool = True,
+    parallel: bool = False,
+    dropout: bool = False,
+    window: int | None = None,
+    full_every: int | None = None,
+    experts: Mapping[str, Any] | None = None,
+    latent: Mapping[str, Any] | None = None,
+    index: Mapping[str, Any] | None = None,
+    predict_ahead: int = 0,
+    flash: bool = True,
+) -> Ops:
     """A causal language model that predicts every next token of a sequence.
 
     Parameters
@@ -106,9 +141,29 @@ def decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, kv_head
     _check(index, INDEX_ARGUMENTS, "index")
     if index and not (latent and latent.get("q_rank")):
         raise ValueError("index needs latent attention with q_rank: its queries are made of that latent")
-    layer = _Layer(heads, kv_heads, head_dim, hidden, norm, norm_bias, norms, gated, act, bias,
-                   bias if qkv_bias is None else qkv_bias, bias if mlp_bias is None else mlp_bias, qk_norm,
-                   whole_norm, sinks, parallel, dropout, flash, latent, index, experts)  # fmt: skip
+    layer = _Layer(
+        heads,
+        kv_heads,
+        head_dim,
+        hidden,
+        norm,
+        norm_bias,
+        norms,
+        gated,
+        act,
+        bias,
+        bias if qkv_bias is None else qkv_bias,
+        bias if mlp_bias is None else mlp_bias,
+        qk_norm,
+        whole_norm,
+        sinks,
+        parallel,
+        dropout,
+        flash,
+        latent,
+        index,
+        experts,
+    )
     t = Trace()
     x = _embedded(t, vocab, width, positions, embedding_width, dropout)
     if embedding_norm:
@@ -139,13 +194,17 @@ def _embedded(t: Trace, vocab: int, width: int, positions: int, narrow: int | No
     return t.dropout(x, "embedding.dropout") if dropout else x
 
 
-def _groups(depth: int, window: int | None, full_every: int | None,
-            experts: Mapping[str, Any] | None) -> list[tuple[str, int, int | None, bool]]:  # fmt: skip
+def _groups(
+    depth: int, window: int | None, full_every: int | None, experts: Mapping[str, Any] | None
+) -> list[tuple[str, int, int | None, bool]]:
     """Identical layers together: label, number, sliding window, whether they hold experts."""
     dense = int(experts.get("first_dense", 0)) if experts else 0
     full = depth // full_every if window and full_every else 0
-    groups = [("dense_layer", dense, window, False), ("layer", depth - dense - full, window, experts is not None),
-              ("full_layer", full, None, experts is not None)]  # fmt: skip
+    groups = [
+        ("dense_layer", dense, window, False),
+        ("layer", depth - dense - full, window, experts is not None),
+        ("full_layer", full, None, experts is not None),
+    ]
     return [g for g in groups if g[1] > 0]
 
 
@@ -168,15 +227,37 @@ def _block(t: Trace, x: Shape, c: _Layer, window: int | None, sparse: bool) -> S
 
 def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
     if c.latent:
-        return latent_attention(t, y, c.heads, c.latent.get("q_rank"), c.latent["kv_rank"], c.latent["nope_dim"],
-                                c.latent["rope_dim"], c.latent["v_dim"], flash=c.flash, index=c.index)  # fmt: skip
+        return latent_attention(
+            t,
+            y,
+            c.heads,
+            c.latent.get("q_rank"),
+            c.latent["kv_rank"],
+            c.latent["nope_dim"],
+            c.latent["rope_dim"],
+            c.latent["v_dim"],
+            flash=c.flash,
+            index=c.index,
+        )
     if c.sinks:
         t.parameter(c.heads, "attention.sinks")
     if c.whole_norm:
         each = c.head_dim or int(y.channels // c.heads)
         t.parameter((c.heads + (c.kv_heads or c.heads)) * each, "attention.whole_norm")
-    return self_attention(t, y, c.heads, c.kv_heads, c.head_dim, causal=True, window=window, flash=c.flash, bias=c.bias,
-                          qkv_bias=c.qkv_bias, qk_norm=c.qk_norm, dropout=c.dropout)  # fmt: skip
+    return self_attention(
+        t,
+        y,
+        c.heads,
+        c.kv_heads,
+        c.head_dim,
+        causal=True,
+        window=window,
+        flash=c.flash,
+        bias=c.bias,
+        qkv_bias=c.qkv_bias,
+        qk_norm=c.qk_norm,
+        dropout=c.dropout,
+    )
 
 
 def _feed_forward(t: Trace, y: Shape, c: _Layer, sparse: bool) -> Shape:
@@ -187,8 +268,18 @@ def _feed_forward(t: Trace, y: Shape, c: _Layer, sparse: bool) -> Shape:
         t.parameter(e["number"], "moe.score_bias")
     if e.get("shared_gate"):
         t.linear(y, 1, False, "moe.shared_gate")
-    return moe(t, y, e["number"], e["top_k"], e["hidden"], e.get("shared", 0), c.gated, c.act,
-               e.get("router_bias", False), e.get("bias", False))  # fmt: skip
+    return moe(
+        t,
+        y,
+        e["number"],
+        e["top_k"],
+        e["hidden"],
+        e.get("shared", 0),
+        c.gated,
+        c.act,
+        e.get("router_bias", False),
+        e.get("bias", False),
+    )
 
 
 def _head(t: Trace, x: Shape, vocab: int, tied: bool, bias: bool, narrow: int | None = None) -> None:
@@ -208,10 +299,24 @@ def _predict_ahead(t: Trace, x: Shape, c: _Layer, vocab: int, ahead: int) -> Non
         _head(t, t.norm(y, c.norm, name="final_norm"), vocab, True, False)
 
 
-def bert(vocab: int, width: int, depth: int, heads: int, hidden: int, positions: int = 512, types: int = 2,
-         embedding_width: int | None = None, share_layers: bool = False, pooler: bool = True, head: str = "",
-         predicted: float = 0.15625, classes: int = 2, act: str = "gelu", dropout: bool = True,
-         flash: bool = True) -> Ops:  # fmt: skip
+def bert(
+    vocab: int,
+    width: int,
+    depth: int,
+    heads: int,
+    hidden: int,
+    positions: int = 512,
+    types: int = 2,
+    embedding_width: int | None = None,
+    share_layers: bool = False,
+    pooler: bool = True,
+    head: str = "",
+    predicted: float = 0.15625,
+    classes: int = 2,
+    act: str = "gelu",
+    dropout: bool = True,
+    flash: bool = True,
+) -> Ops:
     """A bidirectional encoder: BERT, RoBERTa, DistilBERT, ALBERT, ELECTRA's networks.
 
     Parameters
@@ -266,8 +371,9 @@ def _embedded_pieces(t: Trace, vocab: int, width: int, positions: int, types: in
     return t.dropout(x, "embedding.dropout") if dropout else x
 
 
-def _bert_head(t: Trace, x: Shape, vocab: int, narrow: int, pooler: bool, head: str, predicted: float, classes: int,
-               act: str) -> None:  # fmt: skip
+def _bert_head(
+    t: Trace, x: Shape, vocab: int, narrow: int, pooler: bool, head: str, predicted: float, classes: int, act: str
+) -> None:
     width = int(x.channels)
     first = Shape(width)
     if pooler:
@@ -288,9 +394,20 @@ def _bert_head(t: Trace, x: Shape, vocab: int, narrow: int, pooler: bool, head: 
         raise ValueError(f"head = {head!r}; take one of '', masked, masked+next, discriminator, tokens, classes")
 
 
-def electra(vocab: int, width: int, depth: int, heads: int, hidden: int, generator_width: int, generator_heads: int,
-            generator_depth: int, embedding_width: int | None = None, predicted: float = 0.15625, dropout: bool = True,
-            flash: bool = True) -> Ops:  # fmt: skip
+def electra(
+    vocab: int,
+    width: int,
+    depth: int,
+    heads: int,
+    hidden: int,
+    generator_width: int,
+    generator_heads: int,
+    generator_depth: int,
+    embedding_width: int | None = None,
+    predicted: float = 0.15625,
+    dropout: bool = True,
+    flash: bool = True,
+) -> Ops:
     """ELECTRA's pre-training: a small masked-token generator, then a discriminator of all positions.
 
     Both use one embedding table (Clark et al., ICLR 2020, section 3.2), counted once.
@@ -310,20 +427,59 @@ def electra(vocab: int, width: int, depth: int, heads: int, hidden: int, generat
         Symbolic in the sequence length.
     """
     table = embedding_width or width
-    small = bert(vocab, generator_width, generator_depth, generator_heads, 4 * generator_width, embedding_width=table,
-                 pooler=False, head="masked", predicted=predicted, dropout=dropout, flash=flash)  # fmt: skip
-    large = bert(vocab, width, depth, heads, hidden, embedding_width=embedding_width, pooler=False,
-                 head="discriminator", dropout=dropout, flash=flash)  # fmt: skip
+    small = bert(
+        vocab,
+        generator_width,
+        generator_depth,
+        generator_heads,
+        4 * generator_width,
+        embedding_width=table,
+        pooler=False,
+        head="masked",
+        predicted=predicted,
+        dropout=dropout,
+        flash=flash,
+    )
+    large = bert(
+        vocab,
+        width,
+        depth,
+        heads,
+        hidden,
+        embedding_width=embedding_width,
+        pooler=False,
+        head="discriminator",
+        dropout=dropout,
+        flash=flash,
+    )
     own = small.kind != "embedding"
     small = replace(small, parameters=small.parameters * own, active_parameters=small.active_parameters * own)
     return join([small, large])
 
 
-def encoder_decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, head_dim: int | None = None,
-                    decoder_depth: int | None = None, positions: int = 0, relative_buckets: int = 0,
-                    norm: str = "layer", gated: bool = False, act: str = "gelu", bias: bool = True, tied: bool = True,
-                    embedding_norm: bool = False, final_norm: bool = False, experts: int = 0, experts_every: int = 2,
-                    target: float = 1.0, dropout: bool = True, flash: bool = True) -> Ops:  # fmt: skip
+def encoder_decoder(
+    vocab: int,
+    width: int,
+    depth: int,
+    heads: int,
+    hidden: int,
+    head_dim: int | None = None,
+    decoder_depth: int | None = None,
+    positions: int = 0,
+    relative_buckets: int = 0,
+    norm: str = "layer",
+    gated: bool = False,
+    act: str = "gelu",
+    bias: bool = True,
+    tied: bool = True,
+    embedding_norm: bool = False,
+    final_norm: bool = False,
+    experts: int = 0,
+    experts_every: int = 2,
+    target: float = 1.0,
+    dropout: bool = True,
+    flash: bool = True,
+) -> Ops:
     """Encoder and decoder with cross-attention: T5, BART, the switch transformer.
 
     Parameters
@@ -353,8 +509,15 @@ def encoder_decoder(vocab: int, width: int, depth: int, heads: int, hidden: int,
         Symbolic in the length of the encoder's sequence.
     """
     t = Trace()
-    block: dict[str, Any] = {"norm": norm, "gated": gated, "act": act, "bias": bias, "dropout": dropout, "flash": flash,
-                             "head_dim": head_dim}  # fmt: skip
+    block: dict[str, Any] = {
+        "norm": norm,
+        "gated": gated,
+        "act": act,
+        "bias": bias,
+        "dropout": dropout,
+        "flash": flash,
+        "head_dim": head_dim,
+    }
 
     def stack(part: str, length: Length, layers: int, memory: Shape | None, shared: bool) -> Shape:
         x = _table(t, part, length, vocab, width, positions, norm, embedding_norm, dropout, shared)
@@ -374,8 +537,18 @@ def encoder_decoder(vocab: int, width: int, depth: int, heads: int, hidden: int,
     return t.ops()
 
 
-def _table(t: Trace, part: str, length: Length, vocab: int, width: int, positions: int, norm: str, normed: bool,
-           dropout: bool, shared: bool) -> Shape:  # fmt: skip
+def _table(
+    t: Trace,
+    part: str,
+    length: Length,
+    vocab: int,
+    width: int,
+    positions: int,
+    norm: str,
+    normed: bool,
+    dropout: bool,
+    shared: bool,
+) -> Shape:
     x = t.embedding(length, vocab, width, f"{part}.embedding", shared=shared)
     if positions:
         x = t.add(x, t.embedding(length, positions, width, f"{part}.positions"), name=f"{part}.embedding.add")
@@ -384,8 +557,9 @@ def _table(t: Trace, part: str, length: Length, vocab: int, width: int, position
     return t.dropout(x, f"{part}.embedding.dropout") if dropout else x
 
 
-def _expert_block(t: Trace, x: Shape, heads: int, hidden: int, experts: int, memory: Shape | None,
-                  c: dict[str, Any]) -> Shape:  # fmt: skip
+def _expert_block(
+    t: Trace, x: Shape, heads: int, hidden: int, experts: int, memory: Shape | None, c: dict[str, Any]
+) -> Shape:
     """A layer whose MLP is a mixture of experts, one expert a token."""
     attention = {key: c[key] for key in ("bias", "flash", "dropout", "head_dim")}
     y = self_attention(t, t.norm(x, c["norm"], name="norm1"), heads, causal=memory is not None, **attention)
@@ -401,10 +575,25 @@ POSITION_HIDDEN = 512
 """Hidden units between relative coordinates and the bias of each head (Liu et al., arXiv:2111.09883, section 3.3)."""
 
 
-def vit(image: int = 224, patch: int = 16, width: int = 768, depth: int = 12, heads: int = 12, hidden: int = 3072,
-        tokens: int = 1, positions: bool = True, qkv_bias: str = "all", relative_positions: bool = False,
-        layer_scale: bool = False, mean_pool: bool = False, heads_out: int = 1, classes: int = 1000, act: str = "gelu",
-        dropout: bool = False, flash: bool = True) -> Ops:  # fmt: skip
+def vit(
+    image: int = 224,
+    patch: int = 16,
+    width: int = 768,
+    depth: int = 12,
+    heads: int = 12,
+    hidden: int = 3072,
+    tokens: int = 1,
+    positions: bool = True,
+    qkv_bias: str = "all",
+    relative_positions: bool = False,
+    layer_scale: bool = False,
+    mean_pool: bool = False,
+    heads_out: int = 1,
+    classes: int = 1000,
+    act: str = "gelu",
+    dropout: bool = False,
+    flash: bool = True,
+) -> Ops:
     """Vision transformer on non-overlapping patches: ViT, DeiT, BEiT.
 
     Parameters
@@ -469,9 +658,17 @@ def _branch(t: Trace, x: Shape, y: Shape, layer_scale: bool, dropout: bool, name
     return t.add(x, t.scale(y, "layer_scale") if layer_scale else y, name=name)
 
 
-def swin(image: int = 224, patch: int = 4, width: int = 96, depths: Sequence[int] = (2, 2, 6, 2),
-         heads: Sequence[int] = (3, 6, 12, 24), window: int = 7, version: int = 1, key_bias: bool = True,
-         classes: int = 1000) -> Ops:  # fmt: skip
+def swin(
+    image: int = 224,
+    patch: int = 4,
+    width: int = 96,
+    depths: Sequence[int] = (2, 2, 6, 2),
+    heads: Sequence[int] = (3, 6, 12, 24),
+    window: int = 7,
+    version: int = 1,
+    key_bias: bool = True,
+    classes: int = 1000,
+) -> Ops:
     """Swin transformer: attention inside (shifted) windows, patches merged between stages.
 
     Parameters
@@ -539,8 +736,17 @@ def _merged(t: Trace, x: Shape, version: int, name: str) -> Shape:
     return t.norm(t.linear(y, int(2 * x.channels), False, name), "layer", name=f"{name}.norm")
 
 
-def mixer(image: int = 224, patch: int = 16, width: int = 768, depth: int = 12, token_hidden: int | None = 384,
-          hidden: int = 3072, norm: str = "layer", layer_scale: bool = False, classes: int = 1000) -> Ops:  # fmt: skip
+def mixer(
+    image: int = 224,
+    patch: int = 16,
+    width: int = 768,
+    depth: int = 12,
+    token_hidden: int | None = 384,
+    hidden: int = 3072,
+    norm: str = "layer",
+    layer_scale: bool = False,
+    classes: int = 1000,
+) -> Ops:
     """Patches mixed by multilayer perceptrons alone: MLP-Mixer, ResMLP.
 
     Parameters

@@ -18,49 +18,131 @@ Block = Callable[[Trace, Shape, int], Shape]
 
 # Depth, width, widest stage. Ultralytics, cfg/models: yolov5.yaml, yolov8.yaml, v10/yolov10*.yaml, yolo11.yaml,
 # yolo12.yaml, yolo26.yaml; YOLOX: Ge et al., arXiv:2107.08430, exps/default (images of 416 pixels for nano and tiny).
-_GROWN = {"n": (0.5, 0.25, 1024), "s": (0.5, 0.5, 1024), "m": (0.5, 1.0, 512), "l": (1.0, 1.0, 512),
-          "x": (1.0, 1.5, 512)}  # fmt: skip
+_GROWN = {
+    "n": (0.5, 0.25, 1024),
+    "s": (0.5, 0.5, 1024),
+    "m": (0.5, 1.0, 512),
+    "l": (1.0, 1.0, 512),
+    "x": (1.0, 1.5, 512),
+}
 _SIZES: dict[str, dict[str, tuple[float, float, int]]] = {
-    "5": {"n": (0.33, 0.25, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 1024), "l": (1.0, 1.0, 1024),
-          "x": (1.33, 1.25, 1024)},
-    "8": {"n": (0.33, 0.25, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 768), "l": (1.0, 1.0, 512),
-          "x": (1.0, 1.25, 512)},
-    "10": {"n": (0.33, 0.25, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 768), "b": (0.67, 1.0, 512),
-           "l": (1.0, 1.0, 512), "x": (1.0, 1.25, 512)},
-    "11": _GROWN, "12": _GROWN, "26": _GROWN,
-    "x": {"nano": (0.33, 0.25, 1024), "tiny": (0.33, 0.375, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 1024),
-          "l": (1.0, 1.0, 1024), "x": (1.33, 1.25, 1024)},
-}  # fmt: skip
+    "5": {
+        "n": (0.33, 0.25, 1024),
+        "s": (0.33, 0.5, 1024),
+        "m": (0.67, 0.75, 1024),
+        "l": (1.0, 1.0, 1024),
+        "x": (1.33, 1.25, 1024),
+    },
+    "8": {
+        "n": (0.33, 0.25, 1024),
+        "s": (0.33, 0.5, 1024),
+        "m": (0.67, 0.75, 768),
+        "l": (1.0, 1.0, 512),
+        "x": (1.0, 1.25, 512),
+    },
+    "10": {
+        "n": (0.33, 0.25, 1024),
+        "s": (0.33, 0.5, 1024),
+        "m": (0.67, 0.75, 768),
+        "b": (0.67, 1.0, 512),
+        "l": (1.0, 1.0, 512),
+        "x": (1.0, 1.25, 512),
+    },
+    "11": _GROWN,
+    "12": _GROWN,
+    "26": _GROWN,
+    "x": {
+        "nano": (0.33, 0.25, 1024),
+        "tiny": (0.33, 0.375, 1024),
+        "s": (0.33, 0.5, 1024),
+        "m": (0.67, 0.75, 1024),
+        "l": (1.0, 1.0, 1024),
+        "x": (1.33, 1.25, 1024),
+    },
+}
 _SIZES["5u"] = _SIZES["5"]
 # Repeats of the block in the four stages of the backbone and in the neck, before they are scaled by the depth.
-_REPEATS = {"5": (3, 6, 9, 3, 3), "5u": (3, 6, 9, 3, 3), "x": (3, 9, 9, 3, 3), "8": (3, 6, 6, 3, 3),
-             "10": (3, 6, 6, 3, 3), "11": (2, 2, 2, 2, 2), "12": (2, 2, 4, 4, 2), "26": (2, 2, 2, 2, 2)}  # fmt: skip
+_REPEATS = {
+    "5": (3, 6, 9, 3, 3),
+    "5u": (3, 6, 9, 3, 3),
+    "x": (3, 9, 9, 3, 3),
+    "8": (3, 6, 6, 3, 3),
+    "10": (3, 6, 6, 3, 3),
+    "11": (2, 2, 2, 2, 2),
+    "12": (2, 2, 4, 4, 2),
+    "26": (2, 2, 2, 2, 2),
+}
 # Of v10, the blocks with depthwise convolutions, by their place among four of the backbone and four of the neck (up to
 _DEPTHWISE = {"n": (8,), "s": (4, 8), "m": (4, 7, 8), "b": (4, 5, 7, 8), "l": (4, 5, 7, 8), "x": (3, 4, 5, 7, 8)}
 # v9 (Wang et al., arXiv:2402.13616; cfg/models/v9): stem; of each stage the output, and the widths of its block; of
 # the neck (up to 4, 3, down to 4, 5) the same; channels into the two blocks that go down; repeats.
 _V9: dict[str, tuple] = {
-    "t": (16, ((32, 32, 16), (64, 64, 32), (96, 96, 48), (128, 128, 64)), 64,
-          ((96, 96, 48), (64, 64, 32), (96, 96, 48), (128, 128, 64)), (48, 64), 3),
-    "s": (32, ((64, 64, 32), (128, 128, 64), (192, 192, 96), (256, 256, 128)), 128,
-          ((192, 192, 96), (128, 128, 64), (192, 192, 96), (256, 256, 128)), (96, 128), 3),
-    "m": (32, ((128, 128, 64), (240, 240, 120), (360, 360, 180), (480, 480, 240)), 240,
-          ((360, 360, 180), (240, 240, 120), (360, 360, 180), (480, 480, 240)), (184, 240), 1),
-    "c": (64, ((256, 128, 64), (512, 256, 128), (512, 512, 256), (512, 512, 256)), 256,
-          ((512, 512, 256), (256, 256, 128), (512, 512, 256), (512, 512, 256)), (256, 512), 1),
-    "e": (64, ((256, 128, 64), (512, 256, 128), (1024, 512, 256), (1024, 512, 256)), 256,
-          ((512, 512, 256), (256, 256, 128), (512, 512, 256), (512, 1024, 512)), (256, 512), 2),
-}  # fmt: skip
+    "t": (
+        16,
+        ((32, 32, 16), (64, 64, 32), (96, 96, 48), (128, 128, 64)),
+        64,
+        ((96, 96, 48), (64, 64, 32), (96, 96, 48), (128, 128, 64)),
+        (48, 64),
+        3,
+    ),
+    "s": (
+        32,
+        ((64, 64, 32), (128, 128, 64), (192, 192, 96), (256, 256, 128)),
+        128,
+        ((192, 192, 96), (128, 128, 64), (192, 192, 96), (256, 256, 128)),
+        (96, 128),
+        3,
+    ),
+    "m": (
+        32,
+        ((128, 128, 64), (240, 240, 120), (360, 360, 180), (480, 480, 240)),
+        240,
+        ((360, 360, 180), (240, 240, 120), (360, 360, 180), (480, 480, 240)),
+        (184, 240),
+        1,
+    ),
+    "c": (
+        64,
+        ((256, 128, 64), (512, 256, 128), (512, 512, 256), (512, 512, 256)),
+        256,
+        ((512, 512, 256), (256, 256, 128), (512, 512, 256), (512, 512, 256)),
+        (256, 512),
+        1,
+    ),
+    "e": (
+        64,
+        ((256, 128, 64), (512, 256, 128), (1024, 512, 256), (1024, 512, 256)),
+        256,
+        ((512, 512, 256), (256, 256, 128), (512, 512, 256), (512, 1024, 512)),
+        (256, 512),
+        2,
+    ),
+}
 # v7 (Wang et al., arXiv:2207.02696; cfg/deploy, as it answers): stem; of the stages the width of paths and the output;
 # convolutions of a path; of the pool; of the neck (up to 4, 3, down to 4, 5) width, width of convolutions, output.
 _V7: dict[str, tuple] = {
-    "base": ((32, 64, 64), ((64, 256), (128, 512), (256, 1024), (256, 1024)), 4, 512,
-             ((256, 128, 256), (128, 64, 128), (256, 128, 256), (512, 256, 512))),
-    "x": ((40, 80, 80), ((64, 320), (128, 640), (256, 1280), (256, 1280)), 6, 640,
-          ((256, 256, 320), (128, 128, 160), (256, 256, 320), (512, 512, 640))),
-    "tiny": ((32, 64), ((32, 64), (64, 128), (128, 256), (256, 512)), 2, 256,
-             ((64, 64, 128), (32, 32, 64), (64, 64, 128), (128, 128, 256))),
-}  # fmt: skip
+    "base": (
+        (32, 64, 64),
+        ((64, 256), (128, 512), (256, 1024), (256, 1024)),
+        4,
+        512,
+        ((256, 128, 256), (128, 64, 128), (256, 128, 256), (512, 256, 512)),
+    ),
+    "x": (
+        (40, 80, 80),
+        ((64, 320), (128, 640), (256, 1280), (256, 1280)),
+        6,
+        640,
+        ((256, 256, 320), (128, 128, 160), (256, 256, 320), (512, 512, 640)),
+    ),
+    "tiny": (
+        (32, 64),
+        ((32, 64), (64, 128), (128, 256), (256, 512)),
+        2,
+        256,
+        ((64, 64, 128), (32, 32, 64), (64, 64, 128), (128, 128, 256)),
+    ),
+}
 VERSIONS = ("5", "5u", "7", "8", "9", "10", "11", "12", "26", "x")
 
 
@@ -128,12 +210,25 @@ def _scaled(t: Trace, x: Shape, version: str, size: str, training: bool) -> list
     top = maps[3] if version in ("x", "12") else _pyramid_pool(t, maps[3], wide[1024])
     if version in ("10", "11", "26"):
         top = _partly(t, top, wide[1024], [_attending] * (1 if version == "10" else often[4]))
-    return _neck(t, (maps[1], maps[2], top), blocks[4:], (wide[256], wide[512], wide[1024]), (down, last),
-                 version in ("5", "5u", "x"))  # fmt: skip
+    return _neck(
+        t,
+        (maps[1], maps[2], top),
+        blocks[4:],
+        (wide[256], wide[512], wide[1024]),
+        (down, last),
+        version in ("5", "5u", "x"),
+    )
 
 
-def _neck(t: Trace, maps: Sequence[Shape], blocks: Sequence[Block], wide: Sequence[int], down: Sequence[Block],
-          narrowed: bool, into: Sequence[int] = ()) -> list[Shape]:  # fmt: skip
+def _neck(
+    t: Trace,
+    maps: Sequence[Shape],
+    blocks: Sequence[Block],
+    wide: Sequence[int],
+    down: Sequence[Block],
+    narrowed: bool,
+    into: Sequence[int] = (),
+) -> list[Shape]:
     """Up to the finest map and back down; `narrowed` halves a map before it goes up, and keeps that one for later."""
     p3, p4, top = maps
     into = into or wide[:2]
@@ -164,14 +259,18 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
     """The blocks of the four stages and of the neck: up to the map 4 and 3, down to 4 and 5."""
     times = [*often[:4], *[often[4]] * 4]
     if version in ("5", "5u", "x"):
-        return [partial(_crossing, times=n, kernel=1, add=place < (3 if version == "x" else 4), apart=size == "nano")
-                for place, n in enumerate(times)]  # fmt: skip
+        return [
+            partial(_crossing, times=n, kernel=1, add=place < (3 if version == "x" else 4), apart=size == "nano")
+            for place, n in enumerate(times)
+        ]
     if version == "8":
         return [_split([partial(_bottleneck, add=place < 4)] * n) for place, n in enumerate(times)]
     if version == "10":
         thin = partial(_thin, large=size in ("n", "s"), both=training)
-        return [_split([thin if place + 1 in _DEPTHWISE[size] else partial(_bottleneck, add=place < 4)] * n)
-                for place, n in enumerate(times)]  # fmt: skip
+        return [
+            _split([thin if place + 1 in _DEPTHWISE[size] else partial(_bottleneck, add=place < 4)] * n)
+            for place, n in enumerate(times)
+        ]
     narrow, deep = partial(_bottleneck, share=0.5), _nested
     forms: list[Inner] = [deep if size in ("m", "l", "x") else narrow] * 8
     forms[2] = forms[3] = forms[7] = deep
@@ -181,10 +280,17 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
         large = size in ("l", "x")
         near, all_ = (partial(_areas, hidden=1.2 if large else 2.0, areas=areas) for areas in (4, 1))
         first, last = _split([forms[0]] * times[0], 0.25), _split([deep] * times[7])
-        return [first, _split([forms[1]] * times[1], 0.25), _kept([near] * times[2], large),
-                _kept([all_] * times[3], large), *[_kept([deep] * times[4])] * 3, last]  # fmt: skip
-    found = [_split([form] * n, 0.25 if place < 2 else 0.5)
-             for place, (form, n) in enumerate(zip(forms, times, strict=True))]  # fmt: skip
+        return [
+            first,
+            _split([forms[1]] * times[1], 0.25),
+            _kept([near] * times[2], large),
+            _kept([all_] * times[3], large),
+            *[_kept([deep] * times[4])] * 3,
+            last,
+        ]
+    found = [
+        _split([form] * n, 0.25 if place < 2 else 0.5) for place, (form, n) in enumerate(zip(forms, times, strict=True))
+    ]
     return [*found[:7], _split([_attended])] if version == "26" else found
 
 
@@ -233,8 +339,16 @@ def _partly(t: Trace, x: Shape, out: int, inner: Sequence[Inner]) -> Shape:
     return _conv(t, t.concat([y, rest]), out)
 
 
-def _crossing(t: Trace, x: Shape, out: int, times: int, kernel: int, add: bool = True, apart: bool = False,
-              inner: Inner | None = None) -> Shape:  # fmt: skip
+def _crossing(
+    t: Trace,
+    x: Shape,
+    out: int,
+    times: int,
+    kernel: int,
+    add: bool = True,
+    apart: bool = False,
+    inner: Inner | None = None,
+) -> Shape:
     """Two paths of half the width; bottlenecks on one of them."""
     y, side = _conv(t, x, out // 2), _conv(t, x, out // 2)
     with t.block(f"stage{out}"):
@@ -243,8 +357,9 @@ def _crossing(t: Trace, x: Shape, out: int, times: int, kernel: int, add: bool =
     return _conv(t, t.concat([y, side]), out)
 
 
-def _bottleneck(t: Trace, x: Shape, share: float = 1.0, add: bool = True, kernel: int = 3,
-                apart: bool = False) -> Shape:  # fmt: skip
+def _bottleneck(
+    t: Trace, x: Shape, share: float = 1.0, add: bool = True, kernel: int = 3, apart: bool = False
+) -> Shape:
     out = int(x.channels)
     y = _conv(t, x, int(out * share), kernel)
     y = _separable(t, y, out) if apart else _conv(t, y, out, 3)
@@ -268,8 +383,9 @@ def _thin(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
     return t.add(x, _conv(t, _conv(t, y, out), out, 3, groups=out))
 
 
-def _attending(t: Trace, x: Shape, head: int = 64, keys: float = 0.5, kernel: int = 3, hidden: float = 2.0,
-               areas: int = 1) -> Shape:  # fmt: skip
+def _attending(
+    t: Trace, x: Shape, head: int = 64, keys: float = 0.5, kernel: int = 3, hidden: float = 2.0, areas: int = 1
+) -> Shape:
     """Attention with keys of a share of the width, positions by a convolution of values, and an MLP."""
     width = int(x.channels)
     heads = max(width // head, 1)
@@ -376,8 +492,15 @@ def _nine(t: Trace, x: Shape, size: str) -> list[Shape]:
     return _neck(t, (maps[1], maps[2], top), blocks, (neck[1][0], neck[0][0], neck[3][0]), (down, down), False, into)
 
 
-def _nine_stages(t: Trace, x: Shape, stem: int, stages: Sequence[tuple[int, int, int]], down: Block, times: int,
-                 fused: Sequence[Inner] = ()) -> list[Shape]:  # fmt: skip
+def _nine_stages(
+    t: Trace,
+    x: Shape,
+    stem: int,
+    stages: Sequence[tuple[int, int, int]],
+    down: Block,
+    times: int,
+    fused: Sequence[Inner] = (),
+) -> list[Shape]:
     maps = []
     for stage, (out, inner, last) in enumerate(stages):
         # The channels after the step down are those of the stage before where a stage widens, as in c and e.
@@ -418,8 +541,9 @@ def _both_ways(t: Trace, x: Shape, out: int) -> Shape:
     return t.concat([_conv(t, half, out // 2, 3, 2), pooled])
 
 
-def _second_column(t: Trace, image: Shape, maps: Sequence[Shape], stem: int, stages: Sequence[tuple[int, int, int]],
-                   times: int) -> list[Shape]:  # fmt: skip
+def _second_column(
+    t: Trace, image: Shape, maps: Sequence[Shape], stem: int, stages: Sequence[tuple[int, int, int]], times: int
+) -> list[Shape]:
     """The second backbone of e, to which all maps of the first are added, each brought to the channels of the place."""
     places = [stem, 2 * stem, 4 * stem, 8 * stem, 16 * stem]
     for number, x in enumerate(maps):

@@ -30,14 +30,28 @@ from cookbook.workloads.arguments import (
     check_word,
     read_only,
     whole,
-)  # fmt: skip
+)
 from cookbook.workloads.layers import S, Shape, Trace
 from cookbook.workloads.limits import parsed_json
 from cookbook.workloads.ops import Ops
 
 # Layers a reader's own table may name: methods of Trace, then functions of blocks.
-TRACE_LAYERS = ("conv", "linear", "norm", "act", "pool", "global_pool", "flatten", "dropout", "softmax", "scale",
-                "recurrent", "resize", "scan", "loss")  # fmt: skip
+TRACE_LAYERS = (
+    "conv",
+    "linear",
+    "norm",
+    "act",
+    "pool",
+    "global_pool",
+    "flatten",
+    "dropout",
+    "softmax",
+    "scale",
+    "recurrent",
+    "resize",
+    "scan",
+    "loss",
+)
 LONGEST_TITLE, MOST_AXES = 200, 8
 PER_AXIS = ("kernel", "stride", "dilation")  # arguments of a layer that may be a number for each axis
 # Builders of language models: what has blocks of transformers that a layout can split.
@@ -364,8 +378,15 @@ def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if other:
             raise ValueError(f"its blocks are not equal: {other} differs between them")
     experts = {**found[-1]["experts"], "first_dense": dense} if found[-1]["experts"] else None
-    return {"vocab": int(table["vocab"]), "width": int(table["features"]), "depth": len(found), **found[0],
-            **windows, "experts": experts, "tied": bool(head["shared"])}  # fmt: skip
+    return {
+        "vocab": int(table["vocab"]),
+        "width": int(table["features"]),
+        "depth": len(found),
+        **found[0],
+        **windows,
+        "experts": experts,
+        "tied": bool(head["shared"]),
+    }
 
 
 def _windows(reach: Sequence[float | None]) -> dict[str, Any]:
@@ -414,15 +435,23 @@ def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -
 
 def _attention_sizes(row: Mapping[str, Any], width: int) -> dict[str, Any]:
     heads = int(row["heads"])
-    return {"heads": heads, "kv_heads": int(row["kv_heads"] or heads),
-            "head_dim": int(row["head_dim"] or width // heads), "window": row["window"]}  # fmt: skip
+    return {
+        "heads": heads,
+        "kv_heads": int(row["kv_heads"] or heads),
+        "head_dim": int(row["head_dim"] or width // heads),
+        "window": row["window"],
+    }
 
 
 def _feed_forward_sizes(row: Mapping[str, Any]) -> dict[str, Any]:
     sizes: dict[str, Any] = {"hidden": int(row["hidden"]), "gated": bool(row.get("gated", False)), "experts": None}
     if "experts" in row:
-        sizes["experts"] = {"number": int(row["experts"]), "top_k": int(row["top_k"]), "hidden": int(row["hidden"]),
-                            "shared": int(row["shared"])}  # fmt: skip
+        sizes["experts"] = {
+            "number": int(row["experts"]),
+            "top_k": int(row["top_k"]),
+            "hidden": int(row["hidden"]),
+            "shared": int(row["shared"]),
+        }
     return sizes
 
 
@@ -453,9 +482,22 @@ def _named(name: str) -> Workload:
     keys = dict.fromkeys(key for cell in sources for key in cell.split(";"))
     arguments = json.loads(row["arguments"] or "{}")
     ops = builder_function(row["builder"])(**arguments)
-    return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
-                    row["how"], tuple(keys), row["note"], arguments, row["builder"],
-                    UNEQUAL if row["builder"] == HYBRID else "")  # fmt: skip
+    return Workload(
+        name,
+        row["title"],
+        ops,
+        row["family"],
+        row["task"],
+        row["data_kind"],
+        row["sample"],
+        seq,
+        row["how"],
+        tuple(keys),
+        row["note"],
+        arguments,
+        row["builder"],
+        UNEQUAL if row["builder"] == HYBRID else "",
+    )
 
 
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:

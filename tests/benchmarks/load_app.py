@@ -83,8 +83,9 @@ class Reader:
         cookies = " ".join(answer.headers.get_list("Set-Cookie"))
         self.ticket = re.search(r"_xsrf=([^;]+)", cookies)[1]  # type: ignore[index]
         self.kernel = re.search(r'"kernelId": "([^"]+)"', answer.body.decode())[1]  # type: ignore[index]
-        self.channel = await websocket_connect(f"ws://{self.host}/api/kernels/{self.kernel}/channels",
-                                               max_message_size=1 << 28)  # fmt: skip
+        self.channel = await websocket_connect(
+            f"ws://{self.host}/api/kernels/{self.kernel}/channels", max_message_size=1 << 28
+        )
         self.send("comm_info_request", {"target_name": "jupyter.widget"})
         while not self.shown:
             message = await self.next()
@@ -101,8 +102,13 @@ class Reader:
         """Seconds from a key press until the panel has told the state that follows."""
         name, values = self.control()
         begun = time.perf_counter()
-        self.send("comm_msg", {"comm_id": self.comm, "data": self.custom(
-            {"do": "set", "seq": times, "values": {name: values[times % 2]}})})  # fmt: skip
+        self.send(
+            "comm_msg",
+            {
+                "comm_id": self.comm,
+                "data": self.custom({"do": "set", "seq": times, "values": {name: values[times % 2]}}),
+            },
+        )
         while True:
             message = await self.next()
             state = message["content"].get("data", {}).get("state", {})
@@ -119,8 +125,9 @@ class Reader:
         """A control that can be used, sliders first, and two values of it."""
         usable = [each for each in self.shape["controls"] if each["name"] not in self.shown["off"]]
         sliders = [(each["name"], [stop for stop, _ in each["stops"]]) for each in usable if each["kind"] == "slider"]
-        choices = [(each["name"], [option[0] for option in each["options"]]) for each in usable
-                   if each["kind"] == "choice"]  # fmt: skip
+        choices = [
+            (each["name"], [option[0] for option in each["options"]]) for each in usable if each["kind"] == "choice"
+        ]
         return next((name, values[:2]) for name, values in [*sliders, *choices] if len(values) > 1)
 
     @staticmethod
@@ -153,6 +160,7 @@ async def read(reader: Reader, start: float, presses: int, pause: float) -> tupl
 
 def memory(server: int) -> dict[str, Any]:
     """Proportional and resident memory [MB] of the server and of each process of a page."""
+
     def of(process: psutil.Process) -> tuple[float, float]:
         full = process.memory_full_info()
         return full.pss / 1e6, full.rss / 1e6
@@ -160,9 +168,14 @@ def memory(server: int) -> dict[str, Any]:
     parent = psutil.Process(server)
     pages = [of(child) for child in parent.children(recursive=True) if "ipykernel_launcher" in child.cmdline()]
     pss, rss = (np.array(each) for each in zip(*pages, strict=True))
-    return {"processes": len(pages), "page_pss_median_mb": float(np.median(pss)), "page_pss_most_mb": float(pss.max()),
-            "page_rss_most_mb": float(rss.max()), "pages_pss_mb": float(pss.sum()),
-            "server_pss_mb": of(parent)[0]}  # fmt: skip
+    return {
+        "processes": len(pages),
+        "page_pss_median_mb": float(np.median(pss)),
+        "page_pss_most_mb": float(pss.max()),
+        "page_rss_most_mb": float(rss.max()),
+        "pages_pss_mb": float(pss.sum()),
+        "server_pss_mb": of(parent)[0],
+    }
 
 
 async def measured(readers: int, presses: int, apart: float, pause: float, server: int, host: str) -> dict[str, Any]:
@@ -172,10 +185,16 @@ async def measured(readers: int, presses: int, apart: float, pause: float, serve
     found = await asyncio.gather(*(read(each, apart * at, presses, pause) for at, each in enumerate(everybody)))
     opened, times = np.array([each for each, _ in found]), np.array([each for _, some in found for each in some])
     used = memory(server)
-    return {"readers": readers, "open_p50_s": float(np.median(opened)), "open_most_s": float(opened.max()),
-            "presses": times.size, "press_p50_ms": 1e3 * float(np.median(times)),
-            "press_p95_ms": 1e3 * float(np.quantile(times, 0.95)), "press_most_ms": 1e3 * float(times.max()),
-            **used}  # fmt: skip
+    return {
+        "readers": readers,
+        "open_p50_s": float(np.median(opened)),
+        "open_most_s": float(opened.max()),
+        "presses": times.size,
+        "press_p50_ms": 1e3 * float(np.median(times)),
+        "press_p95_ms": 1e3 * float(np.quantile(times, 0.95)),
+        "press_most_ms": 1e3 * float(times.max()),
+        **used,
+    }
 
 
 def main() -> None:

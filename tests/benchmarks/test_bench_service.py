@@ -15,8 +15,11 @@ from cookbook.planning.engines import arrivals, lengths
 from cookbook.planning.simulation import POLICIES, SPLIT, StepCosts, simulate
 
 COUNT = 100_000
-COSTS = StepCosts(lambda batch, seen: 0.012 + 2e-5 * batch + 4e-8 * batch * seen,
-                  lambda tokens, seen: np.hypot(0.012, 2.5e-5 * tokens) + 1e-9 * tokens * seen, 400_000)  # fmt: skip
+COSTS = StepCosts(
+    lambda batch, seen: 0.012 + 2e-5 * batch + 4e-8 * batch * seen,
+    lambda tokens, seen: np.hypot(0.012, 2.5e-5 * tokens) + 1e-9 * tokens * seen,
+    400_000,
+)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -27,9 +30,19 @@ def test_a_hundred_thousand_requests_cost_less_than_an_event_a_token(policy):
     seconds, told = time.perf_counter() - start, found.to_dict()
     start = time.perf_counter()
     if policy != SPLIT:
-        solved = service_latencies(COSTS.decode, COSTS.prefill, prompt=1000, answer=200, prompt_spread=1.0,
-                                   answer_spread=0.8, kv_tokens=4e5, max_sequences=256, chunk=2048, rate=8,
-                                   prefill_first=policy == POLICIES[1])  # fmt: skip
+        solved = service_latencies(
+            COSTS.decode,
+            COSTS.prefill,
+            prompt=1000,
+            answer=200,
+            prompt_spread=1.0,
+            answer_spread=0.8,
+            kv_tokens=4e5,
+            max_sequences=256,
+            chunk=2048,
+            rate=8,
+            prefill_first=policy == POLICIES[1],
+        )
         ratios = ", ".join(f"{name} {solved[name] / told[name]:.2f}" for name in ("tpot_p50", "ttft_p50", "ttft_p95"))
         print(f"\nsteady state in {time.perf_counter() - start:.2f} s; over the simulation: {ratios}")
     tokens = int(load[1].sum())
@@ -56,9 +69,20 @@ def test_a_steady_state_costs_less_than_a_few_hundred_simulated_requests():
     count = 4_000
     load, came = (lengths(1000, count, 1.0, 1), lengths(200, count, 0.8, 2)), arrivals(8, count, 1, 3)
     simulated = least(lambda: simulate(COSTS, *load, arrival=came))
-    solved = least(lambda: service_latencies(
-        COSTS.decode, COSTS.prefill, prompt=1000, answer=200, prompt_spread=1.0, answer_spread=0.8, kv_tokens=4e5,
-        max_sequences=256, chunk=2048, rate=8))  # fmt: skip
+    solved = least(
+        lambda: service_latencies(
+            COSTS.decode,
+            COSTS.prefill,
+            prompt=1000,
+            answer=200,
+            prompt_spread=1.0,
+            answer_spread=0.8,
+            kv_tokens=4e5,
+            max_sequences=256,
+            chunk=2048,
+            rate=8,
+        )
+    )
     print(f"\nsteady state in {1e3 * solved:.1f} ms, as long as {solved / simulated * count:.0f} simulated requests")
     assert solved < simulated / 8
 

@@ -33,28 +33,63 @@ with open(sys.argv[1], newline="") as taken, open(sys.argv[2], "w", newline="") 
 """
 GOOD = {
     "training_classic": (
-        {"model": ["resnet50", "vgg16", "bert_large", "mobilenet_v2"], "software": "PyTorch NGC 21.03",
-         "accelerator": ["a100-sxm-80gb", "v100-sxm2-16gb", "h100-sxm", "t4"], "precision": "amp_fp16",
-         "unit": "samples/s", "per_node": 8, "devices": [8, 16, 64]},
-        "batch_per_device", 512,
+        {
+            "model": ["resnet50", "vgg16", "bert_large", "mobilenet_v2"],
+            "software": "PyTorch NGC 21.03",
+            "accelerator": ["a100-sxm-80gb", "v100-sxm2-16gb", "h100-sxm", "t4"],
+            "precision": "amp_fp16",
+            "unit": "samples/s",
+            "per_node": 8,
+            "devices": [8, 16, 64],
+        },
+        "batch_per_device",
+        512,
     ),
     "training_transformer": (
-        {"model": ["llama2_7b", "llama3-8b"], "software": "NeMo", "accelerator": ["a100-sxm-80gb", "h100-sxm"],
-         "precision": "bf16", "per_node": 8, "devices": 64, "tp": [1, 2, 4, 8], "pp": [1, 2], "seq_len": [2048, 4096],
-         "micro_batch": [1, 2], "activation_recompute": "full", "attention_kernel": "flash2", "zero_stage": 1},
-        "global_batch", 4096,
+        {
+            "model": ["llama2_7b", "llama3-8b"],
+            "software": "NeMo",
+            "accelerator": ["a100-sxm-80gb", "h100-sxm"],
+            "precision": "bf16",
+            "per_node": 8,
+            "devices": 64,
+            "tp": [1, 2, 4, 8],
+            "pp": [1, 2],
+            "seq_len": [2048, 4096],
+            "micro_batch": [1, 2],
+            "activation_recompute": "full",
+            "attention_kernel": "flash2",
+            "zero_stage": 1,
+        },
+        "global_batch",
+        4096,
     ),
     "inference": (
-        {"model": ["resnet50", "llama2_7b"], "accelerator": ["h100-sxm", "t4"], "devices": [1, 2], "precision": "fp16",
-         "software": ["TensorRT 8.6", "vLLM 0.6"], "scenario": "static", "metric": "samples/s"},
-        "batch", 1024,
+        {
+            "model": ["resnet50", "llama2_7b"],
+            "accelerator": ["h100-sxm", "t4"],
+            "devices": [1, 2],
+            "precision": "fp16",
+            "software": ["TensorRT 8.6", "vLLM 0.6"],
+            "scenario": "static",
+            "metric": "samples/s",
+        },
+        "batch",
+        1024,
     ),
     "storage": (
-        {"kind": "mlperf", "workload": ["unet3d", "resnet50"], "system": ["Acme: Array_9000", "Other: Box_1"],
-         "accelerator": ["h100-sxm", "a100-sxm-80gb"], "hosts": [1, 2, 4], "framework": "PyTorch"},
-        "accelerators", 512,
+        {
+            "kind": "mlperf",
+            "workload": ["unet3d", "resnet50"],
+            "system": ["Acme: Array_9000", "Other: Box_1"],
+            "accelerator": ["h100-sxm", "a100-sxm-80gb"],
+            "hosts": [1, 2, 4],
+            "framework": "PyTorch",
+        },
+        "accelerators",
+        512,
     ),
-}  # fmt: skip
+}
 
 
 def rows(kind: str) -> pd.DataFrame:
@@ -89,8 +124,10 @@ def test_rows_of_a_file_cost_little_more_than_copying_it(kind, tmp_path):
     copied = spent("-c", COPY, str(source), str(target.with_suffix(".copy")))[0] - begin
     taken = max(whole - start, 1e-3)
     answered = pd.read_csv(target)["predicted"].notna().mean()
-    print(f"\n{kind}: {ROWS / taken:,.0f} rows a second, {taken / copied:.0f} copies of the file, "
-          f"{peak / 1e6:,.0f} MB ({base / 1e6:,.0f} MB for twenty rows), {answered:.0%} answered")  # fmt: skip
+    print(
+        f"\n{kind}: {ROWS / taken:,.0f} rows a second, {taken / copied:.0f} copies of the file, "
+        f"{peak / 1e6:,.0f} MB ({base / 1e6:,.0f} MB for twenty rows), {answered:.0%} answered"
+    )
     assert answered > 0.9
     assert taken < MOST_COPIES[kind] * max(copied, 1e-3) and peak < MOST_BYTES
 
@@ -118,10 +155,17 @@ def test_names_to_a_table_of_transformer_steps():
 def test_a_sweep_of_transformer_steps():
     """Names to a table: every combination of layout, batch and recomputation."""
     axes = {
-        "model": ["llama2_7b", "llama3-8b"], "accelerator": ["h100-sxm", "a100-sxm-80gb"], "devices": [64, 128, 256],
-        "tp": [1, 2, 4, 8], "pp": [1, 2, 4], "zero": [0, 1, 3], "recompute": ["none", "full"], "seq": [2048, 4096],
-        "micro_batch": [1, 2, 4, 8], "global_batch": [512 * (at + 1) for at in range(8)],
-    }  # fmt: skip
+        "model": ["llama2_7b", "llama3-8b"],
+        "accelerator": ["h100-sxm", "a100-sxm-80gb"],
+        "devices": [64, 128, 256],
+        "tp": [1, 2, 4, 8],
+        "pp": [1, 2, 4],
+        "zero": [0, 1, 3],
+        "recompute": ["none", "full"],
+        "seq": [2048, 4096],
+        "micro_batch": [1, 2, 4, 8],
+        "global_batch": [512 * (at + 1) for at in range(8)],
+    }
     whole = seconds(lambda: cb.sweep("train_step", progress=False, **axes), 1)
     frame = cb.sweep("train_step", progress=False, **axes)
     plain = hypotenuse(len(frame))

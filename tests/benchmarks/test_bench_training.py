@@ -24,11 +24,24 @@ def transformer_axes():
     devices = 64
     replicas = devices // (tp * pp)
     count = np.tile(batches // 8 + 1, len(LAYOUTS))
-    return pd.DataFrame({
-        "model": "llama2_7b", "accelerator": "a100-sxm-80gb", "precision": "bf16", "devices": devices, "per_node": 8,
-        "tp": tp, "pp": pp, "dp": replicas, "micro_batch": micro, "global_batch": micro * replicas * count,
-        "seq_len": 4096, "activation_recompute": "none", "attention_kernel": "flash2", "software": "NeMo",
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "model": "llama2_7b",
+            "accelerator": "a100-sxm-80gb",
+            "precision": "bf16",
+            "devices": devices,
+            "per_node": 8,
+            "tp": tp,
+            "pp": pp,
+            "dp": replicas,
+            "micro_batch": micro,
+            "global_batch": micro * replicas * count,
+            "seq_len": 4096,
+            "activation_recompute": "none",
+            "attention_kernel": "flash2",
+            "software": "NeMo",
+        }
+    )
 
 
 def classic_axes():

@@ -87,8 +87,14 @@ class Bare:
 
         page.set_content('<!doctype html><html lang="en"><title>One panel</title><body></body></html>')
         kinds = {"panel": Panel, "chart": live.LiveChart}
-        page.evaluate(_PAGE, {"bundle": live.bundle_source(), "css": Panel._css,
-                              "esm": {name: each._esm for name, each in kinds.items()}})  # fmt: skip
+        page.evaluate(
+            _PAGE,
+            {
+                "bundle": live.bundle_source(),
+                "css": Panel._css,
+                "esm": {name: each._esm for name, each in kinds.items()},
+            },
+        )
         self.page = page
 
     def draw(self, widget: Any, width: int) -> None:

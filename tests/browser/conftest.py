@@ -19,9 +19,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
 FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 # A kernel left over sends the next page of its notebook every panel that it ever drew.
 SHUT_DOWN = "() => window.jupyterapp?.serviceManager.sessions.shutdownAll()"
 HERE = ("127.0.0.1", "localhost", "::1")
@@ -52,17 +57,30 @@ def lab(notebooks: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     overrides = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
     (settings / "overrides.json").write_text(json.dumps(overrides))
     environment = {
-        **os.environ, "JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTERLAB_SETTINGS_DIR": str(home / "user"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "work"), "JUPYTER_RUNTIME_DIR": str(home / "run"),
-        "IPYTHONDIR": str(home / "ipython"), "COOKBOOK_STATIC": "0",
-    }  # fmt: skip
+        **os.environ,
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "user"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "work"),
+        "JUPYTER_RUNTIME_DIR": str(home / "run"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "COOKBOOK_STATIC": "0",
+    }
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}", "--ServerApp.port_retries=0", "--IdentityProvider.token=",
-        f"--ServerApp.root_dir={notebooks}", f"--LabApp.app_settings_dir={settings}",
-        "--LabApp.extension_manager=readonly", "--LabApp.expose_app_in_browser=True",
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        "--IdentityProvider.token=",
+        f"--ServerApp.root_dir={notebooks}",
+        f"--LabApp.app_settings_dir={settings}",
+        "--LabApp.extension_manager=readonly",
+        "--LabApp.expose_app_in_browser=True",
         "--MappingKernelManager.default_kernel_name=python3",
-    ]  # fmt: skip
+    ]
     log = (home / "lab.log").open("w")
     server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=notebooks)
     try:

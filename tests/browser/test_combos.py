@@ -117,10 +117,16 @@ def test_search_after_search(models: Box) -> None:
 def test_spellings_vendors_and_groups(models: Box) -> None:
     box = models
     for typed, first in (
-        ("resnet-50", "ResNet-50 (v1)"), ("ResNet 50 v1.5", "ResNet-50 v1.5"), ("rn50", "ResNet-50 v1.5"),
-        ("resnet", "ResNet-50"), ("llama3-8b", "Llama 3 8B"), ("llama 3 8b", "Llama 3 8B"),
-        ("llama-3-8b", "Llama 3 8B"), ("bert large", "BERT"), ("vision transformer", "ViT"),
-    ):  # fmt: skip
+        ("resnet-50", "ResNet-50 (v1)"),
+        ("ResNet 50 v1.5", "ResNet-50 v1.5"),
+        ("rn50", "ResNet-50 v1.5"),
+        ("resnet", "ResNet-50"),
+        ("llama3-8b", "Llama 3 8B"),
+        ("llama 3 8b", "Llama 3 8B"),
+        ("llama-3-8b", "Llama 3 8B"),
+        ("bert large", "BERT"),
+        ("vision transformer", "ViT"),
+    ):
         box.input.click()
         box.type(typed)
         assert box.listed()[0].startswith(first), (typed, box.listed())
@@ -206,9 +212,17 @@ def test_storage_by_its_kind(lab: str, notebooks: Path, page: Any) -> None:
 
 def test_a_network_from_a_file(models: Box, tmp_path: Path) -> None:
     """A configuration is chosen as a file, stands in the box to be read, and counts only when it is taken."""
-    known = {"model_type": "llama", "vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 22,
-             "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632,
-             "max_position_embeddings": 2048, "tie_word_embeddings": False}  # fmt: skip
+    known = {
+        "model_type": "llama",
+        "vocab_size": 32000,
+        "hidden_size": 2048,
+        "num_hidden_layers": 22,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "intermediate_size": 5632,
+        "max_position_embeddings": 2048,
+        "tie_word_embeddings": False,
+    }
     (tmp_path / "config.json").write_text(json.dumps(known), encoding="utf-8")
     box = models
     before = box.said()

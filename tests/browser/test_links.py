@@ -101,8 +101,10 @@ def test_a_link_to_the_third_panel_of_a_kind_opens_the_third(lab: str, notebooks
     panels.nth(2).locator(".ck-code", has_text="rank=64").wait_for(state="attached")
     codes = panels.locator(".ck-code").all_text_contents()
     assert [("rank=64" in told, told.split("\n")[0]) for told in codes] == [
-        (False, "cb.panels.finetuning()"), (False, 'cb.panels.finetuning(method="full")'),
-        (True, "cb.panels.finetuning(rank=64)")]  # fmt: skip
+        (False, "cb.panels.finetuning()"),
+        (False, 'cb.panels.finetuning(method="full")'),
+        (True, "cb.panels.finetuning(rank=64)"),
+    ]
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     panels.nth(2).get_by_role("button", name="Copy link").click()
     panels.nth(2).get_by_role("button", name="Copied").wait_for()

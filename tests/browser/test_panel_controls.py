@@ -55,8 +55,10 @@ def test_headline_badges_and_presets_by_keyboard(run: Box) -> None:
     status = panel.locator("[role=status]")
     assert status.count() == 1 and len(status.inner_text().split()) <= 20
     assert panel.locator(".ck-number-large").inner_text().endswith("days")
-    large, plain = (panel.locator(each).evaluate("el => parseFloat(getComputedStyle(el).fontSize)")
-                    for each in (".ck-number-large", ".ck-facts"))  # fmt: skip
+    large, plain = (
+        panel.locator(each).evaluate("el => parseFloat(getComputedStyle(el).fontSize)")
+        for each in (".ck-number-large", ".ck-facts")
+    )
     assert large >= 1.5 * plain and panel.locator(".ck-facts li").count() >= 3
     panel.evaluate("panel => { panel.tabIndex = -1; panel.focus(); }")
     for badge in panel.locator(".ck-chip").all():

@@ -303,9 +303,14 @@ def barriers(page: Any) -> list[str]:
     return [f"{each['id']}: {node['target']}" for each in found if each["impact"] in GRAVE for node in each["nodes"]]
 
 
-@pytest.mark.parametrize(("recipe", "every"), [
-    pytest.param(path.name, every, marks=[pytest.mark.all] * ((path.name, every) != (ONE, "first")))
-    for path in RECIPES for every in ("first", "every")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("recipe", "every"),
+    [
+        pytest.param(path.name, every, marks=[pytest.mark.all] * ((path.name, every) != (ONE, "first")))
+        for path in RECIPES
+        for every in ("first", "every")
+    ],
+)
 def test_recipe(recipe: str, every: str, lab: str, page: Any, figures: Any) -> None:
     """One visit of a reader who uses the keyboard alone: moves the first control of each panel, or tries everything."""
     measured = open_and_run(page, lab, recipe)
@@ -405,8 +410,11 @@ def a_network_of_ones_own(page: Any, panel: Any, figures: Any) -> None:
 
 
 # The panel of all measurements with every one of them in the picture.
-CHOICES = {"x": ("framework", "devices", "publisher", "year"), "by": ("publisher", "framework", "phase", "kind"),
-           "y": ("throughput", "stated value")}  # fmt: skip
+CHOICES = {
+    "x": ("framework", "devices", "publisher", "year"),
+    "by": ("publisher", "framework", "phase", "kind"),
+    "y": ("throughput", "stated value"),
+}
 EVERYTHING = (("kind", "every kind"), ("unit", "all, mixed"), ("y", "stated value"), ("by", "kind"))
 
 

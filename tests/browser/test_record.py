@@ -14,8 +14,10 @@ from .test_recipes import settle
 pytestmark = [pytest.mark.browser, pytest.mark.all]
 
 HOSTILE = "Buy it. <img src=x onerror=alert(1)><script>document.title='taken'</script>"
-CELLS = ("import cookbook as cb\npanel = cb.panels.finetuning()\npanel",
-         'cb.panels.record(panel, "Which GPU?", {"Choice": "LoRA"})')  # fmt: skip
+CELLS = (
+    "import cookbook as cb\npanel = cb.panels.finetuning()\npanel",
+    'cb.panels.record(panel, "Which GPU?", {"Choice": "LoRA"})',
+)
 
 
 def test_a_record_by_keyboard(lab: str, notebooks: Path, page: Any, tmp_path: Path) -> None:
@@ -61,8 +63,10 @@ def test_a_record_by_keyboard(lab: str, notebooks: Path, page: Any, tmp_path: Pa
 def test_a_report_has_the_chart_of_the_decision(lab: str, notebooks: Path, page: Any, tmp_path: Path) -> None:
     """Saved while another tab is open; the page asks for nothing and its button works under its own policy."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    source = ('import cookbook as cb\npanel = cb.panels.training_run("gpt2", 1, devices=8)\npanel',
-              'cb.panels.record(panel, "Which run?")')  # fmt: skip
+    source = (
+        'import cookbook as cb\npanel = cb.panels.training_run("gpt2", 1, devices=8)\npanel',
+        'cb.panels.record(panel, "Which run?")',
+    )
     cells = [nbformat.v4.new_code_cell(each) for each in source]
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebooks / "report.ipynb")
     panel = visit(page, f"{lab}/lab/workspaces/report/tree/report.ipynb?reset")

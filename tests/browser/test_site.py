@@ -80,8 +80,18 @@ def test_both_themes_can_be_read_and_the_chosen_one_stays(own_page, pages):
 
 SAID, TITLE = ".ck-live .ck-headline", ".ck-live .vega-embed svg .role-title-text"
 # A walk through the choices by keys alone: a choice, and which of its buttons; the chart at the end.
-WALK = (("model", 6), ("batch", 2), ("precision", 0), ("target_seconds", 2), ("optimiser", 1), ("recompute", 1),
-        ("model", 3), ("precision", 2), ("batch", 0), ("target_seconds", 0))  # fmt: skip
+WALK = (
+    ("model", 6),
+    ("batch", 2),
+    ("precision", 0),
+    ("target_seconds", 2),
+    ("optimiser", 1),
+    ("recompute", 1),
+    ("model", 3),
+    ("precision", 2),
+    ("batch", 0),
+    ("target_seconds", 0),
+)
 
 
 def opened(page, pages, query: str = "") -> None:
@@ -154,7 +164,8 @@ def test_the_panel_of_a_page_fits_a_phone_in_both_themes_and_follows_a_link(page
         page.get_by_role("button", name=theme).click()
         page.wait_for_function(
             "([where, ink]) => getComputedStyle(document.querySelector(where + ' text')).fill !== ink",
-            arg=[TITLE, inks[-1]])  # fmt: skip
+            arg=[TITLE, inks[-1]],
+        )
     assert len(set(inks)) == 2
     page.goto("about:blank")
     opened(page, pages, "?panel=model_zoo&state=%7B%22model%22%3A%22unet%22%7D")
@@ -192,9 +203,14 @@ cb.charts.LiveChart(cb.charts.step_parts(parts), parts)"""
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("source", [
-    "import cookbook as cb\n\ncb.panels.assembly_line()", pytest.param(CHART, marks=pytest.mark.all),
-], ids=["panel", "chart"])  # fmt: skip
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import cookbook as cb\n\ncb.panels.assembly_line()",
+        pytest.param(CHART, marks=pytest.mark.all),
+    ],
+    ids=["panel", "chart"],
+)
 def test_what_is_saved_shows_its_card_and_no_error_when_it_is_opened_again(source, page, lab, notebooks):
     path = notebooks / "saved.ipynb"
     code, live = new_code_cell(source), ".cookbook-panel, .cookbook-chart"

@@ -76,8 +76,13 @@ def reader(lab: str, notebooks: Path, page: Any, request: Any) -> Reader:
     source = nbformat.read(next(notebooks.glob(f"{recipe}-*.ipynb")), 4)
     code = [each for each in source.cells if each.cell_type == "code"]
     panel = next(each for each in code if f"cb.panels.{cell}(" in each.source)
-    first = [each for each in code[: code.index(panel)] if "import cookbook" in each.source
-             or "parameters" in each.metadata.get("tags", []) or names(each, ast.Store) & names(panel, ast.Load)]
+    first = [
+        each
+        for each in code[: code.index(panel)]
+        if "import cookbook" in each.source
+        or "parameters" in each.metadata.get("tags", [])
+        or names(each, ast.Store) & names(panel, ast.Load)
+    ]
     kept = [nbformat.v4.new_code_cell(each.source) for each in (*first, panel)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=kept, metadata=kernel), notebooks / f"task-{recipe}.ipynb")

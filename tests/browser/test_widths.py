@@ -66,10 +66,14 @@ def test_every_picture_of_a_panel_is_readable_at_every_width(recipe, bare):
         clear(bare, panel, WIDTHS)
 
 
-@pytest.mark.parametrize(("recipe", "changes"), [
-    ("accelerators", {"accelerators": ["v100-sxm2-16gb", "t4"]}), ("scaling", {"compare": ["vgg16"]}),
-    ("measurements", {"networks": [], "kind": "", "unit": "all", "y": "value"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("recipe", "changes"),
+    [
+        ("accelerators", {"accelerators": ["v100-sxm2-16gb", "t4"]}),
+        ("scaling", {"compare": ["vgg16"]}),
+        ("measurements", {"networks": [], "kind": "", "unit": "all", "y": "value"}),
+    ],
+)
 def test_a_narrow_panel_that_changes_stays_readable(recipe, changes, bare):
     """Fewer rows, fewer names in the legend, thousands of marks on a canvas: drawn in place of what was there."""
     panel = getattr(panels, recipe)()
@@ -105,12 +109,16 @@ NAMES = """names => [...document.querySelectorAll('.vega-embed svg text')]
   return [text.textContent, top, bottom]; })"""
 
 
-@pytest.mark.parametrize(("recipe", "picture", "names"), [
-    ("scaling", "efficiency", ["AlexNet (two groups)", "ResNet-50 (v1)", "VGG-16", "Eng Acoustic Model"]),
-    ("scaling", "speedups", ["AlexNet (two groups)", "ResNet-50 (v1)", "VGG-16", "Eng Acoustic Model"]),
-    ("serving", "knee", ["TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"]),
-    ("storage", "scaling", ["later epochs", "first epoch"]), ("where_to_run", "paid", ["owned", "rented"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("recipe", "picture", "names"),
+    [
+        ("scaling", "efficiency", ["AlexNet (two groups)", "ResNet-50 (v1)", "VGG-16", "Eng Acoustic Model"]),
+        ("scaling", "speedups", ["AlexNet (two groups)", "ResNet-50 (v1)", "VGG-16", "Eng Acoustic Model"]),
+        ("serving", "knee", ["TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"]),
+        ("storage", "scaling", ["later epochs", "first epoch"]),
+        ("where_to_run", "paid", ["owned", "rented"]),
+    ],
+)
 def test_every_line_is_named_where_it_ends_and_no_name_covers_another(recipe, picture, names, bare):
     panel = getattr(panels, recipe)(picture=picture)
     for width in (320, 1300):
@@ -141,10 +149,20 @@ def test_names_of_rows_and_panes_are_in_full(bare):
 
 def test_there_is_room_for_all_controls_that_always_show(bare):
     """Ten devices make a tall column beside a chart of usual height."""
-    panel = panels.accelerators(accelerators=[
-        "b200-sxm", "h200-sxm", "h100-sxm", "mi300x", "gaudi3", "a100-sxm-80gb", "l40s", "rtx-5090", "rtx-4090",
-        "jetson-agx-orin-64gb",
-    ])  # fmt: skip
+    panel = panels.accelerators(
+        accelerators=[
+            "b200-sxm",
+            "h200-sxm",
+            "h100-sxm",
+            "mi300x",
+            "gaudi3",
+            "a100-sxm-80gb",
+            "l40s",
+            "rtx-5090",
+            "rtx-4090",
+            "jetson-agx-orin-64gb",
+        ]
+    )
     for width in (868, 1000, 1250):
         bare.draw(panel, width)
         column = bare.page.locator(".ck-controls")
@@ -176,8 +194,10 @@ def test_controls_of_a_panel_flow_with_the_page(bare):
         assert column.evaluate(style) == ["visible", 0]
         bottoms = [each.bounding_box() for each in column.locator(".ck-control").all()]
         frame, main = column.bounding_box(), bare.page.locator(".ck-main").bounding_box()
-        assert all(frame["y"] <= each["y"] and each["y"] + each["height"] <= frame["y"] + frame["height"] + 1
-                   for each in bottoms)  # fmt: skip
+        assert all(
+            frame["y"] <= each["y"] and each["y"] + each["height"] <= frame["y"] + frame["height"] + 1
+            for each in bottoms
+        )
         assert width > 700 or main["y"] >= frame["y"] + frame["height"] - 1
 
 

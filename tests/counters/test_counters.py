@@ -94,13 +94,22 @@ def test_matrix_layers_agree_with_both_counters_and_with_autograd(case):
 
 
 VECTOR_LAYERS = {
-    **{name: (module, lambda t, x, n=name: t.act(x, n)) for name, module in {
-        "relu": nn.ReLU(), "sigmoid": nn.Sigmoid(), "tanh": nn.Tanh(), "gelu": nn.GELU(), "silu": nn.SiLU(),
-        "hardswish": nn.Hardswish(), "elu": nn.ELU()}.items()},
+    **{
+        name: (module, lambda t, x, n=name: t.act(x, n))
+        for name, module in {
+            "relu": nn.ReLU(),
+            "sigmoid": nn.Sigmoid(),
+            "tanh": nn.Tanh(),
+            "gelu": nn.GELU(),
+            "silu": nn.SiLU(),
+            "hardswish": nn.Hardswish(),
+            "elu": nn.ELU(),
+        }.items()
+    },
     "max pool": (nn.MaxPool2d(2), lambda t, x: t.pool(x, 2)),
     "global pool": (nn.AdaptiveAvgPool2d(1), lambda t, x: t.global_pool(x)),
     "softmax": (nn.Softmax(-1), lambda t, x: t.softmax(x)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", VECTOR_LAYERS)
@@ -150,13 +159,24 @@ def test_fact_dropout_on_a_cpu_keeps_a_mask_of_four_bytes_not_one():
 def _recurrent(cell, **arguments):
     module = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}[cell](16, 32, batch_first=True, **arguments)
     t = Trace()
-    t.recurrent(t.tokens(7, 16), 32, cell, arguments.get("num_layers", 1), arguments.get("bidirectional", False),
-                arguments.get("proj_size"))  # fmt: skip
+    t.recurrent(
+        t.tokens(7, 16),
+        32,
+        cell,
+        arguments.get("num_layers", 1),
+        arguments.get("bidirectional", False),
+        arguments.get("proj_size"),
+    )
     return module, t.ops(), torch.randn(BATCH, 7, 16)
 
 
-RECURRENT = [("gru", {}), ("gru", {"num_layers": 2, "bidirectional": True}), ("rnn", {}),
-             ("rnn", {"bidirectional": True}), ("lstm", {"proj_size": 8})]  # fmt: skip
+RECURRENT = [
+    ("gru", {}),
+    ("gru", {"num_layers": 2, "bidirectional": True}),
+    ("rnn", {}),
+    ("rnn", {"bidirectional": True}),
+    ("lstm", {"proj_size": 8}),
+]
 
 
 @pytest.mark.parametrize(("cell", "arguments"), RECURRENT)

@@ -28,10 +28,20 @@ def nbval(path: Path, *more: str, executed: Path | None = None) -> subprocess.Co
         environment["COOKBOOK_EXECUTED"] = str(executed)
         plugins.append("replay")
     command = [
-        sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(path.parent),
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(path.parent),
         *(word for plugin in plugins for word in ("-p", plugin)),
-        "--nbval", f"--nbval-sanitize-with={SANITIZE}", str(path), *more,
-    ]  # fmt: skip
+        "--nbval",
+        f"--nbval-sanitize-with={SANITIZE}",
+        str(path),
+        *more,
+    ]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
 
 

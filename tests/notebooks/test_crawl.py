@@ -22,8 +22,10 @@ NOTEBOOKS = [*sorted(FOLDER.glob("[0-9][0-9]-*.ipynb")), *sorted(FOLDER.glob("hi
 RECIPES = [path for path in NOTEBOOKS if path.name[:2].isdigit() and not path.name.startswith("00-")]
 SETS = [(path, file) for path in RECIPES for file in sorted((FOLDER / "parameters").glob(f"{path.name[:3]}*.yaml"))]
 # Recipes run as they stand in `make test`; with other parameters, but the first small set, in `make test-all`.
-RUN = [pytest.param(path, file, id=file.stem, marks=() if file.stem == "01-small" else pytest.mark.all)
-       for path, file in SETS]  # fmt: skip
+RUN = [
+    pytest.param(path, file, id=file.stem, marks=() if file.stem == "01-small" else pytest.mark.all)
+    for path, file in SETS
+]
 
 # One of each kind: a panel's first steps, training, inference, measured rows.
 EXECUTED = ("00-", "03-", "07-", "10-")
@@ -39,9 +41,15 @@ def edited() -> set[str]:
 
 def at_a_change(names: tuple[str, ...], more: set[str]) -> pytest.MarkDecorator:
     """Each notebook: those of such names in the tests of a change, the others in the long run."""
-    return pytest.mark.parametrize("path", [
-        pytest.param(path, id=path.stem, marks=() if path.name.startswith(names) or path.name in more
-                     else pytest.mark.all) for path in NOTEBOOKS])  # fmt: skip
+    return pytest.mark.parametrize(
+        "path",
+        [
+            pytest.param(
+                path, id=path.stem, marks=() if path.name.startswith(names) or path.name in more else pytest.mark.all
+            )
+            for path in NOTEBOOKS
+        ],
+    )
 
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

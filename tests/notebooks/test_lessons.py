@@ -16,8 +16,10 @@ import cookbook as cb
 from cookbook.publish.notebook import student
 
 FOLDER = Path(os.environ.get("COOKBOOK_NOTEBOOKS", Path(__file__).resolve().parents[2] / "notebooks"))
-RECIPES = [*sorted(path for path in FOLDER.glob("[0-9][0-9]-*.ipynb") if not path.name.startswith("00-")),
-           *sorted(FOLDER.glob("history/*.ipynb"))]  # fmt: skip
+RECIPES = [
+    *sorted(path for path in FOLDER.glob("[0-9][0-9]-*.ipynb") if not path.name.startswith("00-")),
+    *sorted(FOLDER.glob("history/*.ipynb")),
+]
 LONGEST_TABLE = 12
 each_recipe = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in RECIPES])
 
@@ -73,8 +75,11 @@ def test_a_check_does_not_rest_on_names_of_a_solution(path):
     """A student's copy has no solutions, and its checks must run all the same."""
     solved, kept = set(), set()
     for cell in cells(path):
-        stored = {node.id for node in ast.walk(ast.parse(cell.source))
-                  if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}  # fmt: skip
+        stored = {
+            node.id
+            for node in ast.walk(ast.parse(cell.source))
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
         if "solution" in tags(cell):
             solved |= stored - {"answer"}
         else:
@@ -143,11 +148,17 @@ def test_routes_are_short_in_order_and_timed():
         for place, (number, minutes) in enumerate(steps.items()):
             assert minutes_of(number) == int(minutes) and set(needed(number)) <= set(list(steps)[:place]), (job, number)
     assert set(routes) == {
-        "buy a cluster", "fine-tune on what I have", "serve a model", "speed up what I have", "teach a class"
-    }  # fmt: skip
+        "buy a cluster",
+        "fine-tune on what I have",
+        "serve a model",
+        "speed up what I have",
+        "teach a class",
+    }
     assert routes["serve a model"][-1] == "10" and routes["speed up what I have"][-1] == "12"
-    shown = {name: numbers.split() for name, numbers in ast.literal_eval(
-        re.search(r"routes = (\{.*?\})", source["decision"], re.S)[1]).items()}  # fmt: skip
+    shown = {
+        name: numbers.split()
+        for name, numbers in ast.literal_eval(re.search(r"routes = (\{.*?\})", source["decision"], re.S)[1]).items()
+    }
     assert shown == routes and all(name in source["parameters"] for name in routes)
 
 

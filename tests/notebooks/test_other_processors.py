@@ -21,10 +21,15 @@ SAMPLE = ("05-can-you-trust-it", "11-benchmark-this-machine", "13-share-a-cluste
 FORMULAS = ("collectives", "generation", "intervals", "topology")
 # OpenBLAS takes the kernels of the processor named, NumPy leaves the vector units named unused.
 SETTINGS = {
-    "oldest": {"OPENBLAS_CORETYPE": "Prescott", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "1", "TZ": "UTC-14",
-               "LC_ALL": "C"},
+    "oldest": {
+        "OPENBLAS_CORETYPE": "Prescott",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "1",
+        "TZ": "UTC-14",
+        "LC_ALL": "C",
+    },
     "another": {"OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "2", "TZ": "UTC+3:30"},
-}  # fmt: skip
+}
 PROCESSOR = FOLDER.parent / "tests" / "processor.py"
 
 
@@ -76,6 +81,11 @@ def test_recipes_print_the_same_on_another_processor(name, processor, tmp_path):
 def test_formulas_hold_on_another_processor(processor):
     files = [str(FOLDER.parent / "tests" / f"test_{name}.py") for name in FORMULAS]
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COOKBOOK_"))}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files], env=plain,
-                          cwd=FOLDER.parent, capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+        env=plain,
+        cwd=FOLDER.parent,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]

@@ -62,8 +62,16 @@ def perceptron(*widths: int) -> nn.Module:
 
 def convolutional() -> nn.Module:
     """Three convolutions and a classifier, for pictures of 32 pixels."""
-    return nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, 2, 1), nn.ReLU(),
-                         nn.Conv2d(64, 128, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(128 * 64, 10))  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(64, 128, 3, 2, 1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(128 * 64, 10),
+    )
 
 
 def update(model: nn.Module, optimiser: Any, x: torch.Tensor, y: torch.Tensor, more: Step | None = None) -> None:
@@ -86,9 +94,12 @@ def traced(target: Path, step: Step, steps: int = 6, warm: int = 3) -> None:
     """Profile some steps after a warm-up and keep the trace."""
     for _ in range(warm):
         step()
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True,
-                 schedule=torch.profiler.schedule(wait=0, warmup=1, active=steps, repeat=1),
-                 on_trace_ready=lambda found: kept(found, target)) as profiler:  # fmt: skip
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        record_shapes=True,
+        schedule=torch.profiler.schedule(wait=0, warmup=1, active=steps, repeat=1),
+        on_trace_ready=lambda found: kept(found, target),
+    ) as profiler:
         for _ in range(steps + 1):
             step()
             profiler.step()
@@ -237,8 +248,9 @@ def jsonl(target: Path, rows: Iterator[tuple[int, float]]) -> None:
 
 
 def prose(target: Path, rows: Iterator[tuple[int, float]]) -> None:
-    target.write_text("".join(f"[train] step {number}/120 | loss 2.30 | {1e3 * seconds:.2f} ms/step\n"
-                              for number, seconds in rows))  # fmt: skip
+    target.write_text(
+        "".join(f"[train] step {number}/120 | loss 2.30 | {1e3 * seconds:.2f} ms/step\n" for number, seconds in rows)
+    )
 
 
 def slowed(start: Callable[[], list[Any]], at: int, make: Callable[[Any], None], target: Path, steps: int) -> None:

@@ -158,8 +158,11 @@ DELAYS = {"token rate": "token", "prompt rate": "first token", "first token": "f
 
 def allowed(door: str) -> set[str]:
     """Names of the arguments of a door."""
-    names = {name for name, each in inspect.signature(getattr(cb, door)).parameters.items()
-             if each.kind is not inspect.Parameter.VAR_KEYWORD}  # fmt: skip
+    names = {
+        name
+        for name, each in inspect.signature(getattr(cb, door)).parameters.items()
+        if each.kind is not inspect.Parameter.VAR_KEYWORD
+    }
     return names | {each.name for each in fields(Plan)} if door == "train_step" else names
 
 
@@ -220,8 +223,9 @@ def _question(line: Mapping[str, Any]) -> Question:
         raise wrong("source", "is neither an address nor a key of data/sources.csv")
     if line["row"] and line["row"] not in _measured():
         raise wrong("row", f"is none of {', '.join(MEASURED)}")
-    return Question(**{**line, "arguments": arguments, "times": float(line["times"]),
-                       "published": float(line["published"])})  # fmt: skip
+    return Question(
+        **{**line, "arguments": arguments, "times": float(line["times"]), "published": float(line["published"])}
+    )
 
 
 @lru_cache(maxsize=1)
@@ -270,8 +274,12 @@ def score(answers: Iterable[Answer]) -> Score:
     known = [each for each in all_of if not each.why]
     if not known:
         return Score(len(all_of), 0, math.nan, math.nan)
-    return Score(len(all_of), len(known), float(np.median([each.error for each in known])),
-                 sum(each.inside for each in known) / len(known))  # fmt: skip
+    return Score(
+        len(all_of),
+        len(known),
+        float(np.median([each.error for each in known])),
+        sum(each.inside for each in known) / len(known),
+    )
 
 
 def groups(answers: list[Answer]) -> dict[str, Score]:
@@ -300,8 +308,13 @@ def _lines(head: list[str], rows: Iterable[list[str]]) -> str:
 def scores(answers: list[Answer]) -> str:
     """Scores by group, as Markdown."""
     head = ["questions", "asked", "answered", "median error", "80 % interval holds"]
-    return _lines(head, ([name, f"{each.questions}", f"{each.answered}", f"{100 * each.error:.0f} %",
-                          f"{100 * each.inside:.0f} %"] for name, each in groups(answers).items()))  # fmt: skip
+    return _lines(
+        head,
+        (
+            [name, f"{each.questions}", f"{each.answered}", f"{100 * each.error:.0f} %", f"{100 * each.inside:.0f} %"]
+            for name, each in groups(answers).items()
+        ),
+    )
 
 
 def answered(answers: list[Answer], kind: str) -> str:
@@ -331,14 +344,21 @@ def rows_of(answers: list[Answer]) -> list[dict[str, Any]]:
     for each in answers:
         asked = each.question
         ends = {"predicted": each.point, "low_80": each.low, "high_80": each.high}
-        rows.append({
-            "question": asked.question, "kind": asked.kind, "half": asked.half, "published": asked.published,
-            "unit": asked.unit, **{name: "" if each.why else float(f"{end:.4g}") for name, end in ends.items()},
-            "why": each.why and f"…{asked.expected}…", "recalled": asked.recalled,
-            "page": asked.source,
-            "how": "derived",
-            "source": "dl-cookbook-validation",
-        })  # fmt: skip
+        rows.append(
+            {
+                "question": asked.question,
+                "kind": asked.kind,
+                "half": asked.half,
+                "published": asked.published,
+                "unit": asked.unit,
+                **{name: "" if each.why else float(f"{end:.4g}") for name, end in ends.items()},
+                "why": each.why and f"…{asked.expected}…",
+                "recalled": asked.recalled,
+                "page": asked.source,
+                "how": "derived",
+                "source": "dl-cookbook-validation",
+            }
+        )
     return rows
 
 

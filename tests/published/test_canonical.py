@@ -59,8 +59,11 @@ def test_a_figure_of_our_tables_is_the_one_of_its_row(questions):
     for each in rows:
         factor = canonical.UNITS[canonical.PARTS[each.door, each.part][0]][each.unit]
         numbers = [cell for cell in canonical.measured(each).values() if isinstance(cell, (int, float))]
-        close = [cell for cell in numbers if cell in (pytest.approx(each.published, rel=1e-3),
-                                                      pytest.approx(each.published * factor, rel=1e-3))]  # fmt: skip
+        close = [
+            cell
+            for cell in numbers
+            if cell in (pytest.approx(each.published, rel=1e-3), pytest.approx(each.published * factor, rel=1e-3))
+        ]
         assert close, f"{each.id}: {each.published} {each.unit} is no cell of {each.row}"
         assert canonical.measured(each)["source"] == each.source, each.id
 
@@ -115,10 +118,22 @@ def test_the_table_tells_the_answers_of_today(answers):
                 assert written[name] == "" or written[name] != written[name], told
 
 
-GOOD = {"id": "a-question", "kind": "one user", "question": "How fast?", "door": "generate",
-        "arguments": '{"workload": "llama3_8b", "accelerator": "h100-sxm"}', "part": "answer rate", "times": "1",
-        "unit": "tokens/s", "published": "100", "source": "https://example.org/page", "row": "", "recalled": "no",
-        "expected": "", "note": ""}  # fmt: skip
+GOOD = {
+    "id": "a-question",
+    "kind": "one user",
+    "question": "How fast?",
+    "door": "generate",
+    "arguments": '{"workload": "llama3_8b", "accelerator": "h100-sxm"}',
+    "part": "answer rate",
+    "times": "1",
+    "unit": "tokens/s",
+    "published": "100",
+    "source": "https://example.org/page",
+    "row": "",
+    "recalled": "no",
+    "expected": "",
+    "note": "",
+}
 
 
 def read_one(tmp_path, **changes):
@@ -135,26 +150,29 @@ def test_a_good_row_is_read(tmp_path):
     assert one.published == 100 and one.arguments["workload"] == "llama3_8b"
 
 
-@pytest.mark.parametrize("column, value, told", [
-    ("id", "A Question", "other signs"),
-    ("kind", "guessing", "kind = 'guessing' is not one of one user"),
-    ("door", "predict", "door = 'predict' is not one of generate"),
-    ("part", "mood", "is none of cb.generate: answer rate"),
-    ("arguments", "{", "is not JSON"),
-    ("arguments", "[1]", "is no JSON object"),
-    ("arguments", '{"model": "llama3_8b", "gpu": 1}', "has gpu, model, which cb.generate does not take"),
-    ("arguments", '{"workload": "llama3_8b", "delay_of": "token"}', "needs delay_of = None for answer rate"),
-    ("unit", "days", "is no unit of a rate: tokens/s"),
-    ("unit", "furlongs", "is no unit of a rate"),
-    ("published", "0", "is no number above 0"),
-    ("published", "many", "is no number above 0"),
-    ("times", "nan", "is no number above 0"),
-    ("times", "2", "note = '' is empty"),
-    ("recalled", "", "is neither yes nor no"),
-    ("source", "somebody", "is neither an address nor a key"),
-    ("source", "", "is empty"),
-    ("row", "nowhere-1", "is none of inference"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "column, value, told",
+    [
+        ("id", "A Question", "other signs"),
+        ("kind", "guessing", "kind = 'guessing' is not one of one user"),
+        ("door", "predict", "door = 'predict' is not one of generate"),
+        ("part", "mood", "is none of cb.generate: answer rate"),
+        ("arguments", "{", "is not JSON"),
+        ("arguments", "[1]", "is no JSON object"),
+        ("arguments", '{"model": "llama3_8b", "gpu": 1}', "has gpu, model, which cb.generate does not take"),
+        ("arguments", '{"workload": "llama3_8b", "delay_of": "token"}', "needs delay_of = None for answer rate"),
+        ("unit", "days", "is no unit of a rate: tokens/s"),
+        ("unit", "furlongs", "is no unit of a rate"),
+        ("published", "0", "is no number above 0"),
+        ("published", "many", "is no number above 0"),
+        ("times", "nan", "is no number above 0"),
+        ("times", "2", "note = '' is empty"),
+        ("recalled", "", "is neither yes nor no"),
+        ("source", "somebody", "is neither an address nor a key"),
+        ("source", "", "is empty"),
+        ("row", "nowhere-1", "is none of inference"),
+    ],
+)
 def test_a_bad_cell_is_named(tmp_path, column, value, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         read_one(tmp_path, **{column: value})

@@ -12,10 +12,15 @@ MODELS = catalog.table("models").set_index("name")
 
 # HPE Deep Learning Cookbook, table of reference models: parameters and forward "GFLOPs" (really GMAC, one decimal).
 FOUNDING = {
-    "alexnet": (60_965_224, 0.7, 0.05), "googlenet": (6_998_552, 1.6, 0.05), "vgg16": (138_357_544, 15.5, 0.05),
-    "vgg19": (143_667_240, 19.6, 0.05), "resnet50": (25_610_269, 3.9, 0.05), "resnet101": (44_654_608, 7.6, 0.05),
-    "resnet152": (60_344_387, 11.3, 0.05), "text_cnn": (151_690, 0.009, 0.0005),
-}  # fmt: skip
+    "alexnet": (60_965_224, 0.7, 0.05),
+    "googlenet": (6_998_552, 1.6, 0.05),
+    "vgg16": (138_357_544, 15.5, 0.05),
+    "vgg19": (143_667_240, 19.6, 0.05),
+    "resnet50": (25_610_269, 3.9, 0.05),
+    "resnet101": (44_654_608, 7.6, 0.05),
+    "resnet152": (60_344_387, 11.3, 0.05),
+    "text_cnn": (151_690, 0.009, 0.0005),
+}
 CAFFE_RESNETS = ("resnet18_caffe", "resnet34_caffe", "resnet50", "resnet101", "resnet152", "resnet200", "resnet269")
 
 
@@ -106,10 +111,14 @@ def test_stride_on_the_3x3_convolution_costs_231_mmac() -> None:
     assert zoo.model("resnet50").ops.parameter_count == zoo.model("resnet50_v1.5").ops.parameter_count
 
 
-@pytest.mark.parametrize(("name", "parameters", "flop", "people"), [
-    ("face_resnet100", 65.131e6, 24.209e9, 85742), ("face_resnet100_glint360k", 65.131e6, 24.209e9, 360232),
-    ("mobile_face", 0.993e6, 0.449e9, 85742),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "parameters", "flop", "people"),
+    [
+        ("face_resnet100", 65.131e6, 24.209e9, 85742),
+        ("face_resnet100_glint360k", 65.131e6, 24.209e9, 360232),
+        ("mobile_face", 0.993e6, 0.449e9, 85742),
+    ],
+)
 def test_networks_of_faces_without_their_last_layer(name: str, parameters: float, flop: float, people: int) -> None:
     """Open Model Zoo, models/public/face-recognition-*: without the layer of people; FLOP count activations too."""
     network = zoo.model(name)

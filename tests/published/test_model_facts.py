@@ -65,9 +65,7 @@ BOX = 1024 + 1  # one more output of the box head
 MASK = 14 * 14 * 4 * 9 * 256 * 256 + 14 * 14 * 4 * 256 * 256 + 28 * 28 * 256 * 81  # one region
 KEYPOINT = 14 * 14 * 9 * (256 * 512 + 7 * 512 * 512) + 14 * 14 * 16 * 512 * 17
 # A ResNet block of Detectron halves the resolution in its first 1x1, theirs in the 3x3 convolution.
-STRIDES = -sum(
-    (200 // 2**i * 304 // 2**i - 100 // 2**i * 152 // 2**i) * 128 * 2**i * 256 * 2**i for i in range(3)
-)  # fmt: skip
+STRIDES = -sum((200 // 2**i * 304 // 2**i - 100 // 2**i * 152 // 2**i) * 128 * 2**i * 256 * 2**i for i in range(3))
 EXPLAINED: dict[str, tuple[float, float, str]] = {
     "dm_nfnet_f0": (-12, 0, "one trained gain for each of 12 blocks, which ours folds in"),
     "ssd300_resnet34": (-(3 * 256 + 2 * 512 + 3 * 128 + 2 * 256), 0, "norms for biases in the extra layers"),
@@ -81,21 +79,24 @@ EXPLAINED: dict[str, tuple[float, float, str]] = {
     "transformer_big": (-64 * 1024, -6 * 2 * 1024 * 30 * 29 / 2, f"a vocabulary of 33,776; {CAUSAL}"),
     "gnmt_v2": (-32320 * 1024 + 2 * 1024 + 1, 0, "a second embedding for the target; no attention bias and norm"),
     "transformer_xl_base": (
-        3 * 513 + 267735 - 15 * 2 * 512 - 16 * 3 * 512, -(384 - 192) * 512 * 512 * 16 - 192 * 512 * 22201,
+        3 * 513 + 267735 - 15 * 2 * 512 - 16 * 3 * 512,
+        -(384 - 192) * 512 * 512 * 16 - 192 * 512 * 22201,
         "biases of the softmax are ours; biases of positions and of qkv in each layer theirs, and so are the work on "
-        "relative positions (less queries of the memory) and on rare words (inferred: 22,201 outputs a token)"
+        "relative positions (less queries of the memory) and on rare words (inferred: 22,201 outputs a token)",
     ),
     "transformer_xl_large": (
         3 * 1025 + 267735 + 1024**2 - 17 * 2 * 1024 - 18 * 3 * 1024,
         384 * 1024**2 - (768 - 384) * 1024 * 1024 * 18 - 384 * 1024 * 2766,
-        "as for the base network, and a projection before the softmax is ours (inferred: 2,766 outputs a token)"
+        "as for the base network, and a projection before the softmax is ours (inferred: 2,766 outputs a token)",
     ),
     "dlbs:sensor_net": (
-        -(224 * 224 * 3 - 784) * 1024, -(224 * 224 * 3 - 784) * 1024, "traced with an image for its 784 numbers"
+        -(224 * 224 * 3 - 784) * 1024,
+        -(224 * 224 * 3 - 784) * 1024,
+        "traced with an image for its 784 numbers",
     ),
     "dlbs:resnet200": (-176203, 0, "mean, variance and one factor of each norm, as Caffe stores them"),
     "dlbs:resnet269": (-253072, 0, "mean, variance and one factor of each norm, as Caffe stores them"),
-}  # fmt: skip
+}
 for _row in FACTS.index:
     if (_row.startswith("det_") and "rpn_x101" not in _row) or _row == "mask_rcnn_r50_fpn":
         _part = "mask" if _row.startswith("mask") else _row.split("_")[1]
@@ -105,13 +106,19 @@ for _row in FACTS.index:
         EXPLAINED[_row] = {
             "rpn": (0, _strides, "stride on the 3x3 convolution"),
             "retina": (-P6 - LEVEL_P2, -(200 * 304 * P2 + 13 * 19 * P6), RETINA),
-            "fast": (-_outputs * BOX - 9 * 256 * 256 - 256 - 15 * 257, _boxes + _strides,
-                     "91 classes with a box each; an RPN that takes part in nothing"),
+            "fast": (
+                -_outputs * BOX - 9 * 256 * 256 - 256 - 15 * 257,
+                _boxes + _strides,
+                "91 classes with a box each; an RPN that takes part in nothing",
+            ),
             "faster": (-_outputs * BOX, _boxes + _strides, "91 classes with a box each, not 81 and 80"),
-            "mask": (-_outputs * BOX - 10 * 257, _boxes + _strides + 64 * MASK - 64 * 28 * 28 * 256 * 10,
-                     "91 classes; 64 masks, not 128"),
+            "mask": (
+                -_outputs * BOX - 10 * 257,
+                _boxes + _strides + 64 * MASK - 64 * 28 * 28 * 256 * 10,
+                "91 classes; 64 masks, not 128",
+            ),
             "kps": (-_outputs * BOX, _boxes + _strides + 64 * KEYPOINT, "91 classes, not 2; 64 people, not 128"),
-        }[_part]  # fmt: skip
+        }[_part]
 
 
 def of_the_zoo(fact: str) -> tuple[zoo.Workload, float | None]:

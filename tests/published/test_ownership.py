@@ -53,10 +53,14 @@ def test_the_warehouse_by_part(part):
 
 def bills():
     return ownership_usd(
-        0, 1 / 12, life_years=1, watts=warehouse("critical load") * warehouse("average use of power"),
-        pue=warehouse("power usage effectiveness"), usd_per_kwh=warehouse("tariff"),
+        0,
+        1 / 12,
+        life_years=1,
+        watts=warehouse("critical load") * warehouse("average use of power"),
+        pue=warehouse("power usage effectiveness"),
+        usd_per_kwh=warehouse("tariff"),
         staff_usd_per_year=12 * warehouse("people"),
-    )  # fmt: skip
+    )
 
 
 def test_the_warehouse_s_power():

@@ -89,8 +89,9 @@ def test_translation_attends_causally_in_the_decoder_and_fully_across():
 
 
 def test_transformer_xl_attends_to_memory_and_twice_scores_it():
-    ops = sequence.transformer_xl(width=32, heads=2, head_dim=16, hidden=64, layers=1, tokens=6, memory=4, vocab=500,
-                                  cutoffs=(50, 100))  # fmt: skip
+    ops = sequence.transformer_xl(
+        width=32, heads=2, head_dim=16, hidden=64, layers=1, tokens=6, memory=4, vocab=500, cutoffs=(50, 100)
+    )
     macs = {str(k): float(v) for k, v in zip(ops.name, ops.column("macs"), strict=True)}
     assert macs["attention"] == 2 * 6 * 10 * 32
     assert macs["relative_scores"] == 6 * 10 * 32
@@ -170,8 +171,16 @@ def test_cross_attention_of_the_diffusion_unet_reads_the_prompt():
 
 
 def test_unet_attends_at_the_levels_it_says():
-    ops = diffusion.stable_diffusion_unet(image=1024, multipliers=(1, 2, 4), depths=(0, 2, 10), middle_depth=10,
-                                          context=2048, heads=None, linear=True, pooled=2816)  # fmt: skip
+    ops = diffusion.stable_diffusion_unet(
+        image=1024,
+        multipliers=(1, 2, 4),
+        depths=(0, 2, 10),
+        middle_depth=10,
+        context=2048,
+        heads=None,
+        linear=True,
+        pooled=2816,
+    )
     blocks = {b: ops.count[ops.block == b].max() for b in ops.block if b}
     assert len(blocks) == 2 + 2 + 1 + 3 + 3
     assert sorted(set(blocks.values())) == [2, 10]

@@ -34,8 +34,17 @@ def kept_bytes(model, tokens, shards=1):
     """Keys and values of one sequence, over so many shards of each layer or else over stages."""
     layout = {"tp": shards} if shards > 1 else {"pp": 16}
     length = max(tokens, 2)  # the shortest request: one token of a prompt, and one of an answer
-    found = cb.generate(model, "h100-sxm", input_len=length - 1, output_len=1, batch=1, delay_of="token",
-                        weights_format="int4", kv_format="fp16", **layout).memory["cache"]  # fmt: skip
+    found = cb.generate(
+        model,
+        "h100-sxm",
+        input_len=length - 1,
+        output_len=1,
+        batch=1,
+        delay_of="token",
+        weights_format="int4",
+        kv_format="fp16",
+        **layout,
+    ).memory["cache"]
     return float(found) * max(shards, 16) * tokens / length
 
 
@@ -81,11 +90,25 @@ def served(name, **changes):
     model, accelerator, software = name.split()[:3]
     kept = given(name, "prefix_hit") if has(name, "prefix_hit") else None
     bits = given(name, "kv_bits") if has(name, "kv_bits") else 16
-    asked = {"prefix_hit": kept, "concurrency": given(name, "concurrency"), "devices": engine(name),
-             "ep": given(name, "ep") if has(name, "ep") else None, "kv_format": f"fp{bits:.0f}"}  # fmt: skip
-    return cb.serve(model, accelerator, tp=given(name, "tp"), input_len=given(name, "input_len"), input_spread=0,
-                    output_len=given(name, "output_len"), output_spread=0, software=software,
-                    precision="fp8", **asked | changes).table.iloc[0]  # fmt: skip
+    asked = {
+        "prefix_hit": kept,
+        "concurrency": given(name, "concurrency"),
+        "devices": engine(name),
+        "ep": given(name, "ep") if has(name, "ep") else None,
+        "kv_format": f"fp{bits:.0f}",
+    }
+    return cb.serve(
+        model,
+        accelerator,
+        tp=given(name, "tp"),
+        input_len=given(name, "input_len"),
+        input_spread=0,
+        output_len=given(name, "output_len"),
+        output_spread=0,
+        software=software,
+        precision="fp8",
+        **asked | changes,
+    ).table.iloc[0]
 
 
 def rates(name, **changes):
@@ -172,9 +195,19 @@ def test_nodes_of_a_day(words):
     name = "deepseek_v3 h800-sxm sglang answers"
     assert (answer, answer * ratio) == pytest.approx((given(name, "output_len"), given(name, "input_len")), rel=1e-3)
     rate = given(DAY, "tokens of answers") / units.si("1 d") / answer
-    asked = {"concurrency": None, "devices": None, "rate": rate, "prefix_hit": given(DAY, "hits"), "kept": 0.5,
-             "tpot": 1 / given(DAY, "rate of a user"), "policy": "disaggregated"}  # fmt: skip
-    one, two = (served(name, **asked, two_batches=each)["devices"] / 8 / published(DAY, "nodes")
-                for each in (False, True))  # fmt: skip
-    assert f"on {published(DAY, 'nodes'):.0f} nodes, we would ask for {one:.1f} times as many, with two batches in " \
-           f"turn for {two:.1f} times" in words  # fmt: skip
+    asked = {
+        "concurrency": None,
+        "devices": None,
+        "rate": rate,
+        "prefix_hit": given(DAY, "hits"),
+        "kept": 0.5,
+        "tpot": 1 / given(DAY, "rate of a user"),
+        "policy": "disaggregated",
+    }
+    one, two = (
+        served(name, **asked, two_batches=each)["devices"] / 8 / published(DAY, "nodes") for each in (False, True)
+    )
+    assert (
+        f"on {published(DAY, 'nodes'):.0f} nodes, we would ask for {one:.1f} times as many, with two batches in "
+        f"turn for {two:.1f} times" in words
+    )

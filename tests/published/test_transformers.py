@@ -113,10 +113,11 @@ def test_cross_attention_block_by_hand():
 @pytest.mark.parametrize(
     ("name", "layers", "width", "seq", "tolerance"),
     [
-        ("gpt3_175b", 96, 12288, 2048, 0.005), ("megatron_1t", 128, 25600, 2048, 0.005),
+        ("gpt3_175b", 96, 12288, 2048, 0.005),
+        ("megatron_1t", 128, 25600, 2048, 0.005),
         ("llama3_405b", 126, 16384, 2048, 0.01),
     ],
-)  # fmt: skip
+)
 def test_kaplan_2020_forward_flop_of_a_token(name, layers, width, seq, tolerance):
     """Kaplan et al., arXiv:2001.08361, eq. 2.2: 2 N + 2 n_layer n_ctx d_attn; N without embeddings, mask not used."""
     ops = network(name)
@@ -156,10 +157,14 @@ def test_narayanan_2021_equation_3_for_every_row_of_its_table_1():
 @pytest.mark.parametrize(
     ("name", "gmac", "with_head", "products"),
     [
-        ("llama_7b", 850.00, True, 2), ("llama2_7b", 850.00, True, 2), ("qwen_7b", 912.88, True, 2),
-        ("baichuan_7b", 866.78, True, 2), ("bloom_7b", 775.11, False, 1), ("pythia_12b", 1455.59, False, 2),
+        ("llama_7b", 850.00, True, 2),
+        ("llama2_7b", 850.00, True, 2),
+        ("qwen_7b", 912.88, True, 2),
+        ("baichuan_7b", 866.78, True, 2),
+        ("bloom_7b", 775.11, False, 1),
+        ("pythia_12b", 1455.59, False, 2),
     ],
-)  # fmt: skip
+)
 def test_calflops_table_at_128_tokens(name, gmac, with_head, products):
     """calflops README: forward multiply-accumulates at 128 tokens.
 
@@ -188,12 +193,16 @@ def test_llm_foundry_printed_throughput_and_rate_agree_with_our_count():
 @pytest.mark.parametrize(
     ("name", "active", "half_width", "without_table"),
     [
-        ("mixtral_8x7b", 12.9e9, 0.05e9, False), ("mixtral_8x22b", 39e9, 0.5e9, False),
-        ("qwen3_30b_a3b", 3.3e9, 0.1e9, False), ("qwen3_235b_a22b", 22e9, 0.5e9, False),
-        ("deepseek_v3", 37e9, 0.5e9, True), ("deepseek_v2", 21e9, 0.5e9, False),
-        ("gpt_oss_20b", 3.61e9, 0.005e9, True), ("gpt_oss_120b", 5.13e9, 0.005e9, True),
+        ("mixtral_8x7b", 12.9e9, 0.05e9, False),
+        ("mixtral_8x22b", 39e9, 0.5e9, False),
+        ("qwen3_30b_a3b", 3.3e9, 0.1e9, False),
+        ("qwen3_235b_a22b", 22e9, 0.5e9, False),
+        ("deepseek_v3", 37e9, 0.5e9, True),
+        ("deepseek_v2", 21e9, 0.5e9, False),
+        ("gpt_oss_20b", 3.61e9, 0.005e9, True),
+        ("gpt_oss_120b", 5.13e9, 0.005e9, True),
     ],
-)  # fmt: skip
+)
 def test_published_active_parameters(name, active, half_width, without_table):
     """As the publishers print them; some leave the embedding table out (a token reads one row of it)."""
     ops = network(name)

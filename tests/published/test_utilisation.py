@@ -6,14 +6,18 @@ import pytest
 import cookbook as cb
 
 PRINTED = {
-    "hardware": ("Narayanan et al. 2021; NVIDIA's and BigScience's logs", lambda r: cb.utilisation.narayanan_2021(
-        r.layers, r.hidden, r.seq_len, r.vocab)),
+    "hardware": (
+        "Narayanan et al. 2021; NVIDIA's and BigScience's logs",
+        lambda r: cb.utilisation.narayanan_2021(r.layers, r.hidden, r.seq_len, r.vocab),
+    ),
     "hardware_8n": ("BigScience", lambda r: cb.utilisation.kaplan_2020(r.parameters, recomputed=1)),
     "maxtext": ("Google MaxText", lambda r: cb.utilisation.chowdhery_2022(r.parameters, r.layers, r.hidden, r.seq_len)),
     "mosaic": ("MosaicML", lambda r: cb.utilisation.chowdhery_2022(r.parameters, r.layers, r.hidden, r.seq_len)),
-    "model_full_attention": ("Korthikanti et al. 2022; NVIDIA NeMo", lambda r: cb.utilisation.korthikanti_2022(
-        r.layers, r.hidden, r.seq_len, r.vocab)),
-}  # fmt: skip
+    "model_full_attention": (
+        "Korthikanti et al. 2022; NVIDIA NeMo",
+        lambda r: cb.utilisation.korthikanti_2022(r.layers, r.hidden, r.seq_len, r.vocab),
+    ),
+}
 
 
 @pytest.mark.parametrize("convention", PRINTED)

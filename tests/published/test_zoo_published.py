@@ -93,26 +93,33 @@ CLAIMS: list[tuple[str, str, Callable[[Ops], float]]] = [
     ("macs", "5 operations for each element that a layer norm reads", lambda ops: 5 * of_norms(ops, "reads")),
     ("macs", "With pooler, no task head. DeepSpeed's counter leaves out the two products", of_attention),
     (
-        "parameters", "the mean and variance of every norm channel and one scale factor for each norm",
+        "parameters",
+        "the mean and variance of every norm channel and one scale factor for each norm",
         lambda ops: of_norms(ops, "parameters") + of_norms(ops, "count"),
     ),
     (
-        "parameters", "counts the mean, the variance and one scale factor of each norm",
+        "parameters",
+        "counts the mean, the variance and one scale factor of each norm",
         lambda ops: of_norms(ops, "parameters") + of_norms(ops, "count"),
     ),
     ("parameters", "and 64 biases of the first convolution", lambda ops: 64.0),
     (
-        "parameters", "leave out the scale and shift of the frozen batch norms",
+        "parameters",
+        "leave out the scale and shift of the frozen batch norms",
         lambda ops: -of_norms(ops, "parameters"),
     ),
     ("parameters", "(2 numbers a channel) folded into one bias", lambda ops: -of_norms(ops, "parameters") / 2),
-]  # fmt: skip
+]
 
 
 def test_most_adjustments_for_norms_are_recomputed() -> None:
     """A note about norms that no claim covers would pass unread."""
-    adjusted = [(row, figure) for row in ROWS for figure in ("parameters", "macs")
-                if not blank(row[f"{figure}_adjustment"]) and "norm" in row["note"]]  # fmt: skip
+    adjusted = [
+        (row, figure)
+        for row in ROWS
+        for figure in ("parameters", "macs")
+        if not blank(row[f"{figure}_adjustment"]) and "norm" in row["note"]
+    ]
     unread = {row["name"] for row, figure in adjusted if recomputed(row, figure) is None}
     # The auxiliary classifier is counted by hand in test_convnets; GPT-J's copies of sharded vectors are inferred.
     assert unread == {"inception_v3", "gpt_j_6b"}

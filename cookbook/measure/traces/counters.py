@@ -77,24 +77,62 @@ def dmon(lines: list[str], name: str) -> Reading:
 
 
 def _one_entity(cells: list[str]) -> list[str]:
-    """"GPU 0" as one cell."""
+    """ "GPU 0" as one cell."""
     return [" ".join(cells[:2]), *cells[2:]] if cells[0].upper() in ("GPU", "GPU-I", "GPU-CI") else cells
 
 
 # Columns by the counter they hold and the factor to its unit.
 DMON_COLUMNS = {"sm": ("gpu busy", 0.01), "mem": ("memory busy", 0.01), "pwr": ("power", 1.0), "pclk": ("clock", 1e6)}
 DCGM_COLUMNS = {
-    "gract": ("gpu busy", 1.0), "gputl": ("gpu busy", 0.01), "tenso": ("tensor cores busy", 1.0), "drama":
-    ("memory busy", 1.0), "power": ("power", 1.0), "smclk": ("clock", 1e6), "dvccl": ("clock", 1e6),
-}  # fmt: skip
+    "gract": ("gpu busy", 1.0),
+    "gputl": ("gpu busy", 0.01),
+    "tenso": ("tensor cores busy", 1.0),
+    "drama": ("memory busy", 1.0),
+    "power": ("power", 1.0),
+    "smclk": ("clock", 1e6),
+    "dvccl": ("clock", 1e6),
+}
 QUERY_COLUMNS = {
-    "utilization.gpu": ("gpu busy", 0.01), "utilization.memory": ("memory busy", 0.01), "power.draw": ("power", 1.0),
-    "power.draw.average": ("power", 1.0), "clocks.sm": ("clock", 1e6), "clocks.current.sm": ("clock", 1e6),
+    "utilization.gpu": ("gpu busy", 0.01),
+    "utilization.memory": ("memory busy", 0.01),
+    "power.draw": ("power", 1.0),
+    "power.draw.average": ("power", 1.0),
+    "clocks.sm": ("clock", 1e6),
+    "clocks.current.sm": ("clock", 1e6),
     "clocks.gr": ("clock", 1e6),
-}  # fmt: skip
-IGNORED = {"gpu", "idx", "entity", "gtemp", "mtemp", "enc", "dec", "jpg", "ofa", "mclk", "index", "timestamp", "name",
-           "uuid", "pci.bus_id", "temperature.gpu", "memory.used", "memory.total", "memory.free", "clocks.mem",
-           "clocks.max.sm", "pviol", "tviol", "date", "time", "fb", "bar1", "ccpm", "rxpci", "txpci"}  # fmt: skip
+}
+IGNORED = {
+    "gpu",
+    "idx",
+    "entity",
+    "gtemp",
+    "mtemp",
+    "enc",
+    "dec",
+    "jpg",
+    "ofa",
+    "mclk",
+    "index",
+    "timestamp",
+    "name",
+    "uuid",
+    "pci.bus_id",
+    "temperature.gpu",
+    "memory.used",
+    "memory.total",
+    "memory.free",
+    "clocks.mem",
+    "clocks.max.sm",
+    "pviol",
+    "tviol",
+    "date",
+    "time",
+    "fb",
+    "bar1",
+    "ccpm",
+    "rxpci",
+    "txpci",
+}
 
 
 def _known(found: Mapping[str, list[float]], columns: Mapping[str, tuple[str, float]], notes: Notes) -> Series:
@@ -120,8 +158,10 @@ def _device(told: Series, name: str, kind: str, notes: Notes, throttled: float =
     if math.isfinite(throttled):
         counters["throttled"] = throttled
     if not counters:
-        raise ValueError(f"{name} looks like {kind}, and tells neither use nor clock nor power in any line; record it "
-                         "while the model trains")  # fmt: skip
+        raise ValueError(
+            f"{name} looks like {kind}, and tells neither use nor clock nor power in any line; record it "
+            "while the model trains"
+        )
     return Reading(name, kind, counters=counters, notes=notes())
 
 
@@ -189,8 +229,11 @@ def fio(found: Mapping[str, Any], name: str) -> Reading:
     for place, job in enumerate(jobs[:10_000]):
         for side in ("read", "write"):
             told_side = job.get(side)
-            rate = number(told_side.get("bw_bytes", number(told_side.get("bw")) * 1024)) if isinstance(
-                told_side, Mapping) else math.nan  # fmt: skip
+            rate = (
+                number(told_side.get("bw_bytes", number(told_side.get("bw")) * 1024))
+                if isinstance(told_side, Mapping)
+                else math.nan
+            )
             if not math.isfinite(rate):
                 notes.add(f"jobs without {side}.bw_bytes", f"jobs[{place}]")
                 continue
@@ -231,8 +274,11 @@ def iostat(lines: list[str], name: str) -> Reading:
     later = reports[1:] if len(reports) > 1 else reports
     busy = [max((row.get("%util", math.nan) for row in report), default=math.nan) / 100 for report in later]
     read = [sum(row.get("rkB/s", row.get("rMB/s", math.nan) * 1024) * 1024 for row in report) for report in later]
-    counters = {"drive busy": _mean(busy), "cpu waits for drives": _mean(waits[1:] if len(waits) > 1 else waits),
-                "read rate": _mean(read)}  # fmt: skip
+    counters = {
+        "drive busy": _mean(busy),
+        "cpu waits for drives": _mean(waits[1:] if len(waits) > 1 else waits),
+        "read rate": _mean(read),
+    }
     counters = {key: value for key, value in counters.items() if math.isfinite(value)}
     if not counters:
         raise ValueError(f"{name} looks like output of iostat, and has neither %util nor %iowait; run iostat -x 1")
@@ -242,19 +288,29 @@ def iostat(lines: list[str], name: str) -> Reading:
 # Name, labels and value of one line; a time may follow.
 _METRIC = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]{0,120})(?:\{([^{}]{0,2000})\})? {1,4}([^ ]{1,40})(?: {1,4}\d{1,20})?$")
 METRICS = {
-    "vllm:num_requests_running": "requests running", "vllm:num_requests_waiting": "requests waiting",
+    "vllm:num_requests_running": "requests running",
+    "vllm:num_requests_waiting": "requests waiting",
     "vllm:gpu_cache_usage_perc": "cache of keys and values full",
-    "vllm:kv_cache_usage_perc": "cache of keys and values full", "vllm:num_preemptions_total": "preemptions",
+    "vllm:kv_cache_usage_perc": "cache of keys and values full",
+    "vllm:num_preemptions_total": "preemptions",
     "vllm:num_preemptions": "preemptions",
-    "sglang:num_running_reqs": "requests running", "sglang:num_queue_reqs": "requests waiting",
+    "sglang:num_running_reqs": "requests running",
+    "sglang:num_queue_reqs": "requests waiting",
     "sglang:token_usage": "cache of keys and values full",
-}  # fmt: skip
-SHARED = {"DCGM_FI_DEV_GPU_UTIL": ("gpu busy", 0.01), "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("gpu busy", 1.0),
-          "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": ("tensor cores busy", 1.0),
-          "DCGM_FI_DEV_MEM_COPY_UTIL": ("memory busy", 0.01), "DCGM_FI_PROF_DRAM_ACTIVE": ("memory busy", 1.0),
-          "DCGM_FI_DEV_POWER_USAGE": ("power", 1.0)}  # fmt: skip
-MEANS = {"time_to_first_token_seconds": "time to first token", "time_per_output_token_seconds": "time per output token",
-         "inter_token_latency_seconds": "time per output token"}  # fmt: skip
+}
+SHARED = {
+    "DCGM_FI_DEV_GPU_UTIL": ("gpu busy", 0.01),
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("gpu busy", 1.0),
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": ("tensor cores busy", 1.0),
+    "DCGM_FI_DEV_MEM_COPY_UTIL": ("memory busy", 0.01),
+    "DCGM_FI_PROF_DRAM_ACTIVE": ("memory busy", 1.0),
+    "DCGM_FI_DEV_POWER_USAGE": ("power", 1.0),
+}
+MEANS = {
+    "time_to_first_token_seconds": "time to first token",
+    "time_per_output_token_seconds": "time per output token",
+    "inter_token_latency_seconds": "time per output token",
+}
 
 
 def is_prometheus(lines: list[str]) -> bool:
@@ -293,8 +349,9 @@ def prometheus(lines: list[str], name: str) -> Reading:
             if count > 0:
                 counters[counter] = sum(found.get(f"{engine}{ending}_sum", [])) / count
     if not counters:
-        raise ValueError(f"{name} is metrics of something else: none of its {len(found)} names is of vLLM, SGLang or "
-                         "DCGM")  # fmt: skip
+        raise ValueError(
+            f"{name} is metrics of something else: none of its {len(found)} names is of vLLM, SGLang or DCGM"
+        )
     if unknown:
         notes.add(f"{unknown} names of metrics are not read")
     return Reading(name, "metrics of a service (Prometheus)", counters=counters, notes=notes())

@@ -36,8 +36,15 @@ MATMULS = 0.25
 NARROW = ("bf16", "fp16", "fp8")
 # How a prediction's parts are called here.
 PARTS = {"optimiser": "memory traffic", "bubble": "idle", "waiting": "idle"}
-FINER = {"input": "input", "launch": "host-bound", "checkpoint": "checkpoint", "slowdown": "throttling", "idle": "idle",
-         "memory traffic": "memory-bound kernels", "communication": "communication"}  # fmt: skip
+FINER = {
+    "input": "input",
+    "launch": "host-bound",
+    "checkpoint": "checkpoint",
+    "slowdown": "throttling",
+    "idle": "idle",
+    "memory traffic": "memory-bound kernels",
+    "communication": "communication",
+}
 HEADLINES = {
     "input": "Waiting for input holds the step back: it takes **{share}** of the time.",
     "tiny batch": "The batch is too small: **{share}** of the step moves weights for few samples.",
@@ -118,9 +125,15 @@ class Diagnosis(Result):
 
 
 def diagnose(
-    path: str | Path | Reading | Sequence[str | Path | Reading], model: Any = None, system: Any = None, *,
-    precision: str | None = None, pattern: str = "", stretches: int = 5, **plan: Any,
-) -> Diagnosis:  # fmt: skip
+    path: str | Path | Reading | Sequence[str | Path | Reading],
+    model: Any = None,
+    system: Any = None,
+    *,
+    precision: str | None = None,
+    pattern: str = "",
+    stretches: int = 5,
+    **plan: Any,
+) -> Diagnosis:
     """Say what holds a training step back, from what profilers, counters and logs say.
 
     Parameters
@@ -215,8 +228,9 @@ def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None, s
     meant = "" if precision is None else f"Meant: {precision[:20]}; {_formats(found.facts)}."
     answer = _answer(cause, found, told, (evidence, remedies, notes, meant), predicted is not None)
     ends, usual = (float(shares.min()), float(shares.max())), float(np.median(found.steps))
-    return Diagnosis(cause, answer, told["share"], *ends, usual, evidence, remedies, terms, notes, kinds,
-                     _stretches(found))  # fmt: skip
+    return Diagnosis(
+        cause, answer, told["share"], *ends, usual, evidence, remedies, terms, notes, kinds, _stretches(found)
+    )
 
 
 def _stretches(found: Attribution) -> tuple[tuple[str, dict[str, float]], ...]:
@@ -253,10 +267,18 @@ def _terms(found: Attribution, predicted: Any) -> tuple[dict[str, Any], ...]:
         if predicted is not None:
             point, high = predicted.get(term, (0.0, 0.0))
             usual = max(high / mean, 0.0 if term in WORK else min(usual_share(term), LEAST_SHARE))
-        told.append({
-            "term": term, "seconds": share * mean, "share": share, "low": float(shares.min()),
-            "high": float(shares.max()), "usual": usual, "predicted": point, "gap": share - usual,
-        })  # fmt: skip
+        told.append(
+            {
+                "term": term,
+                "seconds": share * mean,
+                "share": share,
+                "low": float(shares.min()),
+                "high": float(shares.max()),
+                "usual": usual,
+                "predicted": point,
+                "gap": share - usual,
+            }
+        )
     return tuple(told)
 
 
@@ -320,16 +342,20 @@ def _formats(facts: Mapping[str, float]) -> str:
 def _told_late(late: tuple[float, float]) -> str:
     if math.isnan(late[1]):
         return "one process alone: give the traces of the others too, to tell a slow network from a slow process"
-    return (f"the slowest process works {human(100 * late[0])} % of a step longer than the one that waits most, in "
-            f"{human(100 * late[1])} % of the steps")  # fmt: skip
+    return (
+        f"the slowest process works {human(100 * late[0])} % of a step longer than the one that waits most, in "
+        f"{human(100 * late[1])} % of the steps"
+    )
 
 
 def _seen(found: Attribution, term: str) -> tuple[str, ...]:
     """What was counted that bears on a term."""
     facts, told = found.facts, []
     if term in ("launch", "compute", "memory traffic") and facts.get("operations"):
-        told.append(f"{human(round(facts['operations']))} operations a step, {100 * facts.get('short', 0):.0f} % of "
-                    "them shorter than 20 µs")  # fmt: skip
+        told.append(
+            f"{human(round(facts['operations']))} operations a step, {100 * facts.get('short', 0):.0f} % of "
+            "them shorter than 20 µs"
+        )
     if term == "memory traffic" and "thin" in facts:
         told.append(f"{100 * facts['thin']:.0f} % of the time of matmuls is in some with a side below 16")
     if facts.get("every") and term == "checkpoint":
@@ -351,8 +377,9 @@ def _remedies(cause: str, found: Attribution, part: float) -> tuple[dict[str, An
         low, high = row["least"] * float(shares.min()), row["most"] * float(shares.max())
         middle = (row["least"] + row["most"]) / 2 * share
         gains = [1 / (1 - min(each, 0.99)) for each in (middle, low, high)]
-        told.append({"remedy": row["remedy"], "gain": gains[0], "gain_low": gains[1], "gain_high": gains[2],
-                     "why": row["why"]})  # fmt: skip
+        told.append(
+            {"remedy": row["remedy"], "gain": gains[0], "gain_low": gains[1], "gain_high": gains[2], "why": row["why"]}
+        )
     return tuple(told)
 
 
@@ -364,8 +391,10 @@ def _answer(cause: str, found: Attribution, told: Mapping[str, Any], more: Any, 
     lines = [HEADLINES[cause].format(share=share, main=main.get(told["term"], told["term"]), ratio=ratio)]
     count = len(found.steps)
     median = human(float(np.median(found.steps)), "s")
-    lines.append(f"Step: {median} (median of {count:,} step{'s' * (count != 1)}); the share is "
-                 f"{_percent(told['low'])} to {_percent(told['high'])} over the run.")  # fmt: skip
+    lines.append(
+        f"Step: {median} (median of {count:,} step{'s' * (count != 1)}); the share is "
+        f"{_percent(told['low'])} to {_percent(told['high'])} over the run."
+    )
     if beside:
         lines.append(f"Prediction: {human(told['predicted'], 's')} for it, {human(told['seconds'], 's')} measured.")
     if evidence:
@@ -374,8 +403,10 @@ def _answer(cause: str, found: Attribution, told: Mapping[str, Any], more: Any, 
         lines.append(meant)
     if remedies:
         first = remedies[0]
-        lines.append(f"First remedy: {first['remedy']}; {first['gain']:.2g}× as fast ({first['gain_low']:.2g} to "
-                     f"{first['gain_high']:.2g}×).")  # fmt: skip
+        lines.append(
+            f"First remedy: {first['remedy']}; {first['gain']:.2g}× as fast ({first['gain_low']:.2g} to "
+            f"{first['gain_high']:.2g}×)."
+        )
     if notes:
         lines.append(f"Not understood: {'; '.join(notes[:2])}{f'; {len(notes) - 2} more' if len(notes) > 2 else ''}.")
     return " ".join(lines)
@@ -397,12 +428,24 @@ def _of_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tu
     ends = f"{'at least' if told.limit < 0 else 'at most'} {_value(told, abs(told.limit))}"
     answer = f"{said[0].upper()}{said[1:]}. Rule of thumb: {ends}." if found else f"No counter stands out: {said}."
     rest = _told({key: value for key, value in counted.items() if key != first})
-    lines = [answer, *([f"Beside: {'; '.join(rest)}."] if rest else []),
-             "Missing: no file has steps, so their time cannot be shared out."]  # fmt: skip
+    lines = [
+        answer,
+        *([f"Beside: {'; '.join(rest)}."] if rest else []),
+        "Missing: no file has steps, so their time cannot be shared out.",
+    ]
     if notes:
         lines.append(f"Not understood: {'; '.join(notes[:2])}{f'; {len(notes) - 2} more' if len(notes) > 2 else ''}.")
-    return Diagnosis(told.cause if found else "healthy", " ".join(lines), share, math.nan, math.nan, math.nan,
-                     _told(counted), notes=notes, kinds=kinds)  # fmt: skip
+    return Diagnosis(
+        told.cause if found else "healthy",
+        " ".join(lines),
+        share,
+        math.nan,
+        math.nan,
+        math.nan,
+        _told(counted),
+        notes=notes,
+        kinds=kinds,
+    )
 
 
 def _beyond(counter: Counter, value: float) -> float:
@@ -424,5 +467,8 @@ def _value(counter: Counter, value: float) -> str:
 
 def _told(counted: Mapping[str, float], above: bool = False) -> tuple[str, ...]:
     """Counters in words; `above` keeps those beyond their limits."""
-    return tuple(COUNTERS[key].words.format(_value(COUNTERS[key], value)) for key, value in counted.items()
-                 if math.isfinite(value) and (not above or _beyond(COUNTERS[key], value) > 0))  # fmt: skip
+    return tuple(
+        COUNTERS[key].words.format(_value(COUNTERS[key], value))
+        for key, value in counted.items()
+        if math.isfinite(value) and (not above or _beyond(COUNTERS[key], value) > 0)
+    )

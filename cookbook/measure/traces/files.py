@@ -19,8 +19,10 @@ from cookbook.measure.traces.reading import (
     text_of,
 )
 
-KNOWN = ("Chrome and PyTorch traces, Nsight Systems (SQLite, CSV), nvidia-smi, DCGM, NCCL tests, fio, iostat, metrics "
-         "of vLLM and SGLang, training logs")  # fmt: skip
+KNOWN = (
+    "Chrome and PyTorch traces, Nsight Systems (SQLite, CSV), nvidia-smi, DCGM, NCCL tests, fio, iostat, metrics "
+    "of vLLM and SGLang, training logs"
+)
 FIRST = 60  # lines that are looked at
 
 

@@ -22,12 +22,31 @@ from cookbook.units import shown
 # Columns by what they hold: unit in seconds, or negative for a rate in steps a second.
 STEP = ("step", "iteration", "iter", "global_step", "batch_idx", "it", "steps")
 TIMES = {
-    "step_time": 1.0, "step_time_s": 1.0, "step_seconds": 1.0, "step_time_ms": 1e-3, "iter_time": 1.0,
-    "iteration_time": 1.0, "iter_time_ms": 1e-3, "iteration_time_ms": 1e-3, "time_per_step": 1.0, "seconds": 1.0,
-    "elapsed_time_per_iteration_ms": 1e-3, "elapsed time per iteration (ms)": 1e-3, "batch_time": 1.0, "time_s": 1.0,
-    "time_ms": 1e-3, "step_ms": 1e-3, "dt": 1.0, "duration": 1.0, "duration_s": 1.0, "train_step_time": 1.0,
-    "steps_per_second": -1.0, "it/s": -1.0, "steps_per_sec": -1.0, "train_steps_per_second": -1.0,
-}  # fmt: skip
+    "step_time": 1.0,
+    "step_time_s": 1.0,
+    "step_seconds": 1.0,
+    "step_time_ms": 1e-3,
+    "iter_time": 1.0,
+    "iteration_time": 1.0,
+    "iter_time_ms": 1e-3,
+    "iteration_time_ms": 1e-3,
+    "time_per_step": 1.0,
+    "seconds": 1.0,
+    "elapsed_time_per_iteration_ms": 1e-3,
+    "elapsed time per iteration (ms)": 1e-3,
+    "batch_time": 1.0,
+    "time_s": 1.0,
+    "time_ms": 1e-3,
+    "step_ms": 1e-3,
+    "dt": 1.0,
+    "duration": 1.0,
+    "duration_s": 1.0,
+    "train_step_time": 1.0,
+    "steps_per_second": -1.0,
+    "it/s": -1.0,
+    "steps_per_sec": -1.0,
+    "train_steps_per_second": -1.0,
+}
 CLOCKS = ("timestamp", "wall_time", "_timestamp", "unix_time")
 TERMS = {
     "input": ("data_time", "data_time_s", "dataloader_time", "data_wait", "data_loading_time", "input_time"),
@@ -44,7 +63,7 @@ USUAL = (
     ("elapsed time per iteration (ms): {ms}", re.compile(rf"elapsed time per iteration \(ms\): ?{FIGURE}"), 1e-3),
     ("step_time: {seconds}", re.compile(rf"{WORDS}[_ ]time[ :=]{{1,3}}{FIGURE}(?![0-9.]| ?ms)"), 1.0),
     ("step_time: {ms} ms", re.compile(rf"{WORDS}[_ ]time[ :=]{{1,3}}{FIGURE} ?ms"), 1e-3),
-)  # fmt: skip
+)
 MOST_PATTERN, LONGEST_LINE = 200, 2_000
 FEWEST, LONGEST_STEP = 3, 1e7  # steps of a log; seconds of one, some hundred days
 
@@ -93,10 +112,18 @@ def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str
     keys = {_normalised(key): key for _, row in rows for key in row}
     timed, clock = (next((each for each in names if each in keys), "") for names in (TIMES, CLOCKS))
     if not timed and not clock:
-        raise ValueError(f"{name} tells no time of a step: its columns are {shown(sorted(keys)[:8])}; name one "
-                         "step_time (seconds), step_time_ms or steps_per_second")  # fmt: skip
-    found, columns = [], {term: key for term, names in TERMS.items() if (key := next(
-        (keys[each] for each in names if each in keys), None))}  # fmt: skip
+        raise ValueError(
+            f"{name} tells no time of a step: its columns are {shown(sorted(keys)[:8])}; name one "
+            "step_time (seconds), step_time_ms or steps_per_second"
+        )
+    found, columns = (
+        [],
+        {
+            term: key
+            for term, names in TERMS.items()
+            if (key := next((keys[each] for each in names if each in keys), None))
+        },
+    )
     rows = _in_order(rows, keys, notes)
     before = math.nan
     for line, row in rows:
@@ -106,8 +133,10 @@ def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str
         if not timed and (line == rows[0][0] or not math.isfinite(seconds)):
             continue
         if not 0 < seconds < LONGEST_STEP:
-            notes.add("the clock goes backwards or stands still" if clock and not timed else
-                      "steps without a time", f"line {line}, column {keys[timed or clock]}")  # fmt: skip
+            notes.add(
+                "the clock goes backwards or stands still" if clock and not timed else "steps without a time",
+                f"line {line}, column {keys[timed or clock]}",
+            )
             continue
         found.append((seconds, *(number(row.get(key)) for key in columns.values())))
     return _made(found, list(columns), name, kind, notes)
@@ -136,8 +165,10 @@ def _seconds(value: float, scale: float) -> float:
 def _made(found: Iterable[tuple[float, ...]], terms: list[str], name: str, kind: str, notes: Notes) -> Reading:
     table = np.array(list(found), dtype=float).reshape(-1, 1 + len(terms))
     if len(table) < FEWEST:
-        raise ValueError(f"{name} has {len(table)} steps with a time; at least {FEWEST} are needed to tell a usual "
-                         "step from a slow one")  # fmt: skip
+        raise ValueError(
+            f"{name} has {len(table)} steps with a time; at least {FEWEST} are needed to tell a usual "
+            "step from a slow one"
+        )
     columns = {term: np.clip(np.nan_to_num(table[:, place]), 0, table[:, 0]) for place, term in enumerate(terms, 1)}
     return Reading(name, kind, steps_from(table[:, 0]), columns=columns, notes=notes())
 
@@ -150,8 +181,10 @@ def from_text(lines: list[str], name: str, pattern: str = "") -> Reading:
     most, place = max(counted)
     if most < FEWEST:
         told = f"the pattern {shown(pattern)} fits {most}" if pattern else f"a time of a step stands in {most}"
-        raise ValueError(f"{name} is not understood: {told} of its {len(lines):,} lines; give pattern=\"step {{step}} "
-                         "took {seconds} s\" with the words of your log")  # fmt: skip
+        raise ValueError(
+            f'{name} is not understood: {told} of its {len(lines):,} lines; give pattern="step {{step}} '
+            'took {seconds} s" with the words of your log'
+        )
     _, used, scale = asked[-place]
     notes, found, before = Notes(), [], -math.inf
     for line, text in enumerate(lines, start=1):
@@ -179,8 +212,9 @@ def _compiled(pattern: Any) -> tuple[str, re.Pattern[str], float]:
     scales = {"{seconds}": 1.0, "{ms}": 1e-3, "{rate}": -1.0}
     named = [each for each in scales if each in pattern]
     if len(named) != 1 or pattern.count(named[0]) != 1 or pattern.count("{step}") > 1 or pattern.count("*") > 1:
-        raise refused("pattern", pattern, f"must hold one of {', '.join(scales)}, at most one {{step}} and "
-                      "at most one *")  # fmt: skip
+        raise refused(
+            "pattern", pattern, f"must hold one of {', '.join(scales)}, at most one {{step}} and at most one *"
+        )
     figure = r"[0-9]{1,15}(?:[.][0-9]{1,15})?"
     text = re.escape(pattern).replace(re.escape(named[0]), f"(?P<time>{figure})")
     text = text.replace(re.escape("{step}"), r"(?P<step>[0-9]{1,15})").replace(r"\*", ".{0,200}?")

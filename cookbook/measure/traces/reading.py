@@ -94,8 +94,10 @@ class Notes:
         entry[0] += 1
 
     def __call__(self) -> tuple[str, ...]:
-        told = [f"{what}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
-                for what, (count, place) in self._found.items()]  # fmt: skip
+        told = [
+            f"{what}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
+            for what, (count, place) in self._found.items()
+        ]
         return (*told[:MOST_NOTES], *([f"{len(told) - MOST_NOTES} more kinds"] if len(told) > MOST_NOTES else []))
 
 
@@ -148,8 +150,9 @@ def text_of(raw: bytes, name: str) -> str:
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is no text at byte {error.start:,} and no database that is known; export it as "
-                         "JSON, CSV or SQLite") from None  # fmt: skip
+        raise ValueError(
+            f"{name} is no text at byte {error.start:,} and no database that is known; export it as JSON, CSV or SQLite"
+        ) from None
     if "\0" in text:
         raise ValueError(f"{name} holds zero bytes, so it is no text; export it as JSON, CSV or SQLite")
     return text
@@ -173,8 +176,10 @@ def parsed_json(text: str, name: str) -> Any:
         return json.loads(text, parse_int=_bounded)
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
-            raise ValueError(f"{name} ends in the middle, at line {error.lineno}: it is truncated; copy the whole "
-                             "file, or let the tool close it") from None  # fmt: skip
+            raise ValueError(
+                f"{name} ends in the middle, at line {error.lineno}: it is truncated; copy the whole "
+                "file, or let the tool close it"
+            ) from None
         raise ValueError(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise ValueError(f"{name} is nested too deeply for a trace") from None

@@ -22,20 +22,57 @@ import numpy as np
 from cookbook.measure.traces.reading import MOST_EVENTS, TERMS, Notes, Reading, Spans, number
 
 # Operations of the processor that multiply matrices or convolve; all others move memory.
-PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::addbmm", "aten::_convolution",
-            "aten::mkldnn_convolution", "aten::_slow_conv2d_forward", "aten::_slow_conv2d_backward",
-            "aten::slow_conv3d_forward", "aten::slow_conv_dilated2d", "aten::slow_conv_transpose2d",
-            "aten::convolution_backward", "aten::mkldnn_linear", "aten::thnn_conv2d",
-            "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::mkldnn_rnn_layer", "mkldnn::_linear_pointwise",
-            "aten::dot", "aten::mv", "aten::addmv", "aten::linear_backward",
-            "aten::_scaled_dot_product_flash_attention_for_cpu_backward")  # fmt: skip
+PRODUCTS = (
+    "aten::mm",
+    "aten::addmm",
+    "aten::bmm",
+    "aten::baddbmm",
+    "aten::addbmm",
+    "aten::_convolution",
+    "aten::mkldnn_convolution",
+    "aten::_slow_conv2d_forward",
+    "aten::_slow_conv2d_backward",
+    "aten::slow_conv3d_forward",
+    "aten::slow_conv_dilated2d",
+    "aten::slow_conv_transpose2d",
+    "aten::convolution_backward",
+    "aten::mkldnn_linear",
+    "aten::thnn_conv2d",
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::mkldnn_rnn_layer",
+    "mkldnn::_linear_pointwise",
+    "aten::dot",
+    "aten::mv",
+    "aten::addmv",
+    "aten::linear_backward",
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+)
 # Parts of the names of kernels that multiply: all other kernels move memory.
 KERNELS = ("gemm", "conv", "cutlass", "xmma", "flash", "fmha", "attention", "wgrad", "dgrad", "mma_", "gemv", "nvjet")
-EXCHANGES = ("gloo:", "nccl", "rccl", "mpi:", "c10d::", "record_param_comms", "allreduce", "all_reduce", "allgather",
-             "all_gather", "reduce_scatter", "reducescatter")  # fmt: skip
+EXCHANGES = (
+    "gloo:",
+    "nccl",
+    "rccl",
+    "mpi:",
+    "c10d::",
+    "record_param_comms",
+    "allreduce",
+    "all_reduce",
+    "allgather",
+    "all_gather",
+    "reduce_scatter",
+    "reducescatter",
+)
 INPUT = ("dataloader", "data_load", "load_batch", "fetch_batch", "get_batch", "next_batch", "input_pipeline")
-SAVING = ("save_checkpoint", "checkpoint_save", "write_checkpoint", "checkpointing", "torch.save", "save_state",
-          "checkpoint")  # fmt: skip
+SAVING = (
+    "save_checkpoint",
+    "checkpoint_save",
+    "write_checkpoint",
+    "checkpointing",
+    "torch.save",
+    "save_state",
+    "checkpoint",
+)
 STEPS = ("profilerstep#", "train_step", "training_step", "iteration", "step ", "step_", "step#", "iter ")
 # An operation of the processor shorter than this is mostly the call itself: PyTorch needs a few microseconds to find
 # and start one, and its profiler as much again.
@@ -48,11 +85,24 @@ GAP = 1e-3
 # Operations that only call others.
 CALLS = ("autograd::", "Optimizer.", "torch::", "DistributedDataParallel")
 FORMATS = {"double": "fp64", "float": "fp32", "c10::bfloat16": "bf16", "c10::half": "fp16", "bfloat16": "bf16"}
-KERNEL_FORMATS = (("dgemm", "fp64"), ("f64", "fp64"), ("bf16", "bf16"), ("bfloat", "bf16"), ("hgemm", "fp16"),
-                  ("half", "fp16"), ("fp16", "fp16"), ("h884", "fp16"), ("h1688", "fp16"), ("h16816", "fp16"),
-                  ("tf32", "tf32"), ("s1688", "tf32"), ("sgemm", "fp32"))  # fmt: skip
-COMPUTE, MEMORY, EXCHANGE, LAUNCH = (TERMS.index(each) for each in (
-    "compute", "memory traffic", "communication", "launch"))  # fmt: skip
+KERNEL_FORMATS = (
+    ("dgemm", "fp64"),
+    ("f64", "fp64"),
+    ("bf16", "bf16"),
+    ("bfloat", "bf16"),
+    ("hgemm", "fp16"),
+    ("half", "fp16"),
+    ("fp16", "fp16"),
+    ("h884", "fp16"),
+    ("h1688", "fp16"),
+    ("h16816", "fp16"),
+    ("tf32", "tf32"),
+    ("s1688", "tf32"),
+    ("sgemm", "fp32"),
+)
+COMPUTE, MEMORY, EXCHANGE, LAUNCH = (
+    TERMS.index(each) for each in ("compute", "memory traffic", "communication", "launch")
+)
 
 
 class Event(NamedTuple):
@@ -104,8 +154,14 @@ def _event(each: Any, place: int, notes: Notes) -> Event | None:
         notes.add("events that end before they begin: the clock goes backwards", f"event {place}")
         return None
     args = each.get("args")
-    return Event(start * 1e-6, (start + length) * 1e-6, str(each.get("name", ""))[:300], str(each.get("cat", "")),
-                 (str(each.get("pid")), str(each.get("tid"))), args if isinstance(args, Mapping) else {})  # fmt: skip
+    return Event(
+        start * 1e-6,
+        (start + length) * 1e-6,
+        str(each.get("name", ""))[:300],
+        str(each.get("cat", "")),
+        (str(each.get("pid")), str(each.get("tid"))),
+        args if isinstance(args, Mapping) else {},
+    )
 
 
 def _reading(events: list[Event], name: str, kind: str, notes: Notes, rank: int | None) -> Reading:
@@ -212,8 +268,9 @@ def _marked(event: Event, own: Any) -> int | None:
     return TERMS.index("checkpoint") if name.startswith(SAVING) and "activation" not in name else None
 
 
-def _on_processor(host: list[Event], facts: dict[str, float], formats: dict[str, float]) -> Iterator[
-        tuple[float, float, int]]:  # fmt: skip
+def _on_processor(
+    host: list[Event], facts: dict[str, float], formats: dict[str, float]
+) -> Iterator[tuple[float, float, int]]:
     """Operations of the processor: long ones are work, short ones and those that only call others are the way to it."""
     lengths, thin, products = [], 0.0, 0.0
     tracks: dict[Any, list[Event]] = defaultdict(list)
@@ -259,8 +316,11 @@ def _own_times(ordered: list[Event]) -> list[tuple[Event, float, bool]]:
 def _format(args: Mapping[str, Any]) -> str:
     """Number format of a product: that of its last matrix."""
     types = args.get("Input type")
-    known = [FORMATS[str(each).lower()] for each in types if str(each).lower() in FORMATS] if isinstance(
-        types, list) else []  # fmt: skip
+    known = (
+        [FORMATS[str(each).lower()] for each in types if str(each).lower() in FORMATS]
+        if isinstance(types, list)
+        else []
+    )
     return known[-1] if known else ""
 
 
@@ -275,9 +335,13 @@ def _smallest(event: Event) -> float:
     return min(sides) if len(sides) == 4 and all(math.isfinite(side) and side > 0 for side in sides) else math.inf
 
 
-TABLES = {"CUPTI_ACTIVITY_KIND_KERNEL": "kernel", "CUPTI_ACTIVITY_KIND_MEMCPY": "gpu_memcpy",
-          "CUPTI_ACTIVITY_KIND_MEMSET": "gpu_memset", "CUPTI_ACTIVITY_KIND_RUNTIME": "cuda_runtime",
-          "NVTX_EVENTS": "nvtx"}  # fmt: skip
+TABLES = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": "kernel",
+    "CUPTI_ACTIVITY_KIND_MEMCPY": "gpu_memcpy",
+    "CUPTI_ACTIVITY_KIND_MEMSET": "gpu_memset",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "cuda_runtime",
+    "NVTX_EVENTS": "nvtx",
+}
 # What copyKind of a copy says (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
 COPIES = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD"}
 MOST_STEPS_OF_SQLITE = 400_000_000
@@ -297,8 +361,10 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
         base.set_progress_handler(lambda: next(budget, None) is None, 100_000)
         names = {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not names & set(TABLES):
-            raise ValueError(f"{name} is a SQLite database of something else: none of its {len(names)} tables is one "
-                             "of Nsight Systems; give what `nsys export --type sqlite` wrote")  # fmt: skip
+            raise ValueError(
+                f"{name} is a SQLite database of something else: none of its {len(names)} tables is one "
+                "of Nsight Systems; give what `nsys export --type sqlite` wrote"
+            )
         strings = f"SELECT id, value FROM StringIds LIMIT {MOST_EVENTS}"
         texts = dict(base.execute(strings)) if "StringIds" in names else {}
         for table, kind in TABLES.items():
@@ -315,15 +381,17 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
     return _reading(events, name, "Nsight Systems trace (SQLite)", notes, None)
 
 
-def _rows(base: sqlite3.Connection, table: str, kind: str, texts: Mapping[Any, str], notes: Notes,
-          most: int) -> Iterator[Event]:  # fmt: skip
+def _rows(
+    base: sqlite3.Connection, table: str, kind: str, texts: Mapping[Any, str], notes: Notes, most: int
+) -> Iterator[Event]:
     """Rows of one table as events, `most` of them; columns that a version does not have are blank."""
     have = {row[1] for row in base.execute(f"PRAGMA table_info({table})")}
     if not {"start", "end"} <= have:
         notes.add(f"table {table} has no columns start and end")
         return
-    asked = [each if each in have else "NULL" for each in ("shortName", "nameId", "textId", "text", "copyKind",
-                                                            "globalTid")]  # fmt: skip
+    asked = [
+        each if each in have else "NULL" for each in ("shortName", "nameId", "textId", "text", "copyKind", "globalTid")
+    ]
     query = f'SELECT start, "end", {", ".join(asked)} FROM {table} LIMIT {most}'
     for start, end, *words, copy, thread in base.execute(query):
         begin, close = number(start), number(end)
@@ -340,15 +408,22 @@ def _rows(base: sqlite3.Connection, table: str, kind: str, texts: Mapping[Any, s
 def nsight_csv(rows: list[list[str]], header: int, name: str) -> Reading:
     """What ``nsys stats --format csv`` gives of cuda_gpu_trace (each kernel) or of cuda_gpu_kern_sum (their sums)."""
     head = [cell.lower() for cell in rows[header]]
-    scale = next((each for unit, each in (("(ns)", 1e-9), ("(us)", 1e-6), ("(ms)", 1e-3), ("(s)", 1.0))
-                  if any(cell.endswith(unit) for cell in head)), 1e-9)  # fmt: skip
+    scale = next(
+        (
+            each
+            for unit, each in (("(ns)", 1e-9), ("(us)", 1e-6), ("(ms)", 1e-3), ("(s)", 1.0))
+            if any(cell.endswith(unit) for cell in head)
+        ),
+        1e-9,
+    )
     column = {cell.split(" (")[0]: place for place, cell in enumerate(head)}
     notes = Notes()
     summed = "start" not in column
     length_at = column.get("total time" if summed else "duration")
     if length_at is None or "name" not in column:
-        raise ValueError(f"{name}, line {header + 1}: no columns of duration and name; export cuda_gpu_trace or "
-                         "cuda_gpu_kern_sum")  # fmt: skip
+        raise ValueError(
+            f"{name}, line {header + 1}: no columns of duration and name; export cuda_gpu_trace or cuda_gpu_kern_sum"
+        )
     events, at = [], 0.0
     for line, row in enumerate(rows[header + 1 :], start=header + 2):
         if not any(row):

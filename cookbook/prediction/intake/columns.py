@@ -18,9 +18,22 @@ from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, t
 
 T, N, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
 LENGTHS = (
-    "input_len", "input_length", "prompt_len", "prompt_length", "isl", "input_tokens", "prompt_tokens", "seq",
-    "seq_len", "sequence_length", "seqlen", "input_size", "image_size", "resolution", "max_input_len",
-)  # fmt: skip
+    "input_len",
+    "input_length",
+    "prompt_len",
+    "prompt_length",
+    "isl",
+    "input_tokens",
+    "prompt_tokens",
+    "seq",
+    "seq_len",
+    "sequence_length",
+    "seqlen",
+    "input_size",
+    "image_size",
+    "resolution",
+    "max_input_len",
+)
 # What an engine of language models is told; names of the batch which say that requests come and go.
 POLICY = ("acceptance", "drafted", "prefix_hit", "request_rate", "chunk")
 CONCURRENT = ("max_concurrency", "concurrency")
@@ -59,14 +72,52 @@ PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 # Columns that say nothing about what is asked: names of rows, provenance, and what came out of a run.
-IGNORED = frozenset({
-    "id", "source", "source_group", "locator", "date", "quality", "completeness", "use", "data", "how",
-    "derived_fields", "inferred_fields", "recalled_fields", "note", "notes", "accelerator_as_printed", "url",
-    "comment", "comments", "trial", "flops_convention", "value", "step_time_s", "step_seconds", "tokens_per_s",
-    "tokens_per_s_per_device", "mfu", "hfu", "tflops_per_device_reported", "reported_flops",
-    "memory_per_device_gb", "memory_bytes", "outcome", "samples_per_s", "deviation", "accelerator_utilisation",
-    "utilisation", "experts_active", "unit", "task", "publisher", "",
-})  # fmt: skip
+IGNORED = frozenset(
+    {
+        "id",
+        "source",
+        "source_group",
+        "locator",
+        "date",
+        "quality",
+        "completeness",
+        "use",
+        "data",
+        "how",
+        "derived_fields",
+        "inferred_fields",
+        "recalled_fields",
+        "note",
+        "notes",
+        "accelerator_as_printed",
+        "url",
+        "comment",
+        "comments",
+        "trial",
+        "flops_convention",
+        "value",
+        "step_time_s",
+        "step_seconds",
+        "tokens_per_s",
+        "tokens_per_s_per_device",
+        "mfu",
+        "hfu",
+        "tflops_per_device_reported",
+        "reported_flops",
+        "memory_per_device_gb",
+        "memory_bytes",
+        "outcome",
+        "samples_per_s",
+        "deviation",
+        "accelerator_utilisation",
+        "utilisation",
+        "experts_active",
+        "unit",
+        "task",
+        "publisher",
+        "",
+    }
+)
 
 
 def normal(header: str) -> str:
@@ -273,8 +324,10 @@ def levels_of(column: Any) -> Coded:
         codes, levels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     else:
         codes, levels = pd.factorize(column)
-    texts = [level.strip() if level.__class__ is str else "" if level is None or level != level else str(level).strip()
-             for level in levels]  # fmt: skip
+    texts = [
+        level.strip() if level.__class__ is str else "" if level is None or level != level else str(level).strip()
+        for level in levels
+    ]
     if (codes < 0).any():
         codes, texts = np.where(codes < 0, len(texts), codes), [*texts, ""]
     return Coded(np.asarray(codes, dtype=np.int64), tuple(texts) or ("",))

@@ -30,20 +30,48 @@ LINKS = re.compile(
 # How many there are: before the words, or behind the number of a drive, its size and the like; lanes are not drives.
 BEFORE = re.compile(
     r"(?<![\w.])(\d{1,7})\s*[x×*]\s*(?=[a-z])|^\s*(\d{1,7})\s+(?=[a-z])"
-    r"|(?<![\w.])(\d{1,7})\s+(?:drives|ssds|disks)\b", re.I | re.A
-)  # fmt: skip
-BEHIND = (r"[\s_-]*(?:(?:pro|evo|max)[\s_-]*)?(?:[\d.]+\s?tb[\s_-]*)?(?:\(\w+\)[\s_-]*)?"
-          r"x(\d{1,4})(?![\w.])(?!\s*(?:lanes?|pcie|nvme))")  # fmt: skip
+    r"|(?<![\w.])(\d{1,7})\s+(?:drives|ssds|disks)\b",
+    re.I | re.A,
+)
+BEHIND = (
+    r"[\s_-]*(?:(?:pro|evo|max)[\s_-]*)?(?:[\d.]+\s?tb[\s_-]*)?(?:\(\w+\)[\s_-]*)?"
+    r"x(\d{1,4})(?![\w.])(?!\s*(?:lanes?|pcie|nvme))"
+)
 EACH_HOST = re.compile(r"\b(?:per|each|every|a|in each)\s+(?:host|node|client|server)\b", re.I)
 EACH_DRIVE = re.compile(r"\b(?:per|each|every|a)\s+(?:drive|disk|ssd)\b|\beach\b", re.I)
 # A submitter and its system, or how many nodes and clients there are: the form in which runs are published.
 SUBMITTED = re.compile(r"^[^:/]{2,40}:\s*\S|\d+[\s_-]?(?:nodes?|hosts?|clients?)(?![a-z])", re.I)
 DEVICE = frozenset(("disk", "disks", "disc", "drive", "drives", "hdd", "hdds", "ssd", "ssds", "stick", "thumb", "emmc"))
-NO_STORE = frozenset(("floppy", "floppies", "diskette", "tape", "tapes", "punch", "punched", "cassette", "usb", "dvd",
-                      "cd", "zip"))  # fmt: skip
-MANY = frozenset(("node", "nodes", "host", "hosts", "client", "clients", "server", "servers", "cluster", "storage",
-                  "array", "system", "filesystem", "lustre", "gpfs", "nas", "cloud", "distributed", "shared", "cache",
-                  "unified", "enclosure", "parallel"))  # fmt: skip
+NO_STORE = frozenset(
+    ("floppy", "floppies", "diskette", "tape", "tapes", "punch", "punched", "cassette", "usb", "dvd", "cd", "zip")
+)
+MANY = frozenset(
+    (
+        "node",
+        "nodes",
+        "host",
+        "hosts",
+        "client",
+        "clients",
+        "server",
+        "servers",
+        "cluster",
+        "storage",
+        "array",
+        "system",
+        "filesystem",
+        "lustre",
+        "gpfs",
+        "nas",
+        "cloud",
+        "distributed",
+        "shared",
+        "cache",
+        "unified",
+        "enclosure",
+        "parallel",
+    )
+)
 # Clouds: instances, their networks and volumes; loaders: where samples lie, how they are stored, who reads them.
 INSTANCE = re.compile(r"\b([a-z]\d\w*)\.(\w+)\b")
 LINE_RATE = re.compile(rf"{NUMBER}\s*{GIGABIT}")
@@ -161,8 +189,12 @@ def named_system(words: str) -> NamedSystem:
         given = stated[0] if each else stated[0] / found.number
         least = min(given, found.most) if found.rate > 0 else given
         inside = found.local > 0 or not DEVICE.isdisjoint(WORDS.split(text.casefold()))
-        found = found._replace(rate=min(least, found.rate) if found.rate > 0 else given, most=least,
-                               stands_in=float(not found.rate > 0), local=float(inside))  # fmt: skip
+        found = found._replace(
+            rate=min(least, found.rate) if found.rate > 0 else given,
+            most=least,
+            stands_in=float(not found.rate > 0),
+            local=float(inside),
+        )
     operations = OPERATIONS.search(text)
     if operations and math.isnan(found.iops):
         found = found._replace(iops=float(operations[1]))
@@ -185,8 +217,13 @@ def _catalogued(text: str) -> NamedSystem:
     stores, clients = _stores()
     if key and stores[key].read_bandwidth > 0:
         row, client = stores[key], clients.get(key, math.nan)
-        one = NamedSystem(row.read_bandwidth, row.read_bandwidth, row.read_iops, local=float(row.category in LOCAL),
-                          client=client if client > 0 else math.inf)  # fmt: skip
+        one = NamedSystem(
+            row.read_bandwidth,
+            row.read_bandwidth,
+            row.read_iops,
+            local=float(row.category in LOCAL),
+            client=client if client > 0 else math.inf,
+        )
         return _counted(one, text if key != key_of("storage", text) else "", "")
     return _counted(NamedSystem(), text, "")
 
@@ -327,13 +364,21 @@ def fed(workload: str, system: str, accelerator: str, cpu: str, framework: str, 
     readers = READERS.search(note[:MOST_READ])
     alone = 1.0 if re.search(r"safetensors", framework, re.I) else math.nan
     return Fed(
-        model, key_of("accelerators", accelerator) or accelerator, framework,
+        model,
+        key_of("accelerators", accelerator) or accelerator,
+        framework,
         "amp_fp16" if re.search(r"\bamp\b|mixed", framework, re.I) else "",
-        float(crop[1]) if crop else side if model else math.nan, math.nan if model and not crop else side,
-        0.0 if raw else float(part[1]) / 100 if part else 1.0, server, cores, speed, threads,
-        bool(POOLED.search(f"{framework} {workload}")), *_read_from(f"{workload}, {system}", system),
+        float(crop[1]) if crop else side if model else math.nan,
+        math.nan if model and not crop else side,
+        0.0 if raw else float(part[1]) / 100 if part else 1.0,
+        server,
+        cores,
+        speed,
+        threads,
+        bool(POOLED.search(f"{framework} {workload}")),
+        *_read_from(f"{workload}, {system}", system),
         float(readers[1] or readers[2]) if readers else alone,
-    )  # fmt: skip
+    )
 
 
 def _host(system: str, cpu: str) -> tuple[str, float, float, float]:
@@ -381,8 +426,10 @@ def _volumes(kind: str) -> list[float]:
 @lru_cache(maxsize=1)
 def _processors() -> list[tuple[re.Pattern[str], float, float]]:
     rows = catalog.table("processors")
-    return [(re.compile(row.pattern, re.I), float(row.single_thread), float(row.threads_per_core))
-            for row in rows.itertuples(index=False)]  # fmt: skip
+    return [
+        (re.compile(row.pattern, re.I), float(row.single_thread), float(row.threads_per_core))
+        for row in rows.itertuples(index=False)
+    ]
 
 
 @lru_cache(maxsize=4096)

@@ -17,8 +17,16 @@ SPLIT = re.compile(
     r"(?:[\s_-]*parallel(?:ism)?)?(?:[\s_-]*(?:size|degree))?[\s_=:x-]*(\d+)(?![\d.])",
     re.I,
 )
-SHORT = {"tensor": "tp", "pipeline": "pp", "virtual": "vp", "data": "dp", "context": "cp", "expert": "ep",
-         "sequence": "sp", "ulysses": "sp"}  # fmt: skip
+SHORT = {
+    "tensor": "tp",
+    "pipeline": "pp",
+    "virtual": "vp",
+    "data": "dp",
+    "context": "cp",
+    "expert": "ep",
+    "sequence": "sp",
+    "ulysses": "sp",
+}
 STAGE = re.compile(r"zero[\s_=:-]*(?:stage[\s_=:-]*)?([0-3])(?!\d)|(fsdp|full_shard)", re.I)
 WHOLE = re.compile(r"(\d+)(?:\.0*)?")
 READ_AS = "Ulysses, whose exchanges of heads are counted as those of a ring"

@@ -50,10 +50,30 @@ SAMPLES = frozenset(
     }
 )
 PARTS = frozenset({"token", "tok", "tk", "word", "frame", "mel_frame", "audio_sample", "mel", "node", "atom"})
-ABBREVIATIONS = {"qps": "queries/s", "rps": "requests/s", "fps": "frames/s", "ips": "images/s", "tps": "tokens/s",
-                 "img/s": "images/s", "throughput": "samples/s"}  # fmt: skip
-SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3,
-           "millisecond": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "µs": 1e-6, "usec": 1e-6, "min": 60.0}  # fmt: skip
+ABBREVIATIONS = {
+    "qps": "queries/s",
+    "rps": "requests/s",
+    "fps": "frames/s",
+    "ips": "images/s",
+    "tps": "tokens/s",
+    "img/s": "images/s",
+    "throughput": "samples/s",
+}
+SECONDS = {
+    "s": 1.0,
+    "sec": 1.0,
+    "secs": 1.0,
+    "second": 1.0,
+    "seconds": 1.0,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "millisecond": 1e-3,
+    "milliseconds": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "usec": 1e-6,
+    "min": 60.0,
+}
 FIRST = re.compile(r"ttft|first[ _-]token", re.I)
 EACH = re.compile(r"tpot|\bitl\b|inter[ _-]?token|per[ _-](?:output[ _-])?token|time[ _-]per[ _-]output", re.I)
 DELAY = re.compile(
@@ -120,8 +140,12 @@ class Spoken:
     why: str = ""
 
 
-HYBRID = Refusal("{} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated for; "
-                 "kind = training_classic answers with data parallelism", "network-not-split", "model")  # fmt: skip
+HYBRID = Refusal(
+    "{} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated for; "
+    "kind = training_classic answers with data parallelism",
+    "network-not-split",
+    "model",
+)
 
 
 @lru_cache(maxsize=1)
@@ -359,11 +383,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     weights, cache = checkpoint(model)
     if not said.key:
         named = math.isfinite(said.parameters)
-        if not (
-            named
-            or asked.counts in (*OF_ANSWERS, "tokens")
-            or asked.delay in ("first token", "token")
-        ):
+        if not (named or asked.counts in (*OF_ANSWERS, "tokens") or asked.delay in ("first token", "token")):
             return Input(why=said.why)
         return Input(
             served=True,
@@ -395,9 +415,20 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
             f"input_len = {shown(length)} is no number of tokens, which model = {found.name} takes; give 0 to 1e+08"
         )
     known = Input(
-        found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem,
-        "; ".join(filter(None, [said.assumed, told])), stated, answer, answered, weights=weights, cache=cache,
-    )  # fmt: skip
+        found.name,
+        arguments,
+        seq,
+        items,
+        0.0,
+        language or tokens,
+        asked.why or problem,
+        "; ".join(filter(None, [said.assumed, told])),
+        stated,
+        answer,
+        answered,
+        weights=weights,
+        cache=cache,
+    )
     if not asked.why and not known.served and not (math.isfinite(items) and items > 0):
         return replace(known, why=f"metric {shown(metric)} cannot be counted for {found.title}")
     if tokens and not language:

@@ -18,18 +18,28 @@ import pandas as pd
 from cookbook.units import shown
 
 DELIMITERS = (",", ";", "\t", "|")
-MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
-         (b"\xef\xbb\xbf", "utf-8-sig"))  # fmt: skip
+MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+)
 # What other kinds of file begin with, and how to make a CSV file of one.
 OTHERS = (
-    (b"\x1f\x8b", "packed by gzip: unpack it first (gunzip)"), (b"BZh", "packed by bzip2: unpack it first (bunzip2)"),
-    (b"\xfd7zXZ", "packed by xz: unpack it first (unxz)"), (b"\x28\xb5\x2f\xfd", "packed by zstd: unpack it first"),
+    (b"\x1f\x8b", "packed by gzip: unpack it first (gunzip)"),
+    (b"BZh", "packed by bzip2: unpack it first (bunzip2)"),
+    (b"\xfd7zXZ", "packed by xz: unpack it first (unxz)"),
+    (b"\x28\xb5\x2f\xfd", "packed by zstd: unpack it first"),
     (b"PK\x03\x04", "an Excel workbook or a zip archive: save the sheet as CSV (UTF-8), or unpack the archive"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save the sheet as CSV (UTF-8)"), (b"%PDF", "a PDF: copy its table"),
-    (b"PAR1", "a Parquet file: save it with pandas' to_csv"), (b"ARROW1", "an Arrow file: save it with pandas' to_csv"),
-    (b"{", "JSON: save it as CSV, one row a scenario"), (b"[", "JSON: save it as CSV, one row a scenario"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save the sheet as CSV (UTF-8)"),
+    (b"%PDF", "a PDF: copy its table"),
+    (b"PAR1", "a Parquet file: save it with pandas' to_csv"),
+    (b"ARROW1", "an Arrow file: save it with pandas' to_csv"),
+    (b"{", "JSON: save it as CSV, one row a scenario"),
+    (b"[", "JSON: save it as CSV, one row a scenario"),
     (b"<", "HTML or XML: save its table as CSV"),
-)  # fmt: skip
+)
 BLOCK_BYTES, HEAD_BYTES = 1 << 24, 1 << 16
 # The longest row that is looked at, and the lines over which one quoted cell may reach.
 LONGEST_ROW, MOST_LINES = 100_000, 50
@@ -205,10 +215,17 @@ def _quick(block: bytes, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray]:
     if not block.strip():
         return pd.DataFrame(), np.empty(0, dtype=object)
     frame = pd.read_csv(
-        io.BytesIO(block if _is_utf8(block) else _decoded(block).encode()), sep=layout.delimiter, header=None,
-        names=range(len(layout.header)), dtype=object, na_filter=False, engine="c", skipinitialspace=True,
-        quoting=csv.QUOTE_MINIMAL if QUOTE in block else csv.QUOTE_NONE, index_col=False,
-    )  # fmt: skip
+        io.BytesIO(block if _is_utf8(block) else _decoded(block).encode()),
+        sep=layout.delimiter,
+        header=None,
+        names=range(len(layout.header)),
+        dtype=object,
+        na_filter=False,
+        engine="c",
+        skipinitialspace=True,
+        quoting=csv.QUOTE_MINIMAL if QUOTE in block else csv.QUOTE_NONE,
+        index_col=False,
+    )
     strange = _is_strange(block, layout.delimiter)
     columns = [_categorical(frame[place].to_numpy(), strange) for place in frame]
     return _table(columns, layout, np.full(len(frame), "", dtype=object))
@@ -233,9 +250,7 @@ def _categorical(cells: np.ndarray, strange: bool) -> pd.Categorical:
     return pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
 
 
-def _table(
-    columns: list[pd.Categorical], layout: _Layout, why: np.ndarray
-) -> tuple[pd.DataFrame, np.ndarray]:
+def _table(columns: list[pd.Categorical], layout: _Layout, why: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
     """Columns under their names, without the rows in which nothing stands, as spreadsheets leave them at the end."""
     blank = why == ""
     for column in columns:

@@ -27,50 +27,111 @@ from cookbook.prediction.intake.drives import (
 )
 
 MLPERF, DECODE, OBJECT_STORE, FIO, METADATA, CHECKPOINT, LOADER, TRAINING, WEIGHTS, START = (
-    "mlperf", "decode", "object_store", "fio", "metadata", "checkpoint", "loader", "training", "model_load", "start",
-)  # fmt: skip
+    "mlperf",
+    "decode",
+    "object_store",
+    "fio",
+    "metadata",
+    "checkpoint",
+    "loader",
+    "training",
+    "model_load",
+    "start",
+)
 KINDS = {
-    "mlperf": MLPERF, "mlperf-storage": MLPERF, "decode": DECODE, "dataloader": DECODE, "object_store": OBJECT_STORE,
-    "object-store": OBJECT_STORE, "fio": FIO, "metadata": METADATA, "checkpoint": CHECKPOINT, "loader": LOADER,
-    "training": TRAINING, "dl-training-with-storage": TRAINING,
+    "mlperf": MLPERF,
+    "mlperf-storage": MLPERF,
+    "decode": DECODE,
+    "dataloader": DECODE,
+    "object_store": OBJECT_STORE,
+    "object-store": OBJECT_STORE,
+    "fio": FIO,
+    "metadata": METADATA,
+    "checkpoint": CHECKPOINT,
+    "loader": LOADER,
+    "training": TRAINING,
+    "dl-training-with-storage": TRAINING,
     **dict.fromkeys(("model_load", "model-load", "model load", "weights"), WEIGHTS),
-}  # fmt: skip
+}
 # Kinds that a whole chain answers: storage, network, readers, decoding and, of runs, the step.
 CHAINS = (LOADER, TRAINING, WEIGHTS, START)
 # Figures of an answer: samples a second, utilisation, read rate, operations a second, latency; those of each kind, the
 # first of which it leads with, and the units in which they are given.
-FIGURES = {MLPERF: (0, 1, 2), DECODE: (0,), OBJECT_STORE: (2,), FIO: (2, 3), METADATA: (4,), LOADER: (0, 2),
-           TRAINING: (0, 2), WEIGHTS: (2,), START: (4,)}  # fmt: skip
+FIGURES = {
+    MLPERF: (0, 1, 2),
+    DECODE: (0,),
+    OBJECT_STORE: (2,),
+    FIO: (2, 3),
+    METADATA: (4,),
+    LOADER: (0, 2),
+    TRAINING: (0, 2),
+    WEIGHTS: (2,),
+    START: (4,),
+}
 UNITS = ("samples/s", "", "GB/s", "IOPS", "us")
 METRICS = {
-    "samples_per_s": 0, "samples_per_second": 0, "samples/s": 0, "throughput": 0, "images_per_s": 0, "images/s": 0,
-    "accelerator_utilisation": 1, "accelerator_utilization": 1, "utilisation": 1, "utilization": 1, "au": 1,
-    "read_gbps": 2, "read_bandwidth": 2, "bandwidth": 2, "read_rate": 2, "iops": 3, "read_iops": 3,
-    "latency_us": 4, "latency": 4,
-}  # fmt: skip
+    "samples_per_s": 0,
+    "samples_per_second": 0,
+    "samples/s": 0,
+    "throughput": 0,
+    "images_per_s": 0,
+    "images/s": 0,
+    "accelerator_utilisation": 1,
+    "accelerator_utilization": 1,
+    "utilisation": 1,
+    "utilization": 1,
+    "au": 1,
+    "read_gbps": 2,
+    "read_bandwidth": 2,
+    "bandwidth": 2,
+    "read_rate": 2,
+    "iops": 3,
+    "read_iops": 3,
+    "latency_us": 4,
+    "latency": 4,
+}
 SHARES = {"%": 0.01, "share": 1.0, "fraction": 1.0}
 COUNTED = ("samples", "sample", "images", "image", "1")
 # Columns, and the same under other names.
 NAMES = {
-    "kind": (), "workload": ("model", "benchmark"), "system": ("device_or_system", "storage", "storage_system"),
+    "kind": (),
+    "workload": ("model", "benchmark"),
+    "system": ("device_or_system", "storage", "storage_system"),
     "accelerator": ("accelerator_as_printed", "accelerator_type", "gpu", "device"),
     "accelerators": ("accelerator_count", "num_accelerators", "accelerators_count", "gpus", "devices"),
-    "hosts": ("host_count", "num_hosts", "clients", "client_hosts"), "batch": ("batch_size", "batch_per_device"),
+    "hosts": ("host_count", "num_hosts", "clients", "client_hosts"),
+    "batch": ("batch_size", "batch_per_device"),
     "sample_bytes": ("bytes_per_sample", "sample_size", "record_bytes"),
-    "workers": ("num_workers", "loader_workers", "read_threads"), "cpu": ("cpu_cores", "processor"),
-    "framework": ("decoder",), "note": ("notes",), "metric": (), "unit": (),
-}  # fmt: skip
+    "workers": ("num_workers", "loader_workers", "read_threads"),
+    "cpu": ("cpu_cores", "processor"),
+    "framework": ("decoder",),
+    "note": ("notes",),
+    "metric": (),
+    "unit": (),
+}
 # Columns that say nothing of what was run.
-NO_INPUT = ("cpu_count", "emulated_or_real", "read_bandwidth", "write_bandwidth", "read_gbps", "write_gbps",
-            "latency_us", "latency", "iops")  # fmt: skip
+NO_INPUT = (
+    "cpu_count",
+    "emulated_or_real",
+    "read_bandwidth",
+    "write_bandwidth",
+    "read_gbps",
+    "write_gbps",
+    "latency_us",
+    "latency",
+    "iops",
+)
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 # Smallest and largest count that a row may ask for, whether it is whole, and what is taken where nothing is said.
 MOST = 1e6
 COUNTS = {"accelerators": (1, np.nan), "hosts": (1, 1.0), "batch": (1, np.nan), "workers": (0, np.nan)}
 MOST_BYTES = 1e12
-CROWDS = ("", "accelerators: give how many are emulated, 1 or more",
-          "hosts: there are more of them than accelerators, which each of them has")  # fmt: skip
+CROWDS = (
+    "",
+    "accelerators: give how many are emulated, 1 or more",
+    "hosts: there are more of them than accelerators, which each of them has",
+)
 WORKLOADS = ((re.compile(r"u-?net", re.I), "unet3d"), (re.compile(r"resnet", re.I), "resnet50"))
 ACCELERATOR = re.compile(r"[a-z]+\d+\w*", re.I)
 WORKERS = re.compile(r"(\d+) workers?", re.A)
@@ -195,7 +256,8 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
     number = {name: values for name, (values, _) in counts.items()}
     given, odd_sizes = _sizes(cells["sample_bytes"])
     step, batch, size, required, own_file, guessed = _joined(
-        _demand, kinds, cells["workload"], cells["accelerator"]).columns()  # fmt: skip
+        _demand, kinds, cells["workload"], cells["accelerator"]
+    ).columns()
     own = np.where(np.isnan(number["batch"]), batch, number["batch"])
     systems = _joined(_system, kinds, cells["system"])
     rate, most, iops, count, in_each_host, local, line, client, submitted, stands_in, unknown = systems.columns(10)
@@ -207,31 +269,64 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
     basis = _joined(_why, kinds, cells["workload"], cells["accelerator"], cells["note"], cells["kind"])
     emulates = kind == MLPERF
     crowd = np.where(emulates & np.isnan(number["accelerators"]), 1, 0) + np.where(
-        emulates & (number["accelerators"] < number["hosts"]), 2, 0)  # fmt: skip
-    reasons = [basis.each(basis.words), odd_units, unknown, *(reason for _, reason in counts.values()), odd_sizes,
-               np.array(CROWDS, dtype=object)[crowd]]  # fmt: skip
-    blank = [_flags(cells[name], [word == "" for word in cells[name].words]) for name in
-             ("hosts", "batch", "sample_bytes")]  # fmt: skip
+        emulates & (number["accelerators"] < number["hosts"]), 2, 0
+    )
+    reasons = [
+        basis.each(basis.words),
+        odd_units,
+        unknown,
+        *(reason for _, reason in counts.values()),
+        odd_sizes,
+        np.array(CROWDS, dtype=object)[crowd],
+    ]
+    blank = [
+        _flags(cells[name], [word == "" for word in cells[name].words]) for name in ("hosts", "batch", "sample_bytes")
+    ]
     taken = _flags(systems, [not one.rate > 0 for one in systems.words])
     assumed = _joined(_assumed, cells["workload"], cells["accelerator"], *blank, taken)
     return StorageRows(
-        kind=kind, accelerators=number["accelerators"], hosts=number["hosts"],
-        step=step * np.where(batch > 0, own / batch, 1), batch=own,
-        sample_bytes=np.where(np.isnan(given), size, given), required=required, own_file=own_file,
-        drive=rate, drive_most=most, drive_iops=iops, drives=count * np.where(in_each_host > 0, number["hosts"], 1),
-        local=local, line=line, client=client, submitted=submitted > 0,
+        kind=kind,
+        accelerators=number["accelerators"],
+        hosts=number["hosts"],
+        step=step * np.where(batch > 0, own / batch, 1),
+        batch=own,
+        sample_bytes=np.where(np.isnan(given), size, given),
+        required=required,
+        own_file=own_file,
+        drive=rate,
+        drive_most=most,
+        drive_iops=iops,
+        drives=count * np.where(in_each_host > 0, number["hosts"], 1),
+        local=local,
+        line=line,
+        client=client,
+        submitted=submitted > 0,
         request=_joined(_request, cells["workload"]).columns()[0],
         workers=np.where(thread > 0, 0, np.where(np.isnan(number["workers"]), worded, number["workers"])),
-        speed=speed, threads=threads, decoder=_joined(_decoder, cells["framework"]).columns(0)[0],
-        network=network, network_class=network_class, processors=processors,
-        fed=_objects(_joined(_fed, kinds, *(cells[name] for name in (
-            "workload", "system", "accelerator", "cpu", "framework", "note")))),
+        speed=speed,
+        threads=threads,
+        decoder=_joined(_decoder, cells["framework"]).columns(0)[0],
+        network=network,
+        network_class=network_class,
+        processors=processors,
+        fed=_objects(
+            _joined(
+                _fed,
+                kinds,
+                *(cells[name] for name in ("workload", "system", "accelerator", "cpu", "framework", "note")),
+            )
+        ),
         latency=_joined(_latency, kinds, cells["workload"], cells["system"]).columns()[0],
-        estimated=(guessed > 0) | ((kind == DECODE) & np.isnan(speed)) | (stands_in > 0) | (
-            (kind == OBJECT_STORE) & (network_class == "") & np.isnan(network)),
-        figure=figure.astype(int), factor=factor, unit=unit,
-        assumed=np.where(emulates, assumed.each(assumed.words), ""), why=_first(reasons),
-    )  # fmt: skip
+        estimated=(guessed > 0)
+        | ((kind == DECODE) & np.isnan(speed))
+        | (stands_in > 0)
+        | ((kind == OBJECT_STORE) & (network_class == "") & np.isnan(network)),
+        figure=figure.astype(int),
+        factor=factor,
+        unit=unit,
+        assumed=np.where(emulates, assumed.each(assumed.words), ""),
+        why=_first(reasons),
+    )
 
 
 def unknown_columns(headers: list[str]) -> list[tuple[str, str]]:
@@ -283,8 +378,10 @@ def _joined(function: Callable[..., Any], *columns: Cells) -> Cells:
     codes, there = pd.factorize(at)
     there = there if len(there) else np.zeros(1, dtype=np.int64)
     picked = np.unravel_index(there, shape)
-    words = zip(*([column.words[code] for code in codes_of] for column, codes_of in zip(columns, picked, strict=True)),
-                strict=True)  # fmt: skip
+    words = zip(
+        *([column.words[code] for code in codes_of] for column, codes_of in zip(columns, picked, strict=True)),
+        strict=True,
+    )
     return Cells(codes, [function(*each) for each in words])
 
 
@@ -388,8 +485,10 @@ def _steps() -> dict[str, dict[str, tuple[float, ...]]]:
         known = found.setdefault(row.workload, {})
         if row.step_seconds > 0:
             required = row.utilisation_required if row.utilisation_required > 0 else np.nan
-            known.setdefault(row.accelerator_as_printed, (
-                row.step_seconds, row.batch, row.record_bytes, required, float(row.samples_per_file == 1)))  # fmt: skip
+            known.setdefault(
+                row.accelerator_as_printed,
+                (row.step_seconds, row.batch, row.record_bytes, required, float(row.samples_per_file == 1)),
+            )
     return found
 
 
@@ -510,8 +609,10 @@ def _why(kind: str, workload: str, accelerator: str, note: str, said: str) -> st
     if said.casefold() in ("dataset-size", "dataset_size", "size"):
         return "the size of a data set is what a row gives, as sample_bytes; rates and times are predicted"
     if not kind:
-        return ("kind: what was measured? Give mlperf-storage, dataloader, training, object-store, fio, metadata or "
-                "model-load")  # fmt: skip
+        return (
+            "kind: what was measured? Give mlperf-storage, dataloader, training, object-store, fio, metadata or "
+            "model-load"
+        )
     if kind == TRAINING and not fed(workload, "", "", "", "", "").model:
         return f"workload = {cut(workload)!r} names no network of the zoo, such as ResNet-50"
     if kind == CHECKPOINT:

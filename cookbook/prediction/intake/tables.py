@@ -20,20 +20,67 @@ from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, toget
 from cookbook.prediction.terms.layout_grid import usual_chunks
 
 # What came out of a run: never an input.
-OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_s_per_device", "mfu", "hfu",
-            "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes",
-            "samples_per_s", "deviation", "accelerator_utilisation", "utilisation", "read_GBps", "read_bandwidth",
-            "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
+OUTCOMES = (
+    "value",
+    "step_time_s",
+    "step_seconds",
+    "tokens_per_s",
+    "tokens_per_s_per_device",
+    "mfu",
+    "hfu",
+    "tflops_per_device_reported",
+    "reported_flops",
+    "memory_per_device_gb",
+    "memory_bytes",
+    "samples_per_s",
+    "deviation",
+    "accelerator_utilisation",
+    "utilisation",
+    "read_GBps",
+    "read_bandwidth",
+    "write_GBps",
+    "write_bandwidth",
+    "latency_us",
+    "latency",
+    "iops",
+    "outcome",
+)
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
 # Stacks whose recipes cut a pipeline's stage into chunks.
 INTERLEAVED = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I)
 COUNTS = (
-    "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
-    "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
-    "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers", "capacity_factor",
-    "oversubscription", "pod", "seq", "network", "offload_link", "offload_memory", "offload_drives",
-)  # fmt: skip
+    "devices",
+    "per_node",
+    "tp",
+    "pp",
+    "vp",
+    "dp",
+    "cp",
+    "ep",
+    "micro_batch",
+    "global_batch",
+    "micro_batches_per_flush",
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "ffn_hidden",
+    "vocab",
+    "experts",
+    "experts_per_token",
+    "shared_experts",
+    "moe_ffn_hidden",
+    "dense_layers",
+    "capacity_factor",
+    "oversubscription",
+    "pod",
+    "seq",
+    "network",
+    "offload_link",
+    "offload_memory",
+    "offload_drives",
+)
 FUSED = "fused-softmax"
 ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
 WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
@@ -49,8 +96,9 @@ VARIANT = re.compile(r"variant \d+ of")
 BESIDE = re.compile(r"(?:fp[48]|int8)\s*[+/]\s*(?=b?fp?16)", re.I)
 
 
-def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None,
-         here: hardware.Machine | None = None) -> Scenario:  # fmt: skip
+def read(
+    kind: str, frame: pd.DataFrame, why: np.ndarray | None = None, here: hardware.Machine | None = None
+) -> Scenario:
     """Rows of a table as a scenario; outcomes are never read.
 
     Parameters
@@ -80,8 +128,15 @@ def _accelerator(cells: Columns) -> Coded:
     """Machines by name: accelerator, server or instance; "" where the cell is blank."""
     found = cells.read("accelerator", machine_of)
     named = together(cells.text("accelerator"), found)
-    cells.note(named.map(lambda pair: f"accelerator {words.shown(pair[0])} = {pair[1].accelerator.key}"
-                         if pair[0] and pair[1] and catalog_shares(pair[0]) else ""))  # fmt: skip
+    cells.note(
+        named.map(
+            lambda pair: (
+                f"accelerator {words.shown(pair[0])} = {pair[1].accelerator.key}"
+                if pair[0] and pair[1] and catalog_shares(pair[0])
+                else ""
+            )
+        )
+    )
     return found
 
 
@@ -145,7 +200,8 @@ def _interleave(c: Columns, found: dict[str, Any]) -> None:
     """Chunks of a stage where a report of such a stack states a pipeline and no chunks: as its recipes cut it."""
     stages, stated = found.get("pp", NOTHING), found.get("vp", NOTHING)
     usual = together(c.text("software"), c.text("locator"), found["pipeline_schedule"]).where(
-        lambda each: bool(INTERLEAVED.search(each[0] or each[1])) and not each[2])
+        lambda each: bool(INTERLEAVED.search(each[0] or each[1])) and not each[2]
+    )
     blank = usual & np.isnan(stated) & (stages > 1)
     if np.any(blank):
         chunks = usual_chunks(found.get("layers", NOTHING), stages)
@@ -233,7 +289,8 @@ def _transformer(c: Columns) -> dict[str, Any]:
     hints = together(*map(c.text, ("software", "locator", "zero")), kernel, *map(c.text, ("precision", "accelerator")))
     # The page that a row comes from speaks where the row does not name its software; a device alone does not.
     found["software"] = hints.map(
-        lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:] if e[0] or e[1] else e[2:5])))
+        lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:] if e[0] or e[1] else e[2:5]))
+    )
     return found
 
 
@@ -524,5 +581,17 @@ def publishers(frame: pd.DataFrame) -> np.ndarray:
     return np.array([group.get(cell.split(";")[0], cell) for cell in frame["source"]])
 
 
-__all__ = ["CLEAR", "OUTCOMES", "clear_rows", "machine_of", "measured", "measured_table", "measurements_of",
-           "needs_care", "publishers", "read", "split", "without_outcomes"]  # fmt: skip
+__all__ = [
+    "CLEAR",
+    "OUTCOMES",
+    "clear_rows",
+    "machine_of",
+    "measured",
+    "measured_table",
+    "measurements_of",
+    "needs_care",
+    "publishers",
+    "read",
+    "split",
+    "without_outcomes",
+]

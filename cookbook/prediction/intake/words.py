@@ -23,15 +23,24 @@ BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unkn
 NOT_STATED = re.compile(r"|-|nan|n/?a(?: \(.*\))?|unknown|mla|not stated.*", re.I)
 # Words of somebody who took the best number, or as many as there was room for, and does not say which.
 CHOSEN = re.compile(
-    r"((submitter|auto|self)?[\s-]*(tuned|chosen|selected)|max(imum)?\b\D*|auto|dynamic|\D*not stated\D*)\s*",
-    re.I)  # fmt: skip
+    r"((submitter|auto|self)?[\s-]*(tuned|chosen|selected)|max(imum)?\b\D*|auto|dynamic|\D*not stated\D*)\s*", re.I
+)
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 # Behind a number: a multiple, then words that say what is counted. A second figure or a node may not stand there.
 MULTIPLE = re.compile(r"\s*(k|m|b|g|t|thousand|million|billion|trillion)(?![a-z0-9])", re.I)
-MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "thousand": 1e3, "million": 1e6, "billion": 1e9,
-             "trillion": 1e12}  # fmt: skip
+MULTIPLES = {
+    "k": 1e3,
+    "m": 1e6,
+    "b": 1e9,
+    "g": 1e9,
+    "t": 1e12,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "trillion": 1e12,
+}
 DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]|%", re.I)
 ENDLESS = ("inf", "infinite", "infinity")
 # Lengths in tokens, of which k is 1,024.
@@ -40,7 +49,9 @@ SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0\.\d+)(?![\d.])")
 COUNT = re.compile(r"(\d+)\s*(?:of|/)\s*(\d+)")
 RECOMPUTE = re.compile(
     r"none|full|all|every|layer|block|uniform|checkpoint|remat|recomput|select|minimal|save|modules|offload|policy|core"
-    r"|mlp|attn|attention|\d\s*%|^0?\.\d|\d+\s*(?:of|/)\s*\d+", re.I)  # fmt: skip
+    r"|mlp|attn|attention|\d\s*%|^0?\.\d|\d+\s*(?:of|/)\s*\d+",
+    re.I,
+)
 # Words for which products are kept and the rest computed again.
 KEPT = {
     "all but weight products": "core_attn+layernorm",
@@ -48,7 +59,8 @@ KEPT = {
     "minimal/minimal_flash": "core_attn+layernorm",
     "minimal_flash": "layernorm",
     "core_attn": "selective",
-    "every second product": "0.5", "every second layer": "0.5",  # torchtitan
+    "every second product": "0.5",
+    "every second layer": "0.5",  # torchtitan
 }
 EVERY_SECOND = re.compile(r"selective[\s_-]*\(?[\s_-]*(op|layer)s?\b")
 ATTENTION = re.compile(
@@ -67,20 +79,33 @@ FORMATS = (
     ("int8", re.compile(r"(?<![a-z0-9])(?:int8|w8a8)(?![a-z0-9])", re.I)),
 )
 # How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
-WAYS = tuple((way, re.compile(pattern)) for way, pattern in (
-    ("single_stream", "single_?stream"), ("multi_stream", "multi_?stream"),
-    ("decode", r"(?<![a-z])decod(e|ing)(?![a-z])"), ("prefill", "prefill|prompt_processing"),
-    ("real_time", "real_?time"), ("server", "server|concurren|online"),
-    ("offline", "offline|max_throughput|infinite|burst"), ("batch", "static_batch_batch"), ("forward", "forward"),
-    ("static", "static|fixed_batch|^batch(ed)?_"),
-))  # fmt: skip
+WAYS = tuple(
+    (way, re.compile(pattern))
+    for way, pattern in (
+        ("single_stream", "single_?stream"),
+        ("multi_stream", "multi_?stream"),
+        ("decode", r"(?<![a-z])decod(e|ing)(?![a-z])"),
+        ("prefill", "prefill|prompt_processing"),
+        ("real_time", "real_?time"),
+        ("server", "server|concurren|online"),
+        ("offline", "offline|max_throughput|infinite|burst"),
+        ("batch", "static_batch_batch"),
+        ("forward", "forward"),
+        ("static", "static|fixed_batch|^batch(ed)?_"),
+    )
+)
 # Networks that people name without a rate, and those whose port is a node's.
 NETWORKS = {
-    "xdr": "infiniband-xdr-4x-800-gb-s", "ndr": "infiniband-ndr-4x-400-gb-s", "hdr": "infiniband-hdr-4x-200-gb-s",
-    "edr": "infiniband-edr-4x-100-gb-s", "fdr": "infiniband-fdr-4x-56-gb-s", "omni-path": "omni-path-100",
-    "connectx-7": "infiniband-ndr-4x-400-gb-s", "connectx-6": "infiniband-hdr-4x-200-gb-s",
+    "xdr": "infiniband-xdr-4x-800-gb-s",
+    "ndr": "infiniband-ndr-4x-400-gb-s",
+    "hdr": "infiniband-hdr-4x-200-gb-s",
+    "edr": "infiniband-edr-4x-100-gb-s",
+    "fdr": "infiniband-fdr-4x-56-gb-s",
+    "omni-path": "omni-path-100",
+    "connectx-7": "infiniband-ndr-4x-400-gb-s",
+    "connectx-6": "infiniband-hdr-4x-200-gb-s",
     "connectx-5": "infiniband-edr-4x-100-gb-s",
-}  # fmt: skip
+}
 # Ports of a node that are one for each device; Gb/s of a port that a device may have of its own: above which a single
 # rate is that of a node, as no port is as fast, and up to which it is a node's only port.
 NODE, FASTEST_PORT, SLOWEST_OWN = 8, 400, 100
@@ -380,9 +405,14 @@ def optimiser(cell: str) -> tuple[str, str]:
     """
     text = cell.casefold()
     for pattern, word in (
-        (r"adam.*8.?bit|8.?bit.*adam", "adam-8bit"), ("galore", "galore"), ("adafactor", "adafactor"),
-        ("adam", "adam"), ("lamb", "lamb"), ("moment", "momentum"), (r"\bsgd", "sgd"),
-    ):  # fmt: skip
+        (r"adam.*8.?bit|8.?bit.*adam", "adam-8bit"),
+        ("galore", "galore"),
+        ("adafactor", "adafactor"),
+        ("adam", "adam"),
+        ("lamb", "lamb"),
+        ("moment", "momentum"),
+        (r"\bsgd", "sgd"),
+    ):
         if re.search(pattern, text):
             return word, ""
     return "", "" if is_blank(cell) else f"optimiser = {cell[:60]} counts as adam"

@@ -16,24 +16,48 @@ from cookbook.prediction.kernels import kernel_families
 from cookbook.prediction.scenario import Scenario, together
 
 ENGINE = (
-    "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
-    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
-    "start_share", "extra_kernels",
-)  # fmt: skip
+    "stream_bytes",
+    "mlp_bytes",
+    "tensor_hidden",
+    "gradients_hidden",
+    "weights_hidden",
+    "flash_kernel",
+    "one_port",
+    "gradient_bytes",
+    "gated_kept",
+    "logit_bytes",
+    "logits_sharded",
+    "recomputes_last",
+    "hops_split",
+    "start_share",
+    "extra_kernels",
+)
 # Generations that the table does not list: schedulers with cycles to spare.
 SPARE = 0.5
 VECTOR, HALF, TF32, BYTE = 0.0, 1.0, 2.0, 3.0
 # Formats to take where a device lacks the stated one, the nearest first: arithmetic is then done in the wider one.
-INSTEAD = {"fp4": ("fp8", "bf16", "fp16", "fp32"), "fp8": ("bf16", "fp16", "fp32"), "int8": ("fp16", "bf16", "fp32"),
-           "bf16": ("fp16", "fp32"), "fp16": ("bf16", "fp32"), "tf32": ("fp32",), "fp32": ("bf16", "fp16")}  # fmt: skip
+INSTEAD = {
+    "fp4": ("fp8", "bf16", "fp16", "fp32"),
+    "fp8": ("bf16", "fp16", "fp32"),
+    "int8": ("fp16", "bf16", "fp32"),
+    "bf16": ("fp16", "fp32"),
+    "fp16": ("bf16", "fp32"),
+    "tf32": ("fp32",),
+    "fp32": ("bf16", "fp16"),
+}
 # Formats of a forward pass from the one that a reader most likely means; of the two of 16 bits the faster.
 USUAL = ("fp16", "bf16", "tf32", "fp32", "int8", "fp8", "fp4")
 MATRIX = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32": ()}
 SIZES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0}
 GPUS = ("gpu", "edge")
 # Keys of rows, and the attributes of a device that they are.
-KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"), ("untimed", "untimed"),
-                   ("calibrated", "calibrated"))  # fmt: skip
+KEYS_OF_DEVICES = (
+    ("accelerator", "key"),
+    ("vendor", "vendor"),
+    ("family", "family"),
+    ("untimed", "untimed"),
+    ("calibrated", "calibrated"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +136,13 @@ class Device:
 
 BLANK_MODEL = Refusal("model is blank: name a network of the zoo", "network-unknown", "model")
 NOT_OFFERED = "precision-not-offered"
-UNKNOWN = Device(why=Refusal('the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
-                             "accelerator-unknown", "accelerator"))  # fmt: skip
+UNKNOWN = Device(
+    why=Refusal(
+        'the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
+        "accelerator-unknown",
+        "accelerator",
+    )
+)
 NO_NAME = Device(why=Refusal("accelerator is blank: name one of the catalogue", "accelerator-unknown", "accelerator"))
 NO_PEAK = Refusal("no peak of {} is known in {}", NOT_OFFERED, "accelerator")
 NO_RATE = Refusal("{} has no known peak in {}, or no known memory bandwidth", NOT_OFFERED, "precision")
@@ -137,13 +166,24 @@ def usual_precision(machine: Any) -> str:
 def _common(machine: Any) -> dict[str, Any]:
     found = machine.accelerator
     return {
-        "key": found.key, "vendor": found.vendor, "family": machine.generation or found.key, "kind": found.kind,
-        "mem_bandwidth": found.mem_bandwidth, "memory": found.memory_bytes, "link": machine.link,
-        "ring_link": machine.ring_link, "network": machine.network, "ring_network": machine.ring_network,
-        "shared": float(machine.network_shared), "per_node": float(machine.per_node), "domain": machine.domain,
-        "cores": machine.cores, "lanes": lanes().get(machine.generation, SPARE),
-        "cache": cache_of(found.like), "calibrated": found.calibrated,
-    }  # fmt: skip
+        "key": found.key,
+        "vendor": found.vendor,
+        "family": machine.generation or found.key,
+        "kind": found.kind,
+        "mem_bandwidth": found.mem_bandwidth,
+        "memory": found.memory_bytes,
+        "link": machine.link,
+        "ring_link": machine.ring_link,
+        "network": machine.network,
+        "ring_network": machine.ring_network,
+        "shared": float(machine.network_shared),
+        "per_node": float(machine.per_node),
+        "domain": machine.domain,
+        "cores": machine.cores,
+        "lanes": lanes().get(machine.generation, SPARE),
+        "cache": cache_of(found.like),
+        "calibrated": found.calibrated,
+    }
 
 
 def calibrated(device: Device, kind: str) -> Device:
@@ -152,9 +192,14 @@ def calibrated(device: Device, kind: str) -> Device:
     if known is None:
         return device
     compute, memory = known.of("compute", kind), known.of("memory", kind)
-    return replace(device, peak=device.peak * compute, wide_peak=device.wide_peak * compute,
-                   vector_peak=device.vector_peak * compute, mem_bandwidth=device.mem_bandwidth * memory,
-                   convolution=known.of("convolution", kind))  # fmt: skip
+    return replace(
+        device,
+        peak=device.peak * compute,
+        wide_peak=device.wide_peak * compute,
+        vector_peak=device.vector_peak * compute,
+        mem_bandwidth=device.mem_bandwidth * memory,
+        convolution=known.of("convolution", kind),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -194,11 +239,13 @@ def of_transformer(machine: Any, precision: str) -> Device:
         rival = precision != "bf16" or math.isfinite(_peak(found, "fp16"))
         offered = math.isfinite(peak) or not rival
     return Device(
-        **_common(machine), peak=peak if math.isfinite(peak) else wide, wide_peak=wide, offered=float(offered),
-        matmul=matmul_share(found.key, "bf16", machine.generation,
-                            found.vendor),
+        **_common(machine),
+        peak=peak if math.isfinite(peak) else wide,
+        wide_peak=wide,
+        offered=float(offered),
+        matmul=matmul_share(found.key, "bf16", machine.generation, found.vendor),
         clock=clock_share(found.key, machine.generation, found.tdp_watts / wide),
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -224,10 +271,13 @@ def of_network(machine: Any, precision: str) -> Device:
     peak = peak if math.isfinite(peak) else plain
     lacks = not math.isfinite(peak * found.mem_bandwidth)
     return Device(
-        **known, peak=peak, vector_peak=plain if math.isfinite(plain) else peak,
-        element_bytes=2.0 if half else 4.0, unit_kind=kind,
+        **known,
+        peak=peak,
+        vector_peak=plain if math.isfinite(plain) else peak,
+        element_bytes=2.0 if half else 4.0,
+        unit_kind=kind,
         why=NO_RATE.filled(found.name, precision) if lacks else "",
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -268,8 +318,10 @@ def _lacks(kind: str, machine: Any, precision: str, software: str) -> str:
     makers = makers_of(kind, software, found.vendor, found.kind)
     if makers:
         usual = name_of(kind, level_of(kind, "", found.vendor, found.kind))
-        what = (f"runs on devices of {' and '.join(makers)} alone, which {found.name} is not; take {usual}, or another "
-                "product of the table 'software'")  # fmt: skip
+        what = (
+            f"runs on devices of {' and '.join(makers)} alone, which {found.name} is not; take {usual}, or another "
+            "product of the table 'software'"
+        )
         return refused("software", name_of(kind, software), what, "software-not-for-device", [usual]).refusal
     return ""
 
@@ -278,8 +330,10 @@ def _lacks(kind: str, machine: Any, precision: str, software: str) -> str:
 def _only_run() -> tuple[frozenset[str], frozenset[str]]:
     """Kinds of devices, and keys of others, that run trained networks alone."""
     rows = catalog.table("programmability")
-    return (frozenset(rows.loc[rows["trains"] == "no", "kind"]),
-            frozenset(key for cell in rows["inference_only"] for key in cell.split(";") if key))
+    return (
+        frozenset(rows.loc[rows["trains"] == "no", "kind"]),
+        frozenset(key for cell in rows["inference_only"] for key in cell.split(";") if key),
+    )
 
 
 def of_inference(machine: Any, precision: str) -> Device:
@@ -302,11 +356,15 @@ def of_inference(machine: Any, precision: str) -> Device:
     limited = found.kind in GPUS and math.isfinite(found.tdp_watts) and math.isfinite(found.process_nm)
     share = figure("module-power-share") if found.kind == "edge" else 1.0
     return Device(
-        **known, peak=peak, wide_peak=wide if math.isfinite(wide) else peak,
-        vector_peak=plain if math.isfinite(plain) else peak, unit_kind=kind, element_bytes=SIZES[stated],
+        **known,
+        peak=peak,
+        wide_peak=wide if math.isfinite(wide) else peak,
+        vector_peak=plain if math.isfinite(plain) else peak,
+        unit_kind=kind,
+        element_bytes=SIZES[stated],
         watts=found.tdp_watts * share if limited else math.inf,
         process_nm=found.process_nm if limited else 1.0,
-    )  # fmt: skip
+    )
 
 
 def _peak(found: Any, precision: str) -> float:

@@ -16,8 +16,24 @@ from cookbook.prediction.scenario import Rows
 from cookbook.prediction.storage import DATASHEET, DESCRIBED, LEVELS, WORKLOAD, committed, loader_rate
 from cookbook.prediction.terms.feed_arguments import KIND, memory_price, resolve
 
-__all__ = ["CONSTANTS", "KIND", "STAGES", "TERMS", "Change", "chain", "changes_of", "ends", "evidence",
-           "most_accelerators", "outcome", "parts", "ranges", "resolve", "step_seconds", "tokens"]  # fmt: skip
+__all__ = [
+    "CONSTANTS",
+    "KIND",
+    "STAGES",
+    "TERMS",
+    "Change",
+    "chain",
+    "changes_of",
+    "ends",
+    "evidence",
+    "most_accelerators",
+    "outcome",
+    "parts",
+    "ranges",
+    "resolve",
+    "step_seconds",
+    "tokens",
+]
 CONSTANTS = TERMS = ()
 UNEVEN = "accelerators do not divide evenly among hosts: a mean host stands for them"
 STAGES = ("storage", "network", "reading", "decoding", "copying", "accelerators")
@@ -104,13 +120,25 @@ def chain(figures: Figures, known: Mapping[str, float]) -> dict[str, Any]:
     first, later = f["samples"] / times["first_seconds"], now["later"] * (1 - stall)
     stages = (now["storage"], parts["network"], now["reading"], parts["decoding"], parts["copying"], parts["taken"])
     wait = f["latency"] + parts["sample"] / f["bandwidth"]
-    latency = (wait, parts["sample"] / parts["client"], parts["sample"] / known["page_cache_rate"],
-               1 / parts["single"], f["accelerators"] / parts["copying"], parts["step"])  # fmt: skip
+    latency = (
+        wait,
+        parts["sample"] / parts["client"],
+        parts["sample"] / known["page_cache_rate"],
+        1 / parts["single"],
+        f["accelerators"] / parts["copying"],
+        parts["step"],
+    )
     return {
-        "stages": dict(zip(STAGES, stages, strict=True)), "latency": dict(zip(STAGES, latency, strict=True)),
-        "hit_rate": parts["hit"], "first": first, "later": later, "utilisation": np.minimum(now["later"] * busy, 1),
-        "first_utilisation": np.minimum(first / (1 - stall) * busy, 1), "stall": stall, **times,
-    }  # fmt: skip
+        "stages": dict(zip(STAGES, stages, strict=True)),
+        "latency": dict(zip(STAGES, latency, strict=True)),
+        "hit_rate": parts["hit"],
+        "first": first,
+        "later": later,
+        "utilisation": np.minimum(now["later"] * busy, 1),
+        "first_utilisation": np.minimum(first / (1 - stall) * busy, 1),
+        "stall": stall,
+        **times,
+    }
 
 
 def _parts(f: Figures, known: Mapping[str, float]) -> dict[str, Any]:
@@ -123,16 +151,26 @@ def _parts(f: Figures, known: Mapping[str, float]) -> dict[str, Any]:
     copy = storage_rates.host_copy_rate(f["link"], f["link"], f["sharers"], f["copy_efficiency"]) / f["decoded"]
     step = f["step"] + f["overhead"] + np.where(f["pinned"] > 0, 0, f["batch"] / copy)
     return {
-        "sample": sample, "readers": readers, "client": client, "cached": cached, "decoding": decoding,
-        "single": single, "copying": copy * f["accelerators"], "step": step,
-        "network": storage_rates.clients_rate(
-            np.inf, f["hosts"], client, np.maximum(readers, 1), f["connection"]) / sample,
+        "sample": sample,
+        "readers": readers,
+        "client": client,
+        "cached": cached,
+        "decoding": decoding,
+        "single": single,
+        "copying": copy * f["accelerators"],
+        "step": step,
+        "network": storage_rates.clients_rate(np.inf, f["hosts"], client, np.maximum(readers, 1), f["connection"])
+        / sample,
         "hit": input_pipeline.cache_hit_rate(f["stored"] / f["hosts"], cache, f["shuffled"]),
         "taken": f["hosts"] * input_pipeline.partly_serial_rate(each * f["batch"] / step, f["serial"]),
         "stall": storage_rates.checkpoint_stall_share(
-            f["checkpoint_bytes"], f["write_bandwidth"] * f["drives"] * np.where(f["local"] > 0, f["hosts"], 1),
-            f["checkpoint_interval"], f["asynchronous"], f["link"] * f["copy_efficiency"] * f["accelerators"]),
-    }  # fmt: skip
+            f["checkpoint_bytes"],
+            f["write_bandwidth"] * f["drives"] * np.where(f["local"] > 0, f["hosts"], 1),
+            f["checkpoint_interval"],
+            f["asynchronous"],
+            f["link"] * f["copy_efficiency"] * f["accelerators"],
+        ),
+    }
 
 
 def _trained(f: Figures, known: Mapping[str, float], parts: Mapping[str, Any], bandwidth: Any, iops: Any) -> Figures:
@@ -141,8 +179,10 @@ def _trained(f: Figures, known: Mapping[str, float], parts: Mapping[str, Any], b
     fresh = np.minimum(storage, parts["network"])
     reading = input_pipeline.cached_rate(parts["hit"], parts["cached"], fresh)
     rest = np.minimum(parts["decoding"], parts["copying"])
-    first, later = (input_pipeline.pipelined_rate(np.minimum(read, rest), parts["taken"], f["prefetch"], f["variation"])
-                    for read in (fresh, reading))  # fmt: skip
+    first, later = (
+        input_pipeline.pipelined_rate(np.minimum(read, rest), parts["taken"], f["prefetch"], f["variation"])
+        for read in (fresh, reading)
+    )
     supply = np.minimum(fresh, rest)
     return {"storage": storage, "reading": reading, "first": first, "later": later, "supply": supply}
 
@@ -172,8 +212,10 @@ def _credits(f: Figures, known: Mapping[str, float], sample: Any) -> list[tuple[
     many = f["drives"] * np.where(f["local"] > 0, f["hosts"], 1)
     alone = _one_by_one(f, known, sample)
     counted = (f["burst_operations"] * many, f["iops"] * many)
-    return [(f["burst_credit"] * many / sample, f["bandwidth"] * many / sample),
-            (np.where(alone, counted[0], np.inf), np.where(alone, counted[1], np.inf))]  # fmt: skip
+    return [
+        (f["burst_credit"] * many / sample, f["bandwidth"] * many / sample),
+        (np.where(alone, counted[0], np.inf), np.where(alone, counted[1], np.inf)),
+    ]
 
 
 def _lasting(buckets: list[tuple[Any, Any]], draw: Any) -> Any:
@@ -194,9 +236,14 @@ def _times(
     later = storage_rates.bursting_seconds(rest, lent["later"] * go, slow, until)
     warm = f["latency"] + parts["sample"] / f["bandwidth"] + f["batch"] * f["accelerators"] / lent["supply"]
     mean = np.where(rest > 0, rest / np.maximum(later, np.finfo(float).tiny), slow)
-    return {"warm_up": warm, "first_seconds": first, "later_seconds": samples / slow, "later_credit": forever,
-            "total_seconds": input_pipeline.epochs_seconds(samples, samples / first, mean, f["epochs"], warm),
-            "credit_seconds": np.where(early < first, early, first + until)}  # fmt: skip
+    return {
+        "warm_up": warm,
+        "first_seconds": first,
+        "later_seconds": samples / slow,
+        "later_credit": forever,
+        "total_seconds": input_pipeline.epochs_seconds(samples, samples / first, mean, f["epochs"], warm),
+        "credit_seconds": np.where(early < first, early, first + until),
+    }
 
 
 def _decoded(f: Figures, known: Mapping[str, float], each: Any) -> tuple[Any, Any]:
@@ -352,20 +399,41 @@ def _candidates(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
     return [
         ("twice the drives or nodes of the storage", {"drives": double * figures["drives"]}, usd, *rent),
         ("twice the network", {"network": double * figures["network"]}, np.nan, *none),
-        ("memory that holds the data set", {"memory": np.maximum(all_of_it, figures["memory"])}, more * chips,
-         "purchase", chips_basis),
+        (
+            "memory that holds the data set",
+            {"memory": np.maximum(all_of_it, figures["memory"])},
+            more * chips,
+            "purchase",
+            chips_basis,
+        ),
         ("shards instead of small files", {"small_files": 0 * figures["small_files"]}, 0, *free),
         ("twice the workers", {"workers": double * np.maximum(figures["workers"], 1)}, 0, *free),
-        ("twice the cores and workers", {
-            "workers": double * np.maximum(figures["workers"], 1), "cores": double * figures["cores"]}, np.nan, *none),
-        ("decoded once and stored ready to use", {
-            "work": 0 * figures["work"], "stored": figures["samples"] * figures["decoded"]}, 0, *free),
+        (
+            "twice the cores and workers",
+            {"workers": double * np.maximum(figures["workers"], 1), "cores": double * figures["cores"]},
+            np.nan,
+            *none,
+        ),
+        (
+            "decoded once and stored ready to use",
+            {"work": 0 * figures["work"], "stored": figures["samples"] * figures["decoded"]},
+            0,
+            *free,
+        ),
         ("four times the prefetched batches", {"prefetch": 4 * np.maximum(figures["prefetch"], 1)}, 0, *free),
-        ("pinned memory", {"pinned": np.ones_like(hosts), "copy_efficiency": np.where(
-            figures["pinned"] > 0, 1, 1 / known["pageable_share"]) * figures["copy_efficiency"]}, 0, *free),
+        (
+            "pinned memory",
+            {
+                "pinned": np.ones_like(hosts),
+                "copy_efficiency": np.where(figures["pinned"] > 0, 1, 1 / known["pageable_share"])
+                * figures["copy_efficiency"],
+            },
+            0,
+            *free,
+        ),
         ("twice the host link", {"link": double * figures["link"]}, np.nan, *none),
         ("checkpoints behind the training", {"asynchronous": np.ones_like(hosts)}, 0, *free),
-    ]  # fmt: skip
+    ]
 
 
 def _rank(change: Change) -> tuple[int, float]:

@@ -38,24 +38,45 @@ BURSTS = (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops"))
 ENDS = ("low80", "high80", "low90", "high90")
 OF_DATA = ("samples", "stored_bytes", "decoded_bytes", "decode_work", "images", "small_files")
 STATED = ("step", "batch", *OF_DATA)
-NO_DATA = Refusal("data = None: name a card such as 'imagenet-1k', or give the bytes of one sample", "data-not-known",
-                  "data")  # fmt: skip
+NO_DATA = Refusal(
+    "data = None: name a card such as 'imagenet-1k', or give the bytes of one sample", "data-not-known", "data"
+)
 LACKING = Refusal("data has no {}; give it, or a card such as 'imagenet-1k' to start from", "data-not-known", "data")
-NO_STEP = Refusal("workload = None: name a network, a workload such as 'mlperf/unet3d', or give the seconds of a step",
-                  "step-not-known", "workload")  # fmt: skip
-NO_SIZE = Refusal("checkpoint_bytes = None: the workload has no parameters to go by; give the bytes",
-                  "checkpoint-size-missing", "checkpoint_bytes")  # fmt: skip
-NO_RATE = Refusal("storage = {0!r} has no read bandwidth in the catalogue; give one above zero: "
-                  "{{'storage': {0!r}, 'read_bandwidth': '2 GB/s'}}", "storage-figure-missing", "storage")  # fmt: skip
-NO_OPERATIONS = Refusal("storage = {0!r} has no figure of read operations a second, which small files need; give one "
-                        "above zero, {{'storage': {0!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')",
-                        "storage-figure-missing", "storage")  # fmt: skip
-SLOWER = Refusal("{} = {:g} is below {} = {:g}: a burst is faster; give more, or leave it out", "burst-below-baseline",
-                 "storage")  # fmt: skip
-MORE_HOSTS = Refusal("hosts = {:,.0f} are more than accelerators = {:,.0f}: each host has one; give at most as many "
-                     "hosts", "hosts-exceed-accelerators", "hosts")  # fmt: skip
-TOO_LARGE = Refusal("data = {:.4g} B is larger than storage, {:.4g} B; allowed is up to that: take more drives, or a "
-                    "larger 'capacity'", "data-exceed-storage", "data")  # fmt: skip
+NO_STEP = Refusal(
+    "workload = None: name a network, a workload such as 'mlperf/unet3d', or give the seconds of a step",
+    "step-not-known",
+    "workload",
+)
+NO_SIZE = Refusal(
+    "checkpoint_bytes = None: the workload has no parameters to go by; give the bytes",
+    "checkpoint-size-missing",
+    "checkpoint_bytes",
+)
+NO_RATE = Refusal(
+    "storage = {0!r} has no read bandwidth in the catalogue; give one above zero: "
+    "{{'storage': {0!r}, 'read_bandwidth': '2 GB/s'}}",
+    "storage-figure-missing",
+    "storage",
+)
+NO_OPERATIONS = Refusal(
+    "storage = {0!r} has no figure of read operations a second, which small files need; give one "
+    "above zero, {{'storage': {0!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')",
+    "storage-figure-missing",
+    "storage",
+)
+SLOWER = Refusal(
+    "{} = {:g} is below {} = {:g}: a burst is faster; give more, or leave it out", "burst-below-baseline", "storage"
+)
+MORE_HOSTS = Refusal(
+    "hosts = {:,.0f} are more than accelerators = {:,.0f}: each host has one; give at most as many hosts",
+    "hosts-exceed-accelerators",
+    "hosts",
+)
+TOO_LARGE = Refusal(
+    "data = {:.4g} B is larger than storage, {:.4g} B; allowed is up to that: take more drives, or a larger 'capacity'",
+    "data-exceed-storage",
+    "data",
+)
 NO_SYSTEM = Refusal("accelerator is blank: name one, or a server or a cloud instance", "accelerator-unknown", "system")
 
 
@@ -117,8 +138,11 @@ def apart(argument: str, value: Any) -> dict[str, Any]:
                 raise ValueError(f"{argument} has no field {shown(name)}; it has {', '.join(taken)}")
         return {argument if name == start else name: each for name, each in value.items()}
     if argument == "storage" and not isinstance(value, str):
-        raise refused("storage", value, "is no storage: give a row of the table 'storage', or a mapping "
-                      "such as {'read_bandwidth': '2 GB/s'}")  # fmt: skip
+        raise refused(
+            "storage",
+            value,
+            "is no storage: give a row of the table 'storage', or a mapping such as {'read_bandwidth': '2 GB/s'}",
+        )
     return {argument if isinstance(value, str) else "sample_bytes": value}
 
 
@@ -191,27 +215,41 @@ def resolve(asked: Scenario) -> Rows:
     work, no_step = _work(take, batch, batch * card["images"], bench, known)
     work["step"] = np.where(stated.where(lambda each: bool(each[1])), np.nan, work["step"])
     v = {
-        **work, **_host(take, system, known), **_tier(take, tier, known), **_link(take, system, known),
+        **work,
+        **_host(take, system, known),
+        **_tier(take, tier, known),
+        **_link(take, system, known),
         **_checkpoints(take, tier),
-        **{name: card[field] for name, field in (
-            ("samples", "samples"), ("stored", "stored_bytes"), ("decoded", "decoded_bytes"), ("work", "decode_work"),
-            ("small_files", "small_files"))},
+        **{
+            name: card[field]
+            for name, field in (
+                ("samples", "samples"),
+                ("stored", "stored_bytes"),
+                ("decoded", "decoded_bytes"),
+                ("work", "decode_work"),
+                ("small_files", "small_files"),
+            )
+        },
         **{name: take(name) for name in ("accelerators", "hosts", "prefetch", "shuffled", "epochs", "serial")},
-        "variation": take("variation", default=(2 / known["buffer"]) ** 0.5), "batch": batch,
+        "variation": take("variation", default=(2 / known["buffer"]) ** 0.5),
+        "batch": batch,
         "described": asked.words("storage").where(bool).astype(float),
-    }  # fmt: skip
+    }
     small = (v["small_files"] > 0) & (v["stored"] / v["samples"] < known["readahead"])
     room = v["capacity"] * v["drives"] * np.where(v["local"] > 0, v["hosts"], 1)
     names = asked.words("storage").each(lambda key: key or "own", object)
     refused = [
         (system.where(lambda each: each == ""), NO_SYSTEM),
         (stated.where(lambda each: bool(each[1])), stated.each(lambda each: each[1], object)),
-        (no_step != "", no_step), (np.isnan(v["step"]), NO_STEP), (no_data != "", no_data), (no_tier != "", no_tier),
+        (no_step != "", no_step),
+        (np.isnan(v["step"]), NO_STEP),
+        (no_data != "", no_data),
+        (no_tier != "", no_tier),
         (np.isnan(v["checkpoint_bytes"]), NO_SIZE),
         (v["stored"] > room, TOO_LARGE, v["stored"], room),
         (v["hosts"] > v["accelerators"], MORE_HOSTS, v["hosts"], v["accelerators"]),
         (small & np.isnan(v["iops"]), NO_OPERATIONS, names),
-    ]  # fmt: skip
+    ]
     why = _why(asked.why, refused)
     v |= {name: np.where(np.isnan(v[name]), np.inf, v[name]) for name in ("iops", "burst_iops")}
     values = {name: each_row(np.asarray(each, dtype=float), len(asked)) for name, each in v.items()}
@@ -236,8 +274,13 @@ def _work(
         batches, back = np.unique(images[at], return_inverse=True)
         network, machine, precision, software = each.levels[code]
         try:
-            predicted = train_step(network, machine.accelerator, precision=precision, software=software,
-                                   batch=batches.tolist() if len(batches) > 1 else batches.item())  # fmt: skip
+            predicted = train_step(
+                network,
+                machine.accelerator,
+                precision=precision,
+                software=software,
+                batch=batches.tolist() if len(batches) > 1 else batches.item(),
+            )
         except ValueError as problem:
             why[at] = refusal_of(problem)
             continue
@@ -262,10 +305,14 @@ def _host(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, 
     chip = words.map(lambda pair: processor_of("", pair[0] or server(pair[1])[1]))
     speed, lacks = chip.part(0), np.isnan(chip.part(0))
     take.assumed.append(("processor", lacks, Coded(np.array(0), ("mean of those measured",))))
-    return {"cores": take("cores", about["cores"], default=np.inf),
-            "memory": take("memory", about["memory"], default=0.0),
-            "speed": np.where(lacks, known["usual_speed"], speed), "threads": np.where(lacks, 2.0, chip.part(1)),
-            "workers": take("workers"), "remote": take("remote")}  # fmt: skip
+    return {
+        "cores": take("cores", about["cores"], default=np.inf),
+        "memory": take("memory", about["memory"], default=0.0),
+        "speed": np.where(lacks, known["usual_speed"], speed),
+        "threads": np.where(lacks, 2.0, chip.part(1)),
+        "workers": take("workers"),
+        "remote": take("remote"),
+    }
 
 
 def _tier(take: _Taken, tier: Mapping[str, Any], known: Mapping[str, float]) -> dict[str, Any]:
@@ -280,13 +327,19 @@ def _tier(take: _Taken, tier: Mapping[str, Any], known: Mapping[str, float]) -> 
     uncounted = np.isfinite(tier["burst_bandwidth"]) & np.isnan(tier["burst_credit"])
     take.assumed.append(("burst_credit", uncounted, np.array(0.0)))
     return found | {
-        "burst_bandwidth": _first(found["burst_bandwidth"], np.inf), "seeks": tier["seeks"],
-        "client": _first(tier["client_bandwidth"], np.inf), "latency": take("latency", tier["latency"], default=0),
-        "drives": tier["drives"], "local": tier["local"], "capacity": tier["capacity"],
-        "endurance": tier["endurance_dwpd"], "price": tier["price_usd_per_tb"],
-        "network": np.where(local, np.inf, rate), "object_store": tier["object_store"],
+        "burst_bandwidth": _first(found["burst_bandwidth"], np.inf),
+        "seeks": tier["seeks"],
+        "client": _first(tier["client_bandwidth"], np.inf),
+        "latency": take("latency", tier["latency"], default=0),
+        "drives": tier["drives"],
+        "local": tier["local"],
+        "capacity": tier["capacity"],
+        "endurance": tier["endurance_dwpd"],
+        "price": tier["price_usd_per_tb"],
+        "network": np.where(local, np.inf, rate),
+        "object_store": tier["object_store"],
         "connection": np.where(remote, known["connection_rate"], np.inf),
-    }  # fmt: skip
+    }
 
 
 def _link(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, Any]:
@@ -294,8 +347,12 @@ def _link(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, 
     rate, pinned = link.part(0), take("pinned")
     take.assumed.append(("link", np.isinf(rate), np.array(np.inf)))
     reached = _first(link.part(1), known["copy_share"])
-    return {"link": rate, "sharers": take("sharers"), "pinned": pinned,
-            "copy_efficiency": reached * np.where(pinned > 0, 1, known["pageable_share"])}  # fmt: skip
+    return {
+        "link": rate,
+        "sharers": take("sharers"),
+        "pinned": pinned,
+        "copy_efficiency": reached * np.where(pinned > 0, 1, known["pageable_share"]),
+    }
 
 
 def _checkpoints(take: _Taken, tier: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,9 +366,12 @@ def _checkpoints(take: _Taken, tier: Mapping[str, Any]) -> dict[str, Any]:
         take.assumed.append(("checkpoint_bytes", written & np.isnan(size), own))
         size = _first(size, own)
     take.assumed.append(("write_bandwidth", written & np.isnan(rate), np.array(np.inf)))
-    return {"checkpoint_bytes": np.where(written, size, 0.0),
-            "checkpoint_interval": np.where(written, interval, np.inf),
-            "asynchronous": np.where(written, behind, 0.0), "write_bandwidth": _first(rate, np.inf)}  # fmt: skip
+    return {
+        "checkpoint_bytes": np.where(written, size, 0.0),
+        "checkpoint_interval": np.where(written, interval, np.inf),
+        "asynchronous": np.where(written, behind, 0.0),
+        "write_bandwidth": _first(rate, np.inf),
+    }
 
 
 def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], str]:
@@ -332,8 +392,16 @@ def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], 
     row = same.iloc[0]
     samples, resized = row["files"] * row["samples_per_file"], row["record_bytes_resized"]
     decoded = resized if resized > 0 else row["record_bytes"]
-    stated = (row["step_seconds"], row["batch"], samples, samples * row["record_bytes"], decoded, 0.0, 1.0,
-              row["samples_per_file"] == 1)  # fmt: skip
+    stated = (
+        row["step_seconds"],
+        row["batch"],
+        samples,
+        samples * row["record_bytes"],
+        decoded,
+        0.0,
+        1.0,
+        row["samples_per_file"] == 1,
+    )
     return dict(zip(STATED, map(float, stated), strict=True)), ""
 
 
@@ -350,16 +418,23 @@ def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[s
     samples = of("samples", s.number("samples"), np.where(np.isnan(each), np.nan, MANY))
     stored = of("stored_bytes", s.number("stored_bytes"), samples * each)
     figures = (
-        samples, stored, of("decoded_bytes", s.number("decoded_bytes"), each, stored / samples),
-        of("decode_work", s.number("decode_work"), 0.0), of("images", s.number("images"), 1.0),
+        samples,
+        stored,
+        of("decoded_bytes", s.number("decoded_bytes"), each, stored / samples),
+        of("decode_work", s.number("decode_work"), 0.0),
+        of("images", s.number("images"), 1.0),
         of("small_files", layout, 0.0),
-    )  # fmt: skip
+    )
     pairs = together(s.words("workload"), named)
-    why = _why(np.full(len(s), "", dtype=object), [
-        (np.isnan(samples) & np.isnan(stored), NO_DATA), (np.isnan(samples), LACKING, "samples"),
-        (np.isnan(stored), LACKING, "stored_bytes"),
-        (pairs.where(lambda pair: bool(mismatch(*pair))), pairs.each(lambda pair: mismatch(*pair), object)),
-    ])  # fmt: skip
+    why = _why(
+        np.full(len(s), "", dtype=object),
+        [
+            (np.isnan(samples) & np.isnan(stored), NO_DATA),
+            (np.isnan(samples), LACKING, "samples"),
+            (np.isnan(stored), LACKING, "stored_bytes"),
+            (pairs.where(lambda pair: bool(mismatch(*pair))), pairs.each(lambda pair: mismatch(*pair), object)),
+        ],
+    )
     return dict(zip(OF_DATA, figures, strict=True)), why
 
 
@@ -388,8 +463,10 @@ def mismatch(workload: Any, data: str) -> str:
     if found in taken:
         return ""
     fits = ", ".join(cards.index[cards["data_type"].isin(taken)])
-    what = (f"is {found}, and {workload} takes {kind}: choose {fits}, another network, or give the seconds of a step "
-            "as workload")  # fmt: skip
+    what = (
+        f"is {found}, and {workload} takes {kind}: choose {fits}, another network, or give the seconds of a step "
+        "as workload"
+    )
     return refused("data", data, what, "data-not-taken").refusal
 
 
@@ -400,10 +477,13 @@ def tier_of(s: Scenario) -> tuple[dict[str, np.ndarray], np.ndarray]:
     found = {name: _first(s.number(name), each) for name, each in row.items()}
     spoken, rate = names.each(lambda key: key or "own", object), found["read_bandwidth"]
     pairs = [(name, found[name], steady, found[steady]) for name, steady in BURSTS]
-    return found, _why(np.full(len(s), "", dtype=object), [
-        *((pair[1] < pair[3], SLOWER, *pair) for pair in pairs),
-        (np.isnan(rate) & (found["object_store"] == 0), NO_RATE, spoken),
-    ])  # fmt: skip
+    return found, _why(
+        np.full(len(s), "", dtype=object),
+        [
+            *((pair[1] < pair[3], SLOWER, *pair) for pair in pairs),
+            (np.isnan(rate) & (found["object_store"] == 0), NO_RATE, spoken),
+        ],
+    )
 
 
 @lru_cache(maxsize=1024)

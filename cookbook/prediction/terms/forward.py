@@ -45,12 +45,26 @@ __all__ = [
 
 KIND = "inference"
 DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
-DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory", "watts",
-          "process_nm", "ring_link", "cache", "convolution")  # fmt: skip
+DEVICE = (
+    "peak",
+    "vector_peak",
+    "mem_bandwidth",
+    "element_bytes",
+    "unit_kind",
+    "lanes",
+    "memory",
+    "watts",
+    "process_nm",
+    "ring_link",
+    "cache",
+    "convolution",
+)
 # Shared by the cores of a chip that hold a network each.
 SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts", "cache")
-CALIBRATED = {**dict.fromkeys(("launch", "kernel_floor", "call_overhead", "recurrent_step"), "host"),
-              "touch_instructions": "elementwise"}  # fmt: skip
+CALIBRATED = {
+    **dict.fromkeys(("launch", "kernel_floor", "call_overhead", "recurrent_step"), "host"),
+    "touch_instructions": "elementwise",
+}
 QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
 SUBMITTED = (*FULL, *ONE_STREAM, "multi_stream")
 CONSTANTS = (
@@ -83,9 +97,17 @@ CONSTANTS = (
     Constant("engine_share", 1.0, 0.1, 1.6, "engine", "", 0.2),
 )
 TERMS = (
-    "products", "traffic", "fast_algorithms", "elementwise", "launch", "floor", "transposes", "scores", "waiting",
+    "products",
+    "traffic",
+    "fast_algorithms",
+    "elementwise",
+    "launch",
+    "floor",
+    "transposes",
+    "scores",
+    "waiting",
     "power",
-)  # fmt: skip
+)
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 # Makers whose runtime holds memory of the device.
 RUNTIMES = ("NVIDIA", "AMD")
@@ -205,9 +227,13 @@ def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, 
 
 
 def _pass(
-    table: Products, shares: np.ndarray, scenarios: Rows, at: np.ndarray, values: Mapping[str, np.ndarray],
+    table: Products,
+    shares: np.ndarray,
+    scenarios: Rows,
+    at: np.ndarray,
+    values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
-) -> dict[str, np.ndarray]:  # fmt: skip
+) -> dict[str, np.ndarray]:
     """Seconds of one forward pass by part."""
     rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
     batch, size = rows["batch"], rows["element_bytes"]
@@ -252,7 +278,10 @@ def _cached(table: Products, net: np.ndarray, rows: Mapping[str, np.ndarray]) ->
     cache = pairs.row(rows["cache"])
     all_weights = table.parameters[net] * size
     return _Cached(
-        pairs.table, pairs.at, pairs.number, pairs.start,
+        pairs.table,
+        pairs.at,
+        pairs.number,
+        pairs.start,
         moved=pairs.moved * formulas.missed_share(held, cache),
         weights=pairs.weights * pairs.row(formulas.missed_share(all_weights, rows["cache"])),
     )
@@ -273,9 +302,14 @@ def _sustained(rows: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray])
 
 
 def _streams(
-    table: Products, net: np.ndarray, rows: Mapping[str, np.ndarray], bandwidth: np.ndarray, kept: np.ndarray,
-    values: Mapping[str, np.ndarray], on: Mapping[str, bool],
-) -> np.ndarray:  # fmt: skip
+    table: Products,
+    net: np.ndarray,
+    rows: Mapping[str, np.ndarray],
+    bandwidth: np.ndarray,
+    kept: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+) -> np.ndarray:
     """Seconds of norms, activations, sums and softmax that are not fused into products."""
     touched = table.streamed[net] * values["forward_share"] * on["elementwise"]
     issued = formulas.issue_rate(rows["vector_peak"], rows["lanes"])

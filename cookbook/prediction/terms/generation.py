@@ -46,9 +46,24 @@ from cookbook.prediction.terms.transformer import own_decoder, sizes
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", "group_of", "impossible",
-           "memory_parts", "outcome", "parts", "resolve", "seconds_at_peak", "step_seconds", "strata",
-           "tokens", "unanswered"]  # fmt: skip
+__all__ = [
+    "CONSTANTS",
+    "MEMORY_CONSTANTS",
+    "TERMS",
+    "decoder_of",
+    "engine_of",
+    "group_of",
+    "impossible",
+    "memory_parts",
+    "outcome",
+    "parts",
+    "resolve",
+    "seconds_at_peak",
+    "step_seconds",
+    "strata",
+    "tokens",
+    "unanswered",
+]
 KIND = "generation"
 CONSTANTS = (
     Constant("device_share", 0.85, 0.3, 1.2, "untimed", "", 0.15),
@@ -71,8 +86,12 @@ MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
 # Requests come and go: the batch is how many are there at once.
 QUEUED, FULL = ("server",), ("offline",)
-CROWDED = Refusal("request_rate = {:.3g} requests/s is above the capacity, {:.3g} requests/s: the queue grows without "
-                  "end; give fewer, or more devices", "load-above-capacity", "request_rate")  # fmt: skip
+CROWDED = Refusal(
+    "request_rate = {:.3g} requests/s is above the capacity, {:.3g} requests/s: the queue grows without "
+    "end; give fewer, or more devices",
+    "load-above-capacity",
+    "request_rate",
+)
 FIRST = "prefill first"
 # Layers that keep a state have no constants of their own.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no constants of their own"
@@ -84,14 +103,17 @@ def resolve(scenario: Scenario) -> Rows:
     """Scenarios with their network, machine and engine; blanks filled."""
     s, size, assumed = _known(scenario), len(scenario), list[tuple[str, Any, Any]]()
     makers = s.words("accelerator").map(lambda each: each.accelerator if each else None)
-    vendor, kind = (makers.map(lambda each: getattr(each, "vendor", "")),
-                    makers.map(lambda each: getattr(each, "kind", "")))  # fmt: skip
+    vendor, kind = (
+        makers.map(lambda each: getattr(each, "vendor", "")),
+        makers.map(lambda each: getattr(each, "kind", "")),
+    )
     software = s.words("software")
     engine = levels_of_rows(KIND, software, vendor, kind)
     assumed += assumed_software(KIND, software, engine)
     published = together(s.words("model"), s.words("precision"), s.words("weights_format"), engine).map(_published)
-    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"),
-                     published).map(_formats)  # fmt: skip
+    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"), published).map(
+        _formats
+    )
     precision = usual.map(lambda each: each[0])
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
     assumed.append(("weights_format", published.where(bool), published.map(lambda each: f"{each}, as published")))
@@ -110,8 +132,10 @@ def resolve(scenario: Scenario) -> Rows:
     v |= _policy(s, v, assumed)
     # Of rotary models the zoo knows the length of a sample of training; learned positions end.
     longest, at = np.unique(v["usual_length"], return_inverse=True)
-    words = Coded(at.reshape(np.shape(v["usual_length"])),
-                  tuple(f"more than the {each:,.0f} tokens of the table models" for each in longest.tolist()))
+    words = Coded(
+        at.reshape(np.shape(v["usual_length"])),
+        tuple(f"more than the {each:,.0f} tokens of the table models" for each in longest.tolist()),
+    )
     assumed.append(("context", v["length"] + v["answer"] > v["usual_length"], words))
     assumed.append(("states", v["state_bytes"] > 0, Coded(np.array(0), (UNMEASURED,))))
     _layout(s, v, assumed)
@@ -205,13 +229,20 @@ def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any
     lacks = np.isnan(length) & ~served
     return {
         "length": np.where(np.isnan(length), np.where(served, v["usual_prompt"], 0.0), length),
-        "answer": np.where(short, usual, answer), "lacks": lacks, "batch": s.number("batch"),
-        "prompt_only": prompt_only, "token": token & ~first, "first": first, "served": served,
-        "full": full, "queued": (way.where(lambda word: word in QUEUED) | comes) & ~full,
-        "delayed": delay.where(bool), "each_device": np.nan_to_num(s.number("each_device")),
+        "answer": np.where(short, usual, answer),
+        "lacks": lacks,
+        "batch": s.number("batch"),
+        "prompt_only": prompt_only,
+        "token": token & ~first,
+        "first": first,
+        "served": served,
+        "full": full,
+        "queued": (way.where(lambda word: word in QUEUED) | comes) & ~full,
+        "delayed": delay.where(bool),
+        "each_device": np.nan_to_num(s.number("each_device")),
         "requests": counts.where(lambda word: word == "samples"),
         "every_token": counts.where(lambda word: word == "all tokens"),
-    }  # fmt: skip
+    }
 
 
 def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> dict[str, Any]:
@@ -221,11 +252,16 @@ def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     acceptance, drafted, cached, chunk = (np.nan_to_num(each) for each in stated.values())
     assumed.append(("seconds of drafting", drafted > 0, np.array(0.0)))
     return {
-        "drafted": drafted, "acceptance": acceptance, "gained": accepted_tokens(acceptance, drafted),
-        "cached": cached, "chunk": np.where(np.isnan(stated["chunk"]), v["chunk"], chunk), "request_rate": rate,
-        "prefill_first": np.where(schedule.where(lambda word: word == ""), v["prefill_first"],
-                                  schedule.where(lambda word: word == FIRST)),
-    }  # fmt: skip
+        "drafted": drafted,
+        "acceptance": acceptance,
+        "gained": accepted_tokens(acceptance, drafted),
+        "cached": cached,
+        "chunk": np.where(np.isnan(stated["chunk"]), v["chunk"], chunk),
+        "request_rate": rate,
+        "prefill_first": np.where(
+            schedule.where(lambda word: word == ""), v["prefill_first"], schedule.where(lambda word: word == FIRST)
+        ),
+    }
 
 
 def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> None:
@@ -265,8 +301,9 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     # Requests that come and go are halfway through their answers on average; a batch ends together.
     held, span = v["length"] + v["answer"] * np.where(v["served"], 0.5, 1.0), np.where(v["served"], v["answer"], 0.0)
     v["kept"] = attended_tokens(held, v["window"], v["windowed"], span)
-    fitting = cache_slots(held, decoder=decoder_of(rows), group=group_of(rows),
-                          memory_share=figure("memory-served"), span=span)  # fmt: skip
+    fitting = cache_slots(
+        held, decoder=decoder_of(rows), group=group_of(rows), memory_share=figure("memory-served"), span=span
+    )
     # A run whose weights should not fit ran nonetheless: memory says nothing of it.
     v["fitting"] = fitting
     v["slots"] = np.minimum(np.where(fitting > 0, np.maximum(fitting, 1.0), np.inf), v["most_sequences"])
@@ -294,16 +331,28 @@ def group_of(rows: Rows) -> Group:
     within = rows.shards <= rows.per_node * cores
     near = rows.ring_link * rows.sum_link
     link = np.where(within, near, np.minimum(near, far * rows.per_node))
-    return Group(rows.shards, rows.stages, rows.mem_bandwidth / cores, rows.memory / cores, rows.peak / cores,
-                 rows.wide_peak / cores, link / cores, rows.replicas, rows.spread, nodes, far / cores)  # fmt: skip
+    return Group(
+        rows.shards,
+        rows.stages,
+        rows.mem_bandwidth / cores,
+        rows.memory / cores,
+        rows.peak / cores,
+        rows.wide_peak / cores,
+        link / cores,
+        rows.replicas,
+        rows.spread,
+        nodes,
+        far / cores,
+    )
 
 
 def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> Engine:
     """What the engine of each row reaches of its devices."""
     on, c = {name: bool((terms or {}).get(name, True)) for name in TERMS}, constants
     timed, mixture = rows.timed > 0, rows.experts > 1
-    bandwidth, compute, starts = (np.where(timed, 1.0, c[name]) for name in ("device_share", "compute_share",
-                                                                              "start_factor"))
+    bandwidth, compute, starts = (
+        np.where(timed, 1.0, c[name]) for name in ("device_share", "compute_share", "start_factor")
+    )
     narrow = np.where(rows.narrow > 0, c["narrow_share"], 1.0)
     products = rows.product_share * compute * c["engine_share"]
     host = on["host"] * c["engine_time"]
@@ -314,18 +363,26 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
     return Engine(
         weight_share=np.minimum(rows.weight_share * bandwidth * narrow, 1.0),
         cache_share=np.minimum(rows.cache_share * bandwidth, 1.0),
-        decode_share=products * c["decode_share"], prompt_share=products,
+        decode_share=products * c["decode_share"],
+        prompt_share=products,
         attention_share=rows.attention_share * compute * c["engine_share"] if on["attention"] else np.inf,
-        query_cost=rows.query_cost * on["queries"], touches=c["touches"],
-        layer_seconds=layer * starts * on["host"] + rows.layer_time * host, step_seconds=rows.step_time * host,
+        query_cost=rows.query_cost * on["queries"],
+        touches=c["touches"],
+        layer_seconds=layer * starts * on["host"] + rows.layer_time * host,
+        step_seconds=rows.step_time * host,
         sequence_seconds=rows.sequence_time * host,
-        start_seconds=rows.sum_start * nodes * on["exchange"], rank_seconds=rows.sum_rank * nodes * on["exchange"],
-        piece=rows.piece, score_bytes=rows.score_bytes * on["attention"],
-        attention_ramp=rows.attention_ramp * on["attention"], prompt_seconds=rows.prompt_time * host,
+        start_seconds=rows.sum_start * nodes * on["exchange"],
+        rank_seconds=rows.sum_rank * nodes * on["exchange"],
+        piece=rows.piece,
+        score_bytes=rows.score_bytes * on["attention"],
+        attention_ramp=rows.attention_ramp * on["attention"],
+        prompt_seconds=rows.prompt_time * host,
         request_seconds=rows.request_time * on["host"],
-        expert_pace=rows.expert_pace, expert_reading=rows.expert_reading,
-        expert_tile=rows.expert_tile * rows.tiled * on["experts"], expert_passes=rows.expert_passes * on["experts"],
-    )  # fmt: skip
+        expert_pace=rows.expert_pace,
+        expert_reading=rows.expert_reading,
+        expert_tile=rows.expert_tile * rows.tiled * on["experts"],
+        expert_passes=rows.expert_passes * on["experts"],
+    )
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
@@ -376,15 +433,28 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
 
 def _service(rows: Rows, given: Mapping[str, Any]) -> Steady:
     """Requests that come and go: so many at once, or at a rate, where that is stated."""
-    comes, same = np.isfinite(rows.request_rate), {
-        **given, "chunk": rows.chunk, "prefill_first": rows.prefill_first > 0, "cached": rows.cached,
-        "drafted": rows.drafted, "acceptance": rows.acceptance}  # fmt: skip
+    comes, same = (
+        np.isfinite(rows.request_rate),
+        {
+            **given,
+            "chunk": rows.chunk,
+            "prefill_first": rows.prefill_first > 0,
+            "cached": rows.cached,
+            "drafted": rows.drafted,
+            "acceptance": rows.acceptance,
+        },
+    )
     length = np.maximum(rows.length, 1.0)
     found = steady_service(rows.batch, length, rows.answer, **same, slots=rows.slots)
     if not comes.any():
         return found
-    opened = open_service(np.where(comes, rows.request_rate / rows.groups, 1.0), length, rows.answer, **same,
-                          slots=np.minimum(rows.slots, rows.batch))  # fmt: skip
+    opened = open_service(
+        np.where(comes, rows.request_rate / rows.groups, 1.0),
+        length,
+        rows.answer,
+        **same,
+        slots=np.minimum(rows.slots, rows.batch),
+    )
     return Steady(*(np.where(comes, *each) for each in zip(opened, found, strict=True)))
 
 
@@ -393,8 +463,9 @@ def unanswered(rows: Rows, constants: Mapping[str, Any]) -> np.ndarray:
     given = {"decoder": decoder_of(rows), "group": group_of(rows), "engine": engine_of(rows, constants)}
     found = _service(rows, given)
     lost = np.isfinite(rows.request_rate) & np.isnan(found.first_token_seconds)
-    return told(np.full(len(rows), "", object), lost, CROWDED,
-                [rows.request_rate, found.requests_per_second * rows.groups])  # fmt: skip
+    return told(
+        np.full(len(rows), "", object), lost, CROWDED, [rows.request_rate, found.requests_per_second * rows.groups]
+    )
 
 
 def _some(each: Any, at: np.ndarray) -> Any:
@@ -425,8 +496,9 @@ def tokens(rows: Rows) -> np.ndarray:
     inside = np.select([rows.served > 0, rows.prompt_only > 0], [1.0, rows.batch], inside)
     each = np.select(
         [rows.requests > 0, rows.prompt_only > 0, (rows.token > 0) & (rows.served == 0), rows.every_token > 0],
-        [np.ones(len(rows)), rows.length, np.ones(len(rows)), rows.length + rows.answer], rows.answer,
-    )  # fmt: skip
+        [np.ones(len(rows)), rows.length, np.ones(len(rows)), rows.length + rows.answer],
+        rows.answer,
+    )
     # A delay of requests that arrive at a rate is that of one: their tokens are no throughput.
     one = np.isfinite(rows.request_rate) & (rows.delayed > 0)
     return np.asarray(np.where(one, np.nan, inside * each * rows.groups))
@@ -441,8 +513,12 @@ def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np
     cache = inside * rows.kept * rows.cache_bytes * copies
     alike = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas
     states = {"states": inside * rows.state_bytes / shards} if np.any(rows.state_bytes > 0) else {}
-    return {"weights": (alike + rows.expert_bytes) / shards, "cache": cache / shards, **states,
-            "workspace": np.broadcast_to(runtime, (len(rows),))}, rows.memory / rows.cores  # fmt: skip
+    return {
+        "weights": (alike + rows.expert_bytes) / shards,
+        "cache": cache / shards,
+        **states,
+        "workspace": np.broadcast_to(runtime, (len(rows),)),
+    }, rows.memory / rows.cores
 
 
 def seconds_at_peak(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -464,4 +540,4 @@ def strata(rows: Rows) -> np.ndarray:
         [v["first"], v["prompt_only"], v["token"] & v["delayed"], v["served"], v["token"], v["delayed"]],
         ["first token", "prompt", "time per token", "requests that come and go", "decoding alone", "whole answer"],
         "static batch",
-    )  # fmt: skip
+    )

@@ -36,9 +36,22 @@ INTERLEAVING = ("megatron-core",)
 ZERO, MICRO_BATCHES, AT_ONCE = (1, 3), (1, 2, 4), 1 << 16
 Filled = tuple[tuple[str, np.ndarray, np.ndarray], ...]
 COUNTS = (
-    "devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "seq_len", "per_node", "layers", "hidden", "heads",
-    "kv_heads", "ffn_hidden", "vocab",
-)  # fmt: skip
+    "devices",
+    "tp",
+    "pp",
+    "vp",
+    "cp",
+    "ep",
+    "micro_batch",
+    "seq_len",
+    "per_node",
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "ffn_hidden",
+    "vocab",
+)
 # Counts that follow from the others where they are blank.
 FOLLOWING = ("dp", "global_batch", "shard_group")
 # Stated parameters beyond so many times those of the stated dimensions, or below their share, mean another model.
@@ -240,124 +253,262 @@ def _scheduled(s: Any, *schedules: str) -> Any:
 MISSING = "a count of devices, layers, shards, batch or tokens is missing or below 1"
 # What no row of a report can be: `unnamed` says whether its accelerator is unknown.
 REPORTED = (
-    Constraint("accelerator-unknown", lambda s: s.unnamed,
-               'the accelerator is not in the catalogue: take a key of cb.table("accelerators")'),
-    Constraint("dimensions-contradict",
-               lambda s: (s.moe == 0) & (np.abs(np.log(s.params / _weights(s))) > np.log(CONTRADICTS)),
-               "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
-               lambda s: (s.params, _weights(s))),
-    Constraint("network-unknown", lambda s: np.isnan(s.layers * s.hidden),
-               "the model is not in the zoo, and neither its dimensions nor its parameters are given: fill layers and "
-               "hidden, or parameters"),
-    Constraint("precision-not-offered", lambda s: s.offered == 0,
-               "precision: the catalogue knows no such arithmetic of this accelerator; take another"),
-    Constraint("precision-not-offered", lambda s: np.isnan(s.peak * s.mem_bandwidth),
-               "precision: the catalogue has no peak or no memory bandwidth of this accelerator in this number format"),
+    Constraint(
+        "accelerator-unknown",
+        lambda s: s.unnamed,
+        'the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
+    ),
+    Constraint(
+        "dimensions-contradict",
+        lambda s: (s.moe == 0) & (np.abs(np.log(s.params / _weights(s))) > np.log(CONTRADICTS)),
+        "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
+        lambda s: (s.params, _weights(s)),
+    ),
+    Constraint(
+        "network-unknown",
+        lambda s: np.isnan(s.layers * s.hidden),
+        "the model is not in the zoo, and neither its dimensions nor its parameters are given: fill layers and "
+        "hidden, or parameters",
+    ),
+    Constraint(
+        "precision-not-offered",
+        lambda s: s.offered == 0,
+        "precision: the catalogue knows no such arithmetic of this accelerator; take another",
+    ),
+    Constraint(
+        "precision-not-offered",
+        lambda s: np.isnan(s.peak * s.mem_bandwidth),
+        "precision: the catalogue has no peak or no memory bandwidth of this accelerator in this number format",
+    ),
     Constraint("count-missing", lambda s: _below(s, COUNTS, 1), MISSING),
-    Constraint("split-exceeds-devices", lambda s: _model(s) > s.devices * s.cores,
-               "tp x pp x cp = {:g} is more than devices = {:g}", lambda s: (_model(s), s.devices * s.cores)),
-    Constraint("split-not-devices", _misses_devices, "tp x pp x cp x dp = {:g} is not devices = {:g}",
-               lambda s: (_model(s) * s.dp, s.devices * s.cores)),
+    Constraint(
+        "split-exceeds-devices",
+        lambda s: _model(s) > s.devices * s.cores,
+        "tp x pp x cp = {:g} is more than devices = {:g}",
+        lambda s: (_model(s), s.devices * s.cores),
+    ),
+    Constraint(
+        "split-not-devices",
+        _misses_devices,
+        "tp x pp x cp x dp = {:g} is not devices = {:g}",
+        lambda s: (_model(s) * s.dp, s.devices * s.cores),
+    ),
     Constraint("count-missing", lambda s: _below(s, FOLLOWING, 1), MISSING),
-    Constraint("stages-exceed-layers", _more_stages_than_layers,
-               "pp = {:g} is more than layers = {:g}: a stage holds at least one", lambda s: (s.pp, s.layers)),
-    Constraint("heads-not-divisible", lambda s: s.tp > s.heads,
-               "tp = {:g} is more than heads = {:g}: a shard computes at least one", lambda s: (s.tp, s.heads)),
-    Constraint("dimensions-impossible", lambda s: s.kv_heads > s.heads,
-               "kv_heads = {:g} is more than heads = {:g}", lambda s: (s.kv_heads, s.heads)),
-    Constraint("experts-not-divisible", lambda s: (s.moe == 1) & (s.ep > s.experts),
-               "ep = {:g} is more than experts = {:g}", lambda s: (s.ep, s.experts)),
-    Constraint("batch-below-replicas", lambda s: s.stated_dp & (s.global_batch < s.dp * 0.99),
-               "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence",
-               lambda s: (s.global_batch, s.dp)),
-    Constraint("dimensions-impossible", _odd_widths,
-               "a width or a number of experts is negative, infinite, or larger than what it is a part of"),
-)  # fmt: skip
+    Constraint(
+        "stages-exceed-layers",
+        _more_stages_than_layers,
+        "pp = {:g} is more than layers = {:g}: a stage holds at least one",
+        lambda s: (s.pp, s.layers),
+    ),
+    Constraint(
+        "heads-not-divisible",
+        lambda s: s.tp > s.heads,
+        "tp = {:g} is more than heads = {:g}: a shard computes at least one",
+        lambda s: (s.tp, s.heads),
+    ),
+    Constraint(
+        "dimensions-impossible",
+        lambda s: s.kv_heads > s.heads,
+        "kv_heads = {:g} is more than heads = {:g}",
+        lambda s: (s.kv_heads, s.heads),
+    ),
+    Constraint(
+        "experts-not-divisible",
+        lambda s: (s.moe == 1) & (s.ep > s.experts),
+        "ep = {:g} is more than experts = {:g}",
+        lambda s: (s.ep, s.experts),
+    ),
+    Constraint(
+        "batch-below-replicas",
+        lambda s: s.stated_dp & (s.global_batch < s.dp * 0.99),
+        "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence",
+        lambda s: (s.global_batch, s.dp),
+    ),
+    Constraint(
+        "dimensions-impossible",
+        _odd_widths,
+        "a width or a number of experts is negative, infinite, or larger than what it is a part of",
+    ),
+)
 # What a layout that a reader asks for keeps to beside: how the network and the devices are split,
 SPLITS = (
-    Constraint("split-not-devices", lambda s: s.devices * s.cores % _model(s) > 0,
-               "devices = {:g} is not a multiple of tp x pp x cp = {:g}: take {} devices, or other shards",
-               lambda s: (s.devices, _model(s)),
-               lambda s: around(s.devices, multiples(s.devices, _model(s) / s.cores))),
-    Constraint("heads-not-divisible", lambda s: (s.heads_known == 1) & _cuts_heads(s),
-               "tp = {:g} does not divide the {:g} attention heads: take {}",
-               lambda s: (s.tp, s.heads), lambda s: around(s.tp, divisors(s.heads))),
-    Constraint("stages-exceed-layers", _more_stages_than_layers,
-               "pp = {:g} is more than the {:g} layers: a stage holds at least one; take {}",
-               lambda s: (s.pp, s.layers), lambda s: around(s.pp, divisors(s.layers))),
-    Constraint("layers-not-divisible", lambda s: (s.vp > 1) & ~even_stages(s.layers, s.pp * s.vp),
-               "vp = {:g}: {:g} layers on pp = {:g} stages are not a whole number of layers for each chunk; take {}",
-               lambda s: (s.vp, s.layers, s.pp), lambda s: around(s.vp, chunk_counts(s.layers, s.pp)) or "another pp"),
-    Constraint("tokens-not-divisible", _cuts_tokens,
-               "cp = {:g} does not divide the {:g} tokens of a sequence (seq): take {}",
-               lambda s: (s.cp, s.seq_len), lambda s: around(s.cp, divisors(s.seq_len))),
-    Constraint("no-experts", lambda s: (s.ep > 1) & (s.moe == 0),
-               "ep = {:g}: the model has no experts; take ep = 1", lambda s: (s.ep,)),
-    Constraint("experts-not-divisible", lambda s: _known_mixture(s) & _cuts_experts(s),
-               "ep = {:g} does not divide the {:g} experts: take {}",
-               lambda s: (s.ep, s.experts), lambda s: around(s.ep, divisors(s.experts))),
-    Constraint("experts-not-divisible", lambda s: _known_mixture(s) & (_sharers(s) % s.ep > 0),
-               "ep = {:g} does not divide dp x cp x tp = {:g}, the devices that share the experts: take {}",
-               lambda s: (s.ep, _sharers(s)),
-               lambda s: around(s.ep, divisors(math.gcd(int(_sharers(s)), int(s.experts))))),
-    Constraint("batch-not-divisible", _cuts_batch,
-               "global_batch = {:g} is no multiple of dp x micro-batch = {:g} x {:g}: take {}, or a smaller batch of a "
-               "device", lambda s: (s.global_batch, s.dp, s.micro_batch),
-               lambda s: around(s.global_batch, multiples(s.global_batch, s.dp * s.micro_batch))),
-)  # fmt: skip
+    Constraint(
+        "split-not-devices",
+        lambda s: s.devices * s.cores % _model(s) > 0,
+        "devices = {:g} is not a multiple of tp x pp x cp = {:g}: take {} devices, or other shards",
+        lambda s: (s.devices, _model(s)),
+        lambda s: around(s.devices, multiples(s.devices, _model(s) / s.cores)),
+    ),
+    Constraint(
+        "heads-not-divisible",
+        lambda s: (s.heads_known == 1) & _cuts_heads(s),
+        "tp = {:g} does not divide the {:g} attention heads: take {}",
+        lambda s: (s.tp, s.heads),
+        lambda s: around(s.tp, divisors(s.heads)),
+    ),
+    Constraint(
+        "stages-exceed-layers",
+        _more_stages_than_layers,
+        "pp = {:g} is more than the {:g} layers: a stage holds at least one; take {}",
+        lambda s: (s.pp, s.layers),
+        lambda s: around(s.pp, divisors(s.layers)),
+    ),
+    Constraint(
+        "layers-not-divisible",
+        lambda s: (s.vp > 1) & ~even_stages(s.layers, s.pp * s.vp),
+        "vp = {:g}: {:g} layers on pp = {:g} stages are not a whole number of layers for each chunk; take {}",
+        lambda s: (s.vp, s.layers, s.pp),
+        lambda s: around(s.vp, chunk_counts(s.layers, s.pp)) or "another pp",
+    ),
+    Constraint(
+        "tokens-not-divisible",
+        _cuts_tokens,
+        "cp = {:g} does not divide the {:g} tokens of a sequence (seq): take {}",
+        lambda s: (s.cp, s.seq_len),
+        lambda s: around(s.cp, divisors(s.seq_len)),
+    ),
+    Constraint(
+        "no-experts",
+        lambda s: (s.ep > 1) & (s.moe == 0),
+        "ep = {:g}: the model has no experts; take ep = 1",
+        lambda s: (s.ep,),
+    ),
+    Constraint(
+        "experts-not-divisible",
+        lambda s: _known_mixture(s) & _cuts_experts(s),
+        "ep = {:g} does not divide the {:g} experts: take {}",
+        lambda s: (s.ep, s.experts),
+        lambda s: around(s.ep, divisors(s.experts)),
+    ),
+    Constraint(
+        "experts-not-divisible",
+        lambda s: _known_mixture(s) & (_sharers(s) % s.ep > 0),
+        "ep = {:g} does not divide dp x cp x tp = {:g}, the devices that share the experts: take {}",
+        lambda s: (s.ep, _sharers(s)),
+        lambda s: around(s.ep, divisors(math.gcd(int(_sharers(s)), int(s.experts)))),
+    ),
+    Constraint(
+        "batch-not-divisible",
+        _cuts_batch,
+        "global_batch = {:g} is no multiple of dp x micro-batch = {:g} x {:g}: take {}, or a smaller batch of a device",
+        lambda s: (s.global_batch, s.dp, s.micro_batch),
+        lambda s: around(s.global_batch, multiples(s.global_batch, s.dp * s.micro_batch)),
+    ),
+)
 # what a schedule takes of chunks and micro-batches,
 SCHEDULES = (
-    Constraint("schedule-impossible", lambda s: _scheduled(s, *ONE_CHUNK) & (s.vp != 1),
-               "vp = {:g}: {} has one chunk a stage; take vp = 1, or pipeline_schedule = 'interleaved'",
-               lambda s: (s.vp, s.pipeline_schedule)),
-    Constraint("schedule-impossible", lambda s: _scheduled(s, "interleaved") & (s.vp < 2),
-               "vp = {:g}: an interleaved pipeline has two chunks a stage or more; take vp = {}",
-               lambda s: (s.vp,), lambda s: divisors(s.layers / s.pp)[1:3] or "1 and 1f1b"),
-    Constraint("schedule-impossible", lambda s: _scheduled(s, "interleaved") & (_fed(s) % s.pp > 0),
-               "global_batch = {:g} gives {:g} micro-batches, and an interleaved pipeline takes a multiple of "
-               "pp = {:g}; take global_batch = {:g}",
-               lambda s: (s.global_batch, _fed(s), s.pp, np.ceil(_fed(s) / s.pp) * s.pp * s.dp * s.micro_batch)),
-    Constraint("schedule-impossible", lambda s: _scheduled(s, "zb-v") & (s.vp != 2),
-               "vp = {:g}: zb-v has two chunks a stage; take vp = 2", lambda s: (s.vp,)),
-)  # fmt: skip
+    Constraint(
+        "schedule-impossible",
+        lambda s: _scheduled(s, *ONE_CHUNK) & (s.vp != 1),
+        "vp = {:g}: {} has one chunk a stage; take vp = 1, or pipeline_schedule = 'interleaved'",
+        lambda s: (s.vp, s.pipeline_schedule),
+    ),
+    Constraint(
+        "schedule-impossible",
+        lambda s: _scheduled(s, "interleaved") & (s.vp < 2),
+        "vp = {:g}: an interleaved pipeline has two chunks a stage or more; take vp = {}",
+        lambda s: (s.vp,),
+        lambda s: divisors(s.layers / s.pp)[1:3] or "1 and 1f1b",
+    ),
+    Constraint(
+        "schedule-impossible",
+        lambda s: _scheduled(s, "interleaved") & (_fed(s) % s.pp > 0),
+        "global_batch = {:g} gives {:g} micro-batches, and an interleaved pipeline takes a multiple of "
+        "pp = {:g}; take global_batch = {:g}",
+        lambda s: (s.global_batch, _fed(s), s.pp, np.ceil(_fed(s) / s.pp) * s.pp * s.dp * s.micro_batch),
+    ),
+    Constraint(
+        "schedule-impossible",
+        lambda s: _scheduled(s, "zb-v") & (s.vp != 2),
+        "vp = {:g}: zb-v has two chunks a stage; take vp = 2",
+        lambda s: (s.vp,),
+    ),
+)
 # and among how many replicas states are shared out.
 SHARDS = (
-    Constraint("shard-not-divisible", lambda s: (s.stated_shard >= 1) & (s.dp * s.cp % s.stated_shard > 0),
-               "shard = {:g} does not divide dp x cp = {:g}: take {}", lambda s: (s.stated_shard, s.dp * s.cp),
-               lambda s: around(s.stated_shard, divisors(s.dp * s.cp))),
-    Constraint("shard-not-divisible", lambda s: (s.zero == 0) & (s.stated_shard > 1),
-               "shard = {:g}: zero = 0 shares nothing out; take zero = 1, 2 or 3", lambda s: (s.stated_shard,)),
-)  # fmt: skip
+    Constraint(
+        "shard-not-divisible",
+        lambda s: (s.stated_shard >= 1) & (s.dp * s.cp % s.stated_shard > 0),
+        "shard = {:g} does not divide dp x cp = {:g}: take {}",
+        lambda s: (s.stated_shard, s.dp * s.cp),
+        lambda s: around(s.stated_shard, divisors(s.dp * s.cp)),
+    ),
+    Constraint(
+        "shard-not-divisible",
+        lambda s: (s.zero == 0) & (s.stated_shard > 1),
+        "shard = {:g}: zero = 0 shares nothing out; take zero = 1, 2 or 3",
+        lambda s: (s.stated_shard,),
+    ),
+)
 ASKED = (
-    *SPLITS, *SCHEDULES, *SHARDS,
-    Constraint("no-experts", lambda s: ~np.isnan(s.capacity_factor) & (s.moe == 0),
-               "capacity_factor = {:g}: the model has no experts; leave it out", lambda s: (s.capacity_factor,)),
-)  # fmt: skip
+    *SPLITS,
+    *SCHEDULES,
+    *SHARDS,
+    Constraint(
+        "no-experts",
+        lambda s: ~np.isnan(s.capacity_factor) & (s.moe == 0),
+        "capacity_factor = {:g}: the model has no experts; leave it out",
+        lambda s: (s.capacity_factor,),
+    ),
+)
 # Axes that are held while the others are searched: of one layout, of which `split` names the axes that `model` takes.
 HELD = (
-    Constraint("heads-not-divisible", _cuts_heads, "tp = {:,} does not divide {:,} heads; nearest: {}",
-               lambda s: (s.tp, s.heads), lambda s: around(s.tp, divisors(s.heads))),
-    Constraint("split-exceeds-devices", lambda s: s.tp > s.per_node,
-               "tp = {:,} is more than the {:,} devices that the fast link joins; take no more, or set per_node",
-               lambda s: (s.tp, s.per_node)),
-    Constraint("layers-not-divisible", lambda s: _more_stages_than_layers(s) or not even_stages(s.layers, s.pp),
-               "pp = {:,} does not divide {:,} layers; nearest: {}",
-               lambda s: (s.pp, s.layers), lambda s: around(s.pp, stage_counts(s.layers, s.layers))),
-    Constraint("layers-not-divisible", lambda s: s.vp not in chunk_counts(s.layers, s.pp),
-               "vp = {:,} does not divide the layers of pp = {:,} stages; nearest: {}",
-               lambda s: (s.vp, s.pp), lambda s: around(s.vp, chunk_counts(s.layers, s.pp)) or "another pp"),
-    Constraint("tokens-not-divisible", _cuts_tokens, "cp = {:,} does not divide {:,} tokens of a sequence; nearest: {}",
-               lambda s: (s.cp, s.seq_len), lambda s: around(s.cp, divisors(s.seq_len))),
-    Constraint("experts-not-divisible", _cuts_experts, "ep = {:,} does not divide {:,} experts; nearest: {}",
-               lambda s: (s.ep, s.experts), lambda s: around(s.ep, divisors(s.experts))),
-    Constraint("split-not-devices", lambda s: s.devices % s.model > 0,
-               "devices = {:,} is not a multiple of {} = {:,}; nearest: {}", lambda s: (s.devices, s.split, s.model),
-               lambda s: around(s.devices, multiples(s.devices, s.model))),
-    Constraint("batch-not-divisible", _cuts_batch,
-               "global_batch = {:,} is not a multiple of replicas x micro-batch = {:,} x {:,} = {:,}; nearest: {}",
-               lambda s: (s.global_batch, s.dp, s.micro_batch, s.dp * s.micro_batch),
-               lambda s: around(s.global_batch, multiples(s.global_batch, s.dp * s.micro_batch))),
-)  # fmt: skip
+    Constraint(
+        "heads-not-divisible",
+        _cuts_heads,
+        "tp = {:,} does not divide {:,} heads; nearest: {}",
+        lambda s: (s.tp, s.heads),
+        lambda s: around(s.tp, divisors(s.heads)),
+    ),
+    Constraint(
+        "split-exceeds-devices",
+        lambda s: s.tp > s.per_node,
+        "tp = {:,} is more than the {:,} devices that the fast link joins; take no more, or set per_node",
+        lambda s: (s.tp, s.per_node),
+    ),
+    Constraint(
+        "layers-not-divisible",
+        lambda s: _more_stages_than_layers(s) or not even_stages(s.layers, s.pp),
+        "pp = {:,} does not divide {:,} layers; nearest: {}",
+        lambda s: (s.pp, s.layers),
+        lambda s: around(s.pp, stage_counts(s.layers, s.layers)),
+    ),
+    Constraint(
+        "layers-not-divisible",
+        lambda s: s.vp not in chunk_counts(s.layers, s.pp),
+        "vp = {:,} does not divide the layers of pp = {:,} stages; nearest: {}",
+        lambda s: (s.vp, s.pp),
+        lambda s: around(s.vp, chunk_counts(s.layers, s.pp)) or "another pp",
+    ),
+    Constraint(
+        "tokens-not-divisible",
+        _cuts_tokens,
+        "cp = {:,} does not divide {:,} tokens of a sequence; nearest: {}",
+        lambda s: (s.cp, s.seq_len),
+        lambda s: around(s.cp, divisors(s.seq_len)),
+    ),
+    Constraint(
+        "experts-not-divisible",
+        _cuts_experts,
+        "ep = {:,} does not divide {:,} experts; nearest: {}",
+        lambda s: (s.ep, s.experts),
+        lambda s: around(s.ep, divisors(s.experts)),
+    ),
+    Constraint(
+        "split-not-devices",
+        lambda s: s.devices % s.model > 0,
+        "devices = {:,} is not a multiple of {} = {:,}; nearest: {}",
+        lambda s: (s.devices, s.split, s.model),
+        lambda s: around(s.devices, multiples(s.devices, s.model)),
+    ),
+    Constraint(
+        "batch-not-divisible",
+        _cuts_batch,
+        "global_batch = {:,} is not a multiple of replicas x micro-batch = {:,} x {:,} = {:,}; nearest: {}",
+        lambda s: (s.global_batch, s.dp, s.micro_batch, s.dp * s.micro_batch),
+        lambda s: around(s.global_batch, multiples(s.global_batch, s.dp * s.micro_batch)),
+    ),
+)
 
 
 class _One:
@@ -505,16 +656,43 @@ def layout_grid(
             raise ValueError(f"micro_batch has {len(axes['micro_batch']):,} values: too many combinations; give fewer")
         tp, pp, vp, cp, ep, micro, zero, kind = (axis.ravel() for axis in np.meshgrid(*tried, indexing="ij"))
         dp = np.maximum(count // (tp * pp * cp), 1)
-        fits = possible(SimpleNamespace(
-            devices=count, cores=1, tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, micro_batch=micro, global_batch=batch,
-            seq_len=seq, **shape, moe=int(shape["experts"] > 0), heads_known=1, experts_known=1, broken=0,
-        ), SPLITS)  # fmt: skip
+        fits = possible(
+            SimpleNamespace(
+                devices=count,
+                cores=1,
+                tp=tp,
+                pp=pp,
+                vp=vp,
+                cp=cp,
+                ep=ep,
+                dp=dp,
+                micro_batch=micro,
+                global_batch=batch,
+                seq_len=seq,
+                **shape,
+                moe=int(shape["experts"] > 0),
+                heads_known=1,
+                experts_known=1,
+                broken=0,
+            ),
+            SPLITS,
+        )
         fits &= (vp == 1) | (pp > 1)  # one stage has no chunks
         # Gathering weights for every micro-batch of a pipeline defeats both.
         fits &= (zero < 3) | (pp == 1)
         fits &= (zero == min(zeros)) | (dp * cp > 1)  # nothing is shared out among one
-        columns = {"devices": np.full(len(tp), count), "tp": tp, "pp": pp, "vp": vp, "cp": cp, "ep": ep,
-                   "micro_batch": micro, "zero": zero, "recompute": again[kind], "dp": dp}  # fmt: skip
+        columns = {
+            "devices": np.full(len(tp), count),
+            "tp": tp,
+            "pp": pp,
+            "vp": vp,
+            "cp": cp,
+            "ep": ep,
+            "micro_batch": micro,
+            "zero": zero,
+            "recompute": again[kind],
+            "dp": dp,
+        }
         parts.append({name: column[fits] for name, column in columns.items()})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -552,8 +730,9 @@ def with_usual_layouts(
     if len(at):
         columns = _fastest(scenario, rows, at, estimated)
     columns = _with_chunks(scenario, rows, columns)
-    filled = tuple((name, column > FILLED[name], column) for name, column in columns.items()
-                   if np.any(column > FILLED[name]))  # fmt: skip
+    filled = tuple(
+        (name, column > FILLED[name], column) for name, column in columns.items() if np.any(column > FILLED[name])
+    )
     if not columns:
         return scenario, ()
     whole = {name: np.where(np.isnan(column), scenario.number(name), column) for name, column in columns.items()}
@@ -574,14 +753,24 @@ def _fastest(
     """The fastest layout that fits of each of some rows; NaN where none fits."""
     names = ("layers", "heads", "experts", "moe", "devices", "cores", "per_node", "seq_len")
     numbers = {name: each_row(np.asarray(getattr(rows, name), dtype=float), len(rows))[at] for name in names}
-    batch, micro = (np.broadcast_to(scenario.number(name), (len(scenario),))[at]
-                    for name in ("global_batch", "micro_batch"))  # fmt: skip
+    batch, micro = (
+        np.broadcast_to(scenario.number(name), (len(scenario),))[at] for name in ("global_batch", "micro_batch")
+    )
     grids = [
-        _grid(int(layers), int(heads), int(experts if moe else 0), int(devices * cores), int(node), int(seq),
-              0 if np.isnan(total) else int(total), 0 if np.isnan(each) else int(each))
-        for layers, heads, experts, moe, devices, cores, node, seq, total, each
-        in zip(*numbers.values(), batch, micro, strict=True)
-    ]  # fmt: skip
+        _grid(
+            int(layers),
+            int(heads),
+            int(experts if moe else 0),
+            int(devices * cores),
+            int(node),
+            int(seq),
+            0 if np.isnan(total) else int(total),
+            0 if np.isnan(each) else int(each),
+        )
+        for layers, heads, experts, moe, devices, cores, node, seq, total, each in zip(
+            *numbers.values(), batch, micro, strict=True
+        )
+    ]
     columns = {name: np.full(len(scenario), np.nan) for name in FILLED}
     sizes = np.array([len(grid["tp"]) for grid in grids])
     start = 0

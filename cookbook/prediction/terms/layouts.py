@@ -43,9 +43,7 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return found
 
 
-def extremes(
-    s: Any, stage: Stage, blank: np.ndarray, constants: Mapping[str, Any]
-) -> tuple[np.ndarray, np.ndarray]:
+def extremes(s: Any, stage: Stage, blank: np.ndarray, constants: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Bytes on the fullest device as rows stand, and where rows that `blank` marks compute all layers again."""
     whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in AGAIN})
     needed, least = (sum(stage.parts(constants, again).values()) for again in (s, whole))
@@ -120,10 +118,11 @@ class Stage:
         share = s.again_all
         # The activation function counts as a small operation: computed again, it frees half of the feed-forward layer.
         shares = {
-            "stream": np.maximum(s.again_elementwise, share), "attention": np.maximum(s.again_projection, share),
+            "stream": np.maximum(s.again_elementwise, share),
+            "attention": np.maximum(s.again_projection, share),
             "mlp": np.maximum(np.maximum(s.again_mlp, share), 0.5 * s.again_elementwise),
             "scores": np.maximum(s.again_core, share),
-        }  # fmt: skip
+        }
         whole = sum(self.kept.values())
         if not any(np.any(each) for each in shares.values()):
             return np.asarray(whole), np.zeros(np.shape(whole))

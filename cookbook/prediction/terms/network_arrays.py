@@ -99,9 +99,14 @@ def _touched(ops: Ops, reads: np.ndarray, writes: np.ndarray) -> float:
 
 
 def _network(
-    kind: np.ndarray, alike: dict[str, np.ndarray], count: np.ndarray, parameters: float, touched: float,
-    others: float, tables: tuple[float, float],
-) -> Network:  # fmt: skip
+    kind: np.ndarray,
+    alike: dict[str, np.ndarray],
+    count: np.ndarray,
+    parameters: float,
+    touched: float,
+    others: float,
+    tables: tuple[float, float],
+) -> Network:
     convolution = np.char.startswith(kind.astype(str), "conv")
     apart = convolution & (alike["groups"] > 2)
     depthwise = apart & (alike["n"] <= 2)

@@ -37,8 +37,9 @@ ADAM = ("transformer", "moe", "encoder", "vision_transformer", "rnn", "speech", 
 SEQUENTIAL = frozenset({"attention", "recurrent", "embedding"})
 # Networks whose embedding tables get gradients only where a sample looked.
 SPARSE = "recommender"
-SHORT = Refusal("global_batch = {:g} is less than batch_per_device x devices = {:g}", "batch-below-replicas",
-                "global_batch")  # fmt: skip
+SHORT = Refusal(
+    "global_batch = {:g} is less than batch_per_device x devices = {:g}", "batch-below-replicas", "global_batch"
+)
 NO_SEQ = Refusal("seq: the network needs a sequence length", "length-missing", "seq")
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "convolution")
 DOES = ("launches", "fused", "transposes", "fast_algorithms", "keeps_scores")
@@ -65,9 +66,18 @@ CONSTANTS = (
 )
 # What an ablation may switch off.
 TERMS = (
-    "products", "traffic", "fast_algorithms", "elementwise", "launch", "transposes", "scores", "recurrence",
-    "optimiser", "exchange", "waiting",
-)  # fmt: skip
+    "products",
+    "traffic",
+    "fast_algorithms",
+    "elementwise",
+    "launch",
+    "transposes",
+    "scores",
+    "recurrence",
+    "optimiser",
+    "exchange",
+    "waiting",
+)
 LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
 # Automatic mixed precision keeps weights and their gradients in 32 bits (PyTorch, TensorFlow), single precision too.
 GRADIENT_BYTES = 4.0
@@ -121,9 +131,13 @@ class LookedUp:
 
 
 def look_up(
-    s: Scenario, kind: str, device: Callable[..., Device], names: tuple[str, ...],
-    does: Callable[[], Mapping[str, Mapping[str, float]]], assumed: list[Any],
-) -> LookedUp:  # fmt: skip
+    s: Scenario,
+    kind: str,
+    device: Callable[..., Device],
+    names: tuple[str, ...],
+    does: Callable[[], Mapping[str, Mapping[str, float]]],
+    assumed: list[Any],
+) -> LookedUp:
     """What names stand for: `device` tells figures of an accelerator in a format, `does` those of levels of software.
 
     Where no software is named, the usual one stands in, and `assumed` tells it.
@@ -218,8 +232,16 @@ def _counts(s: Scenario, known: dict[str, np.ndarray], found: LookedUp, assumed:
     lengths = np.where(np.isnan(s.number("seq")), 1.0, s.number("seq"))
     samples = np.where(s.number("batch_in_items") == 1, batch / lengths, batch)
     items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
-    return {"batch": samples, "accumulation": accumulation, "devices": devices, "per_node": per_node,
-            "nodes": np.ceil(devices / per_node), "items": items, "short": short, "total": total}  # fmt: skip
+    return {
+        "batch": samples,
+        "accumulation": accumulation,
+        "devices": devices,
+        "per_node": per_node,
+        "nodes": np.ceil(devices / per_node),
+        "items": items,
+        "short": short,
+        "total": total,
+    }
 
 
 def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -230,8 +252,10 @@ def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[s
     network = np.where(np.isnan(s.number("network")), of["ring_network"] * more, s.number("network") * share)
     of_node = s.number("node_network") / np.maximum(values["per_node"], 1) * share
     link = s.number("link")
-    return {"link": np.where(np.isnan(link), of["ring_link"], link),
-            "network": np.where(np.isnan(of_node), network, of_node)}  # fmt: skip
+    return {
+        "link": np.where(np.isnan(link), of["ring_link"], link),
+        "network": np.where(np.isnan(of_node), network, of_node),
+    }
 
 
 @lru_cache(maxsize=1)
@@ -298,9 +322,11 @@ def parts(
 
 
 def in_blocks(
-    rows: Rows, values: Mapping[str, np.ndarray], names: tuple[str, ...],
+    rows: Rows,
+    values: Mapping[str, np.ndarray],
+    names: tuple[str, ...],
     seconds: Callable[[np.ndarray, dict[str, np.ndarray]], Mapping[str, np.ndarray]],
-) -> dict[str, np.ndarray]:  # fmt: skip
+) -> dict[str, np.ndarray]:
     """Seconds by part of the rows that can be predicted, NaN of the others; rows of one network side by side."""
     found = {name: np.full(len(rows), np.nan) for name in names}
     order = np.flatnonzero(rows.why == "")
@@ -314,9 +340,13 @@ def in_blocks(
 
 
 def _passes(
-    table: Products, shares: np.ndarray, scenarios: Rows, at: np.ndarray, values: Mapping[str, np.ndarray],
+    table: Products,
+    shares: np.ndarray,
+    scenarios: Rows,
+    at: np.ndarray,
+    values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
-) -> dict[str, np.ndarray]:  # fmt: skip
+) -> dict[str, np.ndarray]:
     """Seconds of one forward and backward pass by part."""
     rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
@@ -342,16 +372,19 @@ def _passes(
         "launch": formulas.dispatch_seconds(
             started * rows["in_turn"] * on["launch"], values["launch"] * rows["launches"]
         ),
-        "recurrence": formulas.recurrence_seconds(
-            table.positions[net] * on["recurrence"], values["launch"], PASSES
-        ),
+        "recurrence": formulas.recurrence_seconds(table.positions[net] * on["recurrence"], values["launch"], PASSES),
     }
 
 
 def product_seconds(
-    pairs: Pairs, shares: np.ndarray, rows: Mapping[str, np.ndarray], bandwidth: np.ndarray,
-    values: Mapping[str, np.ndarray], on: Mapping[str, bool], passes: int = PASSES,
-) -> np.ndarray:  # fmt: skip
+    pairs: Pairs,
+    shares: np.ndarray,
+    rows: Mapping[str, np.ndarray],
+    bandwidth: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+    passes: int = PASSES,
+) -> np.ndarray:
     """Seconds of the products of one forward and backward pass, or of as many passes as are asked for.
 
     Parameters
@@ -403,9 +436,12 @@ def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mappin
 
 
 def _step(
-    scenarios: Rows, found: dict[str, np.ndarray], table: Products, values: Mapping[str, np.ndarray],
+    scenarios: Rows,
+    found: dict[str, np.ndarray],
+    table: Products,
+    values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
-) -> dict[str, np.ndarray]:  # fmt: skip
+) -> dict[str, np.ndarray]:
     """A step out of its passes: accumulation, update, exchange, waiting."""
     rows = scenarios.values
     net = scenarios.place
@@ -416,9 +452,14 @@ def _step(
     step = {name: seconds * rows["accumulation"] for name, seconds in found.items()}
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
     exchange = collectives.hierarchical_all_reduce_seconds(
-        weights * GRADIENT_BYTES, rows["per_node"], rows["nodes"], rows["link"], rows["network"],
-        LINK_LATENCY, NETWORK_LATENCY,
-    )  # fmt: skip
+        weights * GRADIENT_BYTES,
+        rows["per_node"],
+        rows["nodes"],
+        rows["link"],
+        rows["network"],
+        LINK_LATENCY,
+        NETWORK_LATENCY,
+    )
     step["optimiser"] = weights * rows["update_bytes"] * on["optimiser"] / bandwidth
     step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
     hidden, visible = figure("exchange-hidden"), figure("exchange-visible")

@@ -17,29 +17,46 @@ from cookbook.prediction.terms.layout_grid import told
 from cookbook.units import human
 
 WEIGHTS = "weights-too-large"
-TOO_MUCH = Refusal("a request of {:,.0f} tokens is more than the keys and values that fit, {:,.0f} tokens; take tp = "
-                   "{:g} or a smaller kv_format", "cache-too-large", "tp")  # fmt: skip
-NO_ROOM = Refusal("weights of {} do not fit beside keys and values; give a larger tp, or a smaller weights_format",
-                  WEIGHTS, "tp")  # fmt: skip
+TOO_MUCH = Refusal(
+    "a request of {:,.0f} tokens is more than the keys and values that fit, {:,.0f} tokens; take tp = "
+    "{:g} or a smaller kv_format",
+    "cache-too-large",
+    "tp",
+)
+NO_ROOM = Refusal(
+    "weights of {} do not fit beside keys and values; give a larger tp, or a smaller weights_format", WEIGHTS, "tp"
+)
 NO_LENGTH = Refusal("input_len is blank: give the tokens of a prompt", "length-missing", "input_len")
 NO_PROMPT = Refusal("input_len = 0: a prompt has 1 token or more", "length-zero", "input_len")
 NO_ANSWER = Refusal("output_len = 0: an answer has 1 token or more", "length-zero", "output_len")
-NO_LAYERS = Refusal("the model is no language model whose layers are known: give its parameters", "network-unknown",
-                    "model")  # fmt: skip
+NO_LAYERS = Refusal(
+    "the model is no language model whose layers are known: give its parameters", "network-unknown", "model"
+)
 MORE = Refusal("tp x pp = {:g} is more than devices = {:g}", "split-exceeds-devices", "tp")
 DENSE = Refusal("ep = {:g}: the model has no experts; leave ep out", "no-experts", "ep")
 FEWER = Refusal("ep = {:g} is more than experts = {:g}; give at most as many", "experts-not-divisible", "ep")
-APART = Refusal("ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is", "experts-not-divisible",
-                "ep")  # fmt: skip
+APART = Refusal(
+    "ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is", "experts-not-divisible", "ep"
+)
 UNEVEN = Refusal("devices = {:g} is not a multiple of ep x pp = {:g}", "split-not-devices", "devices")
-NO_ACCEPTANCE = Refusal("drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1",
-                        "fields-apart", "acceptance")  # fmt: skip
-NO_DRAFT = Refusal("acceptance = {:g} without drafted: give the tokens that are drafted for a step", "fields-apart",
-                   "drafted")  # fmt: skip
-NO_QUEUE = Refusal("request_rate = {:g}: requests that arrive are scenario = 'server'; leave one of both out",
-                   "fields-apart", "request_rate")  # fmt: skip
-TOO_LONG = Refusal("input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer",
-                   "positions-exceeded", "input_len")  # fmt: skip
+NO_ACCEPTANCE = Refusal(
+    "drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1",
+    "fields-apart",
+    "acceptance",
+)
+NO_DRAFT = Refusal(
+    "acceptance = {:g} without drafted: give the tokens that are drafted for a step", "fields-apart", "drafted"
+)
+NO_QUEUE = Refusal(
+    "request_rate = {:g}: requests that arrive are scenario = 'server'; leave one of both out",
+    "fields-apart",
+    "request_rate",
+)
+TOO_LONG = Refusal(
+    "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer",
+    "positions-exceeded",
+    "input_len",
+)
 ALONE = ("offline", "decode", "prefill")
 # Formats to try where weights do not fit.
 SMALLER = ("fp8", "int4")
@@ -66,8 +83,10 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
         able = [name for name, size in zip(SMALLER, stored, strict=True) if size <= memory[at] * have[at]]
         smaller = f", or weights_format = {' or '.join(map(repr, able))}" if able else ""
         name = "ep" if rows.replicas[at] > 1 else "tp"
-        words = (f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} × {human(memory[at], 'B')}; "
-                 f"give {name} = {least} or more{smaller}")  # fmt: skip
+        words = (
+            f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} × {human(memory[at], 'B')}; "
+            f"give {name} = {least} or more{smaller}"
+        )
         found[at] = Refusal(words, WEIGHTS, name, [least])
     return found
 
@@ -96,10 +115,12 @@ def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarr
         (prompt_only & v["lacks"], NO_LENGTH),
         ((v["drafted"] > 0) & np.isnan(s.number("acceptance")), NO_ACCEPTANCE, v["drafted"]),
         (~np.isnan(s.number("acceptance")) & ~(v["drafted"] > 0), NO_DRAFT, v["acceptance"]),
-        (np.isfinite(v["request_rate"]) & s.words("scenario").where(lambda word: word in ALONE), NO_QUEUE,
-         v["request_rate"]),
-        (v["length"] + told_tokens > v["positions"], TOO_LONG, v["length"] + told_tokens,
-         titles, v["positions"]),
+        (
+            np.isfinite(v["request_rate"]) & s.words("scenario").where(lambda word: word in ALONE),
+            NO_QUEUE,
+            v["request_rate"],
+        ),
+        (v["length"] + told_tokens > v["positions"], TOO_LONG, v["length"] + told_tokens, titles, v["positions"]),
         (np.isnan(v["layers"]), NO_LAYERS),
     ):
         if np.any(bad):

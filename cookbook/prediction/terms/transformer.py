@@ -53,17 +53,58 @@ BOARD, USUAL_SEQ = 8, 2048.0
 # Bytes kept for each element of the stream and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
 KEPT = 34.0
 NETWORK = (
-    "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "experts", "experts_per_token",
-    "shared_experts", "moe_ffn_hidden", "dense_layers",
-)  # fmt: skip
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "ffn_hidden",
+    "vocab",
+    "experts",
+    "experts_per_token",
+    "shared_experts",
+    "moe_ffn_hidden",
+    "dense_layers",
+)
 TRAITS = ("usual_seq", "window", "windowed", "gated", "latent", "decoder")
 # Fields of a row that say more of the network than its name.
 STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "active_parameters"))
-LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
-          "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
-          "offload_link", "offload_memory", "offload_drives", "even_passes")  # fmt: skip
-DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "clock", "offered", "cores",
-          "shared")  # fmt: skip
+LAYOUT = (
+    "devices",
+    "tp",
+    "pp",
+    "vp",
+    "dp",
+    "cp",
+    "ep",
+    "micro_batch",
+    "global_batch",
+    "per_node",
+    "shard",
+    "micro_batches_per_flush",
+    "zero",
+    "sequence_parallel",
+    "capacity_factor",
+    "oversubscription",
+    "pod",
+    "offload_link",
+    "offload_memory",
+    "offload_drives",
+    "even_passes",
+)
+DEVICE = (
+    "peak",
+    "wide_peak",
+    "mem_bandwidth",
+    "memory",
+    "link",
+    "domain",
+    "matmul",
+    "clock",
+    "offered",
+    "cores",
+    "shared",
+)
 # Whose form a decoder has of which only the parameters are known.
 LIKE = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
@@ -74,12 +115,24 @@ USUAL_OPTIMISER = "adam"
 WIDE_HEAD, WIDE = ("fp8", "fp4", "int8", "int4"), 2.0
 # Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
 FUSED, UNFUSED = figure("score-bytes-fused"), figure("score-bytes-unfused")
-ATTENTION = {"": (np.nan, np.nan), "flash": (np.nan, np.nan), "eager": (0.0, UNFUSED), "fused-softmax": (0.0, FUSED),
-             "flash1": (1.0, 0.0), "flash2": (2.0, 0.0), "flash3": (3.0, 0.0)}  # fmt: skip
+ATTENTION = {
+    "": (np.nan, np.nan),
+    "flash": (np.nan, np.nan),
+    "eager": (0.0, UNFUSED),
+    "fused-softmax": (0.0, FUSED),
+    "flash1": (1.0, 0.0),
+    "flash2": (2.0, 0.0),
+    "flash3": (3.0, 0.0),
+}
 KERNEL = {0.0: "none", 1.0: "flash1", 2.0: "flash2", 3.0: "flash3"}
 # Share of the stages whose micro-batches a schedule holds (infinite: all), and weight gradients that fill its bubble.
-SCHEDULES = {"gpipe": (np.inf, 0.0), "zero-bubble": (np.nan, FILLED["zero-bubble"]), "zb-v": (1.0, FILLED["zb-v"]),
-             "v-half": (1 / 2, 0.0), "v-min": (1 / 3, 0.0)}  # fmt: skip
+SCHEDULES = {
+    "gpipe": (np.inf, 0.0),
+    "zero-bubble": (np.nan, FILLED["zero-bubble"]),
+    "zb-v": (1.0, FILLED["zb-v"]),
+    "v-half": (1 / 2, 0.0),
+    "v-min": (1 / 3, 0.0),
+}
 
 
 def resolve(scenario: Scenario, memory: Mapping[str, float] | None = None) -> Rows:
@@ -212,20 +265,30 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
     pairs = known["kv_heads"]
     kept = known["kv_rank"] + known["rope_dim"] if latent else 2 * pairs * known["head_dim"]
     return {
-        "weight_bytes": body * each + table * head, "expert_bytes": routed * each,
+        "weight_bytes": body * each + table * head,
+        "expert_bytes": routed * each,
         "embedded_bytes": 0.0 if tied else table * head,
-        "experts": expert, "experts_per_token": chosen, "active": body + routed * chosen / expert, "head": table,
-        "layers": layers, "hidden": width, "heads": known["heads"],
+        "experts": expert,
+        "experts_per_token": chosen,
+        "active": body + routed * chosen / expert,
+        "head": table,
+        "layers": layers,
+        "hidden": width,
+        "heads": known["heads"],
         "head_dim": (known["nope_dim"] + known["rope_dim"] + known["v_dim"]) / 2 if latent else known["head_dim"],
-        "cache_bytes": layers * known.get("attending", 1.0) * kept * one, "cache_heads": 1.0 if latent else pairs,
+        "cache_bytes": layers * known.get("attending", 1.0) * kept * one,
+        "cache_heads": 1.0 if latent else pairs,
         "queries": 1.0 if latent else known["heads"] / pairs,
-        "window": known.get("window", np.inf), "windowed": known["windowed"],
-        "attending": known.get("attending", 1.0), "state_bytes": known.get("state_bytes", 0.0),
+        "window": known.get("window", np.inf),
+        "windowed": known["windowed"],
+        "attending": known.get("attending", 1.0),
+        "state_bytes": known.get("state_bytes", 0.0),
         "state_flop": known.get("state_flop", 0.0),
-        "narrow": float(each < stored_bytes(precision)), "bytewise": float(stored_bytes(precision) <= 1),
+        "narrow": float(each < stored_bytes(precision)),
+        "bytewise": float(stored_bytes(precision) <= 1),
         "positions": float(network.arguments.get("positions") or np.inf),
         "usual_length": float(network.seq or np.inf) if network.sources else np.inf,
-    }  # fmt: skip
+    }
 
 
 @lru_cache(maxsize=256)
@@ -244,8 +307,14 @@ def own_decoder(total: float, active: float = np.nan) -> Workload:
     width, pairs = 128 * heads, min(heads, 8)
     attention = 2 * width * (width + 128 * pairs)
     inner = max((body - 2 * vocabulary * width) / depth - attention, width) / (3 * width)
-    arguments: dict[str, Any] = {"vocab": vocabulary, "width": width, "depth": depth, "heads": heads, "kv_heads": pairs,
-                                 "hidden": int(np.rint(inner))}  # fmt: skip
+    arguments: dict[str, Any] = {
+        "vocab": vocabulary,
+        "width": width,
+        "depth": depth,
+        "heads": heads,
+        "kv_heads": pairs,
+        "hidden": int(np.rint(inner)),
+    }
     if active < 0.8 * total:
         chosen = max(int(np.rint(inner / CHOICES)), 1)
         number = int(np.rint(CHOICES + (total - active) / (3 * width * chosen * depth)))
@@ -261,18 +330,28 @@ def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
         sparse = 2 * (depth // given.get("experts_every", 2))
         expert = {"number": expert, "top_k": 1, "hidden": given["hidden"], "first_dense": 2 * depth - sparse}
     found: dict[str, Any] = {
-        "layers": depth * (2 if given["decoder"] else 1), "hidden": given["width"], "heads": heads,
-        "kv_heads": given.get("kv_heads") or heads, "head_dim": given.get("head_dim") or given["width"] / heads,
-        "ffn_hidden": given["hidden"], "vocab": given["vocab"], "gated": float(given.get("gated", True)),
+        "layers": depth * (2 if given["decoder"] else 1),
+        "hidden": given["width"],
+        "heads": heads,
+        "kv_heads": given.get("kv_heads") or heads,
+        "head_dim": given.get("head_dim") or given["width"] / heads,
+        "ffn_hidden": given["hidden"],
+        "vocab": given["vocab"],
+        "gated": float(given.get("gated", True)),
         "usual_seq": given.get("usual_seq"),
-        "window": given.get("window"), "latent": float(bool(latent)), "decoder": float(given["decoder"]),
+        "window": given.get("window"),
+        "latent": float(bool(latent)),
+        "decoder": float(given["decoder"]),
         "windowed": 1 - depth // (given.get("full_every") or 2 * depth) / depth if given.get("window") else 0.0,
-    }  # fmt: skip
+    }
     if expert:
         found |= {
-            "experts": expert["number"], "experts_per_token": expert["top_k"], "moe_ffn_hidden": expert["hidden"],
-            "shared_experts": expert.get("shared", 0) / expert["hidden"], "dense_layers": expert.get("first_dense", 0),
-        }  # fmt: skip
+            "experts": expert["number"],
+            "experts_per_token": expert["top_k"],
+            "moe_ffn_hidden": expert["hidden"],
+            "shared_experts": expert.get("shared", 0) / expert["hidden"],
+            "dense_layers": expert.get("first_dense", 0),
+        }
     if latent:
         found |= {**latent, "q_rank": latent.get("q_rank") or 0}
     return {key: float(value) for key, value in found.items() if value is not None}
@@ -362,8 +441,11 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
 def _update(optimiser: str) -> dict[str, float]:
     """Bytes of master weight and states of one parameter, and what its update reads and writes."""
     row, size = optimiser_row(optimiser or USUAL_OPTIMISER), SIZES["fp32"]
-    return {"optimiser_bytes": size * (1 + float(row["state_elements"])), "update_reads": float(row["update_reads"]),
-            "update_writes": float(row["update_writes"])}  # fmt: skip
+    return {
+        "optimiser_bytes": size * (1 + float(row["state_elements"])),
+        "update_reads": float(row["update_reads"]),
+        "update_writes": float(row["update_writes"]),
+    }
 
 
 def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:

@@ -21,8 +21,18 @@ from cookbook.prediction.terms.layout_grid import impossible
 from cookbook.prediction.terms.layouts import Shard
 from cookbook.prediction.terms.transformer import resolve
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "impossible", "memory_parts", "outcome", "parts", "resolve",
-           "step_seconds", "tokens"]  # fmt: skip
+__all__ = [
+    "CONSTANTS",
+    "MEMORY_CONSTANTS",
+    "TERMS",
+    "impossible",
+    "memory_parts",
+    "outcome",
+    "parts",
+    "resolve",
+    "step_seconds",
+    "tokens",
+]
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
@@ -49,26 +59,50 @@ CALIBRATED = {"kernel_start": "host"}
 # What stands in the place of figures of a row, or of constants, where a cause is switched off.
 NEUTRAL: Mapping[str, Mapping[str, float]] = {
     "overlap": {"tensor_hidden": 0.0, "gradients_hidden": 0.0, "weights_hidden": 0.0},
-    "shared_ports": {"one_port": 0.0}, "eager_kernels": {"extra_kernels": 0.0},
-    "frozen_weights": {"lora": 0.0, "qlora": 0.0}, "dequantisation": {"qlora": 0.0}, "adapters": {"adapter_share": 0.0},
-    "casts": {"narrow": 0.0}, "power_cap": {"clock": 1.0}, "sliding_windows": {"windowed": 0.0},
-    "ring_attention": {"ring_attention": 1.0}, "expert_kernels": {"expert_kernels": 0.0},
+    "shared_ports": {"one_port": 0.0},
+    "eager_kernels": {"extra_kernels": 0.0},
+    "frozen_weights": {"lora": 0.0, "qlora": 0.0},
+    "dequantisation": {"qlora": 0.0},
+    "adapters": {"adapter_share": 0.0},
+    "casts": {"narrow": 0.0},
+    "power_cap": {"clock": 1.0},
+    "sliding_windows": {"windowed": 0.0},
+    "ring_attention": {"ring_attention": 1.0},
+    "expert_kernels": {"expert_kernels": 0.0},
     "ragged_experts": {"ragged_rows": 0.0},
-}  # fmt: skip
+}
 # What an ablation may switch off.
 TERMS = (
-    "products", "attention", "elementwise", "head", "experts", "recompute", "launch", "tensor_exchange",
-    "context_exchange", "expert_exchange", "weight_exchange", "gradient_exchange", "pipeline_exchange", "bubble",
-    "optimiser", "stragglers", "hooks", "dispatch", *NEUTRAL,
-)  # fmt: skip
+    "products",
+    "attention",
+    "elementwise",
+    "head",
+    "experts",
+    "recompute",
+    "launch",
+    "tensor_exchange",
+    "context_exchange",
+    "expert_exchange",
+    "weight_exchange",
+    "gradient_exchange",
+    "pipeline_exchange",
+    "bubble",
+    "optimiser",
+    "stragglers",
+    "hooks",
+    "dispatch",
+    *NEUTRAL,
+)
 WIDE = SIZES["fp32"]
 MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
 LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
 # Kernels of a layer in one pass, and what else starts some; passes over them, forward and backward.
 KERNELS, SPLIT, SCORED, ROUTED, STARTS = (
-    figure(f"kernels-{name}") for name in ("layer", "split", "scores", "router", "passes"))  # fmt: skip
+    figure(f"kernels-{name}") for name in ("layer", "split", "scores", "router", "passes")
+)
 ADAPTED, FEW_ADAPTED, WIDENING, UNPACKING, HOOKS = (
-    figure(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "unpacking", "hooks"))  # fmt: skip
+    figure(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "unpacking", "hooks")
+)
 TILE, HEAD_TILE = figure("tile-width"), figure("head-tile-width")
 ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in ("attention-element", "cast", "logit"))
 SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
@@ -222,10 +256,12 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
         "products": _products(s, r, w, c),
         "experts": _experts(s, r, w, c),
         "attention": w.layers * _attention(s, r, w) * np.where(s.cp > 1, c["ring_attention"], 1),
-        "elementwise": (_elementwise(s, w, on) * c["elementwise_share"] * (3 + w.again["elementwise"])
-                        + _frozen(s, w, c)) / r.memory,
+        "elementwise": (
+            _elementwise(s, w, on) * c["elementwise_share"] * (3 + w.again["elementwise"]) + _frozen(s, w, c)
+        )
+        / r.memory,
         "head": _head(s, r, w),
-    }  # fmt: skip
+    }
     time = {name: value * on[name] for name, value in time.items()}
     device = sum(value for name, value in time.items() if name != "head")
     host = _kernels(s, w, c, on) * c["kernel_start"] * s.start_share
@@ -395,9 +431,14 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
     moved = trained / s.shard_group, s.update_reads, s.update_writes, WIDE, s.element, s.element
     update = memory.update_bytes(*moved) / r.memory
     host = offloaded_update_seconds(
-        trained / s.shard_group, s.element, s.element, s.optimiser_bytes, s.offload_link, s.offload_memory,
+        trained / s.shard_group,
+        s.element,
+        s.element,
+        s.optimiser_bytes,
+        s.offload_link,
+        s.offload_memory,
         s.offload_drives,
-    )  # fmt: skip
+    )
     update = np.where(np.isnan(s.offload_link), update, host)
     update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard_group * s.micro_batches / r.memory
     return {

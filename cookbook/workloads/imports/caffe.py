@@ -63,8 +63,9 @@ def parsed(words: str) -> Message:
             stack.pop()
         elif token == "{":
             if not name or len(stack) >= MOST_DEPTH:
-                raise ValueError(f"the prototxt has a message without a name or nested deeper than {MOST_DEPTH}, at "
-                                 f"word {number:,}")
+                raise ValueError(
+                    f"the prototxt has a message without a name or nested deeper than {MOST_DEPTH}, at word {number:,}"
+                )
             inner: Message = {}
             stack[-1].setdefault(name, []).append(inner)
             stack.append(inner)
@@ -156,8 +157,15 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
         found.assumed.append(f"layers left out, since their work is not known: {listed(sorted(found.unknown))}")
     stated = net.get("name", [""])[0]
     name = changes.get("title") or (stated if isinstance(stated, str) and stated.strip() else title) or "Caffe network"
-    return Workload("custom", titled(name[:200] if isinstance(name, str) else name), ops, task="", data_kind="images",
-                    sample="image", assumed=tuple(found.assumed))  # fmt: skip
+    return Workload(
+        "custom",
+        titled(name[:200] if isinstance(name, str) else name),
+        ops,
+        task="",
+        data_kind="images",
+        sample="image",
+        assumed=tuple(found.assumed),
+    )
 
 
 def _only(layer: Message, phase: str) -> bool:
@@ -184,11 +192,14 @@ def _inputs(net: Message, layers: list[Message], shape: Any) -> dict[str, Shape]
         if len(each) < 2:
             continue
         _, channels, *space = each
-        found[name] = Shape(whole(channels, "input channels", LONGEST_SIDE),
-                            tuple(whole(side, "input", LONGEST_SIDE) for side in space))
+        found[name] = Shape(
+            whole(channels, "input channels", LONGEST_SIDE), tuple(whole(side, "input", LONGEST_SIDE) for side in space)
+        )
     if not found:
-        raise ValueError(f"the shape of input {shown(names[0])} is not in the prototxt; give shape= of one sample, "
-                         "such as (3, 224, 224)")
+        raise ValueError(
+            f"the shape of input {shown(names[0])} is not in the prototxt; give shape= of one sample, "
+            "such as (3, 224, 224)"
+        )
     return found
 
 
@@ -242,8 +253,11 @@ class _Network:
         joined = kind == "BatchNorm" and scaled
         with naming(f"layer {name!r} ({kind[:40]}) of the prototxt"):
             if joined and after is not None:
-                terms = [group.get("bias_term", [False])[0] for group in after.get("scale_param", [])
-                         if isinstance(group, dict)]
+                terms = [
+                    group.get("bias_term", [False])[0]
+                    for group in after.get("scale_param", [])
+                    if isinstance(group, dict)
+                ]
                 y = self.trace.norm(xs[0], "batch", bias=bool(terms and terms[0] is True), name=name)
                 tops += [str(each) for each in after.get("top", [])]
             else:
@@ -282,9 +296,18 @@ def _pair(group: Message, field: str, default: int, least: int = 1) -> tuple[int
 def _convolution(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     group = _group(layer, "convolution_param")
     biased = group.get("bias_term", [True])[0] is True
-    return t.conv(xs[0], _number(group, "num_output"), _pair(group, "kernel_size", 1), _pair(group, "stride", 1),
-                  _pair(group, "pad", 0, 0), _number(group, "group", 1), _pair(group, "dilation", 1), biased,
-                  meaning == "transposed", name)  # fmt: skip
+    return t.conv(
+        xs[0],
+        _number(group, "num_output"),
+        _pair(group, "kernel_size", 1),
+        _pair(group, "stride", 1),
+        _pair(group, "pad", 0, 0),
+        _number(group, "group", 1),
+        _pair(group, "dilation", 1),
+        biased,
+        meaning == "transposed",
+        name,
+    )
 
 
 def _inner_product(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
@@ -298,8 +321,15 @@ def _pooling(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str)
     if group.get("global_pooling", [False])[0] is True:
         y = t.global_pool(xs[0], name)
         return Shape(y.channels, (1,) * len(xs[0].space), y.tensor)
-    return t.pool(xs[0], _pair(group, "kernel_size", 1), _pair(group, "stride", 1), _pair(group, "pad", 0, 0),
-                  "average" if average else "max", True, name)  # fmt: skip
+    return t.pool(
+        xs[0],
+        _pair(group, "kernel_size", 1),
+        _pair(group, "stride", 1),
+        _pair(group, "pad", 0, 0),
+        "average" if average else "max",
+        True,
+        name,
+    )
 
 
 def _act(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
@@ -374,7 +404,20 @@ def _lstm(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) ->
 
 
 WRITERS: dict[str, Callable[[Trace, list[Shape], Message, str, str], Shape]] = {
-    "convolution": _convolution, "linear": _inner_product, "pool": _pooling, "activation": _act, "norm": _norm,
-    "scale": _scale, "offset": _scale, "concatenation": _concat, "elementwise": _eltwise, "softmax": _softmax,
-    "loss": _loss, "dropout": _dropout, "flatten": _flatten, "nothing": _same, "slice": _slice, "recurrent": _lstm,
-}  # fmt: skip
+    "convolution": _convolution,
+    "linear": _inner_product,
+    "pool": _pooling,
+    "activation": _act,
+    "norm": _norm,
+    "scale": _scale,
+    "offset": _scale,
+    "concatenation": _concat,
+    "elementwise": _eltwise,
+    "softmax": _softmax,
+    "loss": _loss,
+    "dropout": _dropout,
+    "flatten": _flatten,
+    "nothing": _same,
+    "slice": _slice,
+    "recurrent": _lstm,
+}

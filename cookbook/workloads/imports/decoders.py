@@ -20,20 +20,73 @@ from cookbook.workloads.layers import ACT_FLOP
 
 # Names of the number of experts, and of fields that say nothing where it is 0 or 1.
 NUMBERS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
-OF_EXPERTS = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk",
-              "moe_intermediate_size", "expert_ffn_hidden_size", "shared_expert_intermediate_size", "n_shared_experts",
-              "num_shared_experts", "moe_num_shared_experts", "moe_layer_freq", "moe_layer_interval", "moe_layers",
-              "moe_layer_start_index", "decoder_sparse_step", "interleave_moe_layer_step")  # fmt: skip
+OF_EXPERTS = (
+    "num_experts_per_tok",
+    "num_experts_per_token",
+    "experts_per_token",
+    "moe_k",
+    "moe_topk",
+    "moe_intermediate_size",
+    "expert_ffn_hidden_size",
+    "shared_expert_intermediate_size",
+    "n_shared_experts",
+    "num_shared_experts",
+    "moe_num_shared_experts",
+    "moe_layer_freq",
+    "moe_layer_interval",
+    "moe_layers",
+    "moe_layer_start_index",
+    "decoder_sparse_step",
+    "interleave_moe_layer_step",
+)
 # Fields that sound as if they changed counts and are read of every family.
-READ = frozenset((*NUMBERS, *OF_EXPERTS, "kv_lora_rank", "q_lora_rank", "index_n_heads", "index_head_dim", "index_topk",
-                  "moe_use_aux_free", "moe_router_enable_expert_bias"))  # fmt: skip
+READ = frozenset(
+    (
+        *NUMBERS,
+        *OF_EXPERTS,
+        "kv_lora_rank",
+        "q_lora_rank",
+        "index_n_heads",
+        "index_head_dim",
+        "index_topk",
+        "moe_use_aux_free",
+        "moe_router_enable_expert_bias",
+    )
+)
 NARROW = ("sliding_attention", "chunked_attention", "local_attention", "sliding_window")
 FULL = ("full_attention", "global_attention", "attention")
 # Words in the names of fields that nobody should pass over in a family nobody knows.
-TELLING = ("mamba", "ssm", "conv", "linear_", "expert", "moe", "lora_rank", "rwkv", "recurrent", "hybrid", "index_",
-           "block_types",
-           "layers_block", "pattern", "compress", "altup", "laurel", "per_layer", "loop", "cross_", "delta", "memory",
-           "vision", "audio", "encoder", "latent", "chunk", "engram", "hyper")  # fmt: skip
+TELLING = (
+    "mamba",
+    "ssm",
+    "conv",
+    "linear_",
+    "expert",
+    "moe",
+    "lora_rank",
+    "rwkv",
+    "recurrent",
+    "hybrid",
+    "index_",
+    "block_types",
+    "layers_block",
+    "pattern",
+    "compress",
+    "altup",
+    "laurel",
+    "per_layer",
+    "loop",
+    "cross_",
+    "delta",
+    "memory",
+    "vision",
+    "audio",
+    "encoder",
+    "latent",
+    "chunk",
+    "engram",
+    "hyper",
+)
 
 
 def activation(f: Fields, usual: str, *names: str) -> str:
@@ -61,11 +114,15 @@ def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
     depth = f.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers", most=MOST_LAYERS)
     heads = f.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
     sizes: dict[str, Any] = {
-        "vocab": f.whole("vocab_size", "padded_vocab_size", "n_vocab"), "width": width, "depth": depth, "heads": heads,
-        "hidden": _hidden(f, width, family), "kv_heads": _key_heads(f, heads, family),
+        "vocab": f.whole("vocab_size", "padded_vocab_size", "n_vocab"),
+        "width": width,
+        "depth": depth,
+        "heads": heads,
+        "hidden": _hidden(f, width, family),
+        "kv_heads": _key_heads(f, heads, family),
         "head_dim": f.whole("head_dim", "attention_head_dim", "kv_channels", needed=False),
         "tied": f.flag("tie_word_embeddings", default=family.readings.get("tied", False)),
-    }  # fmt: skip
+    }
     if fixed.get("norm") != "layer" or "gated" not in fixed:
         sizes["act"] = activation(f, fixed.get("act", "silu"), "hidden_act", "hidden_activation", "activation_function")
     elif f.given.get("hidden_act") or f.given.get("activation_function"):
@@ -82,8 +139,14 @@ def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
 
 
 def _hidden(f: Fields, width: int, family: Family) -> int:
-    names: tuple[str, ...] = ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff",
-                              "intermediate_size_mlp")
+    names: tuple[str, ...] = (
+        "intermediate_size",
+        "ffn_dim",
+        "n_inner",
+        "ffn_hidden_size",
+        "d_ff",
+        "intermediate_size_mlp",
+    )
     ratio = f.number("expansion_ratio") if "expansion_ratio" in f.given else 4.0 if family.readings.get("wide") else 0.0
     default = round(ratio * width) if ratio else None
     if f.given.get("intermediate_size_mlp"):  # Llama 4: its dense layers, where the other field is of the experts
@@ -140,9 +203,15 @@ def _experts(f: Fields, depth: int, family: Family, sizes: Mapping[str, Any]) ->
     shared = f.whole("shared_expert_intermediate_size", "shared_intermediate_size", least=0, needed=False) or 0
     copies = f.whole("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", least=0, needed=False) or 0
     copies = family.readings.get("shared_experts", copies)
-    found = {"number": number, "top_k": top, "hidden": own, "shared": shared or copies * own,
-             "shared_gate": family.readings.get("gated_share", False), "score_bias": _scored(f, family),
-             **dict.fromkeys(("router_bias", "bias"), family.readings.get("expert_bias", False))}  # fmt: skip
+    found = {
+        "number": number,
+        "top_k": top,
+        "hidden": own,
+        "shared": shared or copies * own,
+        "shared_gate": family.readings.get("gated_share", False),
+        "score_bias": _scored(f, family),
+        **dict.fromkeys(("router_bias", "bias"), family.readings.get("expert_bias", False)),
+    }
     dense = _dense_layers(f, depth)
     if dense >= depth:
         return {}
@@ -151,8 +220,12 @@ def _experts(f: Fields, depth: int, family: Family, sizes: Mapping[str, Any]) ->
 
 def _scored(f: Fields, family: Family) -> bool:
     method = f.word("topk_method")
-    return f.flag("use_routing_bias", "moe_use_aux_free", "moe_router_enable_expert_bias",
-                  default=method == "noaux_tc" or (not method and bool(family.readings.get("scored"))))  # fmt: skip
+    return f.flag(
+        "use_routing_bias",
+        "moe_use_aux_free",
+        "moe_router_enable_expert_bias",
+        default=method == "noaux_tc" or (not method and bool(family.readings.get("scored"))),
+    )
 
 
 def _dense_layers(f: Fields, depth: int) -> int:
@@ -165,13 +238,18 @@ def _dense_layers(f: Fields, depth: int) -> int:
         first, spread = sum(1 for each in list(frequency)[:MOST_LAYERS] if each == 0), 1
     elif frequency is not None:
         spread = f.whole("moe_layer_freq", most=MOST_LAYERS)
-    spread = max(spread, *(f.whole(name, default=1, most=MOST_LAYERS)
-                           for name in ("decoder_sparse_step", "interleave_moe_layer_step",
-                                        "moe_layer_interval")))  # fmt: skip
+    spread = max(
+        spread,
+        *(
+            f.whole(name, default=1, most=MOST_LAYERS)
+            for name in ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval")
+        ),
+    )
     if spread > 1:
         sparse = (depth - first) // spread
-        f.assume(f"experts in one of {spread} layers, {sparse} of {depth} in all; layers without them are counted "
-                 "first")
+        f.assume(
+            f"experts in one of {spread} layers, {sparse} of {depth} in all; layers without them are counted first"
+        )
         return depth - sparse
     forms = f.members("mlp_layer_types")
     if forms:
@@ -190,8 +268,13 @@ def _latent(f: Fields) -> dict[str, Any]:
     f.read.update(("qk_head_dim", "num_key_value_heads", "head_dim"))
     heads = f.whole("index_n_heads", needed=False)
     index = {"heads": heads, "dim": f.whole("index_head_dim"), "top": f.whole("index_topk")} if heads else None
-    latent = {"q_rank": f.whole("q_lora_rank", needed=False), "kv_rank": rank, "nope_dim": nope, "rope_dim": rope,
-              "v_dim": value}  # fmt: skip
+    latent = {
+        "q_rank": f.whole("q_lora_rank", needed=False),
+        "kv_rank": rank,
+        "nope_dim": nope,
+        "rope_dim": rope,
+        "v_dim": value,
+    }
     return {"index": index, "latent": latent, "kv_heads": None, "head_dim": None}
 
 
@@ -207,8 +290,11 @@ def _particulars(f: Fields, name: str, family: Family, found: Mapping[str, Any])
     """What only one family has."""
     if name == "opt":
         narrow = f.whole("word_embed_proj_dim", default=found["width"])
-        return {"embedding_width": None if narrow == found["width"] else narrow, "final_norm": f.flag(
-            "do_layer_norm_before", default=True), "bias": f.flag("enable_bias", default=True)}  # fmt: skip
+        return {
+            "embedding_width": None if narrow == found["width"] else narrow,
+            "final_norm": f.flag("do_layer_norm_before", default=True),
+            "bias": f.flag("enable_bias", default=True),
+        }
     if name == "falcon":
         parallel, new = f.flag("parallel_attn", default=True), f.flag("new_decoder_architecture")
         two = f.whole("num_ln_in_parallel_attn", default=2 if new else 1)
@@ -219,15 +305,22 @@ def _particulars(f: Fields, name: str, family: Family, found: Mapping[str, Any])
         free = f.flag("no_bias", default=True)
         return {"bias": not free, "norm_bias": not free, "kv_heads": stated if isinstance(stated, int) else None}
     asked = {"parallel": ("use_parallel_residual",), "qk_norm": ("use_qk_norm", "qk_layernorm")}
-    return {argument: f.flag(*fields, default=family.readings[argument])
-            for argument, fields in asked.items() if argument in family.readings}  # fmt: skip
+    return {
+        argument: f.flag(*fields, default=family.readings[argument])
+        for argument, fields in asked.items()
+        if argument in family.readings
+    }
 
 
 def _windows(f: Fields, depth: int, family: Family, found: Mapping[str, Any]) -> dict[str, Any]:
     """Sliding window, and how many layers attend to all."""
     if any(each != 1 for each in f.members("attn_type_list")):
-        raise refused("attn_type_list", f.given['attn_type_list'], "has layers of other kinds than 1, which "
-                      f"attends to all tokens; {f.family} can be built of those alone. Give its layers (cb.layers)")
+        raise refused(
+            "attn_type_list",
+            f.given["attn_type_list"],
+            "has layers of other kinds than 1, which "
+            f"attends to all tokens; {f.family} can be built of those alone. Give its layers (cb.layers)",
+        )
     size = f.whole("sliding_window", "attention_chunk_size", "sliding_window_size", least=0, needed=False)
     used = f.flag("use_sliding_window", default=family.readings.get("window", True))
     kinds = f.members("layer_types")
@@ -235,9 +328,11 @@ def _windows(f: Fields, depth: int, family: Family, found: Mapping[str, Any]) ->
     if kinds:
         strange = [kind for kind in kinds if kind not in (*NARROW, *FULL)]
         if strange:
-            raise ValueError(f"layer_types has {shown(strange[0])}: {f.family} mixes kinds of layers that cannot be "
-                             "read; "
-                             "give it layer by layer (cb.layers)")  # fmt: skip
+            raise ValueError(
+                f"layer_types has {shown(strange[0])}: {f.family} mixes kinds of layers that cannot be "
+                "read; "
+                "give it layer by layer (cb.layers)"
+            )
         full = sum(1 for kind in kinds[:depth] if kind in FULL)
         if len(kinds) < depth:
             raise ValueError(f"layer_types has {len(kinds)} entries for num_hidden_layers = {depth}; give one a layer")
@@ -262,9 +357,11 @@ def _every(f: Fields, depth: int, full: int, found: Mapping[str, Any]) -> int | 
     every = min(range(1, depth + 1), key=lambda step: (abs(depth // step - full), step))
     dense = (found.get("experts") or {}).get("first_dense", 0)
     if dense + depth // every > depth:
-        raise ValueError(f"{dense} layers without experts and {full} without a window leave none of {depth}; give it "
-                         "layer by "
-                         "layer (cb.layers)")  # fmt: skip
+        raise ValueError(
+            f"{dense} layers without experts and {full} without a window leave none of {depth}; give it "
+            "layer by "
+            "layer (cb.layers)"
+        )
     if depth // every != full:
         f.assume(f"{depth // every} of {depth} layers attend without a window, where the file has {full}")
     return every

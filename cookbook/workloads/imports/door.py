@@ -27,20 +27,40 @@ ALIKE = ("config", "model", "model_index")
 PLACES = frozenset(("tmp", "temp", "downloads", "desktop", "documents", "home", "root", "data", "models", "uploads"))
 OUTERMOST = 3  # "/", a folder of the system, and one in it
 # What a name would not have in it, so that a file of it was meant.
-SUFFIXES = (".json", ".gguf", ".safetensors", ".onnx", ".prototxt", ".csv", ".pt", ".pth", ".bin", ".pt2", ".keras",
-            ".h5")
+SUFFIXES = (
+    ".json",
+    ".gguf",
+    ".safetensors",
+    ".onnx",
+    ".prototxt",
+    ".csv",
+    ".pt",
+    ".pth",
+    ".bin",
+    ".pt2",
+    ".keras",
+    ".h5",
+)
 # Formats that run code when they are opened, or that hold no description of a network.
 REFUSED = (
-    (b"PK\x03\x04",
-     "a zip archive, as PyTorch, Keras and torch.export write them; opening one may run code that is in it. Load it "
-     "yourself and give the module (cb.model(module, shape=...)), or give its config.json"),
-    *((b"\x80" + bytes([version]),
-       "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors")
-      for version in (2, 3, 4, 5)),
-    (b"\x89HDF",
-     "an HDF5 file, as Keras writes it; give what model.to_json() writes, an ONNX file, or its layers (cb.layers)"),
+    (
+        b"PK\x03\x04",
+        "a zip archive, as PyTorch, Keras and torch.export write them; opening one may run code that is in it. Load it "
+        "yourself and give the module (cb.model(module, shape=...)), or give its config.json",
+    ),
+    *(
+        (
+            b"\x80" + bytes([version]),
+            "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors",
+        )
+        for version in (2, 3, 4, 5)
+    ),
+    (
+        b"\x89HDF",
+        "an HDF5 file, as Keras writes it; give what model.to_json() writes, an ONNX file, or its layers (cb.layers)",
+    ),
     (b"\x1f\x8b", "a compressed file; unpack it first"),
-)  # fmt: skip
+)
 
 
 def model(source: Any, **changes: Any) -> zoo.Workload:
@@ -97,8 +117,9 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
         return torch.read(source, changes)
     if keras.is_model(source):
         return keras.of_model(source, changes)
-    raise refused("model", source, "is no name, path, configuration, table of layers or PyTorch module, "
-                  "and no Keras model")  # fmt: skip
+    raise refused(
+        "model", source, "is no name, path, configuration, table of layers or PyTorch module, and no Keras model"
+    )
 
 
 def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
@@ -115,8 +136,9 @@ def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
         if path is not None and _there(path):
             return _file(path, changes)
         if path is not None and ("/" in source or "\\" in source or source.lower().endswith(SUFFIXES)):
-            raise refused("model", source, ": there is no such file; check the path, from "
-                          f"{shown(str(Path.cwd()))}") from None
+            raise refused(
+                "model", source, f": there is no such file; check the path, from {shown(str(Path.cwd()))}"
+            ) from None
         raise
     return zoo.model(name, **changes)
 
@@ -206,8 +228,9 @@ def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]
 def _configuration(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "") -> zoo.Workload:
     if encoders.is_timm(config):
         found = encoders.timm(config)
-        return built(found.pop("builder"), found.pop("arguments"), changes, title=title or config["architecture"],
-                     **found)
+        return built(
+            found.pop("builder"), found.pop("arguments"), changes, title=title or config["architecture"], **found
+        )
     return huggingface.read(config, changes, title)
 
 
@@ -225,9 +248,14 @@ def _csv(words: str) -> list[dict[str, Any]]:
     begin = words[:HEAD_BYTES]
     between = max(",;\t", key=begin.split("\n", 1)[0].count)
     try:
-        return [{key.strip().lower(): _cell(cell) for key, cell in row.items()
-                 if isinstance(key, str) and isinstance(cell, str) and cell.strip()}
-                for row in csv.DictReader(io.StringIO(words), delimiter=between)]  # fmt: skip
+        return [
+            {
+                key.strip().lower(): _cell(cell)
+                for key, cell in row.items()
+                if isinstance(key, str) and isinstance(cell, str) and cell.strip()
+            }
+            for row in csv.DictReader(io.StringIO(words), delimiter=between)
+        ]
     except csv.Error as problem:
         raise ValueError(f"the table of layers is no valid CSV: {problem}") from None
 
@@ -244,9 +272,11 @@ def _checkpoint(header: tensors.Header, path: Path | None, changes: Mapping[str,
     """A checkpoint says how many parameters there are; what is computed with them says the configuration beside it."""
     beside = None if path is None else path.with_name("config.json")
     if beside is None or not beside.is_file():
-        raise ValueError(f"the checkpoint has {header.summary()}; which network they are its config.json says: put "
-                         "it beside the "
-                         "file, or give that instead")  # fmt: skip
+        raise ValueError(
+            f"the checkpoint has {header.summary()}; which network they are its config.json says: put "
+            "it beside the "
+            "file, or give that instead"
+        )
     return tensors.checked(_file(beside, changes), header)
 
 
@@ -259,8 +289,9 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
         if beside.is_file():
             with beside.open("rb") as file:
                 size = beside.stat().st_size
-                header = tensors.index_of(file, size) if name.endswith("json") else tensors.safetensors_header(file,
-                                                                                                               size)
+                header = (
+                    tensors.index_of(file, size) if name.endswith("json") else tensors.safetensors_header(file, size)
+                )
             return tensors.checked(workload, header)
     return workload
 

@@ -33,8 +33,9 @@ class Fields:
 
     def __init__(self, given: Mapping[str, Any], family: str, kind: str | None = None) -> None:
         if len(given) > MOST_FIELDS:
-            raise ValueError(f"the configuration of {family} has {len(given):,} fields; at most {MOST_FIELDS:,} are "
-                             "read")
+            raise ValueError(
+                f"the configuration of {family} has {len(given):,} fields; at most {MOST_FIELDS:,} are read"
+            )
         self.given, self.family = given, family
         kind = family if kind is None else kind
         self.usual, self.silent = tables.defaults(kind)
@@ -63,8 +64,9 @@ class Fields:
         if sentence not in self.assumed:
             self.assumed.append(sentence)
 
-    def whole(self, *names: str, default: int | None = None, least: int = 1, most: int = LARGEST,
-              needed: bool = True) -> Any:  # fmt: skip
+    def whole(
+        self, *names: str, default: int | None = None, least: int = 1, most: int = LARGEST, needed: bool = True
+    ) -> Any:
         """A whole number; what is usual, or `default`, where the file has none; ValueError where it is needed."""
         value = self.raw(*names)
         if value is not None:
@@ -133,9 +135,11 @@ class Fields:
     def unread(self) -> list[str]:
         """Fields that nobody asked for and that say something, shortened."""
         idle: tuple[Any, ...] = (None, False, 0, 1, "", [], {})
-        return [str(name)[:LONGEST_NAME] for name, value in self.given.items()
-                if self.passed(name)
-                and not (isinstance(value, list | dict | str | int | None) and value in idle)]  # fmt: skip
+        return [
+            str(name)[:LONGEST_NAME]
+            for name, value in self.given.items()
+            if self.passed(name) and not (isinstance(value, list | dict | str | int | None) and value in idle)
+        ]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -144,8 +148,16 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any], *, title: str,
-          assumed: Sequence[str] = (), seq: float | None = None, **record: Any) -> zoo.Workload:  # fmt: skip
+def built(
+    builder: str,
+    arguments: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    *,
+    title: str,
+    assumed: Sequence[str] = (),
+    seq: float | None = None,
+    **record: Any,
+) -> zoo.Workload:
     """A network by one of our builders, every argument checked as that of a reader is.
 
     Parameters
@@ -183,8 +195,16 @@ def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any]
         raise ValueError(f"no network of {builder} can be built with these sizes; check them") from None
     stated = {name: value for name, value in stated.items() if value != usual[name]}
     check_possible(ops, "the model's work cannot be counted; check its sizes")
-    return zoo.Workload("custom", title, ops, seq=seq if ops.needs_seq else None, arguments=stated, builder=builder,
-                        assumed=tuple(assumed), **record)  # fmt: skip
+    return zoo.Workload(
+        "custom",
+        title,
+        ops,
+        seq=seq if ops.needs_seq else None,
+        arguments=stated,
+        builder=builder,
+        assumed=tuple(assumed),
+        **record,
+    )
 
 
 def titled(title: Any) -> str:

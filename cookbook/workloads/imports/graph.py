@@ -57,15 +57,43 @@ class Graph(Trace):
                 raise ValueError(f"an operation of {amount:.3g} elements or products cannot be; check the shapes")
         super().write(kind, name, **columns)
 
-    def write_matrix(self, name: str, x: Named, out: Sides, inner: float, outer: float, weights: float,
-                     bias: float, parameters: float) -> None:  # fmt: skip
+    def write_matrix(
+        self,
+        name: str,
+        x: Named,
+        out: Sides,
+        inner: float,
+        outer: float,
+        weights: float,
+        bias: float,
+        parameters: float,
+    ) -> None:
         """Product with a weight matrix of `inner` x `outer` at every position."""
         taken = self.tensor(*x, max(inner, 1))
-        self.write_product([taken], self.tensor(name, out), "linear", name, taken.positions, outer, inner, weights,
-                           bias, parameters=parameters)  # fmt: skip
+        self.write_product(
+            [taken],
+            self.tensor(name, out),
+            "linear",
+            name,
+            taken.positions,
+            outer,
+            inner,
+            weights,
+            bias,
+            parameters=parameters,
+        )
 
-    def write_conv(self, name: str, x: Named, out: Sides, weight: Sides, groups: int, transposed: bool,
-                   bias: float, parameters: float) -> None:  # fmt: skip
+    def write_conv(
+        self,
+        name: str,
+        x: Named,
+        out: Sides,
+        weight: Sides,
+        groups: int,
+        transposed: bool,
+        bias: float,
+        parameters: float,
+    ) -> None:
         """Convolution by weights (outputs, inputs / groups, taps); transposed, (inputs, outputs / groups, taps)."""
         sides = x[1]
         if len(weight) < 3 or len(out) != len(weight) or len(sides) != len(weight) or groups < 1:
@@ -74,9 +102,19 @@ class Graph(Trace):
         if transposed:
             inner, outputs = weight[0] // groups * math.prod(weight[2:]), weight[1] * groups
         places = math.prod((sides if transposed else out)[2:]) * sides[0] / self.samples
-        self.write_product([self.tensor(*x)], self.tensor(name, out), f"conv{min(len(weight) - 2, 3)}d", name,
-                           constant(places), outputs / groups, inner, math.prod(weight), bias, groups,
-                           parameters)  # fmt: skip
+        self.write_product(
+            [self.tensor(*x)],
+            self.tensor(name, out),
+            f"conv{min(len(weight) - 2, 3)}d",
+            name,
+            constant(places),
+            outputs / groups,
+            inner,
+            math.prod(weight),
+            bias,
+            groups,
+            parameters,
+        )
 
     def write_attention(self, name: str, query: Named, key: Named, value: Named, causal: bool) -> None:
         """Scaled dot-product attention of (..., heads, positions, width)."""
@@ -87,9 +125,18 @@ class Graph(Trace):
         every = math.prod(batch) / self.samples
         out = self.tensor(("out", name), (*batch, positions, wide))
         xs = [self.tensor(*each) for each in (query, key, value)]
-        self.write("attention", name, macs=batched(constant(every * pairs * (width + wide))),
-                   vector_flop=batched(constant(every * pairs * SOFTMAX_FLOP)), reads=batched(elements(xs)),
-                   writes=batched(out.elements), saved=self.kept(*xs, out),
-                   mask_bytes=batched(constant(every * positions * 4)), m=batched(constant(positions / self.samples)),
-                   n=not_batched(constant(keys)), k=not_batched(constant(width)),
-                   groups=max(math.prod(batch) // max(self.samples, 1), 1), causal=causal)  # fmt: skip
+        self.write(
+            "attention",
+            name,
+            macs=batched(constant(every * pairs * (width + wide))),
+            vector_flop=batched(constant(every * pairs * SOFTMAX_FLOP)),
+            reads=batched(elements(xs)),
+            writes=batched(out.elements),
+            saved=self.kept(*xs, out),
+            mask_bytes=batched(constant(every * positions * 4)),
+            m=batched(constant(positions / self.samples)),
+            n=not_batched(constant(keys)),
+            k=not_batched(constant(width)),
+            groups=max(math.prod(batch) // max(self.samples, 1), 1),
+            causal=causal,
+        )

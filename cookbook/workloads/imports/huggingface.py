@@ -28,9 +28,12 @@ COUNTING = (
     (("hyper", "mhc", "hc", "engram", "altup", "laurel"), "the connections between layers"),
     (("global",), "the heads of some of the layers"),
 )
-BEGINNING = {"index_": COUNTING[2][1], "linear_": COUNTING[3][1],
-             **dict.fromkeys(("attention_k_eq_v", "num_kv_shared"), "the keys and values of some of the layers"),
-             "use_double_wide": "the width of some of the layers"}
+BEGINNING = {
+    "index_": COUNTING[2][1],
+    "linear_": COUNTING[3][1],
+    **dict.fromkeys(("attention_k_eq_v", "num_kv_shared"), "the keys and values of some of the layers"),
+    "use_double_wide": "the width of some of the layers",
+}
 
 
 def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "") -> Workload:
@@ -96,8 +99,9 @@ def _by_reader(f: Fields, found: Mapping[str, Any], changes: Mapping[str, Any], 
     """The network that the reader of a family has found."""
     _tell_unread(f, known=True)
     record = {name: value for name, value in found.items() if name not in ("builder", "arguments")}
-    return built(found["builder"], found["arguments"], changes, title=title or found["builder"], assumed=f.assumed,
-                 **record)
+    return built(
+        found["builder"], found["arguments"], changes, title=title or found["builder"], assumed=f.assumed, **record
+    )
 
 
 def _family_of(config: Mapping[str, Any]) -> str:
@@ -113,9 +117,13 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
     known = family in tables.families()
     if not known and not _looks_like_a_decoder(f.given):
         fields = listed([str(name)[:40] for name in f.given]) or "none"
-        raise refused("model_type", family, f"is not known here, and its fields ({fields}) are not those "
-                      "of a language "
-                      "model; give its layers (cb.layers) or an ONNX file")  # fmt: skip
+        raise refused(
+            "model_type",
+            family,
+            f"is not known here, and its fields ({fields}) are not those "
+            "of a language "
+            "model; give its layers (cb.layers) or an ONNX file",
+        )
     strange = [] if known else [name for name in _strange(f) if name not in decoders.READ]
     try:
         arguments = decoders.decoder_arguments(f, family)
@@ -126,26 +134,42 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
     if ahead:
         f.assume(f"{ahead} layer(s) that predict further ahead are left out; predict_ahead={ahead} counts them")
     if not known:
-        f.assume(f"model_type {family or '(none)'} is not known here: counted as a model of Llama's kind (norm "
-                 "before attention "
-                 "and gated MLP, no other parameters)")  # fmt: skip
+        f.assume(
+            f"model_type {family or '(none)'} is not known here: counted as a model of Llama's kind (norm "
+            "before attention "
+            "and gated MLP, no other parameters)"
+        )
     _tell_unread(f, known)
     if isinstance(f.given.get("quantization_config"), Mapping):
         f.assume("weights are quantised in the file; counts are of the network, and precision= says in what it runs")
-    longest = f.whole("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", needed=False,
-                      default=USUAL_LENGTH)
+    longest = f.whole(
+        "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", needed=False, default=USUAL_LENGTH
+    )
     seq = float(min(longest, USUAL_LENGTH))
     if "seq" not in changes:
         f.assume(f"sequences of {seq:,.0f} tokens, of {longest:,} at most; seq= says otherwise")
     kind = "moe" if arguments.get("experts") else "transformer"
-    return built(DECODER, arguments, changes, title=title, assumed=f.assumed, seq=seq, family=kind,
-                 task="language modelling", data_kind="text", sample="sequence")  # fmt: skip
+    return built(
+        DECODER,
+        arguments,
+        changes,
+        title=title,
+        assumed=f.assumed,
+        seq=seq,
+        family=kind,
+        task="language modelling",
+        data_kind="text",
+        sample="sequence",
+    )
 
 
 def _looks_like_a_decoder(config: Mapping[str, Any]) -> bool:
-    needed = (("hidden_size", "n_embd", "d_model"), ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-              ("num_attention_heads", "n_head", "n_heads", "num_heads"),
-              ("vocab_size", "padded_vocab_size"))  # fmt: skip
+    needed = (
+        ("hidden_size", "n_embd", "d_model"),
+        ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        ("num_attention_heads", "n_head", "n_heads", "num_heads"),
+        ("vocab_size", "padded_vocab_size"),
+    )
     return all(any(name in config for name in names) for names in needed) and not config.get("is_encoder_decoder")
 
 
@@ -156,9 +180,13 @@ def _tell_unread(f: Fields, known: bool) -> None:
     telling = [name for name in unread if any(word in name for word in decoders.TELLING) and name not in reviewed]
     telling = list(dict.fromkeys([*telling, *_strange(f)]))
     if telling and not known:
-        raise refused("model_type", f.family, "is not known here, and these of its fields are not "
-                      "understood: "
-                      f"{listed(telling)}; give its layers (cb.layers), or a model of the zoo that is alike")
+        raise refused(
+            "model_type",
+            f.family,
+            "is not known here, and these of its fields are not "
+            "understood: "
+            f"{listed(telling)}; give its layers (cb.layers), or a model of the zoo that is alike",
+        )
     _refuse_counting(f)
     if unread:
         f.assume(f"fields not read, as if they changed no count: {listed(unread)}")
@@ -171,22 +199,31 @@ def _says(name: str) -> bool:
 
 def _strange(f: Fields) -> list[str]:
     """Fields that nobody asked for, that are stated, and whose names say that they change counts."""
-    return [str(name)[:60] for name, value in f.given.items() if f.passed(name) and _says(str(name))
-            and may_change(str(name)) and value not in (None, False, 0, "", [], {})]  # fmt: skip
+    return [
+        str(name)[:60]
+        for name, value in f.given.items()
+        if f.passed(name) and _says(str(name)) and may_change(str(name)) and value not in (None, False, 0, "", [], {})
+    ]
 
 
 def _refuse_counting(f: Fields) -> None:
     """Refuse a field that was not read and whose name says that it changes counts, alone or in a group of fields."""
     stated = [(str(name), value) for name, value in f.given.items() if f.passed(name) and _says(str(name))]
-    groups = [(f"{name}.{inner}", each) for name, value in stated if isinstance(value, Mapping)
-              and name not in (*OTHER_PARTS, "quantization")
-              for inner, each in value.items() if _says(str(inner))]  # fmt: skip
+    groups = [
+        (f"{name}.{inner}", each)
+        for name, value in stated
+        if isinstance(value, Mapping) and name not in (*OTHER_PARTS, "quantization")
+        for inner, each in value.items()
+        if _says(str(inner))
+    ]
     for name, value in (*stated, *groups):
         what = may_change(name.rpartition(".")[2])
         if what and value is not None and value not in (False, 0, "", [], {}):
-            raise ValueError(f"{name[:60]} = {shown(value)} is not known here, and it may change {what}: counts "
-                             "without it could be wrong several times over. Give the network's layers (cb.layers) or "
-                             "an ONNX file; if the field changes neither parameters nor work, set it to null")
+            raise ValueError(
+                f"{name[:60]} = {shown(value)} is not known here, and it may change {what}: counts "
+                "without it could be wrong several times over. Give the network's layers (cb.layers) or "
+                "an ONNX file; if the field changes neither parameters nor work, set it to null"
+            )
 
 
 def may_change(name: str) -> str:
@@ -196,8 +233,11 @@ def may_change(name: str) -> str:
         return ""
     parts = lower.replace(".", "_").split("_")
     for words, what in COUNTING:
-        if any(part.startswith(word) if len(word) > 3 or word == "moe" else part == word
-               for part in parts for word in words):  # fmt: skip
+        if any(
+            part.startswith(word) if len(word) > 3 or word == "moe" else part == word
+            for part in parts
+            for word in words
+        ):
             return what
     if "index" in parts[:-1]:  # at the end it is a place, such as that of a token
         return BEGINNING["index_"]

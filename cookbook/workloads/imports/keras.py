@@ -34,8 +34,10 @@ def of_model(source: Any, changes: Mapping[str, Any]) -> Workload:
     try:
         found = json.loads(source.to_json())
     except (NotImplementedError, ValueError, TypeError, AttributeError, KeyError, RuntimeError) as problem:
-        raise ValueError(f"the Keras model does not write its architecture: {str(problem)[:200]}; give a Sequential or "
-                         "Functional model, or its layers (cb.layers)") from None  # fmt: skip
+        raise ValueError(
+            f"the Keras model does not write its architecture: {str(problem)[:200]}; give a Sequential or "
+            "Functional model, or its layers (cb.layers)"
+        ) from None
     return read(found, changes)
 
 
@@ -75,6 +77,11 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
     own = text_of(fields_of(found), "name")
     named = "" if own.rstrip("0123456789_") in GIVEN_NAMES else own
     pictures = network.axes == 2
-    return Workload("custom", titled(changes.get("title") or named or title or "Keras model"), ops,
-                    data_kind="images" if pictures else "", sample="image" if pictures else "sample",
-                    assumed=tuple(dict.fromkeys(network.assumed)))  # fmt: skip
+    return Workload(
+        "custom",
+        titled(changes.get("title") or named or title or "Keras model"),
+        ops,
+        data_kind="images" if pictures else "",
+        sample="image" if pictures else "sample",
+        assumed=tuple(dict.fromkeys(network.assumed)),
+    )

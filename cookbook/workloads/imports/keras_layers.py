@@ -16,6 +16,8 @@ from cookbook.workloads.limits import MOST_LAYERS_OF_FILE, MOST_REFERENCES
 Config = Mapping[str, Any]
 MODELS = ("Sequential", "Functional", "Model")
 MOST_DEPTH, LONGEST_SIDE, MOST_FEATURES = 8, 2**20, 10**9
+
+
 def fields_of(layer: Any) -> Config:
     """The fields of a layer or model; a Sequential of old was a list of its layers."""
     found = layer.get("config") if isinstance(layer, Mapping) else None
@@ -137,8 +139,9 @@ class Network:
         if sizes and None not in sizes:
             self.stated.append(tuple(sizes))
         elif self.shape is None:
-            raise ValueError(f"input {name!r} of the Keras model has no size; give shape= of one sample, such as "
-                             "(224, 224, 3)")  # fmt: skip
+            raise ValueError(
+                f"input {name!r} of the Keras model has no size; give shape= of one sample, such as (224, 224, 3)"
+            )
         elif self.given:
             raise ValueError("several inputs of the Keras model are open: save the model with their sizes")
         else:
@@ -168,12 +171,16 @@ class Network:
     def _written(self, kind: str, fields: Config, name: str, xs: list[Shape]) -> Shape:
         known = tables.operation("keras", kind)
         if known.kind == "code":
-            raise ValueError(f"layer {name!r} of the Keras model is code ({kind}), which is not run; put a layer of "
-                             "Keras in its place, or give the network as ONNX")  # fmt: skip
+            raise ValueError(
+                f"layer {name!r} of the Keras model is code ({kind}), which is not run; put a layer of "
+                "Keras in its place, or give the network as ONNX"
+            )
         writer = WRITERS.get(known.kind)
         if writer is None:
-            raise ValueError(f"layer {name!r} of the Keras model is of class {kind or '(none)'}, which is not known "
-                             "here; give the network as ONNX, or its layers (cb.layers)")  # fmt: skip
+            raise ValueError(
+                f"layer {name!r} of the Keras model is of class {kind or '(none)'}, which is not known "
+                "here; give the network as ONNX, or its layers (cb.layers)"
+            )
         with naming(f"layer {name!r} ({kind}) of the Keras model"):
             if fields.get("data_format") == "channels_first":
                 raise ValueError("data_format = channels_first cannot be read; save the model with channels_last")
@@ -227,9 +234,18 @@ def _conv(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
     x, axes, transposed = xs[0], len(xs[0].space), meaning == "transposed"
     pad: Any = _padding(c)
     pad = 0 if transposed and pad == "valid" else pad
-    y = n.trace.conv(x, _count(c, "filters"), _sides(c, "kernel_size", axes), _sides(c, "strides", axes), pad,
-                     _count(c, "groups", 1), _sides(c, "dilation_rate", axes), c.get("use_bias") is not False,
-                     transposed, name)  # fmt: skip
+    y = n.trace.conv(
+        x,
+        _count(c, "filters"),
+        _sides(c, "kernel_size", axes),
+        _sides(c, "strides", axes),
+        pad,
+        _count(c, "groups", 1),
+        _sides(c, "dilation_rate", axes),
+        c.get("use_bias") is not False,
+        transposed,
+        name,
+    )
     return _acted(n, y, c.get("activation"), name)
 
 
@@ -240,9 +256,17 @@ def _depthwise(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) 
 
 def _by_channel(n: Network, x: Shape, c: Config, name: str, bias: bool) -> Shape:
     channels, axes = int(x.channels), len(x.space)
-    return n.trace.conv(x, channels * _count(c, "depth_multiplier", 1), _sides(c, "kernel_size", axes),
-                        _sides(c, "strides", axes), _padding(c), channels, _sides(c, "dilation_rate", axes), bias,
-                        name=name)  # fmt: skip
+    return n.trace.conv(
+        x,
+        channels * _count(c, "depth_multiplier", 1),
+        _sides(c, "kernel_size", axes),
+        _sides(c, "strides", axes),
+        _padding(c),
+        channels,
+        _sides(c, "dilation_rate", axes),
+        bias,
+        name=name,
+    )
 
 
 def _separable(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -321,7 +345,7 @@ def _reshape(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) ->
 def _permuted(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     sides = [*xs[0].space, xs[0].channels]
     if sorted(c["dims"]) != list(range(1, len(sides) + 1)):
-        raise refused("dims", c['dims'], f"must name each of {len(sides)} axes once")
+        raise refused("dims", c["dims"], f"must name each of {len(sides)} axes once")
     *space, channels = [sides[axis - 1] for axis in c["dims"]]
     return n.trace.sample(xs[0], Shape(channels, tuple(space)), name)
 
@@ -336,8 +360,10 @@ def _edges(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> S
     each = [value] * axes if isinstance(value, int) else list(value or [])
     each = [each] if axes == 1 and len(each) == 2 else each
     pairs = [[ends, ends] if isinstance(ends, int) else ends for ends in each]
-    sides = [side + sign * sum(whole(end, meaning, LONGEST_SIDE, 0) for end in ends)
-             for side, ends in zip(xs[0].space, pairs, strict=True)]  # fmt: skip
+    sides = [
+        side + sign * sum(whole(end, meaning, LONGEST_SIDE, 0) for end in ends)
+        for side, ends in zip(xs[0].space, pairs, strict=True)
+    ]
     space = tuple(whole(side, meaning, LONGEST_SIDE) for side in sides)
     return n.trace.sample(xs[0], Shape(xs[0].channels, space), name)
 
@@ -366,8 +392,9 @@ def _concatenated(n: Network, xs: list[Shape], c: Config, name: str, meaning: st
     axis = c.get("axis", -1)
     axis = axis - 1 if isinstance(axis, int) and axis > 0 else axes + axis
     sides = [[*x.space, x.channels] for x in xs]
-    if not 0 <= axis < axes or any([*each[:axis], *each[axis + 1 :]] != [*sides[0][:axis], *sides[0][axis + 1 :]]
-                                   for each in sides):  # fmt: skip
+    if not 0 <= axis < axes or any(
+        [*each[:axis], *each[axis + 1 :]] != [*sides[0][:axis], *sides[0][axis + 1 :]] for each in sides
+    ):
         raise ValueError(f"its inputs cannot be joined along axis {axis + 1}")
     if axis == axes - 1:
         return n.trace.concat(xs, name)
@@ -426,15 +453,37 @@ def _attention(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) 
     t.linear(value, heads * wide, biased, f"{name}.value")
     memory = None if value.space == query.space else value
     y = t.attention(q, heads, head_dim=size, v_dim=wide, memory=memory, name=name)
-    return t.linear(y, whole(int(query.channels) if out is None else out, "output_shape", MOST_FEATURES), biased,
-                    f"{name}.output")  # fmt: skip
+    return t.linear(
+        y, whole(int(query.channels) if out is None else out, "output_shape", MOST_FEATURES), biased, f"{name}.output"
+    )
 
 
 WRITERS: dict[str, Callable[[Network, list[Shape], Config, str, str], Shape]] = {
-    "linear": _dense, "convolution": _conv, "depthwise convolution": _depthwise, "separable convolution": _separable,
-    "pool": _pool, "global pool": _global, "norm": _norm, "activation": _activation, "relu": _relu, "prelu": _prelu,
-    "function": _function, "dropout": _dropout, "flatten": _flatten, "reshape": _reshape, "permutation": _permuted,
-    "repetition": _repeated, "edges": _edges, "upsampling": _upsampled, "resizing": _resized,
-    "combination": _combined, "concatenation": _concatenated, "embedding": _embedding, "recurrent": _recurrent,
-    "both directions": _both_ways, "each step": _at_each_step, "attention": _attention, "nothing": _same,
-}  # fmt: skip
+    "linear": _dense,
+    "convolution": _conv,
+    "depthwise convolution": _depthwise,
+    "separable convolution": _separable,
+    "pool": _pool,
+    "global pool": _global,
+    "norm": _norm,
+    "activation": _activation,
+    "relu": _relu,
+    "prelu": _prelu,
+    "function": _function,
+    "dropout": _dropout,
+    "flatten": _flatten,
+    "reshape": _reshape,
+    "permutation": _permuted,
+    "repetition": _repeated,
+    "edges": _edges,
+    "upsampling": _upsampled,
+    "resizing": _resized,
+    "combination": _combined,
+    "concatenation": _concatenated,
+    "embedding": _embedding,
+    "recurrent": _recurrent,
+    "both directions": _both_ways,
+    "each step": _at_each_step,
+    "attention": _attention,
+    "nothing": _same,
+}

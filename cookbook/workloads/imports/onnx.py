@@ -21,19 +21,44 @@ from cookbook.workloads.layers import GATES, Shape, batched, constant, not_batch
 from cookbook.workloads.limits import MOST_BYTES_OF_GRAPH, MOST_NODES, MOST_REFERENCES, MOST_TENSORS
 from cookbook.workloads.zoo import Workload
 
-MISSING = ("an ONNX file is read by the library onnx, which is not installed: python -m pip install "
-           "'dl-cookbook[onnx]', or python -m pip install onnx")
+MISSING = (
+    "an ONNX file is read by the library onnx, which is not installed: python -m pip install "
+    "'dl-cookbook[onnx]', or python -m pip install onnx"
+)
 MOST_AXES, MOST_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MOST_FIELDS_OF_GRAPH = 8, 32, 10**9, 40, 1_500_000
 MOST_BYTES_OF_A_SHAPE = 1024
 Inside = dict[int, Any]  # numbers of fields that are messages, and those within them
 FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and the formats of 8 bits (onnx.TensorProto)
 # Operations without whose shapes nothing worth counting is left.
-MATRICES = {"Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "QLinearConv", "FusedMatMul",
-            "LSTM", "GRU"}
+MATRICES = {
+    "Conv",
+    "ConvTranspose",
+    "Gemm",
+    "MatMul",
+    "MatMulInteger",
+    "QLinearMatMul",
+    "QLinearConv",
+    "FusedMatMul",
+    "LSTM",
+    "GRU",
+}
 # Inputs that a node cannot do without, one unless it is told here.
-NEEDED = {"LSTM": 3, "GRU": 3, "RNN": 3, "Gemm": 2, "Conv": 2, "ConvTranspose": 2, "ConvInteger": 2, "QLinearConv": 8,
-          "MatMul": 2, "MatMulInteger": 2, "FusedMatMul": 2, "QLinearMatMul": 8, "BatchNormalization": 5,
-          "Gather": 2}  # fmt: skip
+NEEDED = {
+    "LSTM": 3,
+    "GRU": 3,
+    "RNN": 3,
+    "Gemm": 2,
+    "Conv": 2,
+    "ConvTranspose": 2,
+    "ConvInteger": 2,
+    "QLinearConv": 8,
+    "MatMul": 2,
+    "MatMulInteger": 2,
+    "FusedMatMul": 2,
+    "QLinearMatMul": 8,
+    "BatchNormalization": 5,
+    "Gather": 2,
+}
 # Quantised forms: where their input and their weights stand.
 CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvTranspose": (0, 1, 2), "ConvInteger": (0, 1, None), "QLinearConv": (0, 3, 8)}
 PRODUCTS = {"MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), "FusedMatMul": (0, 1)}
@@ -41,8 +66,9 @@ PRODUCTS = {"MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), 
 
 def is_graph(head: bytes) -> bool:
     """Whether a file begins as an ONNX model does: field 1, the version of the format, then another field."""
-    return len(head) > 4 and head[0] == 0x08 and 0 < head[1] < 32 and head[2] in (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A,
-                                                                                  0x42)
+    return (
+        len(head) > 4 and head[0] == 0x08 and 0 < head[1] < 32 and head[2] in (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
+    )
 
 
 def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "") -> Workload:
@@ -67,12 +93,21 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     if find_spec("onnx") is None:
         raise ValueError(MISSING)
     if size > MOST_BYTES_OF_GRAPH:
-        raise ValueError(f"the ONNX file has {size:,} bytes; at most {MOST_BYTES_OF_GRAPH:,} can be read (keep its "
-                         "tensors in a file beside it)")  # fmt: skip
+        raise ValueError(
+            f"the ONNX file has {size:,} bytes; at most {MOST_BYTES_OF_GRAPH:,} can be read (keep its "
+            "tensors in a file beside it)"
+        )
     check_names(changes, ("shape", "title"), "an ONNX file")
     onnx = import_module("onnx")
-    problems = (ValueError, RuntimeError, TypeError, MemoryError, import_module("google.protobuf.message").DecodeError,
-                onnx.checker.ValidationError, onnx.shape_inference.InferenceError)  # fmt: skip
+    problems = (
+        ValueError,
+        RuntimeError,
+        TypeError,
+        MemoryError,
+        import_module("google.protobuf.message").DecodeError,
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+    )
     data = file.read(MOST_BYTES_OF_GRAPH)
     _check_fields(data)
     try:
@@ -80,8 +115,10 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     except problems:
         raise ValueError("the ONNX file cannot be parsed; it is damaged or of another kind") from None
     if model.functions:
-        raise ValueError(f"the ONNX file has {len(model.functions):,} functions of its own, which are not read; put "
-                         "them in their places first (onnx.inliner.inline_local_functions)")  # fmt: skip
+        raise ValueError(
+            f"the ONNX file has {len(model.functions):,} functions of its own, which are not read; put "
+            "them in their places first (onnx.inliner.inline_local_functions)"
+        )
     _check_graph(model.graph)
     samples, assumed = _fixed_inputs(model.graph, changes.get("shape"))
     try:
@@ -91,8 +128,9 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     except problems as problem:
         words = " ".join(str(problem).split())[:150]
         raise ValueError(f"shapes of the ONNX graph cannot be inferred: {words}") from None
-    return _counted(model.graph, samples, assumed,
-                    titled(changes.get("title", title or model.graph.name or "ONNX graph")))
+    return _counted(
+        model.graph, samples, assumed, titled(changes.get("title", title or model.graph.name or "ONNX graph"))
+    )
 
 
 def _check_fields(data: bytes) -> None:
@@ -113,8 +151,10 @@ def _check_fields(data: bytes) -> None:
             continue
         number += 1
         if number > MOST_FIELDS_OF_GRAPH:
-            raise ValueError(f"the ONNX file has more than {MOST_FIELDS_OF_GRAPH:,} fields; a graph of "
-                             f"{MOST_NODES:,} nodes needs fewer")  # fmt: skip
+            raise ValueError(
+                f"the ONNX file has more than {MOST_FIELDS_OF_GRAPH:,} fields; a graph of "
+                f"{MOST_NODES:,} nodes needs fewer"
+            )
         key, at = _varint(data, at, end)
         kind = key & 7
         if kind == 0:
@@ -146,8 +186,10 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 def _check_graph(graph: Any) -> None:
     """Refuse too many nodes or inputs of nodes, tensors too large to be, and a node without what it needs."""
     if len(graph.node) > MOST_NODES or len(graph.initializer) > MOST_TENSORS:
-        raise ValueError(f"the ONNX graph has {len(graph.node):,} nodes and {len(graph.initializer):,} tensors of "
-                         f"weights; at most {MOST_NODES:,} and {MOST_TENSORS:,} are read")  # fmt: skip
+        raise ValueError(
+            f"the ONNX graph has {len(graph.node):,} nodes and {len(graph.initializer):,} tensors of "
+            f"weights; at most {MOST_NODES:,} and {MOST_TENSORS:,} are read"
+        )
     inputs = sum(len(node.input) for node in graph.node)
     if inputs > MOST_REFERENCES:
         raise ValueError(f"the nodes of the ONNX graph have {inputs:,} inputs; at most {MOST_REFERENCES:,} are read")
@@ -158,14 +200,18 @@ def _check_graph(graph: Any) -> None:
     for place, node in enumerate(graph.node):
         least = NEEDED.get(node.op_type, 1 if _kind(node) in WRITERS else 0)
         if len(node.input) < least:
-            raise ValueError(f"{node.op_type} number {place + 1} of {len(graph.node)} nodes of the ONNX graph has "
-                             f"{len(node.input)} inputs and needs {least}; export the graph again")  # fmt: skip
+            raise ValueError(
+                f"{node.op_type} number {place + 1} of {len(graph.node)} nodes of the ONNX graph has "
+                f"{len(node.input)} inputs and needs {least}; export the graph again"
+            )
 
 
 def _check_shape(name: str, dims: Sequence[int]) -> None:
     if len(dims) > MOST_DIMENSIONS or any(dim < 0 for dim in dims) or math.prod(dims) > MOST_OF_A_SHAPE:
-        raise ValueError(f"tensor {shown(name)} of the ONNX graph has the shape {shown(tuple(dims[:MOST_AXES]))}, "
-                         f"which cannot be: at most {MOST_DIMENSIONS} axes and {MOST_OF_A_SHAPE:.0e} elements")
+        raise ValueError(
+            f"tensor {shown(name)} of the ONNX graph has the shape {shown(tuple(dims[:MOST_AXES]))}, "
+            f"which cannot be: at most {MOST_DIMENSIONS} axes and {MOST_OF_A_SHAPE:.0e} elements"
+        )
 
 
 def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
@@ -185,8 +231,10 @@ def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
         if open_axes and wanted is None:
             names = ", ".join(axis.dim_param[:30] or str(axis.dim_value or "?") for axis in axes)
             example = tuple(axis.dim_value if axis.dim_value > 0 else 128 for axis in axes[1:])
-            raise ValueError(f"input {each.name[:60]!r} of the ONNX graph has open axes ({names}); give shape= of one "
-                             f"sample, such as shape={example}")  # fmt: skip
+            raise ValueError(
+                f"input {each.name[:60]!r} of the ONNX graph has open axes ({names}); give shape= of one "
+                f"sample, such as shape={example}"
+            )
         first = axes[0].dim_value if axes[0].dim_value > 0 else 1
         for axis, value in zip(axes, (first, *(wanted or [axis.dim_value for axis in axes[1:]])), strict=True):
             axis.dim_value = value
@@ -203,8 +251,8 @@ def _wanted(wanted: Any, name: str, axes: Sequence[Any], exact: bool) -> list[in
         raise refused("shape", wanted, "must be the sizes of one sample, such as (3, 224, 224)")
     found = [whole(each, "shape", LARGEST_AXIS) for each in sizes]
     fits = len(found) == len(axes) - 1 and all(
-        not axis.dim_value > 0 or axis.dim_value == size for axis,
-        size in zip(axes[1:], found, strict=True))  # fmt: skip
+        not axis.dim_value > 0 or axis.dim_value == size for axis, size in zip(axes[1:], found, strict=True)
+    )
     if fits or not exact:
         return found if fits else None
     raise refused("shape", wanted, f"does not fit input {name[:60]!r} of the ONNX graph")
@@ -256,30 +304,36 @@ def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Worklo
     unknown, blind = dict[str, int](), 0
     for place, node in enumerate(graph.node):
         if _kind(node) == "control":
-            raise ValueError(f"the ONNX graph has {node.op_type}, whose work depends on values; export it without "
-                             "control flow")
+            raise ValueError(
+                f"the ONNX graph has {node.op_type}, whose work depends on values; export it without control flow"
+            )
         if _kind(node) == "view" or not node.output:
             continue
         out = shapes.of(node.output[0])
         if out is None:
             blind += 1
             if node.op_type in MATRICES:
-                raise ValueError(f"the shape of {node.op_type} number {place + 1} of {len(graph.node)} cannot be "
-                                 "inferred; export "
-                                 "the graph with fixed shapes, or give shape= of one sample")  # fmt: skip
+                raise ValueError(
+                    f"the shape of {node.op_type} number {place + 1} of {len(graph.node)} cannot be "
+                    "inferred; export "
+                    "the graph with fixed shapes, or give shape= of one sample"
+                )
             continue
         kind = node.op_type[:LONGEST_NAME]
         try:
             if not _written(found, node, f"{kind}.{place}", out, shapes):
                 unknown[kind] = unknown.get(kind, 0) + 1
         except (ArithmeticError, TypeError, IndexError):
-            raise ValueError(f"{kind} number {place + 1} of {len(graph.node)} nodes of the ONNX graph cannot be "
-                             "counted as stated; export the graph again") from None  # fmt: skip
+            raise ValueError(
+                f"{kind} number {place + 1} of {len(graph.node)} nodes of the ONNX graph cannot be "
+                "counted as stated; export the graph again"
+            ) from None
     if blind:
         assumed.append(f"{blind} of {len(graph.node)} nodes have no shape that can be inferred, and are left out")
     if unknown:
-        assumed.append(f"nodes counted as element by element: "
-                       f"{listed([f'{name} x{times}' for name, times in unknown.items()])}")
+        assumed.append(
+            f"nodes counted as element by element: {listed([f'{name} x{times}' for name, times in unknown.items()])}"
+        )
     assumed.append("shapes are those of the file: the length of a sequence, if there is one, is fixed")
     ops = found.ops()
     check_possible(ops, "the work of the ONNX graph cannot be counted; nothing in it computes")
@@ -314,8 +368,10 @@ def _elementwise(found: Graph, node: Any, name: str, out: tuple[int, ...], shape
 
 
 def _attributes(node: Any) -> dict[str, Any]:
-    return {each.name: each.i if each.type == 2 else tuple(each.ints) if each.type == 7 else each.s
-            for each in node.attribute}
+    return {
+        each.name: each.i if each.type == 2 else tuple(each.ints) if each.type == 7 else each.s
+        for each in node.attribute
+    }
 
 
 def _conv(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
@@ -325,9 +381,16 @@ def _conv(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
         return False
     offsets = node.input[bias] if bias is not None and bias < len(node.input) else ""
     groups = _attributes(node).get("group", 1)
-    found.write_conv(name, (node.input[at], x), out, w, groups if isinstance(groups, int) else 1,
-               node.op_type == "ConvTranspose",
-               shapes.weight(offsets), _parameters(found, [node.input[weights], offsets], shapes))  # fmt: skip
+    found.write_conv(
+        name,
+        (node.input[at], x),
+        out,
+        w,
+        groups if isinstance(groups, int) else 1,
+        node.op_type == "ConvTranspose",
+        shapes.weight(offsets),
+        _parameters(found, [node.input[weights], offsets], shapes),
+    )
     return True
 
 
@@ -360,14 +423,25 @@ def _gemm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
     turned = _attributes(node).get("transA", 0)
     inner = x[0] if turned == 1 else x[1]
     offsets = node.input[2] if len(node.input) > 2 else ""
-    found.write_matrix(name, (node.input[0], x), out, inner, out[1], math.prod(w), shapes.weight(offsets),
-                       _parameters(found, [node.input[1], offsets], shapes))  # fmt: skip
+    found.write_matrix(
+        name,
+        (node.input[0], x),
+        out,
+        inner,
+        out[1],
+        math.prod(w),
+        shapes.weight(offsets),
+        _parameters(found, [node.input[1], offsets], shapes),
+    )
     return True
 
 
 def _norm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
-    trained = node.input[1:3] if node.op_type == "BatchNormalization" else [each for each in node.input[1:]
-                                                                            if each in shapes.constants]
+    trained = (
+        node.input[1:3]
+        if node.op_type == "BatchNormalization"
+        else [each for each in node.input[1:] if each in shapes.constants]
+    )
     channels = max((shapes.weight(each) for each in trained), default=0.0) or out[-1]
     x = found.tensor(node.input[0], out, channels)
     found.write_norm(x, _meaning(node), name, _parameters(found, trained, shapes))
@@ -390,8 +464,11 @@ def _pool(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
     x = shapes.of(node.input[0])
     if not x:
         return False
-    taps = math.prod(x[2:]) if _kind(node) == "global pool" else math.prod(_attributes(node).get("kernel_shape", ())
-                                                                           or (1,))
+    taps = (
+        math.prod(x[2:])
+        if _kind(node) == "global pool"
+        else math.prod(_attributes(node).get("kernel_shape", ()) or (1,))
+    )
     kind = "max" if "Max" in node.op_type else "average"
     found.write_pool(found.tensor(node.input[0], x), found.tensor(node.output[0], out), float(taps), kind, name)
     return True
@@ -415,16 +492,33 @@ def _recurrent(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes:
     taken, y = found.tensor(node.input[0], x), found.tensor(node.output[0], out)
     gates, inner, length = GATES[_meaning(node)] * hidden, x[2] + hidden, max(x[0], 1)
     weights = w[0] * gates * inner
-    found.write("recurrent", name, macs=batched(taken.positions * weights),
-                vector_flop=batched(taken.positions * w[0] * gates * 5), reads=batched(taken.elements),
-                writes=batched(y.elements), saved=found.kept(taken), weights=weights + biases,
-                parameters=_parameters(found, trained, shapes), m=batched(taken.positions / length),
-                n=not_batched(constant(gates)), k=not_batched(constant(inner)),
-                steps=not_batched(constant(length)))  # fmt: skip
+    found.write(
+        "recurrent",
+        name,
+        macs=batched(taken.positions * weights),
+        vector_flop=batched(taken.positions * w[0] * gates * 5),
+        reads=batched(taken.elements),
+        writes=batched(y.elements),
+        saved=found.kept(taken),
+        weights=weights + biases,
+        parameters=_parameters(found, trained, shapes),
+        m=batched(taken.positions / length),
+        n=not_batched(constant(gates)),
+        k=not_batched(constant(inner)),
+        steps=not_batched(constant(length)),
+    )
     return True
 
 
 WRITERS: dict[str, Callable[[Graph, Any, str, tuple[int, ...], _Shapes], bool]] = {
-    "convolution": _conv, "product": _product, "gemm": _gemm, "norm": _norm, "activation": _act, "softmax": _softmax,
-    "pool": _pool, "global pool": _pool, "gather": _gather, "recurrent": _recurrent,
-}  # fmt: skip
+    "convolution": _conv,
+    "product": _product,
+    "gemm": _gemm,
+    "norm": _norm,
+    "activation": _act,
+    "softmax": _softmax,
+    "pool": _pool,
+    "global pool": _pool,
+    "gather": _gather,
+    "recurrent": _recurrent,
+}

@@ -57,8 +57,10 @@ def families() -> Mapping[str, Family]:
     for row in catalog.table("model_families").itertuples():
         for name in row.families.split(";"):
             found.setdefault(name, {}).setdefault(row.kind, {})[row.name] = _value(row.value)
-    return {name: Family(each["reader"]["reader"], each.get("argument", NOTHING), each.get("reading", NOTHING))
-            for name, each in found.items()}  # fmt: skip
+    return {
+        name: Family(each["reader"]["reader"], each.get("argument", NOTHING), each.get("reading", NOTHING))
+        for name, each in found.items()
+    }
 
 
 def _value(cell: str) -> Any:
@@ -91,8 +93,7 @@ def defaults(kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 def operations(library: str) -> Mapping[str, Operation]:
     """Operations of a library by their names, from the table ``operation_names``."""
     rows = catalog.table("operation_names")
-    return {row.name: Operation(row.kind, row.meaning)
-            for row in rows[rows["library"] == library].itertuples()}  # fmt: skip
+    return {row.name: Operation(row.kind, row.meaning) for row in rows[rows["library"] == library].itertuples()}
 
 
 def operation(library: str, name: str) -> Operation:

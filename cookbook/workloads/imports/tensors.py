@@ -79,8 +79,9 @@ def safetensors_header(file: BinaryIO, size: int) -> Header:
     """The header of a safetensors file; ValueError where it is damaged or too large."""
     (length,) = struct.unpack("<Q", _exactly(file, 8, "safetensors"))
     if length > min(size - 8, MOST_BYTES_OF_HEADER):
-        raise ValueError(f"the safetensors header says it has {length:,} bytes, of a file of {size:,}; the file is "
-                         "damaged")
+        raise ValueError(
+            f"the safetensors header says it has {length:,} bytes, of a file of {size:,}; the file is damaged"
+        )
     text = _exactly(file, int(length), "safetensors").decode("utf-8", "replace")
     found = parsed_json(text, "the safetensors header", groups=3 * MOST_TENSORS)
     if not isinstance(found, dict) or len(found) > MOST_TENSORS:
@@ -94,8 +95,9 @@ def _tensor(name: Any, each: Any) -> tuple[tuple[int, ...], str]:
     shape, kind = (each.get("shape"), each.get("dtype")) if isinstance(each, dict) else (None, None)
     whole = isinstance(shape, list) and len(shape) <= MOST_DIMENSIONS and all(type(n) is int and n >= 0 for n in shape)
     if not whole or not isinstance(kind, str) or math.prod(shape) > LARGEST_TENSOR:  # type: ignore[arg-type]
-        raise ValueError(f"tensor {shown(name)} of the safetensors header has no shape and dtype that can be; the "
-                         "file is damaged")
+        raise ValueError(
+            f"tensor {shown(name)} of the safetensors header has no shape and dtype that can be; the file is damaged"
+        )
     return tuple(shape), kind[:20]  # type: ignore[arg-type]
 
 
@@ -129,9 +131,11 @@ def checked(workload: Workload, header: Header) -> Workload:
     if there is not None:
         ours = workload.ops.parameter_count
         if abs(there - ours) > 0.005 * ours:
-            differs = (f"the checkpoint holds {there:,.0f} elements, {100 * (there / ours - 1):+.1f} % against the "
-                       f"{ours:,.0f} parameters counted here: parts left out, scales of quantised weights, or a "
-                       "family that differs")  # fmt: skip
+            differs = (
+                f"the checkpoint holds {there:,.0f} elements, {100 * (there / ours - 1):+.1f} % against the "
+                f"{ours:,.0f} parameters counted here: parts left out, scales of quantised weights, or a "
+                "family that differs"
+            )
             notes += [differs] * (differs not in notes)
     if stored:
         kinds = ", ".join(list(stored)[:3])
@@ -139,8 +143,10 @@ def checked(workload: Workload, header: Header) -> Workload:
     size = header.metadata.get("total_size")
     if not stored and type(size) is int and 0 < size < LARGEST_TENSOR:
         bits = 8 * size / workload.ops.parameter_count
-        notes.append(f"the checkpoint has {human(size, 'B')}, {bits:.2f} bits for each parameter counted here; "
-                     "precision= says in what it runs")  # fmt: skip
+        notes.append(
+            f"the checkpoint has {human(size, 'B')}, {bits:.2f} bits for each parameter counted here; "
+            "precision= says in what it runs"
+        )
     return replace(workload, assumed=tuple(notes), stored=stored)
 
 
@@ -212,8 +218,9 @@ def gguf_header(file: BinaryIO, size: int) -> Header:
         kind = tables.gguf_formats().get(int(reader.number("I")))
         reader.take(8)
         if kind is None or math.prod(shape) > LARGEST_TENSOR:
-            raise ValueError(f"tensor {shown(name)} of the GGUF header has a shape or type that cannot be; the file "
-                             "is damaged")
+            raise ValueError(
+                f"tensor {shown(name)} of the GGUF header has a shape or type that cannot be; the file is damaged"
+            )
         tensors[name] = (shape, kind)
     return Header(tensors, tables.formats("gguf"), metadata)
 
@@ -239,8 +246,10 @@ def _configuration(header: Header) -> dict[str, Any]:
         if isinstance(value, list) and value and all(type(each) is int for each in value):
             value = max(value)  # one a layer: our builder takes equal layers
         if isinstance(value, list | range):
-            raise ValueError(f"{family}.{key} of the GGUF header is a list of {len(value):,} and must be a whole "
-                             "number, or one for each layer; the file is damaged")  # fmt: skip
+            raise ValueError(
+                f"{family}.{key} of the GGUF header is a list of {len(value):,} and must be a whole "
+                "number, or one for each layer; the file is damaged"
+            )
         if value is not None:
             config[ours] = value
     for key, value in header.metadata.items():  # what else may change counts is read, or refused, by its name
@@ -260,9 +269,13 @@ def _configuration(header: Header) -> dict[str, Any]:
         config["model_type"] = "mixtral"
     _latent(config)
     config.pop("rope_dim", None)
-    return {name: value for name, value in config.items() if name != "value_length"
-            and not (name == "num_experts" and value == 0)
-            and not (name == "intermediate_size" and value == 0)}  # fmt: skip
+    return {
+        name: value
+        for name, value in config.items()
+        if name != "value_length"
+        and not (name == "num_experts" and value == 0)
+        and not (name == "intermediate_size" and value == 0)
+    }
 
 
 def _latent(config: dict[str, Any]) -> None:
@@ -272,8 +285,9 @@ def _latent(config: dict[str, Any]) -> None:
         return
     turned = config.get("rope_dim")
     if not all(type(each) is int for each in (key, value, turned)) or key <= turned:
-        raise ValueError("the GGUF header has attention.kv_lora_rank without the widths of its keys and values; the "
-                         "file is damaged")
+        raise ValueError(
+            "the GGUF header has attention.kv_lora_rank without the widths of its keys and values; the file is damaged"
+        )
     config |= {"qk_nope_head_dim": key - turned, "qk_rope_head_dim": turned, "v_head_dim": value}
     for name in ("head_dim", "num_key_value_heads"):
         config.pop(name, None)

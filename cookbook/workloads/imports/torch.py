@@ -19,8 +19,17 @@ from cookbook.workloads.imports.graph import Graph, Named
 from cookbook.workloads.zoo import Workload
 
 MOST_AXES, LARGEST_AXIS = 6, 10**7
-REFUSED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, KeyError, AttributeError,
-           AssertionError, ArithmeticError)
+REFUSED = (
+    RuntimeError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+)
 
 
 def is_module(source: Any) -> bool:
@@ -169,8 +178,19 @@ def _batched(g: _Counted, name: str, label: str, arguments: Sequence[Any], outpu
     out = _sides(outputs[0])
     product = g.graph.tensor(label, out)
     groups = max(math.prod(out[:-2]) / g.graph.samples, 1) if len(out) > 2 else 1
-    g.graph.write_product(live, product, "linear" if weights else "matmul", label, product.positions / groups,
-                    product.channels, int(x.shape[-1]), weights, 0, groups, g.parameters([x, y]))  # fmt: skip
+    g.graph.write_product(
+        live,
+        product,
+        "linear" if weights else "matmul",
+        label,
+        product.positions / groups,
+        product.channels,
+        int(x.shape[-1]),
+        weights,
+        0,
+        groups,
+        g.parameters([x, y]),
+    )
 
 
 def _convolution(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -225,9 +245,15 @@ def _mean(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs:
 
 Writer = Callable[[_Counted, str, str, Sequence[Any], Sequence[Any]], None]
 WRITERS: dict[str, Writer] = {
-    "linear": _linear, "batched product": _batched, "convolution": _convolution, "attention": _attention,
-    "embedding": _embedding, "softmax": _softmax, "pool": _pool, "mean": _mean,
-}  # fmt: skip
+    "linear": _linear,
+    "batched product": _batched,
+    "convolution": _convolution,
+    "attention": _attention,
+    "embedding": _embedding,
+    "softmax": _softmax,
+    "pool": _pool,
+    "mean": _mean,
+}
 
 
 # ---- a module, and a program ----------------------------------------------------------------------------------
@@ -247,9 +273,11 @@ def _of_module(module: Any, shape: Any) -> _Counted:
             torch.func.functional_call(module, {**named, **buffers}, given)
     except REFUSED as problem:
         words = " ".join(str(problem).split())[:200]
-        raise ValueError(f"the forward pass of {type(module).__name__} fails on shapes alone ({words}); give shape= "
-                         "as its forward "
-                         "takes it, or a program of torch.export") from None  # fmt: skip
+        raise ValueError(
+            f"the forward pass of {type(module).__name__} fails on shapes alone ({words}); give shape= "
+            "as its forward "
+            "takes it, or a program of torch.export"
+        ) from None
     finally:
         module.train(was)
     counted.rest()
@@ -258,12 +286,15 @@ def _of_module(module: Any, shape: Any) -> _Counted:
 
 def _samples(torch: Any, module: Any, shape: Any) -> tuple[Any, ...]:
     """Inputs of a module: one sample of the shape, of tokens where its first layer is an embedding."""
-    tokens = next((isinstance(each, torch.nn.Embedding) for each in module.modules() if not list(each.children())),
-                  False)
+    tokens = next(
+        (isinstance(each, torch.nn.Embedding) for each in module.modules() if not list(each.children())), False
+    )
     if shape is None:
-        raise ValueError(f"shape = None: give the shape of one sample of {type(module).__name__} without the batch, "
-                         "such as "
-                         f"shape={'(128,), tokens' if tokens else '(3, 224, 224)'}")  # fmt: skip
+        raise ValueError(
+            f"shape = None: give the shape of one sample of {type(module).__name__} without the batch, "
+            "such as "
+            f"shape={'(128,), tokens' if tokens else '(3, 224, 224)'}"
+        )
     several = isinstance(shape, list | tuple) and shape and all(isinstance(each, list | tuple) for each in shape)
     found = []
     for each in shape if several else [shape]:
@@ -336,10 +367,13 @@ def _of_program(program: Any) -> _Counted:
         if node.op != "call_function":
             continue
         name = getattr(node.target, "__name__", str(node.target)).partition(".")[0]
-        arguments = [tensors.get(each, each) if not isinstance(each, list | tuple)
-                     else [tensors.get(one, one) if _hashable(one) else one
-                     for one in each] for each in (*node.args, *node.kwargs.values()) if _hashable(each)
-                     or isinstance(each, list | tuple)]
+        arguments = [
+            tensors.get(each, each)
+            if not isinstance(each, list | tuple)
+            else [tensors.get(one, one) if _hashable(one) else one for one in each]
+            for each in (*node.args, *node.kwargs.values())
+            if _hashable(each) or isinstance(each, list | tuple)
+        ]
         seen = tables.operation("torch", name).kind == "view" and node in tensors
         if seen and arguments and isinstance(arguments[0], _Named):
             tensors[node] = _Named(tensors[node].value, arguments[0].cookbook_place)
