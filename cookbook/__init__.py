@@ -5,8 +5,7 @@ Notebooks need this package alone: ``import cookbook as cb``. Names are loaded w
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from cookbook.namespace import lazy
 
 __version__ = "0.1.0"
 
@@ -14,57 +13,49 @@ _HOMES = {
     "accelerator": "hardware",
     "accuracy": "evidence.evaluation",
     "check": "lesson",
-    "compare": "planning.comparison",
+    "compare": "topics.devices.comparison",
     "compare_published": "workloads.zoo",
-    "finetune": "planning.finetune",
-    "forward_pass": "prediction.doors",
-    "generate": "prediction.doors",
+    "finetune": "topics.runs.finetuning",
+    "forward_pass": "prediction.api",
+    "generate": "prediction.api",
     "hint": "lesson",
     "human": "units",
     "layers": "workloads.zoo",
     "machine": "hardware",
     "match_storage": "prediction.match",
     "measurements": "evidence.measurements",
-    "model": "workloads.imports.door",
+    "model": "workloads.readers.door",
     "models": "workloads.zoo",
-    "plan_run": "planning.run",
+    "plan_run": "topics.runs.training_run",
     "predict_first": "lesson",
     "progress": "lesson",
     "provenance": "catalog",
     "requirements": "prediction.requirements",
     "roofline_table": "prediction.requirements",
     "scaling": "evidence.evaluation",
-    "search": "planning.layouts",
-    "serve": "planning.serving",
+    "search": "topics.runs.search",
+    "serve": "topics.serving.service",
     "show_source": "lesson",
     "si": "units",
-    "sweep": "planning.sweeps",
+    "sweep": "topics.sweeps.sweeping",
     "table": "catalog",
     "topology": "hardware.topology",
-    "train_step": "prediction.doors",
+    "train_step": "prediction.api",
 }
 _MODULES = {
-    "arithmetic": "performance.arithmetic",
+    "arithmetic": "formulas.arithmetic",
     "charts": "charts",
-    "crossbar": "performance.crossbar",
+    "crossbar": "formulas.crossbar",
     "measure": "measure",
-    "memory": "performance.memory",
+    "memory": "formulas.memory",
     "panels": "panels",
-    "parallelism": "performance.parallelism",
+    "parallelism": "formulas.parallelism",
     "planning": "planning",
-    "utilisation": "performance.utilisation",
+    "utilisation": "formulas.utilisation",
 }
 
-__all__ = sorted([*_HOMES, *_MODULES])
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    if name in _MODULES:
-        return import_module(f"{__name__}.{_MODULES[name]}")
-    raise AttributeError(f"cookbook has no name {name!r}; it offers {', '.join(__all__)}")
+__all__, __getattr__, _names = lazy(__name__, _HOMES, _MODULES)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*_names(), "__version__"]

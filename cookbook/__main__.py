@@ -344,7 +344,7 @@ def _measure(options: argparse.Namespace) -> None:
         seconds=options.seconds,
         folder=options.folder,
         rounds=options.rounds,
-        progress=measure.bar,
+        progress=measure.progress_bar,
     )
     print(*report.lines(), sep="\n")
     for each in report.skipped:

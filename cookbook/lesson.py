@@ -469,9 +469,9 @@ def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = No
 
     Examples
     --------
-    >>> from cookbook.performance import arithmetic
+    >>> from cookbook.formulas import arithmetic
     >>> show_source(arithmetic.ridge_point, lines=(-1, -1), highlight="mem_bandwidth")
-    # cookbook.performance.arithmetic.ridge_point
+    # cookbook.formulas.arithmetic.ridge_point
     >     return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
     """
     if not callable(function):

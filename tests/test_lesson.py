@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook import lesson
-from cookbook.performance import arithmetic as roofline
+from cookbook.formulas import arithmetic as roofline
 
 OPTIONS = {
     "the same": "1 MAC is not 1 FLOP",
@@ -196,7 +196,7 @@ def test_tolerance_out_of_range():
 
 def test_source_is_the_real_one_without_docstring():
     text = repr(lesson.show_source(roofline.op_seconds))
-    assert text.startswith("# cookbook.performance.arithmetic.op_seconds")
+    assert text.startswith("# cookbook.formulas.arithmetic.op_seconds")
     assert "return smooth_max(compute, memory, smoothness)" in text
     assert '"""' not in text and ".. math::" not in text
 

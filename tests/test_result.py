@@ -12,8 +12,8 @@ import pytest
 
 import cookbook as cb
 from cookbook.hardware.topology import topology
-from cookbook.planning.cost import Price
 from cookbook.result import MOST_ROWS, Result, card, plain
+from cookbook.topics.costs.cost import Price
 
 PACKAGE = Path(cb.__file__).parent
 TREES = {

@@ -27,12 +27,12 @@ from cookbook import catalog
 from cookbook.evidence import FEW
 from cookbook.prediction.constants import Constant, Fitted, of_rows, tiers_of_rows
 from cookbook.prediction.engine import terms_of
-from cookbook.prediction.intake import tables
-from cookbook.prediction.intake.networks import metric_of
+from cookbook.prediction.kinds import configurations as needs
+from cookbook.prediction.kinds import transformer
 from cookbook.prediction.neighbours import Measured, Runs, correction
+from cookbook.prediction.parsing import tables
+from cookbook.prediction.parsing.networks import metric_of
 from cookbook.prediction.scenario import Coded, coded
-from cookbook.prediction.terms import layouts as needs
-from cookbook.prediction.terms import transformer
 
 KNEE = 2.0
 STEP = 1e-3

@@ -32,16 +32,8 @@ import pandas as pd
 
 from cookbook.calibration.fit import LeftOut, Rows, publisher_weights
 from cookbook.evidence import ENOUGH, FULL, ROW, figures, pooled_quantile, publisher_means, student_t
-from cookbook.prediction.constants import (
-    DATASHEET,
-    LEVELS,
-    NEW_ENGINE,
-    SEEN,
-    SEVERAL,
-    SIBLING,
-    TIERS,
-)
-from cookbook.prediction.intake.tables import measurements_of
+from cookbook.prediction.constants import DATASHEET, LEVELS, NEW_ENGINE, SEEN, SEVERAL, SIBLING, TIERS
+from cookbook.prediction.parsing.tables import measurements_of
 from cookbook.workloads import zoo
 
 # How many publishers all others together stand for where a tier has few of its own.

@@ -30,11 +30,11 @@ from cookbook.calibration.storage import (
     search,
     single_rates,
 )
-from cookbook.performance import input_pipeline
+from cookbook.formulas import input_pipeline
 from cookbook.prediction import fabrics, storage
-from cookbook.prediction.intake import words
-from cookbook.prediction.intake.storage import CHAINS, DECODE, MLPERF, OBJECT_STORE
-from cookbook.prediction.intake.tables import without_outcomes
+from cookbook.prediction.parsing import words
+from cookbook.prediction.parsing.storage import CHAINS, DECODE, MLPERF, OBJECT_STORE
+from cookbook.prediction.parsing.tables import without_outcomes
 
 TABLE, SOURCE, HOW = "validation_storage_rows", "dl-cookbook-judge-storage", "derived"
 

@@ -12,10 +12,10 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.calibration.intervals import half_width
 from cookbook.catalog import tables
-from cookbook.performance import input_pipeline
+from cookbook.formulas import input_pipeline
 from cookbook.prediction import storage
-from cookbook.prediction.intake.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
-from cookbook.prediction.intake.tables import without_outcomes
+from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
+from cookbook.prediction.parsing.tables import without_outcomes
 
 # A step must lower the loss by this share of it: less is the rounding of one processor's sums.
 LEAST_GAIN = 1e-9

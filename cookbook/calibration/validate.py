@@ -43,7 +43,7 @@ from cookbook.calibration.intervals import REFERENCES, report, row_table, schema
 from cookbook.catalog.files import write_csv
 from cookbook.evidence import FIGURES, FULL, NO_NEIGHBOURS, ROW, figures, paired, table_name
 from cookbook.prediction.engine import FITTED_AS, TERMS
-from cookbook.prediction.terms import layouts
+from cookbook.prediction.kinds import configurations
 
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
@@ -401,7 +401,7 @@ def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
     rows = memory_rows()
     used = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
     named = np.concatenate([sources, np.full(len(used) - len(sources), "")])[used]
-    units = {constant.name: constant.unit for constant in layouts.MEMORY_CONSTANTS}
+    units = {constant.name: constant.unit for constant in configurations.MEMORY_CONSTANTS}
     return [
         {
             "key": f"{kind}/{name}",

@@ -4,7 +4,16 @@
 np.float64(3350000000000.0)
 """
 
-from .evidence import Provenance, Statement, cite, count_rows, describe_tables, provenance, validate_all
+from cookbook.catalog.provenance import (
+    Provenance,
+    Statement,
+    cite,
+    count_rows,
+    describe_tables,
+    provenance,
+    validate_all,
+)
+
 from .names import lookup
 from .reading import CatalogError, UnknownName, data_directory
 from .refusals import Refused

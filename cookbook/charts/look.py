@@ -447,3 +447,33 @@ def tick_text(value: float, whole: bool = False) -> str:
     if 0 < value < 0.999e-3:
         return f"{value * 1e6:g} µ" if value > 0.999e-6 else f"{value * 1e9:g} n"
     return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
+# Steps of axes that move with what they show.
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+
+
+def step_ticks(form: str = ",~g") -> Any:
+    """Ticks at 1, 2 and 5 times powers of ten."""
+    values = [step * 10.0**power for power in range(-4, 12) for step in _STEPS[:3]]
+    return alt.Axis(values=values, format=form, labelOverlap="greedy")
+
+
+def ends_around(values: Iterable[Any]) -> tuple[float, float]:
+    """Steps of 1, 2 and 5 around positive numbers; what is missing does not count.
+
+    >>> ends_around([3.0, None, 70.0])
+    (2.0, 100.0)
+    """
+    known = [float(value) for value in values if value is not None and math.isfinite(value) and value > 0]
+    if not known:
+        return 1.0, 10.0
+    low, high = min(known) / 1.1, max(known) * 1.1
+    steps = [step * 10.0**power for power in range(-6, 14) for step in _STEPS[:3]]
+    return max(each for each in steps if each <= low), min(each for each in steps if each >= high)
+
+
+def longest_row(frame: pd.DataFrame) -> float:
+    """End of the axis of `step_parts`."""
+    most = [frame.groupby("row")["value"].sum().max(), *(frame["high"].dropna() if "high" in frame else ())]
+    return nice_ceiling(float(max(most)))

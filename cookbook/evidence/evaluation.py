@@ -20,8 +20,8 @@ from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.asked import choices, listed, text
 from cookbook.prediction.constants import LEVELS
-from cookbook.prediction.intake import networks
-from cookbook.prediction.intake.tables import OUTCOMES, measurements_of
+from cookbook.prediction.parsing import networks
+from cookbook.prediction.parsing.tables import OUTCOMES, measurements_of
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 

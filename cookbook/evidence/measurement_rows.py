@@ -12,9 +12,9 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import data_directory
+from cookbook.formulas.utilisation import chowdhery_2022
 from cookbook.hardware import peak_flops
-from cookbook.performance.utilisation import chowdhery_2022
-from cookbook.prediction.intake import networks
+from cookbook.prediction.parsing import networks
 from cookbook.workloads import zoo
 
 # What every table can say of a row; a column that it does not have stays missing.

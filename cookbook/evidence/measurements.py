@@ -17,8 +17,8 @@ from cookbook import catalog
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.evidence import measurement_rows
+from cookbook.prediction.api import flag
 from cookbook.prediction.asked import listed, text
-from cookbook.prediction.doors import flag
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
 from cookbook.units import shown
 

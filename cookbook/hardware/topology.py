@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from cookbook import catalog
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
+from cookbook.formulas import topology as formulas
 from cookbook.hardware.machine import constant
-from cookbook.performance import topology as formulas
 from cookbook.result import Result, card
 from cookbook.units import shown
 

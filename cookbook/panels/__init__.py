@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from types import ModuleType
-from typing import Any
+from cookbook.namespace import lazy
 
-_RECIPES = (
-    "accelerators",
-    "accuracy",
-    "assembly_line",
-    "clinic",
-    "cluster",
-    "crossbar",
-    "finetuning",
-    "host",
-    "measurements",
-    "model_zoo",
-    "scaling",
-    "serving",
-    "stack",
-    "storage",
-    "this_machine",
-    "training_run",
-    "where_to_run",
-)
+# Every panel and the module that defines it.
+RECIPES = {
+    "accelerators": "topics.devices.panel",
+    "accuracy": "topics.accuracy.accuracy_panel",
+    "assembly_line": "topics.runs.pipelines_panel",
+    "clinic": "topics.clinic.panel",
+    "cluster": "topics.cluster.panel",
+    "crossbar": "topics.analog.panel",
+    "finetuning": "topics.runs.finetuning_panel",
+    "host": "topics.storage.host_panel",
+    "measurements": "topics.accuracy.measurements_panel",
+    "model_zoo": "topics.models.panel",
+    "scaling": "topics.runs.scaling_panel",
+    "serving": "topics.serving.panel",
+    "stack": "topics.purchase.stack_panel",
+    "storage": "topics.storage.storage_panel",
+    "this_machine": "topics.machine.panel",
+    "training_run": "topics.runs.training_run_panel",
+    "where_to_run": "topics.purchase.where_panel",
+}
 _HOMES = {
-    "Panel": "shell",
-    "View": "shell",
-    "record": "decision",
-    "measure_here": "measuring",
-    **{name: name for name in _RECIPES},
+    **RECIPES,
+    "Panel": "panels.shell",
+    "View": "panels.shell",
+    "record": "panels.decision",
+    "measure_here": "topics.machine.measuring",
 }
 
-__all__ = sorted(_HOMES)
-
-
-class _Package(ModuleType):
-    """The package, in which a recipe's name stays its function when the module of that name is imported."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        recipe = name in _RECIPES and isinstance(value, ModuleType)
-        super().__setattr__(name, getattr(value, name) if recipe else value)
-
-
-sys.modules[__name__].__class__ = _Package
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"cookbook.panels has no name {name!r}; it offers {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -247,7 +247,7 @@ def _with_tokens(model: Any, title: str) -> str:
 
 @lru_cache(maxsize=16)
 def _built(text: str) -> Workload:
-    from cookbook.workloads.imports.door import model as read  # readers of files are loaded where one is read
+    from cookbook.workloads.readers.door import model as read  # readers of files are loaded where one is read
 
     value = json.loads(text)
     if _configured(value):

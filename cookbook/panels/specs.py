@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FILE = Path(live.__file__).parent / "specs.json"
-_CODE = (FILE.parent, Path(__file__).parent)
+_PACKAGE = Path(__file__).parents[1]
+_CODE = ("charts/*.py", "panels/*.py", "topics/*/charts.py", "topics/*/*panel.py")
 # States of the charts that a panel does not show by their name alone.
 _STATES: dict[str, dict[str, Any]] = {
     "accuracy effects": {"model": "without neighbours"},
@@ -35,7 +36,7 @@ Spec = dict[str, Any]
 @cache
 def _code() -> str:
     """Digest of the code that draws charts."""
-    files = sorted(path for folder in _CODE for path in folder.glob("*.py"))
+    files = sorted(path for pattern in _CODE for path in _PACKAGE.glob(pattern))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
@@ -54,7 +55,7 @@ def spec_of(chart: str, make: Callable[[pd.DataFrame], Any], frame: pd.DataFrame
     return _built().get(chart) or live.live_spec(make(frame))[0]
 
 
-def drawn(names: Iterable[str] = panels._RECIPES) -> Iterator[tuple[str, Spec]]:
+def drawn(names: Iterable[str] = panels.RECIPES) -> Iterator[tuple[str, Spec]]:
     """Each chart of these panels, as Altair writes it.
 
     Raises
@@ -74,7 +75,7 @@ def drawn(names: Iterable[str] = panels._RECIPES) -> Iterator[tuple[str, Spec]]:
             yield chart, live.live_spec(make(panel.view.picture.frame))[0]
 
 
-def write(names: Iterable[str] = panels._RECIPES) -> None:
+def write(names: Iterable[str] = panels.RECIPES) -> None:
     """Write the file, whole or not at all."""
     write_text(FILE, json.dumps({"code": _code(), "specs": dict(drawn(names))}, separators=(",", ":")))
     _built.cache_clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from string import digits
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -16,7 +16,6 @@ from cookbook.units import MONEY, dollars, human, shown
 
 if TYPE_CHECKING:
     from cookbook.catalog.prices import Price
-    from cookbook.planning.comparison import Lead
     from cookbook.prediction.measurements import Measurement
 
 Source = tuple[str, str, str]
@@ -114,12 +113,26 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
-def undecided(names: Sequence[str], lead: Lead, mark: str = "") -> str:
+class Leader(Protocol):
+    """The first of several candidates, as `topics.devices.comparison.Lead` names it."""
+
+    measured: tuple[bool, ...]
+
+    @property
+    def named(self) -> bool:
+        """Whether the first may be called the best."""
+
+    @property
+    def tied(self) -> tuple[int, ...]:
+        """Places of the first and of those that cannot be distinguished from it."""
+
+
+def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
     """Return why no leader is named, as a headline without its full stop and with the names between two marks.
 
     Examples
     --------
-    >>> from cookbook.planning.comparison import lead
+    >>> from cookbook.topics.devices.comparison import lead
     >>> undecided(["A", "B"], lead([2, 3], [1, 2], [4, 5], evidence="datasheet only"), "**")
     '**A and B** cannot be distinguished: neither was measured'
     >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10], evidence="datasheet only"))

@@ -13,9 +13,9 @@ from cookbook import catalog
 from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction.engine import Estimate, estimate
-from cookbook.prediction.intake import columns, networks, tables
-from cookbook.prediction.intake.columns import levels_of
-from cookbook.prediction.intake.reading import read_blocks
+from cookbook.prediction.parsing import columns, networks, tables
+from cookbook.prediction.parsing.columns import levels_of
+from cookbook.prediction.parsing.reading import read_blocks
 from cookbook.prediction.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
+from cookbook.prediction.kinds.constraints import with_usual_layouts
+from cookbook.prediction.kinds.devices import lacking
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
-from cookbook.prediction.terms.devices import lacking
-from cookbook.prediction.terms.layout_grid import with_usual_layouts
 from cookbook.result import Result, card, plain
 
 # Parts of all kinds under the names that every chart of the cookbook uses.
@@ -334,7 +334,7 @@ def terms_of(kind: str) -> Any:
     """
     if kind not in TERMS:
         raise refused("kind", kind, f"is not modelled; take one of {', '.join(TERMS)}")
-    return import_module(f"cookbook.prediction.terms.{TERMS[kind]}")
+    return import_module(f"cookbook.prediction.kinds.{TERMS[kind]}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.catalog.refusals import refused
-from cookbook.performance import collectives as formulas
+from cookbook.formulas import collectives as formulas
 from cookbook.prediction.constants import figure
 
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")

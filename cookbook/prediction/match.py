@@ -14,11 +14,11 @@ import pandas as pd
 
 from cookbook import units
 from cookbook.catalog.refusals import Refused, refused
-from cookbook.performance import storage_rates
+from cookbook.formulas import storage_rates
 from cookbook.prediction.engine import Estimate, estimate_rows, prepare
+from cookbook.prediction.kinds import feed_arguments as arguments
+from cookbook.prediction.kinds.feed import KIND, STAGES, Change, chain, changes_of, most_accelerators, ranges, resolve
 from cookbook.prediction.scenario import Scenario, fields, scenario
-from cookbook.prediction.terms import feed_arguments as arguments
-from cookbook.prediction.terms.feed import KIND, STAGES, Change, chain, changes_of, most_accelerators, ranges, resolve
 from cookbook.result import Result, card, plain, short
 
 DAY = 86400.0

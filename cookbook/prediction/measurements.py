@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.prediction.intake import tables
+from cookbook.prediction.kinds.devices import ENGINE
+from cookbook.prediction.kinds.generation_tables import engines
+from cookbook.prediction.parsing import tables
 from cookbook.prediction.scenario import Rows
-from cookbook.prediction.terms.devices import ENGINE
-from cookbook.prediction.terms.generation_tables import engines
 from cookbook.workloads import zoo
 
 __all__ = ["Measurement", "matching"]

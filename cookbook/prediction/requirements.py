@@ -15,9 +15,9 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.refusals import refused
-from cookbook.performance import arithmetic, memory
-from cookbook.performance import arithmetic as roofline
-from cookbook.performance.arithmetic import FLOP_PER_MAC
+from cookbook.formulas import arithmetic, memory
+from cookbook.formulas import arithmetic as roofline
+from cookbook.formulas.arithmetic import FLOP_PER_MAC
 from cookbook.prediction.asked import above_zero, at_least, checked_batch, checked_recompute, checked_seq
 from cookbook.prediction.devices import (
     device_table,

@@ -12,16 +12,16 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.refusals import Refused, refused
-from cookbook.performance import collectives
-from cookbook.performance import parallelism as data_parallel
-from cookbook.performance.networks import exchange_exposed_seconds
+from cookbook.formulas import collectives
+from cookbook.formulas import parallelism as data_parallel
+from cookbook.formulas.networks import exchange_exposed_seconds
+from cookbook.prediction.api import network_of, plan_fields, training_scenario
 from cookbook.prediction.asked import MOST_TOKENS, choices, quantity, text, whole, wholes
 from cookbook.prediction.constants import figure
-from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import estimate_rows, prepare
-from cookbook.prediction.terms.devices import TRAINING
-from cookbook.prediction.terms.networks import KIND, LINK_LATENCY, NETWORK_LATENCY, resolve
-from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.prediction.kinds.devices import TRAINING
+from cookbook.prediction.kinds.networks import KIND, LINK_LATENCY, NETWORK_LATENCY, resolve
+from cookbook.prediction.kinds.transformer import is_language_model
 from cookbook.workloads.zoo import Workload
 
 Exchange = Callable[..., Any]

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
-from cookbook.performance import input_pipeline, storage_rates
-from cookbook.prediction.intake.drives import Fed, processor_of
-from cookbook.prediction.intake.storage import (
+from cookbook.formulas import input_pipeline, storage_rates
+from cookbook.prediction.parsing.drives import Fed, processor_of
+from cookbook.prediction.parsing.storage import (
     CHAINS,
     DECODE,
     FIO,
@@ -358,7 +358,7 @@ def _host_rate(one: _Chain, host: list[np.ndarray], devices: np.ndarray, known: 
 def _step_rates(one: Fed, names: tuple[str, ...], devices: tuple[float, ...], batch: float) -> np.ndarray:
     """Samples a second of all accelerators and their intervals, one column a machine, without input."""
     from cookbook.prediction.engine import estimate
-    from cookbook.prediction.intake.tables import read
+    from cookbook.prediction.parsing.tables import read
 
     frame = pd.DataFrame({"accelerator": names, "devices": [f"{count:g}" for count in devices]}).assign(
         model=one.model,

@@ -45,8 +45,9 @@ def questions() -> tuple[Question, ...]:
 model be fine-tuned on these GPUs, by which method, and what would help?')
     """
     found = []
-    for name in panels._RECIPES:
-        tree = ast.parse((Path(panels.__file__).parent / f"{name}.py").read_text(encoding="utf-8"))
+    for name, home in panels.RECIPES.items():
+        path = Path(panels.__file__).parents[1].joinpath(*home.split(".")).with_suffix(".py")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         made = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
         where, _, line = (ast.get_docstring(tree) or "").partition("\n")[0].partition(": ")
         title = (ast.get_docstring(made) or "").partition('"')[2].partition('"')[0]
@@ -77,7 +78,7 @@ def _page(base: str, title: str, words: str, problem: bool) -> str:
 
 def notebook(most_bytes: float | None) -> nbformat.NotebookNode:
     """The notebook behind every page: one cell, run before anybody asks; `most_bytes` as of a page."""
-    source = f"from cookbook.panels.door import page\npage({most_bytes!r})"
+    source = f"from cookbook.panels.listing import page\npage({most_bytes!r})"
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     metadata = {"kernelspec": kernel, "title": "Deep Learning Cookbook"}
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, id="page")], metadata=metadata)

@@ -20,9 +20,9 @@ import numpy as np
 
 from cookbook.charts import live
 from cookbook.panels.controls import Choice, Control, Slider
-from cookbook.panels.model_zoo import DAY, DRAWN, draw, model_zoo
 from cookbook.panels.shell import HEIGHT, Panel
 from cookbook.panels.text import levels
+from cookbook.topics.models.panel import DAY, DRAWN, draw, model_zoo
 
 HERE = Path(__file__).parent
 # What a reader can choose on a page; what the notebook opens with is always among it.

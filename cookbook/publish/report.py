@@ -95,8 +95,8 @@ def report(
 
 def made(name: str, state: Mapping[str, Any]) -> Any:
     """The panel called `name` with its controls set as `state` says; ValueError says what is wrong with either."""
-    if name not in panels._RECIPES:
-        raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(panels._RECIPES)}")
+    if name not in panels.RECIPES:
+        raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(panels.RECIPES)}")
     panel = getattr(panels, name)()
     strange = [each for each in state if each not in panel.values]
     if strange:

@@ -415,7 +415,7 @@ def reference() -> tuple[Page, ...]:
 
 def _rooms() -> Iterator[tuple[str, ModuleType]]:
     """Each room by the name under which a notebook reaches it."""
-    package, formulas = import_module("cookbook"), import_module("cookbook.performance")
+    package, formulas = import_module("cookbook"), import_module("cookbook.formulas")
     yield "cb", package
     for name in ("planning", "panels", "charts"):
         yield f"cb.{name}", getattr(package, name)

@@ -808,11 +808,11 @@ def transformer_block(
             heads,
             bias=bias,
             memory=memory,
-            head_dim=head_dim,
+            head_dim=head_dim,  # type: ignore[arg-type]
             flash=flash,
             dropout=dropout,
             name="cross",
-        )  # type: ignore[arg-type]
+        )
         x = t.add(x, t.dropout(y) if dropout else y, name="residual_cross")
     y = mlp(t, t.norm(x, norm, bias=norm_bias, name="norm2"), hidden, gated, act, bias)
     return t.add(x, t.dropout(y) if dropout else y, name="residual2")

@@ -16,7 +16,6 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
-from cookbook.workloads import blocks
 from cookbook.workloads import layers as parts
 from cookbook.workloads.arguments import (
     COUNTS,
@@ -31,6 +30,7 @@ from cookbook.workloads.arguments import (
     read_only,
     whole,
 )
+from cookbook.workloads.builders import blocks
 from cookbook.workloads.layers import S, Shape, Trace
 from cookbook.workloads.limits import parsed_json
 from cookbook.workloads.ops import Ops
@@ -578,4 +578,4 @@ def all_arguments(workload: Workload) -> dict[str, Any]:
 def builder_function(builder: str) -> Any:
     """The function of `cookbook.workloads` that a builder such as "transformers.decoder" names."""
     module, _, function = builder.rpartition(".")
-    return getattr(import_module(f"cookbook.workloads.{module}"), function)
+    return getattr(import_module(f"cookbook.workloads.builders.{module}"), function)

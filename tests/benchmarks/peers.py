@@ -58,7 +58,7 @@ def ours():
     import test_bench_training as bench
     from stopwatch import seconds
 
-    from cookbook.prediction.doors import train_step
+    from cookbook.prediction.api import train_step
     from cookbook.prediction.engine import estimate_rows
 
     layout = {"devices": 64, "tp": 4, "pp": 2, "global_batch": 1024, "seq": 4096, "software": "NeMo"}

@@ -6,7 +6,7 @@ from stopwatch import seconds
 
 import cookbook as cb
 from cookbook.evidence import measurements
-from cookbook.panels.measurements import _asked
+from cookbook.topics.accuracy.measurements_panel import _asked
 
 fastest = partial(seconds, of=min)
 

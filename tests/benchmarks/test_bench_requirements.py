@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from stopwatch import seconds
 
-from cookbook.performance import arithmetic as roofline
+from cookbook.formulas import arithmetic as roofline
 from cookbook.prediction.requirements import requirements
 
 N = 100_000

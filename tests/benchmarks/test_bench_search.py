@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from cookbook.planning.layouts import search
-from cookbook.prediction.doors import train_step
+from cookbook.prediction.api import train_step
+from cookbook.topics.runs.search import search
 
 COUNTS = [count * 8 for count in range(1, 129)]
 

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from cookbook.performance.generation import Decoder, Engine, Group, decode_step_seconds
-from cookbook.performance.serving import service_latencies
-from cookbook.planning.engines import arrivals, lengths
-from cookbook.planning.simulation import POLICIES, SPLIT, StepCosts, simulate
+from cookbook.formulas.generation import Decoder, Engine, Group, decode_step_seconds
+from cookbook.formulas.serving import service_latencies
+from cookbook.topics.serving.engines import arrivals, lengths
+from cookbook.topics.serving.simulation import POLICIES, SPLIT, StepCosts, simulate
 
 COUNT = 100_000
 COSTS = StepCosts(

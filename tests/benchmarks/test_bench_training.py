@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from stopwatch import seconds
 
-from cookbook.prediction.doors import train_step
+from cookbook.prediction.api import train_step
 from cookbook.prediction.engine import estimate_rows, prepare, terms_of
-from cookbook.prediction.intake import tables
+from cookbook.prediction.parsing import tables
 
 N = 100_000
 LAYOUTS = [(tp, pp) for tp in (1, 2, 4, 8) for pp in (1, 2, 4, 8)]

@@ -16,7 +16,7 @@ from cookbook import panels
 from .bare import Bare
 
 pytestmark = pytest.mark.all
-RECIPES = panels._RECIPES
+RECIPES = panels.RECIPES
 # 1024 x 768 at 150 % is 683 px wide.
 WIDTHS = (320, 480, 683, 800, 1300)
 # What a picture needs that is not there at first.

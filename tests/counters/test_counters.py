@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from cookbook.workloads import layers as blocks  # noqa: E402
-from cookbook.workloads import resnets, sequence, transformers  # noqa: E402
+from cookbook.workloads.builders import resnets, sequence, transformers  # noqa: E402
 from cookbook.workloads.layers import Trace  # noqa: E402
 
 pytestmark = pytest.mark.counters

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import cookbook as cb
-from cookbook.prediction.doors import Plan
+from cookbook.prediction.api import Plan
 
 TABLE = Path(__file__).with_name("canonical.csv")
 PAGE = Path(__file__).parents[2] / "docs" / "questions-you-can-check.md"

@@ -3,7 +3,7 @@
 import pytest
 
 from cookbook import catalog
-from cookbook.planning.cost import annuity_usd, break_even_hours, ownership_usd
+from cookbook.topics.costs.cost import annuity_usd, break_even_hours, ownership_usd
 
 EXAMPLES = catalog.table("worked_examples").set_index(["example", "quantity"])["value"]
 ROLES = catalog.table("worked_examples").set_index(["example", "quantity"])["role"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cookbook.workloads import diffusion, sequence, speech
+from cookbook.workloads.builders import diffusion, sequence, speech
 from cookbook.workloads.layers import S, Shape, Trace
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}

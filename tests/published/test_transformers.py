@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from cookbook import catalog
-from cookbook.workloads.blocks import latent_attention, moe
+from cookbook.workloads.builders.blocks import latent_attention, moe
+from cookbook.workloads.builders.transformers import bert, decoder, electra, encoder_decoder, swin, vit
 from cookbook.workloads.layers import S, Trace, self_attention, transformer_block
 from cookbook.workloads.ops import Ops
-from cookbook.workloads.transformers import bert, decoder, electra, encoder_decoder, swin, vit
 
 SEQ, HEADS, DIM = 1000, 8, 64
 WIDTH = HEADS * DIM
@@ -21,7 +21,7 @@ def network(name: str, **changes) -> Ops:
     row = table.loc[table["name"] == catalog.lookup("models", name)].iloc[0]
     module, _, builder = row["builder"].rpartition(".")
     arguments = {**json.loads(row["arguments"]), **changes}
-    return getattr(import_module(f"cookbook.workloads.{module}"), builder)(**arguments)
+    return getattr(import_module(f"cookbook.workloads.builders.{module}"), builder)(**arguments)
 
 
 def core(**arguments) -> Ops:

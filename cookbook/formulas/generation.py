@@ -1,0 +1,939 @@
+"""Time of language models that answer token by token: one decoding step, a prompt, and requests that share the steps.
+
+All quantities in SI; arrays of one shape, or numbers that stand for all. A step reads the weights once for all
+sequences and the keys and values of each; a prompt is one pass over all its tokens.
+
+References: Pope et al., Efficiently scaling transformer inference, MLSys 2023; Yu et al., Orca, OSDI 2022 (steps that
+sequences join and leave); Agrawal et al., Sarathi-Serve, OSDI 2024 (prompts in chunks); Leviathan et al., Fast
+inference from transformers via speculative decoding, ICML 2023.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "Decoder",
+    "Engine",
+    "Group",
+    "Steady",
+    "accepted_tokens",
+    "attended_tokens",
+    "cache_slots",
+    "decode_parts",
+    "decode_step_seconds",
+    "experts_read",
+    "open_service",
+    "prefill_parts",
+    "prefill_seconds",
+    "steady_service",
+]
+# Bytes of an activation, sums of a layer over its shards, rounds of the fixed point and of halving, and the least
+# share of a prompt's time that is left of it beside a step.
+ACTIVATION, SUMS, ROUNDS, HALVINGS, LEAST, BUSIEST = 2.0, 2, 24, 40, 0.05, 0.98
+
+
+class Decoder(NamedTuple):
+    """What a language model holds and multiplies.
+
+    Attributes
+    ----------
+    weight_bytes : numpy.ndarray
+        Weights that every pass reads, the output layer among them [B].
+    expert_bytes : numpy.ndarray
+        Weights of all experts that tokens are sent to; 0 without [B].
+    experts, experts_per_token : numpy.ndarray
+        How many there are in a layer, and how many a token is sent to; 1 and 1 without [-].
+    active : numpy.ndarray
+        Weights that one token is multiplied with, without the output layer [-].
+    head : numpy.ndarray
+        Weights of the output layer, which of a prompt only the last token needs [-].
+    layers, hidden, heads, head_dim : numpy.ndarray
+        Layers, width, query heads and their width [-].
+    cache_bytes : numpy.ndarray
+        Keys and values that one token leaves in all layers together [B].
+    cache_heads : numpy.ndarray
+        Heads that keys and values can be shared out by; 1 of a latent cache [-].
+    queries : numpy.ndarray
+        Query heads that read one such head separately [-].
+    embedded_bytes : numpy.ndarray
+        Weights that are held and looked up, not read through [B].
+    window, windowed : numpy.ndarray
+        Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
+    attending : numpy.ndarray
+        Share of the layers that attend; the others keep a state of fixed size (linear attention, state space) [-].
+    state_bytes : numpy.ndarray
+        State that layers which do not attend keep of one sequence, however long it is [B].
+    state_flop : numpy.ndarray
+        Work of those layers on the state for each token of a prompt, in chunks [FLOP].
+    """
+
+    weight_bytes: Any
+    expert_bytes: Any
+    experts: Any
+    experts_per_token: Any
+    active: Any
+    head: Any
+    layers: Any
+    hidden: Any
+    heads: Any
+    head_dim: Any
+    cache_bytes: Any
+    cache_heads: Any
+    queries: Any
+    embedded_bytes: Any = 0.0
+    window: Any = np.inf
+    windowed: Any = 0.0
+    attending: Any = 1.0
+    state_bytes: Any = 0.0
+    state_flop: Any = 0.0
+
+
+class Group(NamedTuple):
+    """The devices that hold one copy of the weights.
+
+    Attributes
+    ----------
+    shards, stages : numpy.ndarray
+        Devices that share every layer (tensor parallel), and stages one after the other (pipeline parallel) [-].
+    mem_bandwidth, memory_bytes : numpy.ndarray
+        Of one device [B/s] and [B].
+    peak, wide_peak : numpy.ndarray
+        Peak of one device in the number format of products, and in that of attention [FLOP/s].
+    link : numpy.ndarray
+        Rate of one device that sums over shards reach, each direction [B/s].
+    replicas : numpy.ndarray
+        Groups of `shards` that each attend to sequences of their own, and share only the experts (attention data
+        parallel) [-].
+    spread : numpy.ndarray
+        Devices that whole experts are spread over (expert parallel); 1 where each expert is split [-].
+    nodes : numpy.ndarray
+        Nodes that `replicas` are spread over [-].
+    network : numpy.ndarray
+        Rate of one device to other nodes, each direction [B/s].
+    """
+
+    shards: Any
+    stages: Any
+    mem_bandwidth: Any
+    memory_bytes: Any
+    peak: Any
+    wide_peak: Any
+    link: Any
+    replicas: Any = 1.0
+    spread: Any = 1.0
+    nodes: Any = 1.0
+    network: Any = np.inf
+
+
+class Engine(NamedTuple):
+    """What software reaches of the devices.
+
+    Attributes
+    ----------
+    weight_share, cache_share : numpy.ndarray
+        Shares of the memory bandwidth at which weights, and keys and values, are read [-].
+    decode_share, prompt_share, attention_share : numpy.ndarray
+        Shares of the peak in products of a step, in those of a prompt, and in attention over a prompt [-].
+    query_cost : numpy.ndarray
+        What each further query head that reads the same keys adds to their reading [-].
+    touches : numpy.ndarray
+        Activations of a layer that are read or written for each token, in widths of the model [-].
+    layer_seconds, step_seconds, sequence_seconds : numpy.ndarray
+        Host time for a layer, for a step, and for each sequence of a step [s].
+    start_seconds, rank_seconds : numpy.ndarray
+        Start of one sum over shards, and what each shard beyond the first adds to it [s].
+    attention_ramp : numpy.ndarray
+        Tokens times heads of a prompt at which attention reaches half of its share of the peak: the last tiles of a
+        small one leave multiprocessors idle [-].
+    request_seconds : numpy.ndarray
+        Time of a request before and after the engine: HTTP, tokeniser [s].
+    piece : numpy.ndarray
+        Tokens of a prompt that the stages of a pipeline hand on together [-].
+    score_bytes : numpy.ndarray
+        Moved for each attention score of a prompt where kernels write them out; 0 where none does [B].
+    prompt_seconds : numpy.ndarray
+        Host time for a layer of a pass over prompts, whose kernels are started one by one while the device works off
+        those before; it shows where it is longer than the work [s].
+    expert_pace, expert_reading : numpy.ndarray
+        Time of a product of experts over that of another, and of reading their weights over reading others [-].
+    expert_tile, expert_passes : numpy.ndarray
+        Tokens of a tile of their kernel, and how often their rows are read or written beside their products [-].
+    in_turn : numpy.ndarray
+        Whether halves of a batch take turns, so that one computes while the other communicates, each of one sequence
+        or prompt of a replica at least; 1 or 0 [-].
+    """
+
+    weight_share: Any
+    cache_share: Any
+    decode_share: Any
+    prompt_share: Any
+    attention_share: Any
+    query_cost: Any
+    touches: Any
+    layer_seconds: Any
+    step_seconds: Any
+    sequence_seconds: Any
+    start_seconds: Any
+    piece: Any = np.inf
+    score_bytes: Any = 0.0
+    in_turn: Any = 0.0
+    rank_seconds: Any = 0.0
+    attention_ramp: Any = 0.0
+    prompt_seconds: Any = 0.0
+    request_seconds: Any = 0.0
+    expert_pace: Any = 1.0
+    expert_reading: Any = 1.0
+    expert_tile: Any = 0.0
+    expert_passes: Any = 0.0
+
+
+class Steady(NamedTuple):
+    """What a server does once as many requests leave it as arrive.
+
+    Attributes
+    ----------
+    requests_per_second : numpy.ndarray
+        Requests that one copy of the weights answers [1/s].
+    first_token_seconds, token_seconds, request_seconds : numpy.ndarray
+        Typical time to the first token and between tokens, and mean time to the last one [s].
+    decoding : numpy.ndarray
+        Sequences of one step [-].
+    """
+
+    requests_per_second: np.ndarray
+    first_token_seconds: np.ndarray
+    token_seconds: np.ndarray
+    request_seconds: np.ndarray
+    decoding: np.ndarray
+
+
+def _joined(one: Any, other: Any) -> np.ndarray:
+    """Time of two things that overlap, except where both take equally long."""
+    return np.asarray(np.hypot(one, other))
+
+
+def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarray:
+    """Share of a layer's experts that at least one of some tokens is sent to, were all as likely.
+
+    .. math:: 1 - (1 - k / E)^T
+
+    Parameters
+    ----------
+    tokens : float or numpy.ndarray
+        Tokens of a pass, T [-].
+    experts : float or numpy.ndarray
+        Experts of a layer, E [-].
+    experts_per_token : float or numpy.ndarray
+        Those that a token is sent to, k [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        0 to 1 [-].
+
+    References
+    ----------
+    Feller, An introduction to probability theory and its applications, 1968, chapter II.5.
+
+    Examples
+    --------
+    >>> experts_read([1, 4, 1000], 8, 2).round(3).tolist()
+    [0.25, 0.684, 1.0]
+    """
+    missed = 1 - np.asarray(experts_per_token, dtype=float) / np.asarray(experts, dtype=float)
+    return np.asarray(1 - np.maximum(missed, 0.0) ** np.maximum(np.asarray(tokens, dtype=float), 0.0))
+
+
+def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, span: Any = 0.0) -> np.ndarray:
+    r"""Tokens that a layer attends to, and whose keys and values it keeps, on average over the layers of a network.
+
+    A share of the layers attends within a sliding window and keeps nothing that has left it; the others attend to all.
+    While a sequence grows, the mean over its lengths is less than that of its mean length.
+
+    .. math:: a = c - \frac{g}{n} \int_{c - n/2}^{c + n/2} \max(x - w, 0) \, dx
+
+    Parameters
+    ----------
+    context : float or numpy.ndarray
+        Tokens of the sequence, on average while it grows, c [-].
+    window : float or numpy.ndarray
+        Tokens within reach of a windowed layer, the last one included, w; infinite for none [-].
+    windowed : float or numpy.ndarray
+        Share of the layers that attend within the window, g; 0 to 1 [-].
+    span : float or numpy.ndarray
+        Tokens by which the sequence grows meanwhile, n; 0 for one length [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        `context` where no layer has a window, or the sequence is no longer than it [-].
+
+    References
+    ----------
+    Beltagy, Peters & Cohan, Longformer, arXiv:2004.05150, 2020, section 3.1; Jiang et al., Mistral 7B,
+    arXiv:2310.06825, 2023, section 2 (rolling buffer cache).
+
+    Examples
+    --------
+    Mistral 7B keeps 4,096 tokens in each layer; of Gemma 3 every sixth layer attends to all, the others to 1,024.
+
+    >>> attended_tokens(32768, [4096, 1024], [1, 5 / 6]).round(1).tolist()
+    [4096.0, 6314.7]
+    """
+    middle, half = np.asarray(context, dtype=float), np.asarray(span, dtype=float) / 2
+    over, under = (np.maximum(middle + each - window, 0.0) for each in (half, -half))
+    beyond = np.where(half > 0, (over - under) / np.where(half > 0, 2 * half, 1.0), over > 0)
+    return np.asarray(middle - windowed * beyond * (over + under) / 2)
+
+
+def _attended(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
+    return attended_tokens(context, decoder.window, decoder.windowed, span)
+
+
+def _state_seconds(sequences: Any, times: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Seconds in which the state of each sequence is read or written so many times; shards have a part of it each."""
+    return np.asarray(
+        times * sequences * decoder.state_bytes / (group.shards * group.mem_bandwidth * engine.cache_share)
+    )
+
+
+def _own(sequences: Any, group: Group) -> np.ndarray:
+    """Sequences of one replica of the attention, of the busiest where there are fewer than replicas."""
+    return np.maximum(sequences / np.asarray(group.replicas, dtype=float), np.minimum(sequences, 1.0))
+
+
+def _in_turn(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: Any) -> dict[str, np.ndarray]:
+    """Parts of a pass whose halves take turns: both read the weights and start kernels, and hide what they send."""
+    sent = 2 * half["tensor_exchange"]
+    left = {"tensor_exchange": np.maximum(sent - (2 * _total(half) - sent), 0.0)}
+    return {name: np.where(use, left.get(name, 2 * half[name]), part) for name, part in whole.items()}
+
+
+def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Seconds in which the busiest device reads its weights: of experts, those that its tokens are sent to."""
+    touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
+    # The most of n devices has so many more than the mean where each expert is as likely (Raab & Steger 1998).
+    each = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
+    most = each + np.sqrt(2 * each * np.log(group.spread) * (1 - touched))
+    uneven = np.minimum(np.minimum(most / each, 1 / touched), group.spread)
+    experts = decoder.expert_bytes * touched * uneven / group.replicas * engine.expert_reading
+    return np.asarray((decoder.weight_bytes + experts) / (group.shards * group.mem_bandwidth * engine.weight_share))
+
+
+def _multiplied(tokens: Any, own: Any, last: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Weights that one device multiplies tokens with: all of its replica, and the even part of all experts'.
+
+    An expert works on whole tiles of tokens, of which the last is half empty on average, and at a pace of its own.
+    """
+    sent = decoder.expert_bytes * decoder.experts_per_token / decoder.experts
+    routed = decoder.active * sent / np.maximum(sent + decoder.weight_bytes, 1.0)
+    touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
+    filled = tokens + decoder.experts * touched / decoder.experts_per_token * engine.expert_tile / 2
+    alike = (decoder.active - routed) * own + decoder.head * last
+    return np.asarray((alike + engine.expert_pace * routed * filled / group.replicas) / group.shards)
+
+
+def _touched(decoder: Decoder, engine: Engine) -> np.ndarray:
+    """Bytes of activations that are read or written for each token; rows of experts are gathered and summed up."""
+    sorted_out = np.where(np.asarray(decoder.experts) > 1, decoder.experts_per_token * engine.expert_passes, 0.0)
+    return np.asarray(decoder.hidden * decoder.layers * (engine.touches + sorted_out) * ACTIVATION)
+
+
+def _sums(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Seconds of the sums over shards and the hand-over between stages of one pass; `tokens`: of one replica."""
+    shards, moved = np.asarray(group.shards, dtype=float), tokens * decoder.hidden * ACTIVATION
+    ring = _started(shards, engine) + 2 * (shards - 1) / shards * moved / group.link
+    hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + moved / group.link / shards)
+    # Tokens of replicas go to the devices of their experts and come back, in the place of the second sum: once over
+    # the network to each node that has some, and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
+    apart, spread, nodes = (
+        np.asarray(group.replicas) > 1,
+        *(np.asarray(each, dtype=float) for each in (group.spread, group.nodes)),
+    )
+    others, beyond = (experts_read(decoder.experts_per_token, each, 1) * (each - 1) for each in (spread, nodes))
+    away = moved / shards * (others / group.link + beyond / group.network)
+    sent = np.where(apart, 2 * (_started(spread, engine) + away), ring)
+    return np.asarray(SUMS / 2 * decoder.layers * (ring + sent) + hops)
+
+
+def _started(devices: np.ndarray, engine: Engine) -> np.ndarray:
+    """Seconds until so many devices have begun to exchange; none for one."""
+    return np.asarray(np.where(devices > 1, engine.start_seconds + engine.rank_seconds * (devices - 1), 0.0))
+
+
+def _host(sequences: Any, decoder: Decoder, engine: Engine) -> np.ndarray:
+    return np.asarray(decoder.layers * engine.layer_seconds + engine.step_seconds + sequences * engine.sequence_seconds)
+
+
+def decode_step_seconds(
+    batch: Any, context: Any, *, decoder: Decoder, group: Group, engine: Engine, drafted: Any = 0.0, span: Any = 0.0
+) -> np.ndarray:
+    r"""Seconds in which every sequence of a batch gets one more token.
+
+    Weights are read once while products run, keys and values of each sequence after them; a state of fixed size, s, is
+    read and written, whatever the context, which takes longer than working on it. Stages of a pipeline work on parts of
+    the batch in turn: a step is one pass over all stages with one part.
+
+    .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B}{n p}\right)^2}
+        + \frac{B (L c + 2 s)}{n b} + t_{sums} + t_{host}
+
+    Parameters
+    ----------
+    batch : float or numpy.ndarray
+        Sequences of one copy of the weights, B [-].
+    context : float or numpy.ndarray
+        Tokens of each sequence so far, on average, whose keys and values it reads as far as windows reach, L [-].
+    decoder : Decoder
+        The model [B, -].
+    group : Group
+        The devices that hold one copy of it [B, B/s, FLOP/s].
+    engine : Engine
+        The software [s, -].
+    drafted : float or numpy.ndarray
+        Further tokens of each sequence that the step checks (speculative decoding); the state after each is written,
+        since any may be the last that is taken [-].
+    span : float or numpy.ndarray
+        Tokens by which sequences grow in the steps that are averaged over, as of `attended_tokens` [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Seconds of one step [s].
+
+    References
+    ----------
+    Pope et al., Efficiently scaling transformer inference, MLSys 2023, section 2.
+
+    Examples
+    --------
+    A batch of one waits for the weights: 16 GB at 2 TB/s.
+
+    >>> model = Decoder(16e9, 0.0, 1, 1, 7.5e9, 0.5e9, 32, 4096, 32, 128, 131072.0, 8, 4)
+    >>> one = Group(1, 1, 2e12, 80e9, 312e12, 312e12, 300e9)
+    >>> ideal = Engine(1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
+    >>> float(decode_step_seconds(1, 0, decoder=model, group=one, engine=ideal).round(5))
+    0.008
+    """
+    return _total(_decode_parts(batch, context, decoder, group, engine, drafted, span))
+
+
+def decode_parts(
+    batch: Any, context: Any, *, decoder: Decoder, group: Group, engine: Engine, drafted: Any = 0.0, span: Any = 0.0
+) -> dict[str, np.ndarray]:
+    r"""The parts of `decode_step_seconds`: weights, products, cache, elementwise, tensor_exchange and launch.
+
+    .. math:: t = \sum_i t_i
+
+    Parameters
+    ----------
+    batch : float or numpy.ndarray
+        Sequences of one copy of the weights, B [-].
+    context : float or numpy.ndarray
+        Tokens of each sequence so far, on average, whose keys and values it reads as far as windows reach, L [-].
+    decoder : Decoder
+        The model [B, -].
+    group : Group
+        The devices that hold one copy of it [B, B/s, FLOP/s].
+    engine : Engine
+        The software [s, -].
+    drafted : float or numpy.ndarray
+        Further tokens of each sequence that the step checks (speculative decoding) [-].
+    span : float or numpy.ndarray
+        Tokens by which sequences grow in the steps that are averaged over, as of `attended_tokens` [-].
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Seconds by part [s].
+
+    References
+    ----------
+    Pope et al., Efficiently scaling transformer inference, MLSys 2023, section 2.
+
+    Examples
+    --------
+    >>> model = Decoder(16e9, 0.0, 1, 1, 7.5e9, 0.5e9, 32, 4096, 32, 128, 131072.0, 8, 4)
+    >>> one = Group(1, 1, 2e12, 80e9, 312e12, 312e12, 300e9)
+    >>> ideal = Engine(1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
+    >>> parts = decode_parts(64, 4096, decoder=model, group=one, engine=ideal)
+    >>> round(float(parts["cache"]), 4)
+    0.0172
+    """
+    return _apart(_decode_parts(batch, context, decoder, group, engine, drafted, span))
+
+
+def _decode_parts(
+    batch: Any, context: Any, decoder: Decoder, group: Group, engine: Engine, drafted: Any, span: Any
+) -> dict[str, np.ndarray]:
+    """Parts of a step, of which weights and products overlap."""
+    part = np.asarray(batch, dtype=float)
+    part = part / np.minimum(np.asarray(group.stages, dtype=float), np.maximum(part, 1.0))
+    given = (context, decoder, group, engine, drafted, span)
+    found = _step_parts(part, *given)
+    if not np.any(engine.in_turn):
+        return found
+    return _in_turn(found, _step_parts(part / 2, *given), (engine.in_turn > 0) & (_own(part, group) >= 2))
+
+
+def _step_parts(
+    part: np.ndarray, context: Any, decoder: Decoder, group: Group, engine: Engine, drafted: Any, span: Any
+) -> dict[str, np.ndarray]:
+    """Parts of one pass with so many sequences."""
+    shards = np.asarray(group.shards, dtype=float)
+    each, bandwidth, own = 1 + np.asarray(drafted, dtype=float), group.mem_bandwidth, _own(part, group)
+    tokens = own * each
+    weights = _read_seconds(part * each, decoder, group, engine)
+    products = 2 * _multiplied(part * each, tokens, tokens, decoder, group, engine) / (group.peak * engine.decode_share)
+    cache = own * _attended(context, decoder, span) * decoder.cache_bytes / np.minimum(shards, decoder.cache_heads)
+    return {
+        "weights": weights,
+        "products": np.asarray(products),
+        "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share)
+        + _state_seconds(own, 1 + each, decoder, group, engine),
+        "elementwise": tokens * _touched(decoder, engine) / bandwidth,
+        "tensor_exchange": _sums(tokens, decoder, group, engine),
+        "launch": _host(own, decoder, engine),
+    }
+
+
+def prefill_seconds(
+    tokens: Any, *, decoder: Decoder, group: Group, engine: Engine, prompts: Any = 1.0, cached: Any = 0.0
+) -> np.ndarray:
+    r"""Seconds of one pass over prompts, to the first token of their answers.
+
+    Layers that attend compare tokens with those before them; those that keep a state take f operations a token.
+
+    .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B S}{n p}\right)^2}
+        + \frac{2 l h B S^2 + f B S}{n p} + t_{sums} + t_{host}
+
+    Parameters
+    ----------
+    tokens : float or numpy.ndarray
+        Tokens of one prompt, S [-].
+    decoder : Decoder
+        The model [B, -].
+    group : Group
+        The devices that hold one copy of it [B, B/s, FLOP/s].
+    engine : Engine
+        The software [s, -].
+    prompts : float or numpy.ndarray
+        Prompts of the pass, B [-].
+    cached : float or numpy.ndarray
+        Share of a prompt whose keys and values are kept from an earlier request [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Seconds of the pass [s].
+
+    References
+    ----------
+    Pope et al., Efficiently scaling transformer inference, MLSys 2023, section 2.
+
+    Examples
+    --------
+    1,000 tokens, each multiplied with 8 G weights at 312 TFLOP/s.
+
+    >>> model = Decoder(16e9, 0.0, 1, 1, 8e9, 0.0, 32, 4096, 32, 128, 131072.0, 8, 4)
+    >>> one = Group(1, 1, 1e15, 80e9, 312e12, 312e12, 300e9)
+    >>> ideal = Engine(1, 1, 1, 1, 1e6, 0, 0, 0, 0, 0, 0)
+    >>> float(prefill_seconds(1000, decoder=model, group=one, engine=ideal).round(4))
+    0.0513
+    """
+    return _total(_prefill_parts(tokens, decoder, group, engine, prompts, cached))
+
+
+def prefill_parts(
+    tokens: Any, *, decoder: Decoder, group: Group, engine: Engine, prompts: Any = 1.0, cached: Any = 0.0
+) -> dict[str, np.ndarray]:
+    r"""The parts of `prefill_seconds`: weights, products, attention, elementwise, tensor_exchange and launch.
+
+    .. math:: t = \sum_i t_i
+
+    Parameters
+    ----------
+    tokens : float or numpy.ndarray
+        Tokens of one prompt, S [-].
+    decoder : Decoder
+        The model [B, -].
+    group : Group
+        The devices that hold one copy of it [B, B/s, FLOP/s].
+    engine : Engine
+        The software [s, -].
+    prompts : float or numpy.ndarray
+        Prompts of the pass, B [-].
+    cached : float or numpy.ndarray
+        Share of a prompt whose keys and values are kept from an earlier request [-].
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Seconds by part [s].
+
+    References
+    ----------
+    Pope et al., Efficiently scaling transformer inference, MLSys 2023, section 2.
+
+    Examples
+    --------
+    >>> model = Decoder(16e9, 0.0, 1, 1, 7.5e9, 0.5e9, 32, 4096, 32, 128, 131072.0, 8, 4)
+    >>> one = Group(1, 1, 2e12, 80e9, 312e12, 312e12, 300e9)
+    >>> ideal = Engine(1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
+    >>> parts = prefill_parts(8192, decoder=model, group=one, engine=ideal)
+    >>> round(float(parts["attention"]), 4)
+    0.0564
+    """
+    return _apart(_prefill_parts(tokens, decoder, group, engine, prompts, cached))
+
+
+def _prefill_parts(
+    tokens: Any, decoder: Decoder, group: Group, engine: Engine, prompts: Any, cached: Any
+) -> dict[str, np.ndarray]:
+    """Parts of a pass over prompts, of which weights and products overlap."""
+    prompts, given = np.asarray(prompts, dtype=float), (cached, decoder, group, engine)
+    found = _pass_parts(prompts, tokens, *given)
+    if not np.any(engine.in_turn):
+        return found
+    return _in_turn(found, _pass_parts(prompts / 2, tokens, *given), (engine.in_turn > 0) & (_own(prompts, group) >= 2))
+
+
+def _pass_parts(
+    prompts: np.ndarray, tokens: Any, cached: Any, decoder: Decoder, group: Group, engine: Engine
+) -> dict[str, np.ndarray]:
+    """Parts of one pass over so many prompts."""
+    shards, length = np.asarray(group.shards, dtype=float), np.asarray(tokens, dtype=float)
+    new = np.maximum(length * (1 - np.asarray(cached, dtype=float)), 1.0)
+    own = _own(prompts, group)
+    weights = _read_seconds(prompts * new, decoder, group, engine)
+    rate = group.peak * engine.prompt_share
+    products = 2 * _multiplied(prompts * new, own * new, own, decoder, group, engine) / rate
+    every = own * new
+    # Each new token looks at what is before it: half of the new ones, and all that is kept.
+    seen = _attended(length - new / 2, decoder, new)
+    attending = decoder.layers * decoder.attending
+    scores = 4 * attending * decoder.heads * decoder.head_dim * every * seen + decoder.state_flop * every
+    written = attending * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
+    touched = every * _touched(decoder, engine) / group.mem_bandwidth
+    busy = 1 + engine.attention_ramp * shards / np.maximum(every * decoder.heads, 1.0)
+    # Pieces of a pass fill the stages of a pipeline one after the other.
+    stages = np.asarray(group.stages, dtype=float)
+    pieces = np.maximum(np.maximum(every / engine.piece, np.minimum(own, stages)), 1.0)
+    filled = (pieces + stages - 1) / (pieces * stages)
+    found = {
+        "weights": weights * filled,
+        "products": np.asarray(products * filled),
+        "attention": (
+            scores * busy / (shards * group.wide_peak * engine.attention_share)
+            + written / (shards * group.mem_bandwidth)
+            + _state_seconds(own, 2.0, decoder, group, engine)
+        )
+        * filled,
+        "elementwise": touched * filled,
+        "tensor_exchange": _sums(every, decoder, group, engine) * filled,
+    }
+    work, started = _total(found), decoder.layers * engine.prompt_seconds
+    return found | {"launch": _host(own, decoder, engine) + _joined(work, started) - work}
+
+
+OVERLAPPING = ("weights", "products")
+
+
+def _total(parts: dict[str, np.ndarray]) -> np.ndarray:
+    """Seconds of parts that come one after the other, but for weights and products, which overlap."""
+    others = [part for name, part in parts.items() if name not in OVERLAPPING]
+    return np.asarray(sum(others, _joined(*(parts[name] for name in OVERLAPPING))))
+
+
+def _apart(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Parts that add up: of the time of weights and products together each has its share of the sum of squares."""
+    both = np.maximum(_joined(*(parts[name] for name in OVERLAPPING)), 1e-300)
+    return {name: np.asarray(part**2 / both) if name in OVERLAPPING else part for name, part in parts.items()}
+
+
+def cache_slots(
+    tokens: Any, *, decoder: Decoder, group: Group, memory_share: Any, reserved_bytes: Any = 0.0, span: Any = 0.0
+) -> np.ndarray:
+    r"""Sequences whose keys, values and states fit beside the weights of one copy; 0 where not even the weights do.
+
+    .. math:: \frac{n (s M - r) - W}{L c + k}
+
+    Parameters
+    ----------
+    tokens : float or numpy.ndarray
+        Tokens of one sequence, prompt and answer together, L [-].
+    decoder : Decoder
+        The model, of which a sequence keeps c bytes a token and a state of k bytes [B, -].
+    group : Group
+        The devices that hold one copy of it [B, B/s, FLOP/s].
+    memory_share : float or numpy.ndarray
+        Share of the memory that the engine may use, s [-].
+    reserved_bytes : float or numpy.ndarray
+        What the runtime and its buffers take of each device, r [B].
+    span : float or numpy.ndarray
+        Tokens by which a sequence grows, where `tokens` is a mean, as of `attended_tokens` [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Not rounded [-].
+
+    References
+    ----------
+    Kwon et al., Efficient memory management for large language model serving with PagedAttention, SOSP 2023.
+
+    Examples
+    --------
+    >>> model = Decoder(16e9, 0.0, 1, 1, 7.5e9, 0.5e9, 32, 4096, 32, 128, 131072.0, 8, 4)
+    >>> one = Group(1, 1, 2e12, 80e9, 312e12, 312e12, 300e9)
+    >>> float(cache_slots(4096, decoder=model, group=one, memory_share=0.9).round(1))
+    104.3
+    """
+    shards = np.asarray(group.shards, dtype=float)
+    devices = shards * group.stages * group.replicas
+    room = devices * (memory_share * np.asarray(group.memory_bytes, dtype=float) - reserved_bytes)
+    room = room - (decoder.weight_bytes + decoder.embedded_bytes) * group.replicas - decoder.expert_bytes
+    copies = np.maximum(shards / decoder.cache_heads, 1.0)
+    kept = _attended(tokens, decoder, span) * decoder.cache_bytes * copies + decoder.state_bytes
+    return np.asarray(np.maximum(room, 0.0) / kept)
+
+
+def accepted_tokens(acceptance: Any, drafted: Any) -> np.ndarray:
+    r"""Tokens that one step of speculative decoding yields on average.
+
+    .. math:: \frac{1 - a^{d + 1}}{1 - a}
+
+    Parameters
+    ----------
+    acceptance : float or numpy.ndarray
+        Chance that a drafted token is taken, each independent of the others; 0 to 1 [-].
+    drafted : float or numpy.ndarray
+        Tokens drafted for a step [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        1 to `drafted` + 1 [-].
+
+    Raises
+    ------
+    ValueError
+        If the acceptance is no share, or fewer than no tokens are drafted.
+
+    References
+    ----------
+    Leviathan et al., Fast inference from transformers via speculative decoding, ICML 2023, equation 1.
+
+    Examples
+    --------
+    >>> accepted_tokens([0, 0.8, 1], 4).round(2).tolist()
+    [1.0, 3.36, 5.0]
+    """
+    taken, count = np.broadcast_arrays(np.asarray(acceptance, dtype=float), np.asarray(drafted, dtype=float))
+    if not np.all((taken >= 0) & (taken <= 1)):
+        raise ValueError(f"acceptance = {np.max(taken):g} is outside its range; give a share from 0 to 1")
+    if not np.all(count >= 0):
+        raise ValueError(f"drafted = {np.min(count):g} is outside its range; give 0 tokens or more")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(taken == 1, count + 1, (1 - taken ** (count + 1)) / (1 - taken))
+
+
+def steady_service(
+    concurrency: Any,
+    prompt: Any,
+    answer: Any,
+    *,
+    decoder: Decoder,
+    group: Group,
+    engine: Engine,
+    slots: Any,
+    chunk: Any,
+    prefill_first: Any = False,
+    cached: Any = 0.0,
+    drafted: Any = 0.0,
+    acceptance: Any = 0.0,
+) -> Steady:
+    r"""What one copy of the weights does while a fixed number of requests is always there (closed loop).
+
+    The devices never rest, so that requests per second follow from the work of one: its prompt, and its share of each
+    step. How prompts and steps take turns hardly changes that; it decides how long the first and each further token
+    take. More requests than `slots` wait. `concurrency` = `slots` is offline work of which there is always more.
+    For means of whole tables at once; one service with its percentiles, spread lengths and random arrivals is solved by
+    `cookbook.formulas.serving.service_latencies`, several thousand times as slowly.
+
+    .. math:: x = \frac{1}{t_{prompt} + O t_{step}(B) / B}, \quad C = x \, t_{request}
+
+    Parameters
+    ----------
+    concurrency : float or numpy.ndarray
+        Requests that are there at once, for one copy of the weights [-].
+    prompt : float or numpy.ndarray
+        Tokens of a prompt [-].
+    answer : float or numpy.ndarray
+        Tokens of its answer, O [-].
+    decoder : Decoder
+        The model [B, -].
+    group : Group
+        The devices that hold one copy of it [B, B/s, FLOP/s].
+    engine : Engine
+        The software [s, -].
+    slots : float or numpy.ndarray
+        Sequences that can be decoded at once, 1 or more: from `cache_slots`, or the limit of the engine [-].
+    chunk : float or numpy.ndarray
+        Tokens of prompts that one pass takes at most [-].
+    prefill_first : bool or numpy.ndarray
+        Whether waiting prompts go before the next step; else each step takes a chunk of them along [-].
+    cached : float or numpy.ndarray
+        Share of a prompt whose keys and values are kept from an earlier request [-].
+    drafted, acceptance : float or numpy.ndarray
+        Further tokens of each sequence that a step checks, and the chance that one is taken, as of `accepted_tokens`;
+        drafting itself takes no time [-].
+
+    Returns
+    -------
+    Steady
+        Rates and delays of one copy of the weights [1/s, s].
+
+    References
+    ----------
+    Little, A proof for the queuing formula L = lambda W, Operations Research 9, 1961; Agrawal et al., Taming
+    throughput-latency tradeoff in LLM inference with Sarathi-Serve, OSDI 2024.
+
+    Examples
+    --------
+    >>> model = Decoder(16e9, 0.0, 1, 1, 7.5e9, 0.5e9, 32, 4096, 32, 128, 131072.0, 8, 4)
+    >>> one = Group(1, 1, 2e12, 80e9, 312e12, 312e12, 300e9)
+    >>> half = Engine(0.8, 0.8, 0.6, 0.6, 0.3, 0.1, 12, 1e-4, 1e-3, 1e-5, 1e-5)
+    >>> found = steady_service([1, 64], 512, 256, decoder=model, group=one, engine=half, slots=128, chunk=2048)
+    >>> (256 * found.requests_per_second).round(0).tolist()
+    [69.0, 1949.0]
+    """
+    prompt, answer, chunk = (np.maximum(np.asarray(each, dtype=float), 1.0) for each in (prompt, answer, chunk))
+    asked, most = np.asarray(concurrency, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
+    inside, new = np.minimum(asked, most), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
+    present = inside
+    given: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
+    alone = prefill_seconds(prompt, **given, cached=cached)
+    first, gained = np.asarray(prefill_first, dtype=bool), accepted_tokens(acceptance, drafted)
+    least, steps = np.minimum(inside, 1.0), np.maximum(answer / gained, 1.0)
+    decoding, context, cost = 0.8 * inside, prompt + answer / 2, alone
+    for _ in range(ROUNDS):
+        decoding = np.maximum(decoding, least)
+        step = decode_step_seconds(decoding, context, **given, drafted=drafted, span=answer)
+        # A pass takes the prompts that came during the one before, and the step beside it.
+        rate = 1 / (cost + steps * step / decoding)
+        together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, inside), 1.0))
+        cost = prefill_seconds(prompt, **given, prompts=together, cached=cached) / together
+        mixed = step + cost * decoding / steps
+        # Requests have fallen out of step with each other: a prompt waits for the pass that runs, and for prompts
+        # that came before it as in a queue with one server, of all others at most.
+        busy = np.minimum(rate * cost, BUSIEST)
+        queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
+        beside = np.where(first, 0.0, np.ceil(new / chunk) * step)
+        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + beside)
+        found = inside - rate * np.minimum(waited, 0.9 * inside / rate)
+        decoding = (decoding + found) / 2
+        # Of those that are there, some are on their way to the engine or back.
+        inside = np.clip(np.minimum(asked - rate * engine.request_seconds, present), least, present)
+    # Between two tokens of an answer there is a step; prompts that go first stop few of them, each for long.
+    token = np.where(first, step, mixed) * (steps / answer)
+    outside = np.asarray(engine.request_seconds, dtype=float)
+    waited = waited + outside + np.maximum(asked - inside - rate * outside, 0.0) / rate
+    return Steady(rate, waited, token, np.maximum(asked, least) / rate, decoding)
+
+
+def open_service(
+    rate: Any,
+    prompt: Any,
+    answer: Any,
+    *,
+    decoder: Decoder,
+    group: Group,
+    engine: Engine,
+    slots: Any,
+    chunk: Any,
+    prefill_first: Any = False,
+    cached: Any = 0.0,
+    drafted: Any = 0.0,
+    acceptance: Any = 0.0,
+) -> Steady:
+    r"""What one copy of the weights does where requests arrive at random at a rate (open loop).
+
+    Prompts take a share of the time, r, and wait for each other as in a queue with one server; answers share the rest.
+    For means of whole tables at once, as `steady_service` is of a closed loop.
+
+    .. math:: B = x O \frac{t_{step}(B)}{1 - r}, \quad
+        t_{first} = t_{prompt} + \frac{t_{step}}{2} + \frac{r}{2 (1 - r)} t_{prompt}
+
+    Parameters
+    ----------
+    rate : float or numpy.ndarray
+        Requests that arrive for one copy of the weights, x [1/s].
+    prompt, answer : float or numpy.ndarray
+        Tokens of a prompt, and of its answer, O [-].
+    decoder : Decoder
+        The model [B, -].
+    group : Group
+        The devices that hold one copy of it [B, B/s, FLOP/s].
+    engine : Engine
+        The software [s, -].
+    slots, chunk : float or numpy.ndarray
+        As for `steady_service` [-].
+    prefill_first : bool or numpy.ndarray
+        Whether waiting prompts go before the next step; else each chunk of them waits for a step beside it [-].
+    cached, drafted, acceptance : float or numpy.ndarray
+        As for `steady_service` [-].
+
+    Returns
+    -------
+    Steady
+        Rates and delays; where more arrive than are answered, the capacity, and delays that are NaN [1/s, s].
+
+    References
+    ----------
+    Kleinrock, Queueing systems, volume 1, 1975, section 5.6 (Pollaczek and Khinchine).
+
+    Examples
+    --------
+    >>> model = Decoder(16e9, 0.0, 1, 1, 7.5e9, 0.5e9, 32, 4096, 32, 128, 131072.0, 8, 4)
+    >>> one = Group(1, 1, 2e12, 80e9, 312e12, 312e12, 300e9)
+    >>> half = Engine(0.8, 0.8, 0.6, 0.6, 0.3, 0.1, 12, 1e-4, 1e-3, 1e-5, 1e-5)
+    >>> found = open_service([1, 4, 1000], 512, 256, decoder=model, group=one, engine=half, slots=128, chunk=2048)
+    >>> found.requests_per_second.round(1).tolist(), found.first_token_seconds.round(2).tolist()
+    ([1.0, 4.0, 10.1], [0.06, 0.06, nan])
+    """
+    prompt, answer, chunk = (np.maximum(np.asarray(each, dtype=float), 1.0) for each in (prompt, answer, chunk))
+    comes, most = np.asarray(rate, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
+    new = np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
+    steps = np.maximum(answer / accepted_tokens(acceptance, drafted), 1.0)
+    given: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
+
+    def shared(batch: Any, rate: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds of a step, and of one prompt among as many as come in the time of a step and a prompt."""
+        seen: dict[str, Any] = {"context": prompt + answer / 2, "span": answer}
+        step = decode_step_seconds(np.maximum(batch, 1.0), **seen, **given, drafted=drafted)
+        together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, most), 1.0))
+        cost = prefill_seconds(prompt, **given, prompts=together, cached=cached) / together
+        return step, np.where(first, cost, np.maximum(cost - weights / together, LEAST * cost))
+
+    # A chunk beside a step reads no weights of its own.
+    first, weights = np.asarray(prefill_first, dtype=bool), decode_step_seconds(1.0, 0.0, **given)
+    alone = prefill_seconds(prompt, **given, cached=cached)
+    step, cost = shared(most, np.inf)  # passes are full
+    capacity = 1 / (cost + steps * step / most)
+    low, high = np.zeros(np.shape(capacity)), np.broadcast_to(most, np.shape(capacity))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        step, cost = shared(middle, comes)
+        less = middle * (1 - comes * cost) < comes * steps * step
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    step, cost = shared(high, comes)
+    taken = comes * cost
+    beside, met = np.where(first, 0.0, np.ceil(new / chunk) * (step - weights)), np.minimum(high, 1.0)
+    wait = alone + met * (beside + step / 2) + taken * cost / (2 * (1 - taken)) + engine.request_seconds
+    token = step / (1 - taken) * (steps / answer)
+    lost = comes >= capacity
+    wait, token, batch = (np.where(lost, np.nan, each) for each in (wait, token, high))
+    return Steady(np.minimum(comes, capacity), wait, token, wait + (answer - 1) * token, batch)

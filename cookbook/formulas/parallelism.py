@@ -1,0 +1,1185 @@
+"""Formulas of working in parallel, gathered: products on a grid, exchanges, fabrics, pipelines, scaling, failures.
+
+- Pipelines: `flush_seconds`, `bubble_share`, `unfilled_share`, `schedule` (every pass on every device).
+- Data parallelism: what workers exchange, by which way, how much of it shows, how many pay (`hpe_2017_*`,
+  `parameter_server_seconds`, `halving_doubling_seconds`, `in_network_seconds`, `compressed_bytes`,
+  `bucketed_exposed_seconds`, `local_sgd_seconds`).
+- Scaling in general: `amdahl_speedup`, `gustafson_speedup`, `slowest_seconds`, `samples_to_target`.
+- Matrix products spread over a grid of devices: `summa_*`, `hpe_2017_summa_bandwidth`, `replicated_seconds`.
+- Failures in long runs: `cluster_mtbf_seconds`, `young_1974_interval_seconds`, `daly_2006_interval_seconds`,
+  `checkpoint_seconds`, `useful_share`, `run_seconds`.
+- Exchanges are those of `cookbook.formulas.collectives`.
+"""
+
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cookbook.formulas._arguments import Array, _reject, at_least_one, fraction, non_negative, positive
+from cookbook.formulas.collectives import (
+    dragonfly_bandwidth,
+    hierarchical_all_reduce_seconds,
+    nested_all_gather_seconds,
+    nested_all_reduce_seconds,
+    nested_all_to_all_seconds,
+    nested_bisection_bandwidth,
+    rail_all_to_all_seconds,
+    ring_all_reduce_seconds,
+    saturating_bandwidth,
+    switch_all_reduce_seconds,
+    torus_all_gather_seconds,
+    torus_all_reduce_seconds,
+    torus_all_to_all_seconds,
+    torus_bisection_bandwidth,
+    tree_all_reduce_seconds,
+)
+
+__all__ = [
+    "SCHEDULES",
+    "amdahl_speedup",
+    "bubble_share",
+    "bucketed_exposed_seconds",
+    "cluster_mtbf_seconds",
+    "compressed_bytes",
+    "daly_2006_interval_seconds",
+    "dragonfly_bandwidth",
+    "flush_seconds",
+    "gustafson_speedup",
+    "halving_doubling_seconds",
+    "hierarchical_all_reduce_seconds",
+    "hpe_2017_best_workers",
+    "hpe_2017_data_parallel_seconds",
+    "hpe_2017_summa_bandwidth",
+    "in_network_seconds",
+    "local_sgd_seconds",
+    "nested_all_gather_seconds",
+    "nested_all_reduce_seconds",
+    "nested_all_to_all_seconds",
+    "nested_bisection_bandwidth",
+    "parameter_server_seconds",
+    "rail_all_to_all_seconds",
+    "replicated_seconds",
+    "ring_all_reduce_seconds",
+    "samples_to_target",
+    "saturating_bandwidth",
+    "schedule",
+    "slowest_seconds",
+    "summa_required_bandwidth",
+    "summa_seconds",
+    "switch_all_reduce_seconds",
+    "torus_all_gather_seconds",
+    "torus_all_reduce_seconds",
+    "torus_all_to_all_seconds",
+    "torus_bisection_bandwidth",
+    "tree_all_reduce_seconds",
+    "useful_share",
+    "young_1974_interval_seconds",
+]
+
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
+# How many weight gradients of a micro-batch a stage's part of the bubble takes; other schedules fill nothing.
+FILLED = {"zero-bubble": 2.0, "zb-v": 3.0}
+FORWARD, BACKWARD, WEIGHTS = range(3)
+
+
+def flush_seconds(stage_seconds: ArrayLike, micro_batches: ArrayLike) -> Array:
+    r"""Time of one flush: every micro-batch passes all stages, and the slowest stage sets the pace.
+
+    .. math:: t = \sum_s t_s + (m - 1) \max_s t_s
+
+    Parameters
+    ----------
+    stage_seconds : array_like, (..., p)
+        Forward and backward pass of one micro-batch through each stage [s].
+    micro_batches : array_like, (...)
+        Micro-batches between two flushes, m >= 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Time [s].
+
+    References
+    ----------
+    Huang et al., GPipe, NeurIPS 2019; here with stages of unequal time.
+
+    Examples
+    --------
+    Four equal stages, eight micro-batches; then the same work with a heavier last stage:
+
+    >>> float(flush_seconds([1, 1, 1, 1], 8)), float(flush_seconds([0.9, 0.9, 0.9, 1.3], 8))
+    (11.0, 13.1)
+    """
+    stages = non_negative("stage_seconds", stage_seconds)
+    return stages.sum(axis=-1) + (at_least_one("micro_batches", micro_batches) - 1) * stages.max(axis=-1)
+
+
+def bubble_share(
+    kind: str, stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, weights_share: ArrayLike = 1 / 3
+) -> Array:
+    r"""Time that devices of a pipeline with equal stages wait, over the time that they compute.
+
+    .. math:: \frac{(p - 1)\, g}{m v}, \quad g = \max(0, 1 - k x): \text{ weight gradients fill k of the gaps}
+
+    Parameters
+    ----------
+    kind : str
+        One of `SCHEDULES`, or "zb-v", two chunks in the form of a V [-].
+    stages : array_like
+        Stages, p >= 1 [-].
+    micro_batches : array_like
+        Micro-batches between two flushes, m >= 1 [-].
+    interleave : array_like
+        Chunks of layers on each device, v; 1 unless the schedule is interleaved [-].
+    weights_share : array_like
+        Share of a micro-batch's time that goes into weight gradients, x; k = 2 for zero-bubble, 3 for zb-v [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Bubble over computation [-].
+
+    References
+    ----------
+    Narayanan et al., Efficient large-scale language model training on GPU clusters, SC21, 2021; Qi, Wan, Huang & Lin,
+    Zero bubble pipeline parallelism, ICLR 2024 (ZB-H1 and ZB-V, which keep the memory of 1F1B).
+
+    Examples
+    --------
+    >>> [round(float(bubble_share(kind, 8, 32, 2)), 4) for kind in SCHEDULES]
+    [0.2188, 0.2188, 0.1094, 0.0729]
+    """
+    known = dict.fromkeys([*SCHEDULES, *FILLED])
+    if kind not in known:
+        raise ValueError(f"kind = {str(kind)[:40]!r} is not a schedule; take one of {', '.join(known)}")
+    chunks = at_least_one("interleave", interleave) if kind == "interleaved" else 1.0
+    waits = (at_least_one("stages", stages) - 1) * unfilled_share(FILLED.get(kind, 0.0), weights_share)
+    return waits / (at_least_one("micro_batches", micro_batches) * chunks)
+
+
+def unfilled_share(filled: ArrayLike, weights_share: ArrayLike) -> Array:
+    r"""Part of a pipeline's bubble that weight gradients, which nobody waits for, do not fill.
+
+    .. math:: g = \max(0, 1 - k x)
+
+    Parameters
+    ----------
+    filled : array_like
+        Weight gradients of a micro-batch that fit into the bubble of a stage, k; 0 where they stay in their place [-].
+    weights_share : array_like
+        Their share of a micro-batch's time, x, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Part of the bubble [-].
+
+    References
+    ----------
+    Qi, Wan, Huang & Lin, Zero bubble pipeline parallelism, ICLR 2024, table 2: k = 2 for ZB-H1, 3 for ZB-H2 and ZB-V.
+
+    Examples
+    --------
+    >>> unfilled_share([0, 2, 3], 0.25).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    return np.maximum(1 - non_negative("filled", filled) * fraction("weights_share", weights_share), 0)
+
+
+def schedule(
+    kind: str,
+    forward_seconds: Sequence[float],
+    backward_seconds: Sequence[float],
+    micro_batches: int,
+    interleave: int = 1,
+    weights_share: float = 0.5,
+) -> dict[str, Array]:
+    r"""Every pass of one flush: on which device, of which micro-batch, from when to when.
+
+    .. math:: t_{start} = \max(t_{device\ free},\; t_{input\ there}), \qquad t_{end} = t_{start} + t_{pass}
+
+    Parameters
+    ----------
+    kind : str
+        One of `SCHEDULES` [-].
+    forward_seconds, backward_seconds : sequence of float, (p,)
+        Time of one micro-batch on each device [s].
+    micro_batches : int
+        Micro-batches of the flush [-]; a multiple of the devices where the schedule is interleaved.
+    interleave : int
+        Chunks of layers on each device [-]; more than 1 only where the schedule is interleaved.
+    weights_share : float
+        Share of the backward pass that computes weight gradients, which nobody waits for [-]; for zero-bubble alone.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``device``, ``micro_batch``, ``chunk``, ``phase`` (0 forward, 1 backward, 2 weight gradients), ``start`` and
+        ``end`` [s], one entry a pass.
+
+    Raises
+    ------
+    ValueError
+        An unknown schedule, or numbers that it cannot work with.
+
+    References
+    ----------
+    Narayanan et al., SC21, 2021; Qi et al., ICLR 2024. Messages between stages take no time here.
+
+    Examples
+    --------
+    >>> passes = schedule("1f1b", [1, 1], [2, 2], 4)
+    >>> float(passes["end"].max()), len(passes["end"])
+    (15.0, 16)
+    """
+    stages = len(forward_seconds)
+    _check(kind, stages, len(backward_seconds), micro_batches, interleave)
+    split = kind == "zero-bubble"
+    backward = np.asarray(backward_seconds, dtype=float) * (1 - weights_share if split else 1.0) / interleave
+    seconds = np.stack(
+        [
+            np.asarray(forward_seconds, dtype=float) / interleave,
+            backward,
+            np.asarray(backward_seconds, dtype=float) * weights_share,
+        ]
+    )
+    return _run(_Plan(kind, stages, micro_batches, interleave), seconds)
+
+
+def _check(kind: str, stages: int, others: int, micro_batches: int, interleave: int) -> None:
+    if kind not in SCHEDULES:
+        raise ValueError(f"kind = {kind!r} is not a schedule; take one of {', '.join(SCHEDULES)}")
+    if stages < 1 or stages != others:
+        raise ValueError(f"forward_seconds has {stages} entries, backward_seconds {others}: one for each device")
+    if micro_batches < 1:
+        raise ValueError(f"micro_batches = {micro_batches} must be 1 or more")
+    if kind == "interleaved" and (interleave < 2 or micro_batches % stages):
+        raise ValueError(
+            f"interleave = {interleave}, micro_batches = {micro_batches}: take 2 chunks or more, and a multiple of "
+            f"{stages} micro-batches"
+        )
+    if kind != "interleaved" and interleave != 1:
+        raise ValueError(f"interleave = {interleave} must be 1 unless kind is 'interleaved'")
+
+
+class _Plan:
+    """In which order a device takes its passes: (phase, micro-batch, chunk)."""
+
+    def __init__(self, kind: str, stages: int, micro_batches: int, chunks: int) -> None:
+        self.kind, self.stages, self.micro_batches, self.chunks = kind, stages, micro_batches, chunks
+
+    def order(self, device: int) -> list[tuple[int, int, int]]:
+        total = self.micro_batches * self.chunks
+        forward = [(FORWARD, *self._nth(k, False)) for k in range(total)]
+        backward = [(BACKWARD, *self._nth(k, True)) for k in range(total)]
+        if self.kind == "gpipe":
+            return forward + backward
+        ahead = self.stages - device - 1
+        if self.kind == "interleaved":
+            ahead = 2 * ahead + (self.chunks - 1) * self.stages
+        ahead = min(ahead, total)
+        steady = [each for pair in zip(forward[ahead:], backward, strict=False) for each in pair]
+        return forward[:ahead] + steady + backward[total - ahead :]
+
+    def _nth(self, k: int, back: bool) -> tuple[int, int]:
+        group, within = divmod(k, self.stages * self.chunks)
+        if self.chunks == 1:
+            return k, 0
+        chunk, first = divmod(within, self.stages)
+        return group * self.stages + first, self.chunks - 1 - chunk if back else chunk
+
+
+def _run(plan: _Plan, seconds: Array) -> dict[str, Array]:
+    """Start every pass as soon as its device is free and what it needs is there."""
+    done: dict[tuple[int, int, int], float] = {}
+    waiting = [plan.order(device) for device in range(plan.stages)]
+    free, owed = [0.0] * plan.stages, [list[tuple[int, int]]() for _ in range(plan.stages)]
+    kept = [0] * plan.stages
+    found: list[tuple[float, ...]] = []
+    last = plan.stages * plan.chunks - 1
+
+    def ready(device: int) -> float | None:
+        phase, micro, chunk = waiting[device][0]
+        stage = chunk * plan.stages + device
+        needs = [(FORWARD, micro, stage - 1)] if phase == FORWARD else [(FORWARD, micro, stage)]
+        needs += [(BACKWARD, micro, stage + 1)] if phase == BACKWARD and stage < last else []
+        times = [done.get(need) for need in needs if need[2] >= 0]
+        return None if None in times else max([0.0, *times])  # type: ignore[type-var]
+
+    def take(device: int, phase: int, micro: int, chunk: int, start: float) -> None:
+        end = start + float(seconds[phase, device])
+        found.append((device, micro, chunk, phase, start, end))
+        free[device] = end
+        kept[device] += {FORWARD: 1, WEIGHTS: -1}.get(phase, 0)
+        if phase != WEIGHTS:
+            done[phase, micro, chunk * plan.stages + device] = end
+        if phase == BACKWARD and plan.kind == "zero-bubble":
+            owed[device].append((micro, chunk))
+
+    while any(waiting):
+        _fill(plan, waiting, ready, free, owed, kept, take, seconds)
+    for device, left in enumerate(owed):
+        for micro, chunk in left:
+            take(device, WEIGHTS, micro, chunk, free[device])
+    names = ("device", "micro_batch", "chunk", "phase", "start", "end")
+    return dict(zip(names, np.array(sorted(found, key=lambda each: (each[4], each[0]))).T, strict=True))
+
+
+def _fill(
+    plan: _Plan,
+    waiting: list[list[tuple[int, int, int]]],
+    ready: Callable[[int], float | None],
+    free: list[float],
+    owed: list[list[tuple[int, int]]],
+    kept: list[int],
+    take: Callable[[int, int, int, int, float], None],
+    seconds: Array,
+) -> None:
+    """Take the pass that can start first; weight gradients fill a gap before it, and free the memory that it needs."""
+    starts = [(max(at, free[d]), d) for d in range(plan.stages) if waiting[d] and (at := ready(d)) is not None]
+    start, device = min(starts)
+    phase, micro, chunk = waiting[device].pop(0)
+    while owed[device] and (
+        free[device] + seconds[WEIGHTS, device] <= start + 1e-12 or (phase == FORWARD and kept[device] >= plan.stages)
+    ):
+        take(device, WEIGHTS, *owed[device].pop(0), free[device])
+    take(device, phase, micro, chunk, max(start, free[device]))
+
+
+def hpe_2017_data_parallel_seconds(
+    model_flop: ArrayLike, weight_bytes: ArrayLike, workers: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
+) -> dict[str, Array]:
+    r"""Computation and exchange of data-parallel training as the Deep Learning Cookbook of 2017 put it.
+
+    .. math:: t_c = \frac{c}{p \gamma}, \qquad t_x = \frac{2 w \log_2 p}{\beta}
+
+    The batch stays the same, so each worker gets a p-th of it (strong scaling). The second formula cannot be read in
+    the document any more; it is reconstructed after Keuper and Pfreundt, who analyse the same exchange.
+
+    Parameters
+    ----------
+    model_flop : array_like
+        Arithmetic of one step of the whole batch, c [FLOP].
+    weight_bytes : array_like
+        Size of all weights, w [B].
+    workers : array_like
+        Workers, p >= 1 [-].
+    flops : array_like
+        Arithmetic rate of one worker, gamma [FLOP/s].
+    bandwidth : array_like
+        Rate of a worker's link, beta [B/s].
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``compute`` and ``exchange`` [s].
+
+    References
+    ----------
+    Serebryakov & Vassilieva, Deep Learning Cookbook, Hewlett Packard Enterprise, 2017; Keuper & Pfreundt,
+    Distributed training of deep neural networks: theoretical and practical limits of parallel scalability, 2016.
+
+    Examples
+    --------
+    >>> found = hpe_2017_data_parallel_seconds(1e12, 2.4e8, 8, 4e12, 16e9)
+    >>> {name: round(float(seconds), 5) for name, seconds in found.items()}
+    {'compute': 0.03125, 'exchange': 0.09}
+    """
+    count = at_least_one("workers", workers)
+    return {
+        "compute": non_negative("model_flop", model_flop) / (count * positive("flops", flops)),
+        "exchange": 2 * non_negative("weight_bytes", weight_bytes) * np.log2(count) / positive("bandwidth", bandwidth),
+    }
+
+
+def hpe_2017_best_workers(
+    model_flop: ArrayLike, weight_bytes: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
+) -> Array:
+    r"""Workers at which the step of `hpe_2017_data_parallel_seconds` is shortest: more make it longer.
+
+    .. math:: p^* = \max\left( 1, \frac{c\, \beta \ln 2}{2\, w\, \gamma} \right)
+
+    Parameters
+    ----------
+    model_flop : array_like
+        Arithmetic of one step of the whole batch, c [FLOP].
+    weight_bytes : array_like
+        Size of all weights, w [B].
+    flops : array_like
+        Arithmetic rate of one worker, gamma [FLOP/s].
+    bandwidth : array_like
+        Rate of a worker's link, beta [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Workers, not rounded [-].
+
+    References
+    ----------
+    Keuper & Pfreundt, Distributed training of deep neural networks, 2016 (limits of scaling); here the derivative of
+    `hpe_2017_data_parallel_seconds` by the number of workers, set to zero.
+
+    Examples
+    --------
+    >>> round(float(hpe_2017_best_workers(1e13, 1e8, 4e12, 16e9)), 1)
+    138.6
+    """
+    work = non_negative("model_flop", model_flop) / positive("flops", flops)
+    exchange = 2 * positive("weight_bytes", weight_bytes) / positive("bandwidth", bandwidth)
+    return np.maximum(work * np.log(2) / exchange, 1.0)
+
+
+def parameter_server_seconds(
+    payload_bytes: ArrayLike,
+    workers: ArrayLike,
+    servers: ArrayLike,
+    worker_bandwidth: ArrayLike,
+    server_bandwidth: ArrayLike,
+) -> Array:
+    r"""Time in which all workers send gradients to servers and fetch weights, each direction of a link by itself.
+
+    .. math:: t = M \max\left( \frac{1}{\beta_w}, \frac{p}{s \beta_s} \right) \cdot 2
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Size of the gradients, and of the weights, M [B].
+    workers : array_like
+        Workers, p >= 1 [-].
+    servers : array_like
+        Servers that share the weights evenly, s >= 1 [-].
+    worker_bandwidth : array_like
+        Rate of a worker's link, one direction [B/s].
+    server_bandwidth : array_like
+        Rate of a server's link, one direction [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Li et al., Scaling distributed machine learning with the parameter server, OSDI 2014.
+
+    Examples
+    --------
+    One server is a bottleneck for eight workers, eight servers are not:
+
+    >>> parameter_server_seconds(1e8, 8, [1, 8], 1e10, 1e10).tolist()
+    [0.16, 0.02]
+    """
+    load = at_least_one("workers", workers) / at_least_one("servers", servers)
+    slowest = np.maximum(
+        1 / positive("worker_bandwidth", worker_bandwidth), load / positive("server_bandwidth", server_bandwidth)
+    )
+    return 2 * non_negative("payload_bytes", payload_bytes) * slowest
+
+
+def halving_doubling_seconds(
+    payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
+) -> Array:
+    r"""Time of an all-reduce by recursive halving and doubling: the traffic of a ring, few starts.
+
+    .. math:: t = 2 \lceil \log_2 p \rceil \alpha + \frac{2 (p - 1)}{p} \frac{M}{\beta}
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Size of the vector, M [B].
+    ranks : array_like
+        Ranks, p >= 1; the formula is exact for powers of two [-].
+    bandwidth : array_like
+        Rate of a rank's link, one direction, beta [B/s].
+    latency : array_like
+        Start of one message, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s], 0 for one rank.
+
+    References
+    ----------
+    Thakur, Rabenseifner & Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), 2005.
+
+    Examples
+    --------
+    >>> round(float(halving_doubling_seconds(1e6, 8, 1e9, 1e-5)), 6)
+    0.00181
+    """
+    count = at_least_one("ranks", ranks)
+    starts = 2 * np.ceil(np.log2(count)) * non_negative("latency", latency)
+    moved = 2 * (count - 1) / count * non_negative("payload_bytes", payload_bytes)
+    return starts + moved / positive("bandwidth", bandwidth)
+
+
+def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> Array:
+    r"""Time of an all-reduce that switches sum: every rank sends its vector once and receives the sum once.
+
+    .. math:: t = 2 \alpha + \frac{M}{\beta} \quad (p > 1)
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Size of the vector, M [B].
+    ranks : array_like
+        Ranks, p >= 1 [-].
+    bandwidth : array_like
+        Rate of a rank's link, one direction, beta [B/s].
+    latency : array_like
+        Time from a rank to the top of the switches, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s], 0 for one rank.
+
+    References
+    ----------
+    Graham et al., Scalable hierarchical aggregation protocol (SHArP), COMHPC 2016.
+
+    Examples
+    --------
+    >>> in_network_seconds(1e9, [1, 8], 1e11, 0).tolist()
+    [0.0, 0.01]
+    """
+    moved = non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
+    return (at_least_one("ranks", ranks) > 1) * (2 * non_negative("latency", latency) + moved)
+
+
+def compressed_bytes(
+    payload_bytes: ArrayLike, kept_share: ArrayLike, element_bytes: ArrayLike, index_bytes: ArrayLike
+) -> Array:
+    r"""Gradients of which only the largest are sent, each with its position.
+
+    .. math:: M' = \min\left( M,\; r M \frac{w + i}{w} \right)
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Size of all gradients, M [B].
+    kept_share : array_like
+        Share of the elements that is sent, r, 0 to 1 [-].
+    element_bytes : array_like
+        Size of one element, w [B].
+    index_bytes : array_like
+        Size of one position, i [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Size of what is sent [B].
+
+    References
+    ----------
+    Lin, Han, Mao, Wang & Dally, Deep gradient compression, ICLR 2018.
+
+    Examples
+    --------
+    >>> compressed_bytes(1e9, [0.001, 0.9], 4, 4).tolist()
+    [2000000.0, 1000000000.0]
+    """
+    whole, size = non_negative("payload_bytes", payload_bytes), positive("element_bytes", element_bytes)
+    longer = (size + non_negative("index_bytes", index_bytes)) / size
+    return np.minimum(whole, whole * fraction("kept_share", kept_share) * longer)
+
+
+def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: ArrayLike, buckets: ArrayLike) -> Array:
+    r"""Time by which an exchange of gradients in buckets outlasts the backward pass that it runs beside.
+
+    .. math:: t = \frac{x}{k} + \max\left( 0,\; \left(1 - \frac{1}{k}\right) (x - b) \right)
+
+    A bucket starts when the backward pass has filled it; the last one can never be hidden.
+
+    Parameters
+    ----------
+    exchange_seconds : array_like
+        Time of the whole exchange, x [s].
+    backward_seconds : array_like
+        Time of the backward pass, b [s].
+    buckets : array_like
+        Buckets of equal size, k >= 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s]: all of the exchange with one bucket.
+
+    References
+    ----------
+    Li et al., PyTorch distributed: experiences on accelerating data parallel training, VLDB 2020.
+
+    Examples
+    --------
+    >>> bucketed_exposed_seconds(0.04, 0.1, [1, 4, 40]).round(4).tolist()
+    [0.04, 0.01, 0.001]
+    """
+    exchange, parts = non_negative("exchange_seconds", exchange_seconds), at_least_one("buckets", buckets)
+    left = np.maximum(exchange - non_negative("backward_seconds", backward_seconds), 0)
+    return exchange / parts + (1 - 1 / parts) * left
+
+
+def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, period: ArrayLike) -> Array:
+    r"""Mean time of a step where parameters are averaged only now and then.
+
+    .. math:: t = t_s + \frac{x}{H}
+
+    Fewer averages can cost more steps to the same accuracy: this is time, not time to accuracy.
+
+    Parameters
+    ----------
+    step_seconds : array_like
+        Time of a step without exchange, t_s [s].
+    exchange_seconds : array_like
+        Exposed time of one average of all parameters, x [s].
+    period : array_like
+        Steps from one average to the next, H >= 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Stich, Local SGD converges fast and communicates little, ICLR 2019.
+
+    Examples
+    --------
+    >>> local_sgd_seconds(0.1, 0.05, [1, 10]).round(4).tolist()
+    [0.15, 0.105]
+    """
+    exchange = non_negative("exchange_seconds", exchange_seconds) / at_least_one("period", period)
+    return non_negative("step_seconds", step_seconds) + exchange
+
+
+def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
+    r"""Speed-up of a problem of fixed size, of which a share cannot be split.
+
+    .. math:: S = \frac{1}{s + (1 - s) / p}
+
+    Parameters
+    ----------
+    workers : array_like
+        Workers, p >= 1 [-].
+    serial_share : array_like
+        Share of the time on one worker that cannot be split, s, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Speed-up [-], at most 1 / s.
+
+    References
+    ----------
+    Amdahl, Validity of the single processor approach to achieving large scale computing capabilities, AFIPS 1967.
+
+    Examples
+    --------
+    >>> amdahl_speedup([1, 8, 1e9], 0.05).round(2).tolist()
+    [1.0, 5.93, 20.0]
+    """
+    serial = fraction("serial_share", serial_share)
+    return 1 / (serial + (1 - serial) / at_least_one("workers", workers))
+
+
+def gustafson_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
+    r"""Speed-up of a problem that grows with the workers, of whose time a share does not grow.
+
+    .. math:: S = s + p (1 - s)
+
+    Parameters
+    ----------
+    workers : array_like
+        Workers, p >= 1 [-].
+    serial_share : array_like
+        Share of the time on all workers that is spent on what does not grow, s, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Speed-up [-].
+
+    References
+    ----------
+    Gustafson, Reevaluating Amdahl's law, Commun. ACM 31(5), 1988.
+
+    Examples
+    --------
+    >>> gustafson_speedup(8, 0.05).round(2).tolist()
+    7.65
+    """
+    serial = fraction("serial_share", serial_share)
+    return serial + at_least_one("workers", workers) * (1 - serial)
+
+
+_quantile = np.vectorize(NormalDist().inv_cdf, otypes=[float])
+
+
+def slowest_seconds(mean_seconds: ArrayLike, spread_seconds: ArrayLike, workers: ArrayLike) -> Array:
+    r"""Expected time of the slowest of many workers whose times scatter normally: the step that all wait for.
+
+    .. math:: t = \mu + \sigma\, \Phi^{-1}\left( \frac{p - 3/8}{p + 1/4} \right)
+
+    Parameters
+    ----------
+    mean_seconds : array_like
+        Mean time of one worker, mu [s].
+    spread_seconds : array_like
+        Standard deviation, sigma [s].
+    workers : array_like
+        Workers that step together, p >= 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Blom, Statistical estimates and transformed beta-variables, 1958 (expected order statistics).
+
+    Examples
+    --------
+    With a spread of 2 %, eight workers lose 3 % and a thousand 6 %:
+
+    >>> slowest_seconds(1.0, 0.02, [1, 8, 1000]).round(3).tolist()
+    [1.0, 1.029, 1.065]
+    """
+    count = at_least_one("workers", workers)
+    rank = (count - 0.375) / (count + 0.25)
+    return non_negative("mean_seconds", mean_seconds) + non_negative("spread_seconds", spread_seconds) * _quantile(rank)
+
+
+def samples_to_target(least_samples: ArrayLike, batch: ArrayLike, critical_batch: ArrayLike) -> Array:
+    r"""Samples to a given loss: batches beyond the critical one need more of them.
+
+    .. math:: E = E_0 \left( 1 + \frac{B}{B_c} \right)
+
+    Parameters
+    ----------
+    least_samples : array_like
+        Samples with very small batches, E_0 [-].
+    batch : array_like
+        Global batch, B [-].
+    critical_batch : array_like
+        Batch at which twice as many samples are needed, B_c [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Samples [-].
+
+    References
+    ----------
+    McCandlish, Kaplan & Amodei, An empirical model of large-batch training, arXiv:1812.06162, 2018; that batches
+    beyond some size stop paying depends on the model and the data: Shallue et al., JMLR 20(112), 2019.
+
+    Examples
+    --------
+    >>> samples_to_target(1e6, [256, 4096], 4096).tolist()
+    [1062500.0, 2000000.0]
+    """
+    share = positive("batch", batch) / positive("critical_batch", critical_batch)
+    return non_negative("least_samples", least_samples) * (1 + share)
+
+
+def _side(grid: ArrayLike) -> Array:
+    """Rows of a square grid: a whole number, for ten devices form none."""
+    rows = at_least_one("grid", grid)
+    uneven = rows > np.floor(rows)
+    if uneven.any():
+        _reject("grid", rows, uneven, "the whole numbers", "p rows and columns make p squared devices")
+    return rows
+
+
+def summa_seconds(
+    size: ArrayLike, grid: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike, element_bytes: ArrayLike = 4.0
+) -> dict[str, Array]:
+    r"""Time of one square product on a square grid of devices, by computation and by data received.
+
+    .. math:: t_c = \frac{2 n^3}{p^2 \gamma}, \qquad t_d = \frac{2 w n^2}{\beta} \frac{p - 1}{p^2}
+
+    The grid has p rows and p columns: p squared devices, not p. Each receives the blocks of its row and of its column
+    but its own, so that one device by itself receives nothing.
+
+    Parameters
+    ----------
+    size : array_like
+        Rows and columns of each matrix: inputs, outputs and batch, n [-].
+    grid : array_like
+        Rows of the grid, p, a whole number [-].
+    flops : array_like
+        Arithmetic rate of one device, gamma: multiplications and additions [1/s].
+    bandwidth : array_like
+        Rate at which one device receives, from memory or from others, beta [B/s].
+    element_bytes : array_like
+        Size of one element, w [B].
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``compute`` and ``data`` [s].
+
+    References
+    ----------
+    van de Geijn & Watts, SUMMA: scalable universal matrix multiplication algorithm, Concurrency 9(4), 1997.
+
+    Examples
+    --------
+    On four devices of 15 TFLOP/s, matrices of 2000 take as long to compute as to receive at 30 GB/s:
+
+    >>> {name: round(float(t), 7) for name, t in summa_seconds(2000, 2, 15e12, 30e9).items()}
+    {'compute': 0.0002667, 'data': 0.0002667}
+    """
+    n, p = at_least_one("size", size), _side(grid)
+    received = 2 * positive("element_bytes", element_bytes) * n**2 * (p - 1) / p**2
+    return {
+        "compute": 2 * n**3 / (p**2 * positive("flops", flops)),
+        "data": received / positive("bandwidth", bandwidth),
+    }
+
+
+def summa_required_bandwidth(
+    size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
+) -> Array:
+    r"""Rate at which each device of a grid has to receive so that data does not take longer than computation.
+
+    .. math:: \beta \ge \frac{w\, (p - 1)\, \gamma}{n}
+
+    Parameters
+    ----------
+    size : array_like
+        Rows and columns of each matrix, n [-].
+    grid : array_like
+        Rows of the grid, p, a whole number, for p squared devices [-].
+    flops : array_like
+        Arithmetic rate of one device, gamma: multiplications and additions [1/s].
+    element_bytes : array_like
+        Size of one element, w [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Bandwidth [B/s]; 0 for one device, which has all it needs.
+
+    References
+    ----------
+    van de Geijn & Watts, SUMMA: scalable universal matrix multiplication algorithm, Concurrency 9(4), 1997.
+
+    Examples
+    --------
+    1, 4 and 100 devices of 15 TFLOP/s at n = 2000 need 0, 30 and 270 GB/s:
+
+    >>> (summa_required_bandwidth(2000, [1, 2, 10], 15e12) / 1e9).round().tolist()
+    [0.0, 30.0, 270.0]
+    """
+    n, p = at_least_one("size", size), _side(grid)
+    return positive("element_bytes", element_bytes) * (p - 1) * positive("flops", flops) / n
+
+
+def hpe_2017_summa_bandwidth(
+    size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
+) -> Array:
+    r"""The same as the Deep Learning Cookbook of 2017 put it: p in place of p - 1, so that one device needs data, too.
+
+    .. math:: \beta \ge \frac{w\, p\, \gamma}{n}
+
+    Parameters
+    ----------
+    size : array_like
+        Rows and columns of each matrix, n [-].
+    grid : array_like
+        Rows of the grid, p >= 1; the easy misreading takes the number of devices [-].
+    flops : array_like
+        Arithmetic rate of one device, gamma: multiplications and additions [1/s].
+    element_bytes : array_like
+        Size of one element, w [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Bandwidth [B/s].
+
+    References
+    ----------
+    Hewlett Packard Labs, Deep Learning Cookbook, 2017, after van de Geijn & Watts 1997.
+
+    Examples
+    --------
+    The document prints 30 GB/s for p = 1 and 300 GB/s for p = 10:
+
+    >>> (hpe_2017_summa_bandwidth(2000, [1, 10], 15e12) / 1e9).round().tolist()
+    [30.0, 300.0]
+    """
+    n, p = at_least_one("size", size), at_least_one("grid", grid)
+    return positive("element_bytes", element_bytes) * p * positive("flops", flops) / n
+
+
+def replicated_seconds(
+    size: ArrayLike,
+    devices: ArrayLike,
+    copies: ArrayLike,
+    flops: ArrayLike,
+    bandwidth: ArrayLike,
+    element_bytes: ArrayLike = 4.0,
+) -> dict[str, Array]:
+    r"""Time of one square product where the grid is stacked: copies of the inputs save traffic and cost memory.
+
+    .. math:: t_c = \frac{2 n^3}{P \gamma}, \qquad
+        t_d = \frac{w n^2}{\beta} \left( \frac{2}{\sqrt{c P}} - \frac{2}{P} + \frac{3 (c - 1)}{P} \right)
+
+    A device does not receive its own blocks, 2 / P. The last part is copying both inputs to the layers, and summing
+    the results of the layers.
+
+    Parameters
+    ----------
+    size : array_like
+        Rows and columns of each matrix, n [-].
+    devices : array_like
+        Devices in all, P >= 1 [-].
+    copies : array_like
+        Layers of the grid, each with a copy of the inputs, c, 1 to the cube root of P [-].
+    flops : array_like
+        Arithmetic rate of one device, gamma: multiplications and additions [1/s].
+    bandwidth : array_like
+        Rate at which one device receives, beta [B/s].
+    element_bytes : array_like
+        Size of one element, w [B].
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``compute`` and ``data`` [s]; with one copy those of `summa_seconds`.
+
+    Raises
+    ------
+    ValueError
+        More copies than the cube root of the devices: no traffic is left to save.
+
+    References
+    ----------
+    Solomonik & Demmel, Communication-optimal parallel 2.5D matrix multiplication and LU, Euro-Par 2011.
+
+    Examples
+    --------
+    >>> one, four = (replicated_seconds(20000, 64, c, 15e12, 30e9)["data"] for c in (1, 4))
+    >>> round(float(one), 4), round(float(four), 4)
+    (0.0117, 0.0125)
+    """
+    n, count = at_least_one("size", size), at_least_one("devices", devices)
+    layers = at_least_one("copies", copies)
+    if np.any(layers > np.cbrt(count) * (1 + 1e-9)):
+        raise ValueError(
+            f"copies = {np.max(layers):g} is more than the cube root of devices = {np.min(count):g}: take fewer copies"
+        )
+    moved = 2 / np.sqrt(layers * count) - 2 / count + 3 * (layers - 1) / count
+    seconds = positive("element_bytes", element_bytes) * n**2 / positive("bandwidth", bandwidth)
+    return {"compute": 2 * n**3 / (count * positive("flops", flops)), "data": seconds * moved}
+
+
+def cluster_mtbf_seconds(device_mtbf_seconds: ArrayLike, devices: ArrayLike) -> Array:
+    r"""Mean time between failures of a job that stops when any of its devices fails.
+
+    .. math:: M = M_1 / n
+
+    Parameters
+    ----------
+    device_mtbf_seconds : array_like
+        Mean time between failures that one device accounts for, its share of host and network included, M_1 [s].
+    devices : array_like
+        Devices, n >= 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Feller, An introduction to probability theory and its applications, vol. 1, 1968 (independent failures at random).
+
+    Examples
+    --------
+    Devices that fail every five years each stop a job of 10,000 more than five times a day:
+
+    >>> round(float(cluster_mtbf_seconds(5 * 365 * 86400, 10_000)) / 3600, 2)
+    4.38
+    """
+    return positive("device_mtbf_seconds", device_mtbf_seconds) / at_least_one("devices", devices)
+
+
+def young_1974_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
+    r"""Time of work between checkpoints that loses least, to first order.
+
+    .. math:: \tau = \sqrt{2 \delta M}
+
+    Parameters
+    ----------
+    checkpoint_seconds : array_like
+        Time that writing a checkpoint stops the work, delta [s].
+    mtbf_seconds : array_like
+        Mean time between failures, M [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Young, A first order approximation to the optimum checkpoint interval, Commun. ACM 17(9), 1974.
+
+    Examples
+    --------
+    >>> float(young_1974_interval_seconds(50.0, 10_000.0))
+    1000.0
+    """
+    return np.sqrt(2 * non_negative("checkpoint_seconds", checkpoint_seconds) * positive("mtbf_seconds", mtbf_seconds))
+
+
+def daly_2006_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
+    r"""Time of work between checkpoints that loses least, also where checkpoints take long beside failures.
+
+    .. math:: \tau = \sqrt{2 \delta M} \left( 1 + \tfrac{1}{3} \sqrt{\tfrac{\delta}{2 M}}
+        + \tfrac{1}{9} \tfrac{\delta}{2 M} \right) - \delta \quad (\delta < 2 M), \quad \text{else } M
+
+    Parameters
+    ----------
+    checkpoint_seconds : array_like
+        Time that writing a checkpoint stops the work, delta [s].
+    mtbf_seconds : array_like
+        Mean time between failures, M [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22(3), 2006.
+
+    Examples
+    --------
+    >>> round(float(daly_2006_interval_seconds(50.0, 10_000.0)), 1)
+    966.9
+    """
+    write, mtbf = non_negative("checkpoint_seconds", checkpoint_seconds), positive("mtbf_seconds", mtbf_seconds)
+    share = np.minimum(write / (2 * mtbf), 1)
+    found = np.sqrt(2 * write * mtbf) * (1 + np.sqrt(share) / 3 + share / 9) - write
+    return np.where(write < 2 * mtbf, found, mtbf)
+
+
+def useful_share(
+    interval_seconds: ArrayLike, checkpoint_seconds: ArrayLike, restart_seconds: ArrayLike, mtbf_seconds: ArrayLike
+) -> Array:
+    r"""Share of the time that goes into work that is kept: neither checkpoints, nor lost, nor restarting.
+
+    .. math:: g = \frac{\tau}{M e^{R / M} \left( e^{(\tau + \delta) / M} - 1 \right)}
+
+    Parameters
+    ----------
+    interval_seconds : array_like
+        Work between checkpoints, tau [s].
+    checkpoint_seconds : array_like
+        Time that writing a checkpoint stops the work, delta [s].
+    restart_seconds : array_like
+        Time from a failure until work goes on, R [s].
+    mtbf_seconds : array_like
+        Mean time between failures, M [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Share, called goodput where it is of throughput [-].
+
+    References
+    ----------
+    Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22(3), 2006.
+
+    Examples
+    --------
+    >>> round(float(useful_share(967.0, 50.0, 300.0, 10_000.0)), 4)
+    0.8766
+    """
+    work, mtbf = positive("interval_seconds", interval_seconds), positive("mtbf_seconds", mtbf_seconds)
+    cycle = work + non_negative("checkpoint_seconds", checkpoint_seconds)
+    restart = non_negative("restart_seconds", restart_seconds)
+    return work / (mtbf * np.exp(restart / mtbf) * np.expm1(cycle / mtbf))
+
+
+def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, bandwidth: ArrayLike) -> Array:
+    r"""Time that writing weights and optimiser states takes, all devices together.
+
+    .. math:: \delta = \frac{b N}{\beta}
+
+    Parameters
+    ----------
+    parameters : array_like
+        Parameters of the model, N [-].
+    bytes_per_parameter : array_like
+        Size of what is kept for each: weight, master weight, states of the optimiser, b [B].
+    bandwidth : array_like
+        Rate at which the storage takes it, beta [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Rajbhandari, Rasley, Ruwase & He, ZeRO, SC20, 2020, section 3.1 (states of mixed-precision Adam).
+
+    Examples
+    --------
+    405 billion parameters, with 2 + 12 bytes each, to a storage of 2 TB/s:
+
+    >>> float(checkpoint_seconds(405e9, 14, 2e12))
+    2.835
+    """
+    size = non_negative("bytes_per_parameter", bytes_per_parameter) * non_negative("parameters", parameters)
+    return size / positive("bandwidth", bandwidth)
+
+
+def run_seconds(
+    tokens: ArrayLike, tokens_per_step: ArrayLike, step_seconds: ArrayLike, useful: ArrayLike = 1.0
+) -> Array:
+    r"""Time of a training run from its first to its last token, failures included.
+
+    .. math:: t = \frac{D}{B}\, \frac{t_{step}}{g}
+
+    Parameters
+    ----------
+    tokens : array_like
+        Tokens to train on, D [-].
+    tokens_per_step : array_like
+        Tokens of one update, B > 0 [-].
+    step_seconds : array_like
+        Time of one step [s].
+    useful : array_like
+        Share of the time that goes into work that is kept, g > 0 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Narayanan et al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC21, 2021,
+    section 5.1 (end-to-end training time).
+
+    Examples
+    --------
+    >>> float(run_seconds(1e12, 4e6, 2.0, 0.8)) / 86400
+    7.233796296296297
+    """
+    steps = non_negative("tokens", tokens) / positive("tokens_per_step", tokens_per_step)
+    return steps * non_negative("step_seconds", step_seconds) / positive("useful", useful)

@@ -1,0 +1,760 @@
+"""Latency and throughput of a service of language models in a steady state, without simulating single requests.
+
+Answers share the iterations of an engine (Yu et al., Orca, OSDI 2022), so that their number is that of a
+processor-sharing queue whose rate depends on the number (Cohen 1979; lengths of answers count by their mean alone).
+Prompts wait from one iteration to the next: what they find is a Markov chain over the tokens waiting, embedded at the
+starts of iterations (as in Neuts, A general class of bulk queues with Poisson input, 1967). Both are solved together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from cookbook.formulas._arguments import Array, non_negative, positive
+from cookbook.formulas.generation import attended_tokens
+
+__all__ = ["batch_shares", "bulk_queue", "held_tokens", "mixed_seconds", "service_latencies"]
+Cost = Callable[[Any, Any], Any]
+# Points of quadratures and those of rounds of a fixed point, states of the chain of waiting tokens, and what is small.
+POINTS, SOME, STATES, MANY, ROUNDS, SMALL, CLOSE = 2048, 256, 96, 25, 12, 1e-9, 1e-3
+# Variance left of what forgets itself as requests come and go, averaged over the stay of one: 2 / e.
+STAY = 0.74
+# Mean gaps between arrivals within which most of a cluster comes, as simulated.
+TOGETHER = 0.2
+# Load up to which a queue is followed that larger passes would shorten.
+FULL = 0.97
+DIMENSIONS = 9
+HELD = ("prompt", "answer", "prompt_spread", "answer_spread", "window", "windowed")
+PERCENTILES = (50, 95, 99)
+
+
+def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.0) -> Array:
+    r"""Share of time in which 0, 1, 2 ... requests are decoded: processor sharing with a rate that depends on them.
+
+    .. math:: \pi_n \propto \prod_{i=1}^{n} \lambda\, o\, \frac{\tau_i}{i}
+              \left(\frac{1}{z} + \left(1 - \frac{1}{z}\right) \frac{i - 1}{\lambda o \tau_i}\right)
+
+    Requests that come in clusters are counted as if each one there brought others along (negative binomial), and those
+    that keep apart as so many places that are taken or free (binomial): as many as make z, but whole ones and one at
+    least, since nothing is more regular. Beyond the last batch given requests wait, and it goes on at its rate; the
+    shares of more are summed in the last.
+
+    Parameters
+    ----------
+    rate : array_like
+        Requests that arrive, lambda [1/s].
+    answer : array_like
+        Iterations of a request, o: tokens of its answer but the first [-].
+    step_seconds : array_like
+        Time of an iteration with 1, 2 ... requests, tau [s].
+    peakedness : array_like
+        Variance over mean of the number of requests were the times all alike, z: 1 for a Poisson process [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        One more than there are times [-].
+
+    References
+    ----------
+    Cohen, The multiple phase service network with generalized processor sharing, Acta Informatica 12, 1979.
+
+    Examples
+    --------
+    Iterations that take the same time for every batch: a Poisson distribution with the mean of Little's law.
+
+    >>> shares = batch_shares(2.0, 100, [0.01] * 40)
+    >>> round(float(shares @ range(41)), 6)
+    2.0
+    """
+    seconds = np.atleast_1d(positive("step_seconds", step_seconds)).ravel()
+    work = float(np.ravel(non_negative("rate", rate))[0] * np.ravel(non_negative("answer", answer))[0])
+    batch = np.arange(1, len(seconds) + 1)
+    peak, alone = float(np.ravel(positive("peakedness", peakedness))[0]), float(work * seconds[0])
+    if peak < 1:
+        peak = max(peak, 1 - alone / max(np.ceil(alone / (1 - peak) - SMALL), 1.0))
+    births = np.maximum(work * seconds / peak + (1 - 1 / peak) * (batch - 1), 0.0)
+    with np.errstate(divide="ignore"):
+        logs = np.concatenate([[0.0], np.cumsum(np.log(births / batch))])
+    found = np.exp(logs - logs.max())
+    load = work * seconds[-1] / batch[-1]
+    if load < 1:  # at more, requests wait without end, and all that is there is the largest batch
+        found[-1] /= 1 - load
+        return np.asarray(found / found.sum())
+    return np.asarray(np.eye(len(found))[-1])
+
+
+def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) -> Array:
+    r"""Time of an iteration that gives answers a token and works on prompts: both, with what both contain once.
+
+    .. math:: t = \max(t_d, t_p, t_d + t_p - t_0)
+
+    Parameters
+    ----------
+    decode_seconds : array_like
+        The iteration without prompts [s].
+    prefill_seconds : array_like
+        The pass over the tokens of prompts alone [s].
+    idle_seconds : array_like
+        An iteration with next to no work: weights are read, kernels are launched [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Agrawal et al., Taming throughput-latency tradeoff in LLM inference with Sarathi-Serve, OSDI 2024, section 4.
+
+    Examples
+    --------
+    >>> mixed_seconds(0.02, 0.05, 0.01).round(3).tolist()
+    0.06
+    """
+    step, prompt, idle = (
+        non_negative(name, value)
+        for name, value in (
+            ("decode_seconds", decode_seconds),
+            ("prefill_seconds", prefill_seconds),
+            ("idle_seconds", idle_seconds),
+        )
+    )
+    return np.asarray(np.maximum(np.maximum(step, prompt), step + prompt - idle))
+
+
+def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
+    r"""Share of iterations that find 0, 1, 2 ... units waiting; each serves some, while others arrive.
+
+    .. math:: Q' = Q - s(Q) + \sum_{i=1}^{N} X_i, \quad N \sim \mathrm{Poisson}(a(Q))
+
+    Parameters
+    ----------
+    mean_arrivals : array_like
+        Requests that arrive on average in an iteration that finds Q units, a [-].
+    sizes : array_like
+        Shares of requests of 0, 1, 2 ... units, X; they are divided by their sum [-].
+    served : array_like
+        Units served of Q, at most Q, s; between two whole numbers one of both, so that it is s on average [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        As many shares as `served` has entries; more units than those are counted as the last [-].
+
+    References
+    ----------
+    Neuts, A general class of bulk queues with Poisson input, Annals of Mathematical Statistics 38, 1967.
+
+    Examples
+    --------
+    One request of one unit served an iteration, half a request arriving: the shares of M/D/1 at departures.
+
+    >>> bulk_queue([0.5] * 40, [0, 1], [0, *[1] * 39])[:2].round(3).tolist()
+    [0.5, 0.324]
+    """
+    units = np.atleast_1d(non_negative("served", served)).ravel()
+    out = np.floor(units + SMALL).astype(int)
+    mean = np.broadcast_to(np.atleast_1d(non_negative("mean_arrivals", mean_arrivals)).ravel(), out.shape)
+    share = np.atleast_1d(positive("sizes", np.asarray(sizes, dtype=float) + SMALL**2)).ravel()
+    count = len(out)
+    wide = 1 << int(np.ceil(np.log2(2 * max(count, len(share)))))
+    wave = np.fft.rfft(share / share.sum(), wide)
+    means, alike = np.unique(mean, return_inverse=True)  # full passes take alike, whatever waits behind them
+    come = np.fft.irfft(np.exp(means[:, None] * (wave - 1)), wide, axis=1)
+    come = np.hstack([np.zeros((len(means), count)), np.maximum(come[:, :count], 0.0)])
+    left = np.clip(np.arange(count) - out, 0, count - 1)[:, None]
+    matrix = come[alike[:, None], np.arange(count) + count - left]
+    part = np.maximum(units - out, 0.0)[:, None]
+    if part.max() > SMALL:
+        matrix += part * (come[alike[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
+    matrix[:, -1] += np.maximum(1 - matrix.sum(1), 0.0)
+    system = np.vstack([(matrix / matrix.sum(1, keepdims=True)).T - np.eye(count), np.ones(count)])
+    found = np.linalg.lstsq(system, np.eye(count + 1)[-1], rcond=None)[0] if count < 3 else _stationary(system)
+    return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
+
+
+def _stationary(system: Array) -> Array:
+    """Solution of balance equations of which one is redundant."""
+    square = system[:-1].copy()
+    square[-1] = system[-1]
+    return np.linalg.solve(square, np.eye(len(square))[-1])
+
+
+def _points() -> tuple[Array, Array]:
+    """Points that fill a unit cube evenly (Roberts' R-sequence), and the same as standard normal values."""
+    root = 1.0
+    for _ in range(64):  # the root of x^(d + 1) = x + 1
+        root = (1 + root) ** (1 / (DIMENSIONS + 1))
+    steps = (1 / root ** np.arange(1, DIMENSIONS + 1)) % 1
+    uniform = (0.5 + np.arange(1, POINTS + 1)[:, None] * steps) % 1
+    grid = np.array([NormalDist().inv_cdf((at + 0.5) / POINTS) for at in range(POINTS)])
+    return uniform, grid[np.minimum((uniform * POINTS).astype(int), POINTS - 1)]
+
+
+UNIFORM, NORMAL = _points()
+
+
+def _lognormal(mean: float, spread: float, normal: Array) -> Array:
+    scale = np.sqrt(np.log1p(spread**2))
+    return mean * np.exp(scale * normal - scale**2 / 2)
+
+
+def _poisson(mean: Array, share: Array) -> Array:
+    """Counts of which `share` of a Poisson distribution is not above."""
+    found, term = np.zeros_like(mean), np.exp(-mean)
+    below = term.copy()
+    for each in range(1, int(mean.max() + 8 * np.sqrt(mean.max()) + 12)):
+        found += share > below
+        term = term * mean / each
+        below = below + term
+    return found
+
+
+def _branching(mean: Array, part: float, share: Array) -> Array:
+    """Counts of which `share` of a generalised Poisson distribution (Consul, 1989) is not above.
+
+    Those that come meanwhile each make it last longer, so that a further `part` of one comes.
+    """
+    scale = np.log1p(1 / (1 - part) ** 2 / np.maximum(mean, 1.0))
+    found, few = mean * np.exp(np.sqrt(scale) * NORMAL[:, 2] - scale / 2), np.flatnonzero(mean < MANY)
+    first, share = np.maximum(mean[few] * (1 - part), SMALL), share[few]
+    count, below, factorial = np.zeros_like(first), np.exp(-first), 0.0
+    for each in range(1, 4 * MANY):
+        above = share > below
+        if not above.any():
+            break
+        count += above
+        total, factorial = first + each * part, factorial + np.log(each)  # of which the logarithm
+        below = below + first * np.exp((each - 1) * np.log(total) - total - factorial)
+    found[few] = count
+    return found
+
+
+def held_tokens(
+    prompt: float,
+    answer: float,
+    prompt_spread: float = 0.0,
+    answer_spread: float = 0.0,
+    window: float = np.inf,
+    windowed: float = 0.0,
+) -> Array:
+    r"""Tokens that a request keeps and reads while it is decoded, and those that a token of its prompt attends to.
+
+    Means over time, so that long answers count as often as they have tokens; of prompts, over their tokens.
+
+    .. math:: \frac{E[\int_0^O a(S + x) \, dx]}{E[O]}, \quad \frac{E[\int_0^S a(x) \, dx]}{E[S]}
+
+    Parameters
+    ----------
+    prompt : float
+        Mean tokens of a prompt, S [-].
+    answer : float
+        Mean tokens of an answer, O [-].
+    prompt_spread : float
+        Standard deviation of the lengths of prompts over their mean, log-normal [-].
+    answer_spread : float
+        The same of answers [-].
+    window : float
+        Sliding window, as of `attended_tokens` [-].
+    windowed : float
+        Share of the layers that attend within it; 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Both means, on average over layers, and the variance of the first over its square [-].
+
+    References
+    ----------
+    Cox, Renewal theory, 1962, section 5.4 (length-biased sampling).
+
+    Examples
+    --------
+    >>> held_tokens(3000, 1000)[:2].tolist(), held_tokens(3000, 1000, window=1000, windowed=1)[:2].round().tolist()
+    ([3500.0, 1500.0], [1000.0, 833.0])
+    """
+    if windowed == 1 and window <= 1:  # one token (or a state in its place), however many there were
+        return np.array([window, window, 0.0])
+    context = prompt + answer * (1 + answer_spread**2) / 2
+    attended = prompt * (1 + prompt_spread**2) / 2
+    progress = answer**2 * (1 + answer_spread**2) ** 3 / 3
+    square = prompt**2 * (1 + prompt_spread**2) + 2 * prompt * (context - prompt) + progress
+    if prompt_spread == answer_spread == 0:
+        return np.array(
+            [
+                *(
+                    float(attended_tokens(tokens, window, windowed, span))
+                    for tokens, span in ((context, answer), (attended, prompt))
+                ),
+                max(square / context**2 - 1, 0.0),
+            ]
+        )
+    if windowed > 0 and np.isfinite(window):  # what windows cut off has no closed form
+        prompts = _lognormal(prompt, prompt_spread, NORMAL[:, 0])
+        answers = _lognormal(answer, answer_spread, NORMAL[:, 8])
+        length = prompts + UNIFORM[:, 2] * answers
+        less = length - attended_tokens(length, window, windowed)
+        ahead = prompts / 2 - attended_tokens(prompts / 2, window, windowed, prompts)
+        context -= float(np.average(less, weights=answers))
+        attended -= float(np.average(ahead, weights=prompts))
+        square -= float(np.average((2 * length - less) * less, weights=answers))
+    return np.array([context, attended, max(square / context**2 - 1, 0.0)])
+
+
+class _Service:
+    """One engine with its load: iterations by batch and waiting tokens, and what requests see."""
+
+    def __init__(self, decode: Cost, prefill: Cost, load: Mapping[str, Any]) -> None:
+        self.decode, self.prefill = decode, prefill
+        for name in ("prompt", "answer", "prompt_spread", "answer_spread", "chunk", "burstiness", "first"):
+            setattr(self, name, load[name])
+        self.steps = max(self.answer - 1, SMALL)
+        self.context, self.attended, self.uneven = held_tokens(**{name: load[name] for name in HELD}).tolist()
+        self.idle = min(float(decode(1.0, 0.0)), float(prefill(1.0, 0.0)))
+        self.packed = self._packed() if self.first else 0.0
+        self.drawn = _lognormal(self.prompt, self.prompt_spread, NORMAL[:, 0])
+        held = self.context + load["state"]
+        self.uneven *= (self.context / held) ** 2  # states are alike
+        self.kv_slots = max((load["kv_tokens"] - self.attended - load["state"]) / held, 1.0)
+        self.slots = max(min(load["max_sequences"], self.kv_slots), 1.0)
+
+    prompt: float
+    answer: float
+    prompt_spread: float
+    answer_spread: float
+    chunk: float
+    slots: float
+    burstiness: float
+    first: bool
+
+    def step(self, batch: Any) -> Any:
+        """Seconds of an iteration without prompts."""
+        return self.decode(batch, self.context)
+
+    def room(self, batch: float) -> float:
+        """Tokens of prompts of one iteration, at most; on average where prompts are taken whole."""
+        return self.packed if self.first else max(self.chunk - batch, 1.0)
+
+    def _packed(self) -> float:
+        if self.prompt_spread == 0:
+            return max(float(np.floor(self.chunk / self.prompt)), 1.0) * self.prompt
+        passes, left = 0, 0.0
+        drawn = _lognormal(self.prompt, self.prompt_spread, np.random.default_rng(0).standard_normal(POINTS))
+        for each in drawn.tolist():
+            passes, left = (passes + 1, self.chunk - each) if each > left else (passes, left - each)
+        return float(drawn.sum()) / passes
+
+    def iteration(self, tokens: Any, batch: float) -> Array:
+        """Seconds of an iteration with so many tokens of prompts."""
+        tokens = np.asarray(tokens, dtype=float)
+        alone = self.prefill(np.maximum(tokens, 1.0), self.attended)
+        step = float(self.step(max(batch, 1.0))) * (1.0 if batch > SMALL else SMALL)
+        # As `mixed_seconds`, without its checks.
+        if not self.first and batch > SMALL:
+            alone = np.maximum(np.maximum(step, alone), step + alone - self.idle)
+        return np.where(tokens > 0, alone, step)
+
+    def burst(self, rate: float, batch: float) -> float:
+        """Requests that come together: of a cluster, those within the pass over one prompt."""
+        if self.burstiness <= 1 or not rate > 0:
+            return 1.0
+        come = rate * float(self.iteration(min(self.prompt, self.room(batch)), batch))
+        return 1 + (self.burstiness - 1) / 2 * float(-np.expm1(-come / TOGETHER))
+
+    def chain(self, rate: float, batch: float, closed: bool, share: float = 1.0) -> tuple[Array, Array, Array, float]:
+        """Waiting units at starts of iterations: shares, seconds and arrivals of each; tokens of one unit."""
+        room = self.room(batch)
+        full = float(self.iteration(room, batch))
+        load = min((share * batch / self.steps if closed else rate * full) * self.prompt / room, 0.97)
+        each = self.prompt * (1 + self.prompt_spread**2)
+        burst = self.burst(rate, batch)
+        around = rate * self.prompt * float(self.iteration(min(room, each), batch)) * burst
+        top = (4 * each + 8 * around) * burst + 5 * each * burst / (1 - load)
+        whole = min(self.prompt, room)  # of this, units are whole parts
+        unit = whole / max(np.ceil(whole * STATES / top), 1.0)
+        tokens = np.arange(STATES) * unit
+        drawn = np.clip(self.drawn / unit + SMALL, 0.5, STATES - 2)
+        sizes = np.bincount(drawn.astype(int), 1 - drawn % 1, STATES) + np.bincount(
+            drawn.astype(int) + 1, drawn % 1, STATES
+        )
+        served = np.minimum(tokens, max(room, unit))
+        seconds = self.iteration(served, batch)
+        if not closed:
+            come = rate * seconds
+        else:
+            come = np.full(len(tokens), share * batch / (max(self.steps, 1.0) if self.first else self.steps))
+            come = np.where((tokens > 0) & self.first, 0.0, come)
+        return bulk_queue(come, sizes, served / unit), seconds, come, unit
+
+    def waits(
+        self,
+        rate: float,
+        batch: float,
+        closed: bool,
+        share: float = 1.0,
+        points: int = SOME,
+        known: tuple[Any, ...] | None = None,
+    ) -> tuple[Array, float, Array]:
+        """Times to the first token at points of the quadrature, and mean time between two tokens of an answer.
+
+        What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
+        """
+        found, seconds, come, unit = known or self.chain(rate, batch, closed, share)
+        uniform, normal = UNIFORM[:points], NORMAL[:points]
+        room = max(self.room(batch), unit)
+        weight = found * (come if closed else seconds)
+        weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(found))[0]
+        state = np.minimum(np.searchsorted(np.cumsum(weight), uniform[:, 0]), len(found) - 1)
+        lasts, now = seconds[state], np.minimum(state * unit, room)
+        passed = np.ones(points) if closed else uniform[:, 1]
+        burst = self.burst(rate, batch)
+        mates = 1 - 1 / burst
+        per = come[state] if closed else rate * lasts
+        before = _poisson(per * (uniform[:, 1] if closed else passed), uniform[:, 2])
+        after = _poisson(per * (1 - uniform[:, 1]), uniform[:, 3])
+        if mates > 0:
+            before = before * burst + np.floor(np.log(1 - uniform[:, 4]) / np.log(mates))
+            after = after * burst + np.floor(np.log(uniform[:, 4]) / np.log(mates))
+        own = _lognormal(self.prompt, self.prompt_spread, normal[:, 5])
+        ahead = state * unit - now + self._sum(before, normal[:, 6]) + own
+        passes = np.ceil(ahead / room - SMALL) - 1
+        if self.first:  # whole prompts: one that does not fit beside those before it waits for the next pass
+            passes = np.floor((ahead - own) / room + SMALL)
+            late = (ahead - passes * room > np.maximum(self.chunk, own)) & (passes * room < ahead - own - SMALL)
+            passes, ahead = passes + late, np.where(late, (passes + 1) * room + own, ahead)
+        full = float(self.iteration(room, batch))
+        later = self._sum(after, normal[:, 7]) + (0 if closed else rate * self.prompt * passes * full)
+        last = np.minimum(ahead - passes * room + later, room if not self.first else np.maximum(room, own))
+        last = np.where((own >= self.chunk) & self.first, own, last)
+        spent = (1 - passed) * lasts + passes * full + self.iteration(last, batch)
+        between = float(found @ seconds) / max(float(found[0]) if self.first else 1.0, SMALL)
+        step = float(seconds[0])
+        stretch = max(between / step, 1.0)
+        a_token = max(full - (0.0 if self.first else step), 0.0) / room
+        usual = (between - step) / stretch if self.first else float(found @ np.arange(len(found))) * unit * a_token
+        behind = 0.0 if closed else max(rate * float(spent.mean()) * self.prompt * a_token - usual, 0.0)
+        return spent, between + behind * stretch / max(self.steps, 1.0), passes
+
+    def pauses(self, inside: float) -> float:
+        """Seconds in which prompts go before the next iteration, where each of so many ends in one of its own.
+
+        The first prompt takes a pass, and each further one as much of one as prompts go to a pass.
+        """
+        mean = inside / max(self.steps, 1.0)
+        count = np.arange(1.0, 2 * MANY + 2 * mean)
+        shares = np.exp(count * np.log(mean) - mean - np.cumsum(np.log(count)))
+        passes = 1 + (count - 1) * self.prompt / self.packed
+        return float(shares @ (passes * self.iteration(count * self.prompt / passes, 0.0)))
+
+    def _sum(self, counts: Array, normal: Array) -> Array:
+        """Tokens of so many prompts together."""
+        spread = self.prompt_spread / np.sqrt(np.maximum(counts, 1.0))
+        return counts * np.exp(np.sqrt(np.log1p(spread**2)) * normal - np.log1p(spread**2) / 2) * self.prompt
+
+    def answers(self) -> Array:
+        """Tokens of answers but the first, at the points of the quadrature."""
+        return np.maximum(_lognormal(self.answer, self.answer_spread, NORMAL[:, 8]) - 1, 0.0)
+
+    def slowed(self, shares: Array, stretch: float, between: float, rate: float, closed: bool = False) -> Array:
+        """Mean time between tokens of single answers, at the points of the quadrature."""
+        batch = np.arange(len(shares))
+        steps = stretch * np.asarray(self.step(np.maximum(batch, 1)))
+        weight = shares * batch
+        weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(shares))[-1]
+        mean = float(weight @ steps)
+        spread = STAY * max(float(weight @ (steps - mean) ** 2), 0.0)  # averaged over as long as it lasts
+        # Prompts that come meanwhile, and others while those are worked on: a branching count.
+        least = float(self.step(1.0))
+        count, beside = np.maximum(self.answers(), 1.0), float(weight @ batch)
+        plain, room = between / stretch, self.room(beside)
+        alone = float(self.iteration(min(self.prompt, room), beside)) - (0.0 if self.first else plain)
+        pause = max(alone, SMALL) * max(self.prompt / room, 1.0)
+        most = np.inf if self.first else float(self.iteration(room, beside))
+        part = 0.0 if closed else max(min(rate * pause, 1 - 1 / stretch, FULL), 0.0)
+        # Long prompts bring more of them than short ones: in all, as if each brought so large a part of one.
+        part = 1 - ((1 + self.prompt_spread**2) / (1 - part) ** 2 - self.prompt_spread**2) ** -0.5
+        more = _branching((between - plain) / pause * count, part, UNIFORM[:, 2])
+        excess = max(plain - least, SMALL * between)
+        scale = np.log1p(min(spread / stretch**2, max(plain * (most - plain), 0.0)) / excess**2)
+        steps = least + excess * np.exp(np.sqrt(scale) * NORMAL[:, 4] - scale / 2)
+        return np.minimum(steps + self._sum(more, NORMAL[:, 7]) / self.prompt * pause / count, most)
+
+
+def _open(service: _Service, rate: float) -> dict[str, Any]:
+    """Requests that come at a rate, whatever the service does."""
+    most = max(int(service.slots), 1)
+    steps = np.asarray(service.step(np.arange(1, most + 1)), dtype=float)
+    stretch, slope, last, shares, batch, known, usual = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None, 1.0
+    # A full engine takes as many prompts as answers end; where that is not enough, more at once, which is cheaper.
+    loads, ends = [], most / service.steps
+    for many in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
+        more = max(float(service.iteration(many, most)) - (0.0 if service.first else steps[-1]), 0.0) / many
+        loads.append(rate * (more * service.prompt + service.steps * steps[-1] / most))
+    load = max(min(loads[0], FULL), loads[1])
+    for _ in range(ROUNDS):
+        slow = np.append(stretch * steps[:-1], load * most / (rate * service.steps))
+        uneven = 1 + ((1 - 1 / max(stretch, 1.0)) * service.prompt_spread) ** 2
+        peak = 1 + (min(stretch, usual) ** 2 * uneven * service.burstiness - 1) / (1 + service.answer_spread**2)
+        shares = batch_shares(rate, service.steps, slow, max(peak, 0.2))
+        batch = max(float(shares @ np.arange(most + 1)) / max(1 - shares[0], SMALL), 1.0)
+        known = service.chain(rate, batch, False)
+        found, seconds = known[:2]  # as much longer as prompts make iterations in all, without those that it waited for
+        usual = float(found @ seconds) / max(float(found[0]) if service.first else 1.0, SMALL) / float(seconds[0])
+        again = service.waits(rate, batch, False, known=known)[1] / float(service.step(batch))
+        if abs(again / stretch - 1) < CLOSE:
+            break
+        if last[0] not in (0.0, stretch):
+            slope = min(max((again - last[1]) / (stretch - last[0]), -3.0), 0.75)
+        last, stretch = (stretch, again), stretch + (again - stretch) / (1 - slope)
+    waits = alone = service.waits(rate, batch, False, points=POINTS, known=known)[0]
+    if shares[0] > CLOSE:
+        alone = service.waits(rate, 0.0, False, points=POINTS)[0]
+    uniform = UNIFORM
+    first = np.where(uniform[:, 3] < shares[0], alone, waits)
+    by_memory = service.uneven if service.kv_slots < 2 * most else 0.0
+    full = batch_shares(rate, service.steps, slow, max(peak + by_memory, 0.2))
+    queued = full[-1] if load < 1 else 1.0
+    slot = slow[-1] * service.steps / most / max(1 - load, SMALL) * (1 + service.answer_spread**2) / 2
+    first = first + np.where(
+        uniform[:, 5] > 1 - queued, slot * -np.log(np.maximum((1 - uniform[:, 5]) / max(queued, SMALL), SMALL)), 0.0
+    )
+    batch = float(shares @ np.arange(most + 1))
+    between = batch / (rate * service.steps)
+    return {
+        "rate": rate,
+        "first": first,
+        "token": service.slowed(shares, stretch, between, rate),
+        "batch": batch,
+        "busy": 1 - shares[0] * (1 - min(rate * float(alone.mean()), 1.0)),
+        "between": between,
+        "stable": load < 1,
+    }
+
+
+def _closed(service: _Service, clients: float) -> dict[str, Any]:
+    """So many clients, each of which asks again when it is answered."""
+    inside = min(clients, service.slots)
+    low, high, below, above = 0.0, 1.0, 1.0, 1.0
+    for _ in range(ROUNDS):  # share of its iterations in which a request is decoded: regula falsi (Illinois)
+        share = 1.0 if service.first else low + (high - low) * min(max(below / (below + above), 0.02), 0.98)
+        others = (inside - 1) * share
+        between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
+        known = service.chain(0.0, others, True)
+        waits, passes = service.waits(0.0, others, True, known=known)[::2]
+        if service.first:  # prompts go before: where answers have iterations, nobody waits
+            break
+        more = service.steps / (float(passes.mean()) + 1 + service.steps) - share
+        crowded = others * service.prompt / service.steps > 0.98 * service.room(others)
+        if (abs(more) < CLOSE / 2 and not crowded) or high - low < CLOSE / 2:
+            break
+        if crowded or more < 0:
+            high, above, below = share, max(-more, SMALL) if not crowded else above, below / 2
+        else:
+            low, below, above = share, more, above / 2
+    waits = service.waits(0.0, others, True, points=POINTS, known=known)[0]
+    batch = inside * share
+    if not service.first and others * service.prompt / service.steps > FULL * service.room(others):
+        # Prompts fill all iterations, and what is left of the cycle they wait.
+        room = service.room(batch)
+        between = float(service.iteration(room, batch))
+        lacking = inside * service.prompt / room * between - service.steps * between - float(waits.mean())
+        waits = waits + max(lacking, 0.0)
+    if service.first:  # a cycle has a step for each token of an answer, and after each the prompts of whom it answered
+        step = float(service.step(inside))
+        between = max(step + service.pauses(inside) - float(waits.mean()) / service.steps, step)
+    rate = inside / (float(waits.mean()) + service.steps * between)
+    stretch = between / float(service.step(max(batch, 1.0)))
+    shares = np.eye(int(np.ceil(max(batch, 1))) + 1)[-1]
+    queue = (clients - inside) / rate
+    token = service.slowed(shares, stretch, between, rate, True)
+    return {
+        "rate": rate,
+        "first": waits + queue,
+        "token": token,
+        "batch": batch,
+        "busy": 1.0,
+        "between": between,
+        "stable": True,
+    }
+
+
+def _alone(service: _Service, clients: float) -> dict[str, Any]:
+    """One answer at a time: no prompt shares an iteration with the answer of another."""
+    first, token = float(service.prefill(service.prompt, service.attended)), float(service.step(1.0))
+    cycle = first + token * service.steps
+    return {
+        "rate": 1 / cycle,
+        "first": np.full(POINTS, first + (clients - 1) * cycle),
+        "token": np.full(POINTS, token),
+        "batch": token * service.steps / cycle,
+        "busy": 1.0,
+        "between": token,
+        "stable": True,
+    }
+
+
+def _together(service: _Service, clients: float) -> dict[str, Any]:
+    """Answers of one length in a closed loop: requests that were prefilled together end, and come again, together."""
+    inside = np.floor(min(clients, service.slots))
+    if inside <= 1 and service.prompt_spread == 0:
+        return _alone(service, clients)
+    room = service.room(inside)
+    if service.first:
+        passes = np.ceil(inside * service.prompt / room - SMALL)
+        tokens = np.minimum(np.arange(1, passes + 1) * room, inside * service.prompt)
+        ends = np.cumsum(service.iteration(np.diff(tokens, prepend=0.0), 1.0))
+        cycle = ends[-1] + service.steps * float(service.step(inside))
+        place = np.minimum((UNIFORM[:, 1] * inside).astype(int) * service.prompt // room, passes - 1).astype(int)
+        first = ends[place]
+        token = (cycle - first) / service.steps
+        return {
+            "rate": inside / cycle,
+            "first": first + (clients - inside) * cycle / inside,
+            "token": token,
+            "batch": inside * float(token.mean()) * service.steps / cycle,
+            "busy": 1.0,
+            "between": float(token.mean()),
+            "stable": True,
+        }
+    spent, own, passes, crowd, cycle = float(inside), np.zeros(1), 1.0, 1.0, 1.0
+    for _ in range(ROUNDS):
+        room = service.room(spent)
+        parts = np.ceil(service.prompt / room - SMALL)
+        # Crowds split where their prompts are too long for one iteration, and never join again: two deviations fit.
+        spread = service.prompt_spread
+        crowd = (np.sqrt(spread**2 + room / service.prompt) - spread) ** 2
+        crowd = min(max(crowd if spread else np.floor(crowd + SMALL), 1.0), inside)
+        # A cycle has as many iterations as all prompts fill, if its answers have fewer.
+        rounds = max(service.steps + parts, inside * service.prompt / room)
+        passes = rounds - service.steps
+        # Iterations with a prompt, of all those of a cycle; the others only decode.
+        filled = min(inside / crowd * parts, rounds)
+        own = service.iteration(min(inside * service.prompt / filled, room), spent)
+        cycle = filled * float(own) + (rounds - filled) * float(service.step(max(spent, 1.0)))
+        spent = (spent + inside * service.steps / rounds) / 2
+    first, between = passes * float(own), (cycle - passes * float(own)) / service.steps
+    mixed = service.iteration(np.minimum(service._sum(np.full(POINTS, crowd), NORMAL[:, 6]), room), spent)
+    waits = passes * mixed if service.prompt_spread else np.full(POINTS, first)
+    return {
+        "rate": inside / cycle,
+        "first": waits + (clients - inside) * cycle / inside,
+        "token": np.full(POINTS, between),
+        "batch": spent,
+        "busy": 1.0,
+        "between": between,
+        "stable": True,
+    }
+
+
+def service_latencies(
+    decode: Cost,
+    prefill: Cost,
+    *,
+    prompt: float,
+    answer: float,
+    kv_tokens: float,
+    max_sequences: float,
+    chunk: float,
+    rate: float = np.nan,
+    clients: float = np.nan,
+    prefill_first: bool = False,
+    prompt_spread: float = 0.0,
+    answer_spread: float = 0.0,
+    burstiness: float = 1.0,
+    window: float = np.inf,
+    windowed: float = 0.0,
+    state: float = 0.0,
+) -> dict[str, Any]:
+    r"""Throughput and percentiles of latency of one engine in a steady state.
+
+    For one service whose lengths and arrivals spread, in some hundredths of a second; means of thousands of services
+    of fixed lengths at once are those of `cookbook.formulas.generation.steady_service`.
+
+    .. math:: n = \lambda (t_{first} + (o - 1)\, t_{token})
+
+    Parameters
+    ----------
+    decode : callable
+        Time of an iteration [s] of a batch [-] of sequences that each read so many tokens' keys and values, on average
+        also over layers [-].
+    prefill : callable
+        Time of a pass [s] over tokens of prompts [-] that each attend to so many tokens, on average over layers [-].
+    prompt, answer : float
+        Mean tokens of a prompt and of an answer [-].
+    kv_tokens : float
+        Tokens whose keys and values fit, kept in all layers [-].
+    max_sequences : float
+        Most sequences of one iteration [-].
+    chunk : float
+        Tokens of one iteration, at most [-].
+    rate : float
+        Requests that arrive [1/s]; or else give `clients`.
+    clients : float
+        Clients, each of which asks again when it is answered [-].
+    prefill_first : bool
+        Whether prompts go before answers, instead of chunks beside them [-].
+    prompt_spread, answer_spread : float
+        Standard deviation of the lengths over their mean, log-normal [-].
+    burstiness : float
+        Variance of the gaps between arrivals over their squared mean [-].
+    window, windowed : float
+        Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
+    state : float
+        Tokens whose keys and values take as much room as the state of one sequence in layers that do not attend [-].
+
+    Returns
+    -------
+    dict
+        rate [1/s]; ttft, tpot and e2e, each as mean, _p50, _p95 and _p99 [s]; batch, the sequences that are decoded
+        [-]; busy, the share of time in which the engine computes [-]; stable, whether it keeps up.
+
+    References
+    ----------
+    Little, A proof for the queuing formula L = lambda W, Operations Research 9, 1961; and those of this module.
+
+    Examples
+    --------
+    One client, 10 ms a token and 50 ms a prompt:
+
+    >>> alone = service_latencies(lambda batch, seen: 0.01 + 0 * batch, lambda tokens, seen: 0.05 + 0 * tokens,
+    ...                        prompt=100, answer=11, kv_tokens=1e5, max_sequences=64, chunk=2048, clients=1)
+    >>> round(alone["e2e"], 3), round(alone["rate"], 3)
+    (0.15, 6.667)
+    """
+    load = {
+        "prompt": float(prompt),
+        "answer": float(answer),
+        "kv_tokens": float(kv_tokens),
+        "max_sequences": float(max_sequences),
+        "chunk": float(chunk),
+        "first": bool(prefill_first),
+        "prompt_spread": float(prompt_spread),
+        "answer_spread": float(answer_spread),
+        "burstiness": float(burstiness),
+        "window": float(window),
+        "windowed": float(windowed),
+        "state": float(state),
+    }
+    service = _Service(decode, prefill, load)
+    if np.isnan(clients):
+        found = _open(service, float(rate))
+    elif service.answer <= 1 or (
+        service.answer_spread == 0 and (service.first or service.prompt_spread == 0 or 2 * prompt <= chunk)
+    ):
+        found = _together(service, float(clients))
+    else:
+        found = _closed(service, float(clients))
+    whole = found["first"] + found["token"] * service.answers()
+    told = {name: found[name] for name in ("rate", "batch", "busy", "stable")}
+    told["rate"], told["batch"] = float(told["rate"]), float(told["batch"])
+    for name, values in (("ttft", found["first"]), ("tpot", found["token"]), ("e2e", whole)):
+        told[name] = float(values.mean())
+        told |= {
+            f"{name}_p{at}": float(end) for at, end in zip(PERCENTILES, np.percentile(values, PERCENTILES), strict=True)
+        }
+    return told

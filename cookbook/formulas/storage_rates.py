@@ -1,0 +1,459 @@
+"""What a storage tier and a host link deliver, how long drives live, and what checkpoints take from them.
+
+Rates are payload bytes a second in one direction; an infinite argument is no limit. Volumes that lend speed have a
+bucket of credits: it fills at the baseline rate, and reading above it empties it. Credits may count bytes or
+operations; the docstrings say bytes.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cookbook.formulas._arguments import Array, at_least_one, fraction, non_negative, positive
+
+
+def concurrency_rate(request_bytes: ArrayLike, queue_depth: ArrayLike, latency: ArrayLike) -> Array:
+    r"""Rate that so many requests in flight can draw: Little's law.
+
+    .. math:: \beta = Q\, b / \tau
+
+    Parameters
+    ----------
+    request_bytes : array_like
+        Bytes of one request, b [B].
+    queue_depth : array_like
+        Requests in flight, Q [-].
+    latency : array_like
+        Time of one request, tau; 0 is no limit [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate [B/s].
+
+    References
+    ----------
+    Little, Operations Research 9(3), 1961.
+
+    Examples
+    --------
+    One reader that waits 100 us for each 4 KiB gets 41 MB/s from any drive; 32 get 32 times as much:
+
+    >>> [round(float(concurrency_rate(4096, depth, 100e-6)) / 1e6) for depth in (1, 32)]
+    [41, 1311]
+    """
+    wait = non_negative("latency", latency)
+    flight = positive("request_bytes", request_bytes) * positive("queue_depth", queue_depth)
+    with np.errstate(divide="ignore"):
+        return np.asarray(flight / wait)
+
+
+def tier_rate(
+    request_bytes: ArrayLike,
+    bandwidth: ArrayLike,
+    iops: ArrayLike,
+    queue_depth: ArrayLike,
+    latency: ArrayLike,
+    efficiency: ArrayLike = 1,
+    seeking: ArrayLike = 0,
+) -> Array:
+    r"""Rate of a storage tier: the least of its bandwidth, its operations and what the queue draws.
+
+    .. math:: \beta = \min(\kappa B,\; I b,\; Q b / \tau); \quad
+        1 / \beta = 1 / (\kappa B) + 1 / (I b) \; \text{where a head seeks, then reads}
+
+    Parameters
+    ----------
+    request_bytes : array_like
+        Bytes of one request, b [B].
+    bandwidth : array_like
+        Sequential bandwidth of the datasheet, B [B/s].
+    iops : array_like
+        Operations a second, I [1/s].
+    queue_depth : array_like
+        Requests in flight, Q [-].
+    latency : array_like
+        Time of one request, tau [s].
+    efficiency : array_like
+        Part of the bandwidth that is reached, kappa [-].
+    seeking : array_like
+        1 for a disk, which moves its head and then reads; 0 where operations overlap; 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate [B/s].
+
+    References
+    ----------
+    Little, Operations Research 9(3), 1961; Patterson & Hennessy, Computer Organization and Design, 1994, chapter 6.
+
+    Examples
+    --------
+    A hard disk of 270 MB/s and 170 reads a second gives 19 MB/s in files of 110 KB:
+
+    >>> round(float(tier_rate(110e3, 270e6, 170, 32, 4e-3)) / 1e6)
+    19
+    """
+    streaming = positive("efficiency", efficiency) * positive("bandwidth", bandwidth)
+    operations = positive("iops", iops) * positive("request_bytes", request_bytes)
+    at_once = np.minimum(streaming, operations)
+    in_turn = 1 / (1 / streaming + 1 / operations)
+    disk = fraction("seeking", seeking)
+    served = np.where(disk > 0, disk * in_turn + (1 - disk) * at_once, at_once)
+    return np.minimum(served, concurrency_rate(request_bytes, queue_depth, latency))
+
+
+def clients_rate(
+    shared_rate: ArrayLike,
+    clients: ArrayLike,
+    client_rate: ArrayLike,
+    connections: ArrayLike,
+    connection_rate: ArrayLike,
+) -> Array:
+    r"""Rate at which clients together read a shared store, each with its own network and connections.
+
+    .. math:: \beta = \min(\beta_s,\; n \min(\beta_c,\; m \beta_m))
+
+    Parameters
+    ----------
+    shared_rate : array_like
+        The store, beta_s [B/s].
+    clients : array_like
+        Client hosts, n >= 1 [-].
+    client_rate : array_like
+        Network or software limit of one client, beta_c [B/s].
+    connections : array_like
+        Parallel connections of one client, m >= 1 [-].
+    connection_rate : array_like
+        Limit of one connection, beta_m [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate of all clients [B/s].
+
+    References
+    ----------
+    Durner, Leis & Neumann, Proc. VLDB Endow. 16(11), 2023 (object stores: bandwidth grows with connections up to the
+    network of the instance).
+
+    Examples
+    --------
+    Ten connections of 93 MB/s do not fill a network of 25 Gbit/s; forty do:
+
+    >>> [float(clients_rate(1e12, 1, 25e9 / 8, m, 93e6)) / 1e9 for m in (10, 40)]
+    [0.93, 3.125]
+    """
+    one = np.minimum(
+        positive("client_rate", client_rate),
+        at_least_one("connections", connections) * positive("connection_rate", connection_rate),
+    )
+    return np.minimum(positive("shared_rate", shared_rate), at_least_one("clients", clients) * one)
+
+
+def host_copy_rate(
+    link_bandwidth: ArrayLike, uplink_bandwidth: ArrayLike, sharers: ArrayLike, efficiency: ArrayLike
+) -> Array:
+    r"""Rate of copies from the host to each accelerator behind a shared switch.
+
+    .. math:: \beta = \eta \min(B,\; U / n)
+
+    Parameters
+    ----------
+    link_bandwidth : array_like
+        Link of one accelerator, B [B/s].
+    uplink_bandwidth : array_like
+        Link between the switch and the processor, U [B/s].
+    sharers : array_like
+        Accelerators that copy over it at once, n >= 1 [-].
+    efficiency : array_like
+        Part of the nominal rate that a copy reaches, eta: more from pinned memory than from pageable [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate of one accelerator [B/s].
+
+    References
+    ----------
+    Li et al., IEEE Trans. Parallel Distrib. Syst. 31(1), 2020 (PCIe, NVLink and switches measured).
+
+    Examples
+    --------
+    Four accelerators behind one PCIe 3.0 x16 uplink:
+
+    >>> float(host_copy_rate(16e9, 16e9, 4, 0.75)) / 1e9
+    3.0
+    """
+    uplink = positive("uplink_bandwidth", uplink_bandwidth) / at_least_one("sharers", sharers)
+    return positive("efficiency", efficiency) * np.minimum(positive("link_bandwidth", link_bandwidth), uplink)
+
+
+def checkpoint_stall_share(
+    checkpoint_bytes: ArrayLike,
+    write_bandwidth: ArrayLike,
+    interval: ArrayLike,
+    asynchronous: ArrayLike = 0,
+    copy_bandwidth: ArrayLike = np.inf,
+) -> Array:
+    r"""Part of the time that training stands still for checkpoints.
+
+    .. math:: s = \frac{w}{T + w},\quad w = (1 - a) \frac{M}{W} + a \left[ \frac{M}{C} +
+        \max\left(0, \frac{M}{W} - T\right) \right]
+
+    Parameters
+    ----------
+    checkpoint_bytes : array_like
+        One checkpoint, M [B].
+    write_bandwidth : array_like
+        Rate at which storage takes it, W [B/s].
+    interval : array_like
+        Training between two checkpoints, T [s].
+    asynchronous : array_like
+        1 where it is written behind the training, from a copy in host memory; 0 to 1 [-].
+    copy_bandwidth : array_like
+        Rate of that copy, C [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Stalled part of the time, 0 to 1 [-].
+
+    References
+    ----------
+    Mohan, Phanishayee & Chidambaram, CheckFreq, FAST 2021 (snapshot, then persist behind the training).
+
+    Examples
+    --------
+    105 GB every half hour at 1 GB/s stop the training for 5.5 % of the time, and behind it for 0.3 %:
+
+    >>> [round(float(checkpoint_stall_share(105e9, 1e9, 1800, a, 20e9)), 4) for a in (0, 1)]
+    [0.0551, 0.0029]
+    """
+    size, gap = non_negative("checkpoint_bytes", checkpoint_bytes), positive("interval", interval)
+    write = size / positive("write_bandwidth", write_bandwidth)
+    behind = fraction("asynchronous", asynchronous)
+    hidden = size / positive("copy_bandwidth", copy_bandwidth) + np.maximum(write - gap, 0)
+    stall = np.where(behind == 0, write, np.where(behind == 1, hidden, (1 - behind) * write + behind * hidden))
+    return stall / (gap + stall)
+
+
+def read_share_beside_writes(
+    checkpoint_bytes: ArrayLike, write_bandwidth: ArrayLike, interval: ArrayLike, asynchronous: ArrayLike = 0
+) -> Array:
+    r"""Part of the read bandwidth that is left where checkpoints are written behind the training.
+
+    .. math:: 1 - a \min\left(1, \frac{M}{W T}\right) / 2
+
+    While a checkpoint is written, reads and writes share the drive evenly. A checkpoint that stops the training takes
+    nothing from reads.
+
+    Parameters
+    ----------
+    checkpoint_bytes : array_like
+        One checkpoint, M [B].
+    write_bandwidth : array_like
+        Rate at which storage takes it, W [B/s].
+    interval : array_like
+        Training between two checkpoints, T [s].
+    asynchronous : array_like
+        1 where it is written behind the training, a; 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Part, 0.5 to 1 [-].
+
+    References
+    ----------
+    Mohan, Phanishayee & Chidambaram, CheckFreq, FAST 2021 (the even share is this package's assumption).
+
+    Examples
+    --------
+    >>> float(read_share_beside_writes(60e9, 1e9, 120, 1)), float(read_share_beside_writes(60e9, 1e9, 120, 0))
+    (0.75, 1.0)
+    """
+    write = non_negative("checkpoint_bytes", checkpoint_bytes) / positive("write_bandwidth", write_bandwidth)
+    busy = np.minimum(write / positive("interval", interval), 1)
+    return 1 - fraction("asynchronous", asynchronous) * busy / 2
+
+
+def drive_writes_per_day(written_bytes: ArrayLike, days: ArrayLike, capacity: ArrayLike) -> Array:
+    r"""Endurance that a workload needs: how often a day it fills its drives.
+
+    .. math:: e = M / (d\, C)
+
+    Parameters
+    ----------
+    written_bytes : array_like
+        Written in these days, M: fills of a cache, checkpoints [B].
+    days : array_like
+        The days, d [-].
+    capacity : array_like
+        Capacity of the drives, C [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Drive writes a day [-].
+
+    References
+    ----------
+    JEDEC JESD218B, 2016 (endurance of solid-state drives, stated as terabytes written).
+
+    Examples
+    --------
+    Reading writes nothing; a cache of 1 TB filled once a day on 7.68 TB needs 0.13:
+
+    >>> round(float(drive_writes_per_day(1e12, 1, 7.68e12)), 2)
+    0.13
+    """
+    return non_negative("written_bytes", written_bytes) / positive("days", days) / positive("capacity", capacity)
+
+
+def drive_life_years(needed: ArrayLike, bought: ArrayLike, rated_years: ArrayLike) -> Array:
+    r"""Years until the rated writes of a drive are used up.
+
+    .. math:: L = Y\, e_b / e_n
+
+    Parameters
+    ----------
+    needed : array_like
+        Drive writes a day that the workload does, e_n; 0 wears nothing [-].
+    bought : array_like
+        Drive writes a day of the datasheet, e_b [-].
+    rated_years : array_like
+        Years for which the datasheet promises them, Y [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Years [-]; infinite where nothing is written.
+
+    References
+    ----------
+    JEDEC JESD218B, 2016.
+
+    Examples
+    --------
+    >>> float(drive_life_years(0.13, 1.0, 5)) > 38, float(drive_life_years(0, 1.0, 5))
+    (True, inf)
+    """
+    worn = non_negative("needed", needed)
+    with np.errstate(divide="ignore"):
+        return np.asarray(positive("rated_years", rated_years) * positive("bought", bought) / worn)
+
+
+def credit_seconds(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike) -> Array:
+    r"""Time until reading above the baseline has used up the credits.
+
+    .. math:: t = \frac{C}{r - b}, \quad r > b; \quad t = \infty, \; r \le b
+
+    Parameters
+    ----------
+    credit : array_like
+        Credits in the bucket, C; infinite where nothing is counted [B].
+    draw : array_like
+        Rate of reading while there are credits, r [B/s].
+    refill : array_like
+        Baseline, at which credits come back, b [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s]; infinite where they never run out.
+
+    References
+    ----------
+    Turner, IEEE Communications Magazine 24(10), 1986 (the bucket); Amazon, EBS volume types (I/O credits).
+
+    Examples
+    --------
+    5.4 million operations, 3,000 a second read and 100 a second given back, last 31 minutes:
+
+    >>> round(float(credit_seconds(5.4e6, 3000, 100)) / 60)
+    31
+    """
+    have, taken, given = np.broadcast_arrays(
+        non_negative("credit", credit), non_negative("draw", draw), positive("refill", refill)
+    )
+    above = taken > given
+    with np.errstate(invalid="ignore"):
+        return np.where(above, have / np.where(above, taken - given, 1), np.inf)
+
+
+def credit_left(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike, seconds: ArrayLike) -> Array:
+    r"""Credits after reading for a while from a full bucket, which holds no more than it did.
+
+    .. math:: C' = \min(C, \max(0, C - (r - b) t))
+
+    Parameters
+    ----------
+    credit : array_like
+        Credits of a full bucket, C [B].
+    draw : array_like
+        Mean rate of reading, r [B/s].
+    refill : array_like
+        Baseline, b [B/s].
+    seconds : array_like
+        Time, t [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Credits [B].
+
+    References
+    ----------
+    Turner, IEEE Communications Magazine 24(10), 1986.
+
+    Examples
+    --------
+    >>> [float(credit_left(1000.0, draw, 50.0, 4.0)) for draw in (100.0, 20.0, 900.0)]
+    [800.0, 1000.0, 0.0]
+    """
+    have, taken = non_negative("credit", credit), non_negative("draw", draw)
+    given, time = positive("refill", refill), non_negative("seconds", seconds)
+    with np.errstate(invalid="ignore"):
+        spent = np.where(taken > given, (taken - given) * time, 0)
+    return np.where(np.isinf(have), have, np.maximum(have - np.where(np.isinf(have), 0, spent), 0))
+
+
+def bursting_seconds(volume: ArrayLike, burst_rate: ArrayLike, later_rate: ArrayLike, credits: ArrayLike) -> Array:
+    r"""Time for a volume at a higher rate while credits last, and at a lower one after them.
+
+    .. math:: t = \min\left(\frac{V}{r_b}, t_c\right) + \frac{\max(0, V - r_b t_c)}{r_l}
+
+    Where the volume alone is read, with burst rate r, baseline b and C credits, this is max(V / r, (V - C) / b).
+
+    Parameters
+    ----------
+    volume : array_like
+        What is to be done, V [B].
+    burst_rate : array_like
+        Rate with credits, r_b [B/s].
+    later_rate : array_like
+        Rate without, r_l [B/s].
+    credits : array_like
+        How long they last, t_c; may be infinite [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Turner, IEEE Communications Magazine 24(10), 1986.
+
+    Examples
+    --------
+    148 GB at 105 MB/s for ten minutes, then at 52 MB/s:
+
+    >>> round(float(bursting_seconds(148e9, 105e6, 52e6, 600)))
+    2235
+    """
+    whole, fast = non_negative("volume", volume), positive("burst_rate", burst_rate)
+    slow, lasting = positive("later_rate", later_rate), non_negative("credits", credits)
+    time = np.minimum(whole / fast, lasting)
+    return time + np.maximum(whole - fast * time, 0) / slow

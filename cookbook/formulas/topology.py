@@ -1,0 +1,207 @@
+"""Traffic in a graph of links: widest paths, and the fair shares of flows that run at the same time.
+
+A graph is a matrix of directed rates, so the two directions of a link are two entries. Some nodes pass traffic on
+(processors, switches), the others are ends.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cookbook.formulas._arguments import Array, non_negative, positive
+
+# A share within this part of the smallest is that share: rounding makes no winner.
+SAME = 1e-9
+
+
+def widest_bandwidths(bandwidth: ArrayLike, forwards: ArrayLike) -> Array:
+    r"""Bandwidth of the widest path between every two nodes, nothing else running.
+
+    .. math:: w_{ij} = \max_{P: i \to j} \min_{(a, b) \in P} \beta_{ab}
+
+    Parameters
+    ----------
+    bandwidth : array_like
+        Rate of the link from each node to each other one, shape (nodes, nodes), 0 where there is none [B/s].
+    forwards : array_like
+        Whether a node passes traffic on, shape (nodes,): a path may start and end at any node [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (nodes, nodes), 0 where no path leads, infinite from a node to itself [B/s].
+
+    References
+    ----------
+    Pollack, The maximum capacity through a network, Oper. Res. 8(5), 1960.
+
+    Examples
+    --------
+    >>> slow, fast = 4e9, 16e9
+    >>> links = [[0, fast, 0], [fast, 0, slow], [0, slow, 0]]
+    >>> float(widest_bandwidths(links, [False, True, False])[0, 2])
+    4000000000.0
+    """
+    width, passes = _graph(bandwidth, forwards)
+    for node in np.flatnonzero(passes):
+        width = np.maximum(width, np.minimum(width[:, [node]], width[[node], :]))
+    np.fill_diagonal(width, np.inf)
+    return width
+
+
+def widest_paths(bandwidth: ArrayLike, forwards: ArrayLike) -> NDArray[np.int64]:
+    r"""The path between every two nodes: the widest, of those the one with the fewest links, of those the first.
+
+    .. math:: P_{ij} = \arg\min \{ |P| : \beta_{ab} \ge w_{ij} \text{ for all } (a, b) \in P \}
+
+    Parameters
+    ----------
+    bandwidth : array_like
+        Rate of the link from each node to each other one, shape (nodes, nodes), 0 where there is none [B/s].
+    forwards : array_like
+        Whether a node passes traffic on, shape (nodes,) [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (nodes, nodes, nodes): the nodes from i to j in order, filled up with -1, which is all that stands where
+        no path leads [-].
+
+    References
+    ----------
+    Wang & Crowcroft, Quality-of-service routing for supporting multimedia applications, IEEE J. Sel. Areas Commun.
+    14(7), 1996, section III (shortest-widest path).
+
+    Examples
+    --------
+    >>> links = [[0, 9, 0], [9, 0, 9], [0, 9, 0]]
+    >>> widest_paths(links, [False, True, False])[0, 2].tolist()
+    [0, 1, 2]
+    """
+    rates, passes = _graph(bandwidth, forwards)
+    width = widest_bandwidths(rates, passes)
+    paths = np.full((len(rates),) * 3, -1)
+    paths[np.arange(len(rates)), np.arange(len(rates)), 0] = np.arange(len(rates))
+    for threshold in np.unique(width[np.isfinite(width) & (width > 0)]):
+        links = rates >= threshold
+        hops = _hops(links, passes)
+        for source, target in np.argwhere(width == threshold):
+            paths[source, target] = _walk(links, passes, hops, source, target)
+    return paths
+
+
+def _graph(bandwidth: ArrayLike, forwards: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
+    rates = np.atleast_2d(non_negative("bandwidth", bandwidth)).copy()
+    passes = np.atleast_1d(np.asarray(forwards)).astype(bool)
+    if rates.ndim != 2 or rates.shape[0] != rates.shape[1] or passes.shape != rates.shape[:1]:
+        raise ValueError(
+            f"bandwidth has shape {rates.shape} and forwards {passes.shape}; give (nodes, nodes) and (nodes,)"
+        )
+    np.fill_diagonal(rates, 0)
+    return rates, passes
+
+
+def _hops(links: NDArray[np.bool_], passes: NDArray[np.bool_]) -> Array:
+    """Fewest links from node to node."""
+    hops = np.where(links, 1.0, np.inf)
+    for node in np.flatnonzero(passes):
+        hops = np.minimum(hops, hops[:, [node]] + hops[[node], :])
+    np.fill_diagonal(hops, 0)
+    return hops
+
+
+def _walk(
+    links: NDArray[np.bool_], passes: NDArray[np.bool_], hops: Array, source: int, target: int
+) -> NDArray[np.int64]:
+    """One shortest path, at each node the first neighbour that lies on one."""
+    path, node = np.full(len(links), -1), source
+    for place in range(len(links)):
+        path[place] = node
+        if node == target:
+            break
+        nearer = links[node] & (hops[:, target] == hops[node, target] - 1) & passes
+        nearer[target] |= links[node, target]
+        node = int(np.argmax(nearer))
+    return path
+
+
+def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) -> Array:
+    r"""Rates of flows that share links fairly: none can grow without one that is no faster shrinking.
+
+    Progressive filling: all rates grow alike until a link is full or a flow has what it asks for; those flows stop,
+    the others go on. Hence the share of a flow is settled at the link where the equal shares are smallest:
+
+    .. math:: r_f = \min\left( d_f, \min_{l \in f} \frac{c_l - \sum_{g \in S_l} u_{gl} r_g}{\sum_{g \notin S_l} u_{gl}}
+        \right), \quad S_l \text{ the flows on } l \text{ that stopped before}
+
+    Parameters
+    ----------
+    uses : array_like
+        How often each flow crosses each link in its direction, u, shape (flows, links) [-].
+    capacities : array_like
+        Rate of each link in that direction, c, shape (links,) [B/s].
+    demands : array_like
+        Most that each flow asks for, d, shape (flows,) or one for all; infinite where only links limit it [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate of each flow, shape (flows,) [B/s].
+
+    References
+    ----------
+    Bertsekas & Gallager, Data Networks, 2nd edition, 1992, section 6.5.2.
+
+    Examples
+    --------
+    >>> across, short = [1, 1], [0, 1]
+    >>> max_min_rates([across, short, short], [1e9, 12e9], np.inf).tolist()
+    [1000000000.0, 5500000000.0, 5500000000.0]
+    """
+    crossed = np.atleast_2d(non_negative("uses", uses))
+    left = np.atleast_1d(positive("capacities", capacities)).copy()
+    wanted = np.broadcast_to(non_negative("demands", demands), crossed.shape[:1])
+    if crossed.shape[1:] != left.shape:
+        shapes = f"uses has shape {crossed.shape} and capacities {left.shape}"
+        raise ValueError(f"{shapes}; give (flows, links) and (links,)")
+    rates, grows = np.zeros(len(crossed)), np.ones(len(crossed), dtype=bool)
+    while grows.any():
+        load = crossed[grows].sum(axis=0)
+        share = np.divide(left, load, out=np.full(len(left), np.inf), where=load > 0)
+        step = min(share.min(initial=np.inf), (wanted - rates)[grows].min())
+        rates[grows] += step
+        if np.isinf(step):
+            break
+        left = np.maximum(left - step * load, 0)
+        full = (share <= step * (1 + SAME)) & (load > 0)
+        grows &= ~(crossed[:, full] > 0).any(axis=1) & (rates < wanted * (1 - SAME))
+    return rates
+
+
+def message_latency(start: ArrayLike, forwarding: ArrayLike) -> Array:
+    r"""Time until the first byte of a message arrives: its start, and what each node on the way adds.
+
+    .. math:: t = \alpha + \sum_k h_k
+
+    Parameters
+    ----------
+    start : array_like
+        Start of one message, alpha [s].
+    forwarding : array_like
+        Time that each node that passes it on adds, h, along the last axis [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Kurose & Ross, Computer Networking: A Top-Down Approach, 8th edition, 2021, section 1.4.
+
+    Examples
+    --------
+    >>> round(float(message_latency(5e-6, [150e-9, 500e-9])), 8)
+    5.65e-06
+    """
+    added = np.atleast_1d(non_negative("forwarding", forwarding)).sum(axis=-1)
+    return np.asarray(non_negative("start", start) + added)

@@ -1,0 +1,665 @@
+"""The doors for typed questions: a training step, a forward pass, an answer of a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import hardware
+from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import Refused, refused
+from cookbook.prediction import request_sets
+from cookbook.prediction.asked import flag
+from cookbook.prediction.assumptions import Assumptions
+from cookbook.prediction.constants import figure
+from cookbook.prediction.engine import UNITS, Estimate, estimate
+from cookbook.prediction.fabrics import fabric
+from cookbook.prediction.kinds.forward import KIND as FORWARD
+from cookbook.prediction.kinds.generation import KIND as GENERATION
+from cookbook.prediction.kinds.networks import KIND as NETWORK
+from cookbook.prediction.kinds.transformer import KIND as TRANSFORMER
+from cookbook.prediction.kinds.transformer import answers_tokens, is_language_model
+from cookbook.prediction.scenario import Scenario, checked, coded, fields, scenario
+from cookbook.units import shown
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+# What only language models may change.
+PARALLEL = (
+    "tp",
+    "pp",
+    "vp",
+    "cp",
+    "ep",
+    "sequence_parallel",
+    "recompute",
+    "attention",
+    "pipeline_schedule",
+    "shard",
+    "offload",
+    "capacity_factor",
+    "fabric",
+    "oversubscription",
+    "fine_tuning",
+    "rank",
+    "target_modules",
+    "optimiser",
+)
+# What is taken where nobody says how long a prompt is, and the delay that has no answer.
+USUAL_PROMPT, FIRST_TOKEN = 1024, "first token"
+OFFLOADED = {"optimiser": False, "optimiser to drives": True}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How training is laid out; every field may be a list, and lists are taken together entry by entry.
+
+    What is not given (None) is the default of ``data/schema/scenario.csv``; an estimate tells it in `assumed`.
+
+    Attributes
+    ----------
+    devices, per_node : int
+        Devices in all and in one node; a node is the server's, or 8.
+    micro_batch : float
+        Samples of one device in one pass: the micro-batch (`batch` is another name for it).
+    global_batch : int
+        Samples of one update of all devices.
+    tp, pp, vp, cp, ep : int
+        Tensor, pipeline (with `vp` chunks a stage), context and expert parallelism.
+    zero : int
+        States that replicas share out: 0 none, 1 optimiser, 2 also gradients, 3 also weights (FSDP).
+    sequence_parallel : bool
+        Whether tensor-parallel ranks split norms along the sequence.
+    recompute : str or float
+        Activation checkpointing: "none", "selective", "full", a share of layers, or modules such as "mlp+core_attn".
+    attention : str
+        Attention kernel: "eager", "fused-softmax", "flash", "flash1", "flash2" or "flash3".
+    pipeline_schedule : str
+        "gpipe", "1f1b", "interleaved", "zero-bubble" or "zb-v"; by default one forward, one backward, in `vp` chunks.
+    shard : int
+        Replicas that share one copy of what `zero` shares out (HSDP, groups of FSDP); all of them by default.
+    offload : str
+        "optimiser": its states in host memory, updated there; "optimiser to drives": on drives of the host. Whether
+        the host has the memory is not checked.
+    capacity_factor : float
+        Rows that each expert computes over its even share; by default as many as it is sent.
+    fabric : str
+        Network of the table ``fabrics``: its rate, domain (as `per_node`), pods and oversubscription.
+    oversubscription : float
+        How much less than the network of a pod's devices leaves the pod; of a node, where no fabric says otherwise.
+    network : float or str
+        Network rate of one device, one direction [B/s].
+    fine_tuning : str
+        Which weights train: "full" (all), "lora" (low-rank adapters beside frozen weights) or "qlora" (beside frozen
+        weights of 4 bits).
+    rank : int
+        Rank of the adapters.
+    target_modules : str
+        What they stand beside: "attention", "all linear" or "all linear and embeddings" (which train whole).
+    optimiser : str
+        "adam", "adam-8bit", "adafactor", "galore", "lamb", "momentum" or "sgd", beside master weights in 32 bits.
+    """
+
+    devices: Any = None
+    per_node: Any = None
+    micro_batch: Any = None
+    global_batch: Any = None
+    tp: Any = None
+    pp: Any = None
+    vp: Any = None
+    cp: Any = None
+    ep: Any = None
+    zero: Any = None
+    sequence_parallel: Any = None
+    recompute: Any = None
+    attention: Any = None
+    pipeline_schedule: Any = None
+    shard: Any = None
+    offload: Any = None
+    capacity_factor: Any = None
+    fabric: Any = None
+    oversubscription: Any = None
+    network: Any = None
+    fine_tuning: Any = None
+    rank: Any = None
+    target_modules: Any = None
+    optimiser: Any = None
+
+
+def train_step(
+    workload: str | Workload,
+    system: Any,
+    plan: Plan | Mapping[str, Any] | None = None,
+    *,
+    software: Any = None,
+    precision: Any = None,
+    seq: Any = None,
+    kind: str = "",
+    neighbours: bool = True,
+    **changes: Any,
+) -> Estimate:
+    """Time of one training step, with its interval, bounds, parts and what it rests on.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, such a network with changes, or one of the reader's own (`cookbook.layers`).
+    system : str, Accelerator or Machine
+        An accelerator, a server or a cloud instance of the catalogue, or the reader's own record; or a list of these.
+    plan : Plan or dict, optional
+        The parallelism configuration; one device by default. Lists in it give one estimate each.
+    software : str
+        A product or a level of the table ``software``, such as "Megatron Core"; "plain" is the framework as it comes,
+        "tuned" all that makers do about it. The usual one of the device by default: `assumed` says which of the two.
+    precision : str
+        "bf16", "fp16", "tf32", "fp32" ...; by default the first of these that the device has.
+    seq : float, optional
+        Sequence length, where the network has one [tokens].
+    kind : str
+        "training_transformer" or "training_classic"; by default the first for language models, else the second, which
+        knows data parallelism alone.
+    neighbours : bool
+        Whether similar measurements correct the point.
+    **changes
+        Fields of the plan.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, device, number format or software that the catalogue does not have.
+    ValueError
+        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+
+    Examples
+    --------
+    >>> step = train_step("resnet50", "a100-sxm-80gb", micro_batch=256, precision="fp16", software="PyTorch NGC")
+    >>> bool(step.low80 < step.point < step.high80), step.tier
+    (True, 'device and engine measured')
+    """
+    network, neighbours = network_of(workload), flag("neighbours", neighbours)
+    chosen = kind_of(network) if isinstance(kind, str) and not kind else kind
+    asked = training_scenario(network, system, plan_fields(plan, changes), chosen, software, precision, seq)
+    found = _told(estimate(asked, neighbours), asked, network)
+    blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(plan_fields(plan, changes))
+    return _assuming(found, _taken({"micro_batch": (1, True)})) if blank else found
+
+
+def network_of(workload: str | Workload) -> Workload:
+    """A network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
+    if isinstance(workload, Workload):
+        return workload
+    if not isinstance(workload, str):
+        raise refused("workload", workload, "is no network; give a name such as 'resnet50', or cb.layers([...])")
+    return zoo.model(workload)
+
+
+def kind_of(network: Workload) -> str:
+    """Kind of training that answers for a network."""
+    return TRANSFORMER if is_language_model(network) else NETWORK
+
+
+def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a plan that are given, by name; `changes` count before those of the plan."""
+    if plan is not None and not isinstance(plan, (Plan, Mapping)):
+        raise refused("plan", plan, "is no plan; give a dict such as {'devices': 8, 'micro_batch': 64}")
+    stated = {name: getattr(plan, name) for name in PLAN} if isinstance(plan, Plan) else dict(plan or {})
+    given = {"micro_batch" if name == "batch" else name: value for name, value in {**stated, **changes}.items()}
+    for name in given:
+        if name not in PLAN:
+            close = ", ".join(nearest(str(name)[:60], PLAN, 3))
+            raise ValueError(f"the plan has no field {shown(name)}; nearest: {close}; it has {', '.join(PLAN)}")
+    return {name: value for name, value in given.items() if value is not None}
+
+
+PLAN = tuple(asdict(Plan()))
+
+
+def training_scenario(
+    network: Workload,
+    system: Any,
+    plan: Mapping[str, Any],
+    kind: str,
+    software: Any = None,
+    precision: Any = None,
+    seq: Any = None,
+) -> Scenario:
+    """A training step of one network as a scenario; `plan` is from `plan_fields`."""
+    if not isinstance(kind, str) or kind not in (TRANSFORMER, NETWORK):
+        raise refused("kind", kind, f"is not one of {TRANSFORMER}, {NETWORK}")
+    given: dict[str, Any] = {
+        "model": _named(network),
+        "accelerator": _machines(system),
+        "software": _given(software),
+        "precision": _given(precision),
+    }
+    if kind == TRANSFORMER:
+        if not is_language_model(network):
+            raise ValueError(
+                f"kind = {kind!r}: {network.title} is not a language model whose layers can be split; leave kind out"
+            )
+        return scenario(kind, given | _parallel(plan, given["accelerator"]) | {"seq": seq})
+    for name in PARALLEL:
+        if name in plan and not is_plain(name, plan[name]):
+            why, else_ = f", as {network.unsplit}", f"or build it of {zoo.DIVIDED}"
+            if not network.unsplit:
+                why, else_ = "", "other configurations are for language models"
+            raise refused(
+                name,
+                plan[name],
+                f": of {network.title[:80]} data parallelism alone is estimated{why}; leave {name} out, {else_}",
+            )
+    if seq is not None and not network.ops.needs_seq:
+        raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
+    names = {
+        "micro_batch": "batch",
+        "global_batch": "global_batch",
+        "devices": "devices",
+        "per_node": "per_node",
+        "network": "network",
+    }
+    if np.nanmax(checked(fields()["zero"], plan.get("zero", 0))) > 1:
+        raise refused(
+            "zero",
+            plan["zero"],
+            f": of {network.title} data parallelism alone is estimated, whose "
+            "gradients and weights every replica holds; take zero = 0 or 1, or leave it out",
+        )
+    mine = {field: plan[name] for name, field in names.items() if name in plan}
+    if "batch" not in mine and "global_batch" not in mine:
+        mine["batch"] = 1
+    return scenario(kind, given | mine | {"seq": seq if seq is not None else network.seq})
+
+
+PLAIN: dict[str, tuple[Any, ...]] = {
+    "sequence_parallel": (False, 0),
+    "recompute": ("none", 0),
+    "oversubscription": (1,),
+    "fine_tuning": ("full", ""),
+    **dict.fromkeys(("tp", "pp", "vp", "cp", "ep"), (1,)),
+}
+
+
+def is_plain(name: str, value: Any) -> bool:
+    """Whether a field says what data parallelism does anyway."""
+    return np.ndim(value) == 0 and not isinstance(value, np.ndarray) and value in PLAIN.get(name, ("",))
+
+
+def _named(network: Workload) -> str | Workload:
+    """Key of a network of the zoo as it stands, else the network itself."""
+    return network.name if _of_zoo(network) else network
+
+
+@lru_cache(maxsize=4096)
+def _of_zoo(network: Workload) -> bool:
+    try:
+        return zoo.model(network.name).ops is network.ops
+    except KeyError:
+        return False
+
+
+def _machines(system: Any) -> Any:
+    several = isinstance(system, (list, tuple))
+    return [hardware.machine(each) for each in system] if several else hardware.machine(system)
+
+
+def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
+    """Fields of a parallelism configuration, a fabric and an offload turned into rates."""
+    given = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
+    offload = checked(fields()["offload"], plan["offload"]) if _is_stated(plan.get("offload")) else None
+    if offload is not None and any(word in OFFLOADED for word in offload.levels):
+        for machine in np.ravel(np.array(machines, dtype=object)).tolist():
+            if not np.isfinite(machine.host_link):
+                raise refused(
+                    "offload",
+                    plan["offload"],
+                    f": the catalogue does not know the host link of {machine.accelerator.key}",
+                )
+        link = coded(machines).each(lambda machine: machine.host_link)
+        used = offload.where(lambda word: word in OFFLOADED)
+        drives = offload.where(lambda word: OFFLOADED.get(word, False))
+        given |= {
+            "offload": plan["offload"],
+            "offload_link": _nan_where(~used, link),
+            "offload_memory": _nan_where(~used, figure("host-memory-of-device")),
+            "offload_drives": _nan_where(~drives, figure("drives-of-device")),
+        }
+    elif offload is not None:
+        given["offload"] = plan["offload"]
+    return given | (_network(plan) if _is_stated(plan.get("fabric")) else {})
+
+
+def _nan_where(blank: np.ndarray, value: Any) -> Any:
+    found = np.where(blank, np.nan, value)
+    values = [None if np.isnan(each) else each for each in np.atleast_1d(found).tolist()]
+    return values if found.ndim else values[0]
+
+
+def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Rate, domain, pod and oversubscription of the fabrics that a plan names. A torus is refused."""
+    names = np.ravel(np.asarray(plan["fabric"], dtype=object)).tolist()
+    if not all(isinstance(name, str) for name in names):
+        raise refused("fabric", plan["fabric"], "must name fabrics of the table 'fabrics'")
+    found = [fabric(name) if name else None for name in names]
+    for known in found:
+        if known is not None and known.kind == "torus":
+            raise ValueError(
+                f"fabric = {known.key!r} is a torus: its links join the whole slice, which the estimate for its "
+                "accelerator counts already; leave fabric out"
+            )
+    read = {
+        "network": lambda known: known.network_bandwidth,
+        "pod": lambda known: known.group,
+        "oversubscription": lambda known: known.oversubscription,
+        "per_node": lambda known: known.domain,
+    }
+    columns: dict[str, Any] = {}
+    for name, cell in read.items():
+        if name not in plan:
+            each = [None if known is None else cell(known) for known in found]
+            columns[name] = each if np.ndim(plan["fabric"]) else each[0]
+    if "per_node" in columns and "devices" in plan:
+        size = np.minimum(np.asarray(plan["devices"], dtype=float), np.asarray(columns["per_node"], dtype=float))
+        columns["per_node"] = _nan_where(np.isnan(size), size)
+    return columns
+
+
+def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
+    """One estimate, or ValueError with the reason; several as they are."""
+    machines = asked.words("accelerator").levels
+    sources = tuple(dict.fromkeys([*network.sources, *(key for each in machines for key in each.sources)]))
+    if asked.several:
+        return replace(found, sources=sources)
+    if found.why[0]:
+        raise Refused(found.why[0])
+    return found.one(sources=sources)
+
+
+def forward_pass(
+    workload: str | Workload,
+    accelerator: Any,
+    *,
+    batch: Any = None,
+    precision: Any = None,
+    software: Any = None,
+    devices: Any = 1,
+    seq: Any = None,
+    neighbours: bool = True,
+) -> Estimate:
+    """Time of one forward pass, with its interval, parts, memory, rate and what it rests on.
+
+    Arguments may be lists; they are taken together entry by entry, and give one estimate each.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, such a network with changes, or one of the reader's own. Of a language model this is one
+        pass over a prompt of ``seq`` tokens that keeps no cache, not an answer; its interval is that of such answers.
+    accelerator : str, Accelerator or Machine
+        A device of the catalogue (GPU, TPU, processor, FPGA, edge module ...), or the reader's own record.
+    batch : float
+        Samples of one pass on one device, 1 by default; on one core where the cores of a chip hold a network each.
+    precision : str
+        "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of "fp16" and "bf16"
+        (the faster of both), "tf32", "fp32", "int8" and "fp8" that the device has.
+    software : str
+        A product or a level of the table ``software``, such as "TensorRT"; the usual one of the device by default.
+    devices : int
+        Devices that each run batches of their own.
+    seq : float, optional
+        Sequence length, where the network has one [tokens].
+    neighbours : bool
+        Whether similar measurements correct the point.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, device, number format or software that the catalogue does not have.
+    ValueError
+        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+
+    Examples
+    --------
+    >>> one = forward_pass("resnet50", "t4", batch=128, precision="int8", software="TensorRT")
+    >>> bool(one.low80 < one.point < one.high80), one.fits, 2000 < one.rate < 10000
+    (True, 'yes', True)
+    >>> forward_pass("resnet50", "v100", precision="fp8")
+    Traceback (most recent call last):
+    cookbook.catalog.Refused: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
+    """
+    network, neighbours = network_of(workload), flag("neighbours", neighbours)
+    taken = _taken({"batch": (1, batch is None)})
+    batch = 1 if batch is None else batch
+    if seq is not None and not network.ops.needs_seq:
+        raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
+    prompt = answers_tokens(network)
+    asked = scenario(
+        GENERATION if prompt else FORWARD,
+        {
+            "model": _named(network),
+            "accelerator": _machines(accelerator),
+            "batch": batch,
+            "devices": devices,
+            "precision": _given(precision),
+            "software": _given(software),
+            "counts": "samples",
+            **(
+                {"input_len": seq or network.seq, "tp": 1, "scenario": "prefill"}
+                if prompt
+                else {"seq": seq if seq is not None else network.seq, "scenario": "static"}
+            ),
+        },
+    )
+    return _assuming(_told(replace(estimate(asked, neighbours), unit=UNITS[FORWARD]), asked, network), taken)
+
+
+def _is_stated(value: Any) -> bool:
+    return value is not None and not (isinstance(value, str) and not value)
+
+
+def _given(value: Any) -> Any:
+    """What is given; None where it is blank."""
+    return None if isinstance(value, str) and not value else value
+
+
+def answers(
+    network: Workload,
+    accelerator: Any,
+    *,
+    input_len: Any,
+    output_len: Any,
+    batch: Any = None,
+    devices: Any = None,
+    tp: Any = None,
+    pp: Any = None,
+    ep: Any = None,
+    precision: Any = None,
+    weights_format: Any = None,
+    kv_format: Any = None,
+    software: Any = None,
+    delay_of: Any = None,
+    request_rate: Any = None,
+    **policy: Any,
+) -> Scenario:
+    """Batches of answers as scenarios, arguments as for `generate`."""
+    if not answers_tokens(network):
+        raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
+    comes = request_rate is not None
+    batch = 1 if batch is None and not comes else batch
+    return scenario(
+        GENERATION,
+        {
+            "model": _named(network),
+            "accelerator": _machines(accelerator),
+            "batch": batch,
+            "devices": devices,
+            "tp": tp,
+            "pp": pp,
+            "ep": ep,
+            "precision": _given(precision),
+            "weights_format": _given(weights_format),
+            "kv_format": _given(kv_format),
+            "software": _given(software),
+            "input_len": input_len,
+            "output_len": request_sets.answers_of(input_len, output_len),
+            "scenario": "server" if comes else "static",
+            "counts": "output tokens",
+            "delay_of": "pass" if _given(delay_of) is None and comes else _given(delay_of),
+            "request_rate": request_rate,
+            **policy,
+        },
+    )
+
+
+def generate(
+    workload: str | Workload,
+    accelerator: Any,
+    *,
+    input_len: Any = None,
+    output_len: Any = None,
+    batch: Any = None,
+    devices: Any = None,
+    tp: Any = None,
+    pp: Any = None,
+    ep: Any = None,
+    precision: Any = None,
+    weights_format: Any = None,
+    kv_format: Any = None,
+    software: Any = None,
+    delay_of: Any = None,
+    request_rate: Any = None,
+    acceptance: Any = None,
+    drafted: Any = None,
+    prefix_hit: Any = None,
+    schedule: Any = None,
+    chunk: Any = None,
+) -> Estimate:
+    """Time of a static batch of answers of a language model: the prompt, then one pass a token with a growing cache.
+
+    Arguments may be lists; they are taken together entry by entry, and give one estimate each. Queues are not
+    modelled but for `request_rate`, whose delays are means; `cookbook.serve` has percentiles. Layers with a sliding
+    window attend to the tokens within it, and keep the keys and values of no others. Layers that keep a state (linear
+    attention, state spaces) read and write it once a token, however long the context, and have no constants of their
+    own.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A language model of the zoo, or one with changed arguments (of `cookbook.model`, `window` and `full_every`).
+    accelerator : str, Accelerator or Machine
+        A device, or the reader's own record.
+    input_len, output_len : int or str
+        Tokens of one prompt (1,024 by default) and of one answer (128); or a data set of the table ``request_sets`` in
+        the place of the first, such as "sharegpt", for the mean lengths of its requests, which `assumed` tells.
+    batch : int
+        Answers of one replica at once, 1 by default; with `request_rate` the most of all replicas, by default as many
+        as fit.
+    devices, tp, pp : int
+        Devices in all (tp x pp, or ep x pp, by default), shards of each layer, and stages.
+    ep : int
+        Devices that the experts of a mixture are spread over; where they are more than tp, groups of tp devices attend
+        to requests of their own (attention data parallel).
+    precision : str
+        Number format of the products; by default what the software usually takes (mostly 16 bits); where only
+        `weights_format` is given, that of the weights where the device computes in it, else 16 bits.
+    weights_format, kv_format : str
+        Number format in which weights are stored ("int4", "fp8" ...), and keys and values in the cache.
+    software : str
+        A product or a level of the table ``software``; the usual one of the device by default. Of few answers at once
+        the part "launch" is its own time and outweighs that of the weights, so that another product differs most
+        there. The usual one of GPUs was measured with a mixture of experts on eight devices alone: of a dense model on
+        one, its release of 2024 was faster than is expected of it.
+    delay_of : str
+        "first token" (TTFT) or "token" (TPOT) for that delay alone; the whole answer by default.
+    request_rate : float
+        Requests that arrive in all [1/s], instead of a static batch; the time is then that of one request. Infinite:
+        all are there at once, and as many are answered at a time as `batch` says or fit.
+    acceptance, drafted : float, int
+        Speculative decoding: share of drafted tokens that is taken, and tokens drafted for a step; drafting itself
+        takes no time.
+    prefix_hit : float
+        Share of the tokens of a prompt whose keys and values, or the state after them, are kept from earlier requests.
+    schedule : str
+        "chunked prefill" or "prefill first", of requests that come and go; that of the software by default.
+    chunk : int
+        Tokens of prompts that one pass takes at most; that of the software by default.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, device, number format or software that the catalogue does not have.
+    ValueError
+        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+
+    Examples
+    --------
+    >>> one = generate("llama2_7b", "h100-sxm", input_len=1024, output_len=128, batch=8)
+    >>> bool(one.low80 < one.point < one.high80), one.fits
+    (True, 'yes')
+    """
+    network = network_of(workload)
+
+    def taken(at: int) -> Assumptions:
+        """Lengths and batch of one entry that nobody states."""
+        named = next(request_sets.stands_in(request_sets.entry(input_len, at)), None) is not None
+        late = str(request_sets.entry(delay_of, at)).strip().casefold() == FIRST_TOKEN
+        answered = output_len is None and not named and not late
+        return _taken(
+            {
+                "input_len": (USUAL_PROMPT, blank),
+                "output_len": (request_sets.USUAL_ANSWER, answered),
+                "batch": (1, batch is None and request_rate is None),
+            }
+        )
+
+    blank = input_len is None
+    input_len = USUAL_PROMPT if input_len is None else input_len
+    asked = answers(
+        network,
+        accelerator,
+        input_len=input_len,
+        output_len=output_len,
+        batch=batch,
+        devices=devices,
+        tp=tp,
+        pp=pp,
+        precision=precision,
+        weights_format=weights_format,
+        kv_format=kv_format,
+        software=software,
+        delay_of=delay_of,
+        request_rate=request_rate,
+        acceptance=acceptance,
+        drafted=drafted,
+        prefix_hit=prefix_hit,
+        ep=ep,
+        schedule=_given(schedule),
+        chunk=chunk,
+    )
+
+    found = _told(estimate(asked), asked, network)
+    sources = (*found.sources, *request_sets.sources_of(input_len, output_len))
+    found = replace(found, sources=tuple(dict.fromkeys(sources)))
+    lists = any(isinstance(each, (list, tuple)) for each in (input_len, delay_of)) and asked.several
+    found = _assuming(found, request_sets.told(input_len, output_len))
+    return _assuming(found, [taken(at) for at in range(len(found))] if lists else taken(0))
+
+
+def _taken(blank: Mapping[str, tuple[Any, bool]]) -> Assumptions:
+    """Usual values of arguments, where they were taken."""
+    return Assumptions({name: str(usual) for name, (usual, taken) in blank.items() if taken})
+
+
+def _assuming(found: Estimate, said: Assumptions | list[Assumptions]) -> Estimate:
+    """The same estimates, which tell first what is `said`, of all or of each."""
+    if not said:
+        return found
+    known = found.assumed.tolist() if np.ndim(found.point) else [found.assumed]
+    each = [said] * len(known) if isinstance(said, Assumptions) else said
+    joined = [Assumptions({**first.taken, **then.taken}) for first, then in zip(each, known, strict=True)]
+    told = np.empty(len(joined), dtype=object)
+    told[:] = joined
+    return replace(found, told=told if np.ndim(found.point) else joined[0])

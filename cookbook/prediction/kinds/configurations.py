@@ -1,0 +1,187 @@
+"""What the fullest device of a layout holds: weights, states of the optimiser, activations and logits by part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from cookbook.formulas import memory as formulas
+from cookbook.formulas.parallelism import FILLED
+from cookbook.formulas.transformer_training import aligned
+from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.scenario import RECOMPUTED
+from cookbook.workloads.ops import attention_products, latent_products, mlp_products, weights_of
+
+MEMORY_CONSTANTS = (
+    Constant("activation_margin", 1.15, 0.9, 1.5),
+    Constant("reserved_bytes", 1e9, 3e8, 4e9, "", "B"),
+)
+# A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
+WEIGHT, OPTIMISER = 2.0, 12.0
+QUANTISED = figure("quantised-weight")
+AGAIN = tuple(f"again_{part}" for part in RECOMPUTED)
+
+
+def usual() -> dict[str, float]:
+    """The constants of memory where nothing else is given: their start."""
+    return {constant.name: constant.start for constant in MEMORY_CONSTANTS}
+
+
+def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with logits."""
+    if s.in_grid or (s.why == "").all():
+        known = s.stage is not None and s.stage.values is s.values
+        return (s.stage if known else Stage(s)).parts(constants, s)
+    at, found = np.flatnonzero(s.why == ""), {}
+    some = s.take(at)
+    for name, part in Stage(some).parts(constants, some).items():
+        found[name] = np.full(len(s), np.nan)
+        found[name][at] = part
+    return found
+
+
+def extremes(s: Any, stage: Stage, blank: np.ndarray, constants: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes on the fullest device as rows stand, and where rows that `blank` marks compute all layers again."""
+    whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in AGAIN})
+    needed, least = (sum(stage.parts(constants, again).values()) for again in (s, whole))
+    return np.asarray(needed), np.asarray(least)
+
+
+def memory_bytes(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
+    """Memory needed on the fullest device [B]; NaN where the row cannot be predicted."""
+    return np.asarray(sum(memory_parts(s, constants).values()))
+
+
+def fits(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
+    """Whether each row fits the memory of its device; False where that cannot be said."""
+    return formulas.fits(memory_bytes(s, constants), s.memory / s.cores)
+
+
+class Stage:
+    """What a stage holds, apart from what is computed again; the first and the last differ in batches and logits."""
+
+    def __init__(self, s: Any) -> None:
+        self.values = s.values
+        layers = np.ceil(s.layers / s.pp - 1e-9)
+        sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
+        shard = Shard(s)
+        dense = layers * shard.attention + (layers - sparse) * shard.mlp + sparse * shard.shared
+        adapters = shard.adapters(s, layers, sparse)
+        # One device has both ends of the model where there is one stage, or where stages lie in the form of a V.
+        both = (s.pp == 1) | (s.filled == FILLED["zb-v"])
+        edge = s.vocab * s.hidden / s.tp * np.where(both, 2, 1)
+        experts = sparse * shard.expert * s.experts / s.ep
+        stored = dense + experts + edge
+        # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
+        ranks = np.maximum(s.shard_group / np.where(experts > dense, s.ep, 1), 1)
+        # Embeddings that train do so in place; adapters are weights of their own beside frozen ones.
+        trained = np.where(s.lora == 1, adapters + edge * s.trains_edge, stored)
+        size = np.where(s.qlora == 1, QUANTISED, WEIGHT)
+        weights = size * (dense + experts) + WEIGHT * (edge + adapters)
+        held = formulas.sharded_state_bytes(1, s.zero, ranks, weights, 0, 0)
+        states = formulas.sharded_state_bytes(trained, s.zero, ranks, 0, s.gradient_bytes, s.optimiser_bytes)
+        # A product with weights of 4 bits has them widened before.
+        widened = s.qlora * WEIGHT * s.hidden * shard.inner
+        self.states = {
+            "weights": held["weights"] * (1 - s.offload_weights),
+            "gradients": states["gradients"] * (1 - s.offload_optimiser),
+            "optimiser": states["optimiser"] * (1 - s.offload_optimiser),
+            "gathered": np.where(s.zero >= 3, 2 * size * (stored - edge) / layers, 0.0) + widened,
+        }
+        tokens = s.micro_batch * s.seq_len / s.cp
+        self.trained = trained
+        self.layers, self.stays = layers, 1 - s.offload_activations
+        self.held = held_micro_batches(s)
+        self.logits = formulas.logits_bytes(tokens, s.vocab / np.where(s.logits_sharded == 1, s.tp, 1), s.logit_bytes)
+        self.both, self.single = both, bool(np.all(s.pp == 1))
+        self.kept, self.entry = layer_activations(s, shard, tokens)
+
+    def parts(self, c: Mapping[str, Any], s: Any) -> dict[str, np.ndarray]:
+        """Bytes by part where `s` says what share of a layer is computed again."""
+        kept, again = self._kept_and_again(s)
+        margin, layers = c["activation_margin"], self.layers * kept * self.stays
+        activations = margin * self.held * layers
+        # The logits are gone before the first layer is computed again.
+        transient = np.maximum(np.where(self.both, self.logits, 0.0), margin * again)
+        if not self.single:
+            last, loss = margin * layers, np.maximum(self.logits, margin * again)
+            heavier = activations + transient >= last + loss
+            activations, transient = np.where(heavier, activations, last), np.where(heavier, transient, loss)
+        reserved = np.asarray(c["reserved_bytes"])
+        return {**self.states, "activations": activations, "transient": transient, "reserved": reserved}
+
+    def _kept_and_again(self, s: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Bytes that a layer keeps, and those of one layer that exist again while it is recomputed."""
+        share = s.again_all
+        # The activation function counts as a small operation: computed again, it frees half of the feed-forward layer.
+        shares = {
+            "stream": np.maximum(s.again_elementwise, share),
+            "attention": np.maximum(s.again_projection, share),
+            "mlp": np.maximum(np.maximum(s.again_mlp, share), 0.5 * s.again_elementwise),
+            "scores": np.maximum(s.again_core, share),
+        }
+        whole = sum(self.kept.values())
+        if not any(np.any(each) for each in shares.values()):
+            return np.asarray(whole), np.zeros(np.shape(whole))
+        left = sum(
+            formulas.recomputed_bytes(part, self.entry if name == "stream" else 0.0, shares[name])
+            for name, part in self.kept.items()
+        )
+        return np.asarray(left), np.maximum(whole - left, 0)
+
+
+def held_micro_batches(s: Any) -> np.ndarray:
+    """Micro-batches whose activations the first stage holds at once."""
+    return formulas.micro_batches_held(s.pp, s.vp, np.maximum(s.micro_batches / s.flushes, 1), s.held_share)
+
+
+class Shard:
+    """Widths and weights of one layer on one shard: the layer of the network with its part of heads and inner width."""
+
+    def __init__(self, s: Any, head_tile: float = 0.0, tile: float = 0.0) -> None:
+        """`head_tile` and `tile` are what widths of heads and of the feed-forward layer are rounded up to, if any."""
+        latent = s.latent == 1
+        query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / s.tp
+        self.query = aligned(query, head_tile) if head_tile else query
+        self.values = s.heads * np.where(latent, s.v_dim, s.head_dim) / s.tp
+        # A shard has one head of keys and values at least.
+        keys = np.maximum(s.kv_heads / s.tp, 1) * np.where(latent, 0.0, s.head_dim)
+        self.pairs = np.where(latent, self.query + self.values, 2 * keys)
+        attention = weights_of(attention_products(s.hidden, self.query, keys, self.values))
+        if np.any(latent):
+            expanded = s.heads * (s.nope_dim + s.v_dim) / s.tp
+            low = latent_products(s.hidden, self.query, expanded, self.values, s.q_rank, s.kv_rank, s.rope_dim)
+            attention = np.where(latent, weights_of(low), attention)
+        inner = s.ffn_hidden / s.tp
+        self.inner = aligned(inner, tile) if tile else inner
+        self.attention = attention
+        self.mlp = weights_of(mlp_products(s.hidden, self.inner, s.gated))
+        self.expert = weights_of(mlp_products(s.hidden, s.moe_ffn_hidden, s.gated))
+        self.shared = self.expert * s.shared_experts / s.tp
+
+    def adapters(self, s: Any, layers: Any, sparse: Any) -> Any:
+        """Weights of low-rank adapters: rank times inputs and outputs of each product (Hu et al., 2022, section 4)."""
+        beside = layers * (4 * s.hidden + self.query + self.pairs + self.values)
+        routed = s.shared_experts / s.tp + s.experts / s.ep
+        inner = (layers - sparse) * (s.hidden + self.inner) + sparse * routed * (s.hidden + s.moe_ffn_hidden)
+        return s.lora * s.rank * (beside + s.adapts_mlp * (2 + s.gated) * inner)
+
+
+def layer_activations(s: Any, shard: Shard, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Bytes that a layer keeps by where they arise, and those of its inputs."""
+    t = s.tp
+    shards = np.where(s.sequence_parallel == 1, t, 1)
+    query, pairs = shard.query, np.where(s.latent == 1, 2 * shard.query, shard.pairs)
+    # A norm that runs operation by operation keeps single-precision copies: 8 more values in 16 bits.
+    plain = (s.stream_bytes > 20) & (s.gated == 1)
+    stream = s.hidden / shards * (4 + 8 * plain)
+    chosen = s.experts_per_token * np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
+    routed = (chosen + s.shared_experts) * s.moe_ffn_hidden
+    inner = np.where(s.moe == 1, routed, s.ffn_hidden) / t
+    inner = np.where(s.gated == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t
+    scores = np.where(s.kernel == 0, s.micro_batch * s.seq_len**2 / s.cp * s.heads / t, 0.0)
+    kept = formulas.layer_activation_bytes(tokens, stream, 2 * query + pairs, inner, scores, s.element, 1)
+    return kept, tokens * s.hidden * s.element / shards

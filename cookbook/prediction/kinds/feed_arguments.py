@@ -1,0 +1,589 @@
+"""From columns of a scenario to figures of the input chain: workload, data set, storage tier, host, link, prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog, units
+from cookbook.catalog import UnknownName, prices
+from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
+from cookbook.hardware import Machine
+from cookbook.prediction.api import train_step
+from cookbook.prediction.engine import Estimate
+from cookbook.prediction.kinds.constraints import told
+from cookbook.prediction.parsing.drives import LOCAL, bus_in, capacity_in, processor_of
+from cookbook.prediction.requirements import sizes_of
+from cookbook.prediction.scenario import BENCHMARK, Coded, Rows, Scenario, checked, each_row, fields, scenario, together
+from cookbook.prediction.storage import committed
+from cookbook.units import shown
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+KIND = "input_pipeline"
+DISKS = ("HDD", "HDFS")
+# Groups of fields that stand for an argument, and under which name a mapping starts from a row of its table.
+GROUPS = MappingProxyType({"storage": ("storage_tier", "storage"), "data": ("data_set", "card")})
+# Fields whose name is not that of the argument of `cookbook.match_storage`.
+CALLED = MappingProxyType({"accelerator": "system", "step": "workload", "sample_bytes": "data"})
+# What networks of each kind of data of the zoo take.
+TAKEN = {"images": ("image", "video"), "volume": ("medical volume",), "video": ("video",)}
+# Samples of a data set of which the bytes of one alone are known.
+MANY = 1e6
+BURSTS = (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops"))
+ENDS = ("low80", "high80", "low90", "high90")
+OF_DATA = ("samples", "stored_bytes", "decoded_bytes", "decode_work", "images", "small_files")
+STATED = ("step", "batch", *OF_DATA)
+NO_DATA = Refusal(
+    "data = None: name a card such as 'imagenet-1k', or give the bytes of one sample", "data-not-known", "data"
+)
+LACKING = Refusal("data has no {}; give it, or a card such as 'imagenet-1k' to start from", "data-not-known", "data")
+NO_STEP = Refusal(
+    "workload = None: name a network, a workload such as 'mlperf/unet3d', or give the seconds of a step",
+    "step-not-known",
+    "workload",
+)
+NO_SIZE = Refusal(
+    "checkpoint_bytes = None: the workload has no parameters to go by; give the bytes",
+    "checkpoint-size-missing",
+    "checkpoint_bytes",
+)
+NO_RATE = Refusal(
+    "storage = {0!r} has no read bandwidth in the catalogue; give one above zero: "
+    "{{'storage': {0!r}, 'read_bandwidth': '2 GB/s'}}",
+    "storage-figure-missing",
+    "storage",
+)
+NO_OPERATIONS = Refusal(
+    "storage = {0!r} has no figure of read operations a second, which small files need; give one "
+    "above zero, {{'storage': {0!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')",
+    "storage-figure-missing",
+    "storage",
+)
+SLOWER = Refusal(
+    "{} = {:g} is below {} = {:g}: a burst is faster; give more, or leave it out", "burst-below-baseline", "storage"
+)
+MORE_HOSTS = Refusal(
+    "hosts = {:,.0f} are more than accelerators = {:,.0f}: each host has one; give at most as many hosts",
+    "hosts-exceed-accelerators",
+    "hosts",
+)
+TOO_LARGE = Refusal(
+    "data = {:.4g} B is larger than storage, {:.4g} B; allowed is up to that: take more drives, or a larger 'capacity'",
+    "data-exceed-storage",
+    "data",
+)
+NO_SYSTEM = Refusal("accelerator is blank: name one, or a server or a cloud instance", "accelerator-unknown", "system")
+
+
+def columns_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a scenario from the arguments of `cookbook.match_storage` by name."""
+    found = {name: value for name, value in given.items() if name not in ("workload", "system", *GROUPS)}
+    found |= {"accelerator": given["system"]} | _step_or_name(given["workload"])
+    return found | {name: value for argument in GROUPS for name, value in apart(argument, given[argument]).items()}
+
+
+def _step_or_name(workload: Any) -> dict[str, Any]:
+    if isinstance(workload, Estimate):
+        if not np.all(np.isfinite(workload.point)):
+            why = next(filter(None, np.ravel(workload.why).tolist()), "it has no prediction")
+            raise ValueError(f"workload has no step: {why}"[:300])
+        return {"step": workload.point} | {f"step_{end}": _stated(getattr(workload, end)) for end in ENDS}
+    first = workload[0] if isinstance(workload, (list, tuple)) and len(workload) else workload
+    named = isinstance(first, Workload) or (isinstance(first, str) and not _is_time(first))
+    return {"workload" if named else "step": workload}
+
+
+def _stated(values: Any) -> Any:
+    """Numbers with None for those that are not known."""
+    if np.ndim(values):
+        return [_stated(each) for each in np.asarray(values).tolist()]
+    return None if np.isnan(values) else values
+
+
+def _is_time(words: str) -> bool:
+    """Whether a workload is a time in words, such as "120 ms"."""
+    try:
+        return words[:1].isdigit() and units.si(words, "s") > 0
+    except ValueError:
+        return False
+
+
+def apart(argument: str, value: Any) -> dict[str, Any]:
+    """Fields of a scenario from a storage tier or a data set.
+
+    Parameters
+    ----------
+    argument : {"storage", "data"}
+    value : str, mapping or sequence
+        A name, a mapping of its fields, or a list of these; of data also the bytes of one sample.
+    """
+    group, start = GROUPS[argument]
+    if isinstance(value, (list, tuple)):
+        each = [apart(argument, one) for one in value]
+        if not each:
+            raise ValueError(f"{argument}: an empty list names nothing; give at least one")
+        if any(isinstance(figure, (list, tuple, np.ndarray)) for one in each for figure in one.values()):
+            raise ValueError(f"{argument}: one of a list has a list itself; give single figures there")
+        names = dict.fromkeys(name for one in each for name in one)
+        return {name: [one.get(name) for one in each] for name in names}
+    if isinstance(value, Mapping):
+        taken = (start, *fields(group))
+        for name in value:
+            if name not in taken:
+                raise ValueError(f"{argument} has no field {shown(name)}; it has {', '.join(taken)}")
+        return {argument if name == start else name: each for name, each in value.items()}
+    if argument == "storage" and not isinstance(value, str):
+        raise refused(
+            "storage",
+            value,
+            "is no storage: give a row of the table 'storage', or a mapping such as {'read_bandwidth': '2 GB/s'}",
+        )
+    return {argument if isinstance(value, str) else "sample_bytes": value}
+
+
+def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
+    """Figures of one storage tier or data set in SI.
+
+    Parameters
+    ----------
+    argument : {"storage", "data"}
+    value : object
+        As for `cookbook.match_storage`.
+    workload : str or Workload, optional
+        Network that takes the data.
+
+    Raises
+    ------
+    ValueError
+        Several, a figure that cannot be, or data of a kind that the network does not take.
+    """
+    workload = workload if isinstance(workload, (str, Workload)) else None
+    asked = scenario(KIND, {**apart(argument, value), "workload": workload}, CALLED)
+    if asked.several:
+        raise refused(argument, value, "holds several figures; give one")
+    found, why = (tier_of if argument == "storage" else data_of)(asked)
+    if why[0]:
+        raise Refused(why[0])
+    return {name: float(each) for name, each in found.items()}
+
+
+class _Taken:
+    """Columns of a scenario, and what stands in where they say nothing, noted for `Rows.assumed`."""
+
+    def __init__(self, asked: Scenario) -> None:
+        self.asked, self.assumed = asked, list[tuple[str, Any, Any]]()
+
+    def __call__(self, name: str, *known: Any, default: float | None = None, where: Any = True) -> np.ndarray:
+        """The column, else what is known, else the default, by default that of the schema; noted `where` it counts."""
+        found = _first(self.asked.number(name), *known)
+        lacks = np.isnan(found)
+        if lacks.any():
+            declared = fields(KIND)[name]
+            stands_in = checked(declared, declared.default) if default is None else np.asarray(default)
+            self.assumed.append((name, lacks & where, stands_in))
+            found = np.where(lacks, stands_in, found)
+        return found
+
+
+def _first(*columns: Any) -> np.ndarray:
+    """Of several columns the first figure in each row that is known."""
+    found = np.asarray(columns[0], dtype=float)
+    for each in columns[1:]:
+        found = np.where(np.isnan(found), each, found)
+    return found
+
+
+def _why(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.ndarray:
+    for bad, reason, *figures in refused:
+        if np.any(bad):
+            first = told(first, bad, reason, figures)
+    return first
+
+
+def resolve(asked: Scenario) -> Rows:
+    """Scenarios as figures of the chain in SI: infinite where nothing limits, NaN where a price is not known."""
+    take, known, system = _Taken(asked), committed(), asked.words("accelerator")
+    stated = together(asked.words("workload"), system).map(lambda pair: _benchmark(*pair))
+    bench = stated.figures(lambda each: each[0])
+    (card, no_data), (tier, no_tier) = data_of(asked, bench), tier_of(asked)
+    batch = take("batch", bench["batch"])
+    work, no_step = _work(take, batch, batch * card["images"], bench, known)
+    work["step"] = np.where(stated.where(lambda each: bool(each[1])), np.nan, work["step"])
+    v = {
+        **work,
+        **_host(take, system, known),
+        **_tier(take, tier, known),
+        **_link(take, system, known),
+        **_checkpoints(take, tier),
+        **{
+            name: card[field]
+            for name, field in (
+                ("samples", "samples"),
+                ("stored", "stored_bytes"),
+                ("decoded", "decoded_bytes"),
+                ("work", "decode_work"),
+                ("small_files", "small_files"),
+            )
+        },
+        **{name: take(name) for name in ("accelerators", "hosts", "prefetch", "shuffled", "epochs", "serial")},
+        "variation": take("variation", default=(2 / known["buffer"]) ** 0.5),
+        "batch": batch,
+        "described": asked.words("storage").where(bool).astype(float),
+    }
+    small = (v["small_files"] > 0) & (v["stored"] / v["samples"] < known["readahead"])
+    room = v["capacity"] * v["drives"] * np.where(v["local"] > 0, v["hosts"], 1)
+    names = asked.words("storage").each(lambda key: key or "own", object)
+    refused = [
+        (system.where(lambda each: each == ""), NO_SYSTEM),
+        (stated.where(lambda each: bool(each[1])), stated.each(lambda each: each[1], object)),
+        (no_step != "", no_step),
+        (np.isnan(v["step"]), NO_STEP),
+        (no_data != "", no_data),
+        (no_tier != "", no_tier),
+        (np.isnan(v["checkpoint_bytes"]), NO_SIZE),
+        (v["stored"] > room, TOO_LARGE, v["stored"], room),
+        (v["hosts"] > v["accelerators"], MORE_HOSTS, v["hosts"], v["accelerators"]),
+        (small & np.isnan(v["iops"]), NO_OPERATIONS, names),
+    ]
+    why = _why(asked.why, refused)
+    v |= {name: np.where(np.isnan(v[name]), np.inf, v[name]) for name in ("iops", "burst_iops")}
+    values = {name: each_row(np.asarray(each, dtype=float), len(asked)) for name, each in v.items()}
+    return Rows(values, why, {}, assumed=tuple(take.assumed))
+
+
+def _work(
+    take: _Taken, batch: np.ndarray, images: np.ndarray, bench: Mapping[str, Any], known: Mapping[str, float]
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Time of a step with its interval, given, stated by a benchmark or predicted, and why there is none."""
+    s, size = take.asked, len(take.asked)
+    given, why = s.number("step"), np.full(size, "", dtype=object)
+    step = _first(given, bench["step"] * (batch / bench["batch"]))
+    found = {"step": each_row(step, size).copy()}
+    found |= {f"step_{end}": each_row(s.number(f"step_{end}"), size).copy() for end in ENDS}
+    each = together(*(s.words(name) for name in ("workload", "accelerator", "precision", "software")))
+    wanted = np.isnan(found["step"]) & each.where(lambda one: "" not in one[:2] and not _suite(one[0]))
+    codes, images = each_row(each.codes, size), each_row(images, size)
+    rests_on = [""] * len(each.levels)
+    for code in np.unique(codes[wanted]).tolist():
+        at = np.flatnonzero(wanted & (codes == code))
+        batches, back = np.unique(images[at], return_inverse=True)
+        network, machine, precision, software = each.levels[code]
+        try:
+            predicted = train_step(
+                network,
+                machine.accelerator,
+                precision=precision,
+                software=software,
+                batch=batches.tolist() if len(batches) > 1 else batches.item(),
+            )
+        except ValueError as problem:
+            why[at] = refusal_of(problem)
+            continue
+        why[at] = np.atleast_1d(np.asarray(predicted.why, dtype=object))[back]
+        rests_on[code] = str(np.atleast_1d(predicted.assumed)[0]).replace("; ", ", ")
+        for name, end in (("step", "point"), *((f"step_{end}", end) for end in ENDS)):
+            found[name][at] = np.atleast_1d(getattr(predicted, end))[back]
+    levels = tuple(f"predicted ({words})" for words in rests_on)
+    take.assumed.append(("step", wanted & np.isfinite(found["step"]), Coded(each.codes, levels)))
+    stated = np.isnan(given) & np.isfinite(bench["step"])
+    return found | {"overhead": np.where(stated, known["step_overhead"], 0.0), "benchmark": stated}, why
+
+
+def _suite(workload: Any) -> bool:
+    return isinstance(workload, str) and workload.startswith(BENCHMARK)
+
+
+def _host(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, Any]:
+    """Cores, memory and speed of one host; what is not known does not limit."""
+    about = system.figures(lambda each: server(each)[0])
+    words = together(take.asked.words("processor"), system)
+    chip = words.map(lambda pair: processor_of("", pair[0] or server(pair[1])[1]))
+    speed, lacks = chip.part(0), np.isnan(chip.part(0))
+    take.assumed.append(("processor", lacks, Coded(np.array(0), ("mean of those measured",))))
+    return {
+        "cores": take("cores", about["cores"], default=np.inf),
+        "memory": take("memory", about["memory"], default=0.0),
+        "speed": np.where(lacks, known["usual_speed"], speed),
+        "threads": np.where(lacks, 2.0, chip.part(1)),
+        "workers": take("workers"),
+        "remote": take("remote"),
+    }
+
+
+def _tier(take: _Taken, tier: Mapping[str, Any], known: Mapping[str, float]) -> dict[str, Any]:
+    """The tier in figures; what the catalogue does not have is unlimited, except operations, which small files need."""
+    local, remote = tier["local"] > 0, tier["object_store"] > 0
+    rate = take("network", np.where(local, np.inf, np.nan), default=np.inf)
+    found = {"iops": tier["read_iops"], "bandwidth": _first(tier["read_bandwidth"], np.inf)}
+    for name, steady, credit in (("bandwidth", "read_bandwidth", "credit"), ("iops", "read_iops", "operations")):
+        have = np.isfinite(tier[f"burst_{credit}"]) & np.isfinite(tier[f"burst_{name}"])
+        found[f"burst_{name}"] = np.where(have, tier[f"burst_{name}"], tier[steady])
+        found[f"burst_{credit}"] = np.where(have, tier[f"burst_{credit}"], np.inf)
+    uncounted = np.isfinite(tier["burst_bandwidth"]) & np.isnan(tier["burst_credit"])
+    take.assumed.append(("burst_credit", uncounted, np.array(0.0)))
+    return found | {
+        "burst_bandwidth": _first(found["burst_bandwidth"], np.inf),
+        "seeks": tier["seeks"],
+        "client": _first(tier["client_bandwidth"], np.inf),
+        "latency": take("latency", tier["latency"], default=0),
+        "drives": tier["drives"],
+        "local": tier["local"],
+        "capacity": tier["capacity"],
+        "endurance": tier["endurance_dwpd"],
+        "price": tier["price_usd_per_tb"],
+        "network": np.where(local, np.inf, rate),
+        "object_store": tier["object_store"],
+        "connection": np.where(remote, known["connection_rate"], np.inf),
+    }
+
+
+def _link(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, Any]:
+    link = together(system, take.asked.words("link")).map(lambda pair: host_link(*pair))
+    rate, pinned = link.part(0), take("pinned")
+    take.assumed.append(("link", np.isinf(rate), np.array(np.inf)))
+    reached = _first(link.part(1), known["copy_share"])
+    return {
+        "link": rate,
+        "sharers": take("sharers"),
+        "pinned": pinned,
+        "copy_efficiency": reached * np.where(pinned > 0, 1, known["pageable_share"]),
+    }
+
+
+def _checkpoints(take: _Taken, tier: Mapping[str, Any]) -> dict[str, Any]:
+    """Size and interval of checkpoints; nothing where none are written."""
+    interval, rate = take.asked.number("checkpoint_interval"), tier["write_bandwidth"]
+    written = ~np.isnan(interval)
+    behind = take("asynchronous", where=written)
+    size = take.asked.number("checkpoint_bytes")
+    if np.any(written & np.isnan(size)):
+        own = together(take.asked.words("workload"), take.asked.words("precision")).each(lambda pair: own_bytes(*pair))
+        take.assumed.append(("checkpoint_bytes", written & np.isnan(size), own))
+        size = _first(size, own)
+    take.assumed.append(("write_bandwidth", written & np.isnan(rate), np.array(np.inf)))
+    return {
+        "checkpoint_bytes": np.where(written, size, 0.0),
+        "checkpoint_interval": np.where(written, interval, np.inf),
+        "asynchronous": np.where(written, behind, 0.0),
+        "write_bandwidth": _first(rate, np.inf),
+    }
+
+
+def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], str]:
+    """What a storage benchmark states for an accelerator, NaN for other workloads, and why it states nothing."""
+    nothing = dict.fromkeys(STATED, np.nan)
+    if not _suite(workload) or not isinstance(system, Machine):
+        return nothing, ""
+    rows, name, device = catalog.table("storage_workloads"), workload[len(BENCHMARK) :], system.accelerator
+    rows = rows[rows["step_seconds"].notna()]
+    if name not in set(rows["workload"]):
+        raise UnknownName("storage_workloads", name[:80], sorted(set(rows["workload"])))
+    printed = device.like.split("-")[0].upper()
+    same = rows[(rows["workload"] == name) & (rows["accelerator_as_printed"] == printed)]
+    if same.empty:
+        have = ", ".join(sorted(set(rows.loc[rows["workload"] == name, "accelerator_as_printed"])))
+        what = f": the benchmark {name!r} has no step for it, only for {have}; give the seconds of a step as workload"
+        return nothing, refused("system", device.key, what, "step-not-known").refusal
+    row = same.iloc[0]
+    samples, resized = row["files"] * row["samples_per_file"], row["record_bytes_resized"]
+    decoded = resized if resized > 0 else row["record_bytes"]
+    stated = (
+        row["step_seconds"],
+        row["batch"],
+        samples,
+        samples * row["record_bytes"],
+        decoded,
+        0.0,
+        1.0,
+        row["samples_per_file"] == 1,
+    )
+    return dict(zip(STATED, map(float, stated), strict=True)), ""
+
+
+def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Figures of data sets and why there are none: a card with other figures, bytes of a sample, or a benchmark's."""
+    named, each = s.words("data"), s.number("sample_bytes")
+    card, own = named.figures(_of_data_set), named.where(bool) | np.isfinite(each)
+    own = own | np.isfinite(s.number("samples")) | np.isfinite(s.number("stored_bytes"))
+    layout = s.words("layout").each(lambda word: float(word == "small files") if word else np.nan)
+
+    def of(name: str, given: Any, *others: Any) -> np.ndarray:
+        return _first(given, card[name], np.where(own | (bench is None), np.nan, (bench or card)[name]), *others)
+
+    samples = of("samples", s.number("samples"), np.where(np.isnan(each), np.nan, MANY))
+    stored = of("stored_bytes", s.number("stored_bytes"), samples * each)
+    figures = (
+        samples,
+        stored,
+        of("decoded_bytes", s.number("decoded_bytes"), each, stored / samples),
+        of("decode_work", s.number("decode_work"), 0.0),
+        of("images", s.number("images"), 1.0),
+        of("small_files", layout, 0.0),
+    )
+    pairs = together(s.words("workload"), named)
+    why = _why(
+        np.full(len(s), "", dtype=object),
+        [
+            (np.isnan(samples) & np.isnan(stored), NO_DATA),
+            (np.isnan(samples), LACKING, "samples"),
+            (np.isnan(stored), LACKING, "stored_bytes"),
+            (pairs.where(lambda pair: bool(mismatch(*pair))), pairs.each(lambda pair: mismatch(*pair), object)),
+        ],
+    )
+    return dict(zip(OF_DATA, figures, strict=True)), why
+
+
+@lru_cache(maxsize=64)
+def _of_data_set(name: str) -> dict[str, float]:
+    """Figures of a data set of the catalogue; NaN of none."""
+    if not name:
+        return dict.fromkeys(OF_DATA, np.nan)
+    row = catalog.table("data_sets").set_index("key").loc[name]
+    images = row["images"] if row["images"] > 0 else 1.0
+    found = row.to_dict() | {"images": images, "small_files": row["layout"] == "small files"}
+    return {field: float(found[field]) for field in OF_DATA}
+
+
+@lru_cache(maxsize=1024)
+def mismatch(workload: Any, data: str) -> str:
+    """Why a network does not take a data set of the catalogue; "" where it does, one is none or says no kind."""
+    if not isinstance(workload, (str, Workload)) or not workload or _suite(workload) or not data:
+        return ""
+    network = zoo.model(workload) if isinstance(workload, str) else workload
+    cards, kind = catalog.table("data_sets").set_index("key"), network.data_kind
+    if not kind:
+        return ""
+    workload = workload if isinstance(workload, str) else network.title
+    taken, found = TAKEN.get(kind, (kind,)), cards.loc[data, "data_type"]
+    if found in taken:
+        return ""
+    fits = ", ".join(cards.index[cards["data_type"].isin(taken)])
+    what = (
+        f"is {found}, and {workload} takes {kind}: choose {fits}, another network, or give the seconds of a step "
+        "as workload"
+    )
+    return refused("data", data, what, "data-not-taken").refusal
+
+
+def tier_of(s: Scenario) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Figures of storage tiers and why there are none: rows of the catalogue, changed, or the reader's own."""
+    names = s.words("storage")
+    row = names.figures(lambda key: catalogued(key)[0])
+    found = {name: _first(s.number(name), each) for name, each in row.items()}
+    spoken, rate = names.each(lambda key: key or "own", object), found["read_bandwidth"]
+    pairs = [(name, found[name], steady, found[steady]) for name, steady in BURSTS]
+    return found, _why(
+        np.full(len(s), "", dtype=object),
+        [
+            *((pair[1] < pair[3], SLOWER, *pair) for pair in pairs),
+            (np.isnan(rate) & (found["object_store"] == 0), NO_RATE, spoken),
+        ],
+    )
+
+
+@lru_cache(maxsize=1024)
+def catalogued(key: str) -> tuple[dict[str, float], str, str]:
+    """A row of the table ``storage`` with its bursts, what its price pays for, and of when; NaN of none."""
+    found = dict.fromkeys(fields("storage_tier"), np.nan) | {"drives": 1.0, "local": 0.0}
+    if not key:
+        return found | {"object_store": 0.0, "seeks": 0.0}, "purchase", ""
+    row, limits = catalog.table("storage").set_index("key").loc[key], catalog.table("storage_limits")
+    limits = limits.set_index("storage")
+    known = row.to_dict() | (limits.loc[key].to_dict() if key in limits.index else {})
+    known |= {"local": row["category"] in LOCAL, "capacity": capacity_in(row["name"])}
+    found = {name: float(known.get(name, each)) for name, each in found.items()}
+    found |= {"object_store": float(row["category"] == "object store"), "seeks": float(row["category"] in DISKS)}
+    return found, "month" if row["price_basis"] not in ("", "purchase") else "purchase", row["price_date"]
+
+
+@lru_cache(maxsize=1024)
+def host_link(system: Machine | str, link: str) -> tuple[float, float]:
+    """Nominal rate of the link from the host to an accelerator [B/s], and the part that a pinned copy reaches.
+
+    Parameters
+    ----------
+    system : Machine
+        Of the catalogue or the reader's own; "" for none.
+    link : str
+        A key of the table ``interconnects``; blank for that of the device.
+    """
+    if not isinstance(system, Machine):
+        return np.inf, 1.0
+    device = system.accelerator
+    if not link and ("host_link" in device.changed or not device.like):
+        return (device.host_link, np.nan) if device.host_link > 0 else (np.inf, 1.0)
+    rows = catalog.table("interconnects").set_index("key")
+    devices = catalog.table("accelerators").set_index("key")["host_link"]
+    name = link or bus_in(str(devices[device.like]))
+    if name not in rows.index:
+        return np.inf, 1.0
+    return float(rows.loc[name, "bandwidth"]), float(rows.loc[name, "efficiency"])
+
+
+def server(system: Machine | str) -> tuple[dict[str, float], str]:
+    """Cores and memory of one host and words about its processor; NaN and "" where the catalogue has none."""
+    if not isinstance(system, Machine) or not system.server:
+        return {"cores": np.nan, "memory": np.nan}, ""
+    row = catalog.table("systems").set_index("key").loc[system.server]
+    return {"cores": float(row["cores"]), "memory": float(row["memory_bytes"])}, str(row["cpu"])
+
+
+@lru_cache(maxsize=256)
+def hour_price(accelerator: str) -> tuple[float, float, float, str]:
+    """Return median and quartiles of an hour's price on demand [USD] and their dates; NaN where no price is known.
+
+    Parameters
+    ----------
+    accelerator : str
+        Key in accelerators.
+    """
+    found = prices.hourly_usd(accelerator) if accelerator in set(catalog.table("accelerators")["key"]) else None
+    if found is None or found.why:
+        return np.nan, np.nan, np.nan, "no price is known"
+    return found.median, found.low, found.high, f"{found.rows} prices of clouds, {found.first} to {found.last}"
+
+
+@lru_cache(maxsize=1)
+def memory_price() -> tuple[float, str]:
+    """Newest price of server memory in the table ``tco`` [USD/B] and what it rests on; NaN where there is none."""
+    rows = catalog.table("tco")
+    rows = rows[(rows["category"] == "part_price") & (rows["item"] == "server memory")]
+    rows = rows.sort_values("year", kind="stable")
+    if rows.empty:
+        return np.nan, "no price is known"
+    return float(rows["value"].iloc[-1]) / 1e9, f"price of a GB of server memory, {rows['year'].iloc[-1]}"
+
+
+def own_bytes(workload: Any, precision: str) -> float:
+    """Bytes of a checkpoint of a network; NaN where its parameters are not known."""
+    if workload == "" or _suite(workload):
+        return np.nan
+    network = zoo.model(workload) if isinstance(workload, str) else workload
+    try:
+        return float(checkpoint_bytes(network.ops.parameter_count, precision))
+    except ValueError:
+        return np.nan
+
+
+def checkpoint_bytes(parameters: Any, precision: str) -> Any:
+    """Bytes of a checkpoint: weights, master weights and the states of Adam.
+
+    Parameters
+    ----------
+    parameters : array_like
+        Trainable parameters.
+    precision : str
+        As for training; "bf16" where blank.
+
+    Examples
+    --------
+    >>> float(checkpoint_bytes(8e9, "bf16")) / 1e9
+    112.0
+    """
+    sizes = sizes_of(precision or "bf16", "adam")[0]
+    return np.asarray(parameters) * (sizes.weight + sizes.master + sizes.state * sizes.state_elements)

@@ -1,0 +1,323 @@
+"""Time of one forward pass of any network: rows with all that is blank filled in, parts from the formulas."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog, hardware
+from cookbook.formulas import networks as formulas
+from cookbook.formulas.memory import inference_bytes, workspace_bytes
+from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.kinds.devices import cores_of, of_inference, usual_format
+from cookbook.prediction.kinds.network_arrays import Pairs, Products, network, products
+from cookbook.prediction.kinds.networks import (
+    in_blocks,
+    look_up,
+    product_seconds,
+    product_shares,
+    runs,
+    step_seconds,
+    tokens,
+)
+from cookbook.prediction.scenario import Coded, Rows, Scenario, together
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+__all__ = [
+    "CONSTANTS",
+    "MEMORY_CONSTANTS",
+    "TERMS",
+    "memory_parts",
+    "outcome",
+    "parts",
+    "resolve",
+    "runs",
+    "step_seconds",
+    "tokens",
+]
+
+KIND = "inference"
+DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
+DEVICE = (
+    "peak",
+    "vector_peak",
+    "mem_bandwidth",
+    "element_bytes",
+    "unit_kind",
+    "lanes",
+    "memory",
+    "watts",
+    "process_nm",
+    "ring_link",
+    "cache",
+    "convolution",
+)
+# Shared by the cores of a chip that hold a network each.
+SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts", "cache")
+CALIBRATED = {
+    **dict.fromkeys(("launch", "kernel_floor", "call_overhead", "recurrent_step"), "host"),
+    "touch_instructions": "elementwise",
+}
+QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
+SUBMITTED = (*FULL, *ONE_STREAM, "multi_stream")
+CONSTANTS = (
+    Constant("convolution_efficiency", 0.8, 0.2, 1.0),
+    Constant("product_efficiency", 0.85, 0.2, 1.0),
+    Constant("tf32_convolution", 0.7, 0.3, 1.3),
+    Constant("tf32_product", 0.9, 0.3, 1.3),
+    Constant("byte_share", 1.0, 0.3, 1.5),
+    Constant("peak_exponent", 0.1, 0.01, 0.6, "", "", 1.0),
+    Constant("deep_convolution", 0.7, 0.1, 1.2),
+    Constant("other_instructions", 0.3, 0.05, 1.5),
+    Constant("vector_convolution", 0.6, 0.2, 1.0),
+    Constant("vector_product", 0.8, 0.2, 1.0),
+    Constant("grouped_share", 0.2, 0.02, 1.0, "", "", 1.0),
+    Constant("depthwise", 0.09, 0.01, 1.0, "", "", 1.0),
+    Constant("memory_efficiency", 0.8, 0.3, 1.0),
+    Constant("touch_instructions", 5.0, 0.1, 100.0, "", "", 1.0),
+    Constant("forward_share", 0.3, 0.1, 1.0, "", "", 1.0),
+    Constant("fused_share", 0.1, 0.01, 1.0, "", "", 1.0),
+    Constant("score_touches", 5.0, 0.5, 30.0, "", "", 1.0),
+    Constant("launch", 3e-5, 1e-6, 2e-4, "engine", "s", 1.0),
+    Constant("kernel_floor", 4e-6, 5e-7, 3e-5, "", "s", 1.0),
+    Constant("call_overhead", 2e-4, 1e-6, 5e-3, "", "s", 1.0),
+    Constant("overlap", 2.5, 1.0, 8.0),
+    Constant("recurrent_step", 1e-5, 1e-6, 3e-4, "", "s", 1.0),
+    Constant("replica_waiting", 0.02, 0.001, 0.3, "", "", 1.0),
+    Constant("vector_energy", 1.4e-12, 1e-13, 1e-11, "", "J/nm", 1.0),
+    Constant("half_energy", 1.9e-13, 2e-14, 2e-12, "", "J/nm", 1.0),
+    Constant("byte_energy", 8.5e-14, 1e-14, 1e-12, "", "J/nm", 1.0),
+    Constant("engine_share", 1.0, 0.1, 1.6, "engine", "", 0.2),
+)
+TERMS = (
+    "products",
+    "traffic",
+    "fast_algorithms",
+    "elementwise",
+    "launch",
+    "floor",
+    "transposes",
+    "scores",
+    "waiting",
+    "power",
+)
+MEMORY_CONSTANTS: tuple[Constant, ...] = ()
+# Makers whose runtime holds memory of the device.
+RUNTIMES = ("NVIDIA", "AMD")
+# Between products, engines in 8 bits and less still keep sums, norms and softmax in 16.
+LEAST_STREAMED = 2.0
+
+
+def resolve(scenario: Scenario) -> Rows:
+    """Scenarios with their network, machine and engine; `batch` is that of one replica, `peak` what one replica has."""
+    lacks = scenario.words("precision").where(lambda word: word == "")
+    pairs = together(scenario.words("accelerator"), scenario.words("precision"), scenario.words("scenario"))
+    s, assumed = replace(scenario, columns={**scenario.columns, "precision": pairs.map(_format)}), list[Any]()
+    found = look_up(s, KIND, of_inference, DEVICE, does, assumed)
+    values, keys = found.values, found.keys
+    values["cores"] = keys["accelerator"].each(cores_of)
+    values |= _counts(s, found.networks, found.place, values["cores"], assumed)
+    for name in SHARED:
+        values[name] = values[name] / values["cores"]
+    # Cores that hold no network leave the rate of the memory to the others.
+    idle = values["cores"] * values["devices"] / values["replicas"]
+    values["mem_bandwidth"] = values["mem_bandwidth"] * np.clip(idle, 1.0, values["cores"])
+    values["memory_bytes"] = values.pop("memory")
+    queued = s.words("scenario").where(lambda word: word in QUEUED)
+    items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
+    values["items"] = items * np.where(queued, figure("server-share"), 1.0)
+    for name, field in (("is_delay", "delay"), ("each_device", "each_device")):
+        values[name] = np.nan_to_num(s.number(field))
+    # A core runs the requests that it has taken on one after the other: each waits for those before it.
+    values["ahead"] = np.where(values["is_delay"] > 0, np.fmax(s.number("in_flight"), 1.0) - 1.0, 0.0)
+    keys["scale"] = Coded((values["replicas"] > 1).astype(int), ("1 device", "1 node"))
+    assumed.append(("precision", lacks, s.words("precision")))
+    return found.rows(s, assumed)
+
+
+def _format(each: tuple[Any, str, str]) -> str:
+    """Number format of a row; submissions of benchmarks that do not state theirs are of 8 bits."""
+    machine, stated, way = each
+    narrow = way in SUBMITTED and machine != "" and "int8" in hardware.formats(machine.accelerator)
+    return stated or ("int8" if narrow else usual_format(machine))
+
+
+@lru_cache(maxsize=1)
+def does() -> dict[str, dict[str, float]]:
+    """What each level of engine does with operations."""
+    rows = catalog.table("inference_engines").set_index("level")
+    return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
+
+
+@lru_cache(maxsize=512)
+def offline_batch(name: Any, arguments: str, seq: float | None) -> float:
+    """Samples of one pass where a submitter does not state them: as many as fill any device."""
+    found = network(name, arguments, seq)
+    return max(1.0, math.ceil(figure("offline-macs") / float(found.macs @ found.count)))
+
+
+def _counts(
+    s: Scenario, networks: tuple[Any, ...], index: np.ndarray, cores: np.ndarray, assumed: list[Any]
+) -> dict[str, np.ndarray]:
+    """Batch of a replica and replicas; what is blank follows from how requests arrive."""
+    batch, devices, way = s.number("batch"), s.number("devices"), s.words("scenario")
+    assumed.append(("devices", np.isnan(devices), np.array(1.0)))
+    devices = np.where(np.isnan(devices), 1.0, devices)
+    blank = np.isnan(batch)
+    if blank.any():
+        full = way.where(lambda word: word in FULL)
+        enough = np.array([*(offline_batch(*each) for each in networks), 1.0]) if np.any(full & blank) else np.ones(1)
+        usual = np.where(full, enough[index if len(enough) > 1 else 0], 1.0)
+        assumed.append(("batch", blank, usual))
+        batch = np.where(blank, usual, batch)
+    replicas = np.where(np.isnan(s.number("replicas")), devices * cores, s.number("replicas"))
+    # One stream keeps one device busy, however many there are.
+    replicas = np.where(way.where(lambda word: word in ONE_STREAM), 1.0, replicas)
+    return {"batch": batch, "devices": devices, "replicas": replicas, "accumulation": np.array(1.0)}
+
+
+def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
+    """Rate of the whole system, or of one device where the metric says so; for delays, passes per second."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        samples = scenarios.batch * scenarios.replicas * scenarios.items
+        samples = samples / np.where(scenarios.each_device > 0, scenarios.devices, 1.0)
+        return np.asarray(np.where(scenarios.is_delay > 0, 1.0, samples) / step_seconds)
+
+
+def parts(
+    scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+) -> dict[str, np.ndarray]:
+    """Exposed seconds of one pass by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
+    on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
+    values = {c.name: np.asarray(constants[c.name], dtype=float) for c in CONSTANTS}
+    table = products(scenarios.networks)
+    shares = _shares(table, values, on)
+    names = ("products", "elementwise", "floor", "recurrence", "launch", "overhead", "waiting")
+    return in_blocks(scenarios, values, names, lambda at, some: _pass(table, shares, scenarios, at, some, on))
+
+
+def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Device memory by part [B]: weights, tensors of the largest operation, the runtime; and the bytes that it has."""
+    sizes = np.array([_largest(*each) for each in rows.networks] + [(np.nan, np.nan)])
+    parameters, tensors = sizes[rows.place].T
+    runtime = rows.keys["vendor"].each(lambda vendor: figure("runtime-memory") if vendor in RUNTIMES else 0.0)
+    workspace = workspace_bytes(tensors * rows.batch * rows.element_bytes, runtime)
+    return inference_bytes(parameters, rows.element_bytes, np.zeros(len(rows)), workspace), rows.memory_bytes
+
+
+@lru_cache(maxsize=512)
+def _largest(name: str | Workload, arguments: str, seq: float | None) -> tuple[float, float]:
+    """Parameters, and elements for one sample that one operation reads and writes at most."""
+    ops = (zoo.model(name, **json.loads(arguments or "{}")) if isinstance(name, str) else name).ops
+    held = (ops.column("reads", 1, seq) + ops.column("writes", 1, seq)) / ops.count
+    return float(ops.parameter_count), float(np.max(held))
+
+
+def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
+    """Share of the peak of each product, as in training, and on matrix units in 8 bits or less."""
+    trained = product_shares(table, values, on)
+    return np.vstack([trained, trained[2] * float(values["byte_share"])])
+
+
+def _pass(
+    table: Products,
+    shares: np.ndarray,
+    scenarios: Rows,
+    at: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+) -> dict[str, np.ndarray]:
+    """Seconds of one forward pass by part."""
+    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
+    batch, size = rows["batch"], rows["element_bytes"]
+    if on["power"]:
+        rows |= _sustained(rows, values)
+    share = values["engine_share"] * rows["kernels"]
+    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
+    kept = values["fused_share"] ** rows["fused"]
+    again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
+    kernels = formulas.kernels_left(table.started[net] + again, table.others[net], kept)
+    # A compiler's share of the best kernels slows arithmetic; memory is as fast for any.
+    reached = rows | {name: rows[name] * share for name in ("peak", "vector_peak")}
+    device = {
+        "products": product_seconds(_cached(table, net, rows), shares, reached, bandwidth, values, on, passes=1),
+        "elementwise": _streams(table, net, rows, bandwidth, kept, values, on),
+        "floor": formulas.dispatch_seconds(kernels * on["floor"], values["kernel_floor"] * rows["drains"]),
+        "recurrence": formulas.recurrence_seconds(table.positions[net], values["recurrent_step"], 1),
+    }
+    reordered = table.convolved[net] * on["transposes"] * rows["transposes"] * (rows["unit_kind"] == 1)
+    device["products"] = device["products"] + formulas.stream_seconds(reordered * batch, size, bandwidth)
+    busy = np.asarray(sum(device.values()))
+    host = formulas.dispatch_seconds(kernels * on["launch"], values["launch"] * rows["launches"])
+    exposed = formulas.pass_seconds(busy, host, values["overlap"])
+    overhead = values["call_overhead"] * rows["launches"] * on["launch"]
+    waiting = formulas.waiting_seconds(exposed, rows["replicas"], values["replica_waiting"]) * on["waiting"]
+    waiting = waiting + rows["ahead"] * (exposed + overhead + waiting)
+    return {**device, "launch": exposed - busy, "overhead": overhead, "waiting": waiting}
+
+
+@dataclass(frozen=True, eq=False)
+class _Cached(Pairs):
+    """Pairs of which a cache keeps part of what moves."""
+
+    moved: np.ndarray
+    weights: np.ndarray
+
+
+def _cached(table: Products, net: np.ndarray, rows: Mapping[str, np.ndarray]) -> Pairs:
+    """Pairs with what they read from memory and write to it for one sample."""
+    pairs, size = table.of(net), rows["element_bytes"]
+    held = pairs.row(rows["batch"] * size) * pairs.moved / pairs.count
+    cache = pairs.row(rows["cache"])
+    all_weights = table.parameters[net] * size
+    return _Cached(
+        pairs.table,
+        pairs.at,
+        pairs.number,
+        pairs.start,
+        moved=pairs.moved * formulas.missed_share(held, cache),
+        weights=pairs.weights * pairs.row(formulas.missed_share(all_weights, rows["cache"])),
+    )
+
+
+def _sustained(rows: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Peaks within the design power; energy shrinks with the width of structures on the chip."""
+    vector = values["vector_energy"] * rows["process_nm"]
+    energy = np.select(
+        [rows["unit_kind"] == 0, rows["unit_kind"] == 3],
+        [vector, values["byte_energy"] * rows["process_nm"]],
+        values["half_energy"] * rows["process_nm"] * np.where(rows["unit_kind"] == 2, 2.0, 1.0),
+    )
+    return {
+        "peak": formulas.sustained_peak(rows["peak"], rows["watts"], energy),
+        "vector_peak": formulas.sustained_peak(rows["vector_peak"], rows["watts"], vector),
+    }
+
+
+def _streams(
+    table: Products,
+    net: np.ndarray,
+    rows: Mapping[str, np.ndarray],
+    bandwidth: np.ndarray,
+    kept: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+) -> np.ndarray:
+    """Seconds of norms, activations, sums and softmax that are not fused into products."""
+    touched = table.streamed[net] * values["forward_share"] * on["elementwise"]
+    issued = formulas.issue_rate(rows["vector_peak"], rows["lanes"])
+    moved = np.maximum(rows["element_bytes"], LEAST_STREAMED)
+    held = touched / np.maximum(table.others[net], 1) * rows["batch"] * moved
+    moved = moved * formulas.missed_share(held, rows["cache"])
+    streams = formulas.stream_seconds(
+        touched * rows["batch"], moved, bandwidth, values["touch_instructions"], issued, kept
+    )
+    scores = table.scores[net] * values["score_touches"] * on["scores"] * rows["batch"]
+    return streams + formulas.stream_seconds(scores, moved, bandwidth, kept=np.sqrt(kept))

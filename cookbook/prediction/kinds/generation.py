@@ -1,0 +1,545 @@
+"""Language models that answer token by token: batches that run to their end, and requests that come and go.
+
+The formulas are those of `cookbook.formulas.generation`; here rows get their model, devices and engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog, hardware
+from cookbook.catalog.refusals import Refusal
+from cookbook.formulas.generation import (
+    Decoder,
+    Engine,
+    Group,
+    Steady,
+    accepted_tokens,
+    attended_tokens,
+    cache_slots,
+    decode_parts,
+    open_service,
+    prefill_parts,
+    steady_service,
+)
+from cookbook.prediction.constants import (
+    EXPERTS,
+    FIRST_TOKEN,
+    IN_FLIGHT,
+    LOADED,
+    Constant,
+    assumed_software,
+    figure,
+    levels_of_rows,
+)
+from cookbook.prediction.kinds import serving_memory
+from cookbook.prediction.kinds.constraints import told
+from cookbook.prediction.kinds.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
+from cookbook.prediction.kinds.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
+from cookbook.prediction.kinds.transformer import own_decoder, sizes
+from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+__all__ = [
+    "CONSTANTS",
+    "MEMORY_CONSTANTS",
+    "TERMS",
+    "decoder_of",
+    "engine_of",
+    "group_of",
+    "impossible",
+    "memory_parts",
+    "outcome",
+    "parts",
+    "resolve",
+    "seconds_at_peak",
+    "step_seconds",
+    "strata",
+    "tokens",
+    "unanswered",
+]
+KIND = "generation"
+CONSTANTS = (
+    Constant("device_share", 0.85, 0.3, 1.2, "untimed", "", 0.15),
+    Constant("compute_share", 0.6, 0.1, 1.0, "untimed", "", 0.4),
+    Constant("engine_share", 0.85, 0.3, 1.0, "engine", "", 0.3),
+    # Physics and micro-benchmarks say these: fitting them made publishers that were left out no better predicted.
+    Constant("start_factor", 1.3, 0.3, 8.0, pull=0.0),
+    Constant("narrow_share", 0.9, 0.4, 1.0, pull=0.0),
+    # Of products in a step of decoding over those of a prompt; machines that were measured here have their own.
+    Constant("decode_share", 0.95, 0.3, 1.0, pull=0.0),
+    Constant("router_time", 2e-5, 2e-6, 2e-4, "", "s", pull=0.0),
+    Constant("touches", 12.0, 3.0, 60.0, pull=0.0),
+    Constant("engine_time", 1.0, 0.1, 10.0, pull=0.0),
+)
+CALIBRATED = {"engine_time": "host", "decode_share": "narrow"}
+# Of the ideal, which starts no kernel and reads keys and values once; whatever else is a share of 1.
+IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"), 0.0)
+TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
+MEMORY_CONSTANTS: tuple[Constant, ...] = ()
+DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
+# Requests come and go: the batch is how many are there at once.
+QUEUED, FULL = ("server",), ("offline",)
+CROWDED = Refusal(
+    "request_rate = {:.3g} requests/s is above the capacity, {:.3g} requests/s: the queue grows without "
+    "end; give fewer, or more devices",
+    "load-above-capacity",
+    "request_rate",
+)
+FIRST = "prefill first"
+# Layers that keep a state have no constants of their own.
+UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no constants of their own"
+# Formats of weights that products are in, too; those that not all devices have.
+COMPUTED, BYTES = ("fp32", "bf16", "fp8", "int8"), ("fp8", "int8", "fp4")
+
+
+def resolve(scenario: Scenario) -> Rows:
+    """Scenarios with their network, machine and engine; blanks filled."""
+    s, size, assumed = _known(scenario), len(scenario), list[tuple[str, Any, Any]]()
+    makers = s.words("accelerator").map(lambda each: each.accelerator if each else None)
+    vendor, kind = (
+        makers.map(lambda each: getattr(each, "vendor", "")),
+        makers.map(lambda each: getattr(each, "kind", "")),
+    )
+    software = s.words("software")
+    engine = levels_of_rows(KIND, software, vendor, kind)
+    assumed += assumed_software(KIND, software, engine)
+    published = together(s.words("model"), s.words("precision"), s.words("weights_format"), engine).map(_published)
+    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"), published).map(
+        _formats
+    )
+    precision = usual.map(lambda each: each[0])
+    assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
+    assumed.append(("weights_format", published.where(bool), published.map(lambda each: f"{each}, as published")))
+    pairs = together(s.words("accelerator"), precision)
+    devices = Coded(pairs.codes, tuple(calibrated(of_inference(*level), KIND) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
+    v: dict[str, Any] = devices.figures(lambda each: {name: getattr(each, name) for name in DEVICE})
+    v |= engine.figures(engines().__getitem__)
+    v["cores"] = keys["accelerator"].each(cores_of)
+    kept = together(s.words("kv_format"), engine).map(lambda each: each[0] or usual_formats()[each[1]][2])
+    v |= together(s.words("model"), usual, kept).figures(lambda each: sizes(each[0], *each[1], each[2]))
+    v |= together(s.words("accelerator"), precision, kept).figures(of_kernels)
+    v["timed"] = keys["untimed"].where(lambda each: each == "")
+    v |= together(s.words("model"), engine).figures(lambda each: _lengths(*each))
+    v |= _asked(s, assumed, v)
+    v |= _policy(s, v, assumed)
+    # Of rotary models the zoo knows the length of a sample of training; learned positions end.
+    longest, at = np.unique(v["usual_length"], return_inverse=True)
+    words = Coded(
+        at.reshape(np.shape(v["usual_length"])),
+        tuple(f"more than the {each:,.0f} tokens of the table models" for each in longest.tolist()),
+    )
+    assumed.append(("context", v["length"] + v["answer"] > v["usual_length"], words))
+    assumed.append(("states", v["state_bytes"] > 0, Coded(np.array(0), (UNMEASURED,))))
+    _layout(s, v, assumed)
+    # What runs in waves is not as many at once as was asked for.
+    waves = np.isfinite(v["most_sequences"]) & (v["batch"] > v["slots"]) & ~v["served"]
+    assumed.append((AT_ONCE, waves, np.floor(v["slots"])))
+    queued, late = v["first"] & v["served"] & (v["batch"] > 1), v["first"] | v["prompt_only"]
+    flight = v["served"] | v["token"] & v["delayed"]
+    special = np.select([queued, late, v["experts"] > 1, flight], [1, 2, 3, 4], 0)
+    keys["special"] = Coded(special, ("", LOADED, FIRST_TOKEN, EXPERTS, IN_FLIGHT))
+    nodes = np.where(v["devices"] > v["per_node"], 2, np.where(v["devices"] > 1, 1, 0))
+    keys["scale"] = Coded(nodes, ("1 device", "1 node", "multi-node"))
+    why = serving_memory.unserved(s, v, devices, s.words("model").each(_title, object))
+    full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
+    return Rows(full, why, keys, assumed=tuple(assumed))
+
+
+def _network_of(model: str | Workload) -> Workload | None:
+    return model if isinstance(model, Workload) else zoo.model(model) if model else None
+
+
+def _title(model: str | Workload) -> str:
+    return getattr(_network_of(model), "title", "")
+
+
+def _published(each: tuple[Any, str, str, str]) -> str:
+    """Format of the published weights, where nobody states any format and the engine has none of its own."""
+    model, precision, weights, engine = each
+    if weights or precision or usual_formats()[engine][1]:
+        return ""
+    return zoo.published_formats().get(model if isinstance(model, str) else model.name, "")
+
+
+def _formats(each: tuple[str, str, str, Any, str]) -> tuple[str, str]:
+    """Formats of products and of weights; those that an engine usually takes where nobody states them.
+
+    Weights in a format that devices compute in are multiplied in it; others, and those of a device that lacks it, are
+    widened before.
+    """
+    precision, stated, engine, machine, published = each
+    usual, stored, _ = usual_formats()[engine]
+    weights = stated or published
+    offered = hardware.formats(machine.accelerator) if machine else ()
+    common = next((name for name in usual.split(";") if name in offered), "fp16")
+    wanted = common if not weights else weights if weights in COMPUTED else "fp16"
+    half = "bf16" if "bf16" in offered and "fp16" not in offered else "fp16"
+    taken = half if wanted == "fp16" or (wanted in BYTES and wanted not in offered) else wanted
+    return precision or taken, weights or ("" if precision else stored)
+
+
+def _known(s: Scenario) -> Scenario:
+    """The same with networks built from their parameters, where the zoo has none of that name."""
+    named, total, active = s.words("model"), s.number("parameters"), s.number("active_parameters")
+    if not np.any(named.where(lambda each: each == "") & ~np.isnan(total)):
+        return s
+
+    def column(numbers: np.ndarray) -> Coded:
+        levels, codes = np.unique(numbers, return_inverse=True)
+        return Coded(codes.reshape(np.shape(numbers)), tuple(levels.tolist()))
+
+    both = together(named, column(total), column(active))
+    model = both.map(lambda each: own_decoder(each[1], each[2]) if each[0] == "" and each[1] == each[1] else each[0])
+    return replace(s, columns={**s.columns, "model": model})
+
+
+def _lengths(model: str | Workload, engine: str) -> dict[str, float]:
+    """Tokens of served requests where nobody states them: those of a benchmark that fixes them, else the usual ones."""
+    known, name = catalog.table("constants")["name"].tolist(), model if isinstance(model, str) else ""
+    keys = {each: f"{engine}-{each}-tokens-{name}" for each in ("prompt", "answer")}
+    return {f"usual_{each}": figure(key if key in known else f"usual-{each}-tokens") for each, key in keys.items()}
+
+
+def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any]) -> dict[str, Any]:
+    """Lengths, batch and what is counted."""
+    length, answer, rate = (s.number(each) for each in ("input_len", "output_len", "request_rate"))
+    way, delay, counts = s.words("scenario"), s.words("delay_of"), s.words("counts")
+    # At an infinite rate all requests are there at once: offline, or as many at a time as are let in.
+    comes, endless = ~np.isnan(rate), np.isinf(rate) & np.isnan(s.number("batch"))
+    # A server of which neither requests at once nor their rate are told is one that submitters load to its limit.
+    loaded = way.where(lambda word: word in QUEUED) & np.isnan(s.number("batch")) & ~comes & (v["loaded"] > 0)
+    full = way.where(lambda word: word in FULL) | endless | loaded
+    first = delay.where(lambda word: word == "first token")
+    prompt_only = counts.where(lambda word: word == "prompt tokens") | way.where(lambda word: word == "prefill")
+    token = (delay.where(lambda word: word == "token") | way.where(lambda word: word == "decode")) & ~prompt_only
+    served = way.where(lambda word: word in (*QUEUED, *FULL)) | comes
+    # Requests have the usual lengths where nobody states them; a batch that runs to its end, one token.
+    short = np.isnan(answer) | (answer < 1)
+    usual = np.where(served, v["usual_answer"], 1.0)
+    assumed.append(("output_len", np.isnan(answer) & ~(first & ~served | prompt_only), usual))
+    assumed.append(("input_len", np.isnan(length) & served, v["usual_prompt"]))
+    lacks = np.isnan(length) & ~served
+    return {
+        "length": np.where(np.isnan(length), np.where(served, v["usual_prompt"], 0.0), length),
+        "answer": np.where(short, usual, answer),
+        "lacks": lacks,
+        "batch": s.number("batch"),
+        "prompt_only": prompt_only,
+        "token": token & ~first,
+        "first": first,
+        "served": served,
+        "full": full,
+        "queued": (way.where(lambda word: word in QUEUED) | comes) & ~full,
+        "delayed": delay.where(bool),
+        "each_device": np.nan_to_num(s.number("each_device")),
+        "requests": counts.where(lambda word: word == "samples"),
+        "every_token": counts.where(lambda word: word == "all tokens"),
+    }
+
+
+def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> dict[str, Any]:
+    """What the engine is told to do, and what drafts and kept prompts save it."""
+    stated = {name: s.number(name) for name in ("acceptance", "drafted", "prefix_hit", "chunk")}
+    schedule, rate = s.words("schedule"), s.number("request_rate")
+    acceptance, drafted, cached, chunk = (np.nan_to_num(each) for each in stated.values())
+    assumed.append(("seconds of drafting", drafted > 0, np.array(0.0)))
+    return {
+        "drafted": drafted,
+        "acceptance": acceptance,
+        "gained": accepted_tokens(acceptance, drafted),
+        "cached": cached,
+        "chunk": np.where(np.isnan(stated["chunk"]), v["chunk"], chunk),
+        "request_rate": rate,
+        "prefill_first": np.where(
+            schedule.where(lambda word: word == ""), v["prefill_first"], schedule.where(lambda word: word == FIRST)
+        ),
+    }
+
+
+def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> None:
+    """Devices of one copy of the weights, and sequences of it at once."""
+    devices, shards, stages = s.number("devices"), s.number("tp"), s.number("pp")
+    blank, alone = np.isnan(devices), np.isnan(shards)
+    v["given"] = np.where(alone, 1.0, shards) * np.where(np.isnan(stages), 1.0, stages)
+    v["stages"] = np.where(np.isnan(stages), 1.0, stages)
+    engine = np.fmax(v["given"], s.number("ep") * v["stages"])
+    v["devices"] = np.where(blank, np.maximum(engine / v["cores"], 1.0), devices)
+    assumed.append(("devices", blank, v["devices"]))
+    every = np.maximum(v["devices"] * v["cores"], 1.0)
+    least = (v["weight_bytes"] + v["expert_bytes"]) * v["cores"] / (figure("memory-served") * v["memory"])
+    # Nobody shards further than it takes to leave keys and values their part.
+    roomy = np.maximum(least / v["stages"] / (1 - figure("memory-for-cache")), 1.0)
+    fewest = np.minimum(2 ** np.ceil(np.log2(roomy)), every / v["stages"])
+    # Shards would each hold a latent cache whole: where many requests are answered, each device attends to its own.
+    latent = (v["cache_heads"] == 1) & (v["experts"] > 1) & v["full"] & alone & np.isnan(s.number("ep")) & (fewest > 1)
+    apart = np.where(latent, np.maximum(fewest, np.minimum(every / v["stages"], v["per_node"])), s.number("ep"))
+    assumed.append(("ep", latent, apart))
+    fewest = np.where(latent, 1.0, fewest)
+    # Where experts are spread further, groups of those shards share the devices out evenly.
+    even = np.gcd(*(np.nan_to_num(each, nan=1.0).astype(int) for each in (fewest, apart)))
+    fewest = np.where(apart > fewest, even, fewest)
+    v["shards"] = np.maximum(np.where(alone, fewest, shards), 1.0)
+    assumed.append(("tp", alone & (v["shards"] > 1), v["shards"]))
+    # A mixture that does not fit the stated shards spreads its experts over all devices.
+    most = np.maximum(every / v["stages"], v["shards"])
+    wide = (v["expert_bytes"] > 0) & (least > v["given"]) & ~alone & np.isnan(apart)
+    assumed.append(("ep", wide & (most > v["shards"]), most))
+    v["spread"] = np.where(v["experts"] > 1, np.minimum(np.where(wide, most, np.fmax(apart, 1.0)), most), 1.0)
+    v["replicas"] = np.maximum(np.where(v["spread"] > v["shards"], v["spread"] / v["shards"], 1.0), 1.0)
+    v["groups"] = np.maximum(most / (v["shards"] * v["replicas"]), 1.0)
+    # Each replica has a scheduler of its own, with the limits of one.
+    v |= {name: v[name] * v["replicas"] for name in ("chunk", "most_sequences")}
+    rows = Rows({name: np.asarray(value, dtype=float) for name, value in v.items()}, np.zeros(1, dtype="<U1"), {})
+    # Requests that come and go are halfway through their answers on average; a batch ends together.
+    held, span = v["length"] + v["answer"] * np.where(v["served"], 0.5, 1.0), np.where(v["served"], v["answer"], 0.0)
+    v["kept"] = attended_tokens(held, v["window"], v["windowed"], span)
+    fitting = cache_slots(
+        held, decoder=decoder_of(rows), group=group_of(rows), memory_share=figure("memory-served"), span=span
+    )
+    # A run whose weights should not fit ran nonetheless: memory says nothing of it.
+    v["fitting"] = fitting
+    v["slots"] = np.minimum(np.where(fitting > 0, np.maximum(fitting, 1.0), np.inf), v["most_sequences"])
+    lacks = np.isnan(v["batch"])
+    # As many as fit, where there is always more to do, and where nobody limits those that are let in at once.
+    comes = np.isfinite(v["request_rate"])
+    usual = np.where(v["full"] | comes, np.floor(np.where(np.isfinite(v["slots"]), v["slots"], 1.0)), 1.0)
+    usual = np.where(comes, usual * v["groups"], usual)
+    assumed.append(("batch", lacks, usual))
+    batch = np.where(lacks, usual, v["batch"])
+    v["batch"] = np.where(v["queued"], np.maximum(batch / v["groups"], 1.0), batch)
+
+
+def decoder_of(rows: Rows) -> Decoder:
+    """The model of each row."""
+    return Decoder(**{name: rows.values[name] for name in Decoder._fields})
+
+
+def group_of(rows: Rows) -> Group:
+    """Devices of one copy of the weights of each row; of chips with several cores a shard is a core."""
+    cores = rows.cores
+    nodes = np.ceil(rows.shards * rows.replicas / (rows.per_node * cores))
+    # Between nodes each device of a node carries its part of the sum.
+    far = np.where(np.isfinite(rows.ring_network), rows.ring_network, rows.ring_link)
+    within = rows.shards <= rows.per_node * cores
+    near = rows.ring_link * rows.sum_link
+    link = np.where(within, near, np.minimum(near, far * rows.per_node))
+    return Group(
+        rows.shards,
+        rows.stages,
+        rows.mem_bandwidth / cores,
+        rows.memory / cores,
+        rows.peak / cores,
+        rows.wide_peak / cores,
+        link / cores,
+        rows.replicas,
+        rows.spread,
+        nodes,
+        far / cores,
+    )
+
+
+def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> Engine:
+    """What the engine of each row reaches of its devices."""
+    on, c = {name: bool((terms or {}).get(name, True)) for name in TERMS}, constants
+    timed, mixture = rows.timed > 0, rows.experts > 1
+    bandwidth, compute, starts = (
+        np.where(timed, 1.0, c[name]) for name in ("device_share", "compute_share", "start_factor")
+    )
+    narrow = np.where(rows.narrow > 0, c["narrow_share"], 1.0)
+    products = rows.product_share * compute * c["engine_share"]
+    host = on["host"] * c["engine_time"]
+    nodes = np.where(rows.shards * rows.replicas > rows.per_node * rows.cores, 2.0, 1.0)
+    latent = (rows.cache_heads == 1) & (rows.queries == 1) & (rows.heads > 1)
+    layer = rows.layer_start + np.where(latent, rows.latent_start, 0.0)
+    layer = layer + np.where(mixture & on["experts"], rows.expert_start + c["router_time"], 0.0)
+    return Engine(
+        weight_share=np.minimum(rows.weight_share * bandwidth * narrow, 1.0),
+        cache_share=np.minimum(rows.cache_share * bandwidth, 1.0),
+        decode_share=products * c["decode_share"],
+        prompt_share=products,
+        attention_share=rows.attention_share * compute * c["engine_share"] if on["attention"] else np.inf,
+        query_cost=rows.query_cost * on["queries"],
+        touches=c["touches"],
+        layer_seconds=layer * starts * on["host"] + rows.layer_time * host,
+        step_seconds=rows.step_time * host,
+        sequence_seconds=rows.sequence_time * host,
+        start_seconds=rows.sum_start * nodes * on["exchange"],
+        rank_seconds=rows.sum_rank * nodes * on["exchange"],
+        piece=rows.piece,
+        score_bytes=rows.score_bytes * on["attention"],
+        attention_ramp=rows.attention_ramp * on["attention"],
+        prompt_seconds=rows.prompt_time * host,
+        request_seconds=rows.request_time * on["host"],
+        expert_pace=rows.expert_pace,
+        expert_reading=rows.expert_reading,
+        expert_tile=rows.expert_tile * rows.tiled * on["experts"],
+        expert_passes=rows.expert_passes * on["experts"],
+    )
+
+
+def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
+    """Seconds of what is asked for by part: of a batch, of one request of many, or of a delay."""
+    decoder, engine = decoder_of(rows), engine_of(rows, constants, terms)
+    if terms and not terms.get("cache", True):
+        decoder = decoder._replace(cache_bytes=decoder.cache_bytes * 0)
+    if terms and not terms.get("experts", True):
+        decoder = decoder._replace(experts_per_token=decoder.experts)
+    given: dict[str, Any] = {"decoder": decoder, "group": group_of(rows), "engine": engine}
+    tokens, context = np.maximum(rows.length, 1.0), rows.length + rows.answer / 2
+    inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
+    waves, served = rows.batch / inside, rows.served > 0
+    new = tokens * (1 - rows.cached)
+    passes = np.clip(inside * new / rows.chunk, 1.0, np.maximum(inside, 1.0))
+    # First tokens of a batch whose prompts take several passes come one pass after the other.
+    prompts, decoding, total = inside.copy(), inside.copy(), np.full(len(rows), np.nan)
+    prefills = np.where(rows.token > 0, 0.0, np.where(rows.first > 0, (1 + 1 / passes) / 2, 1.0))
+    once = (rows.first > 0) | (rows.prompt_only > 0)
+    steps = np.where(once, 0.0, np.where(rows.token > 0, 1.0, np.maximum(rows.answer - 1, 0)) / rows.gained)
+    # Prompts that do not fit at once are read wave after wave, like answers of a batch; all of them are counted.
+    late = ((rows.delayed > 0) & ~once & (rows.token == 0)) | (rows.prompt_only > 0)
+    prefills, steps = (np.where(late, each * waves, each) for each in (prefills, steps))
+    at = np.flatnonzero(served)
+    if len(at):
+        # Requests that come and go: the time for one of them, or the delay that is asked for.
+        some = rows.take(at)
+        found = _service(some, {name: _some(each, at) for name, each in given.items()})
+        first, each, slow = some.first > 0, some.token > 0, some.delayed > 0
+        delay = np.select([first, each], [found.first_token_seconds, found.token_seconds], found.request_seconds)
+        lost = np.isnan(found.first_token_seconds)
+        total[at] = np.where(slow, delay, np.where(lost, np.nan, 1 / found.requests_per_second))
+        full = np.minimum(some.chunk / np.maximum(new[at], 1.0), inside[at])
+        prompts[at] = np.where(slow, 1.0, np.maximum(1.0, full))
+        prefills[at] = np.where(slow, ~each, 1 / prompts[at])
+        decoding[at] = found.decoding
+        many = np.select([once[at], each], [0.0, 1.0], some.answer - 1)
+        steps[at] = np.where(slow, many, some.answer / found.decoding) / some.gained
+    prompt = prefill_parts(tokens, **given, prompts=prompts, cached=rows.cached)
+    step = decode_parts(decoding, context, **given, drafted=rows.drafted, span=rows.answer)
+    both = {name: prompt.get(name, 0.0) * prefills + step.get(name, 0.0) * steps for name in {**prompt, **step}}
+    plain = np.asarray(sum(both.values()))
+    # What is left of a delay, or of the time for one request of many, is waiting for others.
+    over = np.where(np.isfinite(total), np.minimum(total / plain, 1.0), 1.0)
+    both = {name: np.asarray(part * over) for name, part in both.items()}
+    return {**both, "waiting": np.where(np.isfinite(total), np.maximum(total - plain, 0.0), 0.0)}
+
+
+def _service(rows: Rows, given: Mapping[str, Any]) -> Steady:
+    """Requests that come and go: so many at once, or at a rate, where that is stated."""
+    comes, same = (
+        np.isfinite(rows.request_rate),
+        {
+            **given,
+            "chunk": rows.chunk,
+            "prefill_first": rows.prefill_first > 0,
+            "cached": rows.cached,
+            "drafted": rows.drafted,
+            "acceptance": rows.acceptance,
+        },
+    )
+    length = np.maximum(rows.length, 1.0)
+    found = steady_service(rows.batch, length, rows.answer, **same, slots=rows.slots)
+    if not comes.any():
+        return found
+    opened = open_service(
+        np.where(comes, rows.request_rate / rows.groups, 1.0),
+        length,
+        rows.answer,
+        **same,
+        slots=np.minimum(rows.slots, rows.batch),
+    )
+    return Steady(*(np.where(comes, *each) for each in zip(opened, found, strict=True)))
+
+
+def unanswered(rows: Rows, constants: Mapping[str, Any]) -> np.ndarray:
+    """Why rows have no finite time: more requests arrive than are answered; "" of others."""
+    given = {"decoder": decoder_of(rows), "group": group_of(rows), "engine": engine_of(rows, constants)}
+    found = _service(rows, given)
+    lost = np.isfinite(rows.request_rate) & np.isnan(found.first_token_seconds)
+    return told(
+        np.full(len(rows), "", object), lost, CROWDED, [rows.request_rate, found.requests_per_second * rows.groups]
+    )
+
+
+def _some(each: Any, at: np.ndarray) -> Any:
+    """Some entries of each column of a model, group or engine."""
+    return type(each)(*(value[at] if np.ndim(value) else value for value in each))
+
+
+def impossible(rows: Rows, s: Scenario) -> np.ndarray:
+    """Why weights, or one request, cannot be held, with what would do; "" where they can, one where all can."""
+    models = _known(s).words("model")
+    return serving_memory.refused(
+        rows, decoder_of(rows), group_of(rows), lambda at: models.take(at).each(_network_of, object)
+    )
+
+
+def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds of what is asked for: the parts come one after the other."""
+    return np.asarray(sum(parts.values()))
+
+
+def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
+    """Rate of what is counted, of all devices or of one; for delays, answers (or tokens) per second."""
+    shared = np.where(rows.each_device > 0, rows.devices, 1.0)
+    return np.asarray(np.where(rows.delayed > 0, 1.0, tokens(rows) / shared) / step_seconds)
+
+
+def tokens(rows: Rows) -> np.ndarray:
+    """What is counted of one batch, or of one request of many, of all copies of the weights."""
+    inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
+    inside = np.select([rows.served > 0, rows.prompt_only > 0], [1.0, rows.batch], inside)
+    each = np.select(
+        [rows.requests > 0, rows.prompt_only > 0, (rows.token > 0) & (rows.served == 0), rows.every_token > 0],
+        [np.ones(len(rows)), rows.length, np.ones(len(rows)), rows.length + rows.answer],
+        rows.answer,
+    )
+    # A delay of requests that arrive at a rate is that of one: their tokens are no throughput.
+    one = np.isfinite(rows.request_rate) & (rows.delayed > 0)
+    return np.asarray(np.where(one, np.nan, inside * each * rows.groups))
+
+
+def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Device memory by part [B]: weights, keys and values, states where there are any, the runtime; and a shard's."""
+    shards = rows.shards * rows.stages * rows.replicas
+    inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
+    copies = np.maximum(rows.shards / rows.cache_heads, 1.0)
+    runtime = figure("runtime-memory") / rows.cores
+    cache = inside * rows.kept * rows.cache_bytes * copies
+    alike = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas
+    states = {"states": inside * rows.state_bytes / shards} if np.any(rows.state_bytes > 0) else {}
+    return {
+        "weights": (alike + rows.expert_bytes) / shards,
+        "cache": cache / shards,
+        **states,
+        "workspace": np.broadcast_to(runtime, (len(rows),)),
+    }, rows.memory / rows.cores
+
+
+def seconds_at_peak(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds of the products of each row at the peak, and of weights, keys and values at the memory's bandwidth."""
+    ideal = {each.name: IDEAL.get(each.name, 1.0) for each in CONSTANTS}
+    found = []
+    for unlimited in ("mem_bandwidth", "peak"):
+        values = {**rows.values, unlimited: np.full(len(rows), 1e30)}
+        values |= {name: np.full(len(rows), value) for name, value in IDEAL_KERNELS.items()}
+        values |= {"wide_peak": values["peak"]} if unlimited == "peak" else {}
+        found.append(step_seconds(parts(replace(rows, values=values), ideal)))
+    return found[0], found[1]
+
+
+def strata(rows: Rows) -> np.ndarray:
+    """What each row asks for, in words: rows that are asked for the same are judged together."""
+    v = {name: value > 0 for name, value in rows.values.items()}
+    return np.select(
+        [v["first"], v["prompt_only"], v["token"] & v["delayed"], v["served"], v["token"], v["delayed"]],
+        ["first token", "prompt", "time per token", "requests that come and go", "decoding alone", "whole answer"],
+        "static batch",
+    )

@@ -1,0 +1,470 @@
+"""Step time of classic training (any network, data parallel): rows with blanks filled in, and the parts of a step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.catalog.refusals import Refusal
+from cookbook.formulas import collectives
+from cookbook.formulas import networks as formulas
+from cookbook.prediction.constants import Constant, assumed_software, figure, levels_of_rows
+from cookbook.prediction.kinds.constraints import told
+from cookbook.prediction.kinds.devices import (
+    BLANK_MODEL,
+    KEYS_OF_DEVICES,
+    Device,
+    calibrated,
+    of_network,
+    usual_precision,
+)
+from cookbook.prediction.kinds.network_arrays import Pairs, Products, network, products
+from cookbook.prediction.neighbours import Runs
+from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
+from cookbook.workloads import zoo
+
+KIND = "training_classic"
+LARGEST_NODE = 16
+# Families trained with Adam or one of its kind; the others with momentum.
+ADAM = ("transformer", "moe", "encoder", "vision_transformer", "rnn", "speech", "recommender", "diffusion")
+SEQUENTIAL = frozenset({"attention", "recurrent", "embedding"})
+# Networks whose embedding tables get gradients only where a sample looked.
+SPARSE = "recommender"
+SHORT = Refusal(
+    "global_batch = {:g} is less than batch_per_device x devices = {:g}", "batch-below-replicas", "global_batch"
+)
+NO_SEQ = Refusal("seq: the network needs a sequence length", "length-missing", "seq")
+DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "convolution")
+DOES = ("launches", "fused", "transposes", "fast_algorithms", "keeps_scores")
+# What a device that was calibrated corrects, by constant.
+CALIBRATED = {"launch": "host", "step_overhead": "host", "touch_instructions": "elementwise"}
+CONSTANTS = (
+    Constant("convolution_efficiency", 0.7, 0.2, 1.0),
+    Constant("product_efficiency", 0.7, 0.2, 1.0),
+    Constant("tf32_convolution", 0.6, 0.3, 1.3),
+    Constant("peak_exponent", 0.15, 0.01, 0.6),
+    Constant("deep_convolution", 0.7, 0.1, 1.2),
+    Constant("other_instructions", 0.3, 0.05, 1.5),
+    Constant("vector_convolution", 0.6, 0.2, 1.0),
+    Constant("vector_product", 0.8, 0.2, 1.0),
+    Constant("grouped_share", 0.15, 0.02, 1.0),
+    Constant("depthwise", 0.09, 0.01, 1.0),
+    Constant("memory_efficiency", 0.7, 0.3, 1.0),
+    Constant("touch_instructions", 30.0, 1.0, 200.0),
+    Constant("launch", 5e-5, 2e-6, 3e-4, "", "s"),
+    Constant("fused_share", 0.45, 0.1, 1.0),
+    Constant("score_touches", 18.0, 2.0, 60.0),
+    Constant("step_overhead", 2.5e-3, 1e-5, 2e-2, "", "s"),
+    Constant("node_waiting", 0.05, 0.001, 0.3),
+)
+# What an ablation may switch off.
+TERMS = (
+    "products",
+    "traffic",
+    "fast_algorithms",
+    "elementwise",
+    "launch",
+    "transposes",
+    "scores",
+    "recurrence",
+    "optimiser",
+    "exchange",
+    "waiting",
+)
+LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
+# Automatic mixed precision keeps weights and their gradients in 32 bits (PyTorch, TensorFlow), single precision too.
+GRADIENT_BYTES = 4.0
+# Where efficiency is defined; it cancels, as the efficiencies are fitted.
+REFERENCE_PEAK = 2e14
+BLOCK = 4096
+PASSES = 3
+
+
+def resolve(scenario: Scenario) -> Rows:
+    """Scenarios with their network, machine and software; blanks filled."""
+    s, assumed = scenario, list[Any]()
+    found = look_up(s, KIND, of_network, DEVICE, does, assumed)
+    devices, values, keys = found.devices, found.values, found.keys
+    with np.errstate(all="ignore"):
+        values |= _counts(s, values | of_devices(devices, ("per_node",)), found, assumed)
+        values |= _links(s, devices, values)
+    lacks = s.words("precision").where(lambda word: word == "")
+    taken = found.pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))
+    assumed.append(("precision", lacks, taken))
+    # One interpreter that starts the kernels of all its devices one after the other.
+    values["in_turn"] = np.where(s.number("one_process") == 1, values["per_node"], 1.0)
+    moved = _update_bytes()
+    update = found.families.each(lambda family: moved["adam" if family in ADAM else "momentum"])
+    values["update_bytes"] = np.where(s.number("no_update") == 1, 0.0, update)
+    values["sparse"] = found.families.each(lambda family: family == SPARSE)
+    nodes, count = values["nodes"], values["devices"]
+    keys["scale"] = Coded(np.where(nodes > 1, 2, np.where(count > 1, 1, 0)), ("1 device", "1 node", "multi-node"))
+    return found.rows(s, assumed)
+
+
+@dataclass(frozen=True, eq=False)
+class LookedUp:
+    """What names of rows stand for: distinct networks, which each row has, devices, figures, keys."""
+
+    networks: tuple[tuple[Any, str, float | None], ...]
+    place: np.ndarray
+    families: Coded
+    why: Coded
+    pairs: Coded
+    devices: Coded
+    values: dict[str, np.ndarray]
+    keys: dict[str, Coded]
+
+    def rows(self, s: Scenario, assumed: list[Any]) -> Rows:
+        """The rows, when all values and keys are known."""
+        lacks = self.devices.map(attrgetter("why"))
+        refused = refuse(s.why, together(self.why, lacks).map(lambda each: each[0] or each[1]), self.values)
+        full = {name: np.broadcast_to(np.asarray(each, dtype=float), (len(s),)) for name, each in self.values.items()}
+        return Rows(full, refused, self.keys, self.networks, np.broadcast_to(self.place, (len(s),)), tuple(assumed))
+
+
+def look_up(
+    s: Scenario,
+    kind: str,
+    device: Callable[..., Device],
+    names: tuple[str, ...],
+    does: Callable[[], Mapping[str, Mapping[str, float]]],
+    assumed: list[Any],
+) -> LookedUp:
+    """What names stand for: `device` tells figures of an accelerator in a format, `does` those of levels of software.
+
+    Where no software is named, the usual one stands in, and `assumed` tells it.
+    """
+    pairs = together(s.words("accelerator"), s.words("precision"))
+    devices = Coded(pairs.codes, tuple(calibrated(device(*level), kind) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES}
+    software = s.words("software")
+    keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
+    keys["special"] = BLANK
+    assumed += assumed_software(kind, software, keys["engine"])
+    values = of_devices(devices, names) | keys["engine"].figures(lambda level: does()[level])
+    return LookedUp(*of_networks(s), pairs, devices, values, keys)
+
+
+def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...], np.ndarray, Coded, Coded]:
+    """Distinct networks of a scenario, which each row has (-1: none), their families, and why one cannot be."""
+    lengths = s.number("seq")
+    if lengths.ndim:
+        distinct, codes = np.unique(lengths, return_inverse=True)
+        seq = Coded(codes, tuple(distinct.tolist()))
+    else:
+        seq = Coded(np.array(0), (float(lengths),))
+    named = together(s.words("model"), s.words("network_arguments"), seq)
+    found: dict[tuple[Any, str, float | None], int] = {}
+    places, families, whys = list[int](), list[str](), list[str]()
+    for model, arguments, length in named.levels:
+        network = zoo.model(model) if isinstance(model, str) and model else model
+        if network == "":
+            places.append(-1)
+            families.append("")
+            whys.append(BLANK_MODEL)
+            continue
+        own = not isinstance(model, str)
+        tokens = length if length == length else network.seq
+        tokens = tokens if network.ops.needs_seq else None
+        lacks = network.ops.needs_seq and not tokens
+        whys.append(NO_SEQ if lacks else "")
+        place = (model, arguments, None if tokens is None else float(tokens))
+        places.append(-1 if lacks else found.setdefault(place, len(found)))
+        sequential = own and not SEQUENTIAL.isdisjoint(network.ops.kind.tolist())
+        families.append(ADAM[0] if sequential else network.family)
+    codes = np.array(places, dtype=int)[named.codes]
+    return tuple(found), codes, Coded(named.codes, tuple(families)), Coded(named.codes, tuple(whys))
+
+
+def of_devices(devices: Coded, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Figures of the devices of rows."""
+    return devices.figures(lambda each: {name: getattr(each, name) for name in names})
+
+
+@lru_cache(maxsize=1)
+def does() -> dict[str, dict[str, float]]:
+    """What each level of software does with operations."""
+    rows = catalog.table("classic_engines").set_index("level")
+    return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
+
+
+@lru_cache(maxsize=1)
+def _update_bytes() -> dict[str, float]:
+    """Bytes that an optimiser moves for each parameter in 32 bits."""
+    table = catalog.table("optimisers").set_index("name")
+    return dict(4.0 * (table["update_reads"] + table["update_writes"]))
+
+
+@lru_cache(maxsize=1024)
+def usual_batch(name: Any, arguments: str, seq: float | None) -> float:
+    """Samples of one device in one pass where nobody states them: a power of two with enough work for any device."""
+    found = network(name, arguments, seq)
+    return float(2.0 ** max(math.floor(math.log2(figure("training-macs") / float(found.macs @ found.count))), 0))
+
+
+def _counts(s: Scenario, known: dict[str, np.ndarray], found: LookedUp, assumed: list[Any]) -> dict[str, np.ndarray]:
+    """Batch, accumulation, devices and nodes; what is blank follows from the rest."""
+    batch, total = s.number("batch"), s.number("global_batch")
+    untold = np.isnan(batch) & np.isnan(total) & (found.place >= 0)
+    if np.any(untold):
+        usual = np.array([*(usual_batch(*each) for each in found.networks), 1.0])[found.place]
+        assumed.append(("batch", untold, usual))
+        batch = np.where(untold, usual, batch)
+    devices = np.where(np.isnan(s.number("devices")), 1.0, s.number("devices"))
+    assumed.append(("devices", np.isnan(s.number("devices")), devices))
+    per_node = s.number("per_node")
+    usual = np.minimum(devices, np.where(known["per_node"] > 0, known["per_node"], LARGEST_NODE / 2))
+    assumed.append(("per_node", np.isnan(per_node) & (devices > 1), usual))
+    per_node = np.minimum(np.where(np.isnan(per_node), usual, per_node), devices)
+    short = total < 0.99 * batch * devices
+    accumulation = s.number("accumulation")
+    passes = np.maximum(np.round(total / (batch * devices)), 1)
+    accumulation = np.where(np.isnan(accumulation), np.where(np.isfinite(passes), passes, 1.0), accumulation)
+    batch = np.where(np.isnan(batch), total / (devices * accumulation), batch)
+    lengths = np.where(np.isnan(s.number("seq")), 1.0, s.number("seq"))
+    samples = np.where(s.number("batch_in_items") == 1, batch / lengths, batch)
+    items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
+    return {
+        "batch": samples,
+        "accumulation": accumulation,
+        "devices": devices,
+        "per_node": per_node,
+        "nodes": np.ceil(devices / per_node),
+        "items": items,
+        "short": short,
+        "total": total,
+    }
+
+
+def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Rate of a device's links within and between nodes that sums of gradients reach [B/s]."""
+    of = of_devices(devices, ("ring_link", "ring_network", "shared", "per_node"))
+    share = network_share()
+    more = np.where(of["shared"] == 1, of["per_node"] / values["per_node"], 1.0)
+    network = np.where(np.isnan(s.number("network")), of["ring_network"] * more, s.number("network") * share)
+    of_node = s.number("node_network") / np.maximum(values["per_node"], 1) * share
+    link = s.number("link")
+    return {
+        "link": np.where(np.isnan(link), of["ring_link"], link),
+        "network": np.where(np.isnan(of_node), network, of_node),
+    }
+
+
+@lru_cache(maxsize=1)
+def network_share() -> float:
+    """Share of the rate of a network that sums of gradients reach."""
+    rows = catalog.table("link_shares").set_index("link")
+    return float(rows.loc["network", "share"])
+
+
+def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
+    """Why a row cannot be predicted, the first reason that applies."""
+    words = said.each(lambda each: each, object)
+    why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
+    if "short" in values and np.any(values["short"]):
+        why = told(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))
+    return why
+
+
+def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
+    """Rate of the whole system in the unit of the row: samples, or what is counted in them, per second."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        samples = scenarios.batch * scenarios.accumulation * scenarios.devices
+        return np.asarray(samples * scenarios.items / step_seconds)
+
+
+def runs(rows: Rows) -> Runs:
+    """The rows as what similar measurements are found by."""
+    names = [str(getattr(name, "name", name)) for name, _, _ in rows.networks] + [""]
+    kinds = _families()
+    labels: dict[str, Any] = {name: rows.keys[name] for name in ("engine", "vendor", "family", "accelerator")}
+    place = np.where(rows.place < 0, len(names) - 1, rows.place)
+    labels["network"] = Coded(place, tuple(names))
+    labels["workload"] = Coded(place, tuple(kinds.get(name, "") for name in names))
+    labels["format"] = np.nan_to_num(rows.unit_kind, nan=-1.0).astype(int)
+    return Runs(labels, {})
+
+
+@lru_cache(maxsize=1)
+def _families() -> dict[str, str]:
+    return dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
+
+
+def tokens(rows: Rows) -> np.ndarray:
+    """Tokens of one step of all devices; networks of this kind count samples."""
+    return np.array(np.nan)
+
+
+def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds of a step: the parts are exposed time, so they add up."""
+    return np.asarray(sum(parts.values()))
+
+
+def parts(
+    scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+) -> dict[str, np.ndarray]:
+    """Exposed seconds of a step by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
+    on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
+    values = {c.name: np.asarray(constants[c.name], dtype=float) for c in CONSTANTS}
+    table = products(scenarios.networks)
+    shares = product_shares(table, values, on)
+    names = ("products", "elementwise", "launch", "recurrence")
+    found = in_blocks(scenarios, values, names, lambda at, some: _passes(table, shares, scenarios, at, some, on))
+    return _step(scenarios, found, table, values, on)
+
+
+def in_blocks(
+    rows: Rows,
+    values: Mapping[str, np.ndarray],
+    names: tuple[str, ...],
+    seconds: Callable[[np.ndarray, dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+) -> dict[str, np.ndarray]:
+    """Seconds by part of the rows that can be predicted, NaN of the others; rows of one network side by side."""
+    found = {name: np.full(len(rows), np.nan) for name in names}
+    order = np.flatnonzero(rows.why == "")
+    order = order[np.argsort(rows.place[order], kind="stable")]
+    for start in range(0, len(order), BLOCK):
+        block = order[start : start + BLOCK]
+        some = {name: each[block] if each.ndim else each for name, each in values.items()}
+        for name, part in seconds(block, some).items():
+            found[name][block] = part
+    return found
+
+
+def _passes(
+    table: Products,
+    shares: np.ndarray,
+    scenarios: Rows,
+    at: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+) -> dict[str, np.ndarray]:
+    """Seconds of one forward and backward pass by part."""
+    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
+    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
+    batch, size = rows["batch"], rows["element_bytes"]
+    layers = product_seconds(table.of(net), shares, rows, bandwidth, values, on)
+    kept = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
+    touched = table.streamed[net] * on["elementwise"]
+    touched = touched + table.scores[net] * values["score_touches"] * on["scores"] * (rows["keeps_scores"] > 0)
+    reordered = table.convolved[net] * (PASSES * on["transposes"]) * rows["transposes"] * (rows["unit_kind"] == 1)
+    # Without fast algorithms each image is unfolded and multiplied by itself.
+    again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
+    started = PASSES * (table.started[net] + again) + table.others[net] * kept
+    return {
+        "products": layers + formulas.stream_seconds(reordered * batch, size, bandwidth),
+        "elementwise": formulas.stream_seconds(
+            touched * batch,
+            size,
+            rows["mem_bandwidth"],
+            values["touch_instructions"],
+            formulas.issue_rate(rows["vector_peak"], rows["lanes"]),
+            kept,
+        ),
+        "launch": formulas.dispatch_seconds(
+            started * rows["in_turn"] * on["launch"], values["launch"] * rows["launches"]
+        ),
+        "recurrence": formulas.recurrence_seconds(table.positions[net] * on["recurrence"], values["launch"], PASSES),
+    }
+
+
+def product_seconds(
+    pairs: Pairs,
+    shares: np.ndarray,
+    rows: Mapping[str, np.ndarray],
+    bandwidth: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+    passes: int = PASSES,
+) -> np.ndarray:
+    """Seconds of the products of one forward and backward pass, or of as many passes as are asked for.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Rows and the products of their networks.
+    shares : numpy.ndarray
+        From `product_shares`.
+    rows, values : mapping of str to numpy.ndarray
+        Scenarios and constants, one entry a row or one for all.
+    bandwidth : numpy.ndarray
+        Memory bandwidth that products reach on each row's device [B/s].
+    on : mapping of str to bool
+        Terms; those named "products" and "traffic" count here.
+    passes : int
+        1 for inference, 3 for training.
+    """
+    kind = rows["unit_kind"].astype(int)
+    peak = rows["peak"]
+    slower = formulas.matrix_unit_rate(peak, 1.0, REFERENCE_PEAK, values["peak_exponent"])
+    fed = formulas.issued_share(rows["lanes"], values["other_instructions"])
+    peak = np.where(kind > 0, slower, peak * fed)
+    variant = kind + 1 - ((kind == 0) & ~(rows["fast_algorithms"] > 0))
+    rate = pairs.row(peak) * pairs.shared(shares, variant)
+    if np.any(rows["convolution"] != 1):
+        rate = rate * np.where(pairs.convolution, pairs.row(rows["convolution"]), 1.0)
+    if pairs.depthwise.any():
+        # Their operands are hardly used again: the rate follows the bytes loaded, and is stated for 16 bits.
+        loaded = rows["vector_peak"] * fed * 2 / rows["element_bytes"]
+        slow = formulas.vector_unit_rate(loaded, values["depthwise"])
+        rate = np.where(pairs.depthwise, pairs.row(slow), rate)
+    samples = pairs.row(rows["batch"])
+    moved = (samples * pairs.moved + pairs.weights) * pairs.row(rows["element_bytes"] * on["traffic"])
+    flop = samples * (pairs.macs * (2.0 * on["products"]))
+    return pairs.sum(formulas.layer_seconds(flop, moved, rate, pairs.row(bandwidth), passes))
+
+
+def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
+    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units."""
+    one = {name: float(value) for name, value in values.items() if not np.ndim(value)}
+    vector = np.where(table.convolution, one["vector_convolution"], one["vector_product"])
+    fast = vector * (table.saving if on["fast_algorithms"] else 1.0)
+    matrix = np.where(table.convolution, one["convolution_efficiency"], one["product_efficiency"])
+    matrix = (
+        matrix * np.where(table.deep, one["deep_convolution"], 1.0) * np.where(table.grouped, one["grouped_share"], 1.0)
+    )
+    tf32 = matrix * np.where(table.convolution, one["tf32_convolution"], one.get("tf32_product", 1.0))
+    return np.stack([vector, fast, matrix, tf32])
+
+
+def _step(
+    scenarios: Rows,
+    found: dict[str, np.ndarray],
+    table: Products,
+    values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+) -> dict[str, np.ndarray]:
+    """A step out of its passes: accumulation, update, exchange, waiting."""
+    rows = scenarios.values
+    net = scenarios.place
+    looked_up = np.where(rows["sparse"] > 0, rows["batch"] * table.looked_up[net], np.inf)
+    weights = table.parameters[net] + np.minimum(table.tables[net], looked_up)
+    weights = np.where(scenarios.why == "", weights, np.nan)
+    one_pass = np.asarray(sum(found.values()))
+    step = {name: seconds * rows["accumulation"] for name, seconds in found.items()}
+    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
+    exchange = collectives.hierarchical_all_reduce_seconds(
+        weights * GRADIENT_BYTES,
+        rows["per_node"],
+        rows["nodes"],
+        rows["link"],
+        rows["network"],
+        LINK_LATENCY,
+        NETWORK_LATENCY,
+    )
+    step["optimiser"] = weights * rows["update_bytes"] * on["optimiser"] / bandwidth
+    step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
+    hidden, visible = figure("exchange-hidden"), figure("exchange-visible")
+    step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, hidden, visible) * on["exchange"]
+    step["waiting"] = on["waiting"] * formulas.waiting_seconds(
+        one_pass * rows["accumulation"], rows["per_node"], values["node_waiting"]
+    )
+    return step

@@ -1,0 +1,598 @@
+"""Training of transformers in any parallelism: scenarios with their machine, and what follows from several fields.
+
+Every default of a field that is not given is taken here, in one place, and told in `Rows.assumed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.formulas.generation import Decoder
+from cookbook.formulas.parallelism import FILLED
+from cookbook.prediction.constants import ADAPTERS, EXPERTS, assumed_software, figure, levels_of_rows
+from cookbook.prediction.devices import optimiser_row
+from cookbook.prediction.kinds import configurations
+from cookbook.prediction.kinds.constraints import refusals, share_passes
+from cookbook.prediction.kinds.devices import (
+    KEYS_OF_DEVICES,
+    SIZES,
+    Device,
+    attention_share,
+    calibrated,
+    engines,
+    of_transformer,
+    stored_bytes,
+    usual_precision,
+)
+from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
+from cookbook.workloads import zoo
+from cookbook.workloads.builders.sequence import hybrid_dimensions
+from cookbook.workloads.zoo import Workload
+
+KIND = "training_transformer"
+# Multi-head latent attention where only its name is given: DeepSeek-AI, DeepSeek-V2, arXiv:2405.04434, section 3.1.2.
+LATENT = {"q_rank": 1536.0, "kv_rank": 512.0, "nope_dim": 128.0, "rope_dim": 64.0, "v_dim": 128.0}
+# Width over depth, where only a number of parameters is known: Kaplan et al., arXiv:2001.08361, 2020, section 3.2.
+ASPECT = 100.0
+# Active over all parameters of a mixture of experts: DeepSeek-AI, DeepSeek-V3, arXiv:2412.19437, 2024, abstract.
+SPARSITY = 37 / 671
+# Experts of a token where only a mixture's parameters are known, and what attention leaves of the active ones: eight of
+# twelve weights of a layer, counted in squares of its width (Kaplan et al. 2020, table 1).
+CHOICES, ROUTED = 8.0, 2 / 3
+# Experts of a token where only their number is given: Mixtral, arXiv:2401.04088, 2024, section 2.1.
+TOP = 2.0
+# Devices of the largest board whose fast link may join boards; usual tokens of a sequence.
+BOARD, USUAL_SEQ = 8, 2048.0
+# Bytes kept for each element of the stream and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
+KEPT = 34.0
+NETWORK = (
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "ffn_hidden",
+    "vocab",
+    "experts",
+    "experts_per_token",
+    "shared_experts",
+    "moe_ffn_hidden",
+    "dense_layers",
+)
+TRAITS = ("usual_seq", "window", "windowed", "gated", "latent", "decoder")
+# Fields of a row that say more of the network than its name.
+STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "active_parameters"))
+LAYOUT = (
+    "devices",
+    "tp",
+    "pp",
+    "vp",
+    "dp",
+    "cp",
+    "ep",
+    "micro_batch",
+    "global_batch",
+    "per_node",
+    "shard",
+    "micro_batches_per_flush",
+    "zero",
+    "sequence_parallel",
+    "capacity_factor",
+    "oversubscription",
+    "pod",
+    "offload_link",
+    "offload_memory",
+    "offload_drives",
+    "even_passes",
+)
+DEVICE = (
+    "peak",
+    "wide_peak",
+    "mem_bandwidth",
+    "memory",
+    "link",
+    "domain",
+    "matmul",
+    "clock",
+    "offered",
+    "cores",
+    "shared",
+)
+# Whose form a decoder has of which only the parameters are known.
+LIKE = "llama2_7b"
+# Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
+SPLIT_NORMS = ("megatron-core", "neuron")
+MARGIN = 1 + 1e-6
+USUAL_OPTIMISER = "adam"
+# Checkpoints in these formats keep the output layer in 16 bits; those of llama.cpp state means over all layers.
+WIDE_HEAD, WIDE = ("fp8", "fp4", "int8", "int4"), 2.0
+# Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
+FUSED, UNFUSED = figure("score-bytes-fused"), figure("score-bytes-unfused")
+ATTENTION = {
+    "": (np.nan, np.nan),
+    "flash": (np.nan, np.nan),
+    "eager": (0.0, UNFUSED),
+    "fused-softmax": (0.0, FUSED),
+    "flash1": (1.0, 0.0),
+    "flash2": (2.0, 0.0),
+    "flash3": (3.0, 0.0),
+}
+KERNEL = {0.0: "none", 1.0: "flash1", 2.0: "flash2", 3.0: "flash3"}
+# Share of the stages whose micro-batches a schedule holds (infinite: all), and weight gradients that fill its bubble.
+SCHEDULES = {
+    "gpipe": (np.inf, 0.0),
+    "zero-bubble": (np.nan, FILLED["zero-bubble"]),
+    "zb-v": (1.0, FILLED["zb-v"]),
+    "v-half": (1 / 2, 0.0),
+    "v-min": (1 / 3, 0.0),
+}
+
+
+def resolve(scenario: Scenario, memory: Mapping[str, float] | None = None) -> Rows:
+    """Scenarios with their network, machine and software; blanks filled.
+
+    `memory` are constants of device memory, by which recomputation is taken where it is blank; their start by default.
+    """
+    with np.errstate(all="ignore"):
+        v, keys, assumed = _network(scenario), dict[str, Coded](), list[tuple[str, Any, Any]]()
+        v |= _layout(scenario)
+        _machine(scenario, v, keys, assumed)
+        _complete(v, keys, assumed)
+        why = refusals(v, keys["accelerator"], scenario.why)
+        # One number for all rows is a scalar, on which NumPy is several times as fast as on an array of one.
+        rows = Rows({name: value[()] for name, value in v.items()}, why, keys)
+        return _with_usual_recompute(rows, assumed, configurations.usual() if memory is None else memory)
+
+
+def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]], memory: Mapping[str, float]) -> Rows:
+    """Where recomputation is not stated, as many layers are recomputed as the memory of the device asks for."""
+    blank, v = np.isnan(rows.again_all), rows.values
+    if not blank.any():
+        return replace(rows, assumed=tuple(assumed))
+    v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in configurations.AGAIN}}
+    rows = replace(rows, values=v)
+    some = rows.blanked()
+    stage = configurations.Stage(some)
+    needed, least = configurations.extremes(some, stage, blank, memory)
+    over, spared = needed - some.memory / some.cores, needed - least
+    # A little more than enough, so that rounding does not decide whether the rest fits.
+    share = np.minimum(np.maximum(MARGIN * over / np.maximum(spared, 1.0), 0.0), 1.0)
+    again = np.where(blank & (over > 0), share, 0.0)
+    assumed.append(("recompute", blank, again))
+    v = {**v, **{name: np.maximum(v[name], again) for name in configurations.AGAIN}}
+    stage.values = v
+    return replace(rows, values=v, assumed=tuple(assumed), stage=stage if some is rows else None)
+
+
+def _network(s: Scenario) -> dict[str, Any]:
+    """Dimensions: those given, else those of the model, else the usual ones for its parameters."""
+    model = s.words("model")
+    if STATED.isdisjoint(s.columns) and all(map(of_model, model.levels)):
+        return {**model.figures(_filled), "params": NOTHING, "active": NOTHING, "ep": s.number("ep")}
+    found: dict[str, Any] = {**model.figures(_known), "ep": s.number("ep")}
+    for name, field in (*zip(NETWORK, NETWORK, strict=True), ("gated", "gated_mlp"), ("latent", "latent_attention")):
+        if field in s.columns:
+            found[name] = np.where(np.isnan(s.number(field)), found[name], s.number(field))
+    found["latent"] = np.where(found["latent"] == 1, 1.0, 0.0)
+    found["params"], found["active"] = s.number("parameters"), s.number("active_parameters")
+    found["dimensions_known"] = np.where(np.isnan(found["layers"] * found["hidden"]), 0.0, 1.0)
+    _usual_dimensions(found)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _known(model: str | Workload) -> dict[str, float]:
+    """Dimensions of a model, NaN where it does not say them."""
+    return dict.fromkeys((*NETWORK, *TRAITS, *LATENT), np.nan) | of_model(model)
+
+
+@lru_cache(maxsize=4096)
+def _filled(model: str | Workload) -> dict[str, float]:
+    """All dimensions of a model that has some of its own, the usual ones where it does not say them."""
+    given = {**_known(model), "params": np.nan, "active": np.nan, "ep": np.nan, "dimensions_known": 1.0}
+    found: dict[str, Any] = {name: np.float64(value) for name, value in given.items()}
+    found["latent"] = np.float64(found["latent"] == 1)
+    _usual_dimensions(found)
+    return {name: float(value) for name, value in found.items() if name not in ("params", "active", "ep")}
+
+
+@lru_cache(maxsize=1)
+def _zoo() -> dict[str, dict[str, Any]]:
+    rows = catalog.table("models")
+    rows = rows[rows["builder"].isin(zoo.LANGUAGE_MODELS)]
+    columns = (rows[name] for name in ("name", "arguments", "builder", "seq"))
+    return {
+        str(name): {**json.loads(arguments or "{}"), "decoder": builder != "transformers.decoder", "usual_seq": seq}
+        for name, arguments, builder, seq in zip(*columns, strict=True)
+    }
+
+
+def is_language_model(network: Workload) -> bool:
+    """Whether a network is a decoder, or an encoder with one: of the zoo, changed, or of the reader's own layers."""
+    return network.builder in zoo.LANGUAGE_MODELS
+
+
+def answers_tokens(network: Workload) -> bool:
+    """Whether a network is one of those, or one of which some layers keep a state instead of keys and values."""
+    return network.builder in zoo.ANSWERING
+
+
+@lru_cache(maxsize=4096)
+def of_model(model: str | Workload) -> dict[str, float]:
+    """Dimensions of a language model of the zoo, or of the reader's own; empty for anything else."""
+    if isinstance(model, str):
+        given = _zoo().get(model)
+    else:
+        own = {**model.arguments, "decoder": model.builder != zoo.DECODER, "usual_seq": model.seq}
+        given = own if is_language_model(model) else None
+    return {} if given is None else _dimensions(given)
+
+
+@lru_cache(maxsize=2048)
+def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cache: str = "") -> dict[str, float]:
+    """What a decoder holds and multiplies, as `Decoder` names it; NaN for anything else.
+
+    The embedding is looked up, not read through; keys and values of latent attention are one vector for all heads.
+    States have the bytes that the network says, whatever the format of keys and values.
+
+    >>> found = sizes("llama3_8b")
+    >>> round((found["weight_bytes"] + found["embedded_bytes"]) / 1e9, 2), found["cache_bytes"]
+    (16.06, 131072.0)
+    """
+    network, known = zoo.model(model) if model and isinstance(model, str) else model, of_model(model) if model else {}
+    names = (*Decoder._fields, "narrow", "bytewise", "positions", "usual_length")
+    if isinstance(network, Workload) and network.builder == zoo.HYBRID:
+        known = hybrid_dimensions(network.arguments, network.ops)
+    if not known or isinstance(network, str):
+        return dict.fromkeys(names, np.nan)
+    stored = weights or precision
+    each, total = stored_bytes(stored), float(network.ops.parameter_count)
+    layers, width, table = known["layers"], known["hidden"], known["vocab"] * known["hidden"]
+    expert, chosen = known.get("experts", 1.0), known.get("experts_per_token", 1.0)
+    routed = (layers - known.get("dense_layers", 0.0)) * expert * (2 + known["gated"]) * width
+    routed *= known.get("moe_ffn_hidden", 0.0)
+    tied = bool(network.arguments.get("tied"))
+    body = total - routed - table * (1 if tied else 2)
+    head = max(each, WIDE) if stored in WIDE_HEAD else each
+    latent, one = known.get("latent", 0.0) > 0, stored_bytes(cache or "fp16")
+    pairs = known["kv_heads"]
+    kept = known["kv_rank"] + known["rope_dim"] if latent else 2 * pairs * known["head_dim"]
+    return {
+        "weight_bytes": body * each + table * head,
+        "expert_bytes": routed * each,
+        "embedded_bytes": 0.0 if tied else table * head,
+        "experts": expert,
+        "experts_per_token": chosen,
+        "active": body + routed * chosen / expert,
+        "head": table,
+        "layers": layers,
+        "hidden": width,
+        "heads": known["heads"],
+        "head_dim": (known["nope_dim"] + known["rope_dim"] + known["v_dim"]) / 2 if latent else known["head_dim"],
+        "cache_bytes": layers * known.get("attending", 1.0) * kept * one,
+        "cache_heads": 1.0 if latent else pairs,
+        "queries": 1.0 if latent else known["heads"] / pairs,
+        "window": known.get("window", np.inf),
+        "windowed": known["windowed"],
+        "attending": known.get("attending", 1.0),
+        "state_bytes": known.get("state_bytes", 0.0),
+        "state_flop": known.get("state_flop", 0.0),
+        "narrow": float(each < stored_bytes(precision)),
+        "bytewise": float(stored_bytes(precision) <= 1),
+        "positions": float(network.arguments.get("positions") or np.inf),
+        "usual_length": float(network.seq or np.inf) if network.sources else np.inf,
+    }
+
+
+@lru_cache(maxsize=256)
+def own_decoder(total: float, active: float = np.nan) -> Workload:
+    """A decoder of the usual form with so many parameters, of which a token uses `active` where they are fewer.
+
+    >>> round(own_decoder(72e9).ops.parameter_count / 1e9)
+    72
+    """
+    body = active if active < 0.8 * total else total
+    vocabulary = int(figure("usual-vocabulary"))
+    depth = int(max(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
+    heads = int(max(np.rint(np.sqrt(body / (12 * depth)) / 128), 1))
+    # Larger decoders share keys and values between heads in eight groups.
+    heads = 8 * round(heads / 8) if heads > 8 else heads
+    width, pairs = 128 * heads, min(heads, 8)
+    attention = 2 * width * (width + 128 * pairs)
+    inner = max((body - 2 * vocabulary * width) / depth - attention, width) / (3 * width)
+    arguments: dict[str, Any] = {
+        "vocab": vocabulary,
+        "width": width,
+        "depth": depth,
+        "heads": heads,
+        "kv_heads": pairs,
+        "hidden": int(np.rint(inner)),
+    }
+    if active < 0.8 * total:
+        chosen = max(int(np.rint(inner / CHOICES)), 1)
+        number = int(np.rint(CHOICES + (total - active) / (3 * width * chosen * depth)))
+        arguments["experts"] = {"number": number, "top_k": int(CHOICES), "hidden": chosen}
+    return replace(zoo.model(LIKE, **arguments), title=f"{total / 1e9:.3g} B parameters", sources=())
+
+
+def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
+    """Dimensions from the arguments of a builder; an encoder and a decoder count their layers together."""
+    expert, latent = given.get("experts") or {}, given.get("latent") or {}
+    depth, heads = given["depth"], given["heads"]
+    if isinstance(expert, int):  # of an encoder with a decoder: one expert a token, in every so many layers of each
+        sparse = 2 * (depth // given.get("experts_every", 2))
+        expert = {"number": expert, "top_k": 1, "hidden": given["hidden"], "first_dense": 2 * depth - sparse}
+    found: dict[str, Any] = {
+        "layers": depth * (2 if given["decoder"] else 1),
+        "hidden": given["width"],
+        "heads": heads,
+        "kv_heads": given.get("kv_heads") or heads,
+        "head_dim": given.get("head_dim") or given["width"] / heads,
+        "ffn_hidden": given["hidden"],
+        "vocab": given["vocab"],
+        "gated": float(given.get("gated", True)),
+        "usual_seq": given.get("usual_seq"),
+        "window": given.get("window"),
+        "latent": float(bool(latent)),
+        "decoder": float(given["decoder"]),
+        "windowed": 1 - depth // (given.get("full_every") or 2 * depth) / depth if given.get("window") else 0.0,
+    }
+    if expert:
+        found |= {
+            "experts": expert["number"],
+            "experts_per_token": expert["top_k"],
+            "moe_ffn_hidden": expert["hidden"],
+            "shared_experts": expert.get("shared", 0) / expert["hidden"],
+            "dense_layers": expert.get("first_dense", 0),
+        }
+    if latent:
+        found |= {**latent, "q_rank": latent.get("q_rank") or 0}
+    return {key: float(value) for key, value in found.items() if value is not None}
+
+
+def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
+    """Fill what neither the row nor the zoo knows; needs the parameters where the dimensions are missing."""
+
+    def fill(name: str, value: Any) -> None:
+        lacks = np.isnan(found[name])
+        if lacks.any():
+            found[name] = np.where(lacks, value, found[name])
+
+    if not found["dimensions_known"].all():
+        # Expert parallelism without a word on experts: a mixture of the usual sparsity.
+        sparse = np.isnan(found["active"]) & np.isnan(found["experts"]) & np.isnan(found["layers"]) & (found["ep"] > 1)
+        found["active"] = np.where(sparse, SPARSITY * found["params"], found["active"])
+        body = np.where(np.isnan(found["active"]), found["params"], found["active"])
+        fill("layers", np.maximum(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
+        fill("hidden", np.sqrt(body / (12 * found["layers"])))
+    # Counts that are guessed from others divide nothing.
+    found["heads_known"] = np.where(np.isnan(found["heads"]), 0.0, 1.0)
+    found["experts_known"] = np.array(1.0)
+    _usual_experts(found)
+    # Four times the width is what feed-forward layers without a gate have; mixtures are gated throughout.
+    if np.isnan(found["gated"]).any():
+        plain = ~(found["experts"] > 1) & ~(np.abs(found["ffn_hidden"] / found["hidden"] - 4) > 0.01)
+        fill("gated", np.where(plain, 0.0, 1.0))
+    fill("heads", np.maximum(np.rint(found["hidden"] / 128), 1))
+    fill("kv_heads", found["heads"])
+    fill("head_dim", np.where(found["latent"] == 1, np.nan, found["hidden"] / found["heads"]))
+    fill("ffn_hidden", np.where(found["gated"] == 1, 8 / 3, 4) * found["hidden"])
+    fill("vocab", figure("usual-vocabulary"))
+    fill("experts_per_token", np.where(found["experts"] > 1, TOP, 0.0))
+    for name in ("experts", "shared_experts", "dense_layers", "windowed", "decoder"):
+        fill(name, 0.0)
+    fill("window", np.inf)
+    fill("moe_ffn_hidden", found["ffn_hidden"])
+    for rank, usual in LATENT.items():
+        fill(rank, usual)
+    found["moe"] = np.where((found["experts"] > 1) & (found["experts_per_token"] > 0), 1.0, 0.0)
+
+
+def _usual_experts(found: dict[str, np.ndarray]) -> None:
+    """Experts that only show in a count of active parameters: what is stored beyond what a token uses."""
+    hidden = (found["active"] < 0.8 * found["params"]) & ~(found["experts"] > 1)
+    if not hidden.any():
+        return
+    routed = ROUTED * found["active"]
+    width = routed / (CHOICES * 3 * found["layers"] * found["hidden"])
+    number = np.rint(CHOICES * (found["params"] - found["active"] + routed) / routed)
+    for name, value in (("experts_per_token", CHOICES), ("experts", number), ("moe_ffn_hidden", width), ("gated", 1.0)):
+        found[name] = np.where(hidden, value, found[name])
+    found["experts_known"] = np.where(hidden, 0.0, 1.0)
+
+
+def _layout(s: Scenario) -> dict[str, np.ndarray]:
+    found = {name: s.number(name) for name in LAYOUT}
+    found["seq_len"] = s.number("seq")
+    found["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, found.pop("shard"))
+    again = s.words("recompute")
+    found |= again.figures(lambda word: dict(zip(configurations.AGAIN, recomputed(word), strict=True)))
+    tuned = s.words("fine_tuning")
+    found["lora"] = tuned.each(lambda word: word in ("lora", "qlora"))
+    found["qlora"] = tuned.each(lambda word: word == "qlora")
+    found["unpacked"] = s.words("widening").each(lambda word: word == "plain")
+    found["rank"], modules = s.number("rank"), s.words("target_modules")
+    found["adapts_mlp"] = modules.each(lambda word: np.nan if not word else word != "attention")
+    found["trains_edge"] = modules.each(lambda word: "embeddings" in word)
+    found |= s.words("optimiser").figures(_update)
+    schedule = s.words("pipeline_schedule")
+    kinds = schedule.map(lambda word: SCHEDULES.get(word, (np.nan, 0.0)))
+    found["held_share"], found["filled"] = kinds.part(0), kinds.part(1)
+    offload = s.words("offload")
+    found["offload_optimiser"] = offload.each(lambda word: "optimi" in word)
+    found["offload_weights"] = offload.each(lambda word: "weights" in word)
+    found["offload_activations"] = offload.each(lambda word: "activations" in word)
+    kernels = s.words("attention").map(lambda word: ATTENTION[word])
+    found["kernel"], found["score_bytes"] = kernels.part(0), kernels.part(1)
+    found["norm_kernel"] = s.number("fused_norm")
+    found["network"], found["node_network"] = s.number("network"), s.number("node_network")
+    found["stated_domain"] = s.number("domain")
+    return found
+
+
+@lru_cache(maxsize=64)
+def _update(optimiser: str) -> dict[str, float]:
+    """Bytes of master weight and states of one parameter, and what its update reads and writes."""
+    row, size = optimiser_row(optimiser or USUAL_OPTIMISER), SIZES["fp32"]
+    return {
+        "optimiser_bytes": size * (1 + float(row["state_elements"])),
+        "update_reads": float(row["update_reads"]),
+        "update_writes": float(row["update_writes"]),
+    }
+
+
+def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
+    pairs = together(s.words("accelerator"), s.words("precision")).map(
+        lambda pair: (pair[0], pair[1] or usual_precision(pair[0]))
+    )
+    v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
+    v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
+    devices = [calibrated(of_transformer(*level), KIND) for level in pairs.levels]
+    v |= Coded(pairs.codes, tuple(devices)).figures(_offers)
+    for name, field in KEYS_OF_DEVICES:
+        keys[name] = Coded(pairs.codes, tuple(getattr(each, field) for each in devices))
+    software = s.words("software")
+    kinds = Coded(pairs.codes, tuple(each.kind for each in devices))
+    keys["engine"] = levels_of_rows(KIND, software, keys["vendor"], kinds)
+    assumed += assumed_software(KIND, software, keys["engine"])
+    lacks = s.words("precision").where(lambda word: word == "")
+    assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
+    v |= keys["engine"].figures(lambda level: engines()[level])
+
+
+@lru_cache(maxsize=4096)
+def _offers(device: Device) -> dict[str, float]:
+    """Figures of a device under the names of `Rows.values`."""
+    found = {name: getattr(device, name) for name in DEVICE}
+    return found | {"network_usual": device.network, "node": device.per_node}
+
+
+def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
+    """Defaults of the parallelism configuration, and what follows from several fields together."""
+
+    def fill(name: str, value: Any, told: bool = True) -> None:
+        lacks = np.isnan(v[name])
+        if lacks.any():
+            v[name] = np.where(lacks, value, v[name])
+            if told:
+                assumed.append((SAID.get(name, name), lacks, v[name]))
+
+    fill("vp", 1.0, False)
+    fill("cp", 1.0, False)
+    stated = ~np.isnan(v["dp"])
+    _usual_split(v, assumed)
+    model = v["tp"] * v["pp"] * v["cp"]
+    fill("devices", np.where(stated, model * v["dp"], model))
+    fill("dp", v["devices"] * v["cores"] / model, False)
+    fill("per_node", np.minimum(v["devices"], v["node"]))
+    fill("ep", 1.0, False)
+    fill("seq_len", np.where(np.isnan(v["usual_seq"]), USUAL_SEQ, v["usual_seq"]))
+    _usual_micro_batch(v, fill)
+    # A pipeline is fed with many micro-batches; where the batch is not stated, four for each stage.
+    fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
+    v["stated_dp"] = stated
+    share_passes(v, assumed)
+    v["flushes"] = np.fmax(v["micro_batches"] / v.pop("micro_batches_per_flush"), 1.0)
+    fill("zero", np.where(v["dp"] > 1, 1.0, 0.0))
+    whole = v["dp"] * v["cp"]
+    v["stated_shard"] = v["shard_group"]
+    v["shard_group"] = np.where(v["shard_group"] < 0, np.minimum(v["per_node"], whole), v["shard_group"])
+    fill("shard_group", whole, False)
+    v["shard_group"] = np.where(v["zero"] == 0, 1.0, np.minimum(v["shard_group"], whole))
+    lacks = np.isnan(v["sequence_parallel"])
+    if lacks.any():
+        splits = keys["engine"].each(lambda level: level in SPLIT_NORMS)
+        v["sequence_parallel"] = np.where(lacks, splits, v["sequence_parallel"])
+        told = Coded(np.asarray(v["sequence_parallel"] == 1).astype(int), ("no", "yes"))
+        assumed.append(("sequence_parallel", lacks & (v["tp"] > 1), told))
+    # Layer norm is one kernel everywhere; the root-mean-square norm of gated networks is where somebody wrote one.
+    one_kernel = (v["norm_kernel"] == 1) | (v["gated"] == 0)
+    v["stream_bytes"] = np.where(one_kernel, np.minimum(v["stream_bytes"], 20.0), v["stream_bytes"])
+    per_device = np.where(np.isnan(v["node_network"]), v["network"], v["node_network"] / v["per_node"])
+    v["network"] = np.where(np.isnan(v["network"]), per_device, v["network"])
+    beyond = v["devices"] > v["per_node"]
+    usual = v["network_usual"] * np.where(v["shared"] == 1, v["node"] / v["per_node"], 1.0)
+    assumed.append(("network [B/s]", np.isnan(v["network"]) & beyond, usual))
+    v["network"] = np.where(np.isnan(v["network"]), usual, v["network"])
+    # Links that join more than a node count where the row's nodes are boards; a slice or a large node is one domain.
+    v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
+    larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= BOARD)
+    v["domain"] = np.where(larger, v["domain"], v["per_node"])
+    _adapters(v, assumed)
+    # Where no pod is stated, the network is oversubscribed above the fast domain.
+    fill("oversubscription", 1.0, False)
+    fill("pod", v["domain"], False)
+    fill("offload_drives", np.inf, False)
+    _kernels(v, keys, assumed)
+    v["nodes"] = np.maximum(np.ceil(v["devices"] / v["per_node"]), 1.0)
+    scale = np.where(v["devices"] <= 1, 0, np.where(v["nodes"] <= 1, 1, 2))
+    keys["scale"] = Coded(scale, ("1 device", "1 node", "multi-node"))
+    special = np.where(v["moe"] > 0, 2, np.where(v["lora"] > 0, 1, 0))
+    keys["special"] = Coded(special, ("", ADAPTERS, EXPERTS))
+
+
+def _adapters(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
+    """Rank and modules of adapters that nobody states: plain modules all have one, fused ones those of attention."""
+    lacks = np.isnan(v["rank"])
+    v["rank"] = np.where(lacks, figure("adapter-rank"), v["rank"])
+    assumed.append(("rank", lacks & (v["lora"] == 1), v["rank"]))
+    lacks = np.isnan(v["adapts_mlp"])
+    v["adapts_mlp"] = np.where(lacks, v["extra_kernels"] > 0, v["adapts_mlp"])
+    told = Coded(np.asarray(v["adapts_mlp"] == 1).astype(int), ("attention", "all linear"))
+    assumed.append(("target_modules", lacks & (v["lora"] == 1), told))
+
+
+SAID = {"seq_len": "seq", "shard_group": "shard"}
+
+
+def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
+    """A kernel that is only called flash, or not stated, is the usual one of its software."""
+    usual = np.isnan(v["kernel"])
+    v["kernel"] = np.where(usual, v["flash_kernel"], v["kernel"])
+    numbers = sorted(KERNEL)
+    codes = np.minimum(np.fmax(v["kernel"], 0), len(numbers) - 1).astype(int)
+    kernel = Coded(codes, tuple(numbers))
+    assumed.append(("attention", usual, kernel.map(lambda number: KERNEL[number])))
+    scores = np.where(np.isnan(v["score_bytes"]), FUSED, v["score_bytes"])
+    v["score_bytes"] = np.where(v["kernel"] > 0, 0.0, scores)
+    share = together(kernel, keys["vendor"], keys["family"])
+    v["attention_share"] = share.each(lambda level: attention_share(*level))
+
+
+def _usual_micro_batch(v: dict[str, np.ndarray], fill: Any) -> None:
+    """Without a pipeline as many sequences as a quarter of the memory keeps without recomputation, a power of two."""
+    kept = KEPT * v["layers"] * v["hidden"] * v["seq_len"] / (v["tp"] * v["cp"])
+    share = np.fmax(v["global_batch"] / v["dp"], 1.0)
+    room = np.where((v["pp"] > 1) | np.isnan(v["global_batch"]), 1.0, np.clip(v["memory"] / 4 / kept, 1.0, share))
+    fill("micro_batch", 2.0 ** np.floor(np.log2(np.where(room >= 1, room, 1.0))))
+
+
+def _usual_split(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
+    """Tensor and pipeline shards where a row states neither: the fewest that the batch and the memory allow.
+
+    No more replicas than sequences in the batch, and weights, gradients and sharded states in half the memory; no more
+    shards than devices, where their number is given.
+    """
+    blank = np.isnan(v["tp"]) & np.isnan(v["pp"])
+    if blank.any():
+        weights = np.where(np.isnan(v["params"]), 12 * v["layers"] * v["hidden"] ** 2, v["params"])
+        share = np.where(v["zero"] >= 3, 1.0, 8 * weights / (0.5 * v["memory"]))
+        batch = np.where(np.isnan(v["global_batch"]), np.inf, v["global_batch"])
+        need = np.maximum(np.maximum(share, v["devices"] / v["cp"] / batch), 1.0)
+        shards = 2.0 ** np.ceil(np.log2(np.where(blank & np.isfinite(need), need, 1.0)) - 1e-9)
+        most = np.maximum(v["devices"] * v["cores"] / v["cp"], 1.0)
+        shards = np.where(shards > most, 2.0 ** np.floor(np.log2(np.maximum(most, 1.0)) + 1e-9), shards)
+        tensor = np.minimum(shards, 8.0)
+        stated = [("tp", tensor), ("pp", shards / tensor)]
+        for name, value in stated:
+            v[name] = np.where(blank, value, v[name])
+            assumed.append((name, blank & (shards > 1), v[name]))
+    for name in ("tp", "pp"):
+        v[name] = np.where(np.isnan(v[name]), 1.0, v[name])

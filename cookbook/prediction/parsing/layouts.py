@@ -1,0 +1,127 @@
+"""What tables write about parallelism beyond one count a column: whole layouts in a cell, and ranks of Ulysses."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from cookbook.prediction.parsing import words
+from cookbook.prediction.parsing.columns import Columns, normal
+from cookbook.prediction.scenario import NOTHING, Coded, together
+
+# A cell such as "TP=8, PP4, dp: 2, sp=64, ZeRO-3": the word of a split, and its size.
+SPLIT = re.compile(
+    r"(?<![a-z])(tp|pp|vp|dp|cp|ep|sp|tensor|pipeline|virtual|data|context|expert|sequence|ulysses)"
+    r"(?:[\s_-]*parallel(?:ism)?)?(?:[\s_-]*(?:size|degree))?[\s_=:x-]*(\d+)(?![\d.])",
+    re.I,
+)
+SHORT = {
+    "tensor": "tp",
+    "pipeline": "pp",
+    "virtual": "vp",
+    "data": "dp",
+    "context": "cp",
+    "expert": "ep",
+    "sequence": "sp",
+    "ulysses": "sp",
+}
+STAGE = re.compile(r"zero[\s_=:-]*(?:stage[\s_=:-]*)?([0-3])(?!\d)|(fsdp|full_shard)", re.I)
+WHOLE = re.compile(r"(\d+)(?:\.0*)?")
+READ_AS = "Ulysses, whose exchanges of heads are counted as those of a ring"
+SIZES = ("tp", "pp", "vp", "dp", "cp", "ep")
+UNSTATED = dict.fromkeys((*SIZES, "sp"), np.nan)
+
+
+def splits(cell: str) -> dict[str, float]:
+    """Sizes of the splits that a cell names, by short name.
+
+    >>> splits("TP=8, PP4 / sp: 64"), splits("tensor parallel size 2; ZeRO-3")
+    ({'tp': 8.0, 'pp': 4.0, 'sp': 64.0}, {'tp': 2.0})
+    """
+    found = [(match[1].casefold(), float(match[2])) for match in SPLIT.finditer(cell)]
+    return {SHORT.get(name, name): size for name, size in found}
+
+
+def stage(cell: str) -> str:
+    """The part of a cell that names a stage of sharding, as `words.zero_stage` reads it; "" where none does.
+
+    >>> stage("tp=8, zero=3"), stage("FSDP within a node, TP 2"), stage("tp 8")
+    ('zero 3', 'FSDP within a node, TP 2', '')
+    """
+    found = STAGE.search(cell)
+    return "" if not found else f"zero {found[1]}" if found[1] else cell
+
+
+def of_cells(c: Columns, found: dict[str, Any]) -> None:
+    """Sizes of splits that a column of whole layouts states where their own columns are blank."""
+    cells = c.text("parallelism")
+    if cells.levels == ("",):
+        return
+    named = cells.map(splits)
+    for name in SIZES:
+        own = found.get(name, NOTHING)
+        found[name] = np.where(np.isnan(own), named.map(lambda each: {**UNSTATED, **each}).part(name), own)
+    c.note(cells.map(lambda cell: _told(cell, splits(cell))))
+
+
+def _told(cell: str, named: dict[str, float]) -> str:
+    if words.is_blank(cell):
+        return ""
+    said = [f"{name} = {size:g}" for name, size in named.items() if name in SIZES]
+    if said or named or stage(cell):
+        return ", ".join(said)
+    return f"parallelism = {words.shown(cell)} is not read: write it as tp=8, pp=4, cp=2"
+
+
+def sequences(c: Columns, found: dict[str, Any]) -> None:
+    """Whether tensor-parallel ranks split norms; a number of ranks that is not theirs is Ulysses, and counts as cp.
+
+    Megatron's sequence parallelism has the ranks of tp. Where a column has any larger number, 1 is one, and says
+    nothing of it.
+    """
+    column, cells = c.text("sequence_parallel"), c.text("parallelism")
+    sizes = [match[1] for level in column.levels if (match := WHOLE.fullmatch(level.strip()))]
+    counted = any(float(size) > 1 for size in sizes)
+
+    def ranks(cell: str) -> float:
+        match = WHOLE.fullmatch(cell.strip()) if counted else None
+        return float(match[1]) if match else np.nan
+
+    own = column.each(ranks)
+    stated = np.where(np.isnan(own), cells.each(lambda cell: splits(cell).get("sp", np.nan)), own)
+    if counted:
+        flags = column.map(lambda cell: "" if np.isfinite(ranks(cell)) else cell)
+        found["sequence_parallel"] = c.values(flags, _flag, "sequence_parallel").each(float)
+    else:
+        found["sequence_parallel"] = c.flag("sequence_parallel")
+    tensor, context = found.get("tp", NOTHING), found.get("cp", NOTHING)
+    same = (stated > 1) & (stated == tensor)
+    found["sequence_parallel"] = np.where(same, 1.0, np.where(stated == 0, 0.0, found["sequence_parallel"]))
+    ulysses = (stated > 1) & ~same
+    if np.any(ulysses):
+        whole = np.where(ulysses, stated * np.fmax(context, 1.0), context)
+        # Where both columns state one number, they mean the same ranks.
+        whole = np.where(ulysses & (stated == context), context, whole)
+        found["cp"] = whole
+        c.note(_each(lambda size, ways: f"cp = {ways:g}: sp = {size:g} is {READ_AS}", ulysses, stated, whole))
+    if "ulysses" in normal(c.headers.get("cp", "")):
+        c.note(_each(lambda size: f"cp = {size:g}: {READ_AS}", found.get("cp", NOTHING) > 1, found["cp"]))
+
+
+def _flag(cell: str) -> tuple[float, str]:
+    value = words.truth(cell)
+    said = f"sequence_parallel = {words.shown(cell)} says neither yes nor no, and is no number of ranks"
+    return (np.nan, said) if value is None else (value, "")
+
+
+def _each(words_of: Any, told: Any, *numbers: Any) -> Coded:
+    """What is said about rows, of their numbers; "" where nothing is told."""
+    size = np.broadcast_shapes(*(np.shape(each) for each in (told, *numbers)))
+    columns = [np.broadcast_to(np.asarray(each, dtype=float), size) for each in (told, *numbers)]
+    coded = []
+    for column in columns:
+        distinct, codes = np.unique(np.nan_to_num(column), return_inverse=True)
+        coded.append(Coded(codes.reshape(size), tuple(distinct.tolist())))
+    return together(*coded).map(lambda each: words_of(*each[1:]) if each[0] else "")

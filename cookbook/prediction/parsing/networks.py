@@ -1,0 +1,449 @@
+"""Which network, input and count the words of a row mean: spoken names of models, inputs, units and metrics."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from cookbook import catalog
+from cookbook.catalog.names import index, normalise, stems
+from cookbook.catalog.refusals import Refusal, refused
+from cookbook.prediction.kinds.devices import BLANK_MODEL
+from cookbook.prediction.parsing import words
+from cookbook.prediction.scenario import fields, shown
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+LENGTH = re.compile(r"seq(?:uence)?[ _]?len(?:gth)?\D{0,3}(\d+)", re.I)
+SQUARE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*3\b", re.I)
+SIZE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*$")
+# What one sample is called, and parts of samples that networks count.
+SAMPLES = frozenset(
+    {
+        "image",
+        "img",
+        "sequence",
+        "seq",
+        "sentence",
+        "volume",
+        "sample",
+        "molecule",
+        "item",
+        "user",
+        "example",
+        "utterance",
+        "clip",
+        "inference",
+        "query",
+        "request",
+        "prompt",
+        "frame",
+        "record",
+        "graph",
+        "video",
+        "pass",
+        "iteration",
+    }
+)
+PARTS = frozenset({"token", "tok", "tk", "word", "frame", "mel_frame", "audio_sample", "mel", "node", "atom"})
+ABBREVIATIONS = {
+    "qps": "queries/s",
+    "rps": "requests/s",
+    "fps": "frames/s",
+    "ips": "images/s",
+    "tps": "tokens/s",
+    "img/s": "images/s",
+    "throughput": "samples/s",
+}
+SECONDS = {
+    "s": 1.0,
+    "sec": 1.0,
+    "secs": 1.0,
+    "second": 1.0,
+    "seconds": 1.0,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "millisecond": 1e-3,
+    "milliseconds": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "usec": 1e-6,
+    "min": 60.0,
+}
+FIRST = re.compile(r"ttft|first[ _-]token", re.I)
+EACH = re.compile(r"tpot|\bitl\b|inter[ _-]?token|per[ _-](?:output[ _-])?token|time[ _-]per[ _-]output", re.I)
+DELAY = re.compile(
+    r"latency|delay|\bms\b|ttft|tpot|\bitl\b|\btime\b|first[ _-]token|per[ _-](?:output[ _-])?token", re.I
+)
+EACH_DEVICE = re.compile(r"[/ ](?:per[ _])?(?:gpu|device|chip|accelerator|card)s?\b", re.I)
+# What tables write behind the name of a network and its checkpoint, and that says nothing of its layers.
+SUFFIXES = re.compile(
+    r"[\s_\-.:/]*(?:\([^()]*\)|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|full|continu(?:ed|al)"
+    r"|supervised|phase ?\d|model|v\d\.\d|\d{4})$",
+    re.I,
+)
+MOST_SPELLINGS = 64
+# Formats that the name of a checkpoint states for its weights, and for keys and values.
+STORED = re.compile(
+    r"(?<![a-z0-9])(awq|gptq|marlin|nf4|int[48]|[48][\s_-]?bit|w[48]a(?:4|8|16)|nvfp4|mxfp4|fp4|fp8|f16|fp16|bf16|fp32"
+    r"|i?q\d(?:[_-](?:0|1|k|s|m|l|xs|nl|xxs))+)(?![a-z0-9])",
+    re.I,
+)
+CACHED = re.compile(r"(?<![a-z0-9])(?:(fp8|int8|int4|fp4)[\s_-]?kv|kv[\s_-]?(fp8|int8|int4|fp4))(?![a-z0-9])", re.I)
+BILLIONS = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
+MIXTURE = re.compile(r"(\d+)\s*x\s*(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
+ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])", re.I)
+# Experts that a token uses in mixtures named by number times size: Mixtral, arXiv:2401.04088, section 2.
+TOP = 2
+# What only rates of language models that answer count.
+OF_ANSWERS = ("output tokens", "prompt tokens", "all tokens")
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the words about model, input and unit of a row mean."""
+
+    name: str | Workload = ""
+    arguments: str = ""
+    seq: float = math.nan
+    items: float = 1.0
+    in_items: float = 0.0
+    served: bool = False
+    why: str = ""
+    assumed: str = ""
+    length: float = math.nan
+    answer: float = math.nan
+    answered: str = ""
+    parameters: float = math.nan
+    active_parameters: float = math.nan
+    lost: str = ""
+    weights: str = ""
+    cache: str = ""
+
+
+# Of a network with states in a table that states its parameters, too.
+BY_PARAMETERS = "layers that keep a state are taken as attention, in a decoder with the stated parameters"
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A network by a spoken name: its key, or the parameters that the name states."""
+
+    key: str = ""
+    parameters: float = math.nan
+    active: float = math.nan
+    assumed: str = ""
+    why: str = ""
+
+
+HYBRID = Refusal(
+    "{} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated for; "
+    "kind = training_classic answers with data parallelism",
+    "network-not-split",
+    "model",
+)
+
+
+@lru_cache(maxsize=1)
+def builders() -> dict[str, str]:
+    """Builder of each network of the zoo."""
+    return dict(catalog.table("models")[["name", "builder"]].itertuples(index=False))
+
+
+def divided(said: Spoken, counted: bool = False) -> tuple[str, str]:
+    """A language model that layouts of training split, "" for other networks; and why a hybrid is none.
+
+    `counted`: whether the parameters are stated beside the name; then a hybrid is taken as a decoder of so many.
+    """
+    builder = builders().get(said.key, "")
+    why = HYBRID.filled(said.key) if builder == zoo.HYBRID and not counted else ""
+    return said.key if builder in zoo.LANGUAGE_MODELS else "", why
+
+
+@lru_cache(maxsize=65536)
+def spoken(cell: str) -> Spoken:
+    """A network by whatever people call it.
+
+    >>> spoken("vgg_a (vgg11)").key, spoken("Llama 2 7B chat").key, spoken("Foo-72B-Instruct").parameters
+    ('vgg11', 'llama2_7b', 72000000000.0)
+    """
+    if words.is_blank(cell):
+        return Spoken(why=BLANK_MODEL)
+    known = index("models", catalog.data_directory())
+    text = cell[:200]
+    tried = _spellings(text)
+    for at, name in enumerate(tried):
+        key = known.get(normalise(name))
+        if key:
+            return Spoken(key, assumed="" if not at else f"model {shown(cell)} = {key}")
+    mixture, billions, active = MIXTURE.search(text), BILLIONS.search(text), ACTIVE.search(text)
+    if mixture:
+        number, size = float(mixture[1]), float(mixture[2]) * 1e9
+        # Experts are most of each such model; attention, a third of a dense layer, is shared.
+        total, used = size * (1 + (number - 1) * 2 / 3), size * (1 + (TOP - 1) * 2 / 3)
+        return Spoken("", total, used, f"model {shown(cell)} = a mixture of {total / 1e9:.3g} B parameters")
+    if billions:
+        total = float(billions[1]) * 1e9
+        used = float(active[1]) * 1e9 if active else math.nan
+        return Spoken("", total, used, f"model {shown(cell)} = {total / 1e9:.3g} B parameters")
+    try:
+        catalog.lookup("models", text)
+    except catalog.UnknownName as unknown:
+        return Spoken(why=unknown.refusal)
+    return Spoken(why=Refusal(f"model {shown(cell)} is not known", "network-unknown", "model"))
+
+
+def _spellings(text: str) -> list[str]:
+    """A name as written, then without owner, brackets and suffixes; what stands in brackets last."""
+    plain = text.strip()
+    tried, inside = stems(plain), re.findall(r"\(([^()]+)\)", plain)
+    for name in tried:  # which grows by what is left of each
+        cut = SUFFIXES.sub("", name).strip(" _-.:/")
+        if cut and len(tried) < MOST_SPELLINGS:
+            tried += [each for each in stems(cut) if each not in tried]
+    return list(dict.fromkeys([*tried, *inside]))
+
+
+@lru_cache(maxsize=4096)
+def unit_of(unit: str) -> tuple[str, str]:
+    """What a rate counts, "samples" or "parts" of them, and what is wrong with the unit.
+
+    >>> unit_of("seq/s"), unit_of("tokens/sec"), unit_of("images per second")[0]
+    (('samples', ''), ('parts', ''), 'samples')
+    """
+    text = ABBREVIATIONS.get(unit.strip().casefold(), unit.strip().casefold())
+    text = re.sub(r"\s*(/|per)\s*(s|sec|secs|second|seconds)\b.*$", "/s", text)
+    if not text:
+        return "samples", ""
+    noun = text[:-2].strip().replace(" ", "_")
+    noun = {"queries": "query", "inferences": "inference", "passes": "pass"}.get(noun, noun.removesuffix("s"))
+    if text.endswith("/s") and noun in SAMPLES | PARTS:
+        return ("parts" if noun in PARTS - SAMPLES else "samples"), ""
+    return "", f"unit = {shown(unit)} is not known; write samples/s, images/s, sequences/s or tokens/s"
+
+
+@lru_cache(maxsize=65536)
+def trained(model: str, task_input: str, unit: str) -> Input:
+    """The network of a row of classic training, and how many of the counted items one sample has.
+
+    >>> trained("BERT large pretrain phase1", "seq_len 128", "tokens/s").items
+    128.0
+    """
+    said = spoken(model)
+    if not said.key:
+        what = "is no network of the zoo; training_transformer takes parameters alone"
+        return Input(why=said.why or refused("model", model, what, "network-unknown").refusal)
+    found = zoo.model(said.key)
+    row = _input_row(found.name, task_input)
+    arguments, seq = str(row.get("arguments", "") or ""), row.get("seq", math.nan)
+    length, square = LENGTH.search(task_input), SQUARE.search(task_input)
+    if not math.isfinite(seq):
+        seq = float(length[1]) if length else found.seq if found.seq else math.nan
+    if not arguments and square and square[1] == square[2]:
+        arguments = square_image(found.name, int(square[1]))
+    counted, why = unit_of(unit)
+    if unit.strip().casefold() == "frames/s":
+        counted = "parts"
+    fixed, each = row.get("items", math.nan), row.get("items_per_position", math.nan)
+    parts = fixed if math.isfinite(fixed) else seq * (each if math.isfinite(each) else 1.0)
+    items = 1.0 if counted == "samples" else parts
+    if not why and not (math.isfinite(items) and items > 0):
+        why = f"unit {shown(unit)} cannot be counted for {found.title}"
+    if math.isfinite(seq) and seq < 1:
+        why = f"sequence length {seq:g} in {shown(task_input)} must be 1 or more"
+    seq = seq if found.ops.needs_seq or math.isfinite(seq) else math.nan
+    return Input(found.name, arguments, seq, items, float(row.get("batch_in_items") == "yes"), False, why, said.assumed)
+
+
+def _input_row(name: str, task_input: str) -> dict[str, Any]:
+    rows = catalog.table("classic_inputs")
+    for row in rows[rows["model"] == name].to_dict("records"):
+        if re.search(row["pattern"], task_input, re.I):
+            return row
+    return {}
+
+
+@lru_cache(maxsize=1024)
+def square_image(name: str, side: int) -> str:
+    """Changed arguments that give a network square images of that side; none where it takes no such images."""
+    kinds = set(zoo.model(name).ops.kind.tolist())
+    for value in (side, [side, side]):
+        try:
+            # Images would turn a network of volumes into another one.
+            if 0 < side <= 16384 and set(zoo.model(name, image=value).ops.kind.tolist()) == kinds:
+                return json.dumps({"image": value})
+        except (ValueError, TypeError, KeyError, ZeroDivisionError):
+            continue
+    return ""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What the metric of a row of inference asks for.
+
+    Attributes
+    ----------
+    counts : str
+        "samples", "tokens", "output tokens", "prompt tokens" or "all tokens" (of prompts and answers) of a rate; "" for
+        a delay.
+    delay : str
+        "pass", "first token" or "token"; "" for a rate.
+    seconds : float
+        Seconds in the unit of a delay [s]; NaN for a rate.
+    each_device : bool
+        Whether the rate is that of one device.
+    why : str
+        What is wrong with the words.
+    """
+
+    counts: str = ""
+    delay: str = ""
+    seconds: float = math.nan
+    each_device: bool = False
+    why: str = ""
+
+
+@lru_cache(maxsize=4096)
+def metric_of(metric: str) -> Metric:
+    """What the words of a metric ask for.
+
+    >>> metric_of("TTFT s").seconds, metric_of("ITL ms").delay, metric_of("output tokens/s/GPU").counts
+    (1.0, 'token', 'output tokens')
+    """
+    text = metric.strip().casefold()
+    text = ABBREVIATIONS.get(text, text)
+    each = bool(EACH_DEVICE.search(text))
+    if "/s" in text or "per sec" in text or "/ s" in text:
+        plain = EACH_DEVICE.sub("", text)
+        if re.search(r"\b(prefill|prompt|input)\b", plain):
+            return Metric("prompt tokens", each_device=each)
+        if re.search(r"\btotal (tok|token)s?\b", plain):
+            return Metric("all tokens", each_device=each)
+        if re.search(r"\b(output|generat|decode)\w*", plain):
+            return Metric("output tokens", each_device=each)
+        plain = re.sub(r"^(throughput|rate|offline|server|total)\W*", "", plain)
+        counted, why = unit_of(plain)
+        return Metric(
+            "tokens" if counted == "parts" else counted, each_device=each, why=why.replace("unit", "metric", 1)
+        )
+    if DELAY.search(text) or text in SECONDS:
+        named = [SECONDS[word] for word in re.findall(r"[a-zµ]+", text) if word in SECONDS]
+        what = "first token" if FIRST.search(text) else "token" if EACH.search(text) else "pass"
+        return Metric("", what, named[-1] if named else 1.0, each)
+    if not text:
+        return Metric("samples")
+    return Metric(
+        why=f"metric = {shown(metric)} is not known; write images/s, samples/s, tokens/s, latency ms, TTFT ms ..."
+    )
+
+
+def stored(cell: str, field: str = "weights_format") -> str:
+    """Format of stored numbers that a cell states, in the word of the schema; "" where it states none.
+
+    >>> stored("AWQ"), stored("Q4-K-M"), stored("int8,fp16"), stored("auto")
+    ('int4', 'q4_k_m', 'int8', '')
+    """
+    known = fields()[field].choices
+    text = cell.strip().casefold()
+    parts = [text, *re.split(r"[\s,;+/()]+", text)]
+    spelt = (part.replace("-", joint) for part in parts for joint in ("_", ""))
+    return next((known[part] for part in spelt if part in known), "")
+
+
+@lru_cache(maxsize=65536)
+def checkpoint(model: str) -> tuple[str, str]:
+    """Formats of weights and of keys and values that the name of a checkpoint states.
+
+    >>> checkpoint("Qwen2.5-72B-Instruct-AWQ"), checkpoint("Llama-3.1-70B-Instruct-FP8-KV"), checkpoint("Llama 3 8B")
+    (('int4', ''), ('fp8', 'fp8'), ('', ''))
+    """
+    weights, cache = STORED.search(model), CACHED.search(model)
+    kept = (cache[1] or cache[2]).casefold() if cache else ""
+    return stored(re.sub(r"[\s]", "", weights[1])) if weights else kept, kept
+
+
+@lru_cache(maxsize=65536)
+def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
+    """The network of a row of inference, and how many of the counted items one sample has.
+
+    >>> served("BERT-Large", "384", "samples/s").seq, served("ssd-resnet34", "1200x1200", "samples/s").name
+    (384.0, 'ssd1200_resnet34')
+    """
+    row = input_row(model, length, scenario)
+    if row.get("care") == "refused":
+        return Input(why=Refusal(f"{shown(model)}: {row['note']}", "network-not-one-pass", "model"))
+    said, asked = spoken(str(row.get("model") or model)), metric_of(metric)
+    image = SIZE.match(length)
+    stated, problem, told = (math.nan, "", "") if image else words.number(length, fields()["input_len"])
+    answer, answered = words.answer_of(length)
+    weights, cache = checkpoint(model)
+    if not said.key:
+        named = math.isfinite(said.parameters)
+        if not (named or asked.counts in (*OF_ANSWERS, "tokens") or asked.delay in ("first token", "token")):
+            return Input(why=said.why)
+        return Input(
+            served=True,
+            why=asked.why or problem,
+            assumed="; ".join(filter(None, [said.assumed if named else "", told])),
+            length=stated,
+            answer=answer,
+            answered=answered,
+            parameters=said.parameters,
+            active_parameters=said.active,
+            lost="" if named else said.why,
+            weights=weights,
+            cache=cache,
+        )
+    found = zoo.model(said.key)
+    language = builders().get(found.name, "") in zoo.ANSWERING
+    tokens = asked.counts in OF_ANSWERS or asked.delay in ("first token", "token")
+    arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
+    if found.ops.needs_seq and not math.isfinite(seq):
+        seq = stated if stated >= 1 else found.seq or math.nan
+    if image and not arguments and image[1] == image[2]:
+        arguments = square_image(found.name, int(image[1]))
+    items = row.get("items", math.nan)
+    if not math.isfinite(items):
+        items = 1.0 if asked.counts in ("samples", "") else seq
+    problem = problem if found.ops.needs_seq else ""
+    if language and image:
+        problem = (
+            f"input_len = {shown(length)} is no number of tokens, which model = {found.name} takes; give 0 to 1e+08"
+        )
+    known = Input(
+        found.name,
+        arguments,
+        seq,
+        items,
+        0.0,
+        language or tokens,
+        asked.why or problem,
+        "; ".join(filter(None, [said.assumed, told])),
+        stated,
+        answer,
+        answered,
+        weights=weights,
+        cache=cache,
+    )
+    if not asked.why and not known.served and not (math.isfinite(items) and items > 0):
+        return replace(known, why=f"metric {shown(metric)} cannot be counted for {found.title}")
+    if tokens and not language:
+        return replace(known, why=f"metric {shown(metric)}: {found.title} does not answer token by token")
+    return known
+
+
+@lru_cache(maxsize=1)
+def _input_rows() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
+    rows = catalog.table("inference_inputs").to_dict("records")
+    return [(re.compile(row["pattern"], re.I), {str(name): value for name, value in row.items()}) for row in rows]
+
+
+@lru_cache(maxsize=65536)
+def input_row(model: str, length: str, scenario: str = "") -> dict[str, Any]:
+    """Row of ``inference_inputs`` that says more about a printed name than the zoo does; empty without one."""
+    text = f"{model[:200]}; {length[:50]}; {scenario[:50]}"
+    return next((row for pattern, row in _input_rows() if pattern.search(text)), {})

@@ -1,0 +1,1 @@
+"""Accuracy: how far predictions were off, and what was measured."""

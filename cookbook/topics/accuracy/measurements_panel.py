@@ -1,0 +1,693 @@
+"""Panel of recipe 07: every measurement, asked any question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.evidence import measurements as explore
+from cookbook.evidence.measurements import NAMES, NUMBERS, SHARES, Selected, Y
+from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
+from cookbook.panels.pasted import as_python, keywords
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import capital, counted, figure, json_of, percent, sources_by_count
+from cookbook.topics.accuracy import charts
+from cookbook.topics.accuracy.charts import OTHERS, UNKNOWN, few
+from cookbook.units import human, shown
+
+# Filters: parameter -> (column, words, heading, "more").
+FILTERS = {
+    "networks": ("network", "Networks", "Only", False),
+    "accelerators": ("accelerator", "Accelerators", "Only", False),
+    "frameworks": ("framework", "Frameworks", "Only more", True),
+    "precision": ("precision", "Precision", "Only more", True),
+    "years": ("year", "Years", "Only more", True),
+    "publishers": ("publisher", "Publishers", "Only more", True),
+}
+DEFAULTS: dict[str, Any] = {
+    "y": "per_device",
+    "x": "year",
+    "by": "generation",
+    "kind": "training",
+    "networks": [],
+    "accelerators": [],
+    "unit": "",
+    "scaling": "",
+    "most_devices": 16384,
+    "frameworks": [],
+    "precision": [],
+    "years": [],
+    "publishers": [],
+    "near": "",
+    "aggregate": "all",
+    "several": "no",
+    "predicted": "no",
+}
+CODES = {"model": "network", "device": "device", "source": "publisher"}
+EXAMPLE = {"model": "resnet50", "accelerator": "v100-sxm2-16gb", "devices": 8, "batch_per_device": 64}
+# Predictions above the last number hide each other, and the measurements.
+RINGS, ENOUGH, MOST_PREDICTED = 8, 5, 500
+
+
+def measurements(**state: Any) -> Panel:
+    """The panel "What did others measure?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    **state
+        y: "value", "throughput", "time", "per_device", "per_watt", "utilisation", "weak_efficiency" or
+        "strong_efficiency".
+        x: a column of `cb.measurements`, such as "year", "devices", "framework"; by: another one, or "".
+        kind: one kind, or "" for every one. networks, accelerators, frameworks, precision, years, publishers: lists of
+        what to keep; empty: all.
+        unit: what is counted, such as "images/s"; "": the most frequent, "all": every one.
+        scaling: "", "weak" or "strong": runs with the same batch a device, or in all, on several numbers of devices.
+        most_devices: largest number of devices; 16384 keeps those without a number too.
+        near: a configuration or the id of a row, as for `cb.measurements`.
+        aggregate: "all", "best" or "median" run of each place and group.
+        several: "yes" for small multiples. predicted: "yes" for our left-out predictions with their intervals.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Raises
+    ------
+    TypeError
+        For a name that no control has.
+
+    Examples
+    --------
+    >>> panel = measurements(kind="matmul", x="accelerator")
+    >>> panel.update(y="time")
+    >>> panel.answer.split(":")[0]
+    'No measurement matches'
+    """
+    return Panel(
+        measurements,
+        "What did others measure?",
+        _controls,
+        {"explored": charts.explored},
+        _draw,
+        state,
+        pick="near",
+        good=DEFAULTS,
+    )
+
+
+def _controls() -> tuple[Control, ...]:
+    filters = [_filter(name, *about) for name, about in FILTERS.items()]
+    values = tuple((name, about[0], "", "") for name, about in Y.items())
+    names = tuple((name, text, "", "names") for name, text in NAMES.items())
+    axes = (*((name, text, "", "numbers") for name, text in NUMBERS.items()), *names)
+    kinds = explore.everything()["kind"].value_counts().items()
+    own = Own(
+        "your configuration…",
+        f"JSON with some of {', '.join(explore.ASKED)}; or the id of a row",
+        json.dumps(EXAMPLE),
+        _read,
+        _show,
+    )
+    return (
+        Combo("y", "Value", "Question", values, tooltip="What came out of the run"),
+        Combo("x", "Against", "Question", axes, tooltip="Numbers run across; names stand in rows"),
+        Combo(
+            "by",
+            "Colour",
+            "Question",
+            (("", "nothing", "", ""), *names, ("year", "year", "", "")),
+            tooltip="What colours the marks, five groups and the others; also what small multiples are of",
+        ),
+        Combo(
+            "kind",
+            "Kind",
+            "Only",
+            (*((name, name, "", f"{count:,}") for name, count in kinds), ("", "every kind", "", "")),
+            tooltip="What was measured",
+        ),
+        *(control for control in filters if not control.more),
+        Combo(
+            "unit",
+            "Counted in",
+            "Only more",
+            _units(),
+            more=True,
+            tooltip="Rates of different things cannot be compared: one unit at a time",
+        ),
+        Choice(
+            "scaling",
+            "Scaling",
+            "Only more",
+            (
+                ("", "any", "Every run"),
+                ("weak", "weak", "Curves with the same batch a device"),
+                ("strong", "strong", "Curves with the same batch in all"),
+            ),
+            tooltip="Kind of curve",
+            more=True,
+        ),
+        Slider(
+            "most_devices",
+            "Devices at most",
+            "Only more",
+            powers_of_two(0, 14),
+            more=True,
+            tooltip="At its end, runs without a number of devices are kept too",
+        ),
+        *(control for control in filters if control.more),
+        Combo(
+            "near",
+            "Like",
+            "Yours",
+            _examples(),
+            own=own,
+            more=True,
+            plain=_like,
+            tooltip="A configuration of yours: rings show what was measured most like it; so does a click on a mark",
+        ),
+        Choice(
+            "aggregate",
+            "Marks",
+            "",
+            (
+                ("all", "Every run", "All measurements"),
+                ("best", "Best", "The best run of each place and group"),
+                ("median", "Median", "The middle run of each place and group"),
+            ),
+            place="picture",
+        ),
+        Choice(
+            "several",
+            "Panes",
+            "",
+            (("no", "One chart", "All groups together"), ("yes", "Small multiples", "One pane a group")),
+            place="picture",
+        ),
+        Choice(
+            "predicted",
+            "Prediction",
+            "",
+            (
+                ("no", "Measured", "Measurements alone"),
+                ("yes", "Predicted too", "Our prediction of each, its publisher left out, with its 80 % interval"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def _filter(name: str, column: str, label: str, group: str, more: bool) -> Combo:
+    rows = explore.everything()
+    years = column == "year"
+    values = rows.loc[rows[column].notna(), column].map("{:.0f}".format) if years else rows[column]
+    counts = values[values != ""].value_counts()
+    labels = dict(zip(rows[column], printed(rows, column), strict=True))
+    options: tuple[Option, ...] = tuple(
+        (value, labels.get(value, value), "", counted(count, "measurement"))
+        for value, count in (counts.sort_index(ascending=False) if years else counts).items()
+    )
+    return Combo(
+        name,
+        label,
+        group,
+        options,
+        many=True,
+        limit=4,
+        more=more,
+        plain=_year if years else None,
+        ranked=True,
+        tooltip=f"{label}, four at most; empty: all",
+    )
+
+
+def _year(value: Any) -> str:
+    """A year as the list has it."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and 1900 <= value <= 2100
+    text = f"{value:.0f}" if number else value
+    if not (isinstance(text, str) and len(text) == 4 and text.isascii() and text.isdecimal()):
+        raise ValueError(f"{shown(value)} is not a year; give one such as 2018")
+    return text
+
+
+def _examples() -> tuple[Option, ...]:
+    """A run of each kind, to start from."""
+    rows = explore.everything().query("device != ''").drop_duplicates("kind")
+    titles = _titles()
+    found = (
+        (row.id, f"{titles.get(row.network, row.network)} on {row.device}", row.id, row.kind)
+        for row in rows.itertuples()
+    )
+    return (("", "nothing", "", ""), *found)
+
+
+def _units() -> tuple[Option, ...]:
+    rows = explore.everything()
+    found = [("", "the most frequent", "", ""), ("all", "all, mixed", "", "")]
+    for column, what in (("unit", "rate"), ("time_of", "time of"), ("counted", "stated value")):
+        counts = rows[rows[column] != ""][column].value_counts()
+        known = {value for value, *_ in found}
+        found += [(value, value, "", f"{what}, {count:,}") for value, count in counts.items() if value not in known]
+    return tuple(found)
+
+
+def _read(text: str) -> Any:
+    """A configuration, or the id of a row, as a reader types it."""
+    if not text.strip().startswith("{"):
+        return text.strip()
+    return _like(json_of(text, "your configuration"))
+
+
+def _like(value: Any) -> Any:
+    """What a control keeps of a configuration: the id of a row, also where a click tells its number, or a mapping."""
+    ids = explore.everything()["id"]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(ids):
+        return ids.iloc[value]
+    pairs = value.items() if isinstance(value, dict) else ()
+    plain = isinstance(value, dict) and all(isinstance(each, (str, int, float)) for pair in pairs for each in pair)
+    if not (plain or isinstance(value, str)):
+        raise ValueError(f"{shown(value)} is not a configuration; write it as {EXAMPLE}, or give a row's id")
+    return value
+
+
+def _show(value: Any) -> tuple[str, str]:
+    return json.dumps(value), " ".join(str(part) for part in value.values()) or "your configuration"
+
+
+@lru_cache(maxsize=1)
+def _titles() -> dict[str, str]:
+    rows = catalog.table("models")
+    return dict(zip(rows["name"], rows["title"], strict=True))
+
+
+def printed(rows: pd.DataFrame, column: str) -> pd.Series:
+    """A column as names in print: of accelerators and networks not their keys."""
+    if column == "network":
+        return rows["network"].map(_titles()).fillna(rows["network"])
+    return rows["device" if column == "accelerator" else column]
+
+
+def _where(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Filters as `cb.measurements` takes them."""
+    where = {"kind": values["kind"]} if values["kind"] else {}
+    where |= {column: values[name] for name, (column, *_) in FILTERS.items() if values[name] and column != "year"}
+    if values["networks"]:
+        where["network"] = [*values["networks"], *_variants(tuple(values["networks"]))]
+    if values["scaling"]:
+        where["scaling"] = [values["scaling"], "weak and strong"]
+    if values["most_devices"] < DEFAULTS["most_devices"]:
+        where["devices"] = (0, values["most_devices"])
+    return where
+
+
+@lru_cache(maxsize=32)
+def _variants(networks: tuple[str, ...]) -> tuple[str, ...]:
+    """Variants of networks, such as version 1.5 beside version 1."""
+    found = ((name, *name.rpartition("_v")) for name in explore.everything()["network"].unique())
+    return tuple(name for name, front, _, back in found if front in networks and "." in back and name not in networks)
+
+
+@lru_cache(maxsize=4)
+def _kept(classic_flop: bool, where: str, years: tuple[str, ...]) -> Any:
+    rows = explore.measurements(classic_flop=classic_flop, **json.loads(where))
+    rows = rows[rows["year"].map("{:.0f}".format).isin(years)] if years else rows
+    if not len(rows):
+        raise ValueError(f"no measurement matches in {' or '.join(years)}: loosen Years or another filter")
+    return rows
+
+
+@lru_cache(maxsize=8)
+def _asked(key: str) -> Asked:
+    """One question, kept: what changes nothing that is drawn sends nothing."""
+    values = json.loads(key)
+    flop, where, years = values["y"] == "utilisation", _where(values), tuple(values["years"])
+    rows = _kept(flop, json.dumps(where), years)
+    near: tuple[str, ...] = ()
+    if values["near"]:
+        like = explore.nearest_rows(rows, explore.configuration(values["near"]), str(values["near"]))
+        near = tuple(like["id"].head(15))
+    names = ("y", "x", "by", "unit", "aggregate")
+    yes = {name: values[name] == "yes" for name in ("several", "predicted")}
+    wanted = {column: tuple(values[name]) for name, (column, *_) in FILTERS.items()}
+    return Asked(rows, **{name: values[name] for name in names}, **yes, near=near, wanted=wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked(Selected):
+    """One question to the measurements and how it is drawn.
+
+    Attributes
+    ----------
+    several, predicted : bool
+        Small multiples; predictions beside.
+    near : tuple of str
+        Rows most like a configuration, nearest first.
+    wanted : mapping
+        By column, the entries of its filter.
+    """
+
+    several: bool = False
+    predicted: bool = False
+    near: tuple[str, ...] = ()
+    wanted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def labels(self) -> pd.Series:
+        """Group of each row shown; the smaller ones are called others."""
+        if not self.by:
+            return pd.Series("measured", index=self.shown.index)
+        return few(printed(self.shown, self.by), charts.MOST_PANES - 1)
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """Groups with most rows first, others last."""
+        return sorted(self.labels.value_counts().index, key=lambda name: name == OTHERS)
+
+    @cached_property
+    def picture(self) -> Picture:
+        """Places of everything that is drawn."""
+        shown = self.shown
+        group = self.labels.map({name: at for at, name in enumerate(self.groups)}).to_numpy()
+        x = shown[self.x] if self.x in NUMBERS else printed(shown, self.x).replace("", UNKNOWN)
+        along, beside = charts.placed(
+            shown[self.y],
+            x,
+            group,
+            self.groups,
+            self.drawn,
+            log=self.y not in SHARES,
+            least=self.y == "time",
+            several=self.several,
+            lines=self.aggregate != "all",
+            ringed=np.flatnonzero(shown["id"].isin(self.near[:RINGS]).to_numpy()),
+        )
+        codes = {name: pd.factorize(printed(shown, column)) for name, column in CODES.items()}
+        marks = pd.DataFrame(
+            {
+                **{name: places for name, (places, _) in codes.items()},
+                "x": along[0],
+                "y": along[1],
+                "group": group,
+                "count": shown["devices"].fillna(-1).astype(int).to_numpy(),
+                "value": _digits(shown[self.y].to_numpy()),
+                "key": shown.index.to_numpy(),
+            }
+        )[list(charts.COLUMNS)]
+        count = len(shown)
+        lists = {f"{name}s".replace("source", "publisher"): list(names) for name, (_, names) in codes.items()}
+        return Picture(
+            "explored",
+            marks,
+            self.title,
+            {
+                "groups": self.groups,
+                "size": 26 if count > 400 else 60,
+                **lists,
+                **beside,
+                "opacity": 0.45 if count > 1500 else 0.7 if count > 200 else 0.9,
+                "unit": "" if self.y in SHARES else f" {self.unit_words}",
+            },
+        )
+
+    @property
+    def drawn(self) -> np.ndarray:
+        """What of `beside` is drawn: nothing where it was not asked for, or is too much."""
+        return self.beside if self.predicted and len(self.shown) <= MOST_PREDICTED else np.empty((0, 3))
+
+    @property
+    def title(self) -> str:
+        """The takeaway above the picture: what is on its axes."""
+        name = Y[self.y][0] if self.aggregate == "all" else f"{self.aggregate} {Y[self.y][0]}"
+        unit = "" if self.y in SHARES else f" [{self.unit_words}], logarithmic"
+        axes = f"{capital(name)}{unit} ({'along the bottom' if self.x in NAMES else 'upwards'}) by {self.words_x}"
+        return axes if self.counted == "all" else f"{axes}: median {self.middle}"
+
+    @property
+    def middle(self) -> str:
+        """Median of what is shown, as the axis counts."""
+        return self.printed(float(self.shown[self.y].median())).removesuffix(f" {self.unit_words}")
+
+    def printed(self, value: float) -> str:
+        """A value with its unit."""
+        if self.y in SHARES:
+            return f"{100 * value:.3g} %"
+        if self.y == "time":
+            return f"{human(value, 's')} a {self.counted}" if self.counted != "all" else human(value, "s")
+        return f"{figure(value)} {self.unit_words}"
+
+    @cached_property
+    def listed(self) -> pd.DataFrame:
+        """Rows as the table has them: the nearest first, else the best first."""
+        if self.near:
+            order = {name: at for at, name in enumerate(self.near)}
+            found = self.rows[self.rows["id"].isin(order)]
+            return found.iloc[np.argsort(found["id"].map(order).to_numpy(), kind="stable")]
+        return self.shown.sort_values(self.y, ascending=self.y == "time", kind="stable")
+
+
+def _digits(values: np.ndarray) -> np.ndarray:
+    """Four significant digits."""
+    with np.errstate(divide="ignore"):
+        scale = 10.0 ** (3 - np.floor(np.log10(np.abs(values))))
+    return np.where(values == 0, 0, np.round(values * scale) / scale)
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    for name, known in (("y", [*Y]), ("x", [*NUMBERS, *NAMES]), ("by", ["", "year", *NAMES])):
+        if values[name] not in known:
+            raise ValueError(f"{name} = {values[name]!r} is not a choice; take one of {', '.join(filter(None, known))}")
+    asked = _asked(json.dumps(values))
+    shown, values_by = asked.shown, asked.shown[asked.y].groupby(asked.labels)
+    counts, middle = values_by.size(), values_by.median()
+    return View(
+        answer=_answer(asked),
+        headline={"median": float(shown[asked.y].median()), "measurements": len(shown)},
+        chips=_chips(asked),
+        picture=asked.picture,
+        parts=tuple(
+            Part(
+                name,
+                float(counts[name]),
+                f"{counts[name]:,}",
+                charts.COLOURS[at],
+                f"Their median is {asked.printed(middle[name])}.",
+            )
+            for at, name in enumerate(asked.groups)
+        ),
+        parts_title=f"{counted(len(shown), 'measurement')} by {NAMES.get(asked.by, asked.by) or 'nothing'}",
+        table=partial(_table, asked),
+        data=lambda: shown[[name for name in explore.COLUMNS if name in shown]],
+        sources=partial(sources_by_count, shown, "measurement"),
+        code=_code(values, asked),
+    )
+
+
+def _code(values: dict[str, Any], asked: Asked) -> str:
+    where = _where(values)
+    if asked.counted not in ("", "all"):
+        where[Y[asked.y][1]] = asked.counted
+    if asked.y == "utilisation":
+        where["classic_flop"] = True
+    stated = [f"{name} > 0" for name in (asked.y, asked.x) if name in {**Y, **NUMBERS}]
+    stated += [f"year in [{', '.join(values['years'])}]"] if values["years"] else []
+    call = f"cb.measurements({keywords(where)}).query({as_python(' and '.join(stated))})"
+    if asked.aggregate != "all":
+        keys = list(dict.fromkeys(filter(None, (asked.x, asked.by))))
+        how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if asked.y == "time" else "max()"}
+        call += f'.groupby({as_python(keys)})["{asked.y}"].{how[asked.aggregate]}'
+    lines = [panel_call(measurements, values, DEFAULTS), call]
+    if values["near"]:
+        lines.append(f"cb.measurements({keywords({'near': values['near'], **where})}).head(15)")
+    return "\n".join(lines)
+
+
+# The table.
+
+
+def _table(asked: Asked) -> pd.DataFrame:
+    """The first rows as printed text, each with its source."""
+    rows = asked.listed.head(MOST_ROWS)
+    ends = zip(rows["predicted"], rows["low80"], rows["high80"], strict=True)
+    found = pd.DataFrame(
+        {
+            "Measured": [_outcome(row) for row in rows.itertuples()],
+            "Network or operation": printed(rows, "network"),
+            "On": [_machine(row, UNKNOWN) for row in rows.itertuples()],
+            "Batch a device": [_known(each) for each in rows["batch_per_device"]],
+            "Format": rows["precision"],
+            "Software": rows["software"],
+            "Date": rows["date"],
+            "Predicted (80 %)": [
+                "" if p != p else figure(p) + (f" ({figure(a)}-{figure(b)})" if a == a else "") for p, a, b in ends
+            ],
+            "Published by": [(row.publisher, row.url) for row in rows.itertuples()],
+            "Row": rows["id"],
+        }
+    )
+    found.attrs["rows"] = len(asked.listed)
+    return found
+
+
+def _outcome(row: Any) -> str:
+    if row.throughput == row.throughput:
+        return f"{figure(row.throughput)} {row.unit}"
+    return f"{human(row.time, 's')} a {row.time_of}"
+
+
+def _machine(row: Any, unknown: str = "a machine that is not named") -> str:
+    name = row.device or row.processor or row.server or unknown
+    return name if row.devices != row.devices else f"{_known(row.devices)} × {name}"
+
+
+def _known(value: float) -> str:
+    return "" if value != value else f"{value:,.4g}" if value < 1e4 else f"{value:,.0f}"
+
+
+# Words.
+
+
+def _answer(asked: Asked) -> str:
+    """The sentence in place 1."""
+    said = [_near(asked)] if asked.near else [_span(asked)]
+    if not asked.near and asked.counted != "all":
+        said.append(_groups(asked) or _best(asked))
+    if asked.predicted:
+        said.append(_predicted(asked))
+    said.append(_chosen(asked))
+    return " ".join(filter(None, [*said, _aside(asked)]))
+
+
+def _span(asked: Asked) -> str:
+    values, count = asked.shown[asked.y], len(asked.shown)
+    what = "measurement" if asked.aggregate == "all" else f"{asked.aggregate} measurement"
+    by = f"Publishers: {asked.shown['publisher'].nunique():,}"
+    if asked.counted == "all":
+        units = asked.shown[Y[asked.y][1]].nunique()
+        return f"**{counted(count, what)}**, counted in {units} ways: compare only what counts the same. {by}."
+    if count == 1:
+        return f"One {what} states **{asked.printed(float(values.iloc[0]))}**. {by}."
+    low, high = (asked.printed(values.quantile(share)) for share in (0.25, 0.75))
+    low = low.removesuffix(f" {asked.unit_words}") if asked.y != "time" else low
+    middle = asked.printed(float(values.median()))
+    half = f"half of their values lie between {low} and {high}"
+    return f"The median of {counted(count, what)} is **{middle}**. {by}; {half}."
+
+
+def _chosen(asked: Asked) -> str:
+    """Variants that stand beside the networks chosen, and entries of filters of which nothing is drawn."""
+    variants = [name for name in _variants(asked.wanted.get("network", ())) if (asked.shown["network"] == name).any()]
+    said = f"Counted too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
+    none = [
+        name
+        for column, names in asked.wanted.items()
+        for name in names
+        if not (_entries(asked.shown, column) == name).any()
+    ]
+    if not none:
+        return said
+    devices = dict(zip(explore.everything()["accelerator"], explore.everything()["device"], strict=True))
+    named = ", ".join(_titles().get(name) or devices.get(name) or name for name in none)
+    return " ".join(filter(None, [said, f"Filters: 0 such runs were measured of {named}."]))
+
+
+def _entries(rows: pd.DataFrame, column: str) -> pd.Series:
+    """A column as the entries of its filter."""
+    return rows[column].map("{:.0f}".format) if column == "year" else rows[column]
+
+
+def _network(row: Any) -> str:
+    return _titles().get(row["network"], row["network"])
+
+
+def _best(asked: Asked) -> str:
+    row = asked.shown.loc[asked.shown[asked.y].idxmin() if asked.y == "time" else asked.shown[asked.y].idxmax()]
+    when = "" if row["year"] != row["year"] else f", {row['year']:.0f}"
+    verb = "Shortest" if asked.y == "time" else "Highest"
+    return f"{verb}: {asked.printed(row[asked.y])}, {_network(row)} on {_machine(row)} ({row['publisher']}{when})."
+
+
+def _groups(asked: Asked) -> str:
+    """Which group has the highest middle, where groups hold enough measurements to say so."""
+    if not asked.by:
+        return ""
+    values = asked.shown[asked.y].groupby(asked.labels)
+    middle = values.median()[values.size() >= ENOUGH].drop(OTHERS, errors="ignore").sort_values(kind="stable")
+    if len(middle) < 2:
+        return ""
+    least, most = middle.index[0], middle.index[-1]
+    return (
+        f"Groups: by median {most} lies highest ({asked.printed(middle.iloc[-1])}), {least} lowest "
+        f"({asked.printed(middle.iloc[0])}); they also differ in what else was run."
+    )
+
+
+def _predicted(asked: Asked) -> str:
+    """How many of the intervals hold what was measured."""
+    point, low, high = asked.beside.T
+    known, value = np.isfinite(point), asked.shown[asked.y].to_numpy()
+    reach = known & np.isfinite(low)
+    if not known.any():
+        return "Predicted: none of them, only training on known settings and JPEG decoding are."
+    drawn = "diamonds" if len(value) <= MOST_PREDICTED else "too many to draw: filter"
+    words = f"Predicted: {int(known.sum()):,} of them, with their publisher left out ({drawn})"
+    if not reach.any():
+        return f"{words}, without an interval."
+    share = np.mean((low[reach] <= value[reach]) & (value[reach] <= high[reach]))
+    return f"{words}; their 80 % intervals hold {percent(share)}."
+
+
+def _near(asked: Asked) -> str:
+    row = asked.listed.iloc[0]
+    when = f", {row['date']}" if row["date"] else ""
+    each, value = row["batch_per_device"], row[asked.y]
+    batch = "" if each != each else f", batch {each:,.4g} a device"
+    alike = asked.counted in ("", row[Y[asked.y][1]]) if Y[asked.y][1] else True
+    told = asked.printed(value) if alike else _outcome(row)
+    stated = f"**{told}**" if value == value else f"it **states no {Y[asked.y][0]}**"
+    shown = int(asked.shown["id"].isin(asked.near).sum())
+    precision = row["precision"] or "precision not stated"
+    return (
+        f"Nearest measurement: {stated}, {_network(row)}. Measured: on {_machine(row)}{batch}, {precision}, "
+        f"{row['software'] or 'software not stated'}, by {row['publisher']}{when}. Table: it and the next "
+        f"{min(len(asked.near), 15) - 1}, each with its source; {min(shown, RINGS)} are ringed here."
+    )
+
+
+def _aside(asked: Asked) -> str:
+    """What matches and is not in the picture."""
+    other, silent = len(asked.stated) - len(asked.of_unit), len(asked.rows) - len(asked.stated)
+    lost = len(asked.of_unit) - len(asked.shown) if asked.aggregate == "all" else 0
+    said = [
+        f"{other:,} more count something else (Counted in)" if other else "",
+        f"{lost:,} do not state their {asked.words_x}" if lost else "",
+        f"{silent:,} state no such value" if silent else "",
+    ]
+    text = "; ".join(filter(None, said))
+    return f"Left out: {text}." if text else ""
+
+
+def _chips(asked: Asked) -> tuple[tuple[str, str], ...]:
+    """How the figures are known."""
+    curve = (
+        "same publisher, fewer devices",
+        "Against the fewest devices of the same publisher, network, software, "
+        "precision and batch (a device: weak; in all: strong).",
+    )
+    own = {
+        "per_watt": ("TDP, not power", "Design power of the devices: no power was measured, hosts are left out."),
+        "utilisation": ("counted by us", "FLOP of the network's own layers over the dense peak in the precision."),
+        "weak_efficiency": curve,
+        "strong_efficiency": curve,
+    }
+    return (
+        ("measured by others", "Published measurements, each with its source; none was made for this book."),
+        ("development set", "The predictions were developed with these measurements; none of them is hidden."),
+        *([own[asked.y]] if asked.y in own else []),
+    )

@@ -1,0 +1,1 @@
+"""Analog: crossbars of resistive memory, and networks that compute with them."""

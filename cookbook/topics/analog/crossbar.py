@@ -1,0 +1,486 @@
+"""Networks on crossbars: how many tiles they take, what one product costs, and what published machines reached.
+
+Figures of cells and converters are rows of the table ``constants``, published machines rows of ``crossbars``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.catalog.refusals import refused
+from cookbook.formulas import crossbar as formulas
+from cookbook.hardware import Accelerator
+from cookbook.hardware import accelerator as device_named
+from cookbook.prediction.api import network_of
+from cookbook.prediction.constants import figure
+from cookbook.result import Result, card, plain
+from cookbook.units import human
+from cookbook.workloads.ops import MATMUL_KINDS
+from cookbook.workloads.zoo import Workload
+
+PARTS = ("ADC", "DAC", "cells", "digital sums")
+FLOP_PER_MAC = 2
+PEAK, FORMAT = "peak_int8", "INT8"
+# What was published and ours must know of a machine before it can predict it.
+NEEDED = ("rows", "columns", "cells", "conversions", "weight_bits", "input_bits", "drive_bits", "adc_bits")
+_SIDES, _BITS = (1, 4096), (1, 16)
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A crossbar with its converters, checked: `crossbar_tile` makes it.
+
+    Attributes
+    ----------
+    rows, columns, weight_bits, cell_bits, input_bits, drive_bits, adc_bits : int
+        As given.
+    slices, cycles : int
+        Pairs of cells of one weight, and cycles of one input.
+    joules : mapping of str to float
+        ``ADC`` (a conversion), ``DAC`` (driving a row once), ``cells`` (a cell read once), ``digital sums`` (adding one
+        converted number) [J].
+    arguments : mapping
+        What made it.
+    """
+
+    rows: int
+    columns: int
+    weight_bits: int
+    cell_bits: int
+    input_bits: int
+    drive_bits: int
+    adc_bits: int
+    slices: int
+    cycles: int
+    joules: Mapping[str, float]
+    arguments: Mapping[str, Any]
+
+    @property
+    def lossless_bits(self) -> int:
+        """Bits of a converter that would tell every sum of a full column apart; one more tells the signs of pairs."""
+        return int(formulas.shafiee_2016_bits(self.rows, self.drive_bits, self.cell_bits)) + 1
+
+    def __repr__(self) -> str:
+        return (
+            f"<Tile {self.rows} x {self.columns}: weights of {self.weight_bits} bits in {self.slices} pairs of cells, "
+            f"inputs of {self.input_bits} bits in {self.cycles} cycles, ADC of {self.adc_bits} bits>"
+        )
+
+
+def number(name: str, value: Any, low: float, high: float, whole: bool = True) -> float:
+    """A number in its range; ValueError names the argument, the value, the range and the remedy."""
+    fits = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not fits or not low <= value <= high or (whole and value != int(value)):
+        kind = "whole numbers of [" if whole else "["
+        raise refused(name, value, f"is outside {kind}{low:g}, {high:g}]: give a number in that range")
+    return int(value) if whole else float(value)
+
+
+def crossbar_tile(
+    rows: int = 128,
+    columns: int | None = None,
+    *,
+    weight_bits: int = 8,
+    cell_bits: int = 2,
+    input_bits: int = 8,
+    drive_bits: int = 1,
+    adc_bits: int = 8,
+    converter: Callable[[int], Any] | None = None,
+) -> Tile:
+    """A crossbar, its slices and its converters.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Of the tile, 1 to 4,096; as many columns as rows by default.
+    weight_bits, input_bits : int
+        Of numbers, sign of weights included: 2 to 16, and 1 to 16.
+    cell_bits, drive_bits : int
+        Of one cell, 1 to 8, and of what is applied to a row in one cycle, 1 to 8.
+    adc_bits : int
+        Resolution of the converters, sign included, 2 to 16.
+    converter : callable
+        From bits to the energy of one conversion [J]: `cb.crossbar.walden_1999` at the energy of ISAAC's by default.
+
+    Raises
+    ------
+    ValueError
+        A number outside its range.
+
+    Examples
+    --------
+    >>> crossbar_tile(weight_bits=8, cell_bits=2)
+    <Tile 128 x 128: weights of 8 bits in 4 pairs of cells, inputs of 8 bits in 8 cycles, ADC of 8 bits>
+    """
+    given = {
+        "rows": (rows, *_SIDES),
+        "columns": (rows if columns is None else columns, *_SIDES),
+        "weight_bits": (weight_bits, 2, _BITS[1]),
+        "cell_bits": (cell_bits, 1, 8),
+        "input_bits": (input_bits, *_BITS),
+        "drive_bits": (drive_bits, 1, 8),
+        "adc_bits": (adc_bits, 2, _BITS[1]),
+    }
+    sizes = {name: int(number(name, *of)) for name, of in given.items()}
+    if converter is not None and not callable(converter):
+        raise refused("converter", converter, "is no function: give one from bits to joules")
+    slices = int(formulas.slices(sizes["weight_bits"] - 1, sizes["cell_bits"]))
+    cycles = int(formulas.slices(sizes["input_bits"], sizes["drive_bits"]))
+    if sizes["columns"] < 2 * slices:
+        raise ValueError(
+            f"columns = {sizes['columns']} is outside [{2 * slices}, {_SIDES[1]}]: one weight takes {2 * slices} cells "
+            f"side by side, so give {2 * slices} columns or more, or cells of more bits"
+        )
+    joules = _joules(sizes["adc_bits"], sizes["drive_bits"], True, figure("crossbar-pulse"), converter)
+    return Tile(**sizes, slices=slices, cycles=cycles, joules=joules, arguments={**sizes, "converter": converter})
+
+
+def _joules(
+    adc_bits: int, drive_bits: int, paired: bool, pulse: float, converter: Callable[[int], Any] | None = None
+) -> dict[str, float]:
+    """Energy of one conversion, drive, reading of a cell and addition [J]."""
+    step = figure("crossbar-adc-energy") / 2 ** figure("crossbar-adc-bits")
+    adc = formulas.walden_1999(adc_bits, step) if converter is None else _converted(converter, adc_bits)
+    # Levels are taken as equally frequent, and of a pair one cell rests.
+    least, largest = figure("crossbar-least-share"), figure("crossbar-largest-conductance")
+    mean = largest * (least + (1 - least) * (0.25 if paired else 0.5))
+    heat = formulas.cell_joules(mean, figure("crossbar-read-volts"), pulse, formulas.mean_square_input(drive_bits))
+    drive = formulas.walden_1999(drive_bits, figure("crossbar-dac-energy") / 2)
+    return {"ADC": float(adc), "DAC": float(drive), "cells": float(heat), "digital sums": figure("crossbar-add-energy")}
+
+
+def _converted(converter: Callable[[int], Any], bits: int) -> float:
+    """Energy of one conversion by a formula of the reader's [J]."""
+    try:
+        joules = float(converter(bits))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"converter gives no number for {bits} bits: give a function from bits to joules") from None
+    if not np.isfinite(joules) or joules < 0:
+        raise ValueError(f"converter gives {joules:g} J for {bits} bits, outside [0, inf): give an energy")
+    return joules
+
+
+def checked_tile(tile: Any) -> Tile:
+    """A tile; `crossbar_tile()` where none is given. ValueError for anything else."""
+    if tile is not None and not isinstance(tile, Tile):
+        raise refused("tile", tile, "is no tile: give one of cb.planning.crossbar_tile")
+    return tile or crossbar_tile()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mapped(Result):
+    """A network on tiles; 1 MAC is 2 FLOP.
+
+    Attributes
+    ----------
+    title, sample : str
+        The network, and what one sample of it is called.
+    tile : Tile
+        On which it is.
+    tiles, cells, conversions : float
+        Tiles and cells that hold its weights once; conversions of one sample.
+    macs, left_macs : float
+        Multiply-accumulates of one sample on crossbars, and those of operations without weights (attention), which
+        stay digital and are not counted further.
+    joules : mapping of str to float
+        Energy of one sample by part [J].
+    latency, seconds : float
+        Time of one sample through all layers, and between two samples of a full pipeline: that of the slowest layer,
+        whose weights are there once [s].
+    """
+
+    _class_in_repr = False
+    title: str
+    sample: str
+    tile: Tile
+    tiles: float
+    cells: float
+    conversions: float
+    macs: float
+    left_macs: float
+    joules: Mapping[str, float]
+    latency: float
+    seconds: float
+    layers: pd.DataFrame
+
+    @property
+    def mac_joules(self) -> float:
+        """Energy of one MAC, converters included [J]."""
+        return sum(self.joules.values()) / self.macs
+
+    @property
+    def flop_per_joule(self) -> float:
+        """Operations for one joule [FLOP/J]."""
+        return FLOP_PER_MAC / self.mac_joules
+
+    def share(self, part: str) -> float:
+        """Share of the energy that a part takes.
+
+        >>> map_to_crossbars("alexnet").share("ADC") > 0.4
+        True
+        """
+        return self.joules[part] / sum(self.joules.values())
+
+    def frame(self) -> pd.DataFrame:
+        """Layers with their tiles, conversions, energy and time."""
+        return self.layers.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain figures."""
+        kept = ("title", "tiles", "cells", "conversions", "macs", "left_macs", "joules", "latency", "seconds")
+        return plain({name: getattr(self, name) for name in kept})
+
+    def summary(self) -> str:
+        """Tiles, energy of a MAC and pace."""
+        return (
+            f"{self.title}: {self.tiles:,.0f} tiles of {self.tile.rows} x {self.tile.columns}, "
+            f"{human(self.mac_joules, 'J')} a MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
+            f"{self.pace()}"
+        )
+
+    def pace(self) -> str:
+        """How long a sample takes, and how soon the next one follows."""
+        if self.sample != "token":
+            return f"{human(self.seconds, 's')} from {self.sample} to {self.sample} in a full pipeline"
+        return (
+            f"{human(self.latency, 's')} a token of one stream; {human(self.seconds, 's')} between tokens of many "
+            "streams in a full pipeline"
+        )
+
+    def _repr_html_(self) -> str:
+        top = self.layers.nlargest(8, "joules")
+        rows = pd.DataFrame(
+            {
+                "Layer": top["layer"],
+                "Tiles": top["tiles"].map("{:,.0f}".format),
+                "Energy": top["joules"].map(lambda each: human(each, "J")),
+                "Time": top["seconds"].map(lambda each: human(each, "s")),
+            }
+        )
+        return card(self.summary(), rows)
+
+
+def map_to_crossbars(
+    workload: str | Workload = "resnet50", tile: Tile | None = None, seq: float | None = None
+) -> Mapped:
+    """Lay a network's weights on tiles, and count conversions, energy and time of one sample.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, or one of your own.
+    tile : Tile
+        `crossbar_tile()` by default.
+    seq : float
+        Tokens of a sample; by default one, a step of decoding, where the network reads tokens.
+
+    Raises
+    ------
+    ValueError
+        The network has no layers with weights to store.
+
+    Examples
+    --------
+    >>> map_to_crossbars("alexnet").tiles > 20_000
+    True
+    """
+    tile = checked_tile(tile)
+    network, length = _asked(workload, seq)
+    layers = _layers(network, length)
+    inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
+    beside = 2 * tile.slices
+    parts = formulas.product_joules(
+        inputs,
+        outputs,
+        tile.rows,
+        tile.columns,
+        beside,
+        tile.slices,
+        tile.cycles,
+        tile.joules["ADC"],
+        tile.joules["DAC"],
+        tile.joules["cells"],
+        tile.joules["digital sums"],
+    )
+    count = layers["count"].to_numpy()
+    all_times = times * groups * count
+    # Groups that lie on one tile share its converter.
+    packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * beside)), groups)
+    wide = np.maximum(np.minimum(outputs * tile.slices * np.maximum(packed, 1), tile.columns // 2), 1)
+    each = formulas.product_seconds(wide, tile.cycles, figure("crossbar-pulse"), 1, figure("crossbar-adc-rate"))
+    converted = tile.cycles * np.ceil(inputs / tile.rows) * outputs * tile.slices * all_times
+    layers["tiles"] = formulas.tiles(inputs, outputs, tile.rows, tile.columns, beside, groups) * count
+    layers["cells"] = inputs * outputs * groups * beside * count
+    layers["macs"], layers["conversions"] = inputs * outputs * all_times, converted
+    layers["joules"] = sum(parts.values()) * all_times
+    layers["seconds"] = each * times
+    whole = float(network.ops.total("macs", 1, length))
+    return Mapped(
+        network.title,
+        "token" if length == 1 else network.sample,
+        tile,
+        float(layers["tiles"].sum()),
+        float(layers["cells"].sum()),
+        float(converted.sum()),
+        float(layers["macs"].sum()),
+        max(whole - float(layers["macs"].sum()), 0.0),
+        {name: float((part * all_times).sum()) for name, part in parts.items()},
+        float((layers["seconds"] * count).sum()),
+        float(layers["seconds"].max()),
+        layers,
+    )
+
+
+def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
+    """Layers with weights: sizes of the product of one group, groups, and products of one sample."""
+    ops = network.ops
+    n, k, macs = (ops.column(name, 1, seq) for name in ("n", "k", "macs"))
+    kept = np.isin(ops.kind, MATMUL_KINDS) & (ops.weights > 0) & (n > 0) & (k > 0) & (macs > 0)
+    n, k, count, groups = n[kept], k[kept], ops.count[kept], ops.groups[kept]
+    # A layer of several products of one shape with other weights each (experts, recurrent gates) has more groups.
+    held = np.maximum(np.rint(ops.weights[kept] / (n * k)), groups)
+    if not kept.any():
+        raise ValueError(f"workload = {network.title!r} has no layer with weights to store: take another network")
+    return pd.DataFrame(
+        {
+            "layer": ops.name[kept],
+            "inputs": k,
+            "outputs": n,
+            "groups": held,
+            "count": count,
+            "products": macs[kept] / (n * k * held * count),
+        }
+    )
+
+
+@lru_cache(maxsize=1)
+def _published() -> pd.DataFrame:
+    rows = catalog.table("crossbars")
+    ours = []
+    for row in rows.to_dict("records"):
+        if any(np.isnan(row[name]) for name in NEEDED):
+            ours.append((np.nan, np.nan))
+            continue
+        pulse = figure("crossbar-pulse") if np.isnan(row["pulse"]) else row["pulse"]
+        each = _joules(int(row["adc_bits"]), int(row["drive_bits"]), row["cells"] > row["conversions"], pulse)
+        outputs = row["columns"] / row["conversions"]
+        cycles = formulas.slices(row["input_bits"], row["drive_bits"])
+        parts = formulas.product_joules(
+            row["rows"],
+            outputs,
+            row["rows"],
+            outputs * row["cells"],
+            row["cells"],
+            row["conversions"],
+            cycles,
+            each["ADC"],
+            each["DAC"],
+            each["cells"],
+            each["digital sums"],
+        )
+        total = float(sum(parts.values()))
+        ours.append((FLOP_PER_MAC * row["rows"] * outputs / total, float(parts["ADC"]) / total))
+    rows["ours"], rows["adc_share"] = zip(*ours, strict=True)
+    return rows.assign(ratio=rows["ours"] / rows["efficiency"])
+
+
+def published_crossbars() -> pd.DataFrame:
+    """Machines that were published, and what our formulas say of a full tile of theirs.
+
+    Our figure takes their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table ``crossbars`` with `ours` [FLOP/J], `adc_share` of it, and `ratio` of ours to what was published;
+        missing where a machine's tile or energy is not stated.
+
+    Examples
+    --------
+    >>> int(published_crossbars()["ratio"].notna().sum()) >= 3
+    True
+    """
+    return _published().copy()
+
+
+def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.DataFrame:
+    """Operations for a joule that digital devices reach at best: INT8 peak or memory, over the design power.
+
+    Parameters
+    ----------
+    devices : iterable of str or Accelerator
+        Names of the catalogue; those without an INT8 peak, bandwidth or power are left out.
+    intensity : array_like
+        Arithmetic for each byte moved [FLOP/B].
+
+    Returns
+    -------
+    pandas.DataFrame
+        `key`, `name`, `intensity`, `flop_per_joule` and `mac_joules` at that intensity, one row for each of both.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A name that the catalogue does not have.
+    ValueError
+        No list of devices, or an intensity that is none.
+
+    Examples
+    --------
+    >>> round(float(digital_roofs(["h100-sxm"], 1e9)["flop_per_joule"][0] / 1e12), 2)
+    2.83
+    """
+    try:
+        at = np.atleast_1d(np.asarray(intensity, dtype=float))
+    except (TypeError, ValueError, OverflowError):
+        at = np.zeros(1)
+    if at.ndim > 1 or not at.size or not np.all(at > 0):
+        raise refused("intensity", intensity, "is outside (0, inf): give operations for each byte")
+    if not isinstance(devices, Iterable) or isinstance(devices, (str, bytes, Mapping)):
+        raise refused("devices", devices, "is no list: give names of accelerators, such as ['h100-sxm']")
+    rows: list[tuple[Any, ...]] = []
+    for each in devices:
+        device = each if isinstance(each, Accelerator) else device_named(each)
+        peak = device.peaks.get(PEAK, np.nan)
+        rate = device.mem_bandwidth * np.minimum(peak / device.mem_bandwidth, at) / device.tdp_watts
+        rows += [(device.key, device.name, x, y, FLOP_PER_MAC / y) for x, y in zip(at, rate, strict=True) if y > 0]
+    return pd.DataFrame(rows, columns=["key", "name", "intensity", "flop_per_joule", "mac_joules"])
+
+
+def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | None = None) -> float:
+    """Arithmetic for each byte of weights that a digital device reads once for a batch, one byte a weight [FLOP/B].
+
+    Activations are left out, as beside a crossbar: as if they all stayed on the chip.
+
+    Parameters
+    ----------
+    workload, seq
+        As for `map_to_crossbars`.
+    batch : int
+        Samples that are computed together.
+
+    Examples
+    --------
+    >>> round(digital_intensity("alexnet")), round(digital_intensity("alexnet", 100))
+    (24, 2377)
+    """
+    layers = _layers(*_asked(workload, seq))
+    weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
+    used = number("batch", batch, 1, 1e6) * layers["products"]
+    # Of experts, a small batch reads those that it asks for.
+    return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
+
+
+def _asked(workload: str | Workload, seq: float | None) -> tuple[Workload, float | None]:
+    """The network, and tokens of a sample: one, a step of decoding, where it reads tokens and none are given."""
+    network = network_of(workload)
+    if seq is not None:
+        return network, number("seq", seq, 1, 1e8, whole=False)
+    return network, 1.0 if network.ops.needs_seq else None

@@ -1,0 +1,151 @@
+"""Where the time of a step went: every instant of it counted once, by the first of `TERMS` that claims it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cookbook.topics.clinic.reading import TERMS, Reading, Spans
+
+# Terms of an attribution in the order of charts; logs know steps alone, so what they usually take is the steady part.
+ORDER = ("steady", "compute", "memory traffic", "launch", "communication", "input", "checkpoint", "slowdown", "idle")
+# With an accelerator, what its kernels do comes first: the host may wait meanwhile, and costs nothing. On a processor
+# a checkpoint or a wait for input is work of the step itself, whatever operations it is made of.
+ON_DEVICE = ("compute", "memory traffic", "communication", "checkpoint", "input", "launch")
+ON_PROCESSOR = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch")
+# A step is slow if it takes half as much again as those beside it, or more; saving is a slow step that comes back after
+# at least five others, three of four times in the same distance; a slowdown is a fifth more from one step to the end.
+SLOWER, BESIDE, NEAREST, EVEN, LATER, MARGIN = (1.5, 2.0, 3.0, 5.0, 8.0), 11, 5, 0.75, 1.2, 0.1
+
+
+class Attribution(NamedTuple):
+    """Seconds of each step by term, what was found beside, and how many stretches of the run stand side by side."""
+
+    terms: tuple[str, ...]
+    seconds: np.ndarray
+    facts: dict[str, float]
+    stretches: int = 5
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Time of each step [s]."""
+        return np.asarray(self.seconds.sum(axis=1))
+
+
+def attribute(reading: Reading) -> Attribution:
+    """Share out the time of each step of a trace or a log."""
+    if reading.spans is not None:
+        return _of_spans(reading.steps, reading.spans)
+    return _of_log(reading)
+
+
+def union_by(starts: np.ndarray, ends: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Which stretches between sorted `points` some interval covers; overlaps count once.
+
+    Examples
+    --------
+    >>> points = np.array([0.0, 1.0, 2.0, 3.0])
+    >>> union_by(np.array([0.0, 0.0]), np.array([1.0, 2.0]), points)
+    array([ True,  True, False])
+    """
+    change = np.zeros(len(points), dtype=int)
+    np.add.at(change, np.searchsorted(points, starts), 1)
+    np.add.at(change, np.searchsorted(points, ends), -1)
+    return np.cumsum(change)[:-1] > 0
+
+
+def _of_spans(steps: np.ndarray, spans: Spans) -> Attribution:
+    order = ON_DEVICE if spans.device else ON_PROCESSOR
+    points = np.unique(np.concatenate([spans.start, spans.end, steps.ravel()]))
+    lengths, middles = np.diff(points), (points[:-1] + points[1:]) / 2
+    chosen = np.full(len(lengths), len(order))
+    for place, term in reversed(list(enumerate(order))):
+        own = spans.term == TERMS.index(term)
+        chosen[union_by(spans.start[own], spans.end[own], points)] = place
+    step = np.searchsorted(steps[:, 0], middles, side="right") - 1
+    inside = (step >= 0) & (middles < steps[np.maximum(step, 0), 1])
+    seconds = np.zeros((len(steps), len(order) + 1))
+    np.add.at(seconds, (step[inside], chosen[inside]), lengths[inside])
+    terms = (*order, "idle")
+    whole = tuple(each for each in ORDER if each in terms)
+    facts = dict(spans.facts)
+    facts["operations"] = facts.get("operations", 0.0) / max(len(steps), 1)
+    return Attribution(whole, seconds[:, [terms.index(each) for each in whole]], facts)
+
+
+def _of_log(reading: Reading) -> Attribution:
+    """A log's steps: what is usual, what comes back, what stays slower, and what happens now and then."""
+    times = reading.steps[:, 1] - reading.steps[:, 0]
+    told = np.zeros(len(times))
+    seconds: dict[str, np.ndarray] = {}
+    for term, column in reading.columns.items():
+        seconds[term] = np.minimum(column, times - told)
+        told = told + seconds[term]
+    rest = times - told
+    usual = _beside(rest)
+    saved, every = _returning(rest, usual)
+    saving = np.zeros(len(times))
+    saving[saved] = (rest - usual)[saved]
+    facts = {"every": every}
+    if every:
+        seconds["checkpoint"] = seconds.get("checkpoint", np.zeros(len(times))) + saving
+    rest = rest - saving
+    shift, after = _shift(rest)
+    if shift:
+        late = np.where(np.arange(len(times)) >= shift, np.maximum(rest - float(np.mean(rest[:shift])), 0.0), 0.0)
+        seconds["slowdown"] = late
+        facts |= {"slower from": float(shift + 1), "times slower": after}
+    else:
+        seconds["idle"] = np.where(rest > SLOWER[0] * usual, rest - usual, 0.0)
+    seconds["steady"] = np.maximum(times - sum(seconds.values()), 0.0)
+    facts["spread"] = float((np.quantile(times, 0.9) - np.quantile(times, 0.1)) / np.median(times))
+    terms = tuple(each for each in ORDER if each in seconds)
+    return Attribution(terms, np.stack([seconds[each] for each in terms], axis=1), facts)
+
+
+def _beside(times: np.ndarray) -> np.ndarray:
+    """Median of each step and those beside it."""
+    wide = min(BESIDE, len(times))
+    padded = np.pad(times, wide // 2, mode="reflect")
+    return np.median(np.lib.stride_tricks.sliding_window_view(padded, wide)[: len(times)], axis=1)
+
+
+def _returning(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
+    """Slow steps that come back in equal distances, and the distance; none and 0 where there are none.
+
+    On a machine with other work single steps are slow now and then, so sets of ever slower steps are looked at: the one
+    that explains most time counts.
+    """
+    best, every, most = np.empty(0, dtype=int), 0.0, 0.0
+    for times in SLOWER:
+        slow = np.flatnonzero(rest > times * usual)
+        gaps = np.diff(slow)
+        if len(gaps) < 2 or len(slow) > len(rest) / NEAREST:
+            continue
+        middle = float(np.median(gaps))
+        even = float((np.abs(gaps - middle) <= 1).mean())
+        gained = float((rest - usual)[slow].sum())
+        if middle >= NEAREST and even >= EVEN and gained > most:
+            best, every, most = slow, middle, gained
+    return best, every
+
+
+def _shift(times: np.ndarray) -> tuple[int, float]:
+    """Step from which all is slower, and how many times; (0, 1) where nothing is."""
+    count = len(times)
+    edge = max(int(np.ceil(MARGIN * count)), 5)
+    if count < 2 * edge:
+        return 0, 1.0
+    # The break that explains most of the squared differences of the logarithms; single slow steps weigh little there.
+    logs = np.log(np.maximum(times, 1e-12))
+    sums, places = np.cumsum(logs), np.arange(edge, count - edge + 1)
+    before, after = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (count - places)
+    gain = places * (count - places) / count * (after - before) ** 2 * (after > before)
+    best = int(np.argmax(gain))
+    place = int(places[best])
+    ratio = float(np.mean(times[place:]) / np.mean(times[:place]))
+    # Both halves of what follows must be slower: a bad minute is no slowdown.
+    halves = np.array_split(times[place:], 2)
+    lasting = all(np.mean(half) >= LATER * np.mean(times[:place]) for half in halves)
+    return (place, ratio) if ratio >= LATER and lasting else (0, 1.0)

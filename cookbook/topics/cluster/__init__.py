@@ -1,0 +1,1 @@
+"""Cluster: GPUs that teams share, scheduled by policies and simulated for weeks."""

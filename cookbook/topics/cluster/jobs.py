@@ -1,0 +1,257 @@
+"""Jobs of a shared cluster: how many come when, what they ask, and how fast each runs where, by the prediction."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.catalog.refusals import refused
+from cookbook.formulas.sharing import max_min_rates
+from cookbook.prediction.constants import figure
+from cookbook.topics.cluster.scheduler import Job, Speeds
+from cookbook.topics.sweeps.sweeping import sweep
+from cookbook.units import shown
+
+HOUR, DAY, WEEK = 3600.0, 86400.0, 7 * 86400.0
+MIXES = ("research", "mixed", "large")
+# Standard deviations at which the lengths of jobs are cut, and the quantile of an 80 % interval.
+CUT, TENTH = 2.5, NormalDist().inv_cdf(0.9)
+# Three in the afternoon, when most jobs arrive, days of a week before the weekend, and the hour at which time begins.
+PEAK, WORKDAYS, SUNDAY = 15, 5, 6 * 24
+GIVEN = "given"
+MOST_JOBS = 2_000_000
+
+
+@lru_cache(maxsize=8)
+def classes(mix: str) -> list[dict[str, Any]]:
+    """Rows of the table ``cluster_jobs`` that a mix has, with their share of the jobs as `share`."""
+    rows = catalog.table("cluster_jobs")
+    rows = rows[rows[mix] > 0].assign(share=rows[mix] / rows[mix].sum())
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
+
+
+def mean_gpu_seconds(mix: str, errors: Sequence[float]) -> float:
+    """GPU-seconds of a job on average, in theory; `errors` are the spreads of true times around predicted ones."""
+    return sum(
+        row["share"] * row["gpus"] * row["median"] * _mean_factor(row["spread"]) * _mean_factor(error)
+        for row, error in zip(classes(mix), errors, strict=True)
+    )
+
+
+def _mean_factor(spread: float) -> float:
+    """Mean over median of a logarithmic normal length that is cut at `CUT` standard deviations."""
+    normal = NormalDist()
+    inside = math.exp(spread**2 / 2) * (normal.cdf(CUT - spread) - normal.cdf(-CUT - spread))
+    return inside + normal.cdf(-CUT) * (math.exp(spread * CUT) + math.exp(-spread * CUT))
+
+
+@lru_cache(maxsize=64)
+def speeds_of(
+    model: str, micro_batch: float, gpus: int, most: int, accelerator: str, per_node: int, network: float, across: float
+) -> tuple[Speeds, float]:
+    """Speed of a class of jobs by GPUs, GPUs a node and whether the job lies behind two switches; asked and packed: 1.
+
+    Returns
+    -------
+    tuple of dict and float
+        Also the spread of the true speed around the prediction: standard deviation of its logarithm.
+    """
+    counts = sorted({2**power for power in range(most.bit_length()) if 2**power <= most} | {gpus})
+    nodes = [2**power for power in range(per_node.bit_length()) if 2**power <= per_node]
+    axes = {"devices": counts, "per_node": nodes, "network": [network, across]}
+    found = sweep("train_step", progress=False, model=model, micro_batch=micro_batch, accelerator=accelerator, **axes)
+    rows = {(row["devices"], row["per_node"], row["network"]): row for row in found.to_dict("records")}
+    whole = rows[gpus, max(each for each in nodes if each <= gpus), network]
+    if not whole["rate"] > 0:
+        raise ValueError(
+            f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({whole['why']}); "
+            "take another accelerator"
+        )
+    # Lying apart never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
+    packed = {count: rows[count, max(each for each in nodes if each <= count), network]["rate"] for count in counts}
+    speeds = {
+        (count, on, crossed): float(
+            min(rows[count, on, across if crossed else network]["rate"], packed[count]) / whole["rate"]
+        )
+        for count, on, crossed in itertools.product(counts, nodes, (False, True))
+        if on <= count and packed[count] > 0
+    }
+    return speeds, math.log(whole["high80"] / whole["low80"]) / (2 * TENTH)
+
+
+def share_across(network: float, oversubscription: float, per_switch: int) -> float:
+    """What a node has of its switch's uplink when all nodes behind it send: max-min sharing [B/s]."""
+    uplink = per_switch * network / oversubscription
+    routes = [[node, per_switch] for node in range(per_switch)]
+    return float(max_min_rates(routes, [network] * per_switch + [uplink])[0])
+
+
+def intensity(hours: np.ndarray, rhythm: float) -> np.ndarray:
+    """Arrivals in each hour of a week from Monday, mean 1; `rhythm` 0 is even, 1 that of the constants."""
+    swing, weekend = (figure(f"cluster-{name}") for name in ("day-swing", "weekend"))
+    day = 1 + rhythm * swing * np.cos(2 * np.pi * (hours % 24 + 0.5 - PEAK) / 24)
+    level = day * np.where(hours // 24 % 7 < WORKDAYS, 1.0, 1 - rhythm * (1 - weekend))
+    return np.asarray(level / (WORKDAYS + 2 * (1 - rhythm * (1 - weekend))) * 7)
+
+
+def arrivals(mean: float, seconds: float, rhythm: float, random: np.random.Generator) -> np.ndarray:
+    """Times of a Poisson process whose rate follows the day and the week [s]; `mean` is jobs a second."""
+    hours = np.arange(math.ceil(seconds / HOUR))
+    summed = np.concatenate([[0.0], np.cumsum(intensity(hours + SUNDAY, rhythm))]) * HOUR * mean
+    count = random.poisson(summed[-1])
+    if count > MOST_JOBS:
+        raise ValueError(f"{count:,} jobs would arrive, more than {MOST_JOBS:,}: take fewer weeks, nodes or load")
+    return np.asarray(np.interp(np.sort(random.uniform(0, summed[-1], count)), summed, np.arange(len(summed)) * HOUR))
+
+
+def generate(
+    mix: str,
+    gpus: int,
+    load: float,
+    seconds: float,
+    demand: Mapping[str, float],
+    rhythm: float,
+    seed: int,
+    place: tuple[str, int, float, float],
+) -> list[Job]:
+    """Jobs of so many seconds; `demand` is each team's share of them, `place` the last arguments of `speeds_of`."""
+    rows, random = classes(mix), np.random.default_rng(seed)
+    known = [speeds_of(row["model"], row["micro_batch"], int(row["gpus"]), int(row["most"]), *place) for row in rows]
+    times = arrivals(load * gpus / mean_gpu_seconds(mix, [error for _, error in known]), seconds, rhythm, random)
+    count = len(times)
+    kinds = random.choice(len(rows), count, p=[row["share"] for row in rows])
+    teams = random.choice(len(demand), count, p=list(demand.values()))
+    lengths, errors = np.clip(random.standard_normal((2, count)), -CUT, CUT)
+    luck, names = random.random(count), list(demand)
+    jobs = []
+    for order, (time, at, team) in enumerate(zip(times.tolist(), kinds.tolist(), teams.tolist(), strict=True)):
+        row, (speeds, error) = rows[at], known[at]
+        expected = row["median"] * math.exp(row["spread"] * lengths[order])
+        jobs.append(
+            _job(
+                order,
+                row["key"],
+                names[team],
+                time,
+                expected,
+                int(row["gpus"]),
+                speeds,
+                float(luck[order]),
+                (int(row["least"]), int(row["most"])),
+                row["urgent"] == "yes",
+                float(row["use"]),
+                expected * math.exp(error * errors[order]),
+            )
+        )
+    return jobs
+
+
+def read(table: Any) -> list[Job]:
+    """Jobs of a reader's own: rows with arrival, hours [h], gpus; team ("A"), urgent (False) and use (1), if given."""
+    if not isinstance(table, (pd.DataFrame, Sequence)) or isinstance(table, str):
+        raise refused("jobs", table, "is no table; give rows with arrival [h], gpus and hours")
+    rows = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
+    if not rows:
+        raise ValueError("jobs is empty: nothing arrives; give at least one row with arrival [h], gpus and hours")
+    if len(rows) > MOST_JOBS:
+        raise ValueError(f"jobs has {len(rows):,} rows; give at most {MOST_JOBS:,}")
+    jobs = []
+    for order, row in enumerate(rows):
+        if not isinstance(row, Mapping) or not {"arrival", "gpus", "hours"} <= set(row):
+            raise ValueError(f"jobs, row {order}: {shown(row)} must have arrival [h], gpus and hours")
+        when, length = (_hours(order, row, name) for name in ("arrival", "hours"))
+        count = row["gpus"]
+        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 1 <= count <= 1e6:
+            raise ValueError(f"jobs, row {order}: gpus = {shown(count)} must be a whole number of 1 or more")
+        if length <= 0:
+            raise ValueError(f"jobs, row {order}: hours = 0 must be above 0; leave out jobs that do nothing")
+        team = "A" if _missing(row.get("team")) else str(row["team"])
+        jobs.append(
+            _job(
+                order,
+                GIVEN,
+                team,
+                when * HOUR,
+                length * HOUR,
+                int(count),
+                ANYWHERE,
+                0.5,
+                (int(count), int(count)),
+                _urgent(order, row),
+                _use(order, row),
+                length * HOUR,
+            )
+        )
+    jobs.sort(key=lambda job: (job.arrival, job.order))
+    for order, job in enumerate(jobs):
+        job.order = order
+    return jobs
+
+
+class _Anywhere(dict[tuple[int, int, bool], float]):
+    """Jobs given without a network run as fast wherever they lie."""
+
+    def get(self, _key: Any, _default: Any = None) -> float:
+        return 1.0
+
+
+ANYWHERE = _Anywhere()
+
+
+def _missing(value: Any) -> bool:
+    """Whether a cell of a table is empty: None, NaN or pandas' NA."""
+    return value is None or value is pd.NA or (isinstance(value, (float, np.floating)) and math.isnan(value))
+
+
+def _urgent(order: int, row: Mapping[str, Any]) -> bool:
+    value = row.get("urgent")
+    if _missing(value):
+        return False
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, str) and value in ("yes", "no"):
+        return value == "yes"
+    raise ValueError(f"jobs, row {order}: urgent = {shown(value)} must be True or False, or 'yes' or 'no'")
+
+
+def _use(order: int, row: Mapping[str, Any]) -> float:
+    value: Any = row.get("use")
+    if _missing(value):
+        return 1.0
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0 < float(value) <= 1:
+        raise ValueError(f"jobs, row {order}: use = {shown(value)} must be a part of each GPU, above 0 and up to 1")
+    return float(value)
+
+
+def _hours(order: int, row: Mapping[str, Any], name: str) -> float:
+    value = row[name]
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0 <= float(value) <= 1e6:
+        raise ValueError(f"jobs, row {order}: {name} = {shown(value)} must be a number of hours from 0 to 1,000,000")
+    return float(value)
+
+
+def _job(
+    order: int,
+    kind: str,
+    team: str,
+    arrival: float,
+    expected: float,
+    gpus: int,
+    speeds: Speeds,
+    luck: float,
+    ends: tuple[int, int],
+    urgent: bool,
+    use: float,
+    work: float,
+) -> Job:
+    return Job(order, kind, team, arrival, expected, gpus, ends[0], ends[1], urgent, use, work, speeds, luck, work=work)

@@ -1,0 +1,277 @@
+"""Panel of recipe 13: a cluster that teams share, its GPUs over a week, and who waits while some are idle."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.charts.look import MUTED, TIME_PARTS
+from cookbook.panels.controls import Choice, Control, Slider
+from cookbook.panels.options import cited
+from cookbook.panels.pasted import as_python
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.topics.cluster import charts
+from cookbook.topics.cluster.study import ClusterRun
+from cookbook.topics.cluster.study import cluster as simulate
+from cookbook.units import dollars, human
+
+PER_NODE = 8
+POLICIES = (
+    ("static", "static", "Each team has its own GPUs, which nobody else may use"),
+    ("fifo", "FIFO", "One queue for all; nobody overtakes"),
+    ("backfill", "backfill", "A job may overtake if by prediction it delays nobody (EASY)"),
+    ("fair", "fair share", "The team that holds least goes first"),
+    ("priority", "priority", "Urgent jobs stop others, which write a checkpoint and wait again"),
+    ("elastic", "elastic", "Jobs shrink when others wait, and grow when nobody does"),
+)
+PLACES = (
+    ("pack", "packed", "A job lies on as few nodes as can be"),
+    ("same node", "same node", "A job waits until the fewest nodes have room"),
+    ("spread", "spread", "A job lies on as many nodes as have room"),
+)
+MIXES = (
+    ("research", "research", "Many small jobs"),
+    ("mixed", "mixed", "Jobs of all sizes"),
+    ("large", "large", "More jobs of whole nodes and of several"),
+)
+NIGHTS = (
+    ("day and night", "kept", "The service keeps the GPUs of its peak all day and night"),
+    ("by day", "lent", "Training has at night what people do not need"),
+)
+PRESETS = (
+    ("Each team keeps its own quarter", {"policy": "static"}),
+    ("One queue for everybody", {"policy": "fifo"}),
+    ("Small jobs may overtake", {"policy": "backfill"}),
+    ("A chat service by day, training at night", {"policy": "priority", "service": 24, "night": "by day", "load": 0.6}),
+)
+SEEDS, LOADS = tuple(range(31)), tuple(round(0.05 * step, 2) for step in range(4, 31))
+
+
+def cluster(
+    policy: str = "static",
+    load: Any = 0.8,
+    mix: str = "mixed",
+    nodes: Any = 8,
+    hour: Any = 60,
+    teams: Any = 4,
+    skew: Any = 2,
+    place: str = "pack",
+    share: Any = 1,
+    service: Any = 0,
+    night: str = "day and night",
+    seed: Any = 0,
+) -> Panel:
+    """The panel "Why is my cluster idle while people wait?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    policy, place : str
+        Who gets GPUs next, and which: as for `cb.planning.cluster`.
+    load, mix : float, str
+        GPU time that jobs ask over what there is, and which jobs.
+    nodes, teams, skew : int, int, float
+        Nodes of eight GPUs; teams, and how many times as many jobs the busiest sends as the quietest.
+    hour : int
+        Hour of the week in the middle of the chart, from Monday.
+    share, service, night : int, int, str
+        Small jobs that may share a GPU; GPUs of a service at its peak; "day and night" or "by day".
+    seed : int
+        Which week is drawn.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = cluster("fifo", load=0.5, nodes=4)
+    >>> panel.answer.split(" while ")[1].split(",")[0]
+    'jobs wait: FIFO'
+    """
+    return Panel(
+        cluster,
+        "Why is my cluster idle while people wait?",
+        _controls,
+        {"gpus": charts.timeline},
+        _draw,
+        locals(),
+        OFF,
+        presets=PRESETS,
+    )
+
+
+def _no_service(values: dict[str, Any]) -> dict[str, str]:
+    """Why there is nothing to lend."""
+    return {"*": "there is no service"} if values.get("service") == 0 else {}
+
+
+OFF = {"night": _no_service}
+
+
+def _controls() -> tuple[Control, ...]:
+    return (
+        Choice("policy", "Policy", "Who goes next", POLICIES, tooltip="Who gets GPUs when some are free"),
+        Slider("load", "Load", "Jobs", LOADS, whole=False, tooltip="GPU time that jobs ask, over what there is"),
+        Choice("mix", "Mix", "Jobs", MIXES, tooltip="Which classes of jobs come how often"),
+        Slider(
+            "nodes", "Nodes", "Cluster", (2, 3, 4, 6, 8, 10, 12, 16), "nodes of 8 GPUs", tooltip="Nodes of eight A100"
+        ),
+        Slider("hour", "Hour", "Week", tuple(range(169)), "h", tooltip="Hour of the week, from Monday: drag to scrub"),
+        Slider("seed", "Week", "Week", SEEDS, tooltip="Another week of the same kind: other jobs are drawn"),
+        Slider("teams", "Teams", "Jobs", tuple(range(1, 9)), more=True, tooltip="Teams that share the cluster"),
+        Slider(
+            "skew",
+            "Busiest team",
+            "Jobs",
+            (1, 1.5, 2, 3, 4, 6, 8),
+            "× the quietest",
+            whole=False,
+            more=True,
+            tooltip="How many times as many jobs the busiest team sends as the quietest",
+        ),
+        Choice("place", "Placement", "Cluster", PLACES, more=True, tooltip="Which of the free GPUs a job gets"),
+        Slider(
+            "share",
+            "Share a GPU",
+            "Cluster",
+            tuple(range(1, 6)),
+            "small jobs",
+            more=True,
+            tooltip="Notebooks and tests that may share a GPU, each with its part of it",
+        ),
+        Slider(
+            "service",
+            "Service",
+            "Cluster",
+            tuple(range(0, 65, 4)),
+            "GPUs at its peak",
+            more=True,
+            zero="none",
+            tooltip="GPUs that a service for people needs in the afternoon",
+        ),
+        Choice("night", "Its nights", "Cluster", NIGHTS, more=True, tooltip="Who has what the service leaves at night"),
+    )
+
+
+@lru_cache(maxsize=64)
+def _run(**asked: Any) -> tuple[ClusterRun, pd.DataFrame]:
+    found = simulate(**asked, per_node=PER_NODE, progress=False)
+    return found, found.drawn()
+
+
+def _asked(values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of the simulation: without the hour, and with what the panel says in words."""
+    return {
+        **{name: value for name, value in values.items() if name not in ("hour", "night")},
+        "beside": values["night"] == "by day",
+    }
+
+
+def _draw(values: dict[str, Any], _pinned: View | None) -> View:
+    asked = _asked(values)
+    found, drawn = _run(**asked)
+    measures, name = found.measures, dict((key, label) for key, label, _ in POLICIES)[values["policy"]]
+    idle = f"{100 * measures['idle_waiting']:.0f} %"
+    sources = dict.fromkeys(catalog.table("cluster_jobs")["source"], "classes of jobs: assumptions")
+    sources |= dict.fromkeys(catalog.table("cluster_facts")["source"], "published clusters, and the claim")
+    return View(
+        answer=_answer(measures, name, idle, found.gpus),
+        headline={"idle while jobs wait": measures["idle_waiting"], "mean wait": measures["wait_mean"]},
+        chips=(
+            ("a simulated week", "Jobs are drawn from stated distributions; another week gives other figures."),
+            ("speeds predicted", "On other numbers of GPUs and across nodes, by cb.train_step."),
+        ),
+        picture=Picture(
+            "gpus",
+            drawn,
+            f"{name}: {idle} of the GPU time is idle while jobs wait",
+            {
+                "hour": float(values["hour"]),
+                "top": float(values["nodes"] * (PER_NODE + 1)),
+                "pitch": PER_NODE + 1,
+                "teams": [team for team in charts.TEAMS if team in set(drawn["team"].dropna())],
+            },
+        ),
+        parts=_parts(measures),
+        parts_title=f"GPU time of the week: {found.gpus} GPUs",
+        table=lambda: _table(found),
+        data=lambda: found.jobs,
+        sources=lambda: cited(sources, "not opened: "),
+        code=f"{panel_call(cluster, values)}\ncb.planning.cluster({_arguments(asked)})",
+    )
+
+
+def _arguments(asked: dict[str, Any]) -> str:
+    plain = {name: value for name, value in asked.items() if name not in ("policy", "beside") or value is False}
+    named = [f"{name}={as_python(value)}" for name, value in plain.items() if asked["service"] or name != "beside"]
+    return ", ".join([as_python(asked["policy"]), *(each for each in named if each != "service=0")])
+
+
+def _answer(measures: Any, name: str, idle: str, gpus: int) -> str:
+    """What is idle while jobs wait, and how long they wait."""
+    waits = [human(measures[f"wait_{part}"], "s") for part in ("mean", "p50", "p95")]
+    served = f", {100 * measures['service']:.0f} % by the service" if measures["service"] else ""
+    return (
+        f"**{idle}** of GPU time is idle while jobs wait: {name}, {gpus:,} GPUs, mean wait {waits[0]}. "
+        f"Waits: half of the jobs {waits[1]} or less, one in twenty more than {waits[2]}. "
+        f"In use: {100 * measures['utilisation']:.0f} % by jobs{served}. "
+        f"Done: {measures['finished']:,.0f} jobs in the week. "
+        f"Fairness between teams: {measures['fairness']:.2f} of 1. "
+        f"Cost: {dollars(measures['usd_per_job'])} a job, all GPUs paid all week."
+    )
+
+
+def _parts(measures: Any) -> tuple[Part, ...]:
+    """Place 4: where the GPU time of the week went."""
+    held, work = measures["utilisation"], min(measures["effective"], measures["utilisation"])
+    waiting, rest = measures["idle_waiting"], 1 - held - measures["service"]
+    parts = (
+        ("useful work", work, TIME_PARTS["compute"], "Work, at the speed of a packed job that keeps GPUs busy."),
+        (
+            "held, not used",
+            held - work,
+            TIME_PARTS["optimiser"],
+            "Held by jobs beyond that: restarts, lost work, slow places, GPUs that small jobs leave idle.",
+        ),
+        ("service", measures["service"], MUTED, "GPUs of the service for people."),
+        (
+            "idle, jobs wait",
+            waiting,
+            TIME_PARTS["waiting"],
+            "Free GPUs while at least one job waits: too few for it, of another team, or kept for a larger job.",
+        ),
+        (
+            "idle, nobody waits",
+            max(rest - waiting, 0.0),
+            TIME_PARTS["data-parallel communication"],
+            "Free GPUs, and an empty queue.",
+        ),
+    )
+    return tuple(
+        Part(name, share, f"{100 * share:.0f} %", colour, words) for name, share, colour, words in parts if share > 0
+    )
+
+
+def _table(found: ClusterRun) -> pd.DataFrame:
+    """Each class of jobs: how many, how long they waited and ran."""
+    begin, end = found.window
+    each = found.jobs[found.jobs["arrival"].between(begin, end)]
+    names = catalog.table("cluster_jobs").set_index("key")["name"]
+    rows = []
+    for kind, own in each.groupby("kind", sort=False):
+        rows.append(
+            {
+                "Jobs": names[kind],
+                "GPUs": f"{own['gpus'].iloc[0]}",
+                "Number": f"{len(own):,}",
+                "Mean wait": human(own["wait"].mean(), "s"),
+                "Longest wait": human(own["wait"].max(), "s"),
+                "Mean from start to end": human((own["end"] - own["start"]).mean(), "s"),
+                "GPU time": f"{100 * own['granted'].sum() / each['granted'].sum():.0f} %",
+            }
+        )
+    return pd.DataFrame(rows)

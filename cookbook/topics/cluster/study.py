@@ -1,0 +1,689 @@
+"""A cluster that teams share: who waits how long, what is in use, and what another policy would change.
+
+The door is `cluster`, one run of simulated weeks; `cluster_weeks` runs several policies on the same weeks, and
+`cluster_gains` compares them week by week. Jobs are drawn from stated distributions (table ``cluster_jobs``); what is
+known of real clusters stands in ``cluster_facts``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, units
+from cookbook.catalog.refusals import refused
+from cookbook.formulas.sharing import drf_tasks, erlang_wait_seconds, jain_index, max_min_rates
+from cookbook.prediction.asked import choices, flag, listed, quantity, text, whole
+from cookbook.prediction.constants import figure
+from cookbook.progress_bar import progress_bar
+from cookbook.result import Result, card, plain
+from cookbook.topics.cluster import jobs
+from cookbook.topics.cluster.jobs import DAY, HOUR, MIXES, WEEK
+from cookbook.topics.cluster.policies import PLACEMENTS, POLICIES
+from cookbook.topics.cluster.scheduler import SERVICE, Cluster, Job, Line, Rules
+from cookbook.topics.costs.cost import hourly_usd, machine_power, power_watts
+from cookbook.units import shown
+
+__all__ = [
+    "ClusterRun",
+    "claimed",
+    "cluster",
+    "cluster_gains",
+    "cluster_weeks",
+    "drf_tasks",
+    "erlang_wait_seconds",
+    "jain_index",
+    "max_min_rates",
+]
+# Days before what is measured, so that a cluster is not empty at first; most of several arguments.
+WARM = DAY
+MOST_TEAMS, MOST_NODES, MOST_SLICES, MOST_LOAD, MOST_SKEW = 8, 4096, 7, 4.0, 100.0
+# What a maker of a product for sharing clusters claims: rows of the table ``cluster_facts``.
+CLAIMED = {"utilisation": "gain of GPU utilisation", "finished": "gain of job throughput"}
+# Weeks drawn again for an interval of a mean, and its ends.
+AGAIN, ENDS = 2000, (0.05, 0.95)
+RELIABLE = "Meta RSC-1"
+PERCENTILES = (50, 95)
+# Lanes from one node to the next in a chart.
+PITCH = 9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterRun(Result):
+    """Simulated weeks of a cluster under one policy; read-only.
+
+    Attributes
+    ----------
+    title : str
+        The policy and the cluster.
+    measures : dict
+        Of what is measured, the weeks after one day, or all jobs given from the first arrival on: utilisation (GPU
+        time that jobs hold over all), effective (the same, counting only work at the speed of a packed job that keeps
+        its GPUs busy), goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95
+        and wait_mean [s] (all of it, also after being stopped), stay_p50 and stay_p95 (wait and run) [s], makespan
+        (until the last is done) [s], fairness (Jain's index
+        of the part of their stay that the jobs of each team run), stops (jobs stopped for others), service and
+        idle_waiting (GPU time of the service, and idle while a job waited, over all), kwh and usd with low and high
+        (rented GPUs at their list prices), usd_per_job.
+    sums : dict
+        GPU-seconds held (busy) and worked (work), job-seconds inside (jobs) and waiting, of the whole run.
+    assumed : tuple of str
+        What was not given, and what was taken.
+    gpus, window : int, tuple of float
+        GPUs of the cluster; begin and end of what is measured [s].
+    """
+
+    _class_in_repr = False
+    title: str
+    _measures: dict[str, float] = field(repr=False)
+    _sums: dict[str, float] = field(repr=False)
+    assumed: tuple[str, ...]
+    gpus: int
+    window: tuple[float, float]
+    _jobs: list[Job] = field(repr=False)
+    _lines: list[Line] = field(repr=False)
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """What the run is judged by."""
+        return dict(self._measures)
+
+    @property
+    def sums(self) -> dict[str, float]:
+        """What was summed up by the clock over the whole run."""
+        return dict(self._sums)
+
+    @property
+    def jobs(self) -> pd.DataFrame:
+        """Every job: kind, team, gpus, arrival, start, end [s], wait (also after stops) [s], granted [GPU-s], stops."""
+        return pd.DataFrame(
+            {
+                "kind": [job.kind for job in self._jobs],
+                "team": [job.team for job in self._jobs],
+                "gpus": [job.gpus for job in self._jobs],
+                "arrival": [job.arrival for job in self._jobs],
+                "start": [job.first for job in self._jobs],
+                "end": [job.ended for job in self._jobs],
+                "wait": [job.waited for job in self._jobs],
+                "granted": [job.granted for job in self._jobs],
+                "stops": [job.stops for job in self._jobs],
+            }
+        )
+
+    @property
+    def timeline(self) -> pd.DataFrame:
+        """Every stay of a job on a GPU: job, team, kind, gpus, start, end [s], node, lane; of the service: job -1.
+
+        Empty if `log` was False.
+        """
+        found = pd.DataFrame(self._lines, columns=["job", "start", "end", "node", "lane"])
+        named = [self._named(job) for job in found["job"]]
+        return found.assign(**{name: [each[name] for each in named] for name in ("team", "kind", "gpus")})
+
+    def drawn(self) -> pd.DataFrame:
+        """The first week as `cookbook.charts.timeline` takes it: stays of jobs on GPUs, and each hour in words.
+
+        Raises
+        ------
+        ValueError
+            A run without a log.
+        """
+        if not self._lines:
+            raise ValueError("no timeline was kept: simulate with log=True")
+        begin = self.window[0] // DAY * DAY
+        end = min(self.window[1], begin + WEEK)
+        lines = [line for line in self._lines if line[2] > begin and line[1] < end]
+        rows = [
+            {
+                "what": "stay",
+                "node": node,
+                "low": node * PITCH + low,
+                "high": node * PITCH + high,
+                "start": (max(since, begin) - begin) / HOUR,
+                "end": (min(until, end) - begin) / HOUR,
+                **self._named(job),
+                "text": None,
+            }
+            for job, since, until, node, low, high in _bands(lines)
+        ]
+        at = begin + HOUR * np.arange(int((end - begin) // HOUR) + 1)
+        waiting = _at(at, [(job.arrival, job.ended) for job in self._jobs])
+        waiting -= _at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
+        used = _at(at, _merged(lines))
+        for hour, (wait, held) in enumerate(zip(waiting.tolist(), used.tolist(), strict=True)):
+            said = f"{held} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
+            rows.append({"what": "hour", "start": float(hour), "text": said, "waiting": wait, "idle": self.gpus - held})
+        return pd.DataFrame(rows)
+
+    def _named(self, job: int) -> dict[str, Any]:
+        """Whose a stay is."""
+        if job == SERVICE:
+            return {"team": "service", "kind": "service", "gpus": 1}
+        found = self._jobs[job]
+        return {"team": found.team, "kind": found.kind, "gpus": found.gpus}
+
+    def frame(self) -> pd.DataFrame:
+        """The measures, one row each, in SI units but for kWh and USD."""
+        return pd.DataFrame({"measure": list(self.measures), "value": list(self.measures.values())})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain Python values; a missing figure is None."""
+        return plain({"title": self.title, "assumed": self.assumed, **self.measures})
+
+    def summary(self) -> str:
+        """What is in use, how many jobs were done, and how long they waited."""
+        found = self.measures
+        return (
+            f"{self.title}: {100 * found['utilisation']:.0f} % in use, {found['finished']:,.0f} jobs done, half "
+            f"of them waited {units.human(found['wait_p50'], 's')} or less, 5 % more than "
+            f"{units.human(found['wait_p95'], 's')}"
+        )
+
+    def _repr_html_(self) -> str:
+        taken = [f"Taken where nothing was given: {each}." for each in self.assumed]
+        return card(self.summary(), self.frame().round(3), taken)
+
+
+def _at(times: np.ndarray, stays: Sequence[tuple[float, ...]]) -> np.ndarray:
+    """How many stays, (since, until), hold at each time."""
+    ends = np.sort(np.array([stay[:2] for stay in stays] or np.empty((0, 2)), dtype=float), axis=0)
+    return np.asarray(np.searchsorted(ends[:, 0], times, "right") - np.searchsorted(ends[:, 1], times, "right"))
+
+
+def _merged(lines: Sequence[Line]) -> list[tuple[float, float]]:
+    """When each GPU is in use, however many share it."""
+    found: list[tuple[float, float]] = []
+    last: tuple[int, int] | None = None
+    for _, since, until, node, lane in sorted(lines, key=lambda line: (line[3], line[4], line[1])):
+        if (node, lane) == last and since < found[-1][1]:
+            found[-1] = (found[-1][0], max(until, found[-1][1]))
+        else:
+            found.append((since, until))
+        last = (node, lane)
+    return found
+
+
+def _bands(lines: Sequence[Line]) -> Iterator[tuple[int, float, float, int, int, int]]:
+    """Stays with neighbouring lanes put together: job, since, until, node, first lane and that after the last."""
+    stays: dict[tuple[int, float, float, int], list[int]] = {}
+    for job, since, until, node, lane in lines:
+        stays.setdefault((job, since, until, node), []).append(lane)
+    for key, lanes in stays.items():
+        lanes.sort()
+        first = lanes[0]
+        for lane, after in zip(lanes, [*lanes[1:], math.inf], strict=True):
+            if after != lane + 1:
+                yield *key, first, lane + 1
+                first = int(after) if math.isfinite(after) else 0
+
+
+def cluster(
+    policy: str | Callable[[Any], None] = "backfill",
+    *,
+    nodes: int = 8,
+    per_node: int = 8,
+    load: float = 0.8,
+    mix: str = "mixed",
+    teams: int = 4,
+    skew: float = 2.0,
+    quota: Sequence[int] | Mapping[str, int] | None = None,
+    place: str | Callable[..., Any] = "pack",
+    share: int = 1,
+    service: int = 0,
+    beside: bool = True,
+    weeks: int = 1,
+    seed: int = 0,
+    rhythm: float = 1.0,
+    accelerator: str = "a100-sxm-80gb",
+    per_switch: int = 4,
+    network: float | str = "12.5 GB/s",
+    oversubscription: float = 2.0,
+    mtbf_days: float | None = None,
+    jobs: Any = None,
+    progress: bool = True,
+    log: bool = True,
+) -> ClusterRun:
+    """Weeks of a cluster that teams share, simulated event by event; all policies of one `seed` meet the same jobs.
+
+    Parameters
+    ----------
+    policy : str or callable
+        "static" (each team its own GPUs), "fifo", "backfill", "fair", "priority", "elastic"; or a function of the
+        cluster such as those in `cookbook.planning.POLICIES`.
+    nodes, per_node : int
+        Nodes, and GPUs of each.
+    load : float
+        GPU time that jobs ask, over what there is; above 1 the queue grows.
+    mix : {"research", "mixed", "large"}
+        Column of the table ``cluster_jobs``: which classes of jobs how often.
+    teams, skew : int, float
+        Teams, and how many times as many jobs the busiest sends as the quietest.
+    quota : sequence or mapping, optional
+        GPUs that each team owns; by default equal parts of those that the service leaves at its peak. Only "static"
+        and your own policies mind it.
+    place : str or callable
+        "pack", "same node" (a job waits until the fewest nodes have room) or "spread"; or a function as in
+        `cookbook.planning.PLACEMENTS`.
+    share : int
+        Jobs that may share a GPU if they keep that small a part of it busy, under "static" of one team; 1: none.
+    service, beside : int, bool
+        GPUs that a service for people needs at its peak; whether training may use those that it leaves at night.
+    weeks, seed, rhythm : int, int, float
+        How long after a day to warm up; what is drawn; 0 for even arrivals, 1 for those of working days.
+    accelerator, per_switch, network, oversubscription
+        What jobs run on, nodes behind one switch, rate of a node's network [B/s], and how many times as much the nodes
+        behind a switch can send as its uplink takes. They set the speed of jobs that lie apart.
+    mtbf_days : float, optional
+        Mean time between failures of one GPU [d]; that of a large cluster by default; infinite: none.
+    jobs : table, optional
+        Jobs of your own instead: rows with arrival [h], gpus, hours, and if you like team ("A"), urgent (True, False)
+        and use (the part of a GPU that it keeps busy, 1: it shares none). All are measured.
+    progress, log : bool
+        Whether to show a bar after a second, and to keep the `timeline`.
+
+    Raises
+    ------
+    ValueError
+        What cannot be: more GPUs asked than exist, no arrivals, a quota above the cluster, two constraints that
+        contradict each other (both are named).
+    cookbook.catalog.UnknownName
+        An accelerator that the catalogue does not have.
+
+    Examples
+    --------
+    >>> sent = [{"arrival": 0, "gpus": 8, "hours": 2}, {"arrival": 1, "gpus": 1, "hours": 1}]
+    >>> run = cluster("fifo", nodes=1, jobs=sent)
+    >>> [round(wait / 3600, 1) for wait in run.jobs["wait"]], round(run.measures["utilisation"], 3)
+    ([0.0, 1.0], 0.708)
+    """
+    chosen = _function("policy", policy, POLICIES)
+    found = _setting(
+        nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None, chosen is POLICIES["static"]
+    )
+    sent, demand = _sent(
+        jobs, mix, load, teams, skew, weeks, seed, rhythm, found, _where(accelerator, found, network, oversubscription)
+    )
+    owned = _owned(quota, tuple(demand), found)
+    _possible(sent, found, owned if found.apart else None, quota is None)
+    there = Cluster(found, owned, chosen, _function("place", place, PLACEMENTS), flag("log", log))
+    marks = [WARM, WARM + whole("weeks", weeks, 520) * WEEK] if jobs is None else [sent[0].arrival]
+    sums = there.run(sent, marks, flag("progress", progress), to_end=jobs is not None)
+    unfinished = [job for job in sent if math.isnan(job.ended)]
+    if unfinished:
+        raise ValueError(
+            f"policy = {policy if isinstance(policy, str) else shown(policy)} never starts "
+            f"{len(unfinished):,} of {len(sent):,} jobs, such as one of {unfinished[0].gpus} GPUs of team "
+            f"{unfinished[0].team}; let it start each job when nothing else runs"
+        )
+    window = (marks[0], marks[1] if jobs is None else max(job.ended for job in sent))
+    name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
+    measures = _measures(sent, sums, window, found, accelerator)
+    assumed = _assumed(found, jobs is not None, mtbf_days)
+    return ClusterRun(
+        f"{name} on {there.total:,} GPUs", measures, there.areas, assumed, there.total, window, sent, there.lines or []
+    )
+
+
+def _setting(
+    nodes: Any,
+    per_node: Any,
+    per_switch: Any,
+    share: Any,
+    service: Any,
+    beside: Any,
+    mtbf_days: Any,
+    own: bool,
+    apart: bool,
+) -> Rules:
+    """Rules of the cluster, each argument looked at."""
+    count, each = whole("nodes", nodes, MOST_NODES), whole("per_node", per_node, 64)
+    none = isinstance(service, (int, np.integer)) and not isinstance(service, bool) and service == 0
+    wanted = 0 if none else whole("service", service, count * each)
+    if wanted == count * each:
+        raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
+    mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
+    restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
+    held = partial(_served, wanted, flag("beside", beside)) if wanted else None
+    return Rules(
+        count,
+        each,
+        whole("per_switch", per_switch, MOST_NODES),
+        whole("share", share, MOST_SLICES),
+        mtbf,
+        interval,
+        restart,
+        held,
+        apart,
+    )
+
+
+def _mtbf(days: Any) -> float:
+    """Mean time between failures of one GPU [s]."""
+    if days is not None:
+        endless = isinstance(days, (float, np.floating)) and math.isinf(days) and days > 0
+        return math.inf if endless else quantity("mtbf_days", days, "", "1000, or math.inf for none", 1e-3, 1e9) * DAY
+    row = catalog.table("long_runs").set_index("name").loc[RELIABLE]
+    return float(row["devices"] * row["duration"] / row["interruptions"])
+
+
+def _served(peak: int, beside: bool, now: float) -> int:
+    """GPUs that a service holds: its peak, or what people need at this hour."""
+    night = figure("cluster-service-night")
+    day = (1 + math.cos(2 * math.pi * (now / HOUR % 24 - jobs.PEAK) / 24)) / 2
+    return math.ceil(peak * (night + (1 - night) * day)) if beside else peak
+
+
+def _where(accelerator: Any, found: Rules, network: Any, oversubscription: Any) -> tuple[str, int, float, float]:
+    rate = quantity("network", network, "B/s", "'12.5 GB/s'", 1e3, 1e15)
+    over = quantity("oversubscription", oversubscription, "", "2", 1, 1e3)
+    name = catalog.lookup("accelerators", text("accelerator", accelerator))
+    return name, found.per_node, rate, jobs.share_across(rate, over, min(found.per_switch, 64))
+
+
+def _sent(
+    own: Any,
+    mix: Any,
+    load: Any,
+    teams: Any,
+    skew: Any,
+    weeks: Any,
+    seed: Any,
+    rhythm: Any,
+    found: Rules,
+    place: tuple[str, int, float, float],
+) -> tuple[list[Job], dict[str, float]]:
+    """Jobs, and each team's share of them."""
+    (kind,) = choices("mix", mix if isinstance(mix, str) else [mix], MIXES, ())
+    count, uneven = whole("teams", teams, MOST_TEAMS), quantity("skew", skew, "", "2", 1, MOST_SKEW)
+    asked = quantity("load", load, "", "0.8 (with no load nothing arrives)", 1e-3, MOST_LOAD)
+    swing = quantity("rhythm", rhythm, "", "1", 0, 1)
+    drawn = int(quantity("seed", seed, "", "0", 0, 2**32 - 1))
+    seconds = WARM + whole("weeks", weeks, 520) * WEEK
+    if own is not None:
+        sent = jobs.read(own)
+        return sent, {name: 1.0 for name in sorted({job.team for job in sent})}
+    weights = np.array([uneven ** ((count - 1 - at) / max(count - 1, 1)) for at in range(count)])
+    demand = dict(zip([chr(ord("A") + at) for at in range(count)], (weights / weights.sum()).tolist(), strict=True))
+    gpus = found.nodes * found.per_node
+    largest = max(jobs.classes(kind), key=lambda row: row["gpus"])
+    if largest["gpus"] > gpus:
+        raise ValueError(
+            f"nodes x per_node = {gpus} GPUs are fewer than the {largest['gpus']:.0f} that a job of "
+            f"{largest['key']!r} asks in mix = {kind!r}; take more nodes"
+        )
+    sent = jobs.generate(kind, gpus, asked, seconds, demand, swing, drawn, place)
+    if not sent:
+        raise ValueError(f"load = {asked:g} on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
+    return sent, demand
+
+
+def _owned(quota: Any, teams: tuple[str, ...], found: Rules) -> dict[str, int]:
+    """GPUs of each team; what a service needs at its peak is nobody's by default."""
+    gpus = found.nodes * found.per_node
+    if quota is None:
+        gpus -= max(_day(found))
+        return {team: gpus // len(teams) + (at < gpus % len(teams)) for at, team in enumerate(teams)}
+    if isinstance(quota, Mapping):
+        given = dict(quota)
+    elif isinstance(quota, Sequence) and not isinstance(quota, str):
+        given = dict(zip(teams, quota, strict=False)) if len(quota) == len(teams) else {}
+    else:
+        given = {}
+    if set(given) != set(teams):
+        raise refused("quota", quota, f"must have a number of GPUs for each of the teams {', '.join(teams)}")
+    for team, count in given.items():
+        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 0 <= count <= gpus:
+            raise ValueError(
+                f"quota of team {team} = {shown(count)} must be a whole number from 0 to the {gpus} GPUs "
+                "of the cluster; lower it or add nodes"
+            )
+    if sum(given.values()) > gpus:
+        raise refused(
+            "quota",
+            quota,
+            f"sums to {sum(given.values())} GPUs, more than the {gpus} of the cluster; lower one of them or add nodes",
+        )
+    return {team: int(given[team]) for team in teams}
+
+
+def _function(name: str, given: Any, known: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    if callable(given):
+        return given
+    (chosen,) = choices(name, given if isinstance(given, str) else [given], tuple(known), ())
+    return known[chosen]
+
+
+def _day(found: Rules) -> list[int]:
+    """GPUs that the service holds in each hour of a day."""
+    return [found.service(hour * HOUR) for hour in range(24)] if found.service else [0]
+
+
+def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None, equal: bool) -> None:
+    """Whether each job could ever run; else what contradicts what. `equal`: no quota was given."""
+    gpus, held = found.nodes * found.per_node, min(_day(found))
+    for job in sorted(sent, key=lambda each: -each.gpus):
+        if job.gpus > gpus:
+            raise ValueError(
+                f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or ask fewer"
+            )
+        if job.gpus > gpus - held:
+            raise ValueError(
+                f"service = {held} at least and a job that asks {job.gpus} GPUs contradict each other on "
+                f"{gpus} GPUs; lower service or add nodes"
+            )
+        if owned is not None and job.gpus > owned[job.team]:
+            remedy = "add nodes" if equal else "raise its quota"
+            raise ValueError(
+                f"policy = 'static' and a job of team {job.team} that asks {job.gpus} GPUs contradict each other: "
+                f"the team owns {owned[job.team]}; {remedy}, or take another policy"
+            )
+
+
+def _measures(
+    sent: Sequence[Job],
+    sums: Sequence[Mapping[str, float]],
+    window: tuple[float, float],
+    found: Rules,
+    accelerator: str,
+) -> dict[str, float]:
+    """What a run is judged by, of the jobs that arrive in the window."""
+    begin, end = window
+    gpus, seconds = found.nodes * found.per_node, end - begin
+    busy, work, served, idle = (
+        (sums[1][name] - sums[0][name]) / (gpus * seconds) for name in ("busy", "work", "service", "idle")
+    )
+    inside = [job for job in sent if begin <= job.arrival < end] or list(sent)
+    waits = np.array([job.waited for job in inside])
+    stays = np.array([job.ended - job.arrival for job in inside])
+    finished = sum(begin <= job.ended <= end for job in sent)
+    parts = []
+    for team in sorted({job.team for job in inside}):
+        own = np.array([job.team == team for job in inside])
+        parts.append(1 - waits[own].sum() / stays[own].sum())
+    power, price = machine_power(accelerator, gpus), hourly_usd(accelerator)
+    hours = seconds / HOUR
+    found_: dict[str, float] = {
+        "utilisation": busy,
+        "effective": work,
+        "goodput": work / busy if busy else math.nan,
+        "jobs": len(inside),
+        "finished": finished,
+    }
+    for name, values in (("wait", waits), ("stay", stays)):
+        found_ |= {f"{name}_p{part}": float(np.percentile(values, part)) for part in PERCENTILES}
+    found_ |= {
+        "wait_mean": float(waits.mean()),
+        "makespan": max(job.ended for job in sent) - begin,
+        "fairness": jain_index(parts),
+        "stops": sum(job.stops for job in inside),
+        "service": served,
+        "idle_waiting": idle,
+    }
+    for name, which in (("", "median"), ("_low", "low"), ("_high", "high")):
+        rated, idle, full = (getattr(each, which) for each in (power.rated, power.idle, power.full))
+        found_[f"kwh{name}"] = float(power_watts(rated, min(work + served, 1.0), idle, full)) * hours / 1e3
+        found_[f"usd{name}"] = float(getattr(price, which)) * gpus * hours
+    found_["usd_per_job"] = found_["usd"] / finished if finished else math.nan
+    return found_
+
+
+def _assumed(found: Rules, own: bool, mtbf_days: Any) -> tuple[str, ...]:
+    said = [f"a checkpoint every {found.interval / 60:.0f} min, {found.restart / 60:.0f} min to save or to start again"]
+    if mtbf_days is None:
+        said.append("no failures" if own else f"a failure of each GPU every {found.mtbf / DAY:,.0f} days ({RELIABLE})")
+    return tuple(said)
+
+
+def cluster_weeks(
+    policies: Sequence[str] = ("static", "fifo", "backfill", "fair"),
+    *,
+    load: float | Sequence[float] = 0.9,
+    mix: str | Sequence[str] = "mixed",
+    weeks: int = 10,
+    seed: int = 0,
+    progress: bool = True,
+    **fixed: Any,
+) -> pd.DataFrame:
+    """Several policies on the same weeks, each week drawn for itself: one row a load, mix, week and policy.
+
+    Parameters
+    ----------
+    policies : sequence of str or callable
+        As for `cluster`.
+    load, mix
+        One value or several, as for `cluster`.
+    weeks : int
+        Weeks of each load and mix, with the seeds `seed`, `seed` + 1 ...
+    seed : int
+        Of the first week.
+    progress : bool
+        Whether to show a bar.
+    **fixed
+        Other arguments of `cluster`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        load, mix, week (the seed), policy and the measures of `ClusterRun`.
+
+    Examples
+    --------
+    >>> found = cluster_weeks(("static", "fifo"), load=0.5, weeks=1)
+    >>> found["policy"].tolist(), found["jobs"].nunique()
+    (['static', 'fifo'], 1)
+    """
+    if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
+        raise refused("policies", policies, "must be a list of policies, such as ['static', 'backfill']")
+    loads, mixes = listed("load", load), listed("mix", mix)
+    count, first = whole("weeks", weeks, 10_000), int(quantity("seed", seed, "", "0", 0, 2**31))
+    taken = {"weeks", "log"} & set(fixed)
+    if taken:
+        raise ValueError(f"{', '.join(sorted(taken))} cannot be given here: each row is one week; leave it out")
+    rows, cases = [], list(itertools.product(loads, mixes, range(first, first + count), policies))
+    for done, (asked, kind, week, policy) in enumerate(cases, 1):
+        run = cluster(policy, load=asked, mix=kind, seed=week, progress=False, log=False, **fixed)
+        name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
+        rows.append({"load": asked, "mix": kind, "week": week, "policy": name, **run.measures})
+        if flag("progress", progress):
+            progress_bar(done, len(cases), unit="weeks")
+    return pd.DataFrame(rows)
+
+
+def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str] = ("load", "mix")) -> pd.DataFrame:
+    """How much better each policy is than one of them on the same weeks: means with 90 % intervals.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        As `cluster_weeks` gives it.
+    against : str
+        Policy that the others are compared with.
+    by : sequence of str
+        Columns that tell the cases apart.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a case and policy: for utilisation and finished (jobs done in a week) the mean gain over the weeks,
+        its low and high (bootstrap over weeks), and `claim`, the share of weeks that gain as much as the claim in the
+        table ``cluster_facts``; both: the share in which both do. wait: the median over weeks of the ratio of mean
+        waits, with low and high likewise; sooner: the share of weeks with a shorter mean wait; weeks: those that both
+        policies have.
+
+    Raises
+    ------
+    ValueError
+        A table of another shape, without the policy compared with, or with several rows of a week and policy.
+    """
+    if not isinstance(by, (list, tuple)) or not by or not all(isinstance(each, str) for each in by):
+        raise refused("by", by, "must be a list of columns, such as ['load', 'mix']")
+    needed = {*by, "week", "policy", "wait_mean", *CLAIMED}
+    if not isinstance(found, pd.DataFrame) or not needed <= set(found):
+        raise ValueError(f"found must be a table as of cb.planning.cluster_weeks, with {', '.join(sorted(needed))}")
+    if not isinstance(against, str) or against not in set(found["policy"]):
+        raise refused(
+            "against",
+            against,
+            f"is no policy of the table; take one of {', '.join(map(repr, dict.fromkeys(found['policy'])))}",
+        )
+    keys, claims = [*by, "week"], claimed()
+    twice = found[found.duplicated([*keys, "policy"])]
+    if len(twice):
+        raise refused(
+            "by",
+            by,
+            f"leaves several rows of week {twice['week'].iloc[0]} and policy "
+            f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart",
+        )
+    base = found[found["policy"] == against].set_index(keys)
+    random = np.random.default_rng(0)
+    rows = []
+    for case, own in found[found["policy"] != against].groupby([*by, "policy"], sort=False):
+        own = own.set_index(keys)
+        own = own[own.index.isin(base.index)]
+        if not len(own):
+            continue
+        other, row = base.loc[own.index], dict(zip([*by, "policy"], case, strict=True))
+        both = np.ones(len(own), dtype=bool)
+        for name, claim in claims.items():
+            gain = (own[name] / other[name] - 1).to_numpy()
+            low, high = _interval(gain, np.mean, random)
+            reached = gain >= claim - 1e-9  # 0.6 over 0.5 is 20 %, whatever floats make of it
+            both &= reached
+            row |= {name: gain.mean(), f"{name}_low": low, f"{name}_high": high, f"{name}_claim": reached.mean()}
+        waits = (own["wait_mean"] / other["wait_mean"].where(other["wait_mean"] > 0)).dropna().to_numpy()
+        low, high = _interval(waits, np.median, random)
+        sooner = (own["wait_mean"] < other["wait_mean"]).mean()
+        rows.append(
+            {
+                **row,
+                "both": both.mean(),
+                "wait": np.median(waits) if len(waits) else math.nan,
+                "wait_low": low,
+                "wait_high": high,
+                "sooner": sooner,
+                "weeks": len(own),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _interval(values: np.ndarray, middle: Callable[..., Any], random: np.random.Generator) -> tuple[float, float]:
+    """Ends of a 90 % interval of a mean or median: bootstrap."""
+    if not len(values):
+        return math.nan, math.nan
+    low, high = np.quantile(middle(values[random.integers(0, len(values), (AGAIN, len(values)))], axis=1), ENDS)
+    return float(low), float(high)
+
+
+def claimed() -> dict[str, float]:
+    """Gains that AIStation's maker claims, as shares, by measure."""
+    rows = catalog.table("cluster_facts").set_index("quantity")["value"]
+    return {name: float(rows[quantity_]) / 100 for name, quantity_ in CLAIMED.items()}

@@ -1,0 +1,1 @@
+"""Costs: what devices, machines, storage and electricity cost, rented or bought."""

@@ -1,0 +1,1 @@
+"""Devices: accelerators side by side, and how they grew."""

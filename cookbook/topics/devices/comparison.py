@@ -1,0 +1,787 @@
+"""One workload on many accelerators: throughput, energy and cost with intervals, memory, and what is missing.
+
+And how fast accelerators grow: straight lines through the logarithms of what they offer, over the dates of launch
+(`milestones`, `growth_rates`, `growth_lines`, `least_squares_growth`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, hardware
+from cookbook.catalog.prices import checked_year, number, shown, text, whole
+from cookbook.catalog.refusals import code_of, refused
+from cookbook.evidence import student_t
+from cookbook.formulas import arithmetic, memory
+from cookbook.formulas.arithmetic import FLOP_PER_MAC
+from cookbook.hardware import Accelerator
+from cookbook.prediction.api import forward_pass, network_of, train_step
+from cookbook.prediction.asked import checked_seq
+from cookbook.prediction.constants import NEW_ENGINE, SEEN
+from cookbook.prediction.constants import SIBLING as NEARBY
+from cookbook.prediction.devices import device_table, format_row, peaks
+from cookbook.prediction.measurements import Measurement
+from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
+from cookbook.result import Result
+from cookbook.topics.costs.cost import HOUR, active_seconds, figure, hourly_usd, power_watts, shares
+from cookbook.workloads.zoo import Workload
+
+PHASES = ("training", "inference")
+PASSES = {"training": 3, "inference": 1}
+MEASURED, SIBLING, DATASHEET = "measured here", "sibling measured", "datasheet only"
+MILLION = 1e6
+CLEAR = 0.8  # part of the samples in which the cheapest must be so, as that of the intervals
+# What each end of a cost or an energy is computed with: the fast end of the rate gives the low one.
+ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
+# Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
+OPTIMISER = "momentum"
+MOST_SAMPLES, MOST_DEVICES, MOST_LETTERS = 1e9, 10_000, 1000
+
+
+def compare(
+    workload: str | Workload = "resnet50",
+    accelerators: Iterable[str | Accelerator] | None = None,
+    *,
+    phase: str = "training",
+    batch: int = 32,
+    precision: str = "",
+    software: str = "",
+    seq: float | None = None,
+    way: str = "on demand",
+    since: int | None = None,
+    neighbours: bool = True,
+) -> pd.DataFrame:
+    """One workload on one device of each kind asked for, side by side.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, or one of the reader's own; of a language model inference is one pass over a prompt.
+    accelerators : iterable of str or Accelerator, optional
+        Names of the table or records of your own, of which no price is known; all of the table by default.
+    phase : {"training", "inference"}
+        A training step, or a forward pass of a batch.
+    batch : int
+        Samples of one pass.
+    precision : str
+        Row of the table ``number_formats``; by default what `cookbook.train_step` or `cookbook.forward_pass` takes.
+    software : str
+        A product or a level of the table ``software``, such as "TensorRT"; the usual one of each device by default.
+    seq : float, optional
+        Sequence length [tokens], where the network has one.
+    way : str
+        Way to pay, as for `hourly_usd`.
+    since : int, optional
+        First year of prices to count; the newest twelve months of each if not given.
+    neighbours : bool
+        Whether similar measurements correct the points.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a device, in order: key, name, kind, precision and all formats that it has a peak in;
+        samples_per_s with its 80 % interval (low, high), and of networks that read sequences tokens_per_s likewise;
+        evidence ("measured here", "sibling measured", "datasheet only") and tier; peak_flops, mem_bandwidth and
+        share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
+        memory_bytes needed, capacity_bytes, fits ("yes", "no", "not known"); watts, joules a sample and usd_per_million
+        samples, each with _low and _high; price_first, price_last, price_rows; and why, why_usd, why_joules where a
+        figure is missing. Missing is NaN, never 0. Also "compute seconds" and so on: time of a pass by part [s].
+
+    Raises
+    ------
+    ValueError
+        An argument out of range; the message says what is allowed. A device that cannot run it is no error: it has a
+        row and a reason.
+    cookbook.catalog.UnknownName
+        A network, device or number format that no table has.
+
+    Examples
+    --------
+    >>> table = compare("resnet50", ["v100-sxm2-16gb", "alveo-u250"], precision="fp32")
+    >>> table["why"].tolist()
+    ['', 'Alveo U250 trains nothing: devices of its kind run trained networks alone; choose inference']
+    """
+    _check(phase, software, neighbours)
+    network = _network(workload)
+    size = whole("batch", batch, MOST_SAMPLES)
+    length = checked_seq(network, None if seq is None else number("seq", seq))
+    wanted = catalog.lookup("number_formats", precision) if text("precision", precision) else ""
+    records = records_of(accelerators)
+    table = device_table(records)
+    found = _rates(network, records, wanted, phase, size, software, seq, neighbours)
+    found |= _tokens(found, length if network.ops.needs_seq else None)
+    found |= _work(network, table, found, phase, size, length)
+    found |= _memory(network, table, found, phase, size, length)
+    found |= _energy(table, found)
+    found |= _cost(table, records, found, text("way", way), checked_year(since))
+    sources = [*table["sources"]]
+    return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
+
+
+def _network(workload: Any) -> Workload:
+    if not isinstance(workload, (str, Workload)):
+        raise refused("workload", workload, "is no network; give a name, or cb.layers([...])")
+    return network_of(workload)
+
+
+def _check(phase: Any, software: Any, neighbours: Any) -> None:
+    if not isinstance(phase, str) or phase not in PHASES:
+        raise refused("phase", phase, f"is not a choice; take one of {', '.join(PHASES)}")
+    if not isinstance(software, str) or len(software) > MOST_LETTERS:
+        raise refused("software", software, "is no text; give a framework such as 'PyTorch 2.4'")
+    if not isinstance(neighbours, (bool, np.bool_)):
+        raise refused("neighbours", neighbours, "is neither True nor False; give one of them")
+
+
+def records_of(accelerators: Any) -> list[str | Accelerator]:
+    """Names and records asked for; all of the table where none are."""
+    if accelerators is None:
+        return catalog.table("accelerators")["key"].tolist()
+    given = [accelerators] if isinstance(accelerators, (str, Accelerator)) else accelerators
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise refused("accelerators", accelerators, "is no list; give names such as ['t4', 'h100-sxm']")
+    chosen = list(islice(given, MOST_DEVICES + 1))
+    if not chosen:
+        raise ValueError("accelerators = []: give at least one, or leave it out for the whole table")
+    strange = [each for each in chosen if not isinstance(each, (str, Accelerator))]
+    if strange or len(chosen) > MOST_DEVICES:
+        what = shown(strange[0]) if strange else f"more than {MOST_DEVICES:,} entries"
+        raise ValueError(f"accelerators holds {what}; give at most {MOST_DEVICES:,} names, or cb.accelerator(...)")
+    return chosen
+
+
+def _rates(
+    network: Workload,
+    records: list[Any],
+    wanted: str,
+    phase: str,
+    batch: int,
+    software: str,
+    seq: float | None,
+    neighbours: bool,
+) -> dict[str, Any]:
+    """Estimated samples a second with their interval, all devices at once; the format of each, and all that it has."""
+    how: dict[str, Any] = {
+        "precision": wanted or None,
+        "software": software or None,
+        "seq": seq,
+        "neighbours": neighbours,
+    }
+    # Of several devices one that cannot has a reason; a single one would raise it.
+    devices = records * (2 if len(records) == 1 else 1)
+    if phase == "training":
+        steps = train_step(network, devices, micro_batch=batch, **how)
+    else:
+        steps = forward_pass(network, devices, batch=batch, **how)
+    size, samples = len(records), steps.rate * steps.point
+    if steps.unit == "s":  # of language models a step is the outcome
+        samples = steps.rows.global_batch
+    point, low, high = (
+        np.asarray(each, dtype=float)[:size]
+        for each in (steps.point / samples, steps.low80 / samples, steps.high80 / samples)
+    )
+    why = np.asarray(steps.why, dtype=object)[:size].tolist()
+    usual = next(value for name, _, value in steps.rows.assumed if name == "precision").each(str, object)
+    taken = [wanted] * size if wanted else np.broadcast_to(usual, (len(devices),))[:size].tolist()
+    return {
+        "samples_per_s": 1 / point,
+        "low": 1 / high,
+        "high": 1 / low,
+        "active_share": (active_seconds(steps) / steps.point)[:size],
+        "memory_bytes": np.array(np.broadcast_to(steps.memory_bytes, (len(devices),))[:size], dtype=float),
+        "tier": np.where(np.isfinite(point), np.asarray(steps.tier)[:size], "").astype(object),
+        # What is too large for a device says in which format.
+        "precision": [
+            "" if reason and code_of(reason) != "weights-too-large" else each
+            for each, reason in zip(taken, why, strict=True)
+        ],
+        "why": why,
+        "formats": [", ".join(hardware.formats(hardware.machine(each).accelerator)) for each in records],
+        **{f"{part} seconds": np.asarray(seconds)[:size] for part, seconds in steps.by_part.items()},
+    }
+
+
+def _tokens(found: dict[str, Any], seq: float | None) -> dict[str, Any]:
+    """Tokens a second of networks that read sequences; NaN of others."""
+    names = {"tokens_per_s": "samples_per_s", "tokens_per_s_low": "low", "tokens_per_s_high": "high"}
+    return {name: found[rate] * (np.nan if seq is None else seq) for name, rate in names.items()}
+
+
+def _work(
+    network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
+) -> dict[str, Any]:
+    """Peak of the format of each device, and what the network's arithmetic is of it."""
+    chosen = np.array(found["precision"], dtype=object)
+    peak = np.full(len(table), np.nan)
+    for name in set(chosen) - {""}:
+        peak = np.where(chosen == name, peaks(table, name), peak)
+    flop = FLOP_PER_MAC * float(np.sum(network.ops.column("macs", 1, seq))) * PASSES[phase]
+    bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
+    return {
+        "evidence": [evidence(tier) for tier in found["tier"]],
+        "peak_flops": peak,
+        "mem_bandwidth": bandwidth,
+        "ridge": arithmetic.ridge_point(peak, bandwidth),
+        "share_of_peak": found["samples_per_s"] * flop / peak,
+    }
+
+
+def measured_runs(
+    workload: str | Workload, accelerator: str, phase: str, batch: int, precision: str, software: str = ""
+) -> tuple[Measurement, ...]:
+    """Measured runs of exactly what `compare` predicts of a device; none of a device that no table has.
+
+    Parameters
+    ----------
+    workload, accelerator, phase, batch, precision, software
+        As for `compare`.
+
+    Returns
+    -------
+    tuple of Measurement
+        The newest first.
+    """
+    if not precision or accelerator not in catalog.table("accelerators")["key"].tolist():
+        return ()
+    how: dict[str, Any] = {"precision": precision, "software": software or None}
+    if phase == "training":
+        return train_step(workload, accelerator, micro_batch=batch, **how).measured
+    return forward_pass(workload, accelerator, batch=batch, **how).measured
+
+
+def evidence(tier: str) -> str:
+    """How a prediction is known, in two words; "" without one. A device measured with other software is a sibling.
+
+    Examples
+    --------
+    >>> evidence("device and engine measured"), evidence("engine not measured"), evidence("datasheet only")
+    ('measured here', 'sibling measured', 'datasheet only')
+    """
+    words = {"": "", SEEN: MEASURED, NEARBY: SIBLING, NEW_ENGINE: SIBLING}
+    return words.get(tier, DATASHEET)
+
+
+def _memory(
+    network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
+) -> dict[str, Any]:
+    """Bytes that each device must hold, and whether it can."""
+    needed = found["memory_bytes"].copy()
+    formats = np.array(found["precision"], dtype=object)
+    for name in set(formats[np.isnan(needed)]) - {""}:
+        needed[np.isnan(needed) & (formats == name)] = held_bytes(network, phase, name, batch, seq)
+    capacity = table["memory_bytes"].to_numpy(dtype=float)
+    known = np.isfinite(needed) & np.isfinite(capacity)
+    fits = np.where(known, np.where(needed <= capacity, "yes", "no"), np.where(formats == "", "", "not known"))
+    return {"memory_bytes": needed, "capacity_bytes": capacity, "fits": fits}
+
+
+def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: float | None) -> float:
+    """Memory of one device alone: training with SGD and momentum, or a forward pass that keeps nothing [B]."""
+    sizes = _sizes(precision if phase == "training" else "fp32")
+    if phase == "training":
+        return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
+    row = format_row(precision)
+    buffer = activations(network.ops, batch, seq, row["activation_bytes"]).buffer
+    held = memory.inference_bytes(
+        network.ops.parameter_count, row["weight_bytes"], 0, memory.workspace_bytes(buffer, sizes.runtime)
+    )
+    return float(sum(held.values()))
+
+
+@lru_cache(maxsize=16)
+def _sizes(precision: str) -> Sizes:
+    return sizes_of(precision, OPTIMISER)[0]
+
+
+def _cost(
+    table: pd.DataFrame, records: list[str | Accelerator], found: dict[str, Any], way: str, since: int | None
+) -> dict[str, Any]:
+    """USD per million samples: the cheapest hour at the fastest end of the interval to the dearest at the slowest."""
+    prices = [
+        hourly_usd(each if isinstance(each, Accelerator) else key, way, since)
+        for key, each in zip(table["key"], records, strict=True)
+    ]
+    usd = {
+        end: np.array([getattr(price, end) for price in prices]) * MILLION / found[rate] / HOUR
+        for end, rate in ENDS.items()
+    }
+    return {
+        "usd_per_million": usd["median"],
+        "usd_per_million_low": usd["low"],
+        "usd_per_million_high": usd["high"],
+        "usd_per_hour": np.array([price.median for price in prices]),
+        "price_first": [price.first for price in prices],
+        "price_last": [price.last for price in prices],
+        "price_rows": [price.rows for price in prices],
+        "price_sources": [price.source for price in prices],
+        "why_usd": [reason or price.why for reason, price in zip(found["why"], prices, strict=True)],
+    }
+
+
+def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
+    """Joules a sample of the device alone, its host left out: from idle power up, over the interval of the rate."""
+    rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(found["active_share"], 0, 1)
+    idle, full = shares()
+    watts = {end: power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
+    joules = {end: watts[end] / found[rate] for end, rate in ENDS.items()}
+    lacks = [
+        f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
+        for at, key in enumerate(table["key"])
+    ]
+    return {
+        "tdp_watts": rated,
+        "watts": watts["median"],
+        "watts_low": watts["low"],
+        "watts_high": watts["high"],
+        "joules": joules["median"],
+        "joules_low": joules["low"],
+        "joules_high": joules["high"],
+        "why_joules": [reason or lack for reason, lack in zip(found["why"], lacks, strict=True)],
+    }
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The best of several candidates, and whether it may be called so.
+
+    Attributes
+    ----------
+    first : int
+        Place of the candidate with the best figure.
+    rivals : tuple of int
+        Places of the others whose intervals overlap that of the first, in order of their figures.
+    measured : tuple of bool
+        Of the first and its rivals: whether measured runs of the very candidate went into its figure.
+    on_paper : bool
+        Whether the first is known by its datasheet alone.
+    """
+
+    first: int
+    rivals: tuple[int, ...]
+    measured: tuple[bool, ...]
+    on_paper: bool
+
+    @property
+    def named(self) -> bool:
+        """Whether the first may be called the best: no rival, and more evidence than a datasheet."""
+        return not self.rivals and not self.on_paper
+
+    @property
+    def tied(self) -> tuple[int, ...]:
+        """Places of the first and its rivals."""
+        return (self.first, *self.rivals)
+
+
+def lead(
+    points: Any, lows: Any, highs: Any, *, evidence: Any = MEASURED, able: Any = True, most: bool = False
+) -> Lead | None:
+    """Return the leader of several candidates, with those that cannot be distinguished from it.
+
+    Parameters
+    ----------
+    points, lows, highs : array_like
+        Figure of each candidate and the ends of its interval; NaN where there is none.
+    evidence : array_like of str
+        As the column of `compare`; all measured by default.
+    able : array_like of bool
+        Whether a candidate can do the work at all, such as hold the model; all by default.
+    most : bool
+        Whether the highest figure is the best; the lowest by default.
+
+    Returns
+    -------
+    Lead or None
+        None where no candidate that can do the work has a figure.
+
+    Examples
+    --------
+    >>> lead([10, 9, 2], [8, 7, 1], [12, 11, 3], evidence=["datasheet only", "measured here", ""], most=True).tied
+    (0, 1)
+    >>> lead([10, 30], [8, 25], [12, 40]).named, lead([10, 30], [8, 25], [12, 40], evidence="datasheet only").named
+    (True, False)
+    """
+    value, low, high = (np.asarray(each, dtype=float) for each in (points, lows, highs))
+    known, fine = np.broadcast_to(np.asarray(evidence, dtype=object), value.shape), np.broadcast_to(able, value.shape)
+    order = np.argsort(-value if most else value, kind="stable")
+    able_at = [int(at) for at in order if fine[at] and np.isfinite(value[at])]
+    if not able_at:
+        return None
+    first, *rest = able_at
+    rivals = tuple(at for at in rest if (high[at] >= low[first] if most else low[at] <= high[first]))
+    measured = tuple(str(known[at]) == MEASURED for at in (first, *rivals))
+    return Lead(first, rivals, measured, str(known[first]) == DATASHEET)
+
+
+def doubt(odds: float, tier: str) -> str:
+    """Return why the first in cost is not called the cheapest, as words behind its name; empty where it may be.
+
+    Parameters
+    ----------
+    odds : float
+        Part of the Monte Carlo samples in which it is the cheapest.
+    tier : str
+        Evidence of its predicted time; "" where none was predicted.
+
+    Examples
+    --------
+    >>> doubt(0.5, ""), doubt(0.95, "datasheet only"), doubt(0.95, "device and engine measured")
+    ('but not clearly the cheapest', 'by its datasheet alone', '')
+    """
+    if odds < CLEAR:
+        return "but not clearly the cheapest"
+    return "by its datasheet alone" if evidence(tier) == DATASHEET else ""
+
+
+def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
+    """Corners of the roofline of each device, in the number format that it was compared in."""
+    known = table[np.isfinite(table["ridge"])]
+    corners = [np.full(len(known), least), np.clip(known["ridge"], least, most), np.full(len(known), most)]
+    lines = [
+        known[["key", "name"]].assign(
+            intensity=at, attainable_flops=arithmetic.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"])
+        )
+        for at in corners
+    ]
+    return pd.concat(lines, ignore_index=True)
+
+
+def operations(
+    workload: str | Workload, accelerator: str | Accelerator, batch: int = 1, *, precision: str = "bf16"
+) -> pd.DataFrame:
+    """Operations of one forward pass under the roofline of a device, those alike together, the longest first.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, or one of the reader's own.
+    accelerator : str or Accelerator
+        The device.
+    batch : int
+        Samples of the pass.
+    precision : str
+        Row of the table ``number_formats``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        name, kind, count, flop, bytes, intensity [FLOP/B], attainable_flops [FLOP/s], seconds (each the longer of
+        arithmetic and traffic, all alike together), bound_by ("compute" or "memory"), share of the time.
+
+    Examples
+    --------
+    >>> ops = operations("vgg16", "v100-sxm2-16gb", 32, precision="fp16")
+    >>> bool(ops["seconds"].is_monotonic_decreasing), round(float(ops["share"].sum()), 6)
+    (True, 1.0)
+    """
+    network, size = _network(workload), whole("batch", batch, MOST_SAMPLES)
+    every = roofline_table(network, records_of([accelerator])[0], size, precision=text("precision", precision))
+    every = every[every["bytes"] > 0]
+    sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
+    found = every.groupby(sizes, sort=False).agg(
+        name=("name", "first"),
+        kind=("kind", "first"),
+        count=("count", "sum"),
+        flop=("flop", "sum"),
+        bytes=("bytes", "sum"),
+        intensity=("intensity", "first"),
+        attainable_flops=("attainable_flops", "first"),
+        seconds=("seconds", "sum"),
+        bound_by=("bound_by", "first"),
+    )
+    again = found.groupby("name").cumcount() + 1  # networks repeat a name in every block
+    found["name"] = [f"{name} ({n})" if n > 1 else name for name, n in zip(found["name"], again, strict=True)]
+    found = found.sort_values("seconds", ascending=False, kind="stable").reset_index(drop=True)
+    return found.assign(share=found["seconds"] / found["seconds"].sum())
+
+
+# Quantity: its words, its unit, and what it takes beside the peak.
+QUANTITIES = {
+    "flops": ("FLOP/s, 16 bits or wider", "FLOP/s"),
+    "fp32": ("FLOP/s, FP32 outside matrix units", "FLOP/s"),
+    "bandwidth": ("memory bandwidth", "B/s"),
+    "memory": ("memory", "B"),
+    "flop_per_byte": ("FLOP per byte", "FLOP/B"),
+    "flop_per_joule": ("FLOP per joule of rated power", "FLOP/J"),
+    "flops_per_usd": ("FLOP/s per dollar at launch", "FLOP/s/USD"),
+}
+WIDE = ("fp32", "tf32", "fp16", "bf16")
+# A line of data-centre devices, one a generation, from the founding deck's oldest GPU on.
+LINE = (
+    "k40",
+    "p100-sxm2-16gb",
+    "v100-sxm2-16gb",
+    "tpu-v2",
+    "tpu-v3",
+    "a100-sxm-40gb",
+    "tpu-v4",
+    "mi250x",
+    "h100-sxm",
+    "tpu-v5p",
+    "mi300x",
+    "tpu-v6e",
+    "b200-sxm",
+    "mi355x",
+    "tpu-v7x",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Growth(Result):
+    """A straight line through logarithms.
+
+    Attributes
+    ----------
+    per_year, low, high : float
+        Growth in a year as a factor, and its interval.
+    doubling_years : float
+        Years in which it doubles at that rate; negative where it halves.
+    at : float
+        Value of the line in the middle of the years.
+    middle : float
+        That year.
+    scatter : float
+        Factor by which one point typically lies off the line.
+    points : int
+    """
+
+    per_year: float
+    low: float
+    high: float
+    doubling_years: float
+    at: float
+    middle: float
+    scatter: float
+    points: int
+
+    def summary(self) -> str:
+        """Growth in a year with its interval."""
+        return f"{self.per_year:.3g}× a year ({self.low:.3g} to {self.high:.3g}), {self.points} points"
+
+    def line(self, years: Any) -> Any:
+        """Value of the line in these years."""
+        return self.at * self.per_year ** (np.asarray(years, dtype=float) - self.middle)
+
+
+def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
+    r"""Exponential growth by ordinary least squares on logarithms.
+
+    .. math:: \ln v = a + b t, \quad g = e^b, \quad g \in e^{b \pm q s_b}
+
+    Here q is the quantile of Student's t with n - 2 degrees of freedom. The interval takes points for independent; it
+    says how well the line is known, not where the next device will lie.
+
+    Parameters
+    ----------
+    years : array_like
+        Dates as years with fractions, t.
+    values : array_like
+        What grew, v > 0, in any unit.
+    level : float
+        Share that the interval is meant to hold.
+
+    Raises
+    ------
+    ValueError
+        Fewer than three points, all of one date, or a value that is not above 0.
+
+    References
+    ----------
+    Hobbhahn & Besiroglu, Trends in GPU price-performance, Epoch, 2022 (the same fit); Draper & Smith, Applied
+    regression analysis, 3rd edition, 1998, section 1.4 (its interval).
+
+    Examples
+    --------
+    >>> round(least_squares_growth([2014, 2016, 2018], [1, 4, 16]).per_year, 6)
+    2.0
+    """
+    t, v = figure("years", years, low=-1e6, high=1e6), figure("values", values)
+    if t.shape != v.shape or t.ndim != 1 or len(t) < 3:
+        raise ValueError(f"growth needs at least three dates with a value each; there are {min(t.size, v.size)}")
+    if not (np.isfinite(t).all() and np.isfinite(v).all() and (v > 0).all()) or np.ptp(t) == 0:
+        raise ValueError("growth needs values above 0 and more than one date")
+    _check_level(level)
+    middle, free = float(t.mean()), len(t) - 2
+    spread, logs = float(((t - middle) ** 2).sum()), np.log(v)
+    slope = float(((t - middle) * logs).sum() / spread)
+    off = logs - logs.mean() - slope * (t - middle)
+    scatter = math.sqrt(float((off**2).sum()) / free)
+    reach = student_t(level, free) * scatter / math.sqrt(spread)
+    doubling = math.log(2) / slope if slope else math.inf
+    ends = (math.exp(slope), math.exp(slope - reach), math.exp(slope + reach))
+    return Growth(*ends, doubling, math.exp(float(logs.mean())), middle, math.exp(scatter), len(t))
+
+
+def _check_level(level: Any) -> None:
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise refused("level", level, "must lie between 0 and 1, such as 0.8")
+
+
+def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
+    """What devices offer, one row a device and quantity, with the date of launch.
+
+    Parameters
+    ----------
+    accelerators : iterable of str, optional
+        Names of the table; a line of data-centre devices by default, None for the whole table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        key, name, launch_date, year, quantity (a key of `QUANTITIES`), words, unit, value; a figure that the table does
+        not have has no row.
+
+    Examples
+    --------
+    >>> rows = milestones(["k40", "tpu-v4"])
+    >>> rows.loc[rows["quantity"] == "flop_per_joule", "key"].tolist()
+    ['k40']
+    """
+    table = device_table(records_of(accelerators))
+    launched = catalog.table("accelerators").set_index("key")["launch_price_usd"]
+    wide = np.fmax.reduce([peaks(table, name) for name in WIDE])
+    bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
+    values = {
+        "flops": wide,
+        "fp32": peaks(table, "fp32"),
+        "bandwidth": bandwidth,
+        "memory": table["memory_bytes"].to_numpy(),
+        "flop_per_byte": wide / bandwidth,
+        "flop_per_joule": wide / table["tdp_watts"].to_numpy(dtype=float),
+        "flops_per_usd": wide / launched.reindex(table["key"]).to_numpy(dtype=float),
+    }
+    base = table[["key", "name", "launch_date"]].assign(year=[decimal_year(date) for date in table["launch_date"]])
+    parts = [
+        base.assign(quantity=name, words=QUANTITIES[name][0], unit=QUANTITIES[name][1], value=values[name])
+        for name in QUANTITIES
+    ]
+    rows = pd.concat(parts, ignore_index=True)
+    return rows[np.isfinite(rows["value"]) & np.isfinite(rows["year"])].reset_index(drop=True)
+
+
+def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) -> pd.DataFrame:
+    """Growth in a year of what devices offer, one row a quantity, with its interval and dates.
+
+    Parameters
+    ----------
+    accelerators : iterable of str, optional
+        As for `milestones`.
+    level : float
+        Share that the interval is meant to hold.
+
+    Returns
+    -------
+    pandas.DataFrame
+        quantity, words, unit, per_year with low and high, doubling_years, scatter (as factors), points, first and last
+        date of launch; NaN and a reason in `why` where fewer than three devices state the figure.
+
+    Examples
+    --------
+    >>> rates = growth_rates().set_index("quantity")
+    >>> bool(rates.loc["flops", "per_year"] > rates.loc["bandwidth", "per_year"] > 1)
+    True
+    """
+    _check_level(level)
+    rows, found = milestones(accelerators), []
+    for name, (words, unit) in QUANTITIES.items():
+        own = rows[rows["quantity"] == name].sort_values("year", kind="stable")
+        line: dict[str, Any] = {"quantity": name, "words": words, "unit": unit}
+        try:
+            fit = least_squares_growth(own["year"], own["value"], level)
+            line |= {key: getattr(fit, key) for key in ("per_year", "low", "high", "doubling_years", "scatter")}
+            line |= {"first": own["launch_date"].iloc[0], "last": own["launch_date"].iloc[-1], "why": ""}
+        except ValueError as problem:
+            line |= {"first": "", "last": "", "why": str(problem)}
+        found.append(line | {"points": len(own)})
+    columns = [
+        "quantity",
+        "words",
+        "unit",
+        "per_year",
+        "low",
+        "high",
+        "doubling_years",
+        "scatter",
+        "points",
+        "first",
+        "last",
+        "why",
+    ]
+    return pd.DataFrame(found).reindex(columns=columns)
+
+
+def decimal_year(date: str) -> float:
+    """A date of the tables (year, quarter, month or day) as a year with a fraction; the middle of what it leaves open.
+
+    >>> decimal_year("2016"), decimal_year("2016-Q1"), decimal_year("2016-07"), round(decimal_year("2016-07-01"), 2)
+    (2016.5, 2016.125, 2016.5416666666667, 2016.5)
+    """
+    if not date:
+        return math.nan
+    parts = date.split("-")
+    year = float(parts[0])
+    if len(parts) == 1:
+        return year + 0.5
+    if parts[1].startswith("Q"):
+        return year + (float(parts[1][1:]) - 0.5) / 4
+    month = float(parts[1]) - 1
+    return year + (month + 0.5) / 12 if len(parts) == 2 else year + (month + (float(parts[2]) - 1) / 30.4) / 12
+
+
+def growth_lines(
+    accelerators: Iterable[str] | None = LINE, quantities: Iterable[str] = ("flops", "flop_per_joule", "bandwidth")
+) -> pd.DataFrame:
+    """Devices and fitted lines, both over the line's value in its first year, as `charts.growth` draws them.
+
+    Parameters
+    ----------
+    accelerators : iterable of str, optional
+        As for `milestones`.
+    quantities : iterable of str
+        Keys of `QUANTITIES`; one that fewer than three devices state is left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        what ("device" or "line"), words (the quantity, and its growth in a year), year, value, name.
+
+    Raises
+    ------
+    ValueError
+        An unknown quantity, or none that three devices state.
+
+    Examples
+    --------
+    >>> lines = growth_lines(quantities=["bandwidth"])
+    >>> float(lines.loc[lines["what"] == "line", "value"].iloc[0])
+    1.0
+    """
+    rows, found = milestones(accelerators), []
+    wanted = [quantities] if isinstance(quantities, str) else quantities
+    if not isinstance(wanted, (list, tuple)):
+        raise refused("quantities", quantities, f"is no list; take some of {', '.join(QUANTITIES)}")
+    for name in wanted:
+        if not isinstance(name, str) or name not in QUANTITIES:
+            raise refused("quantity", name, f"is not known; take some of {', '.join(QUANTITIES)}")
+        own = rows[rows["quantity"] == name]
+        if len(own) < 3:
+            continue
+        fit = least_squares_growth(own["year"], own["value"])
+        ends = np.array([own["year"].min(), own["year"].max()])
+        first = float(fit.line(ends[0]))
+        words = f"{QUANTITIES[name][0].split(',')[0]}: {fit.per_year:.2f}×"
+        line = pd.DataFrame({"what": "line", "year": ends, "value": fit.line(ends) / first, "name": ""})
+        found += [
+            own[["name", "year"]].assign(what="device", value=own["value"] / first, words=words),
+            line.assign(words=words),
+        ]
+    if not found:
+        raise ValueError("a line needs at least three devices that state its quantity: name more accelerators")
+    return pd.concat(found, ignore_index=True)[["what", "words", "year", "value", "name"]]

@@ -1,0 +1,695 @@
+"""Panel of recipe 04: which accelerator for this work?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, units
+from cookbook.catalog.prices import BOUGHT, RENT
+from cookbook.charts import devices as charts
+from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
+from cookbook.hardware import Accelerator
+from cookbook.panels import options, pasted, shell, text
+from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
+from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
+from cookbook.prediction.kinds.transformer import answers_tokens
+from cookbook.prediction.measurements import Measurement
+from cookbook.prediction.requirements import ratio
+from cookbook.topics.devices.comparison import PHASES, Lead, compare, lead, measured_runs, operations, roofs
+
+USUAL = "usual"
+DEFAULTS: dict[str, Any] = {
+    "model": "resnet50",
+    "phase": "inference",
+    "batch": 32,
+    "accelerators": [
+        "xeon-platinum-8592",
+        "v100-sxm2-16gb",
+        "h100-sxm",
+        "rtx-4090",
+        "rtx-4070-laptop",
+        "tpu-v5e",
+        "gaudi2",
+        "inferentia2",
+        "jetson-agx-orin-64gb",
+        "alveo-u250",
+    ],
+    "precision": USUAL,
+    "on": "h100-sxm",
+    "software": "MLPerf",
+    "way": "on demand",
+    "op": "",
+    "picture": "throughput",
+}
+PICTURES: dict[str, Callable[[Any], Any]] = {
+    "throughput": charts.per_device,
+    "energy": partial(charts.per_device, what="energy"),
+    "cost": partial(charts.per_device, what="cost"),
+    "roofline": charts.roofline,
+}
+MOST, MOST_PARTS = 12, 5
+# Picture: the columns of its figure, of its ends, and of the reason where there is none.
+COLUMNS = {
+    "throughput": ("samples_per_s", "low", "high", "why"),
+    "energy": ("joules", "joules_low", "joules_high", "why_joules"),
+    "cost": ("usd_per_million", "usd_per_million_low", "usd_per_million_high", "why_usd"),
+}
+WRITE = {"cost": units.dollars}  # what is not written by `figure`
+UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "a million samples"}
+# What Pin compares: figures of the device looked at.
+PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "cost a sample": "usd_per_million"}
+VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
+BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
+ANSWERS = "Answers: tokens generated one after the other are the subject of recipe 10, Serve a model."
+HOW = {
+    "compute": "Matmuls and convolutions at the fitted share of the peak, or their bytes, whichever is longer",
+    "memory traffic": "Bytes of norms, activations and sums over memory bandwidth",
+    "launch": "Operations times what starting one takes in this software, as far as arithmetic does not hide it",
+    "optimiser": "Bytes that the update of each parameter moves over memory bandwidth",
+    "data-parallel communication": "Nothing is communicated on one device",
+}
+PROMPT = "One pass over a prompt of that many tokens. No constant was fitted to passes of language models."
+
+
+def accelerators(
+    model: Any = DEFAULTS["model"],
+    accelerators: Any = (),
+    phase: str = DEFAULTS["phase"],
+    batch: Any = DEFAULTS["batch"],
+    precision: str = USUAL,
+    on: str = "",
+    software: str = DEFAULTS["software"],
+    way: str = DEFAULTS["way"],
+    op: str = "",
+    picture: str = DEFAULTS["picture"],
+) -> Panel:
+    """The panel "Which accelerator for this work?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str, Workload or dict
+        A network of the zoo or one of your own: `cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration.
+    accelerators : sequence of str or Accelerator
+        Two to twelve devices, your own included; one of each kind by default.
+    phase, batch, software, way
+        As for `cb.planning.compare`.
+    precision : str
+        A format for all devices, or "usual": each device its own.
+    on : str
+        Device looked at, one of those compared.
+    op : str
+        Operation whose numbers are told under the roofline; the longest by default.
+    picture : {"throughput", "energy", "cost", "roofline"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = accelerators(phase="inference", accelerators=["h100-sxm", "t4"])
+    >>> panel.update(batch=0)
+    >>> panel.answer.split(";")[0]
+    'Batch = 0 is outside its range'
+    """
+    own = [accelerators] if isinstance(accelerators, (str, Accelerator)) else list(accelerators)
+    chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
+    usual = DEFAULTS["on"] if DEFAULTS["on"] in chosen else ""
+    given = {
+        "model": model,
+        "phase": phase,
+        "batch": batch,
+        "accelerators": chosen,
+        "precision": precision,
+        "on": on or usual,
+        "software": software,
+        "way": way,
+        "op": op,
+        "picture": picture,
+    }
+    return Panel(
+        "accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given, OFF, good=DEFAULTS
+    )
+
+
+def _controls() -> tuple[Control, ...]:
+    formats = catalog.table("number_formats")["name"]
+    return (
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            options.networks(),
+            own=options.own_model(options.SOME_LAYERS),
+            plain=options.plain_model,
+            tooltip="The network",
+        ),
+        Choice(
+            "phase",
+            "Phase",
+            "Workload",
+            (
+                ("training", "training", "A step: forward, backward, update"),
+                ("inference", "inference", "One forward pass of a batch"),
+            ),
+            tooltip="What is done with it",
+        ),
+        Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
+        Combo(
+            "software",
+            "Software",
+            "Workload",
+            _software(),
+            tooltip="What runs the network on GPUs; others have compilers of their own",
+        ),
+        Combo(
+            "accelerators",
+            "Accelerators",
+            "Hardware",
+            options.accelerators(),
+            many=True,
+            least=2,
+            limit=MOST,
+            own=options.own_accelerator(),
+            plain=options.plain_device,
+            short=_short,
+            tooltip="Two to twelve devices, one of each; custom… takes one like another with other figures",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Hardware",
+            (
+                (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
+                *((str(name), str(name), "") for name in formats),
+            ),
+            tooltip="In what numbers are multiplied",
+        ),
+        Combo(
+            "on",
+            "Look at",
+            "Hardware",
+            options.accelerators(),
+            more=True,
+            tooltip="The device of the sentence, the parts and the roofline; a click on its mark chooses it too",
+        ),
+        Combo(
+            "way",
+            "Pay",
+            "Money",
+            tuple((way, way, "", "") for way in (*RENT, BOUGHT)),
+            more=True,
+            tooltip="Rented from a cloud, or bought and used up over its years",
+        ),
+        Combo(
+            "op",
+            "Operation",
+            "Roofline",
+            (("", "the longest", "", ""),),
+            more=True,
+            tooltip="Name of an operation in the table; a click on its mark chooses it too",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("throughput", "Throughput", "Samples a second, with intervals"),
+                ("energy", "Energy", "Joules a sample"),
+                ("cost", "Cost", "Dollars for a million samples"),
+                ("roofline", "Roofline", "Every operation under the roofs of these devices"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def _short(name: str) -> str:
+    return name.split(" (")[0]
+
+
+def _software() -> tuple[tuple[str, str, str, str], ...]:
+    """Products of the table, the usual one of each device among them."""
+    rows = catalog.table("software")
+    known = rows[rows["product"] != "usual"].drop_duplicates("product")
+    listed = zip(known["product"], known["other_names"], strict=True)
+    return (("", "the usual of each device", "pytorch eager", ""), *((name, name, also, "") for name, also in listed))
+
+
+def _formats(values: dict[str, Any]) -> dict[str, str]:
+    """Formats that cannot be chosen, with the reason."""
+    rows = catalog.table("number_formats")
+    trains = values.get("phase", PHASES[0]) == "training"
+    return {name: f"{name} does not train a network" for name in rows.loc[rows["trains"] != "yes", "name"] if trains}
+
+
+OFF: dict[str, Any] = {
+    "precision": _formats,
+    "op": lambda v: {} if v.get("picture") == "roofline" else {"*": "only the roofline shows operations"},
+}
+
+
+@lru_cache(maxsize=64)
+def _compared(
+    model: Any,
+    devices: tuple[str | Accelerator, ...],
+    names: tuple[str, ...],
+    phase: str,
+    batch: int,
+    precision: str,
+    software: str,
+    way: str,
+) -> pd.DataFrame:
+    wanted = "" if precision == USUAL else precision
+    found = compare(model, devices, phase=phase, batch=batch, precision=wanted, software=software, way=way)
+    own = [isinstance(device, Accelerator) for device in devices]
+    return found.assign(
+        key=list(names),
+        name=[name if mine else printed for name, printed, mine in zip(names, found["name"], own, strict=True)],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One comparison, the device looked at and the operation asked for; never change it."""
+
+    model: Any
+    title: str
+    phase: str
+    batch: int
+    table: pd.DataFrame
+    on: str
+    device: str | Accelerator
+    op: str
+    told: tuple[str, ...] = ()  # facts that come last
+    software: str = ""
+
+    def measured(self, row: Mapping[str, Any]) -> tuple[Measurement, ...]:
+        """Measured runs of this network, batch and format on the device of a row."""
+        return measured_runs(self.model, row["key"], self.phase, self.batch, row["precision"], self.software)
+
+    @cached_property
+    def ranks(self) -> dict[str, pd.DataFrame]:
+        """All devices for each picture, the best first, then those that do not hold the model or have no figure."""
+        best = {
+            name: self.table.sort_values(point, ascending=name != "throughput", kind="stable")
+            for name, (point, *_) in COLUMNS.items()
+        }
+        return {name: rows.loc[(rows["fits"] == "no").sort_values(kind="stable").index] for name, rows in best.items()}
+
+    def known(self, picture: str) -> pd.DataFrame:
+        """Devices that hold the model and have the figure of a picture, the best first."""
+        rows = self.ranks[picture]
+        return rows[rows[COLUMNS[picture][0]].notna() & (rows["fits"] != "no")]
+
+    def lead(self, picture: str) -> Lead | None:
+        """The best of the devices known, and whether it may be called so."""
+        point, low, high, _ = COLUMNS[picture]
+        rows = self.known(picture)
+        return lead(rows[point], rows[low], rows[high], evidence=rows["evidence"], most=picture == "throughput")
+
+    @property
+    def nothing(self) -> str:
+        """Start of a sentence where no device can be ranked."""
+        full = int((self.table["fits"] == "no").sum())
+        if full == len(self.table):
+            return f"None of these {full} devices holds"
+        return f"None of these {len(self.table)} devices {'can be compared' if full else 'has this figure'} for"
+
+    @cached_property
+    def looked(self) -> pd.Series:
+        """Row of the device looked at."""
+        return self.table[self.table["key"] == self.on].iloc[0]
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """Operations of one forward pass on the device looked at."""
+        row = self.looked
+        if not row["precision"] or not math.isfinite(row["ridge"]):
+            raise ValueError(f"{row['name']} has no roofline here: {row['why'] or 'its memory bandwidth is not known'}")
+        return operations(self.model, self.device, self.batch, precision=row["precision"])
+
+    @cached_property
+    def chosen(self) -> pd.Series:
+        """The operation asked for; the longest where none is, or the network has none of that name."""
+        named = np.flatnonzero(self.ops["name"] == self.op)
+        return self.ops.iloc[named[0] if len(named) else 0]
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    pairs = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))
+    devices = tuple(options.device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
+    precision, phase, picture = values["precision"], values["phase"], values["picture"]
+    if precision in _formats(values):
+        raise ValueError(f"precision = {precision!r} does not train a network; take one that does, or inference")
+    model = options.named_model(values["model"])
+    found = _compared(
+        model, devices, tuple(pairs), phase, values["batch"], precision, values["software"], values["way"]
+    )
+    # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
+    values["on"], moved = _looked_at(values["on"], list(pairs), found)
+    told = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
+    view = Compared(
+        model,
+        options.title_of(model, tokens=True),
+        phase,
+        values["batch"],
+        found,
+        values["on"],
+        devices[list(pairs).index(values["on"])],
+        values["op"],
+        told[:2],
+        values["software"],
+    )
+    roof = picture == "roofline"
+    words = _picture_title(view, picture)
+    return View(
+        answer=" ".join((_under_the_roof(view) if roof else _answer(view, picture), *view.told)),
+        headline={words: float(view.looked[name]) for words, name in PINNED.items() if view.looked[name] > 0},
+        chips=_chips(view),
+        picture=_roofline(view, words) if roof else _per_device(view, picture, words, pinned),
+        parts=_op_parts(view) if roof else _time_parts(view),
+        parts_title=(
+            f"Forward pass on {view.looked['name']} at the roofline, by operation"
+            if roof
+            else f"Time of one pass on {view.looked['name']}, by part"
+        ),
+        table=partial(_op_table if roof else _device_table, view),
+        data=partial(_data, view, picture),
+        sources=partial(_source_rows, view),
+        code=_code(values, view),
+        kept=found,
+        stood_for={"precision": f"{view.looked['precision']} on {view.looked['name']}"} if precision == USUAL else {},
+    )
+
+
+def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]:
+    """Device to look at, and a sentence where it is not the one asked for."""
+    able = found["samples_per_s"].where(found["fits"] != "no", 0.0)
+    at = int(np.nanargmax(able)) if able.notna().any() else 0
+    try:
+        key = on if on in keys else catalog.lookup("accelerators", on) if on else keys[at]
+    except (KeyError, ValueError):
+        key = on
+    if key in keys:
+        return key, ""
+    names = catalog.table("accelerators").set_index("key")["name"]
+    asked, taken = names.get(key, key), found["name"][at]
+    return keys[at], f"Look at: {asked} is not among the devices compared; {taken} is looked at."
+
+
+def _prompt(model: Any, phase: str) -> str:
+    """Where answers are the subject, if this is one pass over a prompt."""
+    return ANSWERS if phase == "inference" and answers_tokens(options.model_of(model)) else ""
+
+
+def _code(values: dict[str, Any], view: Compared) -> str:
+    devices = pasted.device_text(values["accelerators"])
+    call = {"phase": values["phase"], "batch": values["batch"]}
+    call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
+    call |= {"software": values["software"]} if values["software"] else {}
+    call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
+    lines = [shell.panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
+    lines.append(f"cb.planning.compare({pasted.model_text(values['model'])}, {devices}, {pasted.keywords(call)})")
+    if values["picture"] == "roofline":
+        on = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
+        where = f"{pasted.model_text(values['model'])}, {pasted.device_text(on)}, {values['batch']}"
+        lines.append(f"cb.roofline_table({where}, precision={pasted.as_python(view.looked['precision'])})")
+    return "\n".join(lines)
+
+
+def _range(row: Any, picture: str, alone: bool = False) -> str:
+    """A figure with its ends, or `alone` with its unit; in short why there is none."""
+    point, low, high, why = COLUMNS[picture]
+    if not math.isfinite(row[point]):
+        return text.short(row[why])
+    write = WRITE.get(picture, figure)
+    return f"{write(row[point])} " + (UNIT[picture] if alone else f"({write(row[low])}-{write(row[high])})")
+
+
+def _picture_title(view: Compared, picture: str) -> str:
+    """Takeaway of the picture."""
+    if picture == "roofline":
+        slow = float(view.ops.loc[view.ops["bound_by"] == "memory", "share"].sum())
+        return f"{_short(view.looked['name'])}: memory limits {percent(slow)} of the time of a forward pass, unfused"
+    known, ahead = view.known(picture), view.lead(picture)
+    if ahead is None:
+        return f"{view.nothing} {view.title.partition(' (')[0]}"
+    if not ahead.named:
+        return undecided(known["name"].map(_short).tolist(), ahead)
+    point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
+    said = f"{_short(first['name'])}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
+    if len(known) == 1:
+        return said
+    if picture == "throughput":
+        return f"{said}, {ratio(first[point] / last[point])} times {_short(last['name'])}"
+    return f"{said}, {_short(last['name'])} {ratio(last[point] / first[point])}×"
+
+
+def _answer(view: Compared, picture: str) -> str:
+    """The sentence in place 1: the best device where there is one, the one looked at, those without a figure."""
+    known, ahead, work = view.known(picture), view.lead(picture), f"{view.title} at batch {view.batch:,}"
+    if ahead is None:
+        head, rest = view.nothing.split(" devices ")
+        return f"**{head} devices** {rest} {work}. {_looked(view, picture)}{_lacking(view, picture)}"
+    point, low, high, _ = COLUMNS[picture]
+    write, fast = WRITE.get(picture, figure), picture == "throughput"
+    first, tied = known.iloc[0], known.iloc[[*ahead.tied]]
+    ends = f"{write(first[low])}-{write(first[high])}"
+    tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
+    head, interval = undecided(known["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
+    if ahead.named:
+        does = f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}"
+        head = (
+            f"{does}: **{write(first[point])} {UNIT[picture]}** for {work}{tokens}. {capital(interval)}: {ends}; "
+            "clear of all others."
+        )
+    else:
+        head += (
+            f". Range: {write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]} for {work}; "
+            f"{_short(first['name'])} {write(first[point])} {UNIT[picture]}{tokens} ({ends})."
+        )
+    return f"{head} {_looked(view, picture)}{_full(view)}{_lacking(view, picture)}"
+
+
+def _full(view: Compared) -> str:
+    """Devices whose memory is too small, which are not ranked."""
+    full = view.table.loc[view.table["fits"] == "no", "name"].map(_short).tolist()
+    return f" Memory: {listed(full, 2)} {'does' if len(full) == 1 else 'do'} not hold it." if full else ""
+
+
+def _lacking(view: Compared, picture: str) -> str:
+    """Devices without the figure, and why the first of them has none."""
+    lacks = view.ranks[picture][view.ranks[picture][COLUMNS[picture][0]].isna()]
+    if lacks.empty or len(view.told) + bool(_full(view)) > 2:  # five facts are enough
+        return ""
+    row = lacks.iloc[0]
+    more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
+    return f" No figure: {_short(row['name'])} ({text.short(row[COLUMNS[picture][3]])}){more}."
+
+
+def _looked(view: Compared, picture: str) -> str:
+    row, point = view.looked, COLUMNS[picture][0]
+    if math.isnan(row[point]):
+        return f"Looked at: {row['name']}, {text.short(row[COLUMNS[picture][3]])}."
+    start = f"Looked at: {row['name']}, {_range(row, picture, True)}"
+    if picture == "throughput":
+        fits = ", and does not fit its memory" if row["fits"] == "no" else ""
+        return (
+            f"{start} in {row['precision']}, {percent(row['share_of_peak'])} of the peak of "
+            f"{figure(row['peak_flops'] / 1e12)} TFLOP/s{fits}; {_range(row, 'energy', True)}, "
+            f"{_range(row, 'cost', True)}."
+        )
+    if picture == "energy":
+        return (
+            f"{start} at about {row['watts']:,.0f} of {row['tdp_watts']:,.0f} W rated, its host left out; no power was "
+            "measured."
+        )
+    return (
+        f"{start} at {units.dollars(row['usd_per_hour'])}/h, the median of {counted(row['price_rows'], 'price')} from "
+        f"{row['price_first'][:7] or 'no date'} to {row['price_last'][:7] or 'no date'}."
+    )
+
+
+def _under_the_roof(view: Compared) -> str:
+    row, ops, op = view.looked, view.ops, view.chosen
+    lost = "" if not view.op or view.op == op["name"] else f"{view.title} has no operation {view.op!r}; the longest: "
+    bound = float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
+    best, rate = view.batch / float(ops["seconds"].sum()), row["samples_per_s"]
+    why = ", since software that fuses operations moves less data" if rate > best else ""
+    beside = f" Predicted: {figure(rate)} samples/s for {WHAT[view.phase]}{why}." if math.isfinite(rate) else ""
+    return (
+        f"Memory limits **{percent(bound)}** of a forward pass of {view.title} on {short_name(row['name'])}, unfused. "
+        f"Ceiling: at most {figure(best)} samples/s in {row['precision']} without fusion.{beside} Operation: "
+        f"{lost}{op['name']}, {_formula(view, op)}"
+    )
+
+
+def _formula(view: Compared, op: Any) -> str:
+    """How the time of one operation at the roofline comes about, in numbers."""
+    row, times = view.looked, f"{op['count']:,.0f} × " if op["count"] > 1 else ""
+    flop, moved = op["flop"] / op["count"], op["bytes"] / op["count"]
+    peak, wide = units.human(row["peak_flops"], "FLOP/s"), units.human(row["mem_bandwidth"], "B/s")
+    longer = "arithmetic" if op["bound_by"] == "compute" else "memory"
+    return (
+        f"{op['kind']}: {times}max({units.human(flop, 'FLOP')} / {peak}, {units.human(moved, 'B')} / {wide}) = "
+        f"{units.human(op['seconds'], 's')}; {figure(op['intensity'])} FLOP/B against {figure(row['ridge'])} at the "
+        f"ridge, so {longer} decides."
+    )
+
+
+def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
+    """How the figures are known."""
+    row, here = view.looked, int((view.table["evidence"] == "measured here").sum())
+    return (
+        (
+            f"{row['name']}: {row['evidence'] or 'no prediction'}",
+            "Measured here: runs of this device went into the constants. Sibling: same maker, or other software.",
+        ),
+        *text.measured_badges(view.measured(row)),
+        (
+            f"{here} of {len(view.table)} devices measured",
+            "Devices of which the tables hold measured runs; intervals of the others are wider.",
+        ),
+        ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
+        *((("a prompt, not an answer", PROMPT),) if _prompt(view.model, view.phase) else ()),
+    )
+
+
+def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -> Picture:
+    """One figure a device, the best first."""
+    point, low, high, _ = COLUMNS[picture]
+    table = view.ranks[picture]
+    before = {} if pinned is None else dict(zip(pinned.kept["key"], pinned.kept[point], strict=True))
+    cells = [
+        "does not fit memory" if row["fits"] == "no" and row[point] > 0 else _range(row, picture)
+        for row in table.to_dict("records")
+    ]
+    several = table["precision"].replace("", np.nan).nunique() > 1
+    names = table["name"].map(_short).mask(table["name"].map(_short).duplicated(keep=False), table["name"])
+    frame = pd.DataFrame(
+        {
+            "row": names + (", " + table["precision"]).where(several & (table["precision"] != ""), ""),
+            "point": table[point],
+            "low": table[low],
+            "high": table[high],
+            "peak": table["samples_per_s"] / table["share_of_peak"]
+            if picture == "throughput"
+            else table[point] * np.nan,
+            "before": [before.get(key) for key in table["key"]],
+            "evidence": table["evidence"],
+            "text": cells,
+            "looked": (table["key"] == view.on) & table[point].notna(),
+            "control": "on",
+            "value": table["key"],
+        }
+    ).astype({"before": float})
+    start, end = charts.figure_domain(frame)
+    return Picture(picture, frame, title, {"rows": row_order(frame), "start": start, "end": end})
+
+
+def _roofline(view: Compared, title: str) -> Picture:
+    """Operations of the network under the roofs of all devices compared."""
+    frame = charts.under_roofs(view.ops, partial(roofs, view.table), view.chosen["name"], view.on)
+    ends = charts.roofline_domain(frame)
+    return Picture("roofline", frame, title, dict(zip(("left", "right", "bottom", "top"), ends, strict=True)))
+
+
+def _time_parts(view: Compared) -> tuple[Part, ...]:
+    """Time of one pass on the device looked at."""
+    times = {name: float(view.looked.get(f"{name} seconds", math.nan)) for name in TIME_PARTS}
+    return options.few(
+        (
+            Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
+            for name, seconds in times.items()
+            if seconds > 0
+        ),
+        told=partial(units.human, unit="s"),
+    )
+
+
+def _op_parts(view: Compared) -> tuple[Part, ...]:
+    """Operations of one forward pass at the roofline, the longest first, the rest together."""
+    colours = (*PALETTE[:4], "#A170C6")
+    found = [
+        Part(str(op["name"]), op["seconds"], units.human(op["seconds"], "s"), colour, _formula(view, op))
+        for op, colour in zip(view.ops.head(MOST_PARTS).to_dict("records"), colours, strict=False)
+    ]
+    rest = view.ops.iloc[MOST_PARTS:]
+    words = f"{rest['count'].sum():,.0f} more operations, each the longer of arithmetic and traffic."
+    seconds = float(rest["seconds"].sum())
+    return (*found, *([Part("other", seconds, units.human(seconds, "s"), MUTED, words)] if len(rest) else []))
+
+
+def _device_table(view: Compared) -> pd.DataFrame:
+    """Figures of each device as printed text, the fastest first."""
+    effort = catalog.table("programmability").set_index("kind")["effort"]
+    speaks = view.table["tokens_per_s"].notna().any()
+    return pd.DataFrame(
+        [
+            {
+                "Device": row["name"],
+                "Kind": row["kind"],
+                "Format": row["precision"] or "none",
+                "Samples/s": _range(row, "throughput"),
+                **({"Tokens/s": figure(row["tokens_per_s"]) if row["tokens_per_s"] > 0 else "none"} if speaks else {}),
+                "Of peak [%]": "none" if math.isnan(row["share_of_peak"]) else f"{100 * row['share_of_peak']:.2g}",
+                "J a sample": _range(row, "energy"),
+                "$ a million": _range(row, "cost"),
+                "Prices of": f"{row['price_first'][:7]} to {row['price_last'][:7]}"
+                if row["price_last"]
+                else "no price",
+                "Memory": f"{units.human(row['memory_bytes'], 'iB')} of {units.human(row['capacity_bytes'], 'iB')}"
+                if row["fits"] in ("yes", "no")
+                else row["fits"] or "none",
+                "Known": row["evidence"] or row["why"],
+                "Measured": next(map(str, view.measured(row)), "no such run"),
+                "Effort to program (judgement)": effort[row["kind"]],
+            }
+            for row in view.ranks["throughput"].to_dict("records")
+        ]
+    )
+
+
+def _op_table(view: Compared) -> pd.DataFrame:
+    """The longest operations as printed text."""
+    return pd.DataFrame(
+        [
+            {
+                "Operation": op["name"],
+                "Kind": op["kind"],
+                "Times": f"{op['count']:,.0f}",
+                "GFLOP": f"{op['flop'] / 1e9:,.3g}",
+                "MB moved": f"{op['bytes'] / 1e6:,.3g}",
+                "FLOP/B": figure(op["intensity"]),
+                "Time at best [µs]": f"{op['seconds'] * 1e6:,.3g}",
+                "Share [%]": f"{100 * op['share']:.1f}",
+                "Held back by": op["bound_by"],
+            }
+            for op in view.ops.head(MOST_ROWS).to_dict("records")
+        ]
+    )
+
+
+def _data(view: Compared, picture: str) -> pd.DataFrame:
+    """The numbers behind the picture, in SI units."""
+    if picture == "roofline":
+        return view.ops
+    return view.table.assign(**{name: view.table[name].str.join(";") for name in ("sources", "price_sources")})
+
+
+def _source_rows(view: Compared) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, note) of each source of devices and prices shown."""
+    keys = dict.fromkeys(key for name in ("sources", "price_sources") for cell in view.table[name] for key in cell)
+    return options.cited(dict.fromkeys(keys, ""), "recalled")

@@ -1,0 +1,1 @@
+"""Machine: benchmarks of this machine, and constants fitted to them."""

@@ -1,0 +1,412 @@
+"""Networks that calibrate a machine without PyTorch, in NumPy alone: training steps, forward passes and decoding.
+
+A stack of fully connected layers, AlexNet of one column, ResNet v1, ELECTRA and ALBERT, and GPT-2, of the sizes that
+the zoo states. A reader can follow every operation of a step; nobody should train with them.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cookbook.topics.machine.array_layers import (
+    Attention,
+    BatchNorm,
+    Chain,
+    Convolution,
+    Dropout,
+    Flat,
+    Gelu,
+    Layer,
+    LayerNorm,
+    Linear,
+    Maker,
+    MaxPool,
+    MeanPool,
+    Parameter,
+    Relu,
+    Residual,
+    Tanh,
+    softmax,
+)
+from cookbook.topics.machine.environment import free_memory
+from cookbook.topics.machine.networks import (
+    ALEXNET,
+    DECODER,
+    DENSE,
+    DENSE_SIZES,
+    ENCODER,
+    RESNET,
+    TRANSFORMERS,
+    input_shape,
+)
+from cookbook.topics.machine.steps import title, told
+from cookbook.topics.machine.timing import Case
+from cookbook.units import human
+from cookbook.workloads import zoo
+from cookbook.workloads.builders import convnets, resnets
+
+# Networks with their batch (quick and in full) and the sequence length of each; one whose batch is 0 is left out.
+NETWORKS = {
+    "eng_acoustic_model": (32, 64, 0),
+    "alexnet_owt": (4, 8, 0),
+    "resnet18": (1, 1, 0),
+    "resnet50": (0, 1, 0),
+    "electra_small": (1, 2, 128),
+    "gpt2": (0, 1, 64),
+    "albert_base": (0, 1, 128),
+}
+# The language model whose tokens are timed, and its batches.
+DECODED, BATCHES = "gpt2", (1, 16)
+# Bytes that training holds for each parameter: weight and gradient, and the moments of momentum or of Adam.
+MOMENTUM_BYTES, ADAM_BYTES, WEIGHT_BYTES = 12, 16, 4
+# Rate and decay of an update; so small that weights stay where they are in a benchmark.
+RATE, MOMENTUM, BETA, DECAY, SMALL = 1e-6, 0.9, 0.999, 0.01, 1e-8
+# Elements of which an update works at once, so that they stay in a cache.
+BLOCK = 2**14
+# Times of a case over its arithmetic at the rate of a product, calls of a case, and what an update takes [s/parameter].
+SLOWER, CALLS, UPDATE_S = 2.0, 6.0, 8e-9
+
+
+class Asked(NamedTuple):
+    """One case: network, batch, length, and what is done with it: "training", "forward", "prompt" or "token"."""
+
+    model: str
+    batch: int
+    seq: int
+    phase: str
+
+
+def network(name: str, kind: Any = np.float32, **changes: Any) -> tuple[Layer, zoo.Workload]:
+    """Layers of one of the networks here with random weights, and its record in the zoo.
+
+    `changes` are other sizes for its builder.
+    """
+    record = zoo.model(name, **changes)
+    makers = {DENSE: _dense, ALEXNET: _alexnet, RESNET: _resnet, ENCODER: Encoder, DECODER: Decoder}
+    return makers[record.builder](Maker(kind), dict(record.arguments)), record
+
+
+def _dense(make: Maker, arguments: Mapping[str, Any]) -> Layer:
+    sizes = DENSE_SIZES | dict(arguments)
+    widths = [sizes["inputs"], *[sizes["hidden"]] * sizes["layers"]]
+    layers: list[Layer] = []
+    for a, b in pairwise(widths):
+        layers += [Linear(make, a, b), Relu()]
+    return Chain([*layers, Linear(make, widths[-1], sizes["classes"])])
+
+
+def _alexnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
+    layers, channels = list[Layer](), 3
+    for each in convnets.ALEXNET[arguments["variant"]][1]:
+        if len(each) == 2:
+            layers.append(MaxPool(*each))
+        else:
+            out, kernel, stride, padding, _ = each
+            layers += [Convolution(make, channels, out, kernel, stride, padding), Relu()]
+            channels = out
+    return Chain(
+        [
+            *layers,
+            Flat(),
+            Linear(make, channels * 36, 4096),
+            Relu(),
+            Dropout(128),
+            Linear(make, 4096, 4096),
+            Relu(),
+            Dropout(128),
+            Linear(make, 4096, 1000),
+        ]
+    )
+
+
+def _resnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
+    depth = arguments["depth"]
+    layers: list[Layer] = [*_normed(make, 3, 64, 7, 2), Relu(), MaxPool(3, 2, 1)]
+    channels, wide = 64, 4 if depth >= 50 else 1
+    for stage, blocks in enumerate(resnets.BLOCKS[depth]):
+        for block in range(blocks):
+            inner, stride = 64 * 2**stage, 2 if stage and not block else 1
+            out = inner * wide
+            if wide > 1:
+                body = [
+                    *_normed(make, channels, inner, 1, stride),
+                    Relu(),
+                    *_normed(make, inner, inner, 3, 1),
+                    Relu(),
+                    *_normed(make, inner, out, 1, 1),
+                ]
+            else:
+                body = [*_normed(make, channels, out, 3, stride), Relu(), *_normed(make, out, out, 3, 1)]
+            cut = Chain(_normed(make, channels, out, 1, stride)) if stride > 1 or channels != out else None
+            layers += [Residual(Chain(body), cut), Relu()]
+            channels = out
+    return Chain([*layers, MeanPool(), Linear(make, channels, 1000)])
+
+
+def _normed(make: Maker, inputs: int, outputs: int, kernel: int, stride: int) -> list[Layer]:
+    return [Convolution(make, inputs, outputs, kernel, stride, kernel // 2, bias=False), BatchNorm(make, outputs)]
+
+
+class Table(Layer):
+    """Rows of a table by token: the gradient is dense, as frameworks keep it unless told otherwise."""
+
+    def __init__(self, make: Maker, rows: int, width: int) -> None:
+        self.table = make.normal(rows, width)
+        self.table.value *= math.sqrt(rows / width)
+        self.parameters = (self.table,)
+
+    def forward(self, x: Any, train: bool) -> Any:
+        """Rows of the tokens."""
+        self.kept = x if train else None
+        return self.table.value[x]
+
+    def backward(self, dy: Any) -> None:
+        """Adds the gradient of each row that was looked up."""
+        if self.table.gradient is None:
+            self.table.gradient = np.zeros_like(self.table.value)
+        np.add.at(self.table.gradient, self.kept.reshape(-1), dy.reshape(-1, dy.shape[-1]))
+
+
+class Encoder(Layer):
+    """A text encoder with norms after each part: ELECTRA's discriminator, ALBERT."""
+
+    def __init__(self, make: Maker, s: Mapping[str, Any]) -> None:
+        width, narrow = s["width"], s["embedding_width"]
+        self.tokens, self.places = Table(make, s["vocab"], narrow), Table(make, s.get("positions", 512), narrow)
+        self.types = Table(make, 2, narrow)
+        blocks = [_encoder_block(make, width, s["heads"], s["hidden"])]
+        while len(blocks) < s["depth"]:
+            blocks.append(
+                shared(blocks[0]) if s.get("share_layers") else _encoder_block(make, width, s["heads"], s["hidden"])
+            )
+        self.body = Chain([LayerNorm(make, narrow), Dropout(), Linear(make, narrow, width), *blocks])
+        self.pooler = Chain([Linear(make, width, width), Tanh()]) if s.get("pooler", True) else None
+        self.parts = tuple(filter(None, (self.tokens, self.places, self.types, self.body, self.pooler)))
+
+    def forward(self, x: Any, train: bool) -> Any:
+        """What the pooler makes of the first token, or all tokens where there is none."""
+        y = self.tokens.forward(x, train)
+        y += self.places.forward(np.arange(x.shape[1]), train)
+        y += self.types.forward(np.zeros_like(x), train)
+        y = self.body.forward(y, train)
+        self.kept = y.shape
+        return self.pooler.forward(y[:, 0], train) if self.pooler else y
+
+    def backward(self, dy: Any) -> None:
+        """Gradients of all weights."""
+        if self.pooler:
+            first = self.pooler.backward(dy)
+            dy = np.zeros(self.kept, first.dtype)
+            dy[:, 0] = first
+        dy = self.body.backward(dy)
+        self.tokens.backward(dy)
+        self.places.backward(dy.sum(0))
+        self.types.backward(dy)
+
+
+def _encoder_block(make: Maker, width: int, heads: int, hidden: int) -> Layer:
+    attend = Chain([Attention(make, width, heads, False), Dropout()])
+    feed = Chain([Linear(make, width, hidden), Gelu(), Linear(make, hidden, width), Dropout()])
+    return Chain([Residual(attend), LayerNorm(make, width), Residual(feed), LayerNorm(make, width)])
+
+
+class Decoder(Layer):
+    """A language model with trained positions, norms before each part and a head that is its table: GPT-2."""
+
+    def __init__(self, make: Maker, s: Mapping[str, Any]) -> None:
+        width = s["width"]
+        self.tokens, self.places = Table(make, s["vocab"], width), Table(make, s["positions"], width)
+        blocks = [_decoder_block(make, width, s["heads"], s["hidden"]) for _ in range(s["depth"])]
+        self.body = Chain([Dropout(), *blocks, LayerNorm(make, width)])
+        self.head = self.tokens.table
+        self.parts = (self.tokens, self.places, self.body)
+        self.last = False
+
+    def forward(self, x: Any, train: bool) -> Any:
+        """Logits of each token, or of the last one alone where `last` is set."""
+        first = next((each.cache[0].shape[2] for each in self.attentions() if each.cache is not None), x.shape[1])
+        places = np.arange(first - x.shape[1], first) % len(self.places.table.value)
+        y = self.tokens.forward(x, train)
+        y += self.places.forward(places, train)
+        y = self.body.forward(y, train)
+        y = y[:, -1:] if self.last else y
+        self.kept = y if train else None
+        return y @ self.head.value.T
+
+    def backward(self, dy: Any) -> None:
+        """Gradients of all weights."""
+        y = self.kept
+        self.head.add(dy.reshape(-1, dy.shape[-1]).T @ y.reshape(-1, y.shape[-1]))
+        dx = self.body.backward(dy @ self.head.value)
+        self.tokens.backward(dx)
+        self.places.backward(dx.sum(0))
+
+    def attentions(self) -> list[Attention]:
+        """Attention of each block."""
+        return [each for each in self.layers() if isinstance(each, Attention)]
+
+
+def _decoder_block(make: Maker, width: int, heads: int, hidden: int) -> Layer:
+    attend = [LayerNorm(make, width), Attention(make, width, heads, True), Dropout()]
+    feed = [LayerNorm(make, width), Linear(make, width, hidden), Gelu(), Linear(make, hidden, width), Dropout()]
+    return Chain([Residual(Chain(attend)), Residual(Chain(feed))])
+
+
+def shared(layer: Layer) -> Layer:
+    """The same layer once more: the weights are shared, what a pass keeps is not."""
+    return copy.deepcopy(layer, {id(each): each for each in layer.all_parameters()})
+
+
+# ---- a step ---------------------------------------------------------------------------------------------------------
+def sample(record: zoo.Workload, batch: int, seq: int, kind: Any = np.float32) -> Any:
+    """Synthetic input of a batch: pictures, frames of speech, or tokens."""
+    random, shape = np.random.default_rng(1), input_shape(record, batch, seq)
+    if record.builder in TRANSFORMERS:
+        return random.integers(0, int(record.arguments["vocab"]), shape)
+    return random.standard_normal(shape, np.float32).astype(kind)
+
+
+def learned(record: zoo.Workload, layer: Layer, x: Any) -> float:
+    """Loss of a batch, after the gradients of all weights were worked out.
+
+    That of a decoder is of its next tokens, that of a classifier of its classes; of an encoder without a head it is the
+    mean square of what it gives.
+    """
+    for each in layer.all_parameters():
+        each.gradient = None
+    out = layer.forward(x, True)
+    if record.builder == ENCODER:
+        layer.backward(out * out.dtype.type(2 / out.size))
+        return float(np.mean(np.square(out, dtype=np.float64)))
+    targets = x[:, 1:] if record.builder == DECODER else np.zeros(len(x), int)
+    places = out[:, :-1] if record.builder == DECODER else out
+    flat = softmax(places.reshape(-1, out.shape[-1]))
+    at = (np.arange(len(flat)), targets.reshape(-1))
+    found = float(-np.mean(np.log(flat[at])))
+    flat[at] -= 1
+    flat *= flat.dtype.type(1 / len(flat))
+    dy = flat
+    if record.builder == DECODER:
+        dy = np.zeros_like(out)
+        dy[:, :-1] = flat.reshape(places.shape)
+    layer.backward(dy)
+    return found
+
+
+def update(parameters: list[Parameter], adam: bool) -> None:
+    """One update of all weights by SGD with momentum or by AdamW, block after block."""
+    for each in parameters:
+        assert each.gradient is not None, "every weight has a gradient after a backward pass"
+        while len(each.moments) < (2 if adam else 1):
+            each.moments.append(np.zeros_like(each.value))
+        flat = [part.reshape(-1) for part in (each.value, each.gradient, *each.moments)]
+        for start in range(0, each.value.size, BLOCK):
+            (_adam if adam else _momentum)(*(part[start : start + BLOCK] for part in flat))
+
+
+def _momentum(weight: Any, gradient: Any, moment: Any) -> None:
+    moment *= MOMENTUM
+    moment += gradient
+    weight -= RATE * moment
+
+
+def _adam(weight: Any, gradient: Any, first: Any, second: Any) -> None:
+    first *= MOMENTUM
+    first += (1 - MOMENTUM) * gradient
+    second *= BETA
+    second += (1 - BETA) * (gradient * gradient)
+    spread = np.sqrt(second)
+    spread += SMALL
+    weight *= 1 - RATE * DECAY
+    weight -= RATE * first / spread
+
+
+# ---- cases ----------------------------------------------------------------------------------------------------------
+def cases(suite: str, quick: bool, rate: float) -> Iterator[Case]:
+    """Cases of a suite, "macro" or "language", with the time that each is expected to take at `rate` [FLOP/s]."""
+    asked: list[Asked] = []
+    for name, (small, usual, seq) in NETWORKS.items():
+        batch, seq = (small, seq // 2) if quick else (usual, seq)
+        if batch and suite == "macro":
+            asked += [Asked(name, batch, seq, "training"), Asked(name, batch, seq, "forward")]
+    if suite == "macro":
+        asked += [Asked(DECODED, batch, 64 if quick else 128, "token") for batch in BATCHES]
+    else:
+        lengths = ((1, 32),) if quick else ((1, 64), (1, 256), (16, 64))
+        asked += [Asked(DECODED, batch, seq, phase) for batch, seq in lengths for phase in ("prompt", "token")]
+        asked += [] if quick else [Asked(DECODED, 1, 128, "training")]
+    held: dict[str, Any] = {}
+    for each in asked:
+        yield _case(each, held, rate)
+
+
+def _case(asked: Asked, held: dict[str, Any], rate: float) -> Case:
+    """One case; `held` keeps the network of the case before, where it is the same."""
+    name, batch, seq, phase = asked
+    benchmark = {"training": "training step", "forward": "forward pass", "prompt": "prefill", "token": "decode"}[phase]
+    work = float(batch * seq if phase == "prompt" else batch)
+
+    def prepare() -> Callable[[], Any]:
+        layer, record = _held(asked, held)
+        x = sample(record, batch, 1 if phase == "token" else seq)
+        if phase == "training":
+            return _training(layer, record, x)
+        if phase == "token":
+            size = (batch, layer.attentions()[0].heads, seq, layer.attentions()[0].size)
+            for each in layer.attentions():
+                each.cache = (np.full(size, 0.1, np.float32), np.full(size, 0.1, np.float32))
+        return lambda: layer.forward(x, False)
+
+    fields = told(name, batch, seq, "fp32")
+    return Case(benchmark, title(name, batch, seq), work, prepare, fields, seconds=expected_seconds(asked, rate))
+
+
+def _training(layer: Layer, record: zoo.Workload, x: Any) -> Callable[[], Any]:
+    parameters, adam = layer.all_parameters(), record.builder in TRANSFORMERS
+
+    def call() -> None:
+        learned(record, layer, x)
+        update(parameters, adam)
+
+    return call
+
+
+def _held(asked: Asked, held: dict[str, Any]) -> tuple[Any, zoo.Workload]:
+    """Layers of a case: those of the case before where it is of the same network, else new ones."""
+    if asked.model not in held:
+        held.clear()
+    record = zoo.model(asked.model)
+    adam = record.builder in TRANSFORMERS
+    each = WEIGHT_BYTES if asked.phase != "training" else ADAM_BYTES if adam else MOMENTUM_BYTES
+    needed = each * record.ops.parameter_count * (asked.model not in held or asked.phase == "training")
+    if needed > free_memory() / 2:
+        raise ValueError(
+            f"weights and what training keeps beside them take {human(needed, 'iB')}, more than half of "
+            f"the {human(free_memory(), 'iB')} that are free"
+        )
+    if asked.model not in held:
+        held[asked.model] = network(asked.model)
+    layer = held[asked.model][0]
+    for parameter in layer.all_parameters():
+        parameter.gradient, parameter.moments = None, []
+    if isinstance(layer, Decoder):
+        layer.last = asked.phase != "training"
+        for attention in layer.attentions():
+            attention.cache = None
+    return held[asked.model]
+
+
+def expected_seconds(asked: Asked, rate: float) -> float:
+    """About what all calls of a case take together [s], where a product runs at `rate` [FLOP/s]."""
+    record = zoo.model(asked.model)
+    tokens = 1 if asked.phase == "token" else asked.seq
+    flop = 2.0 * float(record.ops.total("macs", asked.batch, tokens if record.ops.needs_seq else None))
+    weights = record.ops.parameter_count
+    once = flop * (3 if asked.phase == "training" else 1) * SLOWER / rate
+    return CALLS * (once + weights * UPDATE_S * (1.0 if asked.phase == "training" else 0.1)) + weights * UPDATE_S

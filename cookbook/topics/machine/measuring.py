@@ -1,0 +1,137 @@
+"""A button that measures this machine: progress, a way to stop, then the panel on what was measured."""
+
+from __future__ import annotations
+
+import threading
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from cookbook.charts import live
+from cookbook.charts.card import kept
+from cookbook.topics.machine.fitted import Calibration, calibrate
+from cookbook.topics.machine.panel import this_machine
+from cookbook.topics.machine.report import Report
+from cookbook.topics.machine.suite import check, run
+
+READY = (
+    "Matrix products, memory, the drive and a few networks, in about {seconds:.0f} s at most. Nothing is sent "
+    "anywhere. Close other programs first."
+)
+STATIC = "This button measures the machine that runs the page; it works in JupyterLab, on Binder and in Colab."
+KEEP = "Run the cells below to use it; to keep it: <code>button.report.write(&quot;measured.json&quot;)</code>."
+# Sentences that wrap stand closer than a row of widgets.
+CLOSE = '<div style="line-height:1.5">{}</div>'
+
+
+class Measuring(ipywidgets.VBox):
+    """A button, a bar and a sentence; below them the panel once there is a report. `measure_here` makes one.
+
+    Attributes
+    ----------
+    report : Report or None
+        What the last press measured.
+    """
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self.report: Report | None = None
+        self._asked, self._wish, self._begun = asked, threading.Event(), threading.Lock()
+        wide = ipywidgets.Layout(width="auto")
+        self.start = ipywidgets.Button(
+            description="Measure this machine",
+            button_style="primary",
+            layout=wide,
+            tooltip="Measures this machine; nothing is sent anywhere",
+        )
+        self.stop = ipywidgets.Button(
+            description="Cancel",
+            disabled=True,
+            layout=wide,
+            tooltip="Stops after the present sample; what was measured is kept",
+        )
+        self.bar = ipywidgets.IntProgress(value=0, max=1, layout=ipywidgets.Layout(flex="1 1 120px", max_width="400px"))
+        self.said = ipywidgets.HTML(CLOSE.format(escape(READY.format(seconds=asked["seconds"]))))
+        self.start.on_click(lambda _: self.press())
+        self.stop.on_click(lambda _: self._wish.set())
+        self.found = ipywidgets.VBox()
+        row = ipywidgets.HBox([self.start, self.stop, self.bar], layout=ipywidgets.Layout(flex_flow="row wrap"))
+        super().__init__([row, self.said, self.found])
+        self.add_class("cookbook-measuring")
+
+    def press(self) -> threading.Thread:
+        """Measure beside the kernel's own work, so that the page can still ask to stop."""
+        thread = threading.Thread(target=self.measure, daemon=True)
+        thread.start()
+        return thread
+
+    def measure(self) -> None:
+        """Measure here and now; a second press does nothing while the first is at work."""
+        if not self._begun.acquire(blocking=False):
+            return
+        self._wish.clear()
+        self.start.disabled, self.stop.disabled, self.bar.value = True, False, 0
+        try:
+            self.report = run(**self._asked, progress=self._progress, cancelled=self._wish.is_set)
+            self._show(self.report)
+        except (ValueError, OSError) as problem:
+            self.said.value = CLOSE.format(escape(f"{problem}."))
+        finally:
+            self.start.disabled, self.stop.disabled = False, True
+            self._begun.release()
+
+    def _progress(self, number: int, count: int, name: str) -> None:
+        self.bar.max, self.bar.value = count, number - 1
+        self.said.value = escape(f"{number} of {count}: {name}")
+
+    def _show(self, report: Report) -> None:
+        """The panel on a report, and how well its networks are predicted; why not, where too little was measured."""
+        self.bar.value = self.bar.max if report.state == "complete" else self.bar.value
+        said = f"{report.summary()}."
+        try:
+            known: Calibration | None = calibrate(report)
+        except ValueError as problem:
+            known, said = None, f"{said} {problem}."
+        said = f"{said} {known.summary()[:1].upper()}{known.summary()[1:]}. " if known else said
+        self.said.value = CLOSE.format(escape(said) + (KEEP if known else ""))
+        self.found.children = [this_machine(known, picture="products")] if known else []
+
+    def __repr__(self) -> str:
+        """What stays on a page without a kernel."""
+        return STATIC
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The live button, and for pages without a kernel what it is for."""
+        bundle = live.static_bundle(repr(self), None, super()._repr_mimebundle_(**kwargs))
+        return kept(bundle, f'<div class="ck-card"><p>{escape(STATIC)}</p></div>')
+
+
+def measure_here(device: str | None = None, quick: bool = True, seconds: float = 50.0) -> Measuring:
+    """A button that measures the machine on which the kernel runs, and then shows it as `this_machine` does.
+
+    Parameters
+    ----------
+    device : str, optional
+        "numpy", "cpu", "cuda" or "mps", as for `cb.measure.run`; by default the fastest there is.
+    quick : bool
+        Fewer and smaller cases; the others need 4 GB of free memory and about a minute.
+    seconds : float
+        Longest time that it may take [s].
+
+    Returns
+    -------
+    Measuring
+        Its `report` is None until it was pressed.
+
+    Raises
+    ------
+    ValueError
+        Seconds that are no number above 0 and up to a day.
+
+    Examples
+    --------
+    >>> measure_here("numpy").report is None
+    True
+    """
+    check(None, seconds)
+    return Measuring({"device": device, "quick": quick, "seconds": float(seconds)})

@@ -1,0 +1,376 @@
+"""Panel of recipe 11: what a machine does beside what its datasheet says, and what predictions make of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook.charts import devices as charts
+from cookbook.charts.look import row_order
+from cookbook.hardware import Accelerator, peak_flops
+from cookbook.panels.controls import Choice, Control, Slider, powers_of_two
+from cookbook.panels.options import step_parts
+from cookbook.panels.shell import Panel, Picture, View, panel_call
+from cookbook.panels.text import counted, figure, percent
+from cookbook.prediction.engine import Estimate
+from cookbook.topics.machine.comparison import ASKED
+from cookbook.topics.machine.fitted import Calibration, calibrate
+from cookbook.topics.machine.rates import Figure
+from cookbook.topics.machine.report import own_run
+from cookbook.units import human
+from cookbook.workloads import zoo
+
+DEFAULTS: dict[str, Any] = {
+    "precision": "fp32",
+    "prediction": "left out",
+    "phase": "all",
+    "batch": 4,
+    "picture": "networks",
+}
+WORDS_OF = {"networks": ("datasheet", "calibrated", "left out"), "products": ("measured",), "memory": ("measured",)}
+PICTURES = {
+    what: partial(charts.per_device, what=what, evidence={word: charts.KNOWS[word] for word in words})
+    for what, words in WORDS_OF.items()
+}
+# How a network is predicted: the columns of times and errors, and how a sentence begins.
+WAYS = {
+    "datasheet": ("before", "By the datasheet"),
+    "calibrated": ("after", "Calibrated to these very rows"),
+    "left out": ("left_out", "By the other networks alone"),
+}
+PHASES = {"training": ("training step",), "forward": ("forward pass",), "answers": ("prefill", "decode")}
+# What a picture shows: its frame, headline, facts, title, and the figure that Pin compares.
+Shown = tuple[pd.DataFrame, str, list[str], str, dict[str, float]]
+SHORT = {"training step": "training", "forward pass": "forward", "prefill": "prompt", "decode": "token"}
+
+
+def this_machine(
+    report: Any = None,
+    precision: str = DEFAULTS["precision"],
+    prediction: str = DEFAULTS["prediction"],
+    phase: str = DEFAULTS["phase"],
+    batch: Any = DEFAULTS["batch"],
+    picture: str = DEFAULTS["picture"],
+) -> Panel:
+    """The panel "What does this machine do?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    report : str, Path, Report or Calibration, optional
+        What was measured: a file of `python -m cookbook measure`; by default a run of the cookbook's own.
+    precision : str
+        Number format of the matrix products.
+    prediction : {"datasheet", "calibrated", "left out"}
+        How networks are predicted.
+    phase : {"all", "training", "forward", "answers"}
+        Which measured networks.
+    batch : int
+        Samples of the step whose time and parts are told.
+    picture : {"networks", "products", "memory"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = this_machine(prediction="datasheet")
+    >>> panel.answer.split(":")[0]
+    'By the datasheet, 19 runs are predicted within 111 % at the median. Furthest'
+    """
+    known = report if isinstance(report, Calibration) else _ours() if report is None else calibrate(report)
+    text = "" if report is None else repr(str(report)) if not hasattr(report, "summary") else "report"
+    given = {"precision": precision, "prediction": prediction, "phase": phase, "batch": batch, "picture": picture}
+    if not known.judged and picture == DEFAULTS["picture"]:
+        given["picture"] = _good(known)["picture"]
+    return Panel(
+        "this_machine",
+        "What does this machine do?",
+        _controls,
+        PICTURES,
+        partial(_draw, known, text),
+        given,
+        OFF,
+        good=_good(known),
+    )
+
+
+def _good(known: Calibration) -> dict[str, Any]:
+    """A state that can be shown: networks where some were measured."""
+    return DEFAULTS if known.judged else {**DEFAULTS, "picture": "products"}
+
+
+@lru_cache(maxsize=1)
+def _ours() -> Calibration:
+    return calibrate(own_run(), name="AMD EPYC, one thread (a run of ours)")
+
+
+def _controls() -> tuple[Control, ...]:
+    return (
+        Choice(
+            "prediction",
+            "Predicted by",
+            "Networks",
+            (
+                ("datasheet", "datasheet", "The device that the report names, or the nearest of the catalogue"),
+                ("calibrated", "calibrated", "Factors fitted to all of these networks"),
+                ("left out", "left out", "Factors fitted to the other networks alone"),
+            ),
+            tooltip="What the predictions know of this machine",
+        ),
+        Choice(
+            "phase",
+            "Phase",
+            "Networks",
+            (
+                ("all", "all", "Every measured network"),
+                ("training", "training", "Training steps"),
+                ("forward", "forward", "Forward passes"),
+                ("answers", "answers", "Prompts and tokens of a language model"),
+            ),
+            tooltip="Which of the measured networks",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Matrix products",
+            (("fp32", "fp32", "32 bits"), ("bf16", "bf16", "16 bits")),
+            tooltip="In what numbers products are made",
+        ),
+        Slider(
+            "batch",
+            "Batch",
+            "Step in parts",
+            powers_of_two(0, 10),
+            tooltip="Samples of the step whose time and parts the calibrated machine is asked for",
+        ),
+        Choice(
+            "picture",
+            "Picture",
+            "",
+            (
+                ("networks", "Networks", "Each measured network and what is predicted for it"),
+                ("products", "Matrix products", "Rate by size, beside the datasheet"),
+                ("memory", "Memory", "What copies and narrow products reach"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+OFF: dict[str, Any] = {
+    "precision": lambda v: {} if v.get("picture") == "products" else {"*": "only matrix products have a format"},
+    "prediction": lambda v: {} if v.get("picture") == "networks" else {"*": "only networks are predicted"},
+    "phase": lambda v: {} if v.get("picture") == "networks" else {"*": "only networks have phases"},
+}
+
+
+def _draw(known: Calibration, text: str, values: dict[str, Any], _pinned: View | None) -> View:
+    picture, step = values["picture"], _step(known, values["batch"])
+    if picture == "networks":
+        frame, said, facts, title, headline = _networks(known, values)
+    elif picture == "products":
+        frame, said, facts, title, headline = _products(known, values["precision"])
+    else:
+        frame, said, facts, title, headline = _memory(known)
+    found = ASKED[step["benchmark"]](step, known.accelerator).one()
+    facts = [*facts, _told(step, found), f"Machine: {known.accelerator.name}.", f"Datasheet: {known.before.name}."]
+    ends = dict(zip(("start", "end"), charts.figure_domain(frame), strict=True))
+    given = panel_call(this_machine, values, _good(known)).partition("(")[2]
+    return View(
+        answer=" ".join([said, *facts]),
+        headline=headline,
+        chips=_CHIPS,
+        picture=Picture(picture, frame, title, {"rows": row_order(frame), **ends}),
+        parts=step_parts(found.by_part),
+        parts_title=f"{_title(step['model'])}, {SHORT[step['benchmark']]}, batch {step['batch']:,}, on this machine",
+        table=partial(_table, known, picture, frame),
+        data=partial(_data, known, picture, values),
+        sources=lambda: _SOURCES,
+        code=f"cb.panels.this_machine({text}{', ' if text and given != ')' else ''}{given}\n"
+        f"cb.measure.calibrate({text or 'cb.measure.own_run()'}).predictions()",
+    )
+
+
+_CHIPS = (
+    ("measured here", "Every mark rests on a run of this machine; nothing was taken from elsewhere but the datasheet."),
+    ("80 % intervals", "Of single operations the middle of the samples, of predictions that of networks left out."),
+)
+_SOURCES = (
+    ("A run of python -m cookbook measure: data/own_run_epyc.json, or your own file", "", "measured"),
+    ("The datasheet: row of the table accelerators, by share of the cores", "", "derived"),
+)
+
+
+def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
+    """Each measured network: predicted, with the interval of networks that were left out, and measured."""
+    rows = _chosen(known, values["phase"])
+    column, words = WAYS[values["prediction"]]
+    reach = math.exp(float(np.log(rows["high80_s"] / rows["left_out_s"]).iloc[0])) if column == "left_out" else math.nan
+    point = rows[f"{column}_s"].to_numpy(dtype=float)
+    errors = rows[f"{column}_error"].to_numpy(dtype=float)
+    middle = float(np.nanmedian(np.abs(errors)))
+    frame = pd.DataFrame(
+        {
+            "row": _names(rows),
+            "point": point,
+            "low": point / reach,
+            "high": point * reach,
+            "peak": rows["measured_s"].to_numpy(dtype=float),
+            "before": math.nan,
+            "evidence": values["prediction"],
+            "text": [_off(each) for each in errors],
+            "looked": False,
+            "control": "",
+            "value": "",
+        }
+    )
+    worst = int(np.nanargmax(np.abs(errors)))
+    furthest = f"Furthest: {frame['row'][worst]}, {_off(errors[worst])}."
+    held = int(rows["inside80"].sum())
+    inside = [f"Inside 80 % intervals: {held} of {len(rows)}."] if column == "left_out" else []
+    said = (
+        f"{words}, {counted(len(rows), 'run')} {'is' if len(rows) == 1 else 'are'} predicted within "
+        f"**{percent(middle)}** at the median."
+    )
+    title = f"{words}: {percent(middle)} off at the median"
+    return frame, said, [furthest, *inside], title, {"median error": middle}
+
+
+def _names(rows: pd.DataFrame) -> list[str]:
+    """Network and phase of each row, with batch and tokens where others are called the same."""
+    pairs = zip(rows["model"], rows["benchmark"], strict=True)
+    named = [f"{_title(model)}, {SHORT[benchmark]}" for model, benchmark in pairs]
+    for more in (
+        [f", batch {batch}" for batch in rows["batch"]],
+        ["" if pd.isna(seq) else f", {seq:g} tokens" for seq in rows["seq"]],
+        [f", {precision}" for precision in rows["number_format"]],
+        [f", {method}" for method in rows["method"]],
+        [f" ({at})" for at in range(len(rows))],
+    ):
+        named = [name + words if named.count(name) > 1 else name for name, words in zip(named, more, strict=True)]
+    return named
+
+
+@lru_cache(maxsize=64)
+def _title(model: str) -> str:
+    return zoo.model(model).title.split(" (")[0]
+
+
+def _off(error: float) -> str:
+    if not math.isfinite(error):
+        return "no prediction"
+    return "as measured" if abs(error) < 0.005 else f"{percent(abs(error))} too {'slow' if error > 0 else 'fast'}"
+
+
+def _chosen(known: Calibration, phase: str) -> pd.DataFrame:
+    rows = known.predictions()
+    if rows.empty:
+        raise ValueError("picture = 'networks': the report measured no network; take products or memory")
+    rows = rows[rows["benchmark"].isin(PHASES[phase])] if phase in PHASES else rows
+    if rows.empty:
+        raise ValueError(f"phase = {phase!r}: the report measured none; take all")
+    return rows.reset_index(drop=True)
+
+
+def _singles(known: Calibration, starts: str, precision: str = "") -> list[Figure]:
+    return [
+        each
+        for each in known.constants
+        if each.says == "a row"
+        and each.constant.startswith(starts)
+        and (not precision or each.number_format == precision)
+    ]
+
+
+def _frame(figures: list[Figure], names: list[str], peaks: list[float], texts: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "row": names,
+            "point": [each.value for each in figures],
+            "low": [each.low80 for each in figures],
+            "high": [each.high80 for each in figures],
+            "peak": peaks,
+            "before": math.nan,
+            "evidence": "measured",
+            "text": texts,
+            "looked": False,
+            "control": "",
+            "value": "",
+        }
+    )
+
+
+def _products(known: Calibration, precision: str) -> Shown:
+    """Rate of matrix products by size beside the peak of the datasheet."""
+    found = _singles(known, "matmul of ", precision)
+    if not found:
+        raise ValueError(f"precision = {precision!r}: the report has no product in it; take another")
+    peak = _peak(known.before, precision)
+    names = [each.constant.removeprefix("matmul of ").replace("x", " × ") for each in found]
+    best, least = (pick(found, key=lambda each: each.value) for pick in (max, min))
+    shares = [
+        f"{percent(each.value / peak)} of the peak" if math.isfinite(peak) else figure(each.value) for each in found
+    ]
+    frame = _frame(found, names, [peak] * len(found), shares)
+    rate, of = human(best.value, "FLOP/s"), (percent(best.value / peak) if math.isfinite(peak) else "")
+    sheet = f"{of} of the datasheet" if of else "with no peak in the datasheet"
+    facts = [
+        f"Best: {names[found.index(best)]}.",
+        f"Least: {names[found.index(least)]}, {human(least.value, 'FLOP/s')}.",
+    ]
+    said = f"Matrix products in {precision} reach **{rate}**, {sheet}."
+    return frame, said, facts, f"{precision}: {rate} at best, {sheet}", {"best rate": best.value}
+
+
+def _peak(device: Accelerator, precision: str) -> float:
+    return peak_flops(device, precision)
+
+
+def _memory(known: Calibration) -> Shown:
+    """Rates of memory by operation beside the datasheet."""
+    found = _singles(known, "memory bandwidth, ")
+    sheet = known.before.mem_bandwidth
+    names = [each.constant.removeprefix("memory bandwidth, ") for each in found]
+    best = max(found, key=lambda each: each.value)
+    times = [f"{figure(each.value / sheet)}× the datasheet" for each in found]
+    frame = _frame(found, names, [sheet] * len(found), times)
+    rate, over = human(best.value, "B/s"), f"{figure(best.value / sheet)}× the datasheet"
+    facts = [f"Fastest: {names[found.index(best)]}."]
+    title = f"Memory: {rate} at best, {over}"
+    return frame, f"Memory moves **{rate}**, {over}.", facts, title, {"best rate": best.value}
+
+
+def _step(known: Calibration, batch: int) -> dict[str, Any]:
+    """The first training step that was measured, or whatever network was, at a batch of the reader's."""
+    rows = [each for each in known.judged if each["benchmark"] == "training step"] or list(known.judged)
+    usual: Mapping[str, Any] = {"benchmark": "training step", "model": "resnet50"}
+    names = ("benchmark", "model", "seq", "number_format", "path")
+    return {**{name: (rows[0] if rows else usual).get(name) for name in names}, "batch": batch}
+
+
+def _told(step: Mapping[str, Any], found: Estimate) -> str:
+    low, high = human(found.low80, "s"), human(found.high80, "s")
+    return f"{_title(step['model'])}, batch {step['batch']:,}: {human(found.point, 's')} (80 %: {low} to {high})."
+
+
+def _table(known: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows as they are printed."""
+    unit = {"networks": "s", "products": "FLOP/s", "memory": "B/s"}[picture]
+    first, last = ("Predicted", "Measured") if picture == "networks" else ("Measured", "Datasheet")
+    told = {
+        name: [human(value, unit) if math.isfinite(value) else "" for value in frame[column]]
+        for name, column in ((first, "point"), ("80 % from", "low"), ("to", "high"), (last, "peak"))
+    }
+    return pd.DataFrame({"What": frame["row"], **told, "Reads": frame["text"]})
+
+
+def _data(known: Calibration, picture: str, values: Mapping[str, Any]) -> pd.DataFrame:
+    return _chosen(known, values["phase"]) if picture == "networks" else known.frame()

@@ -1,0 +1,319 @@
+"""One run of the benchmarks: which cases, in which order, until done, cancelled or out of time."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cookbook.catalog.refusals import refused
+from cookbook.topics.machine import array_networks, exchange, host, steps
+from cookbook.topics.machine import device as torched
+from cookbook.topics.machine.device import DEVICES, Device, device_named
+from cookbook.topics.machine.environment import (
+    ONE_THREAD,
+    THREADS,
+    absent,
+    clock,
+    clocks,
+    cores,
+    environment,
+    free_memory,
+    load,
+)
+from cookbook.topics.machine.report import Report, row
+from cookbook.topics.machine.timing import Case, Stopped, Watch, timed
+from cookbook.units import percent
+from cookbook.workloads import zoo
+
+SUITES = ("micro", "macro", "language")
+# Seconds of a run where none are given: by NumPy alone, with PyTorch, and of the suite of language models.
+NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 55.0, 60.0, 600.0, 1200.0
+SCRATCH = {True: 2**25, False: 2**28}
+# A processor or GPU that ends slower than it began by this share is told to have been throttled or shared.
+SLOWED = 0.1
+MOST_ROUNDS = 20
+# Rows of the product whose rate tells what networks will take, and whether the processor slows down.
+REFERENCE = 384
+Progress = Callable[[int, int, str], Any]
+
+
+def run(
+    device: str | None = "numpy",
+    *,
+    quick: bool = False,
+    suites: Sequence[str] = ("micro", "macro"),
+    seconds: float | None = None,
+    folder: str | Path | None = None,
+    rounds: int = 1,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Measure this machine; nothing is sent anywhere.
+
+    Parameters
+    ----------
+    device : str
+        "numpy" (the processor by NumPy alone, within a minute), or "cpu", "cuda" or "mps" by PyTorch; None: the
+        fastest that PyTorch sees, or NumPy where PyTorch is not installed.
+    quick : bool
+        Fewer and smaller cases.
+    suites : sequence of str
+        "micro" (single operations), "macro" (networks) and "language" (language models at many batches and lengths);
+        the last two need PyTorch.
+    seconds : float
+        Time after which the run stops, between two samples [s]; by default 55 s of NumPy, 1 to 20 min of PyTorch.
+    folder : str or Path
+        Where the scratch file for the drive is written and removed; the system's folder for such files by default.
+    rounds : int
+        How often to go through all cases, 1 to 20: samples of a case are then taken at different times, so that what
+        disturbs the machine for a while does not disturb all of them.
+    progress : callable
+        Called before each case with its number, the number of all and its name.
+    cancelled : callable
+        Asked between samples; True ends the run, and what was measured is kept. So does an interrupt from the keyboard.
+
+    Returns
+    -------
+    Report
+        ``write`` writes it to a file, ``frame`` gives a table.
+
+    Raises
+    ------
+    ValueError
+        No such device or suite, or PyTorch is needed and not installed: the argument and the remedy.
+
+    Examples
+    --------
+    >>> run("gpu")
+    Traceback (most recent call last):
+    cookbook.catalog.Refused: device = 'gpu' must be one of numpy, cpu, cuda, mps; a GPU of AMD is cuda
+    """
+    chosen = _suites(suites)
+    check(device, seconds, folder, rounds)
+    if device is None and absent("torch"):
+        device = "numpy"
+    used = None if device == "numpy" else device_named(device)
+    if seconds is None:
+        seconds = _usual_seconds(used, quick, chosen)
+    options = {
+        "device": used.name if used else "numpy",
+        "quick": bool(quick),
+        "suites": list(chosen),
+        "seconds": float(seconds),
+        "rounds": int(rounds),
+    }
+    watch = Watch(float(seconds), cancelled, samples=5 if quick else 9, case_s=0.5 if quick else 1.5)
+    return _Run(used, watch, bool(quick), progress).whole(chosen, folder, options)
+
+
+def _usual_seconds(used: Device | None, quick: bool, chosen: Sequence[str]) -> float:
+    if used is None:
+        return NUMPY_SECONDS
+    return QUICK_SECONDS if quick else LANGUAGE_SECONDS if "language" in chosen else TORCH_SECONDS
+
+
+def _suites(suites: Any) -> tuple[str, ...]:
+    named = (suites,) if isinstance(suites, str) else suites
+    if not isinstance(named, (list, tuple)) or not named or any(each not in SUITES for each in named):
+        raise refused("suites", suites, f"must be of {', '.join(SUITES)}")
+    return tuple(each for each in SUITES if each in named)
+
+
+def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> None:
+    """Refuse what `run` cannot take, before anything is measured: its `device`, `seconds`, `folder` and `rounds`.
+
+    Raises
+    ------
+    ValueError
+        The argument, its value and what it may be.
+    """
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
+        raise refused("rounds", rounds, f"must be a whole number from 1 to {MOST_ROUNDS}")
+    if device is not None and device not in ("numpy", *DEVICES):
+        raise refused("device", device, f"must be one of numpy, {', '.join(DEVICES)}; a GPU of AMD is cuda")
+    if seconds is not None and (
+        isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 86_400
+    ):
+        raise refused("seconds", seconds, "must be a number above 0 and up to a day, 86400")
+    if folder is not None and not Path(folder).is_dir():
+        raise refused("folder", str(folder), "is no folder; give one on the drive to measure")
+
+
+class _Run:
+    """The state of one run: rows so far, what was skipped, and the reference product of its beginning."""
+
+    def __init__(self, device: Device | None, watch: Watch, quick: bool, progress: Progress | None) -> None:
+        self.device, self.watch, self.quick = device, watch, quick
+        self.progress = progress or (lambda number, count, name: None)
+        self.rows: list[dict[str, Any]] = []
+        self.skipped: list[dict[str, str]] = []
+        self.clocks: list[tuple[float, int]] = []
+        self.scratch: Path | None = None
+        self.kept: dict[int, int] = {}
+        self.samples: dict[int, list[float]] = {}
+        self.alone = one_thread(device)
+        self.rate = math.inf
+
+    def whole(self, suites: Sequence[str], folder: str | Path | None, options: dict[str, Any]) -> Report:
+        """All cases, and the report of what came of them."""
+        state, begun, began = "complete", load(), self._reference()
+        self.rate = 2.0 * REFERENCE**3 / began
+        with ExitStack() as files:
+            try:
+                cases = list(self._cases(suites, folder, files)) * int(options["rounds"])
+                for number, case in enumerate(cases, start=1):
+                    self.progress(number, len(cases), f"{case.benchmark} {case.case}")
+                    self.watch.check()
+                    self._one(case)
+                self._rest(suites)
+            except Stopped as stop:
+                state = stop.state
+            except KeyboardInterrupt:
+                state = "cancelled"
+        found = environment(self.device) | ({"clock": ONE_THREAD} if self.alone else {})
+        found |= {"load_before": begun} | clocks(self.clocks) | _shared(begun) | _slowed(began, self._reference())
+        ended = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+        plain = {name: value for name, value in found.items() if value is not None}
+        return Report(state, ended, options, plain, self.rows, self.skipped)
+
+    def _reference(self) -> float:
+        """Fastest of a few products of moderate size [s], for comparison of end and beginning."""
+        a = host.generator().random((REFERENCE, REFERENCE)).astype(np.float32)
+        now, times = time.process_time if self.alone else time.perf_counter, []
+        for _ in range(12):
+            begin = now()
+            a @ a
+            times.append(max(now() - begin, 1e-9))
+        return sorted(times)[len(times) // 2]
+
+    def _cases(self, suites: Sequence[str], folder: str | Path | None, files: ExitStack) -> Iterator[Case]:
+        device, quick = self.device, self.quick
+        if "micro" in suites:
+            yield from self._micro(quick)
+            yield from self._files(folder, files)
+        for suite, cases in (("macro", steps.macro), ("language", steps.language)):
+            if suite in suites and device is None:
+                yield from array_networks.cases(suite, quick, self.rate)
+            elif suite in suites and device is not None:
+                yield from cases(device, quick)
+
+    def _micro(self, quick: bool) -> Iterator[Case]:
+        device = self.device
+        if device is None:
+            yield from host.products(quick)
+            yield host.convolution(1 if quick else 4, 64, 64, 28 if quick else 56)
+            yield from host.streams(quick)
+            yield host.launch()
+            self._skip("host copy", "all", "the processor has no memory of its own to copy to")
+            return
+        yield from torched.products(device, quick, layers_of("llama3_8b"))
+        yield from torched.convolutions(device, quick)
+        yield from torched.streams(device, quick)
+        yield from torched.launches(device)
+        yield from torched.host_copies(device, quick)
+
+    def _files(self, folder: str | Path | None, files: ExitStack) -> Iterator[Case]:
+        size = int(min(SCRATCH[self.quick], free_memory() / 4)) // 2**22 * 2**22
+        try:
+            self.scratch = files.enter_context(host.scratch(folder, size))
+            yield from host.drive(self.scratch, size, files)
+        except OSError as error:
+            self._skip("disk sequential", "all", f"no scratch file could be written: {error.strerror}")
+        if why := host.why_no_pictures():
+            self._skip("jpeg decode", "all", why)
+        else:
+            yield from host.pictures()
+
+    def _one(self, case: Case) -> None:
+        if any(each["case"] == case.case and each["benchmark"] == case.benchmark for each in self.skipped):
+            return
+        if case.seconds > self.watch.left():
+            why = f"it would take about {case.seconds:.0f} s, and {self.watch.left():.0f} s are left: give more seconds"
+            self._skip(case.benchmark, case.case, why)
+            return
+        wait = self.device.wait if self.device and case.path == "torch" else partial(int, 0)
+        name = self.device.name if self.device and case.path == "torch" else "cpu"
+        # Drives are waited for, and workers share the work: only what one thread computes is timed by its processor.
+        alone = self.alone and case.path not in ("files", "fio") and "workers" not in case.told.get("method", "")
+        self.watch.timer = time.process_time if alone else self.watch.clock
+        try:
+            if self.device:
+                self.device.forget()
+            warm = self.device.count_peak if self.device else partial(int, 0)
+            times, calls = timed(case.prepare(), self.watch, wait, warm)
+            seen = clock(bool(self.device and self.device.gpu))
+            self.clocks += [seen] if seen else []
+            peak = self.device.peak() if self.device and case.path == "torch" else None
+        except (ValueError, RuntimeError, MemoryError, OSError) as error:
+            self._skip(case.benchmark, case.case, torched.failure(error))
+            return
+        self._keep(case, times, calls, path=case.path, device=name, memory_bytes=peak)
+
+    def _keep(self, case: Case, times: list[float], calls: int, **told: Any) -> None:
+        """A row of a case; of one that an earlier round measured, its row with the samples of all rounds."""
+        at = self.kept.setdefault(id(case), len(self.rows))
+        before = self.samples.setdefault(id(case), [])
+        before += times
+        made = row(case.benchmark, case.work, before, calls, case=case.case, **told, **case.told)
+        self.rows[at : at + 1] = [made]
+
+    def _rest(self, suites: Sequence[str]) -> None:
+        """Reads by fio and the all-reduce, which run in processes of their own."""
+        if "micro" not in suites:
+            return
+        if self.scratch and not self.quick:
+            try:
+                self.rows += host.by_fio(self.scratch, self.watch)
+            except (ValueError, OSError) as error:
+                self._skip("disk random", "many requests at once", torched.failure(error))
+        if self.device is None:
+            self._skip("all-reduce", "all", absent("torch") or "NumPy was asked for; give device = 'cpu' or 'cuda'")
+            return
+        try:
+            self.rows += exchange.exchanged(self.device, self.watch, self.quick)
+        except (ValueError, OSError) as error:
+            self._skip("all-reduce", "all", torched.failure(error))
+
+    def _skip(self, benchmark: str, case: str, why: str) -> None:
+        self.skipped.append({"benchmark": benchmark, "case": case, "why": why})
+
+
+def one_thread(device: Device | None) -> bool:
+    """Whether the processor computes with one thread, as its environment or PyTorch was told before."""
+    if device is None:
+        return cores() == 1 or any(os.environ.get(name) == "1" for name in THREADS)
+    return device.name == "cpu" and device.torch.get_num_threads() == 1
+
+
+def layers_of(name: str) -> list[tuple[int, int]]:
+    """Inputs and outputs of the matrix products of a block of a gated language model, fused as engines do."""
+    sizes = zoo.model(name).arguments
+    width, hidden = int(sizes["width"]), int(sizes["hidden"])
+    heads = int(sizes.get("kv_heads") or sizes["heads"])
+    values = width // int(sizes["heads"]) * heads
+    return [(width, width + 2 * values), (width, width), (width, 2 * hidden), (hidden, width)]
+
+
+def _shared(begun: float | None) -> dict[str, str]:
+    """A note where other programs kept the cores busy before the run."""
+    if begun is None or begun < cores() / 2:
+        return {}
+    return {"shared": f"{begun:g} processes ran or waited on {cores()} cores before the run: medians may be slow"}
+
+
+def _slowed(began: float, ended: float) -> dict[str, Any]:
+    ratio = round(began / ended, 3)
+    said = {"speed_at_end": ratio}
+    if ratio < 1 - SLOWED:
+        note = f"the processor ended at {percent(ratio)} of the speed that it began with: throttled, or shared"
+        return {**said, "throttling": note}
+    return said

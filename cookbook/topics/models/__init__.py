@@ -1,0 +1,1 @@
+"""Models: what a network needs from hardware."""

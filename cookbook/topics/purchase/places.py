@@ -1,0 +1,512 @@
+"""Places to train: what each predicts, the figures that its cost rests on as dated ranges, and what a task costs there.
+
+Every figure is drawn from its range, for all draws at once; figures that places share vary together.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog, units
+from cookbook.catalog import prices
+from cookbook.catalog.prices import BOUGHT, RENT, Price, shown, stated, times
+from cookbook.catalog.refusals import refused
+from cookbook.formulas.parallelism import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
+from cookbook.hardware import Accelerator
+from cookbook.prediction.api import kind_of, network_of, train_step
+from cookbook.prediction.devices import optimiser_row
+from cookbook.prediction.requirements import requirements
+from cookbook.result import Result
+from cookbook.topics.costs.cost import (
+    HOUR,
+    HOURS_A_YEAR,
+    KILO,
+    MONTHS,
+    active_seconds,
+    machine_power,
+    ownership_usd,
+    power_watts,
+    seconds_of,
+)
+from cookbook.workloads.zoo import Workload
+
+PER_TOKEN = "per token"
+BY_HOUR = ("on demand", "spot")
+# Where data may lie, from the loosest rule to the strictest, and which places each allows.
+PRIVACY = {
+    "anywhere": ("house", "own machine elsewhere", "provider"),
+    "own machines": ("house", "own machine elsewhere"),
+    "in house": ("house",),
+}
+# Samples on each accelerator that are tried where the reader names none.
+BATCHES = tuple(2**power for power in range(11))
+FLOAT, GIGA, MILLION, GRAM = 4, 1e9, 1e6, 1e-3
+MINUTE, MONTH = units.si("1 min"), units.si("1 month")
+ELECTRICITY = "electricity"
+ONE_PRICE = "one price, given the usual spread"
+# Prices of one accelerator that make a spread.
+QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
+NONE, ONE = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")
+DRAWS, SEED = 2000, 9
+# A range counts as the middle 80 % of what may be: so many standard deviations of a normal either way.
+TENTH = 1.2815515655446004
+QUANTITIES = ("hours", "use", "units", "paid", "kwh", "kgco2e")
+# Figures that are shares or factors with a bound, whatever is drawn.
+BOUNDS = {"idle": (0, 1), "full": (0, 1), "pue": (1, np.inf), "money": (0, 1)}
+Draws = Mapping[str, np.ndarray]
+Row = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Place(Result):
+    """One row of the table `places`, or the reader's own, and what its cost rests on.
+
+    Attributes
+    ----------
+    key, name, kind, way, data_at : str
+    devices, machines : int
+        Accelerators in all, and machines; 0 for a service.
+    term_years : float
+        Years that must be paid for at least.
+    figures : dict of str to Price
+        Ranges by name; those of other places under the same `shared` name vary together.
+    batch : int
+        Samples on each accelerator in one step; 0 for a service.
+    active : float
+        Part of a step in which accelerators draw more than idle.
+    tier, why : str
+        How well measurements cover the prediction; why the place is out of the question, "" where it is not.
+    """
+
+    key: str
+    name: str
+    kind: str
+    way: str
+    data_at: str
+    devices: int
+    machines: int
+    term_years: float
+    staffed: bool
+    figures: Mapping[str, Price]
+    batch: int = 0
+    active: float = np.nan
+    tier: str = ""
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+
+    def summary(self) -> str:
+        """Name, how it is paid for, and how many figures it rests on."""
+        return f"{self.name}, {self.way}, {len(self.figures)} figures" + (f": {self.why}" if self.why else "")
+
+    def shared(self, figure: str) -> str:
+        """Name under which a figure varies together with that of other places."""
+        if figure == "price":
+            return f"price {self.key if self.way == PER_TOKEN else self.way}"
+        return f"step {self.devices}" if figure == "step" else figure
+
+
+@dataclass(frozen=True, repr=False)
+class Task(Result):
+    """What is to be run, how often, and under which rules.
+
+    Attributes
+    ----------
+    model : str or Workload
+    samples, epochs : float
+        Samples of an epoch; epochs of a run.
+    batch : int, optional
+        Samples on each accelerator in one step; the fastest that each place holds where None.
+    seq : float, optional
+        Tokens of a sample.
+    data_bytes, uplink : float
+        Stored data [B], and the rate at which they can leave the house [B/s].
+    runs : float
+        Runs a month.
+    years : float
+        Horizon.
+    deadline : float
+        Longest time of one run, upload of the data included [s].
+    region, private : str
+    utilisation : float, optional
+        Share of hours in which what is bought or reserved is busy, other work included; None: with this task alone.
+    """
+
+    model: str | Workload
+    samples: float
+    epochs: float
+    batch: int | None
+    seq: float | None
+    data_bytes: float
+    uplink: float
+    runs: float
+    years: float
+    deadline: float
+    region: str
+    private: str
+    utilisation: float | None = None
+
+    @property
+    def count(self) -> float:
+        """Runs over the horizon."""
+        return self.runs * MONTHS * self.years
+
+
+@lru_cache(maxsize=256)
+def step(
+    model: str | Workload, device: Any, devices: int, batch: int | None, seq: float | None
+) -> tuple[Price, int, float, str, str]:
+    """Predicted step as a range [s], its batch, active share, tier, and why not; the reason where it does not fit.
+
+    Without a batch, the power of two up to 1,024 with the most samples a second of those that the accelerators hold.
+    """
+    unknown, sizes = Price(np.nan, np.nan, np.nan, "s"), BATCHES if batch is None else (batch,)
+    shards = {"zero": 3} if devices > 1 and language_model(model) else {}
+    try:
+        found = train_step(model, device, {"devices": devices, "micro_batch": list(sizes), **shards}, seq=seq)
+    except (ValueError, KeyError) as problem:
+        return unknown, sizes[0], np.nan, "", str(problem.args[0] if problem.args else problem)[:200]
+    fits, counts = np.ravel(found.fits), np.array(sizes)
+    if not all(fits):
+        fits = requirements(model, batch=list(sizes), seq=seq, accelerators=[device]).devices["fits"].to_numpy()
+    else:
+        fits = fits != "no"
+    rates = np.where(fits, counts / np.ravel(found.point), -1.0)
+    at = int(np.nanargmax(rates)) if np.isfinite(rates).any() else 0
+    low, point, high = (float(np.ravel(each)[at]) for each in seconds_of(found))
+    shares = np.ravel(active_seconds(found) / found.point)
+    words = f"does not fit in memory with {sizes[at]:,} sample{'' if sizes[at] == 1 else 's'} on each accelerator"
+    why = str(np.ravel(np.asarray(found.why, dtype=object))[at]) or ("" if fits[at] else words)
+    range_ = Price(low, point, high, "s", source=found.sources)
+    return range_, sizes[at], float(shares[at]), str(np.ravel(np.asarray(found.tier, dtype=object))[at]), why
+
+
+@lru_cache(maxsize=64)
+def language_model(model: str | Workload) -> bool:
+    """Whether a network is a language model of the zoo, which services fine-tune."""
+    return kind_of(network_of(model)) == "training_transformer"
+
+
+def place_keys() -> list[str]:
+    """Keys of all places, in the order of the table."""
+    return catalog.table("places")["key"].tolist()
+
+
+@lru_cache(maxsize=64)
+def _rows() -> Mapping[str, dict[str, Any]]:
+    return {row["key"]: row for row in catalog.table("places").to_dict("records")}
+
+
+def place_row(entry: Any) -> Row:
+    """A row of the table, or one like it with some columns changed."""
+    if isinstance(entry, str):
+        return tuple(_rows()[catalog.lookup("places", entry)].items())
+    if not isinstance(entry, Mapping) or "like" not in entry:
+        raise ValueError(f"places holds {shown(entry)}; give names, or {{'like': 'workstation', 'devices': 2}}")
+    given = dict(entry)
+    base = _rows()[catalog.lookup("places", given.pop("like"))]
+    strange = [name for name in given if name not in ("price", *base) or name in ("key", "source", "how")]
+    if strange:
+        raise ValueError(f"places has no column {shown(strange[0])} to change; take like, price or {', '.join(base)}")
+    for name, allowed in (("way", (*RENT, BOUGHT, PER_TOKEN)), ("data_at", PRIVACY["anywhere"])):
+        if given.get(name, allowed[0]) not in allowed:
+            raise refused(name, given[name], f"is not a choice; take one of {', '.join(allowed)}")
+    for name in ("devices", "machines"):
+        number = given.get(name, 1)
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 1_000_000:
+            raise refused(name, number, "is no number of them; give a whole one, 1 or more")
+    for name, value in given.items():
+        if name == "price":
+            own_price(value, "USD")
+        elif name not in ("devices", "machines", "device") and not isinstance(value, type(base[name])):
+            raise refused(name, value, f"is not of the kind of {shown(base[name])}, which it stands for")
+    if "device" in given and not isinstance(given["device"], Accelerator):
+        given["device"] = catalog.lookup("accelerators", given["device"])
+    # Other devices, or more of them, have another price than the machine of the row.
+    system = given.get("system", "" if {"device", "devices"} & set(given) else base["system"])
+    name = str(given.get("name", f"{base['name']}, changed"))
+    if system:
+        system = catalog.lookup("systems", system)
+    return tuple({**base, **given, "system": system, "name": name, "key": name}.items())
+
+
+@lru_cache(maxsize=512)
+def read_place(
+    row: Row,
+    model: str | Workload,
+    batch: int | None,
+    seq: float | None,
+    region: str,
+    since: int | None,
+    price: float | None = None,
+    current: float | None = None,
+) -> Place:
+    """A place with all figures that its cost rests on."""
+    cells = dict(row)
+    service = cells["way"] == PER_TOKEN
+    machines = 0 if service else int(cells["machines"])
+    count = 0 if service else machines * int(cells["devices"])
+    term = 0.0 if np.isnan(cells["term_years"]) else float(cells["term_years"])
+    place = Place(
+        cells["key"],
+        cells["name"],
+        cells["kind"],
+        cells["way"],
+        cells["data_at"],
+        count,
+        machines,
+        term,
+        cells["staffed"] == "yes",
+        {},
+    )
+    asked = _price(cells, model, count, since, cells.get("price") if price is None else price)
+    if service:
+        return replace(place, figures={"price": asked}, why=asked.why)
+    seconds, batch, active, tier, why = step(model, cells["device"], count, batch, seq)
+    figures = {"step": seconds, "price": asked, **_power(cells, count, region)}
+    if current is not None:
+        figures["tariff"] = own_price(current, "USD/kWh")
+    figures |= _owner(place) if place.way == BOUGHT else _renter(place, model)
+    missing = "" if place.way != BOUGHT else figures["tariff"].why
+    reason = why or asked.why or missing
+    return replace(place, figures=figures, batch=batch, active=active, tier=tier, why=reason)
+
+
+def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int | None, own: float | None) -> Price:
+    """The reader's own price, else what rows state: of all accelerators, of the machines, or of a million tokens."""
+    if row["way"] == PER_TOKEN:
+        return _service(model) if own is None else own_price(own, "USD/million tokens")
+    if row["way"] in RENT:
+        offer = _widened(prices.hourly_usd(row["device"], row["way"], since), bought=False)
+        return times(offer if own is None else own_price(own, "USD/h"), count, "USD/h")
+    if own is not None:
+        return own_price(own, "USD")
+    machine = (
+        prices.bought_usd(row["system"], since)
+        if row["system"]
+        else times(prices.bought_usd(row["device"], since), float(row["devices"]), "USD")
+    )
+    return times(_widened(machine, bought=True), float(row["machines"]), "USD")
+
+
+def own_price(price: Any, unit: str) -> Price:
+    """A price that the reader states; ValueError where it is none."""
+    number = isinstance(price, (int, float, np.number)) and not isinstance(price, (bool, np.bool_))
+    if not number or not 0 <= price <= MOST:
+        raise ValueError(f"prices holds {shown(price)}, which is no price; give 0 or more [{unit.replace('USD', '$')}]")
+    return Price(float(price), float(price), float(price), unit, note="your own price")
+
+
+# Beyond any price.
+MOST = 1e15
+
+
+def _widened(price: Price, bought: bool) -> Price:
+    """One quote is not certainty: it gets the usual spread of prices that several rows state."""
+    if price.high > price.low or price.why:
+        return price
+    low, high = usual_spread(bought)
+    return replace(price, low=price.low * low, high=price.high * high, note=f"{price.note}; {ONE_PRICE}".lstrip("; "))
+
+
+@lru_cache(maxsize=2)
+def usual_spread(bought: bool) -> tuple[float, float]:
+    """How far prices of one accelerator lie apart: 10th and 90th percentile over the median, of a usual accelerator.
+
+    Examples
+    --------
+    >>> low, high = usual_spread(False)
+    >>> 0.2 < low < 1 < high < 5
+    True
+    """
+    rows = catalog.table("hardware_prices" if bought else "cloud_prices")
+    rows = rows[(rows["accelerator_key"] != "") & (rows["date"] >= prices.SINCE)]
+    asked = rows["usd_per_device"] if bought else rows["usd_per_hour"] / rows["devices"]
+    groups = asked.groupby(rows["accelerator_key"])
+    several = groups.count() >= (QUOTES_BOUGHT if bought else QUOTES_RENTED)
+    ends = [(groups.quantile(share) / groups.median())[several].median() for share in (0.1, 0.9)]
+    return float(ends[0]), float(ends[1])
+
+
+@lru_cache(maxsize=64)
+def _service(model: str | Workload) -> Price:
+    """Price of fine-tuning by the smallest class that holds the network."""
+    missing = Price(np.nan, np.nan, np.nan, "USD/million tokens")
+    if not language_model(model):
+        return replace(missing, why="services fine-tune language models only")
+    size = float(network_of(model).ops.parameter_count)
+    items = catalog.table("tco").query("category == 'api_price'")["item"].unique()
+    fitting = sorted((most, item) for item in items if (most := _most(item)) >= size)
+    if not fitting:
+        return replace(missing, why=f"no service in data/tco.csv fine-tunes {size / 1e9:.0f} billion parameters")
+    return stated("api_price", items=fitting[0][1])
+
+
+def _most(item: str) -> float:
+    """Parameters up to which an item of a service holds, as in "... up to 16 billion ..."; 0 where it says none."""
+    words = item.partition("up to ")[2].split()
+    return float(words[0]) * GIGA if len(words) > 1 and words[1].startswith("billion") else 0.0
+
+
+def _power(row: Mapping[str, Any], count: int, region: str) -> dict[str, Price]:
+    power = machine_power(row["device"], count)
+    pue = stated("pue", items=row["pue"]) if row["pue"] else ONE
+    return {
+        "rated": power.rated,
+        "idle": power.idle,
+        "full": power.full,
+        "pue": pue,
+        "tariff": prices.tariff(region),
+        "carbon": prices.carbon(region),
+    }
+
+
+def _owner(place: Place) -> dict[str, Price]:
+    """What an owner pays besides; a colocated machine's electricity is billed beside its space."""
+    found = {
+        "life": stated("depreciation_years", "years"),
+        "money": stated("money"),
+        "maintenance": stated("maintenance"),
+    }
+    if not place.staffed:
+        return {**found, "staff": NONE, "network": NONE, "storage": NONE, "space": NONE}
+    part = times(stated("staff", "fraction"), float(place.machines), "fraction")
+    return {
+        **found,
+        "staff": times(stated("staff", "USD/year"), part, "USD/year"),
+        "network": stated("networking_share", items="on top of node capex"),
+        "storage": stated("storage_share"),
+        "space": stated("colocation") if place.data_at != "house" else NONE,
+    }
+
+
+def _renter(place: Place, model: str | Workload) -> dict[str, Price]:
+    """What moving data and being interrupted cost."""
+    found = {"egress": stated("egress_price"), "keep": stated("cloud_storage_price")}
+    if place.way != "spot":
+        return found
+    states = network_of(model).ops.parameter_count * FLOAT * (1 + float(optimiser_row("adam")["state_elements"]))
+    rate = stated("checkpoint", "GB/s")
+    seconds = [states / (each * GIGA) for each in (rate.high, rate.median, rate.low)]
+    write = replace(rate, low=seconds[0], median=seconds[1], high=seconds[2], unit="s")
+    return {
+        **found,
+        "checkpoint": write,
+        "restart": times(stated("checkpoint", "min"), MINUTE, "s"),
+        "interruption": _interruption(),
+    }
+
+
+def _interruption() -> Price:
+    """Mean time between interruptions of one machine [s]: from what users report to what the provider's bands say."""
+    scarce, band = stated("spot_interruption", "h"), stated("spot_interruption", "fraction/month")
+    longest = -MONTH / math.log1p(-band.low)
+    source = tuple(dict.fromkeys([*scarce.source, *band.source]))
+    return replace(
+        scarce, low=scarce.low * HOUR, median=scarce.high * HOUR, high=longest, unit="s", source=source, last=band.last
+    )
+
+
+def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
+    """What the task costs at one place, for each draw of its figures."""
+    if place.way == PER_TOKEN:
+        tokens = task.samples * task.epochs * (task.seq or 1) * task.count
+        rent = draws["price"] * tokens / MILLION
+        return {**dict.fromkeys(QUANTITIES, np.full_like(rent, np.nan)), "parts": {"rent": rent}}
+    steps = task.samples * task.epochs / (place.batch * place.devices)
+    hours = steps * draws["step"] / _useful(place, draws) / HOUR
+    horizon = task.years * HOURS_A_YEAR
+    use = hours * task.count / horizon
+    by_hour = place.way in BY_HOUR
+    units = np.ones_like(use) if by_hour else np.maximum(np.ceil(use), 1)
+    share = 1.0 if task.utilisation is None else np.minimum(use / task.utilisation / units, 1)
+    paid = use if by_hour else units * share
+    active = np.minimum(place.active * use / np.maximum(paid, 1e-12), 1)
+    watts = power_watts(draws["rated"], active, draws["idle"], draws["full"])
+    kwh = watts / KILO * horizon * paid * draws["pue"]
+    parts = _owned(draws, task, watts) if place.way == BOUGHT else _rented(place, draws, task, use)
+    parts = {name: usd * (1 if by_hour or name == "data" else paid) for name, usd in parts.items()}
+    carried = kwh * draws["carbon"] * GRAM
+    return {"hours": hours, "use": use, "units": units, "paid": paid, "kwh": kwh, "kgco2e": carried, "parts": parts}
+
+
+def _useful(place: Place, draws: Draws) -> Any:
+    """Part of the time that is kept: interruptions cost checkpoints, lost work and restarts."""
+    if place.way != "spot":
+        return 1.0
+    between = cluster_mtbf_seconds(draws["interruption"], place.machines)
+    interval = daly_2006_interval_seconds(draws["checkpoint"], between)
+    return useful_share(interval, draws["checkpoint"], draws["restart"], between)
+
+
+def _owned(draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
+    rated_kw = draws["rated"] / KILO
+    return ownership_usd(
+        draws["price"],
+        task.years,
+        life_years=draws["life"],
+        money_rate=draws["money"],
+        network_share=draws["network"],
+        storage_share=draws["storage"],
+        maintenance_share=draws["maintenance"],
+        watts=watts,
+        pue=draws["pue"],
+        usd_per_kwh=draws["tariff"],
+        staff_usd_per_year=draws["staff"],
+        space_usd_per_year=draws["space"] * rated_kw * MONTHS,
+    ).parts
+
+
+def _rented(place: Place, draws: Draws, task: Task, use: Any) -> dict[str, Any]:
+    """Hours at their price, or all hours of the term; data kept, results and at the end the data brought home."""
+    years = task.years if place.way in BY_HOUR else np.maximum(task.years, place.term_years)
+    hours = years * HOURS_A_YEAR * (use if place.way in BY_HOUR else np.ones_like(use))
+    home = (task.data_bytes + network_of(task.model).ops.parameter_count * FLOAT * task.count) / GIGA
+    kept = task.data_bytes / GIGA * MONTHS * task.years
+    return {"rent": hours * draws["price"], "data": home * draws["egress"] + kept * draws["keep"]}
+
+
+def spread(figure: Price, normal: np.ndarray) -> np.ndarray:
+    """Values of a range: its ends are the 10th and the 90th percentile of two half log-normals around its median.
+
+    Examples
+    --------
+    >>> spread(Price(1.0, 2.0, 8.0, "USD"), np.array([-TENTH, 0.0, TENTH])).round(6).tolist()
+    [1.0, 2.0, 8.0]
+    """
+    low, middle, high = float(figure.low), float(figure.median), float(figure.high)
+    if not (low > 0 and high > low):
+        return np.full_like(normal, middle)
+    side = np.where(normal < 0, math.log(middle / low), math.log(high / middle))
+    return middle * np.exp(side * (normal / TENTH))
+
+
+@lru_cache(maxsize=128)
+def drawn(place: Place, count: int = DRAWS) -> Draws:
+    """Monte-Carlo values of the figures of a place; figures that places share vary together."""
+    values = {}
+    for name, figure in place.figures.items():
+        seed = zlib.crc32(place.shared(name).encode())
+        value = spread(figure, np.random.default_rng([SEED, seed]).standard_normal(count))
+        values[name] = np.clip(value, *BOUNDS[name]) if name in BOUNDS else value
+        values[name].flags.writeable = False
+    return MappingProxyType(values)
+
+
+def middle(place: Place) -> dict[str, np.ndarray]:
+    """Every figure at its median."""
+    return {name: np.array([float(figure.median)]) for name, figure in place.figures.items()}
+
+
+def total(parts: Mapping[str, Any]) -> Any:
+    """Sum of parts, draw by draw."""
+    return np.sum(np.broadcast_arrays(*parts.values()), axis=0)

@@ -1,0 +1,738 @@
+"""Which complete stack for an application: every stack ranked, what would change that, and what one size for all costs.
+
+Limits that contradict each other are told as the smallest set of them that no stack keeps, and by how much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, units
+from cookbook.catalog.prices import amount, checked_year, number, region_row, text
+from cookbook.catalog.refusals import refused
+from cookbook.prediction.api import network_of
+from cookbook.prediction.constants import figure
+from cookbook.prediction.kinds.feed_arguments import mismatch
+from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
+from cookbook.result import Result, plain
+from cookbook.topics.costs.cost import HOUR
+from cookbook.topics.devices.comparison import doubt
+from cookbook.topics.purchase import places as sites
+from cookbook.topics.purchase.places import BY_HOUR, PER_TOKEN, PRIVACY, Task, costs, own_price, total
+from cookbook.topics.purchase.stack_limits import NEAR, checks, contradiction, run_seconds
+from cookbook.topics.purchase.stack_sizes import (
+    SERVE,
+    TASKS,
+    Candidate,
+    Wanted,
+    candidates,
+    card_of,
+    overlap,
+    stack_rows,
+)
+from cookbook.topics.purchase.where import MOST_YEARS, UNTIMED, WhereToRun
+from cookbook.workloads.zoo import Workload
+
+# What stacks are ranked by: column, unit, and how it is called.
+BY = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
+INPUTS = ("price", "use", "volume", "deadline", "years")
+# Inputs are changed up to so many times either way; so many points a decade find where, so many halvings how much.
+REACH, STEPS, HALVINGS = 100.0, 16, 40
+# Arguments that only runs, and only services, use.
+RUNS_ALONE, SERVICE_ALONE = ("samples", "epochs", "runs", "deadline"), ("rate", "hours", "latency")
+ENDS, QUANTITIES = (10, 90), ("kwh", "kgco2e", "hours")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StackChoice(Result):
+    """Every stack for one application, ranked.
+
+    Attributes
+    ----------
+    wanted : Wanted
+        What was asked, with what the table ``applications`` says where nothing was.
+    found : tuple of Candidate
+    limits : dict
+        deadline, latency [s], budget [USD], power [W], private and stacks; None where nothing limits.
+    by : str
+        usd, hours or kwh.
+    assumed : tuple of str
+        What was not given, and what was taken.
+    """
+
+    wanted: Wanted
+    found: tuple[Candidate, ...] = field(repr=False)
+    limits: Mapping[str, Any]
+    by: str
+    assumed: tuple[str, ...]
+
+    @cached_property
+    def where(self) -> WhereToRun:
+        """The same stacks as places, with Monte Carlo outcomes and `tornado`."""
+        return WhereToRun(self.wanted.job(), {each.key: each.place for each in self.found})
+
+    @cached_property
+    def ranked(self) -> pd.DataFrame:
+        """Every stack with all figures at their medians, the best first."""
+        frame = pd.DataFrame([self._row(each) for each in self.found]).set_index("stack")
+        broken = [check(frame) for check in checks(self.wanted, self.limits).values()]
+        frame["why"] = [
+            why or next((words[key] for words in broken if words[key]), "") for key, why in frame["why"].items()
+        ]
+        frame["will_do"] = frame["why"] == ""
+        order = frame.assign(last=~frame["will_do"]).sort_values(["last", self.by], kind="stable").index
+        return frame.loc[order]
+
+    def _row(self, each: Candidate) -> dict[str, Any]:
+        place, serves = each.place, self.wanted.task == SERVE
+        known = self.where.points[each.key]
+        figures = {name: float(np.ravel(known[name])[0]) for name in ("kwh", "kgco2e", "hours")}
+        usd = float(np.ravel(total(known["parts"]))[0])
+        late = place.data_at != "house" and not serves
+        upload = self.where.task.data_bytes / self.wanted.uplink / HOUR if late else 0.0
+        copies = 1 if serves else self._copies(each)
+        row = {
+            "stack": each.key,
+            "name": each.name,
+            "place": place.kind,
+            "way": place.way,
+            "data_at": place.data_at,
+            "accelerator": each.row["device"],
+            "devices": place.devices * copies,
+            "machines": place.machines * copies,
+            "least": each.least,
+            "most": each.most,
+            "system": each.row["system"],
+            "storage": each.row["storage"],
+            "network": each.row["network"],
+            "software": each.software,
+            "usd": usd,
+            **figures,
+            "upload_hours": upload,
+            "latency": each.latency,
+            "watts": self._rated(each) * copies,
+            "limit": each.limit,
+            "used": each.used,
+            "batch": place.batch,
+            "tier": place.tier,
+            "priced": place.figures["price"].dates,
+            "impossible": bool(each.why) or place.way == PER_TOKEN,
+        }
+        if serves:
+            row |= {"hours": math.nan, "upload_hours": math.nan}
+        if each.why:  # what cannot do the task has no cost of it
+            row |= dict.fromkeys(("usd", *QUANTITIES, "watts"), math.nan)
+        missing = "" if math.isfinite(usd) or each.why else "a figure is missing"
+        return row | {"why": each.why or missing or (UNTIMED if place.way == PER_TOKEN else "")}
+
+    def _copies(self, each: Candidate, factor: Any = 1.0) -> Any:
+        """How many of a stack run side by side, with so many times the work: all that are paid for."""
+        known, work = self.where.points[each.key], np.asarray(factor, dtype=float)
+        if each.place.way in (*BY_HOUR, PER_TOKEN):
+            return np.ones(work.shape, dtype=int) if work.ndim else 1
+        use = float(np.ravel(known["use"])[0])
+        found = np.maximum(np.ceil((use if math.isfinite(use) else 1.0) * work), 1).astype(int)
+        return found if work.ndim else int(found)
+
+    @staticmethod
+    def _rated(each: Candidate) -> float:
+        """What the machines of a stack are rated for on one's own premises [W]; 0 elsewhere."""
+        return float(each.place.figures["rated"].median) if each.place.data_at == "house" else 0.0
+
+    def _interval(self, each: Candidate) -> dict[str, float]:
+        """10th and 90th percentile of cost, energy and time; of a service with as many machines as either end needs."""
+        known, count = self.where.outcomes[each.key], max(each.place.machines, 1)
+        less, more = (each.least / count, each.most / count) if self.wanted.task == SERVE else (1.0, 1.0)
+        found = dict[str, float]()
+        for name, values in {"usd": self.where.usd(each.key), **{name: known[name] for name in QUANTITIES}}.items():
+            low, high = np.percentile(values, ENDS)
+            point = self.ranked.loc[each.key, name]
+            ends = (low * less, high * more) if math.isfinite(point) else (math.nan, math.nan)
+            found |= {f"{name}_low": min(ends[0], point), f"{name}_high": max(ends[1], point)}
+        return found
+
+    def frame(self) -> pd.DataFrame:
+        """A row a stack, the best first, those that will not do at the end with the reason; figures at their medians.
+
+        name, place, way, data_at, accelerator, devices, machines (least and most of a service's interval), system,
+        storage, network, software; usd, kwh and kgco2e over the horizon and hours of a run, each with _low and _high of
+        the 80 % interval; upload_hours; latency [s]; watts on one's own premises, rated; limit, used, batch, tier,
+        priced, will_do, why.
+        """
+        return self._whole.copy()
+
+    @cached_property
+    def _whole(self) -> pd.DataFrame:
+        ends = pd.DataFrame({each.key: self._interval(each) for each in self.found}).T
+        return self.ranked.join(ends)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Stack -> its row."""
+        return plain(self._whole.to_dict("index"))
+
+    @cached_property
+    def best(self) -> str:
+        """Key of the best stack."""
+        return str(self.ranked.index[0])
+
+    @cached_property
+    def odds(self) -> dict[str, float]:
+        """Part of the Monte Carlo samples in which each stack that will do costs least of them.
+
+        Of services they are samples of prices and power, with as many machines as at the median speed.
+        """
+        table = self.ranked[self.ranked["will_do"]]
+        usd = np.array([self.where.usd(key) for key in table.index])
+        cheapest = np.argmin(usd, axis=0)
+        return {key: float(np.mean(cheapest == at)) for at, key in enumerate(table.index)}
+
+    def summary(self) -> str:
+        """The first stack, what it takes, and whether it is clearly the best."""
+        row, count = self.ranked.iloc[0], int(self.ranked["will_do"].sum())
+        open_ = doubt(self.odds[self.best], row["tier"]) if self.by == "usd" else overlap(self._whole, self.by)
+        among = f"is {'first' if open_ else 'the best'} of {count} stacks that will do by {BY[self.by][1]}"
+        what = told_value(row[self.by], self.by)
+        return f"{row['name']}{several(row)} {among}{f', {open_}' if open_ else ''}: {what}"
+
+    def value(self, each: Candidate, name: str = "", factor: Any = 1.0, by: str = "") -> np.ndarray:
+        """What a stack is ranked by, or `by`, with one input so many times as large; figures at their medians.
+
+        Of a service the machines follow the requests, whole machines at a time, each as many requests as now.
+        """
+        factor, task, serves = np.asarray(factor, dtype=float), self.where.task, self.wanted.task == SERVE
+        scale, price = np.ones_like(factor), np.ones(1)
+        if name == "use":
+            task = replace(task, samples=task.samples * factor) if serves else replace(task, runs=task.runs * factor)
+        elif name == "volume" and not serves:
+            task = replace(task, samples=task.samples * factor, data_bytes=task.data_bytes * factor)
+        elif name == "volume":
+            scale = factor if each.place.way == PER_TOKEN else self._more(each, factor)
+        elif name == "price" and each.key == self.best:
+            price = factor
+        elif name == "years":
+            task = replace(task, years=task.years * factor)
+        found, by = self._costs(each, task, price), by or self.by
+        value = total(found["parts"]) if by == "usd" else found[by]
+        return np.broadcast_to((value[0] if np.size(value) == 1 else value) * scale, np.shape(factor))
+
+    @staticmethod
+    def _more(each: Candidate, factor: Any) -> Any:
+        """Machines of a service over those now, with so many times the requests."""
+        return np.maximum(np.ceil(each.need * np.asarray(factor) - NEAR), 1) / max(each.place.machines, 1)
+
+    def _costs(self, each: Candidate, task: Task, price: np.ndarray) -> dict[str, Any]:
+        """Outcomes of a stack with another task or so many times its price, figures at their medians."""
+        if task is self.where.task and np.all(price == 1):
+            return self.where.points[each.key]
+        draws = sites.middle(each.place)
+        with np.errstate(all="ignore"):
+            return costs(each.place, draws | {"price": draws["price"] * price}, task)
+
+    @cached_property
+    def _open(self) -> dict[str, float]:
+        """Time of a run [s] of every stack that keeps the limits, deadline, power and budget apart."""
+        table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None, "power": None}
+        broken = [check(table) for check in checks(self.wanted, hard).values()]
+        return {
+            key: float(run_seconds(row))
+            for key, row in table.iterrows()
+            if not row["impossible"] and not any(words[key] for words in broken)
+        }
+
+    def _able(self, each: Candidate, name: str, factor: Any) -> Any:
+        """Whether a stack keeps the limits with one input so many times as large.
+
+        A budget is left out where stacks are ranked by cost.
+        """
+        seconds, limits, factor = self._open.get(each.key), self.limits, np.asarray(factor, dtype=float)
+        if seconds is None:
+            return np.zeros(factor.shape, dtype=bool)
+        able, more = np.ones(factor.shape, dtype=bool), 1 + NEAR
+        if limits["deadline"] is not None:
+            longer = factor if name == "volume" else 1.0
+            later = factor if name == "deadline" else 1.0
+            able &= seconds * longer <= limits["deadline"] * later * more
+        if limits["power"] is not None:
+            work = factor if name in ("use", "volume") else np.ones_like(factor)
+            copies = (
+                self._copies(each, work)
+                if self.wanted.task != SERVE
+                else (self._more(each, work) if name == "volume" else 1.0)
+            )
+            able &= self._rated(each) * copies <= limits["power"] * more
+        if limits["budget"] is not None and self.by != "usd":
+            able &= self.value(each, name, factor, "usd") <= limits["budget"] * more
+        return able
+
+    def winners(self, name: str, factors: Any) -> np.ndarray:
+        """Keys of the best stack with one input so many times as large; "" where none will do.
+
+        Parameters
+        ----------
+        name : str
+            price (of the stack that is best now), use (runs a month, or hours a day of a service), volume (samples, or
+            requests a second), deadline or years.
+        factors : array_like
+            How many times as large it is.
+
+        Raises
+        ------
+        ValueError
+            The volume of a service that answers token by token: its machines follow from a queue.
+        """
+        if name == "volume" and self._speaks:
+            raise ValueError(
+                "name = 'volume' is not searched for a language model, whose machines follow from a "
+                "queue: ask pick_stack again with another rate"
+            )
+        factors = np.atleast_1d(np.asarray(factors, dtype=float))
+        values = np.full((len(self.found), len(factors)), np.inf)
+        for at, each in enumerate(self.found):
+            if (able := self._able(each, name, factors)).any():
+                values[at] = np.where(able, self.value(each, name, factors), np.inf)
+        values = np.where(np.isfinite(values), values, np.inf)
+        keys = np.array([each.key for each in self.found], dtype=object)
+        return np.where(np.isfinite(values.min(axis=0)), keys[np.argmin(values, axis=0)], "")
+
+    def _ends(self, name: str) -> tuple[float, float]:
+        """How far an input can go down and up."""
+        up = REACH
+        if name == "use" and self.wanted.task == SERVE:
+            up = 24 / self.wanted.hours
+        return 1 / REACH, min(up, MOST_YEARS / self.wanted.years) if name == "years" else up
+
+    def changes(self) -> pd.DataFrame:
+        """What would change the ranking: for each input the nearest values, up and down, from which another stack wins.
+
+        Found by bisection, one input changed at a time; a budget is left aside where stacks are ranked by cost. The
+        volume of a language model's service is not searched, since its machines follow from a queue: ask again with
+        another rate.
+
+        Returns
+        -------
+        pandas.DataFrame
+            input, now and at (in SI; price: times today's), factor, wins (its key; "" where none will do), name; no row
+            where nothing changes within a hundred times either way.
+        """
+        now, rows = self._now(), list[tuple[Any, ...]]()
+        names = {each.key: each.name for each in self.found}
+        for name in now:
+            low, high = self._ends(name)
+            for end in (high, low):
+                if abs(math.log(end)) < NEAR or (found := self._turn(name, end)) is None:
+                    continue
+                factor, wins = found
+                rows.append((name, now[name], now[name] * factor, factor, wins, names.get(wins, "none will do")))
+        columns = ["input", "now", "at", "factor", "wins", "name"]
+        table = pd.DataFrame(rows, columns=columns)
+        return table.iloc[np.argsort(np.abs(np.log(table["factor"].to_numpy(dtype=float))), kind="stable")]
+
+    def _now(self) -> dict[str, float]:
+        """Inputs that can change, and what they are now."""
+        asked = self.wanted
+        if asked.task == SERVE:
+            volume = {} if self._speaks else {"volume": asked.rate}
+            return {"price": 1.0, "use": asked.hours, **volume, "years": asked.years}
+        late = {"deadline": float(self.limits["deadline"])} if self.limits["deadline"] else {}
+        return {"price": 1.0, "use": asked.runs, "volume": asked.samples, **late, "years": asked.years}
+
+    @property
+    def _speaks(self) -> bool:
+        return self.wanted.task == SERVE and answers_tokens(network_of(self.wanted.model))
+
+    def _turn(self, name: str, end: float) -> tuple[float, str] | None:
+        """The factor nearest to 1, on the way to an end, from which another stack is best."""
+        count = max(int(abs(math.log10(end)) * STEPS), 2)
+        tried = np.exp(np.linspace(0, math.log(end), count + 1))
+        won = self.winners(name, tried)
+        other = np.flatnonzero(won != self.best)
+        if not len(other) or other[0] == 0:
+            return None
+        near, far, wins = tried[other[0] - 1], tried[other[0]], won[other[0]]
+        for _ in range(HALVINGS):
+            middle = math.sqrt(near * far)
+            found = self.winners(name, middle)[0]
+            near, far, wins = (near, middle, found) if found != self.best else (middle, far, wins)
+            if abs(math.log(far / near)) < 1e-4:
+                break
+        return float(far), str(wins)
+
+
+def several(row: Any) -> str:
+    """How many machines of a stack, where it is more than one."""
+    return f", {row['machines']:,.0f} of them" if row["machines"] > 1 and row["place"] != "cluster" else ""
+
+
+def times(ratio: float) -> str:
+    """A ratio, printed."""
+    return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 10 else f"×{ratio:.2g}"
+
+
+def told_value(value: float, by: str) -> str:
+    """What stacks are ranked by, printed."""
+    return (
+        units.dollars(value)
+        if by == "usd"
+        else units.human(value * HOUR, "s")
+        if by == "hours"
+        else (f"{value:,.0f} kWh" if value >= 100 else f"{value:.3g} kWh")
+    )
+
+
+def application_row(application: str, task: str) -> dict[str, Any]:
+    """A row of the table ``applications``."""
+    table = catalog.table("applications")
+    known = list(dict.fromkeys(table["application"]))
+    if not isinstance(application, str) or application not in known:
+        raise refused("application", application, f"is not in the table; take one of {', '.join(known)}")
+    if not isinstance(task, str) or task not in TASKS:
+        raise refused("task", task, f"is not a choice; take one of {', '.join(TASKS)}")
+    row: dict[str, Any] = table[(table["application"] == application) & (table["task"] == task)].iloc[0].to_dict()
+    return row
+
+
+def pick_stack(
+    application: str = "chat",
+    task: str = "serve",
+    *,
+    model: str | Workload | None = None,
+    data: str | None = None,
+    samples: float | None = None,
+    epochs: float | None = None,
+    runs: float | None = None,
+    deadline: float | str | None = None,
+    rate: float | None = None,
+    hours: float | None = None,
+    latency: float | str | None = None,
+    years: float = 3,
+    budget: float | None = None,
+    power: float | str | None = None,
+    private: str = "anywhere",
+    stacks: Sequence[str] | None = None,
+    region: str = "us",
+    uplink: float | str = "1 Gb/s",
+    away: float | str | None = None,
+    prices: Mapping[str, float] | None = None,
+    by: str = "usd",
+    since: int | None = None,
+) -> StackChoice:
+    """Rank complete stacks for an application: accelerators, host, storage, network, software and place.
+
+    Parameters
+    ----------
+    application : str
+        image, video, speech, text, chat, sensor, recommender or image generation.
+    task : {"train", "fine-tune", "serve"}
+        What is to be done. What is left out below is as the table ``applications`` has it.
+    model : str or Workload, optional
+        Network of the zoo, or one of the reader's own.
+    data : str, optional
+        Card of the table ``data_sets``.
+    samples, epochs, runs : float, optional
+        Samples of an epoch, epochs of a run, and runs a month.
+    deadline : float or str, optional
+        Longest time of a run, upload of the data included [s].
+    rate, hours : float, optional
+        Requests a second, and hours a day in which the service is on.
+    latency : float or str, optional
+        Longest time to an answer, of a chat to its first token, the way to the user included [s].
+    years : float
+        Horizon.
+    budget : float, optional
+        Most that may be spent over the horizon [USD].
+    power : float or str, optional
+        Most that machines on one's own premises may be rated for [W].
+    private : {"anywhere", "own machines", "in house"}
+        Where the data may lie.
+    stacks : sequence of str, optional
+        Keys of the table ``stacks``; all by default.
+    region : str
+        Of electricity and carbon, a row of the table ``regions``.
+    uplink : float or str
+        Rate at which data leave the house [B/s].
+    away : float or str, optional
+        Round trip of a request to machines in another building [s].
+    prices : mapping, optional
+        Your own price by stack: USD of the purchase, USD an hour of one accelerator, or USD a million tokens; of
+        "electricity": USD a kWh.
+    by : {"usd", "hours", "kwh"}
+        What to rank by: cost over the horizon, time of a run, or energy over the horizon.
+    since : int, optional
+        First year of prices to count; the newest twelve months of each if not given.
+
+    Returns
+    -------
+    StackChoice
+        `frame()`, `best`, `odds`, `changes()`.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, card, region or stack that the catalogue does not have.
+    ValueError
+        A figure that cannot be; one that the task does not use; limits that contradict each other: which, by how much.
+
+    Examples
+    --------
+    >>> found = pick_stack("image", "train", deadline="3 d")
+    >>> table = found.frame()
+    >>> bool(table["will_do"].iloc[0]), bool((table["usd_low"] <= table["usd"]).iloc[0])
+    (True, True)
+    """
+    row, given = application_row(application, task), dict(locals())
+    wanted, assumed = _wanted(row, given)
+    late, slow = (
+        amount(name, given[name], "s", example, above=True) if given[name] is not None else float(row[name])
+        for name, example in (("deadline", "3 d"), ("latency", "500 ms"))
+    )
+    limits: dict[str, Any] = {
+        "stacks": None if stacks is None else tuple(_listed(stacks)),
+        "private": _rule(private),
+        "power": None if power is None else amount("power", power, "W", "10 kW", above=True),
+        "deadline": None if task == SERVE else late,
+        "latency": slow if task == SERVE else None,
+        "budget": None if budget is None else number("budget", budget),
+    }
+    _used(task, {name: given[name] for name in (*RUNS_ALONE, *SERVICE_ALONE) if given[name] is not None})
+    ways = list(BY) if task != SERVE else ["usd", "kwh"]
+    if not isinstance(by, str) or by not in ways:
+        raise refused("by", by, f"is not a choice; take one of {', '.join(ways)}")
+    name = "latency" if task == SERVE else "deadline"
+    if given[name] is None:
+        assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
+    sized = candidates(replace(wanted, runs=1.0, years=1.0))  # how often and how long it runs changes its cost alone
+    choice = StackChoice(wanted, sized, limits, by, assumed)
+    if not choice.ranked["will_do"].any():
+        raise ValueError(contradiction(choice.ranked, wanted, limits))
+    return choice
+
+
+def _used(task: str, names: Iterable[str]) -> None:
+    """Refuse arguments that a task does not use."""
+    unused = [name for name in names if name in (RUNS_ALONE if task == SERVE else SERVICE_ALONE)]
+    if unused:
+        raise ValueError(f"{unused[0]} is not used when task = {task!r}: leave it out")
+
+
+def _rule(private: Any) -> str:
+    if not isinstance(private, str) or private not in PRIVACY:
+        raise refused("private", private, f"is not a rule; take one of {', '.join(PRIVACY)}")
+    return private
+
+
+def _listed(stacks: Any) -> list[str]:
+    given = [stacks] if isinstance(stacks, str) else stacks
+    if not isinstance(given, Sequence) or not len(given):
+        raise refused("stacks", stacks, "is no list of names; give one or more, such as ['cloud-l4']")
+    return [catalog.lookup("stacks", each) for each in given]
+
+
+def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, tuple[str, ...]]:
+    """What is asked, with what the table says where nothing is, and which that is."""
+    model = row["network"] if given["model"] is None else given["model"]
+    if not isinstance(model, (str, Workload)):
+        raise refused("model", model, "is no network; give a name such as 'resnet50', or cb.layers([...])")
+    network = network_of(model)
+    model = network.name if isinstance(model, str) else model
+    data = catalog.lookup("data_sets", text("data", row["data"] if given["data"] is None else given["data"]))
+    card = card_of(data)
+    _suits(row, network, data, isinstance(model, str))
+    whole = given["data"] is not None or not row["samples"] > 0
+    usual = {"samples": float(card["samples"]) if whole else row["samples"]}
+    taken, assumed = dict[str, float](), list[str]()
+    for name in ("samples", "epochs", "runs", "rate", "hours"):
+        most = 24.0 if name == "hours" else 1e15
+        value = usual.get(name, row[name]) if given[name] is None else number(name, given[name], most)
+        taken[name] = _or(value, 0.0)
+        if given[name] is None and value == value:
+            assumed.append(f"{name} = {value:,.10g}")
+    speaks = sites.language_model(model)
+    length = row["seq"] if row["seq"] > 0 else network.seq or (USUAL_SEQ if speaks else None)
+    own = {
+        "electricity" if key == sites.ELECTRICITY else catalog.lookup("stacks", key): own_price(usd, "USD")
+        for key, usd in _mapping(given["prices"]).items()
+    }
+    far = figure("stack-round-trip-elsewhere") if given["away"] is None else amount("away", given["away"], "s", "30 ms")
+    late = row["latency"] if given["latency"] is None else amount("latency", given["latency"], "s", "500 ms", True)
+    wanted = Wanted(
+        given["application"],
+        given["task"],
+        model,
+        data,
+        passes=float(row["passes"]),
+        seq=float(length) if speaks and length else None,
+        latency=_or(late, 0.0),
+        tpot=_or(row["tpot"], 0.0),
+        prompt=_or(row["prompt"], 1.0),
+        answer=_or(row["answer"], 0.0),
+        years=number("years", given["years"], MOST_YEARS),
+        region=region_row(given["region"])["key"],
+        uplink=amount("uplink", given["uplink"], "B/s", "1 Gb/s", above=True),
+        away=far,
+        since=checked_year(given["since"]),
+        prices=tuple((key, float(usd.median)) for key, usd in own.items()),
+        **taken,
+    )
+    return wanted, (*([] if given["model"] is not None else [f"model = {row['network']}"]), f"data = {data}", *assumed)
+
+
+def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> None:
+    """Refuse a network that does not take the samples of the application, or that answers in another way."""
+    wrong = mismatch(network.name, data) if zoo else ""
+    if wrong:
+        others = row["networks"].replace(";", ", ")
+        raise ValueError(
+            f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: "
+            f"take one of {others}, or other data"
+        )
+    speaks, asked = answers_tokens(network), row["prompt"] > 0
+    if row["task"] == SERVE and speaks != asked:
+        how = "answers token by token" if speaks else "is no language model"
+        other = "take application = 'chat'" if speaks else f"take one such as {row['network']!r}"
+        raise ValueError(
+            f"model = {network.title!r} {how}, which is not what serving {row['application']!r} asks for: {other}"
+        )
+
+
+def _or(value: Any, other: float) -> float:
+    return float(value) if value > 0 else other
+
+
+def _mapping(prices: Any) -> Mapping[str, Any]:
+    if prices is not None and not isinstance(prices, Mapping):
+        raise refused("prices", prices, "is no mapping; give one such as {'workstation': 3500}")
+    return prices or {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OneSize(Result):
+    """Every application beside every stack.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        case, application, task, stack, name, usd, machines, ratio (to the best of the case), will_do, why.
+    wins : dict of str to str
+        Case -> its best stack.
+    size : str
+        The one stack that does most cases, among those the one that costs least more than the best.
+    does : int
+        How many cases it does.
+    penalty, worst : float
+        Geometric mean and most of what it costs over the best, of those that it does.
+    left : int
+        How many cases no stack can do within the limits.
+    """
+
+    table: pd.DataFrame = field(repr=False)
+    wins: Mapping[str, str]
+    size: str
+    does: int
+    penalty: float
+    worst: float
+    left: int = 0
+
+    def frame(self) -> pd.DataFrame:
+        """The table."""
+        return self.table.copy()
+
+    def summary(self) -> str:
+        """Whether one stack wins all, and what one size costs."""
+        different, cases = len(set(self.wins.values())), len(self.wins)
+        win = "stacks win" if different > 1 else "stack wins"
+        left = f"; left out: {self.left} that no stack can do within the limits" if self.left else ""
+        return (
+            f"{different} {win} {cases} cases; {stack_rows()[self.size]['name']} alone does {self.does} of them "
+            f"for {times(self.penalty)} of the best as a geometric mean, "
+            f"{times(self.worst)} at most{left}"
+        )
+
+
+def one_size(
+    task: str | Sequence[str] = TASKS, applications: Sequence[str] | None = None, by: str = "usd", **limits: Any
+) -> OneSize:
+    """Every application beside every stack, each relative to the best: does one size fit all, and what does it cost?
+
+    Parameters
+    ----------
+    task : str or sequence of str
+        "train", "fine-tune", "serve", or several of them.
+    applications : sequence of str, optional
+        Those of the table ``applications``; all by default.
+    by : str
+        As for `pick_stack`.
+    **limits
+        Further arguments of `pick_stack`, the same for every application.
+
+    Returns
+    -------
+    OneSize
+        Cases that no stack can do within the limits are not among its `wins`.
+
+    Raises
+    ------
+    ValueError
+        As `pick_stack`; an argument that one of the tasks does not use; where no case is left, the reason of the last.
+
+    Examples
+    --------
+    >>> found = one_size("train", ["image", "sensor"])
+    >>> sorted(found.wins)
+    ['image, train', 'sensor, train']
+    """
+    known = list(dict.fromkeys(catalog.table("applications")["application"]))
+    names = known if applications is None else _several("applications", applications, known)
+    tasks = _several("task", task, TASKS)
+    for what in tasks:
+        _used(what, (name for name, value in limits.items() if value is not None))
+    frames, wins, problem = [], dict[str, str](), None
+    for name, what in product(names, tasks):
+        try:
+            found = pick_stack(name, what, by=by, **limits)
+        except ValueError as why:
+            problem = why
+            continue
+        frame, case = found.ranked.reset_index(), f"{name}, {what}"
+        wins[case], best = found.best, float(frame[by].iloc[0])
+        ratio = (frame[by] / best).mask(frame[by] == best, 1.0).where(frame["will_do"])
+        frames.append(
+            frame.assign(case=case, application=name, task=what, ratio=ratio)[
+                ["case", "application", "task", "stack", "name", by, "machines", "ratio", "will_do", "why"]
+            ]
+        )
+    if not frames:
+        raise problem or ValueError("no case is left: give at least one application and one task")
+    table = pd.concat(frames, ignore_index=True)
+    able = table[table["will_do"]].groupby("stack")["ratio"]
+    means = pd.DataFrame(
+        {"does": able.count(), "mean": np.exp(able.apply(lambda each: np.log(each).mean())), "most": able.max()}
+    ).sort_values(["does", "mean"], ascending=[False, True])
+    top = means.iloc[0]
+    return OneSize(
+        table,
+        wins,
+        str(means.index[0]),
+        int(top["does"]),
+        float(top["mean"]),
+        float(top["most"]),
+        len(names) * len(tasks) - len(wins),
+    )
+
+
+def _several(name: str, given: Any, known: Sequence[str]) -> list[str]:
+    """One or more of the words that are known."""
+    chosen = [given] if isinstance(given, str) else given
+    if not isinstance(chosen, (list, tuple)) or not chosen or len(chosen) > len(known):
+        raise refused(name, given, f"is no list of words; give one or more of {', '.join(known)}")
+    strange = [each for each in chosen if each not in known]
+    if strange:
+        raise refused(name, strange[0], f"is not a choice; take one of {', '.join(known)}")
+    return list(chosen)

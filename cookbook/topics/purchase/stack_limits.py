@@ -1,0 +1,157 @@
+"""Limits of a purchase: what is against each stack, and which limits contradict each other, by how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import units
+from cookbook.topics.costs.cost import HOUR
+from cookbook.topics.purchase.places import PRIVACY
+from cookbook.topics.purchase.stack_sizes import SERVE, Wanted, told_time
+
+NEAR = 1e-9
+Check = Callable[[Any], dict[str, str]]
+
+
+def run_seconds(frame: Any) -> Any:
+    """Time of a run with the upload of its data [s]."""
+    return (frame["hours"] + frame["upload_hours"]) * HOUR
+
+
+def checks(wanted: Wanted, limits: Mapping[str, Any]) -> dict[str, Check]:
+    """For each limit that is set, what is against each stack; "" where it keeps it."""
+
+    def over(name: str, column: Callable[[Any], Any], words: Callable[[float], str]) -> Check:
+        return lambda frame: {
+            key: "" if not value > limits[name] * (1 + NEAR) else words(value) for key, value in column(frame).items()
+        }
+
+    found: dict[str, Check] = {}
+    if limits["stacks"] is not None:
+        found["stacks"] = lambda frame: {
+            key: "" if key in limits["stacks"] else "it is not among the stacks asked for" for key in frame.index
+        }
+    if limits["private"] != "anywhere":
+        found["private"] = lambda frame: {
+            key: ""
+            if at in PRIVACY[limits["private"]]
+            else f"data would leave: they lie with {'the provider' if at == 'provider' else 'others'}"
+            for key, at in frame["data_at"].items()
+        }
+    if limits["power"] is not None:
+        found["power"] = over(
+            "power",
+            lambda frame: frame["watts"],
+            lambda value: f"its machines are rated for {units.human(value, 'W')} on your own premises",
+        )
+    if limits["deadline"] is not None and wanted.task != SERVE:
+        found["deadline"] = over(
+            "deadline", run_seconds, lambda value: f"too late: a run takes {units.human(value, 's')}"
+        )
+    if limits["latency"] is not None and wanted.task == SERVE:
+        found["latency"] = over(
+            "latency", lambda frame: frame["latency"], lambda value: f"too slow: an answer takes {told_time(value)}"
+        )
+    if limits["budget"] is not None:
+        found["budget"] = over(
+            "budget", lambda frame: frame["usd"], lambda value: f"over the budget: it costs {units.dollars(value)}"
+        )
+    return found
+
+
+# The figure behind a limit, its unit, and what may be done.
+FIGURES = {"deadline": ("s", "allow"), "latency": ("s", "allow"), "budget": ("USD", "give"), "power": ("W", "allow")}
+
+
+def _told(limits: Mapping[str, Any], name: str) -> str:
+    """A limit as its caller wrote it, in words."""
+    value = limits[name]
+    if name in FIGURES:
+        return f"{name} = {_spell(value, FIGURES[name][0])}"
+    return f"{name} = {value if isinstance(value, str) else ', '.join(value)!r}".replace("'", "")
+
+
+def _spell(value: float, unit: str) -> str:
+    return units.dollars(value) if unit == "USD" else units.human(value, unit)
+
+
+def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any]) -> str:
+    """Which limits no stack keeps together, the fewest of them, and by how much; "" where one stack keeps all.
+
+    Parameters
+    ----------
+    ranked : pandas.DataFrame
+        Stacks by key, with `impossible` where a stack cannot do the task whatever the limits are.
+    wanted : Wanted
+    limits : mapping
+        As `StackChoice` has them.
+    """
+    able = ranked[~ranked["impossible"]]
+    asked = checks(wanted, limits)
+    broken = {name: check(able) for name, check in asked.items()}
+    if able.empty:
+        reasons = "; ".join(f"{row['name']}: {row['why']}" for _, row in ranked.head(3).iterrows())
+        return f"no stack can do this at all ({reasons}); take a smaller network, or other stacks"
+    if limits["stacks"] is not None and all(broken["stacks"].values()):
+        reasons = "; ".join(f"{ranked.loc[key, 'name']}: {ranked.loc[key, 'why']}" for key in limits["stacks"])
+        return f"none of the stacks asked for can do this ({reasons}); take others"
+    for size in range(1, len(asked) + 1):
+        for names in combinations(asked, size):
+            if all(any(broken[name][key] for name in names) for key in able.index):
+                return _said(limits, able, broken, names)
+    return ""
+
+
+def _said(
+    limits: Mapping[str, Any], able: pd.DataFrame, broken: Mapping[str, dict[str, str]], names: Sequence[str]
+) -> str:
+    """A contradiction in words: the limits, and the stacks that come nearest among those that keep the others."""
+    told = [_told(limits, name) for name in names]
+    both = " and ".join(told)
+    head = f"{both} cannot be kept by any stack" if len(names) == 1 else f"{both} contradict each other"
+    nearest = []
+    for name in sorted(names, key=lambda each: each not in FIGURES):
+        kept = [key for key in able.index if not any(broken[each][key] for each in names if each != name)]
+        if name not in FIGURES or not kept:
+            continue
+        amounts = _amounts(able.loc[kept], name)
+        if not np.isfinite(amounts).any():
+            continue
+        key, unit = amounts.idxmin(), FIGURES[name][0]
+        more, ratio = amounts[key] - limits[name], amounts[key] / limits[name]
+        rest = [each for each in told if not each.startswith(f"{name} = ")]
+        among = f"of the stacks that keep {' and '.join(rest)}, " if rest else ""
+        nearest.append(
+            f"{among}{able.loc[key, 'name']} comes nearest with {_spell(amounts[key], unit)}, "
+            f"{_spell(more, unit)} more ({_times(ratio)} times as much): {FIGURES[name][1]} {name} = "
+            f"{_up(amounts[key], unit)}"
+        )
+    if not nearest:
+        kept = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
+        loose = f"; {told[-1]} leaves {', '.join(kept[:4])}" if kept else ""
+        nearest = [f"no stack is in both{loose}. Loosen one of them" if len(names) > 1 else "loosen it"]
+    return f"{head}: {'; or '.join(nearest)}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
+
+
+def _up(value: float, unit: str) -> str:
+    """A figure as printed with three digits, and no less, so that a limit of so much is kept."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    found = math.ceil(value / step - 1e-6) * step
+    while unit != "USD" and units.si(_spell(found, unit), unit) < value:
+        found += step
+    return _spell(found, unit)
+
+
+def _amounts(able: pd.DataFrame, name: str) -> pd.Series:
+    columns = {"budget": able["usd"], "latency": able["latency"], "power": able["watts"], "deadline": run_seconds(able)}
+    return columns[name]

@@ -1,0 +1,639 @@
+"""Panel of recipe 14: which complete stack for an application, and does one size fit all?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.charts import devices
+from cookbook.charts.look import MONEY_PARTS, row_order
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five
+from cookbook.panels.options import cited, few, networks, printed
+from cookbook.panels.pasted import as_python, keywords
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import counted, dollar_range, duration, in_words, percent
+from cookbook.topics.costs.cost import UNVALIDATED
+from cookbook.topics.devices.comparison import doubt
+from cookbook.topics.purchase import charts
+from cookbook.topics.purchase.stack import OneSize, StackChoice, one_size, pick_stack, several, times
+from cookbook.topics.purchase.stack_sizes import SERVE, TASKS, TRAIN, told_time
+from cookbook.topics.purchase.where_panel import DEADLINES, FIGURES, HOW, own_prices, quoted_price, quotes, unquoted
+from cookbook.units import dollars, human
+
+USUAL = "usual"
+KILO = 1e3
+PICTURES = {"costs": devices.place_costs, "matrix": charts.fit_matrix}
+LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+DOES = {"train": "training", "fine-tune": "fine-tuning", "serve": "serving"}
+# What limits an accelerator, in the terms of every chart.
+LIMITS = {
+    "products": "matmuls",
+    "weights": "reading weights",
+    "cache": "reading keys and values",
+    "elementwise": "memory traffic",
+    "exchange": "communication",
+    "weight exchange": "communication",
+    "decoding": "decoding on the host",
+    "network": "the network to storage",
+    "storage": "the storage",
+    "copying": "copies to the accelerator",
+}
+SOFTWARE = {
+    "eager": "an eager framework",
+    "compiled": "a compiled framework",
+    "tuned": "tuned software",
+    "vllm": "vLLM",
+    "megatron-core": "Megatron Core",
+}
+SHORT = {
+    "data would leave": "data would leave",
+    "does not fit": "does not fit",
+    "too late": "too late",
+    "too slow": "too slow",
+    "over the budget": "over the budget",
+    "its machines are rated": "too much power",
+    "its time": "time not stated",
+    "it does not stay": "no steady machine",
+    "one copy": "too little memory",
+    "services": "no such service",
+    "no list price": "no list price",
+    "one request": "does not fit",
+}
+
+
+def stack(
+    application: str = "image",
+    task: str = "train",
+    runs: Any = None,
+    rate: Any = None,
+    private: str = "anywhere",
+    budget: Any = 0,
+    model: str = USUAL,
+    deadline: Any = None,
+    latency: Any = None,
+    power: Any = 0,
+    years: Any = 3,
+    quoted: str = "cloud-h100",
+    hourly: Any = 0,
+    picture: str = "costs",
+) -> Panel:
+    """The panel "Which stack?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    application, task, runs, rate, private, deadline, latency, years
+        As for `cb.planning.pick_stack`; what is left out is as its table has it.
+    budget, power : float
+        Most that may be spent over the horizon [USD], and most that machines in the house may be rated for [kW]; 0 for
+        no limit.
+    model : str
+        A network of the zoo; "usual" for the one of the table ``applications``.
+    quoted, hourly
+        A rented stack, and your price of an hour of one of its accelerators [USD]; 0 for list prices.
+    picture : {"costs", "matrix"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = stack("chat", "serve")
+    >>> panel.update(private="in house")
+    >>> "Cloud" in panel.answer.split(":")[1]
+    False
+    """
+    return Panel(stack, "Which stack?", _controls, PICTURES, _draw, locals(), OFF)
+
+
+def _one_alone(values: dict[str, Any]) -> dict[str, str]:
+    whole = values.get("picture") == "matrix"
+    return {"*": "the chart of all applications takes usual targets"} if whole else {}
+
+
+def _serving_only(values: dict[str, Any]) -> dict[str, str]:
+    alone = {} if values.get("task") == SERVE else {"*": "this is set for a service alone"}
+    return alone or _one_alone(values)
+
+
+def _runs_only(values: dict[str, Any]) -> dict[str, str]:
+    alone = {"*": "a service does not run and end"} if values.get("task") == SERVE else {}
+    return alone or _one_alone(values)
+
+
+OFF = {
+    "runs": _runs_only,
+    "deadline": _runs_only,
+    "rate": _serving_only,
+    "latency": _serving_only,
+    "model": _one_alone,
+    "quoted": unquoted,
+}
+
+
+def _applications() -> tuple[tuple[str, str, str, str], ...]:
+    names = dict.fromkeys(catalog.table("applications")["application"])
+    return tuple((name, name.capitalize(), "", "") for name in names)
+
+
+def _controls() -> tuple[Control, ...]:
+    usual = (USUAL, "The usual one", "default", "of the application")
+    return (
+        Combo("application", "Application", "Task", _applications(), ranked=True, tooltip="What it is for"),
+        Choice(
+            "task",
+            "Task",
+            "Task",
+            tuple((name, name.capitalize(), f"To {name} the network") for name in TASKS),
+            tooltip="What is to be done",
+        ),
+        Slider(
+            "runs",
+            "Runs a month",
+            "Task",
+            one_two_five(0.1, 200, also=[4]),
+            whole=False,
+            optional=True,
+            tooltip="How often a run is made. Empty: as is usual for the application",
+        ),
+        Slider(
+            "rate",
+            "Requests",
+            "Task",
+            one_two_five(0.1, 100_000),
+            whole=False,
+            optional=True,
+            unit="a second",
+            tooltip="Requests a second, day and night. Empty: as is usual for the application",
+        ),
+        Choice(
+            "private",
+            "Data may lie",
+            "Limits",
+            (
+                ("anywhere", "anywhere", "With a provider too"),
+                ("own machines", "own machines", "Also on own machines in another's building"),
+                ("in house", "in house", "Nowhere else"),
+            ),
+            tooltip="Where the data may lie: a hard limit",
+        ),
+        Slider(
+            "budget",
+            "Budget",
+            "Limits",
+            (0.0, *one_two_five(10, 1e7)),
+            unit="$",
+            whole=False,
+            zero="no limit",
+            tooltip="Most that may be spent over the horizon. 0: no limit",
+        ),
+        Combo(
+            "model",
+            "Network",
+            "Task",
+            (usual, *networks()),
+            ranked=True,
+            more=True,
+            tooltip="The network. One that does not suit the application is refused",
+        ),
+        Slider(
+            "deadline",
+            "Deadline of a run",
+            "Limits",
+            DEADLINES,
+            seconds=True,
+            whole=False,
+            optional=True,
+            more=True,
+            tooltip="Longest time of one run, upload of the data included. Empty: as is usual",
+        ),
+        Slider(
+            "latency",
+            "Longest answer",
+            "Limits",
+            LATENCIES,
+            seconds=True,
+            whole=False,
+            optional=True,
+            more=True,
+            tooltip="Time to an answer, of a chat to its first token, the way to the user included. Empty: usual",
+        ),
+        Slider(
+            "power",
+            "Power in the house",
+            "Limits",
+            (0.0, *one_two_five(0.1, 1000)),
+            unit="kW",
+            whole=False,
+            more=True,
+            zero="no limit",
+            tooltip="Most that machines in the house may be rated for. 0: no limit",
+        ),
+        Slider(
+            "years",
+            "Horizon",
+            "Limits",
+            (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+            unit="years",
+            whole=False,
+            more=True,
+            tooltip="Time over which costs are counted",
+        ),
+        *quotes("stacks", "stack"),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("costs", "This application", "Every stack with its band"),
+                ("matrix", "All applications", "Every application beside every stack"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def _asked(values: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of `pick_stack` that a state means."""
+    whole = values["picture"] == "matrix"
+    names = () if whole else ("runs", "deadline") if values["task"] != SERVE else ("rate", "latency")
+    found = {name: values[name] for name in names if values[name] is not None}
+    found |= {"private": values["private"]} if values["private"] != "anywhere" else {}
+    found |= {"budget": values["budget"]} if values["budget"] else {}
+    found |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
+    found |= {"power": values["power"] * KILO} if values["power"] else {}
+    found |= {"prices": prices} if (prices := own_prices("stacks", values["quoted"], values["hourly"])) else {}
+    return found | ({"years": values["years"]} if values["years"] != 3 else {})
+
+
+def _keywords(asked: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """What a state asks for as keywords of a call: prices are a mapping there."""
+    return {name: dict(value) if name == "prices" else value for name, value in asked}
+
+
+@lru_cache(maxsize=64)
+def _found(application: str, task: str, asked: tuple[tuple[str, Any], ...]) -> StackChoice:
+    return pick_stack(application, task, **_keywords(asked))
+
+
+@lru_cache(maxsize=64)
+def _changes(found: StackChoice) -> pd.DataFrame:
+    return found.changes()
+
+
+@lru_cache(maxsize=32)
+def _matrix(task: str, asked: tuple[tuple[str, Any], ...]) -> OneSize:
+    return one_size(task, **_keywords(asked))
+
+
+def _draw(values: dict[str, Any], _pinned: View | None) -> View:
+    asked = _asked(values)
+    found = _found(values["application"], values["task"], tuple(asked.items()))
+    row = _frame(found).iloc[0]
+    whole = values["picture"] == "matrix"
+    sizes = _matrix(values["task"], tuple(asked.items())) if whole else None
+    return View(
+        answer=(_of_all(sizes, values["task"], row) if sizes else _answer(found, values))
+        + quoted_price("stacks", values),
+        headline={"stacks that win": float(len(set(sizes.wins.values())))} if sizes else {"cost": float(row["usd"])},
+        chips=_chips(found),
+        picture=_grid(sizes, values["task"]) if sizes else _costs(found),
+        parts=_parts(found),
+        parts_title=f"{row['name']}: cost over {_years(found)} by part, figures at their medians",
+        table=partial(_matrix_table, sizes) if sizes else partial(_table, found),
+        data=(lambda: sizes.table) if sizes else partial(_frame(found).reset_index),
+        sources=partial(_source_rows, found),
+        code=_code(values, asked),
+        stood_for={name: value for name, value in _usual(found).items() if values[name] in (None, USUAL)},
+    )
+
+
+@lru_cache(maxsize=64)
+def _frame(found: StackChoice) -> pd.DataFrame:
+    """What sentence, chart and table all read; never change it."""
+    return found.frame()
+
+
+def _usual(found: StackChoice) -> dict[str, Any]:
+    asked = found.wanted
+    if asked.task == SERVE:
+        return {"model": asked.model, "rate": asked.rate, "latency": found.limits["latency"]}
+    return {"model": asked.model, "runs": asked.runs, "deadline": found.limits["deadline"]}
+
+
+def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
+    """The panel's state, then the call behind it."""
+    plain = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
+    }
+    times_ = {name: duration(values[name]) for name in ("deadline", "latency") if values[name] is not None}
+    written = {name: as_python(value) for name, value in (plain | times_).items()}
+    panel = panel_call(stack, values, written=written)
+    given = {
+        name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
+        for name, value in _keywords(asked.items()).items()
+    }
+    if values["picture"] == "matrix":
+        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(given)}).frame()"
+    call = f"cb.planning.pick_stack({as_python(values['application'])}, {as_python(values['task'])}{_more(given)})"
+    return f"{panel}\nfound = {call}\nfound.frame()\nfound.changes()"
+
+
+def _more(given: dict[str, Any]) -> str:
+    return f", {keywords(given)}" if given else ""
+
+
+def _years(found: StackChoice) -> str:
+    years = found.wanted.years
+    return "1 year" if years == 1 else f"{years:g} years"
+
+
+def _answer(found: StackChoice, values: dict[str, Any]) -> str:
+    """Place 1: the best stack, how sure that is, what it is made of, and what would change it."""
+    table = _frame(found)
+    row, count = table.iloc[0], int(table["will_do"].sum())
+    open_ = doubt(found.odds[found.best], row["tier"])
+    among = (
+        "the only stack that will do"
+        if count == 1
+        else f"first of {count} stacks, {open_}"
+        if open_
+        else (f"the cheapest of {count} stacks")
+    )
+    network = printed("models", "name", "title", str(found.wanted.model))
+    second = "" if count < 2 else f"; second: {table['name'].iloc[1]} at {dollars(table['usd'].iloc[1])}"
+    return (
+        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. "
+        f"Interval (80 %): {dollar_range(row['usd_low'], row['usd_high'])}; the cheapest in "
+        f"{percent(found.odds[found.best])} of {_samples(found)}{second}. "
+        f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(found, row)}"
+        f"{_within(found)}. "
+        f"Stack: {_made_of(row)}. What would change it: {_turns(found)}."
+    )
+
+
+def _samples(found: StackChoice) -> str:
+    """What the odds count: of a service, its machines are not drawn."""
+    serves = found.wanted.task == SERVE
+    return "samples of prices, with as many machines as now" if serves else "Monte Carlo samples"
+
+
+def _does(found: StackChoice, row: Any) -> str:
+    """What the stack does and what holds it back."""
+    limit = LIMITS.get(row["limit"], row["limit"])
+    held = f", held back by {limit}" if limit else ""
+    if found.wanted.task == SERVE:
+        return f"{found.wanted.rate:,g} requests/s, an answer in {told_time(row['latency'])}{held}"
+    return f"a run takes {human(row['hours'] * 3600, 's')}{held}"
+
+
+def _within(found: StackChoice) -> str:
+    """Limits of money and power that were set."""
+    budget, power = (found.limits[name] for name in ("budget", "power"))
+    told = [
+        *([f"{dollars(budget)} in all"] if budget else []),
+        *([f"{human(power, 'W')} in the house"] if power else []),
+    ]
+    return f", within {' and '.join(told)}" if told else ""
+
+
+def _made_of(row: Any) -> str:
+    """Accelerators, storage, network and software of a stack."""
+    device = printed("accelerators", "key", "name", row["accelerator"])
+    system = f" in {printed('systems', 'key', 'name', row['system'])}" if row["system"] else ""
+    storage = printed("storage", "key", "name", row["storage"])
+    count = f"{row['machines']:,.0f} machines of " if row["machines"] > 1 else ""
+    software = SOFTWARE.get(row["software"], row["software"])
+    return f"{count}{row['devices'] // row['machines']:,} × {device}{system}, {storage}, {row['network']}, {software}"
+
+
+def _turns(found: StackChoice, most: int = 2) -> str:
+    """The nearest changes from which another stack wins."""
+    table = _changes(found)
+    if table.empty:
+        return "none of the inputs, each up to a hundred times as large or as small"
+    said = list[str]()
+    for row in table.itertuples():
+        if any(words.endswith(row.name) for words in said):
+            continue
+        said.append(f"{_turned(found, row)} and {'it is ' if row.wins else ''}{row.name}")
+    return ", or ".join(said[:most])
+
+
+def _turned(found: StackChoice, row: Any) -> str:
+    """One change in words: what it is now and from where another stack wins."""
+    if row.input == "price":
+        return f"its price {times(row.factor)}"
+    spell = {
+        "use": _use,
+        "volume": _volume,
+        "years": lambda value, _: f"{value:.3g} years",
+        "deadline": lambda value, _: f"a deadline of {human(value, 's')}",
+    }[row.input]
+    return spell(row.at, found.wanted.task)
+
+
+def _use(value: float, task: str) -> str:
+    return f"{value:.3g} hours a day" if task == SERVE else f"{value:,.3g} runs a month"
+
+
+def _volume(value: float, task: str) -> str:
+    return f"{_digits(value)} requests/s" if task == SERVE else f"{_digits(value)} samples"
+
+
+def _digits(value: float) -> str:
+    return f"{float(f'{value:.3g}'):,g}" if value < 1e6 else f"{value / 1e6:,.3g} million"
+
+
+def _of_all(sizes: OneSize, task: str, row: Any) -> str:
+    """The headline question: does one size fit all?"""
+    different, cases = len(set(sizes.wins.values())), len(sizes.wins)
+    name = printed("stacks", "key", "name", sizes.size)
+    fits = "one size does fit all" if different == 1 else "no one size fits all"
+    won = pd.Series(list(sizes.wins.values())).value_counts()
+    winners = ", ".join(f"{printed('stacks', 'key', 'name', key)} ({count})" for key, count in won.items())
+    alone = f"for {times(sizes.penalty)} of the best as a geometric mean and {times(sizes.worst)} at most"
+    alone = f"it does {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
+    left = f" Left out: {counted(sizes.left, 'application')} that no stack can do within the limits."
+    left = left if sizes.left else ""
+    return (
+        f"**{counted(different, 'stack')}** {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
+        f"{DOES[task]}: {fits}. Winners: {winners}. One size: {name}; {alone}.{left} "
+        f"Here: {row['name']}, {dollars(row['usd'])} for the application chosen."
+    )
+
+
+def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
+    """How the answer is known."""
+    row = _frame(found).iloc[0]
+    names = {
+        f"model = {found.wanted.model}": ("models", "name", "title", found.wanted.model),
+        f"data = {found.wanted.data}": ("data_sets", "key", "name", found.wanted.data),
+    }
+    given = in_words(
+        f"{each.partition(' = ')[0]} = {printed(*names[each])}" if each in names else each for each in found.assumed
+    )
+    return (
+        (
+            f"priced {row['priced']}" if row["priced"] else "price undated",
+            "Prices are dated rows with a spread; set your own under More.",
+        ),
+        (row["tier"] or "time not predicted", "How well measurements cover the predicted time."),
+        ("usual targets", f"Taken where nothing was set: {given}."),
+        ("power unvalidated", UNVALIDATED),
+        (
+            "10th to 90th percentile of 2,000 samples",
+            "Every figure is drawn from its range; a service takes the machines that either end of its speed needs. In "
+            "how many samples it is cheapest is counted with as many machines as now.",
+        ),
+    )
+
+
+def _costs(found: StackChoice) -> Picture:
+    """Every stack, the cheapest that will do on top."""
+    rows = _frame(found)
+    best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
+    open_ = doubt(found.odds[found.best], best["tier"])
+    frame = pd.DataFrame(
+        {
+            "row": rows["name"],
+            **{
+                name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
+                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
+            },
+            "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
+            "text": [_short(row) for _, row in rows.iterrows()],
+        }
+    ).reset_index(drop=True)
+    low, high = devices.cost_domain(frame)
+    leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
+    title = f"{best['name']} {leads}; {count} will do"
+    return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+
+
+def _verdict(row: Any, best: str | None) -> str:
+    if row["why"].startswith("its time"):
+        return "cannot tell"
+    return "cheapest that will do" if row.name == best else "will do" if row["will_do"] else "will not do"
+
+
+def _short(row: Any) -> str:
+    """Cost, or the reason against a stack, beside its row."""
+    if row["why"]:
+        return next((words for start, words in SHORT.items() if row["why"].startswith(start)), "cannot do it")
+    return dollars(row["usd"]) + (f", {row['machines']:,.0f} of them" if several(row) else "")
+
+
+def _grid(sizes: OneSize, task: str) -> Picture:
+    """Every application beside every stack, the stacks that do most on top."""
+    table = sizes.table
+    able = table[table["will_do"]].groupby("stack")["ratio"]
+    order = pd.DataFrame({"does": able.count(), "mean": able.apply(lambda each: float(np.log(each).mean()))})
+    order = order.sort_values(["does", "mean"], ascending=[False, True], kind="stable").index
+    keys = [*order, *(key for key in dict.fromkeys(table["stack"]) if key not in set(order))]
+    rows = table.assign(at=table["stack"].map({key: at for at, key in enumerate(keys)})).sort_values(
+        ["at"], kind="stable"
+    )
+    frame = pd.DataFrame(
+        {
+            "row": rows["name"],
+            "case": rows["application"],
+            "ratio": [None if math.isnan(value) else float(f"{value:.5g}") for value in rows["ratio"]],
+            "text": ["" if math.isnan(value) else _times_short(value) for value in rows["ratio"]],
+            "why": [why or "it will do" for why in rows["why"]],
+        }
+    ).reset_index(drop=True)
+    different, cases = len(set(sizes.wins.values())), len(sizes.wins)
+    title = (
+        f"{counted(different, 'stack')} {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
+        f"{DOES[task]}"
+    )
+    order = list(dict.fromkeys(sizes.table["application"]))
+    return Picture("matrix", frame, title, {"rows": row_order(frame), "cases": order})
+
+
+def _times_short(value: float) -> str:
+    """A ratio in three letters."""
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}" if value < 1000 else f"{value / KILO:.0f}k"
+
+
+def _parts(found: StackChoice) -> tuple[Part, ...]:
+    """Place 4: what the cost of the best stack is made of, at the medians."""
+    each = {name: float(np.ravel(value)[0]) for name, value in found.where.points[found.best]["parts"].items()}
+    return few(
+        (
+            Part(name, each[name], dollars(each[name]), colour, HOW[name])
+            for name, colour in MONEY_PARTS.items()
+            if each.get(name)
+        ),
+        told=dollars,
+    )
+
+
+def _table(found: StackChoice) -> pd.DataFrame:
+    """Every stack as printed text."""
+    rows, serves = _frame(found), found.wanted.task == SERVE
+    took = (
+        {"Answer": [told_time(value) for value in rows["latency"]]}
+        if serves
+        else {"Hours a run": [_range(row, "hours") for _, row in rows.iterrows()]}
+    )
+    return pd.DataFrame(
+        {
+            "Stack": rows["name"],
+            "Will do": [
+                "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
+            ],
+            "Cost over the horizon": [
+                "not known"
+                if math.isnan(row["usd"])
+                else f"{dollars(row['usd'])} ({dollar_range(row['usd_low'], row['usd_high'])})"
+                for _, row in rows.iterrows()
+            ],
+            **took,
+            "Accelerators": [
+                f"{row['devices']:,} × {row['accelerator']}" if row["accelerator"] else "the provider's"
+                for _, row in rows.iterrows()
+            ],
+            "Storage": [printed("storage", "key", "name", key) if key else "the provider's" for key in rows["storage"]],
+            "Held back by": [LIMITS.get(each, each) or "not known" for each in rows["limit"]],
+            "Energy": [_range(row, "kwh", " MWh", KILO) for _, row in rows.iterrows()],
+            "CO2e": ["not known" if math.isnan(kg) else f"{kg / KILO:.3g} t" for kg in rows["kgco2e"]],
+            "Priced": rows["priced"].replace("", "undated"),
+        }
+    )
+
+
+def _range(row: Any, name: str, unit: str = "", scale: float = 1.0) -> str:
+    low, value, high = (row[f"{name}{end}"] / scale for end in ("_low", "", "_high"))
+    return "not known" if math.isnan(value) else f"{_digits(value)}{unit} ({_digits(low)} to {_digits(high)})"
+
+
+def _matrix_table(sizes: OneSize) -> pd.DataFrame:
+    """Times the best of each application, as printed text."""
+    text = [times(value) if value == value else "will not do" for value in sizes.table["ratio"]]
+    wide = sizes.table.assign(text=text)
+    wide = wide.pivot(index="name", columns="application", values="text")
+    order = list(dict.fromkeys(_grid(sizes, TRAIN).frame["row"]))
+    wide = wide.loc[order, list(dict.fromkeys(sizes.table["application"]))].reset_index()
+    return wide.rename(
+        columns={name: "Stack" if name == "name" else f"{name.capitalize()} [times the best]" for name in wide.columns}
+    ).rename_axis(columns=None)
+
+
+def _source_rows(found: StackChoice) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, what for) of every source of prices and figures, recalled ones marked."""
+    used: dict[str, set[str]] = {"recalled-typical": {"stacks and usual targets"}}
+    for place in found.where.places.values():
+        for name, figure in place.figures.items():
+            for key in figure.source if name != "step" else ():
+                used.setdefault(key, set()).add(FIGURES[name])
+    return cited({key: ", ".join(sorted(names)) for key, names in used.items()}, "(recalled, not opened) ")

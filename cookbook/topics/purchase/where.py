@@ -1,0 +1,526 @@
+"""Where to run: every place with what it costs over a horizon, its band, and why it is out of the question.
+
+And rent or buy: how often a task must run, and for how long, until owning has cost no more than renting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, units
+from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
+from cookbook.catalog.refusals import refused
+from cookbook.prediction.api import network_of
+from cookbook.prediction.kinds.transformer import USUAL_SEQ
+from cookbook.result import Result, plain
+from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS
+from cookbook.topics.devices.comparison import doubt
+from cookbook.topics.purchase import places as sites
+from cookbook.topics.purchase.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
+from cookbook.workloads.zoo import Workload
+
+BAND = (10, 50, 90)
+# Runs a month that keep no machine busy all the time.
+FEW = 1e-3
+UNTIMED = "its time is not stated, so that nobody can promise the deadline"
+UPFRONT = ("hardware", "network", "storage")
+# The longest horizon [years]; nobody keeps machines for longer.
+MOST_YEARS = 50
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WhereToRun(Result):
+    """Every place for one task.
+
+    Attributes
+    ----------
+    task : Task
+    places : dict of str to Place
+    """
+
+    task: Task
+    places: Mapping[str, Place] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", MappingProxyType(dict(self.places)))
+
+    def summary(self) -> str:
+        """The first place by cost that will do, what it costs, and whether it is clearly the cheapest."""
+        if self.best is None:
+            return f"none of {len(self.places)} places will do"
+        row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
+        years = f"{self.task.years:g} year{'' if self.task.years == 1 else 's'}"
+        open_ = doubt(self.odds[self.best], row["tier"])
+        among = (
+            f"is first of {will_do} places that will do, {open_}"
+            if open_
+            else (f"is the cheapest of {will_do} places that will do")
+        )
+        return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Place -> its row; None where a figure is missing."""
+        return plain(self._table.to_dict("index"))
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, dict[str, Any]]:
+        """Monte-Carlo outcomes of each place that has its figures."""
+        return self._costs(drawn)
+
+    @cached_property
+    def points(self) -> Mapping[str, dict[str, Any]]:
+        """Outcomes with every figure at its median."""
+        return self._costs(sites.middle)
+
+    def _costs(self, values: Any) -> Mapping[str, dict[str, Any]]:
+        with np.errstate(all="ignore"):
+            return MappingProxyType({key: costs(place, values(place), self.task) for key, place in self.places.items()})
+
+    def usd(self, key: str) -> np.ndarray:
+        """Total of each draw at one place [USD]."""
+        return total(self.outcomes[self._key(key)]["parts"])
+
+    def frame(self) -> pd.DataFrame:
+        """A row a place: what it costs and uses, whether it will do, and why not; missing stays NaN."""
+        return self._table.copy()
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        return pd.DataFrame([self._row(place) for place in self.places.values()]).set_index("place")
+
+    def _row(self, place: Place) -> dict[str, Any]:
+        found = self.outcomes[place.key]
+        price = place.figures["price"]
+        row: dict[str, Any] = {"place": place.key, "name": place.name, "kind": place.kind, "way": place.way}
+        for name, values in {"usd": self.usd(place.key), **{name: found[name] for name in QUANTITIES}}.items():
+            known = np.isfinite(values).all()
+            row |= dict(
+                zip(
+                    (f"{name}_low", name, f"{name}_high"),
+                    np.percentile(values, BAND) if known else (np.nan,) * 3,
+                    strict=True,
+                )
+            )
+        row["usd_per_run"] = row["usd"] / self.task.count
+        row["usd_to_buy"] = float(np.median(self._upfront(place))) if place.way == BOUGHT else 0.0
+        row["upload_hours"] = 0.0 if place.data_at == "house" else self.task.data_bytes / self.task.uplink / HOUR
+        limit = max(self.task.deadline / HOUR - row["upload_hours"], 0.0)
+        with np.errstate(all="ignore"):
+            chance = np.mean(found["hours"] <= limit) if np.isfinite(row["hours"]) else np.nan
+            part = np.percentile(np.minimum(limit / found["hours"], 1), BAND)
+        row |= {"in_time": chance, "part_low": part[0], "part": part[1], "part_high": part[2], "batch": place.batch}
+        row["why"] = self._why(place, row)
+        row["will_do"] = not row["why"]
+        row["priced"] = "; ".join(filter(None, [price.dates, price.note]))
+        row |= {"price_low": price.low, "price": price.median, "price_high": price.high}
+        row |= {"price_unit": price.unit, "tier": place.tier}
+        return row
+
+    def _why(self, place: Place, row: Mapping[str, Any]) -> str:
+        """First reason against a place."""
+        if place.data_at not in PRIVACY[self.task.private]:
+            return f"data would leave: they lie with {'the provider' if place.data_at == 'provider' else 'others'}"
+        if place.why:
+            return place.why
+        if not np.isfinite(row["usd"]):
+            return "a figure is missing"
+        if np.isnan(row["hours"]):
+            return UNTIMED
+        if row["hours"] > self.task.deadline / HOUR - row["upload_hours"]:
+            waits = " with the upload of the data" if row["upload_hours"] else ""
+            return f"too late: {units.human((row['hours'] + row['upload_hours']) * HOUR, 's')} a run{waits}"
+        return ""
+
+    @cached_property
+    def best(self) -> str | None:
+        """Key of the cheapest place that will do; None where none will."""
+        will_do = self._table[self._table["will_do"]]
+        return None if will_do.empty else str(will_do["usd"].idxmin())
+
+    @cached_property
+    def odds(self) -> dict[str, float]:
+        """Part of the draws in which each place that will do is the cheapest of them."""
+        keys = [key for key, fine in self._table["will_do"].items() if fine]
+        cheapest = np.argmin(np.array([self.usd(key) for key in keys]), axis=0) if keys else np.array([])
+        return {key: float(np.mean(cheapest == at)) for at, key in enumerate(keys)}
+
+    def tornado(self, key: str | None = None) -> pd.DataFrame:
+        """What each figure does to the cost of one place, the others at their medians; the largest first.
+
+        Parameters
+        ----------
+        key : str, optional
+            The place; the best one by default.
+
+        Returns
+        -------
+        pandas.DataFrame
+            figure, low, high (values and unit), usd_low, usd_high: total with the figure at either end; swing.
+
+        Raises
+        ------
+        ValueError
+            No place will do, or the place has no cost.
+        """
+        place = self.place(key)
+        centre, rows = sites.middle(place), []
+        for name, figure in place.figures.items():
+            if not figure.high > figure.low:
+                continue
+            ends = {each: np.repeat(value, 2) for each, value in centre.items()}
+            ends[name] = np.array([float(figure.low), float(figure.high)])
+            usd = total(costs(place, ends, self.task)["parts"])
+            rows.append((name, figure.low, figure.high, figure.unit, usd[0], usd[1], abs(usd[1] - usd[0])))
+        columns = ["figure", "low", "high", "unit", "usd_low", "usd_high", "swing"]
+        table = pd.DataFrame(rows, columns=columns)
+        return table[table["swing"] > 0].sort_values("swing", ascending=False, kind="stable", ignore_index=True)
+
+    def place(self, key: str | None = None) -> Place:
+        """One place that has a cost; the best one by default."""
+        chosen = self.best if key is None else key
+        if chosen is None:
+            raise ValueError("no place will do: loosen the deadline or the rule for the data, or run less often")
+        chosen = self._key(chosen)
+        if not np.isfinite(self._table.loc[chosen, "usd"]):
+            raise ValueError(f"{chosen} has no cost here: {self._table.loc[chosen, 'why']}")
+        return self.places[chosen]
+
+    def _key(self, key: str) -> str:
+        if isinstance(key, str) and key in self.places:
+            return key
+        known = catalog.lookup("places", key)
+        if known not in self.places:
+            raise ValueError(f"{known} has no cost here: it is not among the places asked for")
+        return known
+
+    def _upfront(self, place: Place) -> np.ndarray:
+        """What a purchase costs at the start: as many machines as keep up, their network and storage [USD]."""
+        draws = drawn(place)
+        return draws["price"] * (1 + draws["network"] + draws["storage"]) * self.outcomes[place.key]["paid"]
+
+    def per_run(self, key: str) -> tuple[np.ndarray, np.ndarray]:
+        """Cost of a place, in whole machines: USD over the horizon with no run, and USD more for each run a month."""
+        place = self.place(key)
+        with np.errstate(all="ignore"):
+            none, few = (
+                total(costs(place, drawn(place), replace(self.task, runs=runs, utilisation=None))["parts"])
+                for runs in (0.0, FEW)
+            )
+        return none, (few - none) / FEW
+
+
+def where_to_run(
+    model: str | Workload,
+    data: str = "imagenet-1k",
+    *,
+    samples: float | None = None,
+    data_bytes: float | str | None = None,
+    epochs: float = 1,
+    batch: int | None = None,
+    seq: float | None = None,
+    runs: float = 1,
+    years: float = 3,
+    deadline: float | str = "7 days",
+    region: str = "us",
+    private: str = "anywhere",
+    uplink: float | str = "1 Gb/s",
+    utilisation: float | None = None,
+    places: Sequence[str | Mapping[str, Any]] | None = None,
+    prices: Mapping[str, float] | None = None,
+    since: int | None = None,
+) -> WhereToRun:
+    """Laptop, workstation, cloud, own server or service: what a task costs at each place, with bands.
+
+    Each place gets the predicted time of the task on its accelerators, then USD, kWh and kg of CO2 equivalents over
+    the horizon. Bands hold the middle 80 % of 2,000 draws in which every figure varies over its range.
+
+    Parameters
+    ----------
+    model : str or Workload
+        A network of the zoo, or one of the reader's own.
+    data : str
+        A card of the table ``data_sets``: samples of an epoch, and bytes to move.
+    samples, data_bytes : float, optional
+        Your own, in place of the card's.
+    epochs : float
+        Epochs of one run.
+    batch : int, optional
+        Samples on each accelerator in one step; by default the fastest power of two up to 1,024 that each place holds.
+    seq : float, optional
+        Tokens of a sample of a language model; its usual length by default.
+    runs, years : float
+        Runs a month, and the horizon.
+    deadline : float or str
+        Longest time of one run, the upload of the data included [s].
+    region : str
+        Where machines stand, a row of the table ``regions``.
+    private : {"anywhere", "own machines", "in house"}
+        Where the data may lie.
+    uplink : float or str
+        Rate at which data leave the house [B/s].
+    utilisation : float, optional
+        Share of hours in which what is bought or reserved is busy, other work included, above 0 to 1: the task pays
+        for its share of them. By default whole machines are paid for this task alone.
+    places : sequence, optional
+        Rows of the table ``places``, all by default; or your own, ``{"like": "workstation", "device": ...,
+        "devices": 2, "price": 9000}``, where `device` may be a `cookbook.accelerator`.
+    prices : mapping, optional
+        Your own price of a place: USD of the purchase (0: you have it already), USD an hour of one accelerator, or USD
+        a million tokens; of "electricity": USD a kWh.
+    since : int, optional
+        First year of prices to count; the newest twelve months of each if not given.
+
+    Returns
+    -------
+    WhereToRun
+        `frame()`, `best`, `odds`, `tornado()`; see `break_even`.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, card, region or place that the catalogue does not have.
+    ValueError
+        A figure that cannot be, such as a horizon of 0; a language model with a card that holds no text.
+
+    Examples
+    --------
+    >>> found = where_to_run("resnet50", epochs=90, places=["workstation", "cloud-h100"])
+    >>> frame = found.frame()
+    >>> found.best in found.places, bool((frame.usd_low <= frame.usd).all())
+    (True, True)
+    """
+    if not isinstance(model, (str, Workload)):
+        raise refused("model", model, "is no network; give a name such as 'resnet50', or cb.layers([...])")
+    network = network_of(model)
+    card = catalog.table("data_sets").set_index("key").loc[catalog.lookup("data_sets", text("data", data))]
+    size = None if batch is None else whole("batch", batch)
+    speaks = sites.language_model(model)
+    if speaks and samples is None and card["data_type"] != "text":
+        kind, reader = card["data_type"], network.title if network.name == "custom" else network.name
+        raise ValueError(f"data = {data!r} holds {kind} samples, but {reader} reads text; take c4-en-tokens")
+    length = number("seq", seq) if seq is not None else network.seq or (USUAL_SEQ if speaks else None)
+    if not isinstance(private, str) or private not in PRIVACY:
+        raise refused("private", private, f"is not a rule; take one of {', '.join(PRIVACY)}")
+    task = Task(
+        model=model,
+        region=region_row(region)["key"],
+        private=private,
+        seq=length if speaks else None,
+        batch=size,
+        samples=float(card["samples"]) if samples is None else number("samples", samples),
+        epochs=number("epochs", epochs),
+        runs=number("runs", runs),
+        years=number("years", years, MOST_YEARS),
+        deadline=amount("deadline", deadline, "s", "7 days", above=True),
+        uplink=amount("uplink", uplink, "B/s", "1 Gb/s", above=True),
+        data_bytes=float(card["stored_bytes"])
+        if data_bytes is None
+        else amount("data_bytes", data_bytes, "B", "1 TB", above=True),
+        utilisation=None if utilisation is None else number("utilisation", utilisation, 1),
+    )
+    rows, own = _places(places), _own_prices(prices)
+    current, year = own.pop(ELECTRICITY, None), checked_year(since)
+    found = {}
+    for row in rows:
+        key = dict(row)["key"]
+        place = sites.read_place(row, model, size, task.seq, task.region, year, own.get(key), current)
+        if key in found:
+            raise ValueError(f"places holds {shown(key)} twice; give each a name of its own")
+        found[key] = place
+    return WhereToRun(task, found)
+
+
+def _places(places: Any) -> list[Any]:
+    wanted = [places] if isinstance(places, (str, Mapping)) else sites.place_keys() if places is None else places
+    if not isinstance(wanted, (list, tuple)):
+        raise refused("places", places, "is no list; give names such as ['workstation', 'cloud-h100']")
+    if not wanted:
+        raise ValueError("places = []: give at least one, or leave it out for all")
+    if len(wanted) > 1000:
+        raise ValueError(f"places has {len(wanted):,} entries; give at most 1,000")
+    return [sites.place_row(each) for each in wanted]
+
+
+def _own_prices(prices: Any) -> dict[str, Any]:
+    if prices is None:
+        return {}
+    if not isinstance(prices, Mapping):
+        raise refused("prices", prices, "is no mapping; give one such as {'workstation': 3500}")
+    found = {each if each == ELECTRICITY else catalog.lookup("places", each): usd for each, usd in prices.items()}
+    for usd in found.values():
+        sites.own_price(usd, "USD")
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class BreakEven(Result):
+    """Where owning and renting cost the same; (low, median, high) of the middle 80 % of draws.
+
+    Attributes
+    ----------
+    own, rent : str
+        Keys of the two places.
+    runs : tuple of float
+        Runs a month, infinite where a run costs less to rent however often.
+    use : tuple of float
+        Part of all hours that the own machine then works; above 1, one machine is not enough.
+    months : tuple of float
+        Months until what was paid for buying and running equals the rent, at the runs planned; infinite: never.
+    date : str
+        Month of the median, counted from the newest price of the purchase; "" where there is none.
+    """
+
+    own: str
+    rent: str
+    runs: tuple[float, float, float]
+    use: tuple[float, float, float]
+    months: tuple[float, float, float]
+    date: str
+
+    def summary(self) -> str:
+        """From how many runs a month, and what part of its hours, owning wins."""
+        share = units.percent(self.use[1])
+        return f"{self.own} beats {self.rent} from {self.runs[1]:.2g} runs a month, {share} of its hours"
+
+    def frame(self) -> pd.DataFrame:
+        """A row each for runs, use and months, with low, median and high."""
+        rows = {name: getattr(self, name) for name in ("runs", "use", "months")}
+        return pd.DataFrame([{"figure": name, "low": r[0], "median": r[1], "high": r[2]} for name, r in rows.items()])
+
+
+def break_even(found: WhereToRun, own: str | None = None, rent: str | None = None) -> BreakEven:
+    """Compare one place that is bought, for this task alone, with one that is rented.
+
+    Parameters
+    ----------
+    found : WhereToRun
+    own, rent : str, optional
+        Places; by default the cheapest of each sort that will do.
+
+    Returns
+    -------
+    BreakEven
+
+    Raises
+    ------
+    ValueError
+        No place of the sort will do, or a place has no cost.
+
+    Examples
+    --------
+    >>> both = where_to_run("resnet50", epochs=90, places=["workstation", "cloud-a100"])
+    >>> found = break_even(both)
+    >>> found.own, found.rent, found.runs[0] < found.runs[1] < found.runs[2]
+    ('workstation', 'cloud-a100', True)
+    """
+    if not isinstance(found, WhereToRun):
+        raise refused("found", found, "compares no places; give what where_to_run returns")
+    for name, place in (("own", own), ("rent", rent)):
+        if place is not None and not isinstance(place, str):
+            raise refused(name, place, "is no place; give a key of `found.places`, as text")
+    own, rent = own or _cheapest(found, True), rent or _cheapest(found, False)
+    (fixed, more), (fee, each) = found.per_run(own), found.per_run(rent)
+    with np.errstate(all="ignore"):
+        runs = np.where(each > more, np.maximum(fixed - fee, 0) / (each - more), np.where(fixed <= fee, 0.0, np.inf))
+        hours = found.outcomes[found.place(own).key]["hours"]
+        use = runs * hours * MONTHS / HOURS_A_YEAR
+        months = _months(found, own, rent)
+    return BreakEven(own, rent, _band(runs), _band(use), _band(months), _month(found, own, float(np.median(months))))
+
+
+def _cheapest(found: WhereToRun, owned: bool) -> str:
+    frame = found.frame()
+    sort = frame[(frame["way"] == BOUGHT) == owned]
+    rows = sort[sort["will_do"]]
+    if rows.empty:
+        first = f" ({sort['why'].iloc[0]})" if len(sort) else ""
+        what = "own machine" if owned else "rented place"
+        raise ValueError(f"no {what} will do{first}, so that there is nothing to compare")
+    return str(rows["usd"].idxmin())
+
+
+def _band(values: np.ndarray) -> tuple[float, float, float]:
+    """Percentiles that infinite values do not turn into NaN."""
+    ordered = np.sort(values)
+    low, middle, high = (float(ordered[min(int(share / 100 * len(ordered)), len(ordered) - 1)]) for share in BAND)
+    return low, middle, high
+
+
+def _months(found: WhereToRun, own: str, rent: str) -> np.ndarray:
+    """Upfront price over what a month of renting costs more than a month of running."""
+    place, length = found.place(own), MONTHS * found.task.years
+    gain = found.usd(rent) / length - _running(found, place.key) / length
+    return np.where(gain > 0, found._upfront(place) / gain, np.inf)
+
+
+def _running(found: WhereToRun, key: str) -> Any:
+    """What owning costs over the horizon besides the purchase, for each draw [USD]."""
+    return sum(np.asarray(usd) for name, usd in found.outcomes[key]["parts"].items() if name not in UPFRONT)
+
+
+def _month(found: WhereToRun, own: str, months: float) -> str:
+    """Month of a date such as "2025-03", or with a day, so many months later; "" where there is no such date."""
+    year, _, month = found.place(own).figures["price"].last[:7].partition("-")
+    if not (np.isfinite(months) and months < 1200 and year.isdigit() and len(month) == 2 and month.isdigit()):
+        return ""
+    at = int(year) * MONTHS + int(month) - 1 + round(months)
+    return f"{at // MONTHS}-{at % MONTHS + 1:02d}"
+
+
+def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.DataFrame:
+    """What has been paid after each month at some places: purchases when they fall due, everything else as it comes.
+
+    A purchase is paid again when its years of use are over. At the end of the horizon what is bought is still worth
+    something: `counted` is the cost that `WhereToRun.frame` compares, with the horizon's share of the purchase alone.
+
+    Parameters
+    ----------
+    found : WhereToRun
+    keys : list of str
+        Places that have a cost.
+    points : int
+        Months shown, the first and the last of the horizon included.
+
+    Returns
+    -------
+    pandas.DataFrame
+        place, name, month, usd, usd_low, usd_high; counted, counted_low, counted_high [USD].
+    """
+    if not isinstance(found, WhereToRun):
+        raise refused("found", found, "compares no places; give what where_to_run returns")
+    if not isinstance(keys, (list, tuple)) or not keys:
+        raise refused("keys", keys, "is no list of places; give one such as ['workstation', 'cloud-h100']")
+    months = np.linspace(0, MONTHS * found.task.years, whole("points", points, 1000) + (points == 1))
+    rows = []
+    for key in keys:
+        place = found.place(key)
+        usd, start = found.usd(place.key)[:, None], 0.0
+        if place.way == BOUGHT:
+            life = MONTHS * drawn(place)["life"][:, None]
+            start = found._upfront(place)[:, None] * np.maximum(np.ceil(months / life - 1e-9), 1)
+            usd = _running(found, place.key)[:, None]
+        paid = np.percentile(start + usd * months / months[-1], BAND, axis=0)
+        row = found.frame().loc[place.key]
+        rows.append(
+            pd.DataFrame(
+                {
+                    "place": place.key,
+                    "name": place.name,
+                    "month": months,
+                    "usd_low": paid[0],
+                    "usd": paid[1],
+                    "usd_high": paid[2],
+                    "counted": row["usd"],
+                    "counted_low": row["usd_low"],
+                    "counted_high": row["usd_high"],
+                }
+            )
+        )
+    return pd.concat(rows, ignore_index=True)

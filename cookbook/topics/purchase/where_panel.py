@@ -1,0 +1,713 @@
+"""Panel of recipe 09: where should it run, and what does that cost?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, units
+from cookbook.catalog.prices import RENT
+from cookbook.charts import devices as charts
+from cookbook.charts.look import MONEY_PARTS, row_order
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import (
+    SOME_LAYERS,
+    assumed,
+    cited,
+    data_sets,
+    few,
+    listed_options,
+    named_model,
+    networks,
+    own_model,
+    plain_model,
+    printed,
+    title_of,
+)
+from cookbook.panels.pasted import as_python, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import at_your_price, counted, dollar_range, duration, percent
+from cookbook.topics.costs.cost import BOUGHT, MONTHS, UNVALIDATED
+from cookbook.topics.devices.comparison import doubt
+from cookbook.topics.purchase.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
+from cookbook.topics.purchase.where import where_to_run as compare
+from cookbook.units import dollars, human
+
+DAY, KILO = 86400.0, 1e3
+PICTURES = {"costs": charts.place_costs, "paid": charts.paid, "tornado": charts.tornado}
+DEADLINES = (3600.0, 7200.0, 14400.0, 28800.0, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 60 * DAY, 90 * DAY)
+SHARES = (0.0, 1.0, 2.0, 5.0, 10.0, 15.0, *(float(share) for share in range(20, 101, 10)))
+# Figures shown in the tornado, and the part of the widest bar below which one cannot be seen.
+MOST_FIGURES, LEAST = 10, 0.01
+POINTS = 13
+HOW = {
+    "hardware": "Price of purchase, spread over years of use with the cost of money, times the horizon.",
+    "network": "Switches and cables as a share of the hardware.",
+    "storage": "Shared storage as a share of the hardware.",
+    "maintenance": "Support and repair of a year as a share of all hardware.",
+    "electricity": "Idle power all the time and more while it computes, times the tariff. Unvalidated.",
+    "cooling": "Electricity times (power usage effectiveness - 1).",
+    "staff": "Part of an administrator.",
+    "space": "Rent of space and power feed for each rated kW; electricity is billed beside it.",
+    "rent": "Hours used, or all hours of the term, times the price; or tokens times the price.",
+    "data": "Data kept with the provider, each run's result and at the end the data brought home.",
+}
+# How figures are called in a picture.
+FIGURES = {
+    "price": "price",
+    "step": "time of a step",
+    "tariff": "electricity price",
+    "pue": "cooling (PUE)",
+    "rated": "rated power",
+    "idle": "idle power",
+    "full": "full power",
+    "life": "years of use",
+    "money": "cost of money",
+    "maintenance": "maintenance",
+    "staff": "staff",
+    "network": "network",
+    "storage": "storage",
+    "space": "space",
+    "interruption": "time between interruptions",
+    "restart": "restart",
+    "checkpoint": "checkpoint",
+    "egress": "egress price",
+    "keep": "cloud storage",
+    "carbon": "carbon intensity",
+}
+SHORT = {
+    "data would leave": "data would leave",
+    "does not fit": "does not fit",
+    "too late": "too late",
+    "its time": "time not stated",
+    "no row": "no price",
+    "services fine-tune": "trains no such network",
+    "data/tco": "no electricity price",
+}
+RULES = {"anywhere": "anywhere", "own machines": "on own machines", "in house": "in the house"}
+
+
+def where_to_run(
+    model: Any = "resnet152",
+    data: str = "imagenet-21k",
+    runs: Any = 4,
+    deadline: Any = 7 * DAY,
+    private: str = "anywhere",
+    region: str = "us",
+    epochs: Any = 30,
+    years: Any = 3,
+    batch: Any = None,
+    seq: Any = None,
+    uplink: Any = 1,
+    utilisation: Any = 0,
+    quoted: str = "cloud-h100",
+    hourly: Any = 0,
+    picture: str = "costs",
+) -> Panel:
+    """The panel "Where should it run?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str, Workload or dict
+        A network of the zoo or one of your own: `cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration.
+    data, runs, private, region, epochs, years, batch, seq
+        As for `cb.planning.where_to_run`.
+    deadline : float or str
+        Longest time of one run, such as "7 d" [s].
+    uplink : float
+        Rate at which data leave the house [Gb/s].
+    utilisation : float
+        Share of hours in which what is bought or reserved is busy, other work included [%]; 0: this task alone uses
+        it, and pays for whole machines.
+    quoted, hourly
+        A rented place, and your price of an hour of one of its accelerators [USD]; 0 for list prices.
+    picture : {"costs", "paid", "tornado"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = where_to_run("resnet50", "imagenet-1k")
+    >>> panel.update(private="in house")
+    >>> "Cloud" in panel.answer
+    False
+    """
+    return Panel(
+        where_to_run,
+        "Where should it run?",
+        _controls,
+        PICTURES,
+        _draw,
+        locals(),
+        {"picture": _pictures, "quoted": unquoted},
+    )
+
+
+def _controls() -> tuple[Control, ...]:
+    return (
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            networks(),
+            own=own_model(SOME_LAYERS),
+            plain=plain_model,
+            tooltip="The network to train",
+        ),
+        Combo("data", "Data set", "Workload", data_sets(), tooltip="Samples of an epoch, and bytes to upload"),
+        Slider(
+            "runs",
+            "Runs a month",
+            "Workload",
+            one_two_five(0.1, 200, also=[4]),
+            whole=False,
+            tooltip="How often the whole training is run",
+        ),
+        Slider(
+            "deadline",
+            "Deadline of a run",
+            "Rules",
+            DEADLINES,
+            seconds=True,
+            whole=False,
+            tooltip="Longest time of one run, upload of the data included",
+        ),
+        Slider(
+            "years",
+            "Horizon",
+            "Money",
+            (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+            unit="years",
+            whole=False,
+            tooltip="Time over which costs are counted",
+        ),
+        Slider(
+            "utilisation",
+            "Utilisation",
+            "Money",
+            SHARES,
+            unit="% of hours",
+            whole=False,
+            zero="that of this task alone",
+            tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
+            "share. 0: this task alone pays for whole machines",
+        ),
+        Choice(
+            "private",
+            "Data may lie",
+            "Rules",
+            (
+                ("anywhere", "anywhere", "With a provider too"),
+                ("own machines", "own machines", "Also on own machines in another's building"),
+                ("in house", "in house", "Nowhere else"),
+            ),
+            more=True,
+            tooltip="Where the data may lie: a hard filter",
+        ),
+        Combo(
+            "region",
+            "Region",
+            "Money",
+            listed_options("regions", "aliases"),
+            more=True,
+            tooltip="Electricity price and carbon intensity",
+        ),
+        Slider(
+            "epochs",
+            "Epochs",
+            "Workload",
+            one_two_five(1, 1000, also=[3, 30, 90]),
+            more=True,
+            tooltip="Passes over the data in one run",
+        ),
+        Slider(
+            "batch",
+            "Batch",
+            "Workload",
+            powers_of_two(0, 12),
+            optional=True,
+            more=True,
+            tooltip="Samples on each accelerator in one step. Empty: the fastest that each place holds",
+        ),
+        Slider(
+            "seq",
+            "Sequence",
+            "Workload",
+            powers_of_two(7, 17),
+            optional=True,
+            more=True,
+            unit="tokens",
+            tooltip="Tokens of a sample of a language model. Empty: as long as the model reads",
+        ),
+        Slider(
+            "uplink",
+            "Uplink",
+            "Rules",
+            one_two_five(0.01, 100),
+            unit="Gb/s",
+            whole=False,
+            more=True,
+            tooltip="Rate at which data leave the house",
+        ),
+        *quotes("places", "place"),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("costs", "Cost by place", "Every place with its band"),
+                ("paid", "Paid by month", "Owning beside renting, until they meet"),
+                ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def quotes(table: str, what: str) -> tuple[Control, Control]:
+    """Controls of the reader's own price: what an hour of one accelerator costs, and of which rented row of a table.
+
+    Parameters
+    ----------
+    table : str
+        ``places`` or ``stacks``.
+    what : str
+        What a row is called.
+    """
+    offers = tuple(option for option in listed_options(table) if option[0] in rented(table))
+    return (
+        Slider(
+            "hourly",
+            "Your price",
+            "Money",
+            (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
+            whole=False,
+            unit="$ an hour",
+            zero="list price",
+            more=True,
+            tooltip="What you pay for an hour of one accelerator; 0: list prices of the last 12 months",
+        ),
+        Combo(
+            "quoted",
+            f"Your price is of this {what}",
+            "Money",
+            offers,
+            more=True,
+            tooltip="What your own price is for; the others keep list prices",
+        ),
+    )
+
+
+def unquoted(values: dict[str, Any]) -> dict[str, str]:
+    """Why no row is to be chosen while the reader states no price, for `Panel`."""
+    return {} if values.get("hourly") else {"*": "set your price first"}
+
+
+def rented(table: str) -> list[str]:
+    """Return the keys of ``places`` or ``stacks`` that are paid by the hour."""
+    ways = catalog.table("places").set_index("key")["way"]
+    rows = catalog.table(table).to_dict("records")
+    return [row["key"] for row in rows if ways.get(row.get("place", row["key"])) in RENT]
+
+
+def own_prices(table: str, quoted: str, hourly: float) -> tuple[tuple[str, float], ...]:
+    """Return the reader's price as pairs for the argument ``prices``; none where list prices hold."""
+    keys = rented(table)
+    if quoted not in keys:
+        raise ValueError(f"Your price: {units.shown(quoted)} is not rented by the hour; take one of {', '.join(keys)}")
+    return ((quoted, float(hourly)),) if hourly else ()
+
+
+def quoted_price(table: str, values: Mapping[str, Any]) -> str:
+    """Return the sentence that says which row counts at the reader's price; "" where all have list prices."""
+    if not values["hourly"]:
+        return ""
+    name = printed(table, "key", "name", values["quoted"])
+    return f" Price: {name} counts {at_your_price(values['hourly'])} per accelerator, all others at list prices."
+
+
+def _pictures(values: dict[str, Any]) -> dict[str, str]:
+    found = _of(values)
+    off = {} if _even(found)[0] else {"paid": "there is nothing to compare: one sort of place will not do"}
+    return off if found.best else {**off, "tornado": "no place will do"}
+
+
+def _of(values: dict[str, Any]) -> WhereToRun:
+    """What the controls ask for; the picture changes nothing."""
+    asked = {name: value for name, value in values.items() if name != "picture"}
+    return _found(**asked | {"model": named_model(values["model"])})
+
+
+@lru_cache(maxsize=64)
+def _found(uplink: float, utilisation: float, quoted: str, hourly: float, **values: Any) -> WhereToRun:
+    return compare(
+        uplink=uplink * 1e9 / 8,
+        utilisation=utilisation / 100 or None,
+        prices=dict(own_prices("places", quoted, hourly)),
+        **values,
+    )
+
+
+def _plainly(why: str) -> str:
+    """A reason without the name of a file."""
+    return why.replace("data/tco.csv has", "we have").replace(" in data/tco.csv", "")
+
+
+@lru_cache(maxsize=8)
+def _even(found: WhereToRun) -> tuple[BreakEven | None, str]:
+    try:
+        return break_even(found), ""
+    except ValueError as problem:
+        return None, _plainly(str(problem))
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    found = _of(values)
+    even, reason = _even(found)
+    shown, table, data = _shown(values["picture"], found, even, reason)
+    best = found.best
+    whole = f"{found.places[best].name}: cost over {_years(found)} by part, figures at their medians" if best else ""
+    told = f"{_answer(found, even, reason, title_of(values['model']))}{quoted_price('places', values)}"
+    return View(
+        answer=f"{told} {assumed(values['model'])}".rstrip(),
+        headline={"cost": float(_frame(found).loc[best, "usd"])} if best else {},
+        chips=_chips(found),
+        picture=shown,
+        parts=_parts(found, best),
+        parts_title=whole or "No place will do, so that there is nothing to add up",
+        table=table,
+        data=data,
+        sources=partial(_source_rows, found),
+        code=_code(values),
+        stood_for={"batch": int(_frame(found).loc[best, "batch"]) or None} if best else {},
+    )
+
+
+@lru_cache(maxsize=16)
+def _frame(found: WhereToRun) -> pd.DataFrame:
+    """What sentence, chart and table all read; never change it."""
+    return found.frame()
+
+
+def _shown(
+    picture: str, found: WhereToRun, even: BreakEven | None, reason: str
+) -> tuple[Picture, Callable[[], pd.DataFrame], Callable[[], pd.DataFrame]]:
+    """The chart chosen, its table and its data."""
+    if picture == "costs":
+        return _costs(found), partial(_place_table, found), partial(_frame(found).reset_index)
+    if picture == "tornado":
+        return _tornado(found), partial(_tornado_table, found), found.tornado
+    if even is None:
+        raise ValueError(reason)
+    data = partial(cumulative, found, [even.own, even.rent])
+    return _paid(found, even), partial(_paid_table, found, even), data
+
+
+def _code(values: dict[str, Any]) -> str:
+    """The panel's state, then the call behind it."""
+    plain = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
+    } | {"deadline": duration(values["deadline"])}
+    call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
+    call |= {"uplink": f"{values['uplink']:g} Gb/s"}
+    call |= {"utilisation": values["utilisation"] / 100 or None}
+    call |= {"prices": dict(own_prices("places", str(call.pop("quoted")), float(call.pop("hourly")))) or None}
+    call = {name: value for name, value in call.items() if value is not None}
+    given = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
+    panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
+    lines = [panel, f"found = cb.planning.where_to_run({given})"]
+    last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
+    return "\n".join([*lines, last[values["picture"]]])
+
+
+def _years(found: WhereToRun) -> str:
+    return "1 year" if found.task.years == 1 else f"{found.task.years:g} years"
+
+
+def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str) -> str:
+    """Place 1: the cheapest place that will do, how sure that is, and when another would win."""
+    best, frame = found.best, _frame(found)
+    if best is None:
+        timed = frame[frame["hours"].notna() & frame["why"].str.startswith("too")]
+        row = timed.loc[timed["hours"].idxmin()] if len(timed) else frame.iloc[0]
+        return (
+            f"**None of {counted(len(frame), 'place')}** will do. Workload: {network}. Nearest: {row['name']}, "
+            f"{_plainly(row['why'])}.{_laptop(found)}"
+        )
+    row, count = frame.loc[best], int(frame["will_do"].sum())
+    several = f" ({row['units']:.0f} of them)" if row["units"] > 1 else ""
+    band = dollar_range(row["usd_low"], row["usd_high"])
+    bought = f"; {dollars(row['usd_to_buy'])} to buy, of which the share used counts" if row["way"] == BOUGHT else ""
+    after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
+    open_ = doubt(found.odds[best], row["tier"])
+    among = (
+        "is the only place that will do"
+        if count == 1
+        else f"leads {count} places, {open_}"
+        if open_
+        else (f"is the cheapest of {count} places")
+    )
+    return (
+        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} {among}. Interval (80 %): {band}{several}; "
+        f"the cheapest in {percent(found.odds[best])} of Monte Carlo samples. Run: {dollars(row['usd_per_run'])} and "
+        f"{human(row['hours'] * 3600, 's')} for {network}{after}{bought}. Own or rent: "
+        f"{_meets(found, even, reason)}{_laptop(found)}"
+    )
+
+
+def _meets(found: WhereToRun, even: BreakEven | None, reason: str) -> str:
+    """From when on owning beats renting."""
+    if even is None:
+        return f"{reason}."
+    own, rent = found.places[even.own].name, found.places[even.rent].name
+    low, middle, high = even.runs
+    if math.isinf(middle) or even.use[1] > 1:
+        return f"{own} does not beat {rent}, not even when always in use."
+    if middle == 0:
+        return f"{own} costs less than {rent} even unused, since that is paid for all hours."
+    share = f"{percent(even.use[1])} of its hours"
+    if found.task.utilisation is not None:
+        return f"{own} beats {rent} from a utilisation of {percent(even.use[1])}."
+    return f"{own} beats {rent} from {_runs(middle)} runs a month ({_runs(low)}-{_runs(high)}), {share}."
+
+
+def _runs(value: float) -> str:
+    """A number of runs with two significant digits."""
+    return "never" if math.isinf(value) else f"{float(f'{value:.2g}'):,g}"
+
+
+def _laptop(found: WhereToRun) -> str:
+    """Which part of the data a laptop gets through, where it is too slow for all of it."""
+    frame = _frame(found)
+    rows = frame[(frame["kind"] == "laptop") & frame["why"].str.startswith("too") & (frame["part"] < 1)]
+    if rows.empty or not rows["part"].iloc[0] > 0:
+        return ""
+    return f" Laptop: it gets through {percent(rows['part'].iloc[0])} of the data by the deadline."
+
+
+def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
+    """How the answer is known."""
+    row = _frame(found).loc[found.best or _frame(found).index[0]]
+    dated = row["priced"].partition(";")[0] or "price undated"
+    price = f"priced {dated}" if dated[:1].isdigit() else dated
+    own = "Purchases are spread over years of use." if row["way"] == BOUGHT else "Rent includes power and staff."
+    asked = f"{row['name']}: {dollars(row['price_low'])} to {human(row['price_high'], row['price_unit'])}"
+    held = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
+    return (
+        (price, f"{asked}, {row['priced']}. Stale the day it is printed: set your own under More. {own}"),
+        (row["tier"] or "time not predicted", "How well measurements cover the predicted time of a step."),
+        (held, "Samples on each accelerator in one step; where none is set, each place takes the fastest it holds."),
+        ("power unvalidated", UNVALIDATED),
+        (
+            "10th to 90th percentile of 2,000 samples",
+            "Every figure is drawn from its range, whose ends count as 10th and 90th percentile.",
+        ),
+    )
+
+
+def _costs(found: WhereToRun) -> Picture:
+    """Every place, the cheapest on top, those without a cost at the end."""
+    rows = _frame(found).sort_values("usd", kind="stable")
+    first = rows.loc[found.best or rows.index[0]]
+    open_ = doubt(found.odds[found.best], first["tier"]) if found.best else ""
+    frame = pd.DataFrame(
+        {
+            "row": rows["name"],
+            **{
+                name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
+                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
+            },
+            "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
+            "text": [_short(row) for _, row in rows.iterrows()],
+        }
+    ).reset_index(drop=True)
+    low, high = charts.cost_domain(frame)
+    where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} a run"
+    count = counted(int(rows["will_do"].sum()), "place")
+    leads = f"is first at {dollars(first['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(first['usd'])}"
+    title = f"{first['name']} {leads}; {count} will do" if found.best else f"No place will do with {where}"
+    return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+
+
+def _verdict(row: Any, best: str | None) -> str:
+    """Word for a place, a key of the chart's verdicts."""
+    if row["why"] == UNTIMED:
+        return "cannot tell"
+    return "cheapest that will do" if row.name == best else "will do" if row["will_do"] else "will not do"
+
+
+def _short(row: Any) -> str:
+    """Cost, or the reason against a place, beside its row."""
+    if row["why"]:
+        cost = f"{dollars(row['usd'])}, " if row["why"] == UNTIMED else ""
+        reason = (words for start, words in SHORT.items() if row["why"].startswith(start))
+        return cost + next(reason, "a figure is missing")
+    return dollars(row["usd"]) + (f", {row['units']:.0f} of them" if row["units"] > 1 else "")
+
+
+def _tornado(found: WhereToRun) -> Picture:
+    """The cheapest place's figures, the one that matters most on top."""
+    place, table = found.place(), found.tornado().head(MOST_FIGURES)
+    table = table[table["swing"] >= LEAST * table["swing"].max()]
+    centre = float(np.sum([float(np.ravel(part)[0]) for part in found.points[place.key]["parts"].values()]))
+    frame = pd.DataFrame(
+        {
+            "row": [FIGURES[name] for name in table["figure"]],
+            "start": table["usd_low"].round(2),
+            "end": table["usd_high"].round(2),
+            "centre": round(centre, 2),
+            "text": [_ends(row) for row in table.itertuples()],
+        }
+    )
+    low, high = charts.tornado_domain(frame)
+    top = table.iloc[0]
+    ends = dollar_range(*sorted((top["usd_low"], top["usd_high"])))
+    title = f"{place.name}: the cost depends most on {FIGURES[top['figure']]}, {ends}"
+    return Picture("tornado", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+
+
+def _ends(row: Any) -> str:
+    low, high, unit = row.low, row.high, row.unit
+    if unit.startswith("fraction"):
+        return f"{100 * low:.3g} to {100 * high:.3g} %" + (" a year" if unit.endswith("year") else "")
+    if unit == "USD":
+        return dollar_range(low, high)
+    if unit in ("s", "W"):
+        return f"{human(low, unit)} to {human(high, unit)}"
+    return f"{low:.3g} to {high:.3g} {'' if unit == 'ratio' else unit}".rstrip()
+
+
+def _paid(found: WhereToRun, even: BreakEven) -> Picture:
+    """Owning beside renting, month by month; at the end what is bought counts with the share that was used."""
+    rows = cumulative(found, [even.own, even.rent], POINTS)
+    last = float(rows["month"].max())
+    ends = rows[rows["month"] == last]
+    at_end = ends.assign(**{name: ends[name.replace("usd", "counted")] for name in ("usd", "usd_low", "usd_high")})
+    rows = pd.concat([rows.assign(counted=None), at_end], ignore_index=True)
+    frame = pd.DataFrame(
+        {
+            "what": ["owned" if key == even.own else "rented" for key in rows["place"]],
+            "month": rows["month"].round(2),
+            **{
+                new: rows[old].astype(float).map(lambda usd: float(f"{usd:.6g}"))
+                for new, old in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
+            },
+            "text": rows["name"],
+            "counted": rows["counted"],
+            "meets": even.months[1] if even.months[1] <= last else None,
+        }
+    )
+    return Picture("paid", frame, _paid_title(found, even), {"top": charts.paid_top(frame), "last": last})
+
+
+def _paid_title(found: WhereToRun, even: BreakEven) -> str:
+    """Takeaway of what has been paid: who costs less, and when a purchase has paid for itself."""
+    frame, months = _frame(found), even.months[1]
+    less, more = sorted((even.own, even.rent), key=lambda key: frame.loc[key, "usd"])
+    costs = f"{dollars(frame.loc[less, 'usd'])} against {dollars(frame.loc[more, 'usd'])}"
+    when = "is never paid back" if math.isinf(months) else f"is paid back after {months:.0f} months"
+    beyond = ", beyond the horizon" if MONTHS * found.task.years < months < math.inf else ""
+    own = "it" if less == even.own else "buying"
+    return f"{frame.loc[less, 'name']} costs less over {_years(found)}, {costs}; {own} {when}{beyond}"
+
+
+def _parts(found: WhereToRun, key: str | None) -> tuple[Part, ...]:
+    """Place 4: what the cost of a place is made of, at the medians."""
+    if key is None:
+        return ()
+    each = {name: float(np.ravel(value)[0]) for name, value in found.points[key]["parts"].items()}
+    return few(
+        (
+            Part(name, each[name], dollars(each[name]), colour, HOW[name])
+            for name, colour in MONEY_PARTS.items()
+            if each.get(name)
+        ),
+        told=dollars,
+    )
+
+
+def _place_table(found: WhereToRun) -> pd.DataFrame:
+    """Every place as printed text."""
+    rows = _frame(found)
+    return pd.DataFrame(
+        {
+            "Place": rows["name"],
+            "Will do": [
+                "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
+            ],
+            "Cost over the horizon": [
+                "not known"
+                if math.isnan(row.usd)
+                else f"{dollars(row.usd)} ({dollar_range(row.usd_low, row.usd_high)})"
+                for row in rows.itertuples()
+            ],
+            "A run": [dollars(value) for value in rows["usd_per_run"]],
+            "Hours a run": [_number(value) for value in rows["hours"]],
+            "Batch": [f"{size:,.0f}" if size else "not stated" for size in rows["batch"]],
+            "In use": [_in_use(row) for row in rows.itertuples()],
+            "Energy": [_number(kwh / KILO, " MWh") for kwh in rows["kwh"]],
+            "CO2e": [_number(kg / KILO, " t") for kg in rows["kgco2e"]],
+            "Data done by the deadline": [_number(100 * part, " %") for part in rows["part"]],
+            "Price": [human(row.price, row.price_unit) for row in rows.itertuples()],
+            "Priced": rows["priced"].replace("", "undated"),
+        }
+    )
+
+
+def _in_use(row: Any) -> str:
+    if math.isnan(row.use):
+        return "not known"
+    if row.use > row.units:
+        return f"{row.use:,.1f} at a time"
+    return f"{100 * row.use / row.units:.0f} %" + (f" of {row.units:,.0f}" if row.units > 1 else "")
+
+
+def _number(value: float, unit: str = "") -> str:
+    return "not known" if math.isnan(value) else (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + unit
+
+
+def _tornado_table(found: WhereToRun) -> pd.DataFrame:
+    """What each figure does, as printed text."""
+    table = found.tornado()
+    return pd.DataFrame(
+        {
+            "Figure": [FIGURES[name] for name in table["figure"]],
+            "From ... to": [_ends(row) for row in table.itertuples()],
+            "Cost at the low end": [dollars(value) for value in table["usd_low"]],
+            "Cost at the high end": [dollars(value) for value in table["usd_high"]],
+            "Moves it by": [dollars(value) for value in table["swing"]],
+        }
+    )
+
+
+def _paid_table(found: WhereToRun, even: BreakEven) -> pd.DataFrame:
+    """What has been paid, as printed text, and below it what the sentence compares."""
+    rows = cumulative(found, [even.own, even.rent], 7)
+    wide = rows.pivot(index="month", columns="name", values="usd")
+    counts = rows.drop_duplicates("name").set_index("name")["counted"]
+    return pd.DataFrame(
+        {
+            "Month": [*(f"{month:.0f}" for month in wide.index), "counted: share of a purchase"],
+            **{name: [*map(dollars, [*wide[name], counts[name]])] for name in wide},
+        }
+    )
+
+
+def _source_rows(found: WhereToRun) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, what for) of every source of prices and figures, recalled ones marked."""
+    used: dict[str, set[str]] = {}
+    for place in found.places.values():
+        for name, figure in place.figures.items():
+            for key in figure.source if name != "step" else ():
+                used.setdefault(key, set()).add(FIGURES[name])
+    return cited({key: ", ".join(sorted(names)) for key, names in used.items()}, "(recalled, not opened) ")

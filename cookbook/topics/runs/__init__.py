@@ -1,0 +1,1 @@
+"""Runs: training from one step to a whole run, with the configuration that is best for it."""

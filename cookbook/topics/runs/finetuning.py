@@ -1,0 +1,480 @@
+"""Fine-tuning of a language model on a few devices: memory by part, whether it fits, what it takes, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import units
+from cookbook.catalog.prices import per_hour
+from cookbook.catalog.refusals import Refused, refused
+from cookbook.prediction.api import plan_fields, training_scenario
+from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, quantity, text, whole, wholes
+from cookbook.prediction.assumptions import Assumptions
+from cookbook.prediction.constants import figure
+from cookbook.prediction.engine import Estimate, estimate
+from cookbook.prediction.kinds import configurations as checks
+from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
+from cookbook.prediction.scenario import fields
+from cookbook.result import Result, card, plain
+from cookbook.topics.costs.cost import HOUR, Price, device_usd
+from cookbook.topics.runs.search import LENGTH, System, machine_of, model_of, shape_of
+from cookbook.workloads.zoo import Workload
+
+METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
+SMALLER = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
+RECOMPUTE, ZERO = ("none", "full"), (0, 2, 3)
+# Compiled layers and a loss in chunks, as tools for fine-tuning have them today; micro-batches of a device in one step,
+# as in what was measured. Adapters stand beside all matrices.
+SOFTWARE, PASSES, MODULES = "torchtune", 8, "all linear"
+# What is tried: devices beyond those asked for, lengths and micro-batches.
+MORE_DEVICES = tuple(2**power for power in range(1, 11))
+NODE = 8
+LENGTHS = tuple(2**power for power in range(7, 21))
+MICRO_BATCHES = tuple(2**power for power in range(11))
+# States are counted, the rest is estimated: they are the least that a device holds.
+STATES = ("weights", "gradients", "optimiser")
+PARTS = (*STATES, "gathered", "activations", "transient", "reserved")
+SMALL = "adam-8bit"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FineTuning(Result):
+    """Fine-tuning by each method on each number of devices that was asked for; read-only.
+
+    Attributes
+    ----------
+    title : str
+        The model and the device, as printed.
+    table : pandas.DataFrame
+        One row a method and number of devices, each with the fastest of the ways tried that fits for sure, else likely,
+        else with that which needs least memory: zero, recompute, micro_batch, seq, trained (parameters); fits ("yes"
+        where the upper end of the memory's interval fits, "likely" where the point does, "unlikely" where only the
+        lower end does, or "no");
+        memory_bytes of one device with memory_low and memory_high (80 %), capacity_bytes; step_seconds with step_low
+        and step_high (80 %), tokens_per_second; hours and usd, each with low and high; largest_seq and
+        largest_micro_batch that fit, with checkpointing unless `recompute` was given (0: none); why, where it does
+        not fit: what would. A copy each time.
+    memory : pandas.DataFrame
+        Memory of one device by part [B], one row a row of the table: weights, gradients, optimiser (master weights and
+        states), gathered (weights of other devices, or widened from 4 bits, for the layer at work), activations,
+        transient (logits of the loss, or one layer computed again) and reserved (by driver, libraries, allocator).
+    changes : pandas.DataFrame
+        What single changes give, for each row of the table (method, devices): change, memory_bytes, saved_bytes, fits,
+        tokens_per_second.
+    tokens : float
+        Tokens that are processed, padding and epochs included; NaN where no data set was given.
+    price : Price
+        An hour of one device [USD/h].
+    assumed : tuple of str
+        What was not given, and what was taken.
+    """
+
+    _class_in_repr = False
+    title: str
+    _table: pd.DataFrame = field(repr=False)
+    _memory: pd.DataFrame = field(repr=False)
+    _changes: pd.DataFrame = field(repr=False)
+    tokens: float
+    price: Price
+    assumed: tuple[str, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a method and number of devices."""
+        return self._table.copy(deep=False)
+
+    @property
+    def memory(self) -> pd.DataFrame:
+        """Memory of one device by part [B]."""
+        return self._memory.copy(deep=False)
+
+    @property
+    def changes(self) -> pd.DataFrame:
+        """What single changes give."""
+        return self._changes.copy(deep=False)
+
+    def frame(self) -> pd.DataFrame:
+        """The table, in SI units but for hours and USD."""
+        return self.table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain Python values; a missing figure is None."""
+        found = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
+        return plain({**found, "ways": self._table, "memory": self._memory, "changes": self._changes})
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {
+                "Method": METHODS[row["method"]],
+                "Devices": f"{row['devices']:,}",
+                "Memory of one (80 %)": _needs(row),
+                "Fits": row["fits"],
+                "ZeRO": row["zero"],
+                "Checkpointing": row["recompute"],
+                "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
+                "Hours (80 %)": _ends(row, "hours") if row["hours"] == row["hours"] else "",
+                "Cost (80 %)": _ends(row, "usd", units.dollars) if row["usd"] == row["usd"] else "not known",
+                "Longest sequence": f"{row['largest_seq']:,}",
+                "Largest micro-batch": f"{row['largest_micro_batch']:,}",
+            }
+            for row in self._table.to_dict("records")
+        ]
+        notes = [why for why in self._table["why"] if why]
+        return card(
+            self.summary(),
+            pd.DataFrame(rows),
+            [*notes, "Taken where nothing was given: " + "; ".join(self.assumed) + "."],
+        )
+
+    def summary(self) -> str:
+        """The first way that fits, or that none does, in one line."""
+        able = self._table[self._table["fits"].isin(("yes", "likely"))]
+        row = (self._table if able.empty else able).iloc[0]
+        where = f"{METHODS[row['method']]} on {_devices(row)}"
+        said = f"{self.title}, {where}: {_needs(row)} of {units.human(row['capacity_bytes'], 'iB')}, "
+        if able.empty:
+            return f"{said}does not fit"
+        hours = f", {row['hours']:,.3g} h" if row["hours"] == row["hours"] else ""
+        fits = "fits" if row["fits"] == "yes" else "likely fits"
+        return f"{said}{fits}; {row['tokens_per_second']:,.0f} tokens/s{hours}"
+
+
+def finetune(
+    model: str | Workload,
+    system: System,
+    tokens: float | str | None = None,
+    *,
+    method: str | Sequence[str] = "lora",
+    devices: int | Sequence[int] = 1,
+    epochs: float = 1,
+    rank: int | None = None,
+    target_modules: str | None = None,
+    optimiser: str | None = None,
+    seq: int | None = None,
+    example_tokens: float | None = None,
+    micro_batch: int = 1,
+    global_batch: int | None = None,
+    recompute: str | None = None,
+    zero: int | None = None,
+    attention: str | None = None,
+    precision: str | None = None,
+    software: str = "",
+    hourly: float | None = None,
+    way: str = "",
+) -> FineTuning:
+    """Memory, time and cost of fine-tuning on a few devices, each of which has its own sequences (data parallelism).
+
+    Parameters
+    ----------
+    model : str or Workload
+        A language model of the zoo, or one with changed arguments.
+    system : str or Accelerator
+        An accelerator or a server of the catalogue, or the reader's own accelerator.
+    tokens : float or str, optional
+        Tokens of the data set, such as ``2e7`` or ``"20 M"``; without them there are no hours and no USD.
+    method : str or sequence of str
+        "full", "lora" or "qlora" (frozen weights in 4 bits), or several to compare.
+    devices : int or sequence of int
+        Accelerators, or several numbers to compare.
+    epochs : float
+        Passes over the data set.
+    rank : int, optional
+        Rank of the adapters.
+    target_modules : str, optional
+        "attention", "all linear" or "all linear and embeddings".
+    optimiser : str, optional
+        A row of the table ``optimisers``, such as "adam-8bit".
+    seq : int, optional
+        Tokens of a sequence; 2,048 by default.
+    example_tokens : float, optional
+        Mean tokens of an example where each is padded to `seq`; by default examples are packed, and nothing is padded.
+    micro_batch : int
+        Sequences of one device in one pass.
+    global_batch : int, optional
+        Sequences of one step of all devices; 8 passes of each by default.
+    recompute : str, optional
+        Activation checkpointing, "none" or "full"; by default both are tried.
+    zero : int, optional
+        States that devices share out, 0, 2 or 3 (FSDP); by default all are tried.
+    attention, precision, software
+        As for `cookbook.train_step`; the software is "torchtune" by default: compiled layers, and a loss in chunks.
+    hourly : float, optional
+        An hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way`, by default.
+
+    Returns
+    -------
+    FineTuning
+        `table`, `memory` by part, and `changes`: what checkpointing, a smaller optimiser, adapters, weights of 4 bits,
+        shorter sequences and more devices would give.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A model, system, precision or software that the catalogue does not have.
+    ValueError
+        An argument that cannot be: its name, its value, what is allowed.
+
+    Examples
+    --------
+    >>> tuned = finetune("llama3_8b", "rtx-4090", "20 M", method=["full", "qlora"])
+    >>> tuned.table["fits"].tolist()[0], bool(tuned.table["hours"].iloc[1] > 0)
+    ('no', True)
+    """
+    job = _job(locals())
+    found = _chosen(job)
+    changes = _changes(job, found)
+    price = _price(system, hourly, text("way", way) or "on demand")
+    tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
+    table = _spent(found, tokens_in_all, price)
+    table = table.assign(**_largest(job, found), why=[_why(row, changes) for row in found.to_dict("records")])
+    title = f"{job['network'].title} on {job['machine'].accelerator.name}"
+    parts = {f"{name}_bytes": name for name in PARTS}
+    memory = found[["method", "devices", *parts]].rename(columns=parts)
+    return FineTuning(
+        title,
+        table.drop(columns=list(parts)),
+        memory,
+        changes,
+        tokens_in_all,
+        price,
+        tuple(dict.fromkeys((*job["assumed"], *job["told"]))),
+    )
+
+
+def _job(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a call, checked, with defaults; what is asked of all rows stands in `same`."""
+    network, machine = model_of(given["model"]), machine_of(given["system"])
+    shape_of(network)
+    if not machine.accelerator.memory_bytes > 0:
+        raise ValueError(
+            f"no memory size is known of {machine.accelerator.name}: give one like it with its "
+            "memory_bytes, as cb.accelerator does"
+        )
+    seq = LENGTH if given["seq"] is None else whole("seq", given["seq"], MOST_TOKENS)
+    software = text("software", given["software"]) or SOFTWARE
+    batch = given["global_batch"]
+    job: dict[str, Any] = {
+        "network": network,
+        "machine": machine,
+        "seq": seq,
+        "software": software,
+        "methods": choices("method", given["method"], tuple(METHODS), ("lora",)),
+        "devices": wholes("devices", given["devices"]),
+        "micro_batch": whole("micro_batch", given["micro_batch"], MOST_SEQUENCES),
+        "global_batch": None if batch is None else whole("global_batch", batch, MOST_SEQUENCES),
+        "recompute": choices("recompute", given["recompute"], RECOMPUTE, RECOMPUTE),
+        "zero": choices("zero", given["zero"], ZERO, ZERO),
+        "precision": given["precision"],
+        "told": dict[str, None](),
+        "same": {name: given[name] for name in ("target_modules", "optimiser", "attention")},
+    }
+    job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
+    most = int(fields(KIND)["rank"].high)
+    job["same"]["rank"] = None if given["rank"] is None else whole("rank", given["rank"], most)
+    for count in job["devices"]:
+        share = count * job["micro_batch"]
+        if job["global_batch"] and job["global_batch"] % share:
+            raise ValueError(
+                f"global_batch = {job['global_batch']:,} is not a multiple of devices x micro_batch = "
+                f"{share:,}; take {max(job['global_batch'] // share, 1) * share:,}"
+            )
+    taken = (
+        ("software", given["software"], software),
+        ("seq", given["seq"], f"{seq:,} tokens"),
+        ("global_batch", batch, f"{PASSES} passes of each device"),
+        ("optimiser", given["optimiser"], USUAL_OPTIMISER),
+        *([("target_modules", given["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
+        ("zero", given["zero"], "0, 2 or 3, all tried"),
+        ("recompute", given["recompute"], "none or full, both tried"),
+        ("example_tokens", given["example_tokens"], "those of a sequence, as packing gives"),
+    )
+    job["assumed"] = [
+        f"{name} = {value}"
+        for name, stated, value in taken
+        if stated is None or (isinstance(stated, str) and not stated)
+    ]
+    return job
+
+
+def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows of method, devices, zero, recompute, and what else differs, with their memory and step."""
+    table = pd.DataFrame([{"seq": job["seq"], "micro_batch": job["micro_batch"], **row} for row in rows])
+    once = table["devices"] * table["micro_batch"]
+    given = job["global_batch"]
+    # Of a batch that was given, more devices or sequences a pass leave fewer passes, one at least.
+    table["global_batch"] = once * (PASSES if given is None else np.maximum(given // once, 1))
+    columns = {**job["same"], "tp": 1, "pp": 1, **table.rename(columns={"method": "fine_tuning"}).to_dict("list")}
+    seq = columns.pop("seq")
+    plan = plan_fields(None, columns)
+    asked = training_scenario(job["network"], job["machine"], plan, KIND, job["software"], job["precision"], seq)
+    found = estimate(asked)
+    if (np.asarray(found.why) != "").all():
+        raise Refused(found.why[0])
+    for each in sorted(set(found.assumed.tolist())):
+        kept = Assumptions({name: value for name, value in each.taken.items() if name != "per_node"})
+        job["told"].update(dict.fromkeys(kept.told()))
+    return _with_memory(job, table, found)
+
+
+def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, found: Estimate) -> pd.DataFrame:
+    """Memory of one device with its interval, whether it fits, and the step."""
+    needed, states = np.asarray(found.memory_bytes), sum(found.memory[name] for name in STATES)
+    low = np.maximum(needed * figure("memory-interval-low"), states)
+    high = needed * figure("memory-interval-high")
+    capacity = job["machine"].accelerator.memory_bytes
+    fits = np.select([high <= capacity, needed <= capacity, low <= capacity], ["yes", "likely", "unlikely"], "no")
+    trained = np.broadcast_to(checks.Stage(found.rows).trained, len(table))
+    tokens = table["global_batch"] * table["seq"]
+    return table.assign(
+        trained=trained,
+        fits=np.where(np.isfinite(needed), fits, "no"),
+        memory_bytes=needed,
+        memory_low=low,
+        memory_high=high,
+        capacity_bytes=capacity,
+        step_seconds=found.point,
+        step_low=found.low80,
+        step_high=found.high80,
+        tokens_per_second=tokens / found.point,
+        **{f"{name}_bytes": found.memory[name] for name in PARTS},
+    )
+
+
+def _chosen(job: dict[str, Any]) -> pd.DataFrame:
+    """For each method and number of devices, the fastest way that fits for sure, else likely; else the smallest."""
+    ways = [
+        {"method": method, "devices": count, "zero": stage, "recompute": again}
+        for method in job["methods"]
+        for count in job["devices"]
+        for again in job["recompute"]
+        for stage in (job["zero"] if count > 1 else (0,))
+    ]
+    table = _rows(job, ways)
+    fits, sure = table["memory_bytes"] <= table["capacity_bytes"], table["fits"] == "yes"
+    order = np.lexsort((np.where(fits, table["step_seconds"], table["memory_bytes"]), ~sure, ~fits))
+    best = table.iloc[order].drop_duplicates(["method", "devices"]).sort_index()
+    return best.reset_index(drop=True)
+
+
+def _largest(job: dict[str, Any], found: pd.DataFrame) -> dict[str, list[int]]:
+    """Longest sequence and largest micro-batch, powers of two, that fit the way of each row; 0 where none does."""
+    again = "full" if "full" in job["recompute"] else "none"
+    at, rows = [], []
+    for row, way in enumerate(found[["method", "devices", "zero"]].to_dict("records")):
+        for name, tried in (("seq", LENGTHS), ("micro_batch", MICRO_BATCHES)):
+            at += [(row, name)] * len(tried)
+            rows += [{**way, "recompute": again, name: value} for value in tried]
+    table = _rows({**job, "global_batch": None, "told": {}}, rows)
+    fits = (table["memory_bytes"] <= table["capacity_bytes"]).to_numpy()
+    largest = {name: [0] * len(found) for name in ("seq", "micro_batch")}
+    for (row, name), good, value in zip(at, fits, table.to_dict("records"), strict=True):
+        if good:
+            largest[name][row] = max(largest[name][row], int(value[name]))
+    return {f"largest_{name}": values for name, values in largest.items()}
+
+
+def _changes(job: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
+    """What single changes give to each row, and more devices until it fits."""
+    rows: list[dict[str, Any]] = []
+    usual = job["same"]["optimiser"] or USUAL_OPTIMISER
+    for at, row in enumerate(found.to_dict("records")):
+        tried: list[tuple[str, dict[str, Any]]] = []
+        way = {name: row[name] for name in ("method", "devices", "zero", "recompute")}
+        tried += [("activation checkpointing", {"recompute": "full"})] * (row["recompute"] == "none")
+        tried += [("8-bit Adam", {"optimiser": SMALL})] * (usual == USUAL_OPTIMISER)
+        tried += [(METHODS[name], {"method": name}) for name in SMALLER[row["method"]]]
+        tried += [(f"sequences of {row['seq'] // 2:,} tokens", {"seq": row["seq"] // 2})] * (row["seq"] > 1)
+        tried += [
+            (f"{count:,} devices, states shared out (ZeRO-3)", {"devices": count, "zero": 3})
+            for count in MORE_DEVICES
+            if count > row["devices"]
+        ]
+        rows += [{**way, "optimiser": usual, **change, "row": at, "change": words} for words, change in tried]
+    same = {name: value for name, value in job["same"].items() if name != "optimiser"}
+    names = ("row", "change")
+    asked = [{name: value for name, value in row.items() if name not in names} for row in rows]
+    table = _rows({**job, "same": same, "told": {}}, asked)
+    before = found.iloc[[row["row"] for row in rows]].reset_index(drop=True)
+    table = table.assign(
+        change=[row["change"] for row in rows],
+        saved_bytes=before["memory_bytes"] - table["memory_bytes"],
+        more=table["devices"],
+        method=before["method"],
+        devices=before["devices"],
+    )
+    return _few(table)[["method", "devices", "change", "memory_bytes", "saved_bytes", "fits", "tokens_per_second"]]
+
+
+def _few(table: pd.DataFrame) -> pd.DataFrame:
+    """Numbers of devices beyond a node only until the first that fits."""
+    fits = table["memory_bytes"] <= table["capacity_bytes"]
+    beyond = (table["more"] > NODE) & (table["more"] > table["devices"])
+    earlier = table.assign(good=fits & (table["more"] > table["devices"]))
+    seen = earlier.groupby(["method", "devices"])["good"].cumsum() - earlier["good"]
+    return table[~(beyond & ((seen > 0) | ~fits))].reset_index(drop=True)
+
+
+def _why(row: Mapping[str, Any], changes: pd.DataFrame) -> str:
+    """What a row that does not fit needs, and what would fit; "" where it fits."""
+    if row["memory_bytes"] <= row["capacity_bytes"]:
+        return ""
+    own = changes[(changes["method"] == row["method"]) & (changes["devices"] == row["devices"])]
+    able = own[own["memory_bytes"] <= row["capacity_bytes"]]
+    words = [f"{each['change']} ({units.human(each['memory_bytes'], 'iB')})" for each in able.to_dict("records")]
+    said = (
+        f"{METHODS[row['method']]} on {_devices(row)} needs {units.human(row['memory_bytes'], 'iB')} of "
+        f"{units.human(row['capacity_bytes'], 'iB')} a device"
+    )
+    if words:
+        return f"{said}; what would fit: {', '.join(words[:4])}"
+    best = own.loc[own["memory_bytes"].idxmin()]
+    return (
+        f"{said}; no single change makes it fit: with {best['change']} it needs "
+        f"{units.human(best['memory_bytes'], 'iB')}; combine changes, or split layers too (cb.search)"
+    )
+
+
+def _devices(row: Mapping[str, Any]) -> str:
+    return f"{row['devices']:,} device{'s' if row['devices'] > 1 else ''}"
+
+
+def _price(system: System, hourly: float | None, way: str) -> Price:
+    if hourly is None:
+        return device_usd(system, way)
+    usd = quantity("hourly", per_hour("hourly", hourly), "", "$2.50/h", 0, 1e9)
+    return Price(usd, usd, usd, "USD/h", note="given")
+
+
+def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
+    """Tokens that devices process: those of the data set in all epochs, and padding."""
+    passes = quantity("epochs", epochs, "", "3")
+    filled = 1.0 if example is None else quantity("example_tokens", example, "", "350") / seq
+    if filled > 1:
+        raise refused("example_tokens", example, f"is more than seq = {seq:,}: take longer sequences, or fewer tokens")
+    return np.nan if tokens is None else quantity("tokens", tokens, "", "2e7 or '20 M'", 1) * passes / filled
+
+
+def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:
+    """Hours and USD of the data set."""
+    steps = tokens / (table["global_batch"] * table["seq"])
+    hours = {
+        end: steps * table[step] / HOUR
+        for end, step in (("", "step_seconds"), ("_low", "step_low"), ("_high", "step_high"))
+    }
+    each = {"": price.median, "_low": price.low, "_high": price.high}
+    usd = {f"usd{end}": hours[end] * table["devices"] * each[end] for end in hours}
+    return table.assign(**{f"hours{end}": value for end, value in hours.items()}, **usd)
+
+
+def _needs(row: Mapping[str, Any]) -> str:
+    low, point, high = (units.human(row[f"memory_{name}"], "iB") for name in ("low", "bytes", "high"))
+    return f"{point} ({low} to {high})"
+
+
+def _ends(row: Mapping[str, Any], name: str, write: Callable[[float], str] = "{:,.3g}".format) -> str:
+    return f"{write(row[name])} ({write(row[f'{name}_low'])} to {write(row[f'{name}_high'])})"

@@ -1,0 +1,358 @@
+"""Panel of recipe 01: can this language model be fine-tuned on these GPUs, by which method, and what would help?"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from cookbook.charts import models as charts
+from cookbook.charts.look import MEMORY_PARTS
+from cookbook.hardware import Accelerator
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import (
+    accelerators,
+    assumed,
+    cited,
+    device_of,
+    model_of,
+    networks,
+    own_accelerator,
+    own_model,
+    plain_device,
+    plain_model,
+    rounded,
+)
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import Source, capital, counted, in_words, listed, price_badge, short_name
+from cookbook.prediction.devices import optimiser_row
+from cookbook.prediction.requirements import ratio
+from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune
+from cookbook.units import dollars, human
+from cookbook.workloads import zoo
+
+GIBI, MILLION, HOUR = 2.0**30, 1e6, 3600.0
+FITS = {"yes": "fits", "likely": "likely fits", "unlikely": "probably does not fit", "no": "does not fit"}
+OPTIMISERS = (
+    ("adam", "AdamW", "Two states of 4 bytes a parameter"),
+    ("adam-8bit", "8-bit", "AdamW with states of one byte"),
+    ("adafactor", "Adafactor", "Sums of rows and columns, next to nothing"),
+    ("galore", "GaLore", "AdamW on gradients of low rank"),
+)
+PASSED = ("devices", "rank", "optimiser", "seq", "micro_batch")
+# Parts of `cb.finetune` as they are drawn, with how each is computed in words.
+PARTS = {
+    "weights": (("weights",), "2 bytes a parameter; QLoRA keeps frozen weights in 4 bits. Adapters are added."),
+    "gradients": (("gradients",), "2 bytes for each parameter that trains."),
+    "optimiser states": (
+        ("optimiser",),
+        "For each parameter that trains: an fp32 copy of 4 bytes and the states of "
+        "the optimiser; AdamW keeps two of 4 bytes.",
+    ),
+    "activations": (("activations",), "What the forward pass keeps; with checkpointing, the inputs of blocks alone."),
+    "workspace": (
+        ("gathered", "transient", "reserved"),
+        "Logits of the loss, the layer at work, and what driver, libraries and allocator hold.",
+    ),
+}
+
+
+def finetuning(
+    model: Any = "llama3_8b",
+    accelerator: Any = "rtx-4090",
+    devices: Any = 1,
+    method: str = "lora",
+    seq: Any = 2048,
+    micro_batch: Any = 1,
+    rank: Any = 16,
+    optimiser: str = "adam",
+    recompute: str = "best",
+    tokens: Any = 20,
+) -> Panel:
+    """The panel "Can I fine-tune this model on that GPU?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str or Workload
+        A language model of the zoo.
+    accelerator : str, Accelerator or dict
+        A device, or ``{"like": "h100-sxm", "memory_bytes": "141 GB"}``.
+    devices : int
+        How many of them, 1 to 8.
+    method : {"lora", "full", "qlora"}
+        What the answer is about; the chart shows all three.
+    seq, micro_batch, rank, optimiser
+        As for `cb.finetune`.
+    recompute : {"best", "none", "full"}
+        Activation checkpointing; "best" takes it where the memory needs it.
+    tokens : float
+        Tokens to train on [millions].
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = finetuning(method="qlora")
+    >>> panel.answer.partition(" Memory")[0]
+    'Llama 3 8B with QLoRA fits 1 × GeForce RTX 4090: 9.11 of 24 GiB.'
+    """
+    return Panel(
+        finetuning,
+        "Can I fine-tune this model on that GPU?",
+        _controls,
+        {"memory": charts.method_memory},
+        _draw,
+        locals(),
+    )
+
+
+def _controls() -> tuple[Control, ...]:
+    return (
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            networks(language=True),
+            own=own_model(),
+            plain=plain_model,
+            tooltip="The language model to fine-tune",
+        ),
+        Combo(
+            "accelerator",
+            "GPU",
+            "Hardware",
+            accelerators(),
+            own=own_accelerator("GPU"),
+            plain=plain_device,
+            tooltip="Each of them holds its share of the memory shown",
+        ),
+        Slider(
+            "devices", "GPUs", "Hardware", tuple(map(float, range(1, 9))), tooltip="How many of them, eight at most"
+        ),
+        Choice(
+            "method",
+            "Method",
+            "Fine-tuning",
+            (
+                ("full", "full", "Every weight trains"),
+                ("lora", "LoRA", "Weights are frozen in 16 bits; two thin matrices beside each product train"),
+                ("qlora", "QLoRA", "As LoRA, with the frozen weights in 4 bits"),
+            ),
+            tooltip="Which weights train",
+        ),
+        Slider("seq", "Sequence", "Workload", powers_of_two(5, 17), unit="tokens", tooltip="Tokens of one sequence"),
+        Slider(
+            "micro_batch",
+            "Micro-batch",
+            "Workload",
+            powers_of_two(0, 8),
+            unit="sequences",
+            tooltip="Sequences that one GPU holds at a time",
+        ),
+        Slider(
+            "rank",
+            "Rank",
+            "Fine-tuning",
+            powers_of_two(0, 10),
+            more=True,
+            tooltip="Width of the matrices that LoRA and QLoRA train",
+        ),
+        Choice(
+            "optimiser",
+            "Optimiser",
+            "Fine-tuning",
+            OPTIMISERS,
+            more=True,
+            tooltip="Decides how many states each trained parameter needs",
+        ),
+        Choice(
+            "recompute",
+            "Checkpointing",
+            "Fine-tuning",
+            (
+                ("none", "no", "Keep every activation for the backward pass"),
+                ("best", "if needed", "Take it where the memory needs it"),
+                ("full", "yes", "Keep the inputs of blocks, compute the rest once more"),
+            ),
+            more=True,
+            tooltip="Memory against arithmetic",
+        ),
+        Slider(
+            "tokens",
+            "Tokens",
+            "Workload",
+            one_two_five(0.1, 1e6),
+            unit="million",
+            whole=False,
+            more=True,
+            tooltip="Tokens to train on, all epochs together",
+        ),
+    )
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `cb.finetune` beyond model and system."""
+    again = {} if values["recompute"] == "best" else {"recompute": values["recompute"]}
+    return {
+        "tokens": round(values["tokens"] * MILLION),
+        "method": list(METHODS),
+        **{name: values[name] for name in PASSED},
+        **again,
+    }
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    model, device = model_of(values["model"]), device_of(values["accelerator"])
+    tuned = finetune(model, device, **_given(values))
+    rows = tuned.table.set_index("method", drop=False).to_dict("index")
+    own, memory = rows[values["method"]], _by_part(tuned)
+    usd = _per_million(tuned, own, "usd")
+    first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
+    what = f"{model.title} with {METHODS[own['method']]}"
+    return View(
+        answer=f"{_answer(values, tuned, own, what, device)} {assumed(model)}".strip(),
+        headline={
+            "memory": own["memory_bytes"],
+            **({} if own["why"] else {"time": 1 / own["tokens_per_second"]}),
+            **({} if own["why"] or usd != usd else {"cost per million tokens": usd}),
+        },
+        chips=_chips(tuned),
+        picture=_picture(rows, memory, own, device, pinned.kept if pinned else None),
+        parts=tuple(
+            Part(name, size, human(size, "iB"), MEMORY_PARTS[name], PARTS[name][1])
+            for name, size in memory[own["method"]].items()
+        ),
+        parts_title=f"Memory of one GPU by part, {METHODS[own['method']]}: {human(own['memory_bytes'], 'iB')}",
+        table=partial(_table, tuned),
+        data=lambda: tuned.table.merge(tuned.memory, on=["method", "devices"]),
+        sources=partial(_sources, model, device, tuned, values["optimiser"]),
+        code=f"{panel_call(finetuning, values)}\ncb.finetune({first}, {keywords(_given(values))})",
+        kept=memory[own["method"]],
+        stood_for={"recompute": own["recompute"]},
+    )
+
+
+def _by_part(tuned: FineTuning) -> dict[str, dict[str, float]]:
+    """Memory of one device [B] by method and part, as drawn."""
+    return {
+        row["method"]: {name: float(sum(row[part] for part in parts)) for name, (parts, _) in PARTS.items()}
+        for row in tuned.memory.to_dict("records")
+    }
+
+
+def _per_million(tuned: FineTuning, row: dict[str, Any], name: str) -> float:
+    return float(row[name] / tuned.tokens * MILLION)
+
+
+def _of(row: dict[str, Any]) -> str:
+    return f"{human(row['memory_bytes'], 'iB').removesuffix(' GiB')} of {human(row['capacity_bytes'], 'iB')}"
+
+
+def _answer(values: dict[str, Any], tuned: FineTuning, own: dict[str, Any], what: str, device: Accelerator) -> str:
+    """Place 1: whether it fits, then time and cost of a million tokens, and what would help or what is still free."""
+    head = f"{what} {FITS[own['fits']]} {own['devices']} × {short_name(device.name)}: **{_of(own)}**."
+    low, high = (human(own[f"memory_{end}"], "iB") for end in ("low", "high"))
+    each = " on each" if own["devices"] > 1 else ""
+    interval = f"Memory: the 80 % interval{each} is {low} to {high}"
+    if own["why"]:
+        return f"{head} {capital(own['why'].partition('; ')[2])}. {interval}."
+    cost, whole = _ends(tuned, own, "usd"), human(HOUR * own["hours"], "s")
+    paid = f"and {cost}" if cost else "at a price that is not known"
+    spare = (own["largest_seq"] > values["seq"], own["largest_micro_batch"] > values["micro_batch"])
+    longer = f"{own['largest_seq']:,} tokens a sequence"
+    more = f"{counted(own['largest_micro_batch'], 'sequence')} at a time"
+    room = " or ".join(words for words, fits in zip((longer, more), spare, strict=True) if fits)
+    left = (
+        f"Room: with {room}, it still fits."
+        if room
+        else ("No room: neither sequences twice as long nor twice as many fit.")
+    )
+    return (
+        f"{head} {interval}{'' if own['fits'] == 'yes' else ', and its upper end does not fit'}. Time and cost: a "
+        f"million tokens take {human(HOUR * _per_million(tuned, own, 'hours'), 's')} {paid}; all "
+        f"{values['tokens']:,g} million take {whole}. {left}"
+    )
+
+
+def _ends(tuned: FineTuning, row: dict[str, Any], name: str) -> str:
+    """A figure of a million tokens with its interval; nothing where it is not known."""
+    point, low, high = (_per_million(tuned, row, f"{name}{end}") for end in ("", "_low", "_high"))
+    write = dollars if name == "usd" else ratio
+    return "" if point != point else f"{write(point)} ({write(low)}-{write(high)})"
+
+
+def _chips(tuned: FineTuning) -> tuple[tuple[str, str], ...]:
+    price = tuned.price
+    return (
+        (
+            "memory 80 % interval",
+            'As memory that publishers state lies about ours; "likely" fits at the point, and not at the upper end.',
+        ),
+        price_badge(price),
+        (f"{len(tuned.assumed)} assumed", f"Taken where nothing is set: {in_words(tuned.assumed)}."),
+    )
+
+
+def _picture(
+    rows: dict[str, dict[str, Any]],
+    memory: dict[str, dict[str, float]],
+    own: dict[str, Any],
+    device: Accelerator,
+    ghost: dict[str, float] | None,
+) -> Picture:
+    """One bar a method, by part, against the memory of the device."""
+    found: list[dict[str, Any]] = []
+    for name, row in rows.items():
+        label = f"{METHODS[name]} needs" if name == own["method"] else METHODS[name]
+        text = f"{human(row['memory_bytes'], 'iB')}|{FITS[row['fits']]}"
+        ends = {"text": text, "low": row["memory_low"], "high": row["memory_high"]}
+        found += [
+            {"row": capital(label), "role": "need", "part": part, "bytes": size, **({} if at else ends)}
+            for at, (part, size) in enumerate(memory[name].items())
+        ]
+    found += [
+        {"row": "Pinned needs", "role": "pinned", "part": part, "bytes": size} for part, size in (ghost or {}).items()
+    ]
+    found.append({"row": device.name, "role": "device", "part": "capacity", "bytes": own["capacity_bytes"]})
+    frame = pd.DataFrame(found, columns=["row", "role", "part", "bytes", "low", "high", "text"])
+    ends = {"yes": "", "likely": " (likely)"}
+    able = [METHODS[name] + ends[row["fits"]] for name, row in rows.items() if row["fits"] in ends]
+    title = f"{capital(listed(able)) if able else 'No method'} can train in {human(own['capacity_bytes'], 'iB')}"
+    return Picture("memory", rounded(frame, ("bytes", "low", "high")), title, charts.method_ends(frame))
+
+
+def _table(tuned: FineTuning) -> pd.DataFrame:
+    """One row a method, as printed."""
+    return pd.DataFrame(
+        [
+            {
+                "Method": METHODS[row["method"]],
+                "Trained parameters": human(row["trained"], "").strip(),
+                "Memory [GiB]": f"{row['memory_bytes'] / GIBI:.3g} ({row['memory_low'] / GIBI:.3g}-"
+                f"{row['memory_high'] / GIBI:.3g}) of {row['capacity_bytes'] / GIBI:.3g}",
+                "Fits": row["fits"],
+                "ZeRO": row["zero"] or "",
+                "Checkpointing": "yes" if row["recompute"] == "full" else "no",
+                "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
+                "Hours per million tokens": _ends(tuned, row, "hours"),
+                "Cost of a million tokens": _ends(tuned, row, "usd") or "not known",
+                "Longest sequence": f"{row['largest_seq']:,}",
+                "Largest micro-batch": f"{row['largest_micro_batch']:,}",
+            }
+            for row in tuned.table.to_dict("records")
+        ]
+    )
+
+
+def _sources(model: zoo.Workload, device: Accelerator, tuned: FineTuning, optimiser: str) -> tuple[Source, ...]:
+    keys = dict.fromkeys(model.sources, "layers of the model")
+    keys |= dict.fromkeys(device.sources, "figures of the device")
+    keys |= dict.fromkeys(optimiser_row(optimiser)["source"].split(";"), "states of the optimiser")
+    price = tuned.price
+    keys |= dict.fromkeys(price.source, price_badge(price)[0])
+    return cited(keys)

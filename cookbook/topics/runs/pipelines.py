@@ -1,0 +1,311 @@
+"""Working in parallel by formulas alone: a pipeline as an assembly line, a batch split over devices, named networks.
+
+And what a layout whose axes are held must divide, with the nearest numbers that do: `check_layout`, `undivided`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, units
+from cookbook.catalog.refusals import Refusal, Refused, refused
+from cookbook.formulas import collectives, parallelism
+from cookbook.prediction.asked import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, text, whole
+from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
+from cookbook.prediction.kinds.constraints import HELD, alternatives, around, divisors, multiples
+from cookbook.result import Result, card, plain
+from cookbook.workloads import zoo
+
+PHASES = ("forward", "backward", "weight gradients")
+# The backward pass computes two gradients, of inputs and of weights, each as much work as the forward pass.
+BACKWARD = 2.0
+# Arithmetic of a training step for each multiply-accumulate of the forward pass, and bytes of a 32-bit gradient.
+STEP_FLOP, GRADIENT = 6, 4
+# Each pass is placed by itself: more would take minutes.
+MOST_PASSES = 2**17
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AssemblyLine(Result):
+    """One flush of a pipeline; read-only.
+
+    Attributes
+    ----------
+    title : str
+        Schedule, stages and micro-batches, as printed.
+    passes : pandas.DataFrame
+        One row a pass: device, micro_batch, chunk, phase (in words), start and end [s]. A copy each time.
+    seconds : float
+        From the first start to the last end [s].
+    waiting : float
+        Share of the devices' time in which they wait: the pipeline bubble [-].
+    kept : float
+        Most micro-batches whose activations one device keeps at a time [-].
+    """
+
+    _class_in_repr = False
+    title: str
+    _passes: pd.DataFrame = field(repr=False)
+    seconds: float
+    waiting: float
+    kept: float
+
+    @property
+    def passes(self) -> pd.DataFrame:
+        """One row a pass."""
+        return self._passes.copy(deep=False)
+
+    @property
+    def devices(self) -> pd.DataFrame:
+        """Each device: passes, start of the first and end of the last [s], and the share of the time it waits."""
+        each = self._passes.assign(busy=self._passes["end"] - self._passes["start"]).groupby("device")
+        found = each.agg(passes=("start", "size"), start=("start", "min"), end=("end", "max"), busy=("busy", "sum"))
+        return found.assign(waiting=1 - found["busy"] / self.seconds).drop(columns="busy").reset_index()
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of the devices' time by phase, and of waiting."""
+        spent = (self._passes["end"] - self._passes["start"]).groupby(self._passes["phase"]).sum()
+        spent = spent / spent.sum() * (1 - self.waiting)
+        return {**{name: float(spent[name]) for name in PHASES if name in spent}, "waiting": self.waiting}
+
+    def frame(self) -> pd.DataFrame:
+        """The passes, in SI units."""
+        return self.passes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain Python values."""
+        return plain(
+            {**{name: getattr(self, name) for name in ("title", "seconds", "waiting", "kept")}, "passes": self._passes}
+        )
+
+    def _repr_html_(self) -> str:
+        table = self.devices
+        table = table.assign(device=table["device"] + 1, waiting=table["waiting"].map(units.percent))
+        return card(self.summary(), table.rename(columns={"start": "start [s]", "end": "end [s]"}))
+
+    def summary(self) -> str:
+        """The schedule, how long devices wait, and what one keeps."""
+        return (
+            f"{self.title}: devices wait {units.percent(self.waiting)} of the time; one keeps the activations of up to "
+            f"{self.kept:g} micro-batches"
+        )
+
+
+def assembly_line(
+    schedule: str, stages: int, micro_batches: int, seconds: float | str = 1.0, interleave: int = 2
+) -> AssemblyLine:
+    """One flush of a pipeline with equal stages.
+
+    Parameters
+    ----------
+    schedule : str
+        "gpipe", "1f1b", "interleaved" or "zero-bubble".
+    stages, micro_batches : int
+        Devices in line, and what passes them between two updates; stages x micro-batches at most 65,536.
+    seconds : float or str
+        Forward pass of one micro-batch on one device [s]; the backward pass takes twice as long.
+    interleave : int
+        Chunks of layers on each device where the schedule is interleaved.
+
+    Raises
+    ------
+    ValueError
+        Numbers that the schedule cannot work with.
+
+    Examples
+    --------
+    >>> line = assembly_line("1f1b", 4, 8)
+    >>> round(line.waiting, 3), line.kept, assembly_line("gpipe", 4, 8).kept
+    (0.273, 4.0, 8.0)
+    """
+    (kind,) = choices("schedule", [schedule], parallelism.SCHEDULES, ())
+    depth, fed, each = whole("stages", stages), whole("micro_batches", micro_batches), whole("interleave", interleave)
+    chunks = each if kind == "interleaved" else 1
+    if depth * fed * chunks > MOST_PASSES / 2:
+        raise ValueError(
+            f"stages = {depth:,}, micro_batches = {fed:,}: more than {MOST_PASSES // 2:,} passes each way; take fewer"
+        )
+    forward = quantity("seconds", seconds, "s", "'5 ms'", 1e-12, 1e9)
+    found = parallelism.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
+    passes = pd.DataFrame(found).astype({"device": int, "micro_batch": int, "chunk": int})
+    end = float(passes["end"].max())
+    waiting = 1 - float((passes["end"] - passes["start"]).sum()) / (depth * end)
+    kept = max(_kept(rows) for _, rows in passes.groupby("device")) / chunks
+    words = np.array(PHASES, dtype=object)[passes["phase"].astype(int)]
+    title = f"{kind}, {depth:,} stages, {fed:,} micro-batches"
+    return AssemblyLine(title, passes.assign(phase=words), end, waiting, kept)
+
+
+def _kept(rows: pd.DataFrame) -> float:
+    """Most passes of one device whose activations still wait for their last use."""
+    last = rows["phase"].max()
+    taken, freed = rows.loc[rows["phase"] == parallelism.FORWARD, "start"], rows.loc[rows["phase"] == last, "end"]
+    events = sorted([*((at, 1) for at in taken), *((at, -1) for at in freed)])
+    return float(np.max(np.cumsum([change for _, change in events])))
+
+
+def split_batch(
+    workload: str | zoo.Workload,
+    batch: float,
+    flops: float | str,
+    inner: tuple[str, float | str],
+    outer: tuple[str, float | str],
+    devices: int = 256,
+    node: int = 8,
+) -> pd.DataFrame:
+    """Speed-up of one batch split over devices: the founding formula beside a ring and a hierarchy; nothing is hidden.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network; its gradients have 32 bits.
+    batch : float
+        Samples of one step of all devices together.
+    flops : float or str
+        Arithmetic rate that one device reaches [FLOP/s].
+    inner, outer : (str, float or str)
+        Name and rate [B/s] of the link of each device: within a node, and between nodes. The founding formula uses
+        each alone, the ring the outer, the hierarchy both.
+    devices, node : int
+        End of the curves; devices that share a node.
+
+    Returns
+    -------
+    pandas.DataFrame
+        devices, speed_up, network (the way of summing): as `cookbook.charts.speedups` takes it.
+
+    Examples
+    --------
+    >>> links = ("PCIe 3", "16 GB/s"), ("InfiniBand", "56 Gb/s")
+    >>> curves = split_batch("alexnet", 1024, "4 TFLOP/s", *links, devices=64)
+    >>> curves.groupby("network")["speed_up"].max().round().to_dict()
+    {'2 w log2(p), InfiniBand': 3.0, '2 w log2(p), PCIe 3': 6.0, 'hierarchical': 22.0, 'ring, InfiniBand': 13.0}
+    """
+    samples, rate = quantity("batch", batch, "", "1024", 1), quantity("flops", flops, "FLOP/s", "'4 TFLOP/s'")
+    joined, most = whole("node", node), whole("devices", devices)
+    (near, inside), (far, between) = _link("inner", inner), _link("outer", outer)
+    network = zoo.model(text("workload", workload)) if isinstance(workload, str) else workload
+    if not isinstance(network, zoo.Workload):
+        raise refused("workload", workload, "is no network; give a name such as 'resnet50'")
+    counts = np.array([2**power for power in range(most.bit_length())])
+    weights = GRADIENT * network.ops.parameter_count
+    seconds = {
+        f"2 w log2(p), {name}": parallelism.hpe_2017_data_parallel_seconds(0, weights, counts, 1, link)["exchange"]
+        for name, link in ((near, inside), (far, between))
+    }
+    levels = np.minimum(counts, joined), np.maximum(counts / joined, 1)
+    seconds |= {
+        f"ring, {far}": collectives.ring_all_reduce_seconds(weights, counts, between, 0),
+        "hierarchical": collectives.hierarchical_all_reduce_seconds(weights, *levels, inside, between, 0, 0),
+    }
+    alone = STEP_FLOP * samples * network.ops.total("macs", 1, network.seq) / rate
+    return pd.concat(
+        [
+            pd.DataFrame({"devices": counts, "speed_up": alone / (alone / counts + wait), "network": name})
+            for name, wait in seconds.items()
+        ],
+        ignore_index=True,
+    )
+
+
+def _link(name: str, given: Any) -> tuple[str, float]:
+    """Name and rate [B/s] of a link."""
+    if not (isinstance(given, (list, tuple)) and len(given) == 2 and isinstance(given[0], str)):
+        raise refused(name, given, "must be a name and a rate, such as ('PCIe 3', '16 GB/s')")
+    return given[0][:60], quantity(name, given[1], "B/s", "('PCIe 3', '16 GB/s')")
+
+
+def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[str] = ()) -> pd.DataFrame:
+    """Time of each exchange among the first devices of each network.
+
+    Parameters
+    ----------
+    devices : int
+        Devices that take part.
+    payload_bytes : float or str
+        Vector held by each device, or the whole that is gathered [B].
+    fabrics : sequence of str
+        Networks of the table ``fabrics``; all that have so many devices by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a network and exchange: ``fabric``, ``exchange``, ``seconds``, ``bus_bandwidth`` (what a device would
+        need on its only link for the same time) and ``bisection_bandwidth`` (nominal) [B/s].
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network that the catalogue does not have.
+    ValueError
+        More devices than a named network has.
+
+    Examples
+    --------
+    >>> found = exchange_times(1024, 1e9, ["SuperPOD H100", "Meta RoCE"])
+    >>> found.groupby("exchange")["seconds"].nunique().to_dict()  # one pod holds 1,024: nothing is oversubscribed
+    {'all_gather': 1, 'all_reduce': 1, 'all_to_all': 1, 'reduce_scatter': 1}
+    """
+    count, payload = whole("devices", devices), quantity("payload_bytes", payload_bytes, "B", "'1 GB'")
+    table = catalog.table("fabrics")
+    given = isinstance(fabrics, str) or not isinstance(fabrics, Sequence) or len(fabrics) > 0
+    named = [text("fabrics", name) for name in listed("fabrics", fabrics)] if given else []
+    rows = []
+    for network in map(fabric, named or table.loc[~(table["largest"] < count), "key"]):
+        for kind in EXCHANGES:
+            seconds = exchange_seconds(kind, payload, count, network)
+            moved = (2 if kind == "all_reduce" else 1) * (count - 1) / count * payload
+            bus = moved / seconds if seconds > 0 else np.nan
+            rows.append((network.name, kind, seconds, bus, network.bisection_bandwidth(count)))
+    return pd.DataFrame(rows, columns=["fabric", "exchange", "seconds", "bus_bandwidth", "bisection_bandwidth"])
+
+
+# How far to look for a number that can be divided, as a multiple of the number asked for.
+REACH = 2
+SIZES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
+
+
+def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: int, batch: int, seq: float) -> None:
+    """Refuse a layout (some of `SIZES`) that does not divide the network (`shape`), devices, batch and sequence.
+
+    ValueError: which number does not divide which, and the nearest that does.
+    """
+    most = {"micro_batch": MOST_SEQUENCES, "cp": MOST_TOKENS}
+    axes = {name: whole(name, layout.get(name, 1), most.get(name, MOST_DEVICES)) for name in SIZES}
+    names = [name for name in ("tp", "pp", "cp", "dp") if name in layout]
+    model = math.prod(axes[name] for name in names)
+    if {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout:
+        axes["dp"] = max(devices // model, 1)
+    sizes = {"experts": max(shape["experts"], 1), "seq_len": int(seq), "devices": devices, "global_batch": batch}
+    held = SimpleNamespace(**{**shape, **axes, **sizes}, broken=0, split=" x ".join(names), model=model)
+    for each in HELD:
+        if each.broken(held):
+            raise Refused(each.refusal(held))
+
+
+def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, int]) -> Refusal:
+    """Why devices and batch cannot be divided, with the nearest that can; "" where some layout divides them.
+
+    `shards` are the ways to split the network: every tp x pp x cp that the search tries.
+    """
+    replicas = [devices // each for each in shards if devices % each == 0]
+    if any(batch % each == 0 for each in replicas):
+        return Refusal()
+    counts = {each * share for each in shards for share in divisors(batch)}
+    fewer = around(devices, (each for each in counts if each <= REACH * devices))
+    other = around(batch, (each for share in replicas for each in multiples(batch, share) if each <= REACH * batch))
+    found = [f"{alternatives(fewer, ',')} devices"] if fewer else []
+    found += [f"a batch of {alternatives(other, ',')}"] if other else []
+    words = (
+        f"devices = {devices:,} cannot share {shape['heads']:,} heads, {shape['layers']:,} layers and global_batch = "
+        f"{batch:,} evenly; nearest: {', or '.join(found) or 'none'}"
+    )
+    return Refusal(words, "split-not-devices", "devices", fewer)

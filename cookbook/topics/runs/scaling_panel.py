@@ -1,0 +1,516 @@
+"""Panel of recipe 03: where does scaling stop, and why?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from types import MappingProxyType
+from typing import Any
+
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.charts.look import TIME_PARTS, row_order
+from cookbook.evidence import evaluation
+from cookbook.hardware import machine
+from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
+from cookbook.panels.options import (
+    SOME_LAYERS,
+    assumed,
+    cited,
+    machines,
+    model_of,
+    named_device,
+    named_model,
+    networks,
+    own_accelerator,
+    own_model,
+    plain_device,
+    plain_model,
+    rounded,
+    step_parts,
+    title_of,
+)
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Picture, View, panel_call
+from cookbook.panels.text import counted, figure, percent
+from cookbook.prediction.kinds.devices import TRAINING, usual_precision
+from cookbook.prediction.kinds.transformer import is_language_model
+from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
+from cookbook.topics.runs import charts
+from cookbook.units import human
+from cookbook.workloads import zoo
+
+OWN, MEASURED = "own", "measured"
+MILLI = 1e-3
+# Efficiency from which on a further device counts as worth its place.
+WORTH = 0.8
+CHARTS: dict[str, Callable[[Any], Any]] = {
+    "efficiency": charts.efficiencies,
+    "speedups": charts.speedups,
+    "parts": charts.step_parts,
+}
+EXPLAINED = {
+    "hierarchical": "A ring in the node, trees between nodes: what measured stacks do",
+    "flat ring": "One ring through all devices",
+    "halving-doubling": "A ring in the node, recursive halving and doubling between nodes",
+    "in-network": "In-network reduction (SHARP): the switches between nodes add the gradients",
+    "parameter server": "All nodes send to one of them",
+    "HPE 2017": "The founding formula, 2 w log2(p) / beta, between nodes",
+}
+REASONS = {
+    "data-parallel communication": "the all-reduce of the gradients, of which the backward pass can hide only so much",
+    "waiting": "waiting for the slowest device of a node, which no faster link shortens",
+    "launch": "launching kernels: small batches need as many launches as large ones",
+    "optimiser": "the optimiser, which every device runs for all weights",
+    "compute": "matmuls that small batches leave too little to do",
+    "memory traffic": "operations between matmuls, which small batches do not shorten alike",
+}
+
+
+def scaling(
+    model: Any = "alexnet",
+    compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"),
+    batch: Any = 64,
+    system: Any = "hpe-apollo-6500-gen9-xl270d",
+    link: str = OWN,
+    devices: Any = 1024,
+    mode: str = "weak",
+    exchange: str = "hierarchical",
+    buckets: str = MEASURED,
+    precision: str = "fp32",
+    picture: str = "efficiency",
+) -> Panel:
+    """The panel "Where does scaling stop, and why?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str, Workload or dict
+        A network of the zoo or one of your own (`cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration), but no language model.
+    compare : str or sequence of str
+        Further networks to draw beside the first, three at most.
+    system : str, Accelerator or dict
+        A server, an accelerator, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    batch, devices, mode, exchange, precision
+        As for `cb.scaling`.
+    link, buckets : str
+        As for `cb.scaling`; "own" is the machine's own network, "measured" what measured stacks hide.
+    picture : {"speedups", "efficiency", "parts"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = scaling("resnet50", system="dgx-1-v100")
+    >>> panel.update(mode="strong")
+    >>> panel.answer.split(" train ")[0], panel.answer.split(". ")[-1]
+    ('64 devices', 'Batch: 64 samples in all cannot be split over more devices.')
+    """
+    return Panel(
+        scaling, "Where does scaling stop, and why?", _controls, CHARTS, _draw, locals(), {"precision": _unavailable}
+    )
+
+
+def _controls() -> tuple[Control, ...]:
+    return (
+        Combo(
+            "model",
+            "Network",
+            "Workload",
+            networks(language=False),
+            own=own_model(SOME_LAYERS),
+            plain=plain_model,
+            tooltip="The network to train",
+        ),
+        Slider(
+            "batch",
+            "Batch",
+            "Workload",
+            powers_of_two(0, 16),
+            tooltip="Samples: the per-GPU batch in weak scaling, the global batch in strong scaling",
+        ),
+        Choice(
+            "mode",
+            "Scaling",
+            "Workload",
+            (
+                ("weak", "weak", "Each further device brings a batch of its own"),
+                ("strong", "strong", "One batch is split over ever more devices"),
+            ),
+            tooltip="What grows with the devices",
+        ),
+        Combo(
+            "system",
+            "Machine",
+            "Hardware",
+            machines(),
+            own=own_accelerator("Machine"),
+            plain=plain_device,
+            tooltip="A server, or an accelerator in nodes of eight",
+        ),
+        Combo(
+            "link",
+            "Between nodes",
+            "Hardware",
+            _links(),
+            tooltip="The machine's own network, or one port of another link for each device",
+        ),
+        Combo(
+            "exchange",
+            "All-reduce",
+            "Hardware",
+            tuple((name, name, EXPLAINED[name], "") for name in EXCHANGES),
+            tooltip="How the gradients of all devices are added up",
+        ),
+        Combo(
+            "compare",
+            "Compare with",
+            "Workload",
+            networks(language=False),
+            many=True,
+            limit=3,
+            more=True,
+            tooltip="Further networks in the same chart, three at most",
+        ),
+        Slider("devices", "Devices up to", "Hardware", powers_of_two(1, 10), more=True, tooltip="End of the axis"),
+        Choice(
+            "buckets",
+            "Buckets",
+            "Hardware",
+            (
+                (MEASURED, "measured", "As much of the all-reduce is hidden as measured stacks hide"),
+                ("1", "1", "Nothing is hidden: the all-reduce starts after the backward pass"),
+                ("4", "4", "Four buckets, each sent while the backward pass goes on"),
+                ("25", "25", "Twenty-five buckets"),
+            ),
+            more=True,
+            tooltip="Buckets in which gradients are sent",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Hardware",
+            (
+                (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the accelerator has"),
+                *((name, name, f"Matmuls in {name}") for name in TRAINING),
+            ),
+            more=True,
+            tooltip="What matmuls are computed in",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("efficiency", "Efficiency", "Share of the ideal speed-up, where small losses can be seen"),
+                ("speedups", "Speed-up", "The same over devices, beside the ideal and what was measured"),
+                ("parts", "Parts", "What a step is made of, over devices"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def _links() -> tuple[Option, ...]:
+    rows = catalog.table("interconnects")
+    rows = rows[rows["kind"].isin(["network", "host", "device"])].sort_values("kind", ascending=False, kind="stable")
+    return (
+        (OWN, "the machine's own", "", ""),
+        *zip(rows["key"], rows["name"], [""] * len(rows), rows["kind"], strict=True),
+    )
+
+
+def _unavailable(values: dict[str, Any]) -> dict[str, str]:
+    """Why a precision cannot be chosen."""
+    offered = formats_of(named_device(values["system"]))
+    return {name: f"the machine has {', '.join(offered)}" for name in TRAINING if name not in offered}
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Networks over devices: all that the panel shows.
+
+    Attributes
+    ----------
+    network : Workload
+        The first network.
+    title : str
+        Its name as printed; no other network drawn has it.
+    told : str
+        What was assumed of it.
+    whole : pandas.DataFrame
+        `cb.scaling` of all networks, one after the other, with `network`.
+    measured : pandas.DataFrame
+        Measured speed-ups of the first network on this accelerator.
+    work : float
+        MAC of a step for each parameter, on the fullest device of the last row.
+    """
+
+    network: zoo.Workload
+    title: str
+    told: str
+    whole: pd.DataFrame
+    measured: pd.DataFrame
+    work: float
+    device: str
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, model: Any, compare: Sequence[str], arguments: Mapping[str, Any]) -> Scaled:
+        """Networks with the same arguments of `cb.scaling`."""
+        names = list(dict.fromkeys([named_model(model), *compare]))
+        first, *others = [model_of(name) for name in names]
+        if not isinstance(model, str) and is_language_model(first):
+            raise ValueError(
+                f"Network = {first.title} is a language model, which is split in more ways than data "
+                "parallel; recipe 08 plans its training, here take a network of another kind"
+            )
+        tables = [_scaled(name, tuple(arguments.items())) for name in names]
+        titles, title = [each.title for each in others], title_of(model)
+        title += " (yours)" * (title in titles)
+        whole = pd.concat(
+            [table.assign(network=each) for table, each in zip(tables, [title, *titles], strict=True)],
+            ignore_index=True,
+        )
+        device, known = device_of(arguments["system"]), evaluation.pairs()
+        name = first.name if isinstance(names[0], str) else ""  # nothing was measured of the reader's own
+        known = known[(known["network"] == name) & (known["accelerator"] == device)]
+        known = known[known["devices"] <= tables[0]["devices"].max()]
+        known = known if arguments["mode"] == "weak" else known[:0]
+        work = float(first.ops.total("macs", 1, first.seq)) / first.ops.parameter_count
+        work *= float(tables[0]["batch"].iloc[-1])
+        return cls(first, title, assumed(model), whole, known, work, device, MappingProxyType(dict(arguments)))
+
+    @cached_property
+    def own(self) -> pd.DataFrame:
+        """Rows of the first network."""
+        return self.whole[self.whole["network"] == self.title]
+
+    @cached_property
+    def seconds(self) -> pd.DataFrame:
+        """Step by part [s], one row a number of devices."""
+        parts = self.own[[f"{name} [s]" for name in TIME_PARTS if f"{name} [s]" in self.own]]
+        return parts.rename(columns=lambda name: name.removesuffix(" [s]"))
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """Device time of one sample by part [s]."""
+        samples = self.own["samples_per_second"] / self.own["devices"]
+        return self.seconds.div(samples * self.own["step_seconds"], axis=0)
+
+    @cached_property
+    def growth(self) -> tuple[str, float]:
+        """Part that a sample costs most more of on the last row than on the first, and its share of all that grows."""
+        more = self.shares.iloc[-1] - self.shares.iloc[0]
+        added = float(more.clip(lower=0).sum())
+        return str(more.idxmax()), float(more.max()) / added if added > 0 else 0.0
+
+
+@lru_cache(maxsize=256)
+def _scaled(name: str | zoo.Workload, arguments: tuple[tuple[str, Any], ...]) -> pd.DataFrame:
+    return evaluation.scaling(name, **dict(arguments))
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    view = Scaled.of(values["model"], values["compare"], _arguments(values))
+    own = view.own.iloc[-1]
+    return View(
+        answer=_answer(view),
+        headline={"speed-up": float(own["speed_up"]), "samples/s": float(own["samples_per_second"])},
+        chips=_chips(view),
+        picture=PICTURES[values["picture"]](view, pinned.kept if pinned else None),
+        parts=step_parts(view.seconds.iloc[-1]),
+        parts_title=f"A step of {view.title} on {own['devices']:,} devices",
+        table=partial(_table, view),
+        data=lambda: view.whole,
+        sources=partial(_sources, view),
+        code=_code(values),
+        kept=view,
+        stood_for={"precision": usual_precision(machine(view.arguments["system"]))},
+    )
+
+
+def _arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `cb.scaling` beyond the network."""
+    given = {"system": named_device(values["system"])}
+    given |= {name: values[name] for name in ("devices", "batch", "mode", "exchange")}
+    given["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
+    return given | {name: "" if values[name] == OWN else values[name] for name in ("link", "precision")}
+
+
+def _code(values: dict[str, Any]) -> str:
+    usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
+    given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
+    del given["system"]
+    what = f"workload={model_text(values['model'])}, system={device_text(values['system'])}"
+    call = f"cb.scaling({what}, {keywords(given)})"
+    return f"{panel_call(scaling, values)}\n{call}"
+
+
+def _answer(view: Scaled) -> str:
+    """The sentence in place 1, and where and why scaling stops."""
+    last, asked = view.own.iloc[-1], view.arguments
+    known = last["low80"] == last["low80"]
+    interval = f" Interval (80 %): {figure(last['low80'])}-{figure(last['high80'])}×." if known else ""
+    full = asked["mode"] == "strong" and last["devices"] < asked["devices"]
+    more = f" Batch: {asked['batch']:,} samples in all cannot be split over more devices." if full else ""
+    return (
+        f"{counted(last['devices'], 'device')} train {view.title} **{figure(last['speed_up'])}×** as fast as one, "
+        f"{percent(last['efficiency'])} of the ideal.{interval} {_stop(view.own)} {_why(view, bool(more))}{more} "
+        f"{view.told}"
+    ).rstrip()
+
+
+def _stop(own: pd.DataFrame) -> str:
+    """Where scaling stops."""
+    peak = own.loc[own["speed_up"].idxmax()]
+    if peak["devices"] < own["devices"].iloc[-1]:
+        return f"Stops: beyond {counted(peak['devices'], 'device')}, more make it slower."
+    worth = own.loc[own["efficiency"] >= WORTH, "devices"].max()
+    if worth == own["devices"].iloc[-1]:
+        return f"Stops: nowhere up to here, where efficiency is still above {100 * WORTH:.0f} %."
+    if worth == 1:
+        return f"Stops: the second device already leaves less than {100 * WORTH:.0f} %."
+    return f"Stops: efficiency stays above {100 * WORTH:.0f} % up to {worth:,} devices."
+
+
+def _why(view: Scaled, crowded: bool) -> str:
+    """What takes most of the loss, and the ratio that decides, unless facts `crowded` the place."""
+    part, share = view.growth
+    if share == 0:
+        return "Bottleneck: none, nothing is lost."
+    bottleneck = f"Bottleneck: {100 * share:.0f} % of what is lost is {REASONS[part]}."
+    if crowded and view.told:
+        return bottleneck
+    return (
+        f"{bottleneck} Intensity: a step computes {view.work:,.0f} MAC for each parameter whose gradient is "
+        "communicated."
+    )
+
+
+def _chips(view: Scaled) -> tuple[tuple[str, str], ...]:
+    """How the figures are known."""
+    runs = len(view.measured)
+    return (
+        (
+            "interval from measured speed-ups",
+            "How far speed-ups were off whose publisher was left out of the fit; it "
+            "reaches further down beyond one node, where few were measured.",
+        )
+        if view.own["low80"].notna().all()
+        else ("a formula, no interval", "No measured run is known to use this, so nothing tells how far it is off."),
+        (f"{runs} measured" if runs else "none measured", "Measured speed-ups of this network on this accelerator."),
+        (str(view.own["tier"].iloc[-1]), "How well measurements cover the time of a step here."),
+    )
+
+
+def _speedups(view: Scaled, ghost: Scaled | None) -> Picture:
+    """Predicted lines with their bands, what was measured of the first network, and the first of a pinned scenario."""
+    lines = view.whole[["devices", "speed_up", "network"]].assign(
+        low=view.whole["low80"], high=view.whole["high80"], measured=False, url="", pinned=False
+    )
+    points = pd.DataFrame(
+        {
+            "devices": view.measured["devices"].astype(int),
+            "speed_up": view.measured["measured_speed_up"],
+            "network": view.title,
+            "measured": True,
+            "url": view.measured["url"],
+            "pinned": False,
+        }
+    )
+    kept = (ghost.own if ghost else view.own[:0])[["devices", "speed_up"]]
+    kept = kept.assign(network="pinned", measured=False, url="", pinned=True)
+    frame = pd.concat([rows for rows in (lines, points, kept) if len(rows)], ignore_index=True)
+    signals = {
+        "most": int(lines["devices"].max()),
+        "least": charts.least(frame),
+        "networks": row_order(lines.assign(row=lines["network"])),
+    }
+    frame = rounded(frame, ("speed_up", "low", "high"))
+    last, best = view.own.iloc[-1], view.own.loc[view.own["speed_up"].idxmax()]
+    title = (
+        f"{view.title} is fastest on {counted(best['devices'], 'device')}: more make it slower"
+        if best["devices"] < last["devices"]
+        else f"{counted(last['devices'], 'device')} train {view.title} {figure(last['speed_up'])}× as fast as one"
+    )
+    return Picture("speedups", frame, title, signals)
+
+
+def _efficiencies(view: Scaled, ghost: Scaled | None) -> Picture:
+    """The same as shares of the ideal."""
+    drawn = _speedups(view, ghost)
+    frame = drawn.frame.rename(columns={"speed_up": "share"})
+    ideal = frame["devices"] / 100
+    frame = rounded(
+        frame.assign(**{name: frame[name].astype(float) / ideal for name in ("share", "low", "high")}),
+        ("share", "low", "high"),
+    )
+    ends = view.whole[view.whole["devices"] == view.whole["devices"].max()].set_index("network")["efficiency"]
+    others = ends.drop(view.title).sort_values(kind="stable")
+    beside = f"; {others.index[-1]} keeps {percent(others.iloc[-1])}" if len(others) else ""
+    count = counted(int(view.whole["devices"].max()), "device")
+    title = f"{view.title} keeps {percent(ends[view.title])} of the ideal on {count}"
+    return Picture("efficiency", frame, title + beside, drawn.signals)
+
+
+def _parts(view: Scaled, _ghost: Scaled | None) -> Picture:
+    """Device time of one sample by part, over devices."""
+    shares = view.shares / MILLI
+    labels = [f"{count:,} device{'s' if count > 1 else ''}" for count in view.own["devices"]]
+    left = [f"{percent(share)} of the ideal" for share in view.own["efficiency"]]
+    frame = pd.DataFrame(
+        [
+            {
+                "row": label,
+                "part": part,
+                "value": float(f"{shares[part].iloc[at]:.5g}"),
+                "text": left[at] if part == "compute" else None,
+            }
+            for at, label in enumerate(labels)
+            for part in shares
+        ]
+    )
+    title = f"On {labels[-1]}, {left[-1]}: what grows is {view.growth[0]}"
+    return Picture("parts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
+
+
+PICTURES = {"speedups": _speedups, "efficiency": _efficiencies, "parts": _parts}
+
+
+def _table(view: Scaled) -> pd.DataFrame:
+    """Rows of the first network as printed text."""
+    own = view.own
+    ends = [f"{low:,.3g}-{high:,.3g}" for low, high in zip(own["low80"], own["high80"], strict=True)]
+    share = view.seconds["data-parallel communication"] / own["step_seconds"]
+    return pd.DataFrame(
+        {
+            "Devices": own["devices"].map("{:,}".format),
+            "Nodes": own["nodes"].map("{:,}".format),
+            "Per-GPU batch": own["batch"].map("{:,.0f}".format),
+            "Step": [human(step, "s") for step in own["step_seconds"]],
+            "Throughput [samples/s]": own["samples_per_second"].map("{:,.0f}".format),
+            "Speed-up": own["speed_up"].map("{:,.1f}".format),
+            **({"80 % interval": ends} if own["low80"].notna().all() else {}),
+            "Of the ideal": own["efficiency"].map(percent),
+            "Communication": (100 * share).map("{:.0f} % of a step".format),
+        }
+    )
+
+
+def _sources(view: Scaled) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, note) of the network, the accelerator, the link, and the measured speed-ups drawn."""
+    devices, links = (catalog.table(name).set_index("key")["source"] for name in ("accelerators", "interconnects"))
+    keys = dict.fromkeys(view.network.sources, "layers of the network")
+    keys |= dict.fromkeys(devices[view.device.rstrip("*")].split(";"), "figures of the device")
+    if view.arguments["link"]:
+        keys |= dict.fromkeys(links[view.arguments["link"]].split(";"), "figures of the link")
+    runs = view.measured[["source", "url"]].value_counts().reset_index(name="runs")
+    drawn = [(row.source, row.url, f"{row.runs:,} measured speed-ups") for row in runs.itertuples(index=False)]
+    return (*cited(keys), *drawn)

@@ -1,0 +1,494 @@
+"""Every layout of a transformer on a number of devices, which of them are worth a look, and why the others lose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import hardware, units
+from cookbook.catalog.refusals import Refused, refused
+from cookbook.hardware import Accelerator, Machine
+from cookbook.prediction.api import network_of, plan_fields, training_scenario
+from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, text, whole, wholes
+from cookbook.prediction.assumptions import Assumptions
+from cookbook.prediction.engine import Estimate, estimate
+from cookbook.prediction.fabrics import fabric as fabric_of
+from cookbook.prediction.kinds.constraints import CHUNKS, SCHEDULES, SHARDS, layout_grid, possible
+from cookbook.prediction.kinds.transformer import of_model
+from cookbook.prediction.scenario import Coded, fields
+from cookbook.result import Result, card, plain
+from cookbook.topics.costs.cost import HOUR, device_usd
+from cookbook.topics.sweeps.exploring import pareto_front
+from cookbook.units import shown
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+System = str | Accelerator | Machine
+KIND = "training_transformer"
+AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompute")
+# Axes that are searched where more than the usual is asked for, and what is usual.
+USUAL: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
+# How the table calls the group of all replicas.
+ALL = "all"
+RECOMPUTE = ("none", "selective", "full")
+ZERO = (0, 1, 2, 3)
+MICRO_BATCHES = (1, 2, 4, 8)
+LENGTH = 2048
+OPTIONS = {name: ("", *dict.fromkeys(fields()[name].choices.values())) for name in ("pipeline_schedule", "offload")}
+# A neighbour differs from a layout in one axis, or trades one kind of shard for another.
+TRADED = ("tp", "pp", "cp")
+# More layouts than this would take minutes.
+MOST_LAYOUTS = 2**20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Layouts(Result):
+    """Layouts of one model on one kind of machine; read-only.
+
+    Attributes
+    ----------
+    title : str
+        The model and the machine, as printed.
+    table : pandas.DataFrame
+        One row a layout that fits, fastest first: the axes, dp, step_seconds with low80 and high80, bound_low,
+        memory_bytes, headroom_bytes, device_seconds, tokens_per_second, step_usd (at the median of dated prices on
+        demand; NaN where none is known), and whether it is on the front. A copy each time.
+    tried, fitting : int
+        Layouts that divide the model, the batch and the devices; those of them that fit the memory.
+    nearest : mapping
+        Where none fits: the layout that needs least memory, with memory_bytes and capacity_bytes.
+    assumed : tuple of str
+        What was not given, and what was taken.
+    prediction : Estimate
+        What the table is made of, rows as in `rows`.
+    rows : numpy.ndarray of int
+        Row of the prediction of each row of the table.
+    """
+
+    _class_in_repr = False
+    title: str
+    _table: pd.DataFrame = field(repr=False)
+    tried: int
+    fitting: int
+    nearest: Mapping[str, Any]
+    assumed: tuple[str, ...]
+    prediction: Estimate
+    rows: np.ndarray
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a layout that fits, fastest first."""
+        return self._table.copy(deep=False)
+
+    @property
+    def axes(self) -> list[str]:
+        """Columns of the table in which layouts differ."""
+        return [name for name in (*AXES, *USUAL) if name in self._table]
+
+    @property
+    def front(self) -> pd.DataFrame:
+        """Layouts that no other beats in time, memory headroom and device time together."""
+        return self._table[self._table["front"]]
+
+    @property
+    def memory(self) -> pd.DataFrame:
+        """Memory of the fullest device by part [B], one row a row of the table."""
+        return pd.DataFrame({name: np.asarray(part)[self.rows] for name, part in self.prediction.memory.items()})
+
+    def frame(self) -> pd.DataFrame:
+        """The table, in SI units."""
+        return self.table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain Python values; a missing figure is None."""
+        kept = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
+        return plain({**kept, "layouts": self._table})
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {
+                "Devices": f"{row['devices']:,}",
+                "Layout": layout_words(row),
+                "Micro-batch": row["micro_batch"],
+                "ZeRO": row["zero"],
+                "Recomputation": row["recompute"],
+                **step_words(row),
+                "Memory": units.human(row["memory_bytes"], "iB"),
+            }
+            for row in self._table.head(8).to_dict("records")
+        ]
+        taken = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
+        return card(self.summary(), pd.DataFrame(rows), [taken])
+
+    def summary(self) -> str:
+        """How many layouts fit, and the fastest of them."""
+        said = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"
+        if not self.fitting:
+            if not self.nearest:
+                return f"{said}; none can be predicted"
+            need, have = (units.human(self.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
+            return f"{said}; the smallest needs {need} of {have}"
+        best = self._table.iloc[0]
+        words = step_words(best)
+        return (
+            f"{said}; the fastest, {layout_words(best)}, takes {words['Step (80 %)']}, "
+            f"{words['Throughput [tokens/s]']} tokens/s"
+        )
+
+    def why(self, row: int = 0, count: int = 8) -> pd.DataFrame:
+        """Neighbours of a layout, what they change, and the part of a step that makes them slower or faster.
+
+        Parameters
+        ----------
+        row : int
+            Row of `table`; the fastest by default.
+        count : int
+            How many neighbours to tell, the nearest in time first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            change, step_seconds, difference_seconds, within_80 (whether the neighbour lies inside the 80 % interval of
+            the layout, so that either may be the faster), part (that differs most), part_seconds (by how much),
+            memory_bytes.
+
+        Raises
+        ------
+        ValueError
+            A row that the table does not have.
+        """
+        if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not 0 <= row < len(self._table):
+            raise refused("row", row, f"is not a row of the table, which has {len(self._table):,}")
+        axes = self._table[self.axes]
+        own = axes.iloc[row]
+        same = axes.eq(own, axis=1)
+        differs = (~same).sum(axis=1)
+        traded = differs.eq(2) & same.drop(columns=list(TRADED)).all(axis=1)
+        near = np.flatnonzero((differs.eq(1) | traded).to_numpy())
+        seconds = self._table["step_seconds"].to_numpy()
+        near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][: whole("count", count)]
+        names = list(self.prediction.parts)
+        parts = np.stack([self.prediction.parts[name][self.rows] for name in names])
+        change = parts[:, near] - parts[:, [row]]
+        most = np.abs(change).argmax(axis=0)
+        low, high = (self._table[name].iloc[row] for name in ("low80", "high80"))
+        return pd.DataFrame(
+            {
+                "change": [_words(own, axes.iloc[other]) for other in near],
+                "step_seconds": seconds[near],
+                "difference_seconds": seconds[near] - seconds[row],
+                "within_80": (seconds[near] >= low) & (seconds[near] <= high),
+                "part": [names[part] for part in most],
+                "part_seconds": change[most, np.arange(len(near))],
+                "memory_bytes": self._table["memory_bytes"].to_numpy()[near],
+            }
+        )
+
+
+def search(
+    model: str | Workload,
+    system: System,
+    devices: int | Sequence[int],
+    global_batch: int,
+    *,
+    seq: int | None = None,
+    precision: str = "",
+    software: str = "",
+    micro_batch: int | Sequence[int] | None = None,
+    zero: int | Sequence[int] | None = None,
+    recompute: str | Sequence[str] | None = None,
+    attention: str = "",
+    pipeline_schedule: str | Sequence[str] = ("",),
+    offload: str | Sequence[str] = ("",),
+    shard: int | Sequence[int | None] | None = (None,),
+    per_node: int | None = None,
+    capacity_factor: float | None = None,
+    fabric: str = "",
+    oversubscription: float = 1,
+    network: float | str | None = None,
+) -> Layouts:
+    """All layouts of a language model that divide its layers, heads, experts, the batch and the devices.
+
+    Embedding and LM head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers in 16
+    stages. Sequence parallelism goes with tensor parallelism.
+
+    Parameters
+    ----------
+    model : str or Workload
+        A language model of the zoo, or one with changed arguments (``cb.model("llama2_7b", depth=40)``).
+    system : str or Accelerator
+        An accelerator or a server of the catalogue, or an accelerator with some figures changed.
+    devices : int or sequence of int
+        Devices to use, at most 1,048,576; several numbers are searched together.
+    global_batch : int
+        Sequences of one step.
+    seq : int, optional
+        Tokens of a sequence; the model's by default. Context parallelism is tried from 8,192 on.
+    precision : str
+        As for `cookbook.train_step`; "fp8" where the accelerator has it.
+    software : str
+        A product or a level of the table ``software``; the usual one of the device by default.
+    micro_batch : int or sequence of int, optional
+        Micro-batches to try: sequences of one pass of one replica; 1, 2, 4 and 8 by default.
+    zero : int or sequence of int, optional
+        ZeRO stages to try, 0 to 3; 1, 2 and 3 by default.
+    recompute : str or sequence of str, optional
+        Kinds of activation recomputation to try: "none", "selective", "full"; all by default.
+    attention : str
+        Attention kernel: "eager", "fused-softmax", "flash1", "flash2" or "flash3"; that of the software by default.
+    pipeline_schedule, offload : str or sequence of str
+        Schedules and places of optimiser states to try, as in a plan; "" is the usual one.
+    shard : int or sequence of int
+        Replicas that share one copy under ZeRO-3, to try beside or instead of all of them (None; "all" in the table).
+    per_node, capacity_factor, fabric, oversubscription
+        As in a plan, for all layouts. Tensor parallelism stays within a node.
+    network : float or str, optional
+        Rate of the network for one device, one direction [B/s]; that of the machine by default.
+
+    Returns
+    -------
+    Layouts
+        Its `assumed` lists what was not given, and what was taken.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A model, system or precision that the catalogue does not have.
+    ValueError
+        An argument that cannot be, or arguments that leave no layout to try: which, and what to change.
+
+    Examples
+    --------
+    >>> found = search("llama2_7b", "h100-sxm", 16, 64, seq=4096, recompute="none")
+    >>> found.fitting <= found.tried, len(found.front) > 0, "software = megatron-core (tuned)" in found.assumed
+    (True, True, True)
+    """
+    counts, batch = wholes("devices", devices), whole("global_batch", global_batch, MOST_SEQUENCES)
+    workload = model_of(model)
+    shape, length = shape_of(workload), sequence(workload, seq)
+    axes = {
+        "micro_batch": MICRO_BATCHES if micro_batch is None else wholes("micro_batch", micro_batch, MOST_SEQUENCES),
+        "zero": choices("zero", zero, ZERO, ZERO[1:]),
+        "recompute": choices("recompute", recompute, RECOMPUTE, RECOMPUTE),
+    }
+    more = {
+        name: choices(name, given, OPTIONS[name], ("",))
+        for name, given in (("pipeline_schedule", pipeline_schedule), ("offload", offload))
+    }
+    more["shard"] = _shards(shard)
+    taper = _number("oversubscription", oversubscription)
+    same = {
+        "capacity_factor": _number("capacity_factor", capacity_factor),
+        "fabric": text("fabric", fabric) or None,
+        "oversubscription": None if taper == 1 else taper,
+        "attention": text("attention", attention) or None,
+        "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'"),
+    }
+    machine = machine_of(system)
+    joined = None if per_node is None else whole("per_node", per_node)
+    domain = fabric_of(fabric).domain if fabric else math.nan
+    node = joined or int(domain if math.isfinite(domain) else machine.per_node)
+    grid = layout_grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
+    grid = _with_more(grid, batch, more)
+    if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
+        raise ValueError(
+            f"global_batch = {batch:,}, devices = {shown(devices)}: "
+            + (
+                f"{len(grid['devices']):,} layouts are too many to try; give fewer numbers"
+                if len(grid["devices"])
+                else "no layout divides them; take a batch that is a multiple of a power of two, and devices likewise"
+            )
+        )
+    asked = _columns(grid) | {"global_batch": float(batch), **same}
+    # Nodes that nobody states are those of the machine, as for any other question.
+    asked |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
+    found = _estimated(workload, machine, asked, text("software", software), text("precision", precision), length)
+    assumed = (
+        ("seq", seq, f"{length:,} tokens"),
+        ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
+        ("zero", zero, _tried(ZERO[1:])),
+        ("recompute", recompute, _tried(RECOMPUTE)),
+        ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks a stage: {_tried(CHUNKS)}"),
+        ("per_node", per_node or fabric, f"{node:,}"),
+        ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
+        ("neighbours", None, "no, so that layouts are compared by formulas alone"),
+    )
+    layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)
+    first = found.assumed[0].taken if len(found) else {}
+    taken = Assumptions({name: each for name, each in first.items() if name not in ("sequence_parallel", "per_node")})
+    told = [f"{name} = {value}" for name, given, value in assumed if isinstance(given, str | bool | None) and not given]
+    return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken.told(), *told))
+
+
+def _columns(grid: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Axes of a grid as columns of a scenario."""
+    found: dict[str, Any] = {}
+    for name, column in grid.items():
+        if name == "shard":
+            found[name] = [None if each == ALL else each for each in column.tolist()]
+        elif column.dtype.kind in "iuf":
+            found[name] = column.astype(float)
+        else:
+            levels, codes = np.unique(column.astype(str), return_inverse=True)
+            found[name] = Coded(codes, tuple(levels.tolist()))
+    found.pop("dp")
+    return found
+
+
+def _estimated(
+    network: Workload, machine: Machine, columns: dict[str, Any], software: str, precision: str, seq: int
+) -> Estimate:
+    """Steps of all layouts of a grid at once; ValueError where what they share cannot be."""
+    plan = plan_fields(None, columns)
+    asked = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
+    found = estimate(asked)
+    if found.why[0]:
+        raise Refused(found.why[0])
+    return found
+
+
+def model_of(model: str | Workload) -> Workload:
+    """The language model that an argument `model` means: of the zoo by name, or a changed one as it is."""
+    if not isinstance(model, (str, Workload)):
+        raise refused("model", model, "is no network; give a name such as 'llama2_7b', or cb.model(...)")
+    return network_of(text("model", model) if isinstance(model, str) else model)
+
+
+def sequence(network: Workload, seq: int | None) -> int:
+    """Tokens of a sequence: those given, the model's, or 2,048."""
+    return int(network.seq or LENGTH) if seq is None else whole("seq", seq, MOST_TOKENS)
+
+
+def shape_of(network: Workload) -> dict[str, int]:
+    """Layers, heads and experts of a language model: what may be divided."""
+    known, own = of_model(network), network.arguments
+    if not known:
+        name, why = network.name, ""
+        if network.unsplit:
+            name, why = network.title, f": {network.unsplit}; build it of {zoo.DIVIDED}"
+        raise refused("model", name, f"is not a language model with layers that can be split{why}")
+    experts = own.get("experts") or 0
+    return {
+        "layers": int(own["depth"]) * (2 if known["decoder"] else 1),
+        "heads": int(own["heads"]),
+        "experts": int(experts if isinstance(experts, int) else experts.get("number", 0)),
+    }
+
+
+def _number(name: str, value: Any) -> float | None:
+    return None if value is None else quantity(name, value, "", "1.25", 0, 1e6)
+
+
+def _shards(shard: Any) -> tuple[int | None, ...]:
+    if shard is None:
+        return (None,)
+    return tuple(dict.fromkeys(None if each is None else whole("shard", each) for each in listed("shard", shard)))
+
+
+def _tried(values: Sequence[Any]) -> str:
+    return f"{', '.join(map(str, values[:-1]))} or {values[-1]}, all tried"
+
+
+def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
+    """The grid with every choice of the further axes that it allows; those with the usual choice alone stay out."""
+    for name, given in lists.items():
+        if tuple(given) == (USUAL[name],):
+            continue
+        row, choice = np.divmod(np.arange(len(grid["devices"]) * len(given)), len(given))
+        wide = {axis: column[row] for axis, column in grid.items()}
+        wide[name] = np.array([ALL if each is None else each for each in given], dtype=object)[choice]
+        kept = np.ones(len(row), dtype=bool)
+        if name == "pipeline_schedule":
+            kept = _scheduled(wide, choice == 0, batch)
+        elif name == "shard":
+            kept = _shared(wide)
+        grid = {axis: column[kept] for axis, column in wide.items()}
+    return grid
+
+
+def _scheduled(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np.ndarray:
+    """One stage has no schedule: the first of the list stands for all."""
+    layouts = SimpleNamespace(**grid, micro_batches=batch // (grid["dp"] * grid["micro_batch"]), flushes=1)
+    return np.where(grid["pp"] > 1, possible(layouts, SCHEDULES), first)
+
+
+def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
+    """Groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
+    ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL
+    size = np.where(usual, 0, grid["shard"]).astype(int)
+    layouts = SimpleNamespace(**{**grid, "stated_shard": size})
+    with np.errstate(divide="ignore"):
+        return usual | ((grid["zero"] == 3) & (size < ranks) & possible(layouts, SHARDS))
+
+
+def _layouts(
+    grid: dict[str, np.ndarray], found: Estimate, capacity: float, seq: float, global_batch: int, usd: float
+) -> Layouts:
+    seconds, memory = np.asarray(found.point), np.asarray(found.memory_bytes)
+    known = np.isfinite(seconds) & np.isfinite(memory)
+    rows = np.flatnonzero(known & (np.asarray(found.fits) == "yes"))
+    rows = rows[np.argsort(seconds[rows], kind="stable")]
+    table = pd.DataFrame({name: column[rows] for name, column in grid.items()})
+    table = table.assign(
+        step_seconds=seconds[rows],
+        low80=found.low80[rows],
+        high80=found.high80[rows],
+        memory_bytes=memory[rows],
+        headroom_bytes=capacity - memory[rows],
+        device_seconds=seconds[rows] * grid["devices"][rows],
+        tokens_per_second=seq * global_batch / seconds[rows],
+    )
+    costs = table[["step_seconds", "memory_bytes", "device_seconds"]].to_numpy()
+    table["front"] = table.index.isin(pareto_front(costs, table.index.to_numpy()))
+    table["step_usd"] = table["device_seconds"] * usd / HOUR
+    nearest: dict[str, Any] = {}
+    if known.any() and not len(rows):
+        least = int(np.argmin(np.where(known, memory, np.inf)))
+        nearest = {name: column[least] for name, column in grid.items()}
+        nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity}
+    rows.flags.writeable = False
+    return Layouts("", table, len(seconds), len(rows), MappingProxyType(nearest), (), found, rows)
+
+
+def _words(own: Any, other: Any) -> str:
+    """What another layout has differently.
+
+    >>> _words({"tp": 8, "pp": 1}, {"tp": 4, "pp": 2})
+    'tp 8 -> 4, pp 1 -> 2'
+    """
+    return ", ".join(f"{name} {own[name]} -> {other[name]}" for name in own.keys() if own[name] != other[name])  # noqa: SIM118
+
+
+def layout_words(row: Any) -> str:
+    """A layout as its splits; "none" where there is none.
+
+    >>> layout_words({"tp": 8, "pp": 4, "cp": 1, "ep": 1, "dp": 32})
+    'TP 8, PP 4, DP 32'
+    """
+    if row["dp"] != row["dp"]:
+        return "none"
+    names = [(name.upper(), int(row[name])) for name in ("tp", "pp", "cp", "ep", "dp")]
+    return ", ".join(f"{name} {size:,}" for name, size in names if size > 1) or "one device"
+
+
+def step_words(row: Any) -> dict[str, str]:
+    """Step with its interval, and throughput, as printed."""
+    low, high = (row[name] for name in (("low80", "high80") if "low80" in row else ("step_low", "step_high")))
+    ends = f"{units.human(low, 's')} to {units.human(high, 's')}"
+    return {
+        "Step (80 %)": f"{units.human(row['step_seconds'], 's')} ({ends})",
+        "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
+    }
+
+
+def machine_of(system: System) -> Machine:
+    """Machine of a name or a record; ValueError for anything else."""
+    if not isinstance(system, (str, Accelerator, Machine)):
+        raise refused("system", system, "is no machine; give a name such as 'h100-sxm', or cb.accelerator")
+    return hardware.machine(system)

@@ -1,0 +1,634 @@
+"""A training run from its first to its last token: days, device-hours, USD, utilisation, failures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, hardware, units
+from cookbook.catalog.prices import per_hour
+from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
+from cookbook.formulas import parallelism, utilisation
+from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, text, whole, wholes
+from cookbook.prediction.kinds.configurations import OPTIMISER, WEIGHT
+from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage_counts
+from cookbook.result import Result, card, plain
+from cookbook.topics.costs.cost import HOUR, Price, device_usd
+from cookbook.topics.runs.pipelines import SIZES, check_layout, undivided
+from cookbook.topics.runs.search import (
+    AXES,
+    RECOMPUTE,
+    ZERO,
+    Layouts,
+    System,
+    layout_words,
+    machine_of,
+    model_of,
+    search,
+    sequence,
+    shape_of,
+    step_words,
+)
+from cookbook.units import shown
+from cookbook.workloads.zoo import Workload
+
+# How far around the best interval a curve over intervals goes, as a factor.
+REACH = 30.0
+DAY, MINUTE = units.si("1 d"), units.si("1 min")
+# What recomputation repeats, of the products with weights and of the attention matrix.
+REPEATS = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
+BATCH, WAY = 1024, "on demand"
+# Axes that a run may hold fixed.
+HELD = (*(name for name in AXES if name != "devices"), "dp")
+SHARES = ("goodput", "goodput_low", "goodput_high")
+# Of a run of which less is kept, days and USD say nothing.
+LEAST_USEFUL = 1e-3
+# Tokens, prices and failures change nothing of a layout: the last searches are kept.
+_searched = lru_cache(maxsize=16)(search)
+
+
+@dataclass(frozen=True)
+class Failures:
+    """What a run is assumed to meet.
+
+    Attributes
+    ----------
+    mtbf_seconds : tuple of float
+        Mean time between failures that one device accounts for: shortest, middle and longest [s].
+    storage : float
+        Rate at which storage takes checkpoints [B/s]; NaN where it follows from `storage_per_device`.
+    storage_per_device : float
+        The same for each device [B/s].
+    restart_seconds : float
+        Time from a failure until work goes on [s].
+    source : tuple of str
+        Keys in sources of what was not given.
+    """
+
+    mtbf_seconds: tuple[float, float, float]
+    storage: float
+    storage_per_device: float
+    restart_seconds: float
+    source: tuple[str, ...]
+
+    def bandwidth(self, devices: Any) -> np.ndarray:
+        """Rate at which storage takes a checkpoint of so many devices [B/s]."""
+        rate = np.asarray(devices) * self.storage_per_device
+        return np.full(np.shape(devices), self.storage) if math.isfinite(self.storage) else rate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingRun(Result):
+    """A training run on one or several numbers of devices, each with the fastest layout of those tried; read-only.
+
+    Attributes
+    ----------
+    title : str
+        The model and the machine, as printed.
+    table : pandas.DataFrame
+        One row a number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high (80
+        %), tokens_per_second; mfu with mfu_low and mfu_high, and hfu; mtbf_seconds of the cluster,
+        checkpoint_seconds, checkpoint_interval_seconds, goodput at the middle failure rate with goodput_low and
+        goodput_high at the extreme ones; days with days_low and days_high (80 % interval of the step); device_hours;
+        failures expected; usd with usd_low and usd_high (days_low and days_high at the quartiles of prices);
+        energy_kwh of the accelerators at their design power; memory_bytes, headroom_bytes; why, where there is none.
+        A copy each time.
+    tokens, tokens_per_step, peak_flops : float
+        Tokens of the run and of one step; peak that utilisation refers to, of one device [FLOP/s].
+    training_flop : float
+        The rule of thumb 6 N D: six for each active parameter and token [FLOP].
+    checkpoint_bytes : float
+        Weights, master weights and states of Adam of the whole model [B].
+    price : Price
+        An hour of one device [USD/h].
+    failures : Failures
+        Failure rates, storage and restarts assumed.
+    layouts : Layouts
+        All layouts tried.
+    precision : str
+        What products are computed in.
+    assumed : tuple of str
+        What was not given, and what was taken.
+    """
+
+    _class_in_repr = False
+    title: str
+    _table: pd.DataFrame = field(repr=False)
+    tokens: float
+    tokens_per_step: float
+    peak_flops: float
+    training_flop: float
+    checkpoint_bytes: float
+    price: Price
+    failures: Failures
+    layouts: Layouts
+    precision: str
+    assumed: tuple[str, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a number of devices."""
+        return self._table.copy(deep=False)
+
+    @cached_property
+    def parts(self) -> pd.DataFrame:
+        """Step of each row by part [s], under the names that every chart uses."""
+        return self._of(self.layouts.prediction.by_part)
+
+    @cached_property
+    def memory(self) -> pd.DataFrame:
+        """Memory of the fullest device of each row by part [B]."""
+        return self._of(self.layouts.prediction.memory)
+
+    @property
+    def overview(self) -> pd.DataFrame:
+        """The table in short: layout, utilisation, days and millions of USD, for reading."""
+        table = self._table
+        usd = table[["usd", "usd_low", "usd_high"]] / 1e6
+        return pd.DataFrame(
+            {
+                "devices": table["devices"],
+                "layout": [layout_words(row) for _, row in table.iterrows()],
+                "recompute": table["recompute"].fillna(""),
+                "mfu": table["mfu"].round(3),
+                "hfu": table["hfu"].round(3),
+                **{name: table[name].round(1) for name in ("days", "days_low", "days_high")},
+                **{f"{name} [M]": usd[name].round(2) for name in usd},
+            }
+        )
+
+    @property
+    def reliability(self) -> pd.DataFrame:
+        """Failures and checkpoints of each row, for reading."""
+        table = self._table
+        return pd.DataFrame(
+            {
+                "devices": table["devices"],
+                "failures": table["failures"].round(1),
+                "one every [h]": (table["mtbf_seconds"] / HOUR).round(2),
+                "checkpoint every [min]": (table["checkpoint_interval_seconds"] / MINUTE).round(1),
+                "writing it [s]": table["checkpoint_seconds"].round(1),
+                **{name: table[name].round(3) for name in SHARES},
+            }
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """The table, in SI units but for days and USD."""
+        return self._table.drop(columns="row")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain Python values; a missing figure is None."""
+        names = ("title", "tokens", "tokens_per_step", "training_flop", "checkpoint_bytes", "precision", "assumed")
+        return plain({**{name: getattr(self, name) for name in names}, "runs": self.frame()})
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for row in self._table.to_dict("records"):
+            head = {"Devices": f"{row['devices']:,}"}
+            if row["why"]:
+                rows.append({**head, "Layout": "none"})
+                continue
+            ends = f"{row['days_low']:,.3g} to {row['days_high']:,.3g}"
+            usd = units.dollars(row["usd"])
+            rows.append(
+                {
+                    **head,
+                    "Layout": layout_words(row),
+                    **step_words(row),
+                    "MFU": units.percent(row["mfu"]),
+                    "Memory": units.human(row["memory_bytes"], "iB"),
+                    "Goodput": units.percent(row["goodput"], 1),
+                    "Days (80 %)": f"{row['days']:,.3g} ({ends})",
+                    "Cost": usd,
+                }
+            )
+        notes = [f"{why[0].upper()}{why[1:]}." for why in self._table["why"] if why]
+        notes += [
+            f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
+            "Taken where nothing was given: " + "; ".join(self.assumed) + ".",
+        ]
+        return card(self.summary(), pd.DataFrame(rows).fillna(""), notes)
+
+    def summary(self) -> str:
+        """The fastest of the runs in one line."""
+        table = self._table[self._table["why"] == ""]
+        best = table.loc[table["days"].idxmin()]
+        among = f", the fastest of {len(table)} numbers of devices" if len(table) > 1 else ""
+        return (
+            f"{self.title}, {units.human(self.tokens).strip()} tokens: {best['days']:,.3g} days on "
+            f"{best['devices']:,} devices ({layout_words(best)}){among}, {best['tokens_per_second']:,.0f} tokens/s"
+        )
+
+    def over_intervals(self, devices: int) -> pd.DataFrame:
+        """Useful share of the time over the work between checkpoints, and the intervals by Young and by Daly.
+
+        Parameters
+        ----------
+        devices : int
+            One of the numbers of devices of the table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            by ("curve", "Young 1974" or "Daly 2006"), interval_seconds, goodput at the middle failure rate, goodput_low
+            and goodput_high at the extreme ones.
+
+        Raises
+        ------
+        ValueError
+            A number of devices that the table does not have.
+        """
+        if whole("devices", devices) not in set(self._table["devices"]):
+            planned = self._table["devices"].tolist()
+            raise refused("devices", devices, f"is not among those planned: {planned}")
+        row = self._table.set_index("devices").loc[devices]
+        write, between = float(row["checkpoint_seconds"]), float(row["mtbf_seconds"])
+        best = float(parallelism.daly_2006_interval_seconds(write, between))
+        young = float(parallelism.young_1974_interval_seconds(write, between))
+        every = np.concatenate([np.geomspace(best / REACH, best * REACH, 61), [young, best]])
+        low, middle, high = (
+            parallelism.useful_share(
+                every, write, self.failures.restart_seconds, parallelism.cluster_mtbf_seconds(device, devices)
+            )
+            for device in self.failures.mtbf_seconds
+        )
+        by = ["curve"] * (len(every) - 2) + ["Young 1974", "Daly 2006"]
+        shares = dict(zip(SHARES, (middle, low, high), strict=True))
+        return pd.DataFrame({"by": by, "interval_seconds": every, **shares})
+
+    def _of(self, columns: Mapping[str, Any]) -> pd.DataFrame:
+        rows = self._table["row"].to_numpy()
+        found = {name: np.where(rows >= 0, np.asarray(each)[rows], np.nan) for name, each in columns.items()}
+        return pd.DataFrame(found, index=self._table["devices"])
+
+    def devices_needed(self, days: float, certain: bool = False) -> pd.Series:
+        """Row with the fewest of the numbers of devices given that are done in time.
+
+        Parameters
+        ----------
+        days : float
+            Days until the last token.
+        certain : bool
+            Whether the upper end of the 80 % interval must be in time, too.
+
+        Raises
+        ------
+        ValueError
+            None is: how long the fastest takes.
+        """
+        wanted, column = quantity("days", days, "", "30"), "days_high" if certain else "days"
+        table = self._table[self._table[column].notna()]
+        in_time = table[table[column] <= wanted]
+        if in_time.empty:
+            best = table.loc[table[column].idxmin()]
+            raise ValueError(
+                f"days = {wanted:g}: the fastest of those tried, {best['devices']:,} devices, takes "
+                f"{best[column]:.3g} days; give more days, more devices or fewer tokens"
+            )
+        return in_time.loc[in_time["devices"].idxmin()]
+
+    def tokens_possible(self, usd: float) -> pd.Series:
+        """Tokens that a budget pays for at the median price, by number of devices; NaN where there is no price."""
+        table = self._table.set_index("devices")
+        return (quantity("usd", usd, "", "1e6") / table["usd"] * self.tokens).rename("tokens")
+
+
+def plan_run(
+    model: str | Workload,
+    system: System,
+    devices: int | Sequence[int],
+    tokens: float | str,
+    *,
+    global_batch: int | None = None,
+    seq: int | None = None,
+    layout: Mapping[str, Any] | None = None,
+    precision: str = "",
+    micro_batch: int | Sequence[int] | None = None,
+    zero: int | Sequence[int] | None = None,
+    recompute: str | Sequence[str] | None = None,
+    attention: str = "",
+    software: str = "",
+    hourly: float | Price | None = None,
+    way: str = "",
+    since: int | None = None,
+    mtbf_hours: float | None = None,
+    checkpoint_bandwidth: float | str | None = None,
+    restart: float | str | None = None,
+    interval: Callable[..., Any] = parallelism.daly_2006_interval_seconds,
+    per_node: int | None = None,
+    network: float | str | None = None,
+) -> TrainingRun:
+    """Plan a training run: the best layout of those tried, days, USD, utilisation, failures, checkpoints, goodput.
+
+    Parameters
+    ----------
+    model : str or Workload
+        A language model of the zoo, or one with changed arguments (``cb.model("llama2_7b", depth=40)``).
+    system : str or Accelerator
+        An accelerator or a server of the catalogue, or an accelerator with some figures changed.
+    devices : int or sequence of int
+        Accelerators, at most 1,048,576; several numbers give one row each.
+    tokens : float or str
+        Tokens to train on, such as ``2e12`` or ``"2 T"``.
+    global_batch : int, optional
+        Sequences of one step; 1,024 by default.
+    seq : int, optional
+        Tokens of a sequence; the model's by default.
+    layout : mapping, optional
+        Axes to hold fixed, such as ``{"tp": 8, "pp": 4}``: tp, pp, vp, cp, ep, dp, micro_batch, zero, recompute.
+    precision, micro_batch, zero, recompute, attention, software
+        As for `cookbook.planning.search`: one choice, or several to try.
+    hourly : float or Price, optional
+        An hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way` and `since`, by default.
+    mtbf_hours : float, optional
+        Mean time between failures that one device accounts for, its share of host and network included [h]; the
+        range of the table ``long_runs`` by default.
+    checkpoint_bandwidth : float or str, optional
+        Rate at which storage takes a checkpoint, during which work stops [B/s]; so much a device as in ``long_runs``
+        by default. Where checkpoints go to host memory first, give that rate.
+    restart : float or str, optional
+        Time from a failure until work goes on [s]; that of ``long_runs`` by default.
+    interval : callable
+        Work between checkpoints [s], from the time to write one and the mean time between failures [s].
+    per_node, network
+        As for `cookbook.planning.search`.
+
+    Returns
+    -------
+    TrainingRun
+        Its `assumed` lists what was not given, and what was taken.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A model, system or precision that the catalogue does not have.
+    ValueError
+        An argument that cannot be, or no layout that divides and fits for any number of devices: which, and the
+        nearest that can. Among several numbers of devices, those get NaN and a reason.
+
+    Examples
+    --------
+    >>> run = plan_run("llama2_7b", "h100-sxm", [32, 64], 1e12, global_batch=512, seq=4096)
+    >>> fast = run.table.iloc[1]
+    >>> bool(fast["days_low"] < fast["days"] < fast["days_high"]), bool(fast["days"] < run.table["days"].iloc[0])
+    (True, True)
+    """
+    counts, wanted = wholes("devices", devices), quantity("tokens", tokens, "", "2e12 or '2 T'", 1)
+    workload, device = model_of(model), machine_of(system).accelerator
+    shape_of(workload)
+    length = sequence(workload, seq)
+    batch = BATCH if global_batch is None else whole("global_batch", global_batch, MOST_SEQUENCES)
+    same: dict[str, Any] = {
+        name: text(name, given)
+        for name, given in (("precision", precision), ("software", software), ("attention", attention))
+    }
+    same |= {
+        "seq": length,
+        "zero": None if zero is None else choices("zero", zero, ZERO, ()),
+        "recompute": None if recompute is None else choices("recompute", recompute, RECOMPUTE, ()),
+        "micro_batch": None if micro_batch is None else tuple(wholes("micro_batch", micro_batch, MOST_SEQUENCES)),
+        "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s'"),
+        "per_node": None if per_node is None else whole("per_node", per_node),
+    }
+    failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
+    price = hourly if isinstance(hourly, Price) else _price(system, hourly, text("way", way) or WAY, since)
+    layouts, best, why = fastest(workload, system, counts, batch, {} if layout is None else layout, same)
+    chosen = precision or _usual_precision(device)
+    sizes = _sizes(workload, length)
+    peak, saved = hardware.peak_flops(device, chosen), workload.ops.parameter_count * (WEIGHT + OPTIMISER)
+    table = _reliable(best.assign(why=why), failures, saved, interval)
+    table = _spent(table, wanted, batch * length, price, device.tdp_watts)
+    table = _utilised(table, sizes, peak)
+    mean, each = failures.mtbf_seconds[1] / HOUR, units.human(failures.storage_per_device, "B/s")
+    assumed = (
+        ("seq", seq, f"{length:,} tokens"),
+        ("global_batch", global_batch, f"{BATCH:,} sequences"),
+        ("way", hourly or way, WAY),
+        ("mtbf_hours", mtbf_hours, f"{mean:,.0f}, the median of published runs"),
+        ("checkpoint_bandwidth", checkpoint_bandwidth, f"{each} a device"),
+        ("restart", restart, units.human(failures.restart_seconds, "s")),
+    )
+    of_layouts = [each for each in layouts.assumed if not each.startswith("seq = ")]
+    taken = [f"{name} = {usual}" for name, given, usual in assumed if given in (None, "")]
+    return TrainingRun(
+        layouts.title,
+        table,
+        wanted,
+        batch * length,
+        peak,
+        6 * sizes[0] * wanted,
+        saved,
+        price,
+        failures,
+        layouts,
+        chosen,
+        (*taken, *of_layouts),
+    )
+
+
+def _sizes(network: Workload, length: float) -> tuple[float, float, float, float]:
+    """Active parameters, layers, width of all heads, and tokens of a sequence, as utilisation counts them."""
+    own, shape = network.arguments, shape_of(network)
+    head = own.get("head_dim") or own["width"] / own["heads"]
+    return network.ops.active_parameter_count, shape["layers"], shape["heads"] * head, length
+
+
+def _usual_precision(device: hardware.Accelerator) -> str:
+    return next(name for name in ("bf16", "fp16", "tf32", "fp32") if name in hardware.formats(device))
+
+
+def _price(system: System, hourly: float | None, way: str, since: int | None) -> Price:
+    if since is not None:
+        whole("since", since, 9999)
+    if hourly is None:
+        return device_usd(system, way, since)
+    hourly = per_hour("hourly", hourly)
+    number = isinstance(hourly, (int, float, np.integer, np.floating)) and not isinstance(hourly, bool)
+    if not (number and 0 <= hourly <= 1e9):
+        raise refused("hourly", hourly, "must be $0/h or more, or a price of cb.planning.hourly_usd")
+    return Price(hourly, hourly, hourly, "USD/h", note="given")
+
+
+def _reliable(
+    table: pd.DataFrame, failures: Failures, checkpoint_bytes: float, interval: Callable[..., Any]
+) -> pd.DataFrame:
+    counts = table["devices"].to_numpy()
+    write = parallelism.checkpoint_seconds(1.0, checkpoint_bytes, failures.bandwidth(counts))
+    low, middle, high = failures.mtbf_seconds
+    found: dict[str, Any] = {}
+    for name, device in zip(SHARES, (middle, low, high), strict=True):
+        between = parallelism.cluster_mtbf_seconds(device, counts)
+        every = _interval(interval, write, between)
+        with np.errstate(over="ignore"):
+            found[name] = parallelism.useful_share(every, write, failures.restart_seconds, between)
+        if device is middle and "mtbf_seconds" not in found:
+            found |= {"mtbf_seconds": between, "checkpoint_seconds": write, "checkpoint_interval_seconds": every}
+    return _kept(table.assign(**found))
+
+
+def _kept(table: pd.DataFrame) -> pd.DataFrame:
+    """The same, with a reason in place of figures where failures leave next to nothing of the work."""
+    lost = table["goodput"] < LEAST_USEFUL
+    for at in np.flatnonzero(lost):
+        row = table.iloc[at]
+        often, write = (units.human(float(row[name]), "s") for name in ("mtbf_seconds", "checkpoint_seconds"))
+        words = (
+            f"devices = {row['devices']:,}: a failure every {often} and checkpoints that take {write} leave less than "
+            f"{units.percent(LEAST_USEFUL, 1)} of the time useful; give a longer mtbf_hours, a faster "
+            "checkpoint_bandwidth or fewer devices"
+        )
+        table.loc[table.index[at], "why"] = Refusal(words, "failures-too-often", "devices")
+    if (table["why"] != "").all():
+        raise Refused(table["why"].iloc[-1])
+    return table.assign(**{name: table[name].mask(lost) for name in SHARES})
+
+
+def _interval(interval: Callable[..., Any], write: np.ndarray, between: np.ndarray) -> np.ndarray:
+    """Work between checkpoints [s], by the reader's function or a published one."""
+    try:
+        every = np.asarray(interval(write, between), dtype=float) if callable(interval) else np.array(np.nan)
+    except (TypeError, ArithmeticError):
+        every = np.array(np.nan)
+    if every.shape != between.shape or not np.all(np.isfinite(every) & (every > 0)):
+        raise ValueError(
+            "interval must be a function of the times to write a checkpoint and between failures [s] "
+            f"that gives seconds above 0, one for each number of devices; given: {shown(interval)}"
+        )
+    return every
+
+
+def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, watts: float) -> pd.DataFrame:
+    useful = table["goodput"].to_numpy()
+    ends = {"days": "step_seconds", "days_low": "step_low", "days_high": "step_high"}
+    days = {
+        name: parallelism.run_seconds(tokens, per_step, table[step].to_numpy(), useful) / DAY
+        for name, step in ends.items()
+    }
+    hours = {name: table["devices"] * DAY / HOUR * each for name, each in days.items()}
+    return table.assign(
+        **days,
+        device_hours=hours["days"],
+        failures=days["days"] * DAY / table["mtbf_seconds"],
+        usd=hours["days"] * price.median,
+        usd_low=hours["days_low"] * price.low,
+        usd_high=hours["days_high"] * price.high,
+        energy_kwh=hours["days"] * watts / 1e3,
+    )
+
+
+def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], peak: float) -> pd.DataFrame:
+    """Model and hardware FLOP of a token over what the peak would do in the same time."""
+    repeats = [REPEATS.get(how, (np.nan, np.nan)) for how in table["recompute"]]
+    products, attention = np.array(repeats, dtype=float).T
+    known = np.isfinite(products)
+    again = utilisation.repeated_forward(*sizes, np.where(known, products, 0), np.where(known, attention, 0))
+    model = utilisation.chowdhery_2022(*sizes)
+    rate = table["tokens_per_second"] / (table["devices"] * peak)
+    slow, fast = (table["step_seconds"] / table[name] for name in ("step_high", "step_low"))
+    return table.assign(
+        mfu=model * rate, hfu=(model + again) * rate, mfu_low=model * rate * slow, mfu_high=model * rate * fast
+    )
+
+
+def known_failures(
+    mtbf_hours: float | None = None, bandwidth: float | str | None = None, restart: float | str | None = None
+) -> Failures:
+    """Failures as published, or as given: hours or a time, B/s, seconds.
+
+    >>> low, middle, high = known_failures().mtbf_seconds
+    >>> low < middle < high
+    True
+    """
+    rows = catalog.table("long_runs")
+    between = rows["devices"] * rows["duration"] / rows["interruptions"]
+    mtbf = (float(between.min()), float(between.median()), float(between.max()))
+    if mtbf_hours is not None:
+        each = quantity("mtbf_hours", mtbf_hours, "h", "50000") * (1 if isinstance(mtbf_hours, str) else HOUR)
+        mtbf = (each, each, each)
+    storage = math.nan if bandwidth is None else quantity("checkpoint_bandwidth", bandwidth, "B/s", "'100 GB/s'")
+    seconds = float(rows["restart"].median()) if restart is None else quantity("restart", restart, "s", "'10 min'", 0)
+    a_device = float((rows["storage_write"] / rows["devices"]).median())
+    read = mtbf_hours is None or bandwidth is None or restart is None
+    keys = dict.fromkeys(key for cell in rows["source"] for key in cell.split(";")) if read else {}
+    return Failures(mtbf, storage, a_device, seconds, tuple(keys))
+
+
+def fastest(
+    network: Workload, system: System, counts: list[int], batch: int, layout: Mapping[str, Any], same: dict[str, Any]
+) -> tuple[Layouts, pd.DataFrame, list[str]]:
+    """All layouts, the fastest for each number of devices with its row of the prediction, and why some have none.
+
+    `layout` holds axes fixed; `same` are further arguments of `search`. Where no number has a layout that divides and
+    fits, the reason of the last is raised.
+    """
+    held = _held(layout)
+    same = {**same, **{name: (held[name],) for name in ("zero", "recompute") if name in held}}
+    same |= {"micro_batch": (whole("micro_batch", held["micro_batch"]),)} if "micro_batch" in held else {}
+    why = [_undivided(network, system, count, batch, held, same) for count in counts]
+    able = [count for count, reason in zip(counts, why, strict=True) if not reason]
+    if not able:
+        raise Refused(why[-1])
+    found = _searched(network, system, tuple(able), batch, **same)
+    table = found.table.assign(row=found.rows)
+    for name, value in held.items():
+        table = table[table[name] == value]
+    best = table.drop_duplicates("devices").set_index("devices").reindex(counts).reset_index()
+    best["row"] = best["row"].fillna(-1).astype(int)
+    for at, count in enumerate(counts):
+        if not why[at] and best["row"].iloc[at] < 0:
+            why[at] = _too_large(_searched(network, system, (count,), batch, **same), count, held)
+    if (best["row"] < 0).all():
+        raise Refused(why[-1])
+    return found, best.rename(columns={"low80": "step_low", "high80": "step_high"}), why
+
+
+def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(layout, Mapping):
+        raise refused("layout", layout, "is no layout; give a dict such as {'tp': 8, 'pp': 4}")
+    unknown = [name for name in layout if name not in HELD]
+    if unknown:
+        raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(HELD)}")
+    for name, allowed in (("recompute", RECOMPUTE), ("zero", ZERO)):
+        if name in layout:
+            choices(name, (layout[name],), allowed, ())
+    return dict(layout)
+
+
+def _undivided(
+    network: Workload, system: System, count: int, batch: int, held: Mapping[str, Any], same: Mapping[str, Any]
+) -> str:
+    """Why a number of devices has no layout that divides; "" where it has."""
+    sizes = {name: held[name] for name in SIZES if name in held}
+    seq, shape = same["seq"], shape_of(network)
+    split = context_sizes(seq)
+    if len(split) == 1 and {"tp", "pp"} <= set(sizes):  # shorter sequences are not split
+        sizes = {"cp": 1, **sizes}
+    node = min(same["per_node"] or machine_of(system).per_node, count)
+    try:
+        check_layout(sizes, {**shape, "per_node": node}, count, batch, seq)
+    except ValueError as problem:
+        return refusal_of(problem)
+    tensor, stages = divisors(shape["heads"], min(node, count)), stage_counts(shape["layers"], count)
+    return undivided(count, batch, sorted({t * p * c for t in tensor for p in stages for c in split}), shape)
+
+
+def _too_large(alone: Layouts, count: int, held: Mapping[str, Any]) -> Refusal:
+    """Why no layout of a number of devices is left: memory, or axes that none of those tried has."""
+    if alone.nearest:
+        need, have = (units.human(alone.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
+        words = f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"
+        return Refusal(words, "memory-exceeded", "devices")
+    fixed = ", ".join(f"{name} = {value}" for name, value in held.items())
+    best = alone.table.iloc[0]
+    other = ", ".join(f"{name} = {best[name]}" for name in held)
+    words = (
+        f"devices = {count:,}: of the layouts that fit none has {fixed}; the fastest has {other}. Give fewer "
+        "axes, or more devices"
+    )
+    return Refusal(words, "memory-exceeded", "devices")

@@ -1,0 +1,719 @@
+"""Panel of recipe 08: what does it take to train a transformer?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import hardware
+from cookbook.catalog.refusals import Refused, refusal_of
+from cookbook.charts import models as memory_charts
+from cookbook.charts.look import row_order
+from cookbook.hardware import Accelerator
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import (
+    assumed,
+    cited,
+    machines,
+    model_of,
+    named_model,
+    networks,
+    own_accelerator,
+    own_model,
+    plain_device,
+    plain_model,
+    rounded,
+    step_parts,
+)
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Picture, View, panel_call
+from cookbook.panels.text import (
+    at_your_price,
+    dollar_range,
+    figure,
+    in_words,
+    large,
+    measured_badges,
+    percent,
+    price_badge,
+    short_name,
+)
+from cookbook.topics.runs import charts
+from cookbook.topics.runs.search import layout_words, machine_of
+from cookbook.topics.runs.training_run import TrainingRun, plan_run
+from cookbook.units import dollars, human
+
+BILLION, MILLION, GIGABIT, GIGA, HOURS_A_YEAR, MINUTE = 1e9, 1e6, 1e9 / 8, 1e9, 8766.0, 60.0
+CHARTS: dict[str, Any] = {
+    "curve": charts.days_usd,
+    "hours": charts.days_hours,
+    "layouts": charts.layout_parts,
+    "memory": memory_charts.memory_bars,
+    "checkpoints": charts.checkpoints,
+}
+# Numbers of devices that the curve is drawn through, and most bars of a chart.
+DRAWN, SHOWN = tuple(2**power for power in range(3, 15)), 8
+FORMATS = ("bf16", "fp16", "tf32", "fp32", "fp8")
+AGAIN = {"selective": ", recomputes some", "full": ", recomputes all"}
+MEMORY = {
+    "weights": ("weights", "gathered"),
+    "gradients": ("gradients",),
+    "optimiser states": ("optimiser",),
+    "activations": ("activations", "transient"),
+    "workspace": ("reserved",),
+}
+LARGEST = {
+    "tensor-parallel communication": "tensor-parallel communication",
+    "pipeline-parallel communication": "sending activations between stages",
+    "data-parallel communication": "gradient and weight communication",
+    "bubble": "the pipeline bubble",
+    "memory traffic": "operations between matmuls, which wait for memory",
+    "waiting": "straggler and synchronisation time",
+    "optimiser": "the optimiser",
+    "launch": "launching kernels",
+}
+
+PRESETS = (
+    (
+        "GPT-2 on 8 A100 in a week",
+        {"model": "gpt2", "tokens": 300, "batch": 512, "system": "a100-sxm-80gb", "devices": 8, "deadline": 7},
+    ),
+    ("Llama 3 8B on a trillion tokens", {"model": "llama3_8b", "tokens": 1000, "devices": 256}),
+    ("GPT-3 175B in a month", {"model": "gpt3_175b", "tokens": 300, "batch": 1536, "system": "a100-sxm-80gb"}),
+)
+
+
+def training_run(
+    model: str = "llama2_70b",
+    tokens: Any = 2000,
+    batch: Any = 1024,
+    system: Any = "h100-sxm",
+    devices: Any = 1024,
+    deadline: Any = 30,
+    seq: Any = None,
+    precision: str = "own",
+    per_node: Any = None,
+    network: Any = None,
+    tp: Any = None,
+    pp: Any = None,
+    hourly: Any = None,
+    budget: Any = None,
+    mtbf: Any = None,
+    storage: Any = None,
+    picture: str = "curve",
+) -> Panel:
+    """The panel "What does it take to train a transformer?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str
+        A language model of the zoo.
+    tokens : float
+        Tokens to train on [billions].
+    batch, seq : int
+        Global batch [sequences]; tokens of a sequence, the model's by default.
+    system : str, Accelerator or dict
+        A server, an accelerator, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    devices : int
+        Accelerators.
+    deadline, budget : float, optional
+        Days until the last token; USD [millions].
+    precision : {"own", "bf16", "fp16", "tf32", "fp32", "fp8"}
+        "own" is the first of the others that the accelerator has, fp8 apart.
+    per_node, network : float, optional
+        Devices of an NVLink (scale-up) domain; network of one device [Gbit/s]. Those of the machine by default.
+    tp, pp : int, optional
+        TP and PP degree to hold; the best of those tried by default.
+    hourly, mtbf, storage : float, optional
+        An hour of a device [USD]; MTBF of a device [years]; checkpoint write bandwidth [GB/s]. Dated prices and
+        published failures by default.
+    picture : {"curve", "layouts", "memory", "checkpoints"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = training_run("llama2_7b", devices=64)
+    >>> panel.update(tp=6)
+    >>> panel.answer
+    'TP degree = 6 does not divide 32 heads; nearest: 4 or 8.'
+    """
+    return Panel(
+        training_run,
+        "What does it take to train a transformer?",
+        _controls,
+        CHARTS,
+        _draw,
+        locals(),
+        {"precision": _unavailable},
+        presets=PRESETS,
+    )
+
+
+def _controls() -> tuple[Control, ...]:
+    more = partial(Slider, more=True, optional=True, whole=False)
+    return (
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            networks(language=True),
+            own=own_model(),
+            plain=plain_model,
+            tooltip="The language model to train",
+        ),
+        Slider(
+            "tokens",
+            "Tokens",
+            "Workload",
+            one_two_five(1, 1e5, (300, 1400, 15600)),
+            unit="billion",
+            whole=False,
+            tooltip="Tokens to train on",
+        ),
+        Slider(
+            "batch",
+            "Global batch",
+            "Workload",
+            powers_of_two(3, 16),
+            unit="sequences",
+            argument="global_batch",
+            tooltip="Sequences of one update of all devices",
+        ),
+        Combo(
+            "system",
+            "Machine",
+            "Hardware",
+            machines(),
+            own=own_accelerator("Machine"),
+            plain=plain_device,
+            tooltip="An accelerator (in nodes of eight) or a server",
+        ),
+        Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
+        Slider(
+            "deadline",
+            "Deadline",
+            "Goal",
+            (1, 2, 5, 7, 10, 14, 20, 30, 45, 60, 90, 120, 180, 365, 1000),
+            unit="days",
+            whole=False,
+            optional=True,
+            tooltip="Days until the last token; empty: none",
+        ),
+        more(
+            "budget",
+            "Budget",
+            "Goal",
+            one_two_five(0.01, 10_000),
+            unit="million $",
+            tooltip="What the run may cost; empty: no matter",
+        ),
+        more(
+            "seq",
+            "Sequence",
+            "Workload",
+            powers_of_two(9, 20),
+            unit="tokens",
+            whole=True,
+            tooltip="Tokens of a sequence; empty: the model's. The global batch in sequences stays, so more tokens a "
+            "step",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Hardware",
+            (
+                ("own", "best", "bf16 where the accelerator has it, else fp16, tf32 or fp32"),
+                *((name, name, f"Matmuls in {name}") for name in FORMATS),
+            ),
+            more=True,
+            tooltip="What matmuls are computed in",
+        ),
+        more(
+            "per_node",
+            "NVLink domain",
+            "Hardware",
+            (1, 2, 4, 8, 16, 32, 64, 72, 144, 256, 576),
+            unit="devices",
+            whole=True,
+            tooltip="Devices of an NVLink (scale-up) domain; empty: those of the machine",
+        ),
+        more(
+            "network",
+            "Network",
+            "Hardware",
+            (10, 25, 50, 100, 200, 400, 800, 1600, 3200),
+            unit="Gbit/s a device",
+            tooltip="Rate of the network for one device; empty: the machine's",
+        ),
+        more(
+            "tp",
+            "TP degree",
+            "Parallelism",
+            powers_of_two(0, 7),
+            whole=True,
+            tooltip="Tensor parallelism: devices that share each matmul; empty: the best of those tried",
+        ),
+        more(
+            "pp",
+            "PP degree",
+            "Parallelism",
+            powers_of_two(0, 7),
+            whole=True,
+            tooltip="Pipeline parallelism: stages that layers are split into; empty: the best of those tried",
+        ),
+        more(
+            "hourly",
+            "Price",
+            "Money",
+            (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
+            unit="$ an hour",
+            tooltip="An hour of one device; empty: the range of dated prices",
+        ),
+        more(
+            "mtbf",
+            "MTBF per GPU",
+            "Failures",
+            (0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50),
+            unit="years",
+            tooltip="Mean time between failures, the share of host and network included; empty: as published",
+        ),
+        more(
+            "storage",
+            "Checkpoint write bandwidth",
+            "Failures",
+            (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000),
+            unit="GB/s",
+            tooltip="Rate of the storage; empty: so much a device as published",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("curve", "Days and cost", "Every number of devices, each with its fastest layout"),
+                ("layouts", "Layouts", "What a step is made of, in the fastest layouts of this number of devices"),
+                ("memory", "Memory", "What the fullest device holds in them"),
+                ("checkpoints", "Checkpoints", "Useful share of the time over the interval"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def _system(value: Any) -> Any:
+    """A name as it stands; the accelerator that a reader made up."""
+    return hardware.accelerator(**value) if isinstance(value, Mapping) else value
+
+
+def _unavailable(values: dict[str, Any]) -> dict[str, str]:
+    """Why a precision cannot be chosen."""
+    offered = hardware.formats(machine_of(_system(values["system"])).accelerator)
+    return {name: f"the machine has {', '.join(offered)}" for name in FORMATS if name not in offered}
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A run with what the reader chose: all that the panel shows."""
+
+    values: Mapping[str, Any]
+    run: TrainingRun
+    title: str
+    device: Accelerator
+    pinned: Planned | None
+
+    @cached_property
+    def own(self) -> pd.Series:
+        """Row of the number of devices chosen."""
+        return self.run.table.set_index("devices", drop=False).loc[self.values["devices"]]
+
+    @cached_property
+    def seconds(self) -> pd.Series:
+        """Step of that row by part [s]."""
+        return self.run.parts.loc[self.values["devices"]]
+
+    @cached_property
+    def priced(self) -> bool:
+        """Whether an hour of the device has a price."""
+        return bool(np.isfinite(self.run.price.median))
+
+    @cached_property
+    def layouts(self) -> pd.DataFrame:
+        """Layouts of this number of devices, the fastest of each tensor, pipeline, context and expert split."""
+        table = self.run.layouts.table.assign(row=self.run.layouts.rows)
+        table = table[table["devices"] == self.values["devices"]]
+        for name in ("tp", "pp"):
+            table = table if self.values[name] is None else table[table[name] == self.values[name]]
+        best = table.drop_duplicates(["tp", "pp", "cp", "ep"]).reset_index(drop=True)
+        days = self.own["days"] * best["step_seconds"] / self.own["step_seconds"]
+        return best.assign(words=[layout_words(row) for _, row in best.iterrows()], days=days)
+
+    @cached_property
+    def verdict(self) -> str:
+        """How the number chosen, and the nearest to it that fares otherwise, stand to the deadline; "" without one."""
+        deadline, days = self.values["deadline"], self.run.table.set_index("devices")["days"].dropna()
+        if not deadline:
+            return ""
+        here, chosen = float(self.own["days"]), self.values["devices"]
+        met, words = here <= deadline, ("miss", "meet")
+        first = f"{chosen:,} devices {words[met]} the deadline of {_days(deadline)}{_spare(deadline - here)}"
+        first += ", though not for certain" if met and self.own["days_high"] > deadline else ""
+        other = days[(days <= deadline) != met]
+        least = days[days <= deadline].index.min()
+        if met and least < chosen:
+            first += f", as {least:,} do{_spare(deadline - days[least])}"
+        if other.empty:
+            return first if met else f"{first}; no number drawn meets it"
+        near = other.index[0] if not met else (other - deadline).idxmin()
+        return f"{first}; {near:,} {words[not met]} it{_spare(deadline - other[near])}"
+
+    def of_rows(self, columns: Mapping[str, Any], count: int | None = None) -> pd.DataFrame:
+        """Columns of the prediction for the fastest layouts."""
+        at = self.layouts["row"].to_numpy()[:count]
+        return pd.DataFrame({name: np.asarray(each)[at] for name, each in columns.items()})
+
+
+def _days(days: float) -> str:
+    return f"{figure(days)} day{'' if figure(days) == '1' else 's'}"
+
+
+def _spare(days: float) -> str:
+    return f" by {_days(abs(days))}"
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    device = machine_of(_system(values["system"])).accelerator
+    model = model_of(values["model"])
+    view = Planned(MappingProxyType(dict(values)), _run(values), model.title, device, pinned.kept if pinned else None)
+    picture = values["picture"]
+    layouts = picture in ("layouts", "memory")
+    figures = {"days": float(view.own["days"]), "cost": float(view.own["usd"])}
+    facts = [said(view) for said in (_headline, _interval, _goal, _layout, _failures)]
+    return View(
+        answer=" ".join(filter(None, [*facts, assumed(model)])),
+        headline={name: value for name, value in figures.items() if value == value},
+        chips=_chips(view),
+        picture=PICTURES[picture](view),
+        parts=step_parts(view.seconds),
+        parts_title=f"One step, {view.run.tokens_per_step:,.0f} tokens, in the fastest layout",
+        table=partial(_layout_table if layouts else _device_table, view),
+        data=lambda: view.layouts if layouts else view.run.frame(),
+        sources=partial(_sources, view),
+        code=_code(values),
+        kept=view,
+        stood_for={"precision": view.run.precision},
+    )
+
+
+def _run(values: dict[str, Any]) -> TrainingRun:
+    """The run on the numbers drawn and on the chosen one; what is wrong with the chosen one is told."""
+    arguments, chosen, system = _arguments(values), values["devices"], _system(values["system"])
+    try:
+        try:
+            run = plan_run(named_model(values["model"]), system, sorted({*DRAWN, chosen}), **arguments)
+        except ValueError:
+            run = plan_run(named_model(values["model"]), system, chosen, **arguments)
+        why = run.table.set_index("devices").loc[chosen, "why"]
+        if why:
+            raise Refused(why)
+    except ValueError as problem:
+        told = str(problem).replace("global_batch", "batch").replace("set per_node", "enlarge NVLink domain")
+        raise Refused(refusal_of(problem).reworded(told)) from None
+    return run
+
+
+def _arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `cb.planning.plan_run` beyond model, machine and devices."""
+    given: dict[str, Any] = {"tokens": values["tokens"] * BILLION, "global_batch": values["batch"]}
+    given |= {name: values[name] for name in ("seq", "per_node", "hourly") if values[name] is not None}
+    scales = {
+        "network": ("network", GIGABIT),
+        "storage": ("checkpoint_bandwidth", GIGA),
+        "mtbf": ("mtbf_hours", HOURS_A_YEAR),
+    }
+    given |= {new: values[name] * scale for name, (new, scale) in scales.items() if values[name] is not None}
+    held = {name: values[name] for name in ("tp", "pp") if values[name] is not None}
+    given |= {"layout": held} if held else {}
+    return given | ({} if values["precision"] == "own" else {"precision": values["precision"]})
+
+
+def _code(values: dict[str, Any]) -> str:
+    first = f"{model_text(values['model'])}, {device_text(values['system'])}, {values['devices']}"
+    return f"{panel_call(training_run, values)}\ncb.planning.plan_run({first}, {keywords(_arguments(values))})"
+
+
+def _counted_days(days: float) -> str:
+    """A time with its noun."""
+    return f"{figure(days)} day{'' if figure(days) == '1' else 's'}"
+
+
+def _headline(view: Planned) -> str:
+    """Days and cost."""
+    own = view.own
+    usd, hours = dollars(own["usd"]), large(own["device_hours"])
+    cost = f"for {usd}" if view.priced else f"with {hours} device-hours"
+    return (
+        f"{own['devices']:,} × {short_name(view.device.name)} train {view.title} in **{_counted_days(own['days'])}** "
+        f"{cost}."
+    )
+
+
+def _interval(view: Planned) -> str:
+    own = view.own
+    ends = dollar_range(own["usd_low"], own["usd_high"])
+    rows, hourly = view.run.price.rows, view.values["hourly"]
+    by = at_your_price(hourly) if hourly else "by quartiles of prices" if rows > 1 else "by the only price"
+    cost = f"{ends} {by}" if view.priced else "price not known"
+    tokens = human(view.run.tokens).replace(" G", " billion").replace(" T", " trillion").strip()
+    return f"Interval (80 %): {figure(own['days_low'])} to {figure(own['days_high'])} days for {tokens} tokens; {cost}."
+
+
+def _layout(view: Planned) -> str:
+    """The best layout, utilisation, and the largest part after computing."""
+    own, parts = view.own, view.seconds.drop("compute")
+    most = str(parts.idxmax())
+    hfu = f", HFU {percent(own['hfu'])}" if own["hfu"] > own["mfu"] * 1.005 else ""
+    return (
+        f"Bottleneck: after computing, {LARGEST.get(most, most)} ({percent(parts[most] / view.seconds.sum())} of a "
+        f"step) in {layout_words(own)}, the fastest layout of those tried (MFU {percent(own['mfu'])}{hfu})."
+    )
+
+
+def _failures(view: Planned) -> str:
+    own = view.own
+    return (
+        f"Failures: one every {human(float(own['mtbf_seconds']), 's')}; with a checkpoint every "
+        f"{human(float(own['checkpoint_interval_seconds']), 's')}, {100 * own['goodput']:.1f} % of the time is useful."
+    )
+
+
+def _goal(view: Planned) -> str:
+    """Deadline and budget, where the reader set them."""
+    budget, said = view.values["budget"], [view.verdict] if view.verdict else []
+    if budget and view.priced:
+        tokens = float(view.run.tokens_possible(budget * MILLION)[view.values["devices"]])
+        said.append(f"{dollars(budget * MILLION)} pay for {figure(tokens / BILLION)} billion tokens")
+    return f"Goal: {'; '.join(said)}." if said else ""
+
+
+def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
+    """How the figures are known, and what was assumed."""
+    price = view.run.price
+    step = view.run.layouts.prediction.one(int(view.own["row"]))
+    return (
+        (step.tier, "How well measurements of other runs cover the time of a step here."),
+        *measured_badges(step.measured),
+        price_badge(price),
+        ("failures given", "Set under More.")
+        if view.values["mtbf"] is not None
+        else ("failures published", "Median of what a few long runs and clusters report; the others set the band."),
+        (f"{len(view.run.assumed)} assumed", f"Taken where nothing is set: {in_words(view.run.assumed)}."),
+    )
+
+
+def _curve(view: Planned) -> Picture:
+    """Days and cost of every number of devices; device-hours where no price is known."""
+    cost, ends = ("usd", ("usd_low", "usd_high")) if view.priced else ("device_hours", ())
+    table = view.run.table[view.run.table["days"].notna()]
+    rows: list[dict[str, Any]] = [
+        {
+            "what": "curve",
+            "days": row["days"],
+            "cost": row[cost],
+            "text": f"{row['devices']:,}",
+            "devices": int(row["devices"]),
+        }
+        for _, row in table.iterrows()
+    ]
+    own, limits = view.own, dict(zip(("least", "most"), ends, strict=False))
+    rows.append(
+        {
+            "what": "here",
+            "days": own["days"],
+            "cost": own[cost],
+            "text": f"{own['devices']:,}",
+            "low": own["days_low"],
+            "high": own["days_high"],
+            **{name: own[end] for name, end in limits.items()},
+        }
+    )
+    if view.pinned is not None:
+        then = view.pinned.own
+        rows.append({"what": "ghost", "days": then["days"], "cost": then[cost], "text": f"{then['devices']:,}, pinned"})
+    if deadline := view.values["deadline"]:
+        rows.append({"what": "deadline", "days": deadline, "text": f"deadline {deadline:g} d"})
+    if (budget := view.values["budget"]) and view.priced:
+        rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {dollars(budget * MILLION)}"})
+    numbers = ("days", "cost", "devices", "low", "high", "least", "most")
+    frame = rounded(pd.DataFrame(rows, columns=["what", "text", *numbers]), numbers)
+    return Picture(
+        "curve" if view.priced else "hours", frame, view.verdict or _beside(view, table, cost), charts.ends(frame)
+    )
+
+
+def _beside(view: Planned, table: pd.DataFrame, cost: str) -> str:
+    """The number chosen beside the next larger one that was drawn, or the next smaller."""
+    larger = table[table["devices"] > view.values["devices"]]
+    rest = larger.head(1) if len(larger) else table[table["devices"] < view.values["devices"]].tail(1)
+    paid = dollars if view.priced else lambda hours: f"{large(hours)} device-hours"
+    said = [
+        f"{row['devices']:,} {'devices ' * (not at)}take {_days(row['days'])} for {paid(row[cost])}"
+        for at, (_, row) in enumerate([(0, view.own), *rest.iterrows()])
+    ]
+    return "; ".join(said)
+
+
+def _layouts(view: Planned) -> Picture:
+    """What a step is made of, in the fastest layouts."""
+    best = view.layouts.head(SHOWN)
+    parts = view.of_rows(view.run.layouts.prediction.by_part, SHOWN)
+    frame = pd.DataFrame(
+        [
+            {
+                "row": row["words"],
+                "part": part,
+                "value": float(f"{parts[part].iloc[at]:.5g}"),
+                **(dict(zip(("low", "high", "text"), _beside_layout(row), strict=True)) if part == "compute" else {}),
+            }
+            for at, (_, row) in enumerate(best.iterrows())
+            for part in parts
+            if np.isfinite(parts[part].iloc[at])
+        ]
+    )
+    longest = best["step_seconds"].iloc[-1] / best["step_seconds"].iloc[0]
+    title = f"{best['words'].iloc[0]} is fastest of those tried" + (
+        f"; the slowest shown takes {longest:.2f}× as long" if len(best) > 1 else ""
+    )
+    return Picture("layouts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
+
+
+def _beside_layout(row: Any) -> tuple[float, float, str]:
+    """Interval of the step [s], and words beside the bar."""
+    return row["low80"], row["high80"], f"{figure(row['days'])} days, {human(row['memory_bytes'], 'iB')}"
+
+
+def _memory(view: Planned) -> Picture:
+    """What the fullest device holds, by part, in the fastest layouts."""
+    best, held = view.layouts.head(SHOWN - 1), view.of_rows(view.run.layouts.prediction.memory)
+    capacity = float(best["memory_bytes"].iloc[0] + best["headroom_bytes"].iloc[0])
+    rows: list[dict[str, Any]] = []
+    for at, (_, row) in enumerate(best.iterrows()):
+        for name, parts in MEMORY.items():
+            rows.append(
+                {
+                    "row": row["words"],
+                    "role": "compared" if at else "need",
+                    "part": name,
+                    "bytes": float(sum(held[part].iloc[at] for part in parts)),
+                    "verdict": None,
+                    "text": None,
+                }
+            )
+        rows[-1]["text"] = f"{human(row['memory_bytes'], 'iB')}{AGAIN.get(row['recompute'], '')}"
+    rows.append(
+        {
+            "row": view.device.name,
+            "role": "device",
+            "part": "capacity",
+            "bytes": capacity,
+            "verdict": "fits",
+            "text": human(capacity, "iB"),
+        }
+    )
+    frame = pd.DataFrame(rows)
+    first = frame[frame["role"] == "need"]
+    most = first.loc[first["bytes"].idxmax()]
+    share = most["bytes"] / first["bytes"].sum()
+    title = f"{str(most['part']).capitalize()} take {100 * share:.0f} % of the memory used in the fastest layout"
+    return Picture("memory", frame, title, {"rows": row_order(frame), "x_high": memory_charts.memory_domain(frame)})
+
+
+def _checkpoints(view: Planned) -> Picture:
+    """Useful share of the time over the interval between checkpoints."""
+    own, found = view.own, view.run.over_intervals(view.values["devices"])
+    curve = found["by"] == "curve"
+    frame = pd.DataFrame(
+        {
+            "what": np.where(curve, "curve", "mark"),
+            "minutes": found["interval_seconds"] / MINUTE,
+            "useful": 100 * found["goodput"],
+            "low": 100 * found["goodput_low"].where(curve),
+            "high": 100 * found["goodput_high"].where(curve),
+            "text": found["by"].where(~curve, None),
+        }
+    )
+    frame = rounded(frame, ("minutes", "useful", "low", "high"))
+    every = human(float(own["checkpoint_interval_seconds"]), "s")
+    title = f"A checkpoint every {every} keeps {100 * own['goodput']:.1f} % of the time useful"
+    return Picture("checkpoints", frame, title, charts.checkpoint_ends(frame))
+
+
+PICTURES = {"curve": _curve, "layouts": _layouts, "memory": _memory, "checkpoints": _checkpoints}
+
+
+def _device_table(view: Planned) -> pd.DataFrame:
+    """Every number of devices with its fastest layout, as printed."""
+    rows = []
+    for _, row in view.run.table.iterrows():
+        head = {"Devices": f"{row['devices']:,}"}
+        if row["why"]:
+            rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
+            continue
+        cost = {"Cost": f"{dollars(row['usd'])} ({dollar_range(row['usd_low'], row['usd_high'])})"}
+        rows.append(
+            {
+                **head,
+                "Fastest layout": layout_words(row),
+                "Step": human(row["step_seconds"], "s"),
+                "MFU, HFU": f"{percent(row['mfu'])}, {percent(row['hfu'])}",
+                "Days (80 %)": f"{figure(row['days'])} ({figure(row['days_low'])}-{figure(row['days_high'])})",
+                "Device-hours": large(row["device_hours"]),
+                **(cost if view.priced else {}),
+                "A failure every": human(row["mtbf_seconds"], "s"),
+                "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"),
+                "Goodput": f"{100 * row['goodput']:.1f} %",
+            }
+        )
+    return pd.DataFrame(rows).fillna("")
+
+
+def _layout_table(view: Planned) -> pd.DataFrame:
+    """Layouts of this number of devices, and the part of a step that makes each slower than the fastest."""
+    best, parts = view.layouts, view.of_rows(view.run.layouts.prediction.by_part)
+    change = parts - parts.iloc[0]
+    most = change.idxmax(axis=1)
+    slower = [f"{part} +{human(float(change[part].iloc[at]), 's')}" for at, part in enumerate(most)]
+    return pd.DataFrame(
+        {
+            "Layout": best["words"],
+            "Chunks": best["vp"].astype(str),
+            "Micro-batch": best["micro_batch"].astype(str),
+            "ZeRO": best["zero"].astype(str),
+            "Recomputation": best["recompute"],
+            "Step": [human(each, "s") for each in best["step_seconds"]],
+            "Days": best["days"].map(figure),
+            "Memory": [human(each, "iB") for each in best["memory_bytes"]],
+            "Left": [human(each, "iB") for each in best["headroom_bytes"]],
+            "Loses by": ["fastest of those tried", *slower[1:]],
+        }
+    )
+
+
+def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, note) of the model, the device, prices and failures."""
+    price = view.run.price
+    keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
+    keys |= dict.fromkeys(view.device.sources, "figures of the device")
+    keys |= dict.fromkeys(price.source, price_badge(price)[0])
+    keys |= dict.fromkeys(view.run.failures.source, "failures, checkpoint write bandwidth, restarts")
+    return cited(keys)

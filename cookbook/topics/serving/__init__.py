@@ -1,0 +1,1 @@
+"""Serving: engines of language models under load, analytic and simulated."""

@@ -1,0 +1,730 @@
+"""Panel of recipe 10: which accelerators serve a language model to so many users, and at what cost?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import hardware
+from cookbook.catalog.refusals import Refused, refusal_of
+from cookbook.charts import devices as cost_charts
+from cookbook.charts.look import TIME_PARTS, longest_row, row_order
+from cookbook.hardware import Accelerator
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import (
+    accelerators,
+    assumed,
+    cited,
+    device_of,
+    model_of,
+    named_model,
+    networks,
+    own_accelerator,
+    own_model,
+    plain_device,
+    plain_model,
+    rounded,
+)
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import (
+    at_your_price,
+    capital,
+    counted,
+    figure,
+    in_words,
+    large,
+    percent,
+    price_badge,
+    short_name,
+    undecided,
+)
+from cookbook.prediction.api import generate
+from cookbook.prediction.constants import figure as constant
+from cookbook.topics.costs.cost import HOUR, MONTH
+from cookbook.topics.devices.comparison import Lead, evidence, lead
+from cookbook.topics.serving import charts
+from cookbook.topics.serving.engines import engine_costs
+from cookbook.topics.serving.service import Service, serve
+from cookbook.topics.serving.simulation import POLICIES, StepCosts
+from cookbook.units import dollars, human
+
+MILLI, GIBI = 1e-3, 2.0**30
+CHARTS: dict[str, Any] = {
+    "knee": charts.knee,
+    "costs": partial(
+        cost_charts.place_costs,
+        axis="$ per million tokens of answers, logarithmic",
+        each="accelerator",
+        key="Fewest devices that keep the limits. Bar: quartiles of the price, none of a single price; no mark: no "
+        "price or no way.",
+    ),
+    "memory": charts.engine_memory,
+}
+# Accelerators compared by cost, and parts of the capacity at which the knee is drawn.
+RIVALS = ("l40s", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
+LOADS = (0.05, 0.3, 0.6, 0.8, 0.92, 0.98)
+FORMATS: dict[str, dict[str, str]] = {
+    "own": {},
+    "fp8": {"precision": "fp8", "weights_format": "fp8"},
+    "int4": {"weights_format": "int4"},
+}
+# Arguments that are passed on where they differ from this.
+UNSET = {"policy": POLICIES[0], "hourly": 0, "think": 30}
+# Parts of `cb.generate`, their names here, the part of a training step whose colour they have, and how they come.
+STEP = (
+    (
+        ("weights",),
+        "weights read",
+        "memory traffic",
+        "Weights are read from memory once for all requests while "
+        "matmuls run; the longer of the two hides most of the other.",
+    ),
+    (("products",), "matmuls", "compute", "What matmuls add to the time in which weights are read."),
+    (("cache",), "keys and values read", "input", "Keys and values of each request over the memory bandwidth."),
+    (("elementwise",), "other memory traffic", "bubble", "Activations between matmuls over the memory bandwidth."),
+    (("launch",), "launch", "launch", "Host time for each layer, each step and each request of it."),
+    (
+        ("tensor_exchange",),
+        "communication",
+        "tensor-parallel communication",
+        "All-reduces over the devices that share each layer.",
+    ),
+)
+STATES = "keys, values and states read"
+OTHER_WORDS = {
+    "input_len + output_len": "Prompt + answer",
+    ", or give context where a version takes more": "",
+    "weights_format": "precision",
+    "kv_format": "precision of keys and values",
+}
+
+
+def serving(
+    model: str = "llama3_8b",
+    accelerator: Any = "h100-sxm",
+    users: Any = 500,
+    prompt: Any = 512,
+    answer: Any = 256,
+    ttft: Any = 1000,
+    tpot: Any = 50,
+    devices: Any = 0,
+    policy: str = "chunked prefill",
+    precision: str = "own",
+    kv: str = "own",
+    think: Any = 30,
+    hourly: Any = 0,
+    picture: str = "knee",
+) -> Panel:
+    """The panel "Which GPUs serve this model?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str
+        A language model of the zoo.
+    accelerator : str, Accelerator or dict
+        A device, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    users : float
+        People who ask again some time after they have their answer.
+    prompt, answer : float
+        Mean tokens of a prompt and of its answer.
+    ttft, tpot : float, optional
+        Limits (SLO) that 95 of 100 requests keep: time to the first token and for each further one [ms].
+    devices : int
+        Devices in all; 0 for the fewest that keep the limits.
+    policy : {"chunked prefill", "prefill first", "disaggregated"}
+        How prompts and answers share the devices.
+    precision, kv : {"own", "fp8", "int4"}
+        Format of weights and matmuls, where "int4" is of weights alone, as AWQ and GPTQ store them, with matmuls in 16
+        bits; and of keys and values ("own", which is 16 bits, or "fp8").
+    think, hourly : float
+        Seconds between an answer and the next request, 0 for as many requests at once as users; your price of an hour
+        of a device [USD], 0 for list prices.
+    picture : {"knee", "costs", "memory"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = serving(users=100)
+    >>> panel.update(tpot=1)
+    >>> panel.answer.startswith("TPOT limit = 0.001 s: an idle engine of ")
+    True
+    """
+    return Panel(
+        serving,
+        "Which GPUs serve this model?",
+        _controls,
+        CHARTS,
+        _draw,
+        locals(),
+        {"precision": _unavailable, "kv": _unavailable},
+    )
+
+
+def _controls() -> tuple[Control, ...]:
+    more = partial(Slider, more=True, optional=True, whole=False)
+    formats = (
+        ("own", "best", "fp16 or bf16, whichever the accelerator computes faster in, else tf32 or fp32"),
+        ("fp8", "fp8", "Weights and matmuls in fp8"),
+        ("int4", "int4 (AWQ, GPTQ)", "Weights in 4 bits, activations and matmuls in 16"),
+    )
+    return (
+        Combo(
+            "model",
+            "Model",
+            "Workload",
+            networks(language=True, serving=True),
+            own=own_model(),
+            plain=plain_model,
+            tooltip="The language model to serve",
+        ),
+        Slider(
+            "users",
+            "Users",
+            "Workload",
+            one_two_five(1, 20_000),
+            tooltip="People who ask again some time after they have their answer",
+        ),
+        Combo(
+            "accelerator",
+            "Accelerator",
+            "Hardware",
+            accelerators(),
+            own=own_accelerator("Accelerator"),
+            plain=plain_device,
+            tooltip="Each replica of the model runs on one or several of them",
+        ),
+        Slider(
+            "devices",
+            "Devices",
+            "Hardware",
+            (0.0, *powers_of_two(0, 12)),
+            optional=True,
+            zero="chosen automatically",
+            tooltip="Devices in all; 0: the fewest that keep the limits",
+        ),
+        Slider(
+            "ttft",
+            "TTFT limit",
+            "Goal",
+            one_two_five(10, 60_000),
+            unit="ms",
+            whole=False,
+            optional=True,
+            tooltip="Longest time to the first token for 95 of 100 requests; empty: no matter",
+        ),
+        Slider(
+            "tpot",
+            "TPOT limit",
+            "Goal",
+            one_two_five(1, 1000, (15, 30, 40, 75)),
+            unit="ms",
+            whole=False,
+            optional=True,
+            tooltip="Longest time for each further token for 95 of 100 requests; empty: no matter",
+        ),
+        Slider(
+            "prompt",
+            "Prompt",
+            "Workload",
+            powers_of_two(0, 17),
+            unit="tokens",
+            whole=False,
+            more=True,
+            argument="input_len",
+            tooltip="Mean length of a prompt",
+        ),
+        Slider(
+            "answer",
+            "Answer",
+            "Workload",
+            powers_of_two(0, 14),
+            unit="tokens",
+            whole=False,
+            more=True,
+            argument="output_len",
+            tooltip="Mean length of an answer",
+        ),
+        Slider(
+            "think",
+            "Think time",
+            "Workload",
+            (0.0, *one_two_five(1, 1000, (30,))),
+            unit="s",
+            whole=False,
+            more=True,
+            zero="requests at once",
+            tooltip="Between an answer and a user's next request; 0: requests at once",
+        ),
+        Choice(
+            "precision",
+            "Precision",
+            "Hardware",
+            formats,
+            more=True,
+            tooltip="Format of weights and matmuls; with 4 bits, of the weights alone",
+        ),
+        Choice(
+            "kv",
+            "Keys and values",
+            "Hardware",
+            (
+                ("own", "16 bits", "Keys and values in 16 bits, whatever the matmuls are in"),
+                ("fp8", "fp8", "Keys and values in fp8"),
+            ),
+            more=True,
+            argument="kv_format",
+            tooltip="Format of the KV cache",
+        ),
+        Choice(
+            "policy",
+            "Policy",
+            "Hardware",
+            (
+                (POLICIES[0], "chunked", "Each iteration takes a piece of the prompts along"),
+                (POLICIES[1], "prefill first", "Prompts go before the next tokens"),
+                (POLICIES[2], "split", "Prompts on engines of their own"),
+            ),
+            more=True,
+            tooltip="How prompts and answers share the devices",
+        ),
+        more(
+            "hourly",
+            "Price",
+            "Money",
+            (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
+            unit="$ an hour",
+            zero="list price",
+            tooltip="What you pay for an hour of one device; 0: list prices of the last 12 months",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("knee", "Latency", "Waiting over the load, up to capacity"),
+                ("costs", "Cost", "The fewest devices of each kind, by cost of a million tokens"),
+                ("memory", "Memory", "Weights against keys and values"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def _unavailable(values: dict[str, Any]) -> dict[str, str]:
+    """Why a format cannot be chosen."""
+    offered = hardware.formats(device_of(values["accelerator"]))
+    return {} if "fp8" in offered else {"fp8": f"the accelerator has {', '.join(offered)}"}
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A service with what the reader chose: all that the panel shows."""
+
+    values: Mapping[str, Any]
+    service: Service
+    title: str
+    device: Accelerator
+
+    @cached_property
+    def own(self) -> dict[str, Any]:
+        """Its row."""
+        return dict(self.service.rows[0])
+
+    @cached_property
+    def stack(self) -> dict[str, Any]:
+        """Formats and shards of one engine."""
+        return _formats(self.values) | {"tp": int(self.own["tp"])}
+
+    @cached_property
+    def context(self) -> float:
+        """Tokens of a request whose keys and values are held, on average and at its end."""
+        return float(self.values["prompt"] + self.values["answer"])
+
+    @cached_property
+    def step(self) -> Any:
+        """One further token of all sequences of an engine."""
+        length = self.values["prompt"] + self.values["answer"] / 2
+        return generate(
+            named_model(self.values["model"]),
+            device_of(self.values["accelerator"]),
+            input_len=max(round(length), 1),
+            output_len=2,
+            batch=max(round(self.own["batch"]), 1),
+            delay_of="token",
+            **self.stack,
+        )
+
+
+def _formats(values: Mapping[str, Any]) -> dict[str, Any]:
+    return FORMATS[values["precision"]] | ({} if values["kv"] == "own" else {"kv_format": values["kv"]})
+
+
+def _arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `cb.serve` beyond model, accelerator and devices."""
+    given = {"users": values["users"], "input_len": values["prompt"], "output_len": values["answer"]}
+    given |= {name: round(values[name] * MILLI, 9) for name in ("ttft", "tpot") if values[name] is not None}
+    given |= {name: values[name] for name in UNSET if values[name] not in (UNSET[name], None)}
+    return given | _formats(values)
+
+
+@lru_cache(maxsize=256)
+def _serve(model: str, device: Accelerator, given: tuple[tuple[str, Any], ...]) -> Service:
+    return serve(model, device, **dict(given))
+
+
+def _found(values: Mapping[str, Any], **changes: Any) -> Service:
+    """The service that the controls say, with changes."""
+    given = {**_arguments(values), "devices": values["devices"] or None, **changes}
+    return _serve(
+        named_model(values["model"]),
+        device_of(changes.pop("on", values["accelerator"])),
+        tuple((name, value) for name, value in given.items() if name != "on"),
+    )
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    try:
+        found = _found(values)
+    except ValueError as problem:
+        told = str(problem)
+        for old, new in OTHER_WORDS.items():
+            told = told.replace(old, new)
+        raise Refused(refusal_of(problem).reworded(told)) from None
+    view = Served(
+        MappingProxyType(dict(values)), found, model_of(values["model"]).title, device_of(values["accelerator"])
+    )
+    own, picture = view.own, values["picture"]
+    usd = float(own["usd_per_million_output"])
+    return View(
+        answer=_answer(view),
+        headline={"devices": float(own["devices"]), **({"cost per million tokens": usd} if usd == usd else {})},
+        chips=_chips(view),
+        picture=PICTURES[picture](view),
+        parts=_parts(view),
+        parts_title=f"One further token for {own['batch']:.0f} requests of an engine, prompts apart",
+        table=partial(_cost_table if picture == "costs" else _table, view),
+        data=lambda: _rivals(view) if picture == "costs" else found.table,
+        sources=partial(_sources, view),
+        code=_code(values),
+        kept=view,
+        stood_for={"devices": int(own["devices"]), **_usual(view)},
+    )
+
+
+def _usual(view: Served) -> dict[str, str]:
+    """The precision that was taken where the reader chose none."""
+    return {"precision": view.step.assumed.taken["precision"]} if view.values["precision"] == "own" else {}
+
+
+def _parts(view: Served) -> tuple[Part, ...]:
+    """What one further token takes; of weights and matmuls, which overlap, each has its share of the longer."""
+    found = []
+    for names, name, colour, formula in STEP:
+        seconds = sum(float(np.ravel(view.step.parts[each])[0]) for each in names)
+        both = names == ("cache",) and "states" in view.step.memory
+        found.append(Part(name if not both else STATES, seconds, human(seconds, "s"), TIME_PARTS[colour], formula))
+    return tuple(found)
+
+
+def _code(values: dict[str, Any]) -> str:
+    given = _arguments(values) | ({"devices": values["devices"]} if values["devices"] else {})
+    first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
+    return f"{panel_call(serving, values)}\ncb.serve({first}, {keywords(given)})"
+
+
+def _answer(view: Served) -> str:
+    """Place 1: devices and the cost of a million tokens, then prices, delays, load and what the limits cost."""
+    own, users = view.own, counted(view.values["users"], "user")
+    devices, serve = f"{own['devices']:,} {short_name(view.device.name)}", "serves" if own["devices"] == 1 else "serve"
+    usd, low, high = (float(own[f"usd_per_million_output{end}"]) for end in ("", "_low", "_high"))
+    if not own["meets"]:
+        head = f"{devices} {serve} {view.title} to {users}, and the **{own['binds']} is missed**."
+    elif usd != usd:
+        head = f"**{devices}** {serve} {view.title} to {users} at a price that is not known."
+    else:
+        head = f"{devices} {serve} {view.title} to {users} for **{dollars(usd)}** per million output tokens."
+    hour, rows = float(own["usd_per_hour"]), next(iter(view.service.price.values())).rows
+    reach = (
+        at_your_price(float(view.values["hourly"]))
+        if view.values["hourly"]
+        else "by the only price known"
+        if rows == 1
+        else f"{dollars(low)} to {dollars(high)} per million output tokens by the quartiles of prices"
+    )
+    cost = (
+        ""
+        if usd != usd
+        else (
+            f"Cost: {dollars(hour)} an hour, {dollars(hour * MONTH / HOUR)} a month, {reach}; "
+            f"{dollars(own['usd_per_million_input'])} per million tokens of prompts."
+        )
+    )
+    return " ".join(filter(None, [head, cost, *_kept(view), assumed(model_of(view.values["model"]))]))
+
+
+def _kept(view: Served) -> Iterator[str]:
+    """Delays and limits, load against capacity and what binds, and what the limits cost."""
+    own, values = view.own, view.values
+    for name in ("ttft", "tpot"):
+        limit = f" (limit {human(values[name] * MILLI, 's')})" if values[name] else ""
+        yield (
+            f"{name.upper()}: p50 is {human(own[f'{name}_p50'], 's')} ({_span(own, f'{name}_p50')}), p95 "
+            f"{human(own[f'{name}_p95'], 's')}{limit}."
+        )
+    used = (
+        f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests a second, "
+        f"about {large(own['in_service'])} in service at a time"
+    )
+    yield f"{used}; a full engine is held back by {own['binds']}." if own["meets"] else f"{used}."
+    if own["costly"]:
+        costly = own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of ")
+        yield f"Limits: {costly}."
+
+
+def _span(own: dict[str, Any], name: str) -> str:
+    """The 80 % interval of a delay."""
+    return f"80 %: {human(own[f'{name}_low80'], 's')} to {human(own[f'{name}_high80'], 's')}"
+
+
+def _chips(view: Served) -> tuple[tuple[str, str], ...]:
+    price = next(iter(view.service.price.values()))
+    assumed = view.service.assumed
+    return (
+        (str(view.step.tier), "How well measurements of other runs cover the time of an iteration here."),
+        price_badge(price),
+        (
+            "queue not measured",
+            "Waiting follows from times of iterations; no published load test of this stack is in it.",
+        ),
+        (f"{len(assumed)} assumed", f"Taken where nothing is set: {in_words(assumed)}."),
+    )
+
+
+def _knee(view: Served) -> Picture:
+    """Latency over the load, on the devices chosen."""
+    own, values = view.own, view.values
+    engines, each = int(own["engines"]), int(own["devices"] // own["engines"])
+    rows: list[dict[str, Any]] = []
+    free = {"users": None, "ttft": None, "tpot": None, "hourly": 1.0, "think": None}
+    for part in LOADS:
+        rate = float(f"{part * own['capacity'] / engines:.6g}")
+        with suppress(ValueError):
+            at = _found(values, **free, rate=rate, devices=each, tp=int(own["tp"])).rows[0]
+            rows += [
+                {"what": "line", "series": name, "rate": rate * engines, "ms": at[_column(name)] / MILLI}
+                for name in charts.LATENCIES
+            ]
+            for name in ("TTFT p50", "TPOT p50"):
+                low, high = (at[f"{_column(name)}_{end}80"] / MILLI for end in ("low", "high"))
+                rows.append({"what": "band", "series": name, "rate": rate * engines, "ms": low, "high": high})
+    rows += [
+        {"what": "here", "series": name, "rate": own["requests_per_second"], "ms": own[_column(name)] / MILLI}
+        for name in charts.LATENCIES
+    ]
+    rows += [
+        {"what": "limit", "ms": values[name], "text": f"{name.upper()} limit"}
+        for name in ("ttft", "tpot")
+        if values[name] is not None
+    ]
+    rows.append({"what": "capacity", "rate": own["capacity"], "text": "capacity"})
+    numbers = ("rate", "ms", "high")
+    frame = rounded(pd.DataFrame(rows, columns=["what", "series", "text", *numbers]), numbers)
+    share = own["requests_per_second"] / own["capacity"]
+    title = (
+        f"At {percent(share)} of capacity, TTFT p95 is {human(own['ttft_p95'], 's')} and TPOT p95 "
+        f"{human(own['tpot_p95'], 's')}"
+    )
+    return Picture("knee", frame, title, charts.knee_ends(frame))
+
+
+def _column(series: str) -> str:
+    return series.lower().replace(" ", "_")
+
+
+@lru_cache(maxsize=64)
+def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator, hourly: float) -> pd.DataFrame:
+    """The fewest devices of each rival; those that cannot, with the reason. The reader's price is that of `own`."""
+    devices = {device.key: device for device in (own, *map(hardware.accelerator, RIVALS))}
+    rows = []
+    for key, device in devices.items():
+        paid = (("hourly", hourly),) if device is own and hourly else ()
+        try:
+            service = _serve(model, device, given + paid)
+            row = {**service.rows[0], "prices": next(iter(service.price.values())).rows}
+        except ValueError as problem:
+            row = {"accelerator": key, "why": refusal_of(problem), "meets": False}
+        rows.append({"name": device.name, **row})
+    return pd.DataFrame(rows)
+
+
+def _rivals(view: Served) -> pd.DataFrame:
+    """Sizing of each accelerator, the chosen one at the reader's price."""
+    given = {name: value for name, value in _arguments(view.values).items() if name != "hourly"}
+    frame = _compared(
+        named_model(view.values["model"]), tuple(given.items()), view.device, float(view.values["hourly"] or 0)
+    ).copy()
+    return frame.sort_values("usd_per_million_output", kind="stable").reset_index(drop=True)
+
+
+def _cheapest(rows: pd.DataFrame) -> Lead | None:
+    """The cheapest that keeps the limits, with the rivals whose bands of price and of speed overlap its own."""
+    if "usd_per_hour" not in rows:
+        return None
+    answers, hour = rows.filter(like="usd_per_million_output"), rows["usd_per_hour"]
+    ends = answers.div(answers["usd_per_million_output"], axis=0)
+    known = [evidence(str(tier)) if isinstance(tier, str) else "" for tier in rows["tier"]]
+    return lead(hour, hour * ends.min(axis=1), hour * ends.max(axis=1), evidence=known, able=rows["meets"].astype(bool))
+
+
+def _costs(view: Served) -> Picture:
+    """The fewest devices of each kind, the cheapest on top."""
+    rows, tails = _rivals(view), {"usd": "", "low": "_low", "high": "_high"}
+    best = _cheapest(rows)
+    verdicts = [
+        "cheapest that will do"
+        if best is not None and best.named and at == best.first
+        else "will do"
+        if fine
+        else "will not do"
+        for at, fine in enumerate(rows["meets"])
+    ]
+    frame = pd.DataFrame(
+        {
+            "row": [short_name(name) for name in rows["name"]],
+            **{name: rows[f"usd_per_million_output{tail}"] for name, tail in tails.items()},
+            "verdict": verdicts,
+            "text": [
+                "cannot keep the limits"
+                if row["why"]
+                else counted(int(row["devices"]), "device")
+                + ("" if row["usd_per_hour"] == row["usd_per_hour"] else ", no price")
+                for _, row in rows.iterrows()
+            ],
+        }
+    )
+    low, high = cost_charts.cost_domain(frame)
+    frame = rounded(frame, tuple(tails))
+    title = "No accelerator compared has a price and keeps the limits"
+    if best is not None:
+        only = ", by its only price" if rows["prices"][best.first] == 1 else ""
+        title = capital(undecided(list(frame["row"]), best)) or (
+            f"{frame['row'][best.first]} is the cheapest of {counted(len(rows), 'accelerator')} compared{only}"
+        )
+    return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+
+
+def _memory(view: Served) -> Picture:
+    """Weights against keys and values: as chosen, sharded further, and in smaller formats."""
+    own, stack, device = view.own, view.stack, view.device
+    tp, capacity, share = stack["tp"], float(device.memory_bytes) / GIBI, constant("memory-served")
+    ways = {
+        f"as chosen, TP {tp}": stack,
+        f"TP {2 * tp}": {**stack, "tp": 2 * tp},
+        "weights in fp8": {**stack, **FORMATS["fp8"]},
+        "weights in int4": {**stack, **FORMATS["int4"]},
+        "keys and values in fp8": {**stack, "kv_format": "fp8"},
+    }
+    rows: list[dict[str, Any]] = []
+    for name, way in ways.items():
+        held = _held(named_model(view.values["model"]), device, tuple(way.items()))
+        if held is None or (rows and way == stack):
+            continue
+        weights, costs = held
+        room = max(share * capacity - weights, 0.0)
+        used = room * float(own["kv_share"]) if way is stack else 0.0
+        parts = zip(charts.ENGINE_MEMORY, (weights, used, room - used, (1 - share) * capacity), strict=True)
+        text = f"{costs.kv_tokens / costs.held(view.context):,.0f} requests"
+        rows += [
+            {"row": name, "part": part, "value": value, "text": text if part == "weights" else None}
+            for part, value in parts
+        ]
+    frame = rounded(pd.DataFrame(rows), ("value",))
+    taken = float(frame["value"].iloc[0])
+    title = (
+        f"Weights take {percent(taken / capacity)} of each device; the load fills {percent(own['kv_share'])} of "
+        "the KV cache"
+    )
+    if not math.isfinite(capacity):
+        title = f"Weights take {human(taken * 2**30, 'iB')} of each device, whose memory is not in the catalogue"
+    return Picture("memory", frame, title, {"rows": row_order(frame), "most": longest_row(frame)})
+
+
+@lru_cache(maxsize=128)
+def _held(model: str, device: Accelerator, way: tuple[tuple[str, Any], ...]) -> tuple[float, StepCosts] | None:
+    """GiB of weights on one device, and the costs of an engine with what it holds; None where it cannot."""
+    try:
+        costs = engine_costs(model, device, **dict(way))
+        memory = generate(model, device, input_len=1, output_len=2, **dict(way)).memory
+    except ValueError:
+        return None
+    return float(np.ravel(memory["weights"])[0]) / GIBI, costs
+
+
+PICTURES: dict[str, Callable[[Served], Picture]] = {"knee": _knee, "costs": _costs, "memory": _memory}
+
+
+def _table(view: Served) -> pd.DataFrame:
+    """Half, as many and twice the devices, as printed."""
+    each = int(view.own["devices"] // view.own["engines"])
+    counts = sorted({max(round(view.own["engines"] * part), 1) * each for part in (0.5, 1, 1.5, 2, 4)})
+    rows = []
+    for count in counts:
+        try:
+            row = _found(view.values, devices=count, tp=int(view.own["tp"])).rows[0]
+        except ValueError as problem:
+            rows.append({"Devices": f"{count:,}", "Limit": str(problem).partition(";")[0]})
+            continue
+        rows.append({"Devices": f"{count:,}", **_latencies(row)})
+    return pd.DataFrame(rows).fillna("")
+
+
+def _latencies(row: Mapping[str, Any]) -> dict[str, str]:
+    each = {
+        f"{name.upper()} p50 / p95 / p99": " / ".join(human(row[f"{name}_p{part}"], "s") for part in (50, 95, 99))
+        for name in ("ttft", "tpot")
+    }
+    answers, prompts = (dollars(row[f"usd_per_million_{kind}"]) for kind in ("output", "input"))
+    return {
+        **each,
+        "Requests held": f"{row['batch'] * row['engines']:,.0f}",
+        "Of capacity": percent(row["requests_per_second"] / row["capacity"]),
+        "$ per M output (prompts)": f"{answers} ({prompts})",
+        "$/h": dollars(row["usd_per_hour"]),
+        "J/token": "-".join(figure(row[f"joule_per_token_{end}"]) for end in ("low", "high")),
+        "Limits kept": "yes" if row["meets"] else "no",
+        "Limit": str(row["binds"]),
+    }
+
+
+def _cost_table(view: Served) -> pd.DataFrame:
+    """Each accelerator with the fewest devices that keep the limits, as printed."""
+    rows = [
+        {"Accelerator": row["name"], "Limit": row["why"].partition(";")[0]}
+        if row["why"]
+        else {"Accelerator": row["name"], "Devices (TP)": f"{row['devices']:.0f} ({row['tp']:.0f})", **_latencies(row)}
+        for row in _rivals(view).to_dict("records")
+    ]
+    return pd.DataFrame(rows).fillna("")
+
+
+def _sources(view: Served) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, note) of the model, the device and its prices."""
+    price = next(iter(view.service.price.values()))
+    keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
+    keys |= dict.fromkeys(view.device.sources, "figures of the device")
+    keys |= dict.fromkeys(price.source, price_badge(price)[0])
+    return cited(keys)

@@ -1,0 +1,582 @@
+"""A service of language models, request by request: iterations of engines as processes of a discrete-event simulation.
+
+Each engine decides before every iteration what it computes, as servers with in-flight batching do (Yu et al., Orca,
+OSDI 2022): prompts in chunks beside the running answers (Agrawal et al., Sarathi-Serve, OSDI 2024), prompts before
+answers (Kwon et al., vLLM, SOSP 2023), or prompts on machines of their own (Zhong et al., DistServe, OSDI 2024). Keys
+and values are taken token by token; where they no longer fit, the request that came last starts again.
+
+Iterations that nothing can change are one event: until an answer ends, a sequence outgrows the window of layers that
+have one, memory is full or a request can join.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook.catalog.refusals import refused
+from cookbook.prediction.asked import choices, numbers, whole
+from cookbook.result import Result, plain
+from cookbook.topics.serving.step_costs import StepCosts
+
+__all__ = ["CHUNKED", "FIRST", "POLICIES", "SPLIT", "Served", "StepCosts", "simulate"]
+CHUNKED, FIRST, SPLIT = "chunked prefill", "prefill first", "disaggregated"
+POLICIES = (CHUNKED, FIRST, SPLIT)
+PERCENTILES, LATENCIES = (50, 95, 99), ("ttft", "tpot", "e2e")
+# Requests of one simulation, and of those the share that is not counted, since the service starts empty.
+MOST_REQUESTS, WARM = 1_000_000, 0.1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Served(Result):
+    """What a simulated service did.
+
+    Attributes
+    ----------
+    requests : pandas.DataFrame
+        One row a request, in order of arrival: arrival, first and finish [s], prompt and answer [tokens], ttft, tpot
+        (NaN for answers of one token) and e2e [s], preempted (how often), counted (False while the service filled).
+    seconds : float
+        From the first arrival to the last token.
+    busy : float
+        Share of that time in which engines computed.
+    batch : float
+        Sequences that are decoded in an iteration, on average over tokens' iterations.
+    kv_share : float
+        Share of the room for keys and values in use, on average over time.
+    gaps : numpy.ndarray
+        Times between tokens (ITL) [s], and how many tokens came after each: two rows.
+    """
+
+    requests: pd.DataFrame
+    seconds: float
+    busy: float
+    batch: float
+    kv_share: float
+    gaps: np.ndarray
+
+    def summary(self) -> str:
+        """Requests, throughput and the middle latencies."""
+        found = self.figures
+        return (
+            f"{len(self.requests):,} requests, {found['requests_per_second']:.3g} requests/s, TTFT p50 "
+            f"{found['ttft_p50']:.3g} s, TPOT p50 {found['tpot_p50']:.3g} s"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures; None where one is missing."""
+        return plain(self.figures)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Rates over the counted part, percentiles of TTFT, TPOT, ITL and end-to-end latency, and how full it was."""
+        rows = self.requests[self.requests["counted"]]
+        found: dict[str, Any] = {
+            "requests_per_second": self.rate,
+            "output_tokens_per_second": self.rate * float(rows["answer"].mean()),
+        }
+        for name in LATENCIES:
+            values = rows[name].dropna().to_numpy()
+            found[name] = float(values.mean()) if len(values) else math.nan
+            ends = np.percentile(values, PERCENTILES) if len(values) else [math.nan] * len(PERCENTILES)
+            found |= {f"{name}_p{each}": float(end) for each, end in zip(PERCENTILES, ends, strict=True)}
+        found |= {f"itl_p{each}": self.gap(each / 100) for each in PERCENTILES}
+        return found | {
+            "busy": self.busy,
+            "batch": self.batch,
+            "kv_share": self.kv_share,
+            "preempted": int(self.requests["preempted"].sum()),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """The requests; a copy."""
+        return self.requests.copy()
+
+    def gap(self, share: float) -> float:
+        """Time between two tokens that this share of all tokens waits at most [s]."""
+        if not self.gaps.size:
+            return math.nan
+        order = np.argsort(self.gaps[0], kind="stable")
+        seconds, counts = self.gaps[0][order], np.cumsum(self.gaps[1][order])
+        return float(seconds[np.searchsorted(counts, share * counts[-1])])
+
+    @property
+    def rate(self) -> float:
+        """Requests finished per second while the service ran full: between the counted ends."""
+        ends = np.sort(self.requests["finish"].to_numpy())
+        low, high = int(WARM * len(ends)), max(int((1 - WARM) * len(ends)) - 1, 0)
+        return float((high - low) / (ends[high] - ends[low])) if ends[high] > ends[low] else math.nan
+
+    def goodput(self, ttft: float = math.inf, tpot: float = math.inf) -> float:
+        """Requests finished per second that keep both limits [1/s].
+
+        Parameters
+        ----------
+        ttft, tpot : float
+            Most seconds to the first token, and for each further one.
+        """
+        rows = self.requests[self.requests["counted"]]
+        kept = (rows["ttft"] <= ttft) & ~(rows["tpot"] > tpot)
+        return self.rate * float(kept.mean())
+
+
+def simulate(
+    costs: StepCosts,
+    prompts: Any,
+    answers: Any,
+    *,
+    arrival: Any = None,
+    concurrency: int | None = None,
+    think: Any = None,
+    policy: str = CHUNKED,
+    engines: int = 1,
+    prefill_engines: int = 1,
+) -> Served:
+    """Serve requests one by one and see when each gets its tokens.
+
+    Parameters
+    ----------
+    costs : StepCosts
+        Of each engine.
+    prompts, answers : array_like
+        Tokens of each request, whole numbers of 1 or more.
+    arrival : array_like, optional
+        When each request comes, in order [s].
+    concurrency : int, optional
+        Instead: so many clients, each of which sends its next request when the last one is answered.
+    think : array_like, optional
+        Pause of a client before each request [s]; none by default.
+    policy : str
+        "chunked prefill", "prefill first" or "disaggregated".
+    engines : int
+        Copies of the weights; a request goes to the one with the fewest requests. Disaggregated: those that decode.
+    prefill_engines : int
+        Disaggregated: engines that only work on prompts.
+
+    Returns
+    -------
+    Served
+
+    Raises
+    ------
+    ValueError
+        Lengths, arrivals or counts that cannot be, or a request that is larger than the room for keys and values.
+
+    Examples
+    --------
+    One at a time, 10 ms a token and 50 ms a prompt:
+
+    >>> costs = StepCosts(lambda batch, seen: 0.01 + 0 * batch, lambda tokens, seen: 0.05 + 0 * tokens, 10_000)
+    >>> alone = simulate(costs, [100] * 20, [11] * 20, concurrency=1)
+    >>> round(float(alone.requests["e2e"].iloc[5]), 6)
+    0.15
+    """
+    from simpy import Environment
+
+    if not isinstance(costs, StepCosts):
+        raise refused("costs", costs, "are no costs of iterations; give those of cb.planning.engine_costs")
+    run = _Run(
+        Environment(),
+        costs,
+        *_checked(costs, prompts, answers, arrival, concurrency, think),
+        policy=choices("policy", policy, POLICIES, (CHUNKED,))[0],
+    )
+    own, fillers = FIRST if run.policy == SPLIT else run.policy, whole("prefill_engines", prefill_engines, 4096)
+    run.decoders = [_Engine(run, own) for _ in range(whole("engines", engines, 4096))]
+    run.fillers = [_Engine(run, SPLIT) for _ in range(fillers)] if run.policy == SPLIT else run.decoders
+    times = arrival if arrival is not None else think
+    run.start(None if times is None else np.asarray(times, dtype=float).tolist(), concurrency)
+    return run.served()
+
+
+def _checked(
+    costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurrency: Any, think: Any
+) -> tuple[list, list]:
+    """Lengths as lists of one size."""
+    if (arrival is None) == (concurrency is None):
+        raise ValueError("give either arrival, the times of requests, or concurrency, a number of clients")
+    if concurrency is not None:
+        whole("concurrency", concurrency)
+    found = []
+    for name, values in (("prompts", prompts), ("answers", answers)):
+        array = numbers(name, values)
+        if array.ndim != 1 or not 0 < array.size <= MOST_REQUESTS:
+            raise ValueError(f"{name} must be a list of 1 to {MOST_REQUESTS:,} numbers of tokens")
+        if not np.all((array >= 1) & (array == np.floor(array))):
+            worst = array[~((array >= 1) & (array == np.floor(array)))][0]
+            raise refused(name, worst.item(), ": a length is a whole number of tokens, 1 or more")
+        found.append(array.astype(int).tolist())
+    if len(found[0]) != len(found[1]):
+        raise ValueError(f"prompts has {len(found[0]):,} entries and answers {len(found[1]):,}; give one of each")
+    if arrival is not None:
+        times = numbers("arrival", arrival).astype(float)
+        if times.shape != (len(found[0]),) or not np.all(np.diff(times, prepend=0.0) >= 0):
+            raise ValueError("arrival must be one time for each request, from 0 s and in order")
+    if think is not None:
+        pauses = numbers("think", think).astype(float)
+        if concurrency is None or pauses.shape != (len(found[0]),) or not np.all(pauses >= 0):
+            raise ValueError("think must be a pause of 0 s or more for each request, and goes with concurrency")
+    most = max(map(int.__add__, *found))
+    if costs.held(most) > costs.kv_tokens:
+        raise ValueError(
+            f"a request of {most:,} tokens is larger than the room for keys and values, "
+            f"{costs.kv_tokens:,.0f} tokens; shorten it, or take more devices"
+        )
+    return found[0], found[1]
+
+
+class _Tables:
+    """Costs of iterations by number of sequences and of tokens: an iteration must not cost a call of formulas."""
+
+    def __init__(self, costs: StepCosts, longest: int) -> None:
+        batch, tokens = np.arange(1, costs.max_sequences + 1), np.arange(1, max(costs.chunk, longest) + 1)
+        far = 1024.0
+        step, pass_ = np.asarray(costs.decode(batch, 0.0)) + 0.0 * batch, costs.prefill(tokens, 0.0) + 0.0 * tokens
+        self.step = [0.0, *step.tolist()]
+        self.step_seen = [0.0, *((costs.decode(batch, far) - step) / far).tolist()]
+        self.pass_ = [0.0, *pass_.tolist()]
+        self.pass_seen = [0.0, *((costs.prefill(tokens, far) - pass_) / far).tolist()]
+        # What an iteration costs without any work; a pass with both kinds of work pays it once.
+        self.idle = min(self.step[1], self.pass_[1])
+
+    def mixed(self, batch: int, seen: float, tokens: int, attended: float) -> float:
+        """Seconds of an iteration with answers, whose context is `seen` in all, and with tokens of prompts."""
+        found = self.step[batch] + self.step_seen[batch] * seen / batch if batch else 0.0
+        if tokens:
+            more = self.pass_[tokens] + self.pass_seen[tokens] * attended
+            found = max(found, more, found + more - self.idle) if batch else more
+        return found
+
+
+class _Run:
+    """Requests by number, their engines, and what became of them."""
+
+    def __init__(self, env: Any, costs: StepCosts, prompts: list[int], answers: list[int], policy: str) -> None:
+        self.env, self.costs, self.policy = env, costs, policy
+        self.prompts, self.answers, self.size = prompts, answers, len(prompts)
+        self.tables = _Tables(costs, max(map(int.__add__, prompts, answers)) if policy != CHUNKED else costs.chunk)
+        self.arrival, self.first, self.finish = ([math.nan] * self.size for _ in range(3))
+        self.preempted, self.given = [0] * self.size, [0] * self.size
+        self.done: dict[int, Any] = {}
+        self.decoders, self.fillers = list[_Engine](), list[_Engine]()
+        self.left, self.over = self.size, env.event()
+        self.stepped = self.stepped_tokens = self.computed = self.filled = 0.0
+        self.gaps: tuple[list[float], list[float]] = ([], [])
+        # As `StepCosts.kept` of one sequence, without a call of formulas where no layer has a window.
+        cached = lru_cache(1 << 16)(lambda *each: float(costs.kept(*each)))
+        self.kept: Callable[..., float] = cached if costs.windowed else lambda tokens, span=0.0: tokens
+
+    def held(self, tokens: float) -> float:
+        """Room that a sequence takes."""
+        return self.kept(tokens) + self.costs.state
+
+    def start(self, times: list[float] | None, clients: int | None) -> None:
+        """Let requests come at these times, or from clients after these pauses, and run until all are answered."""
+        for engine in {id(each): each for each in (*self.fillers, *self.decoders)}.values():
+            engine.process = self.env.process(engine.run())
+        if clients is None:
+            self.env.process(self._open(times or []))
+        else:
+            numbers = iter(range(self.size))
+            for _ in range(min(clients, self.size)):
+                self.env.process(self._client(numbers, times or [0.0] * self.size))
+        self.env.run(until=self.over)
+
+    def _open(self, times: list[float]) -> Any:
+        timeout, env = self.env.timeout, self.env
+        for each, time in enumerate(times):
+            if time > env.now:
+                yield timeout(time - env.now)
+            self.submit(each)
+
+    def _client(self, numbers: Iterable[int], pauses: list[float]) -> Any:
+        for each in numbers:
+            if pauses[each]:
+                yield self.env.timeout(pauses[each])
+            self.done[each] = self.env.event()
+            self.submit(each)
+            yield self.done[each]
+            del self.done[each]
+
+    def submit(self, each: int) -> None:
+        self.arrival[each] = self.env.now
+        self.give(each, self.fillers)
+
+    def give(self, each: int, engines: list[_Engine], first: bool = False) -> None:
+        """Queue a request where the fewest are."""
+        engine = engines[0] if len(engines) == 1 else min(engines, key=_Engine.load)
+        engine.take(each, first)
+
+    def answered(self, each: int) -> None:
+        self.finish[each] = self.env.now
+        self.left -= 1
+        if each in self.done:
+            self.done[each].succeed()
+        if not self.left:
+            self.over.succeed()
+
+    def hand_over(self, each: int) -> None:
+        """Keys and values of a prompt go to an engine that decodes."""
+        wait = self.env.timeout(self.costs.transfer * self.held(self.prompts[each] + self.given[each]))
+        wait.callbacks.append(lambda _: self.give(each, self.decoders))
+
+    def served(self) -> Served:
+        rows = pd.DataFrame(
+            {
+                "arrival": self.arrival,
+                "first": self.first,
+                "finish": self.finish,
+                "prompt": self.prompts,
+                "answer": self.answers,
+                "preempted": self.preempted,
+            }
+        )
+        steps = (rows["answer"] - 1).where(rows["answer"] > 1)
+        rows["ttft"], rows["e2e"] = rows["first"] - rows["arrival"], rows["finish"] - rows["arrival"]
+        rows["tpot"] = (rows["finish"] - rows["first"]) / steps
+        rows["counted"] = np.arange(self.size) >= int(WARM * self.size)
+        seconds = float(rows["finish"].max() - rows["arrival"].min())
+        busy = self.computed / seconds / len({id(each) for each in (*self.fillers, *self.decoders)})
+        full = self.filled / seconds / self.costs.kv_tokens / len(self.decoders)
+        return Served(rows, seconds, busy, self.stepped_tokens / max(self.stepped, 1.0), full, np.array(self.gaps))
+
+
+class _Engine:
+    """One copy of the weights: a queue, the sequences that are decoded, and a process that computes iterations."""
+
+    def __init__(self, run: _Run, policy: str) -> None:
+        self.run_, self.env, self.tables, self.policy, self.costs = run, run.env, run.tables, policy, run.costs
+        self.waiting: deque[int] = deque()
+        self.filling: deque[list[int]] = deque()  # request, tokens done, tokens in all
+        self.ends: list[tuple[int, int]] = []  # iteration in which an answer ends, request
+        self.joined: dict[int, int] = {}  # request -> iterations before its first; the last that came is last
+        self.outgrowing: list[tuple[float, int]] = []  # iteration in which one outgrows the window of layers, request
+        self.outgrown: set[int] = set()
+        self.steps, self.context, self.held, self.stalled, self.behind = 0, 0.0, 0.0, 0.0, 0
+        self.sleeping: Any = None
+        self.open = False
+        self.process: Any = None
+
+    def load(self) -> int:
+        return len(self.waiting) + len(self.filling) + len(self.ends)
+
+    def take(self, each: int, first: bool) -> None:
+        """A request comes; an engine that sleeps or repeats iterations is told if it could join."""
+        (self.waiting.appendleft if first else self.waiting.append)(each)
+        if self.sleeping is not None:
+            self.sleeping.succeed()
+            self.sleeping = None
+        elif self.open and self._fits(self.waiting[0]):
+            self.open = False
+            self.process.interrupt()
+
+    def _fits(self, each: int) -> bool:
+        running = len(self.ends) + len(self.filling)
+        # Keys and values of each running sequence grow by one at most, what is one token for ever by none; alone, every
+        # request fits.
+        needed = self.run_.held(self._length(each)) + running * (self.costs.window > self.costs.windowed)
+        return running < self.costs.max_sequences and (self.held + needed < self.costs.kv_tokens or not running)
+
+    def run(self) -> Any:
+        """The process: one round an iteration, or several alike."""
+        while True:
+            ready = self._prompts() if self.policy != SPLIT else self._batch()
+            if ready or self.filling:
+                yield from self._mixed(ready)
+            elif self.ends:
+                yield from self._decode()
+            else:
+                self.sleeping = self.env.event()
+                yield self.sleeping
+            if self.run_.done:
+                yield self.env.timeout(0)  # clients that were answered send their next request first
+
+    def _batch(self) -> list[tuple[int, int, int]]:
+        """Prompts of one pass on an engine that does nothing else: request, tokens and tokens before them."""
+        room, found = self.costs.chunk, list[tuple[int, int, int]]()
+        while self.waiting and (not found or self._length(self.waiting[0]) <= room):
+            each = self.waiting.popleft()
+            found.append((each, self._length(each), 0))
+            room -= found[-1][1]
+        return found
+
+    def _length(self, each: int) -> int:
+        return self.run_.prompts[each] + self.run_.given[each]
+
+    def _growth(self) -> float:
+        """Tokens that an iteration adds to what is kept and read: none in layers whose window is full."""
+        return len(self.ends) - self.costs.windowed * len(self.outgrown)
+
+    def _prompts(self) -> list[tuple[int, int, int]]:
+        """What the next iteration computes of prompts; memory for the iteration is made first."""
+        while self.held + self._growth() > self.costs.kv_tokens and len(self.ends) + len(self.filling) > 1:
+            self._preempt()
+        if self.run_.policy == SPLIT:
+            self._join()
+            return []
+        room, found = self.costs.chunk, list[tuple[int, int, int]]()
+        room -= len(self.ends) if self.policy == CHUNKED else 0
+        for part in self.filling:
+            now = min(part[2] - part[1], max(room, 1))
+            found.append((part[0], now, part[1]))
+            room -= now
+            if room <= 0:
+                return found
+        while self.waiting and self._fits(self.waiting[0]):
+            length = self._length(self.waiting[0])
+            if found and (room <= 0 or (self.policy == FIRST and length > room)):
+                break
+            each = self.waiting.popleft()
+            now = length if self.policy == FIRST else min(length, max(room, 1))
+            self.held += self.run_.held(length)
+            self.filling.append([each, 0, length])
+            found.append((each, now, 0))
+            room -= now
+        return found
+
+    def _join(self) -> None:
+        """Disaggregated: prompts whose keys and values have come begin to be decoded."""
+        while self.waiting and self._fits(self.waiting[0]):
+            each = self.waiting.popleft()
+            self.held += self.run_.held(self._length(each))
+            self._begin(each)
+
+    def _begin(self, each: int) -> None:
+        """A sequence is decoded from the next iteration on."""
+        self.context += self.run_.kept(self._length(each))
+        self.joined[each] = self.steps
+        left = self.costs.window - self._length(each)
+        if self.costs.windowed and left <= 0:
+            self.outgrown.add(each)
+        elif self.costs.windowed:
+            heapq.heappush(self.outgrowing, (self.steps + left, each))
+        heapq.heappush(self.ends, (self.steps + self.run_.answers[each] - self.run_.given[each], each))
+
+    def _preempt(self) -> None:
+        """The sequence that came last gives its memory back, and waits to be computed again."""
+        if self.filling:
+            part = self.filling.pop()
+            each, self.held = part[0], self.held - self.run_.held(part[2])
+        else:
+            each, begun = self.joined.popitem()
+            self.ends = [entry for entry in self.ends if entry[1] != each]
+            heapq.heapify(self.ends)
+            self._leave(self._length(each) + self.steps - begun, each)
+            self.run_.given[each] += self.steps - begun
+        self.run_.preempted[each] += 1
+        if self.run_.policy == SPLIT:
+            self.run_.give(each, self.run_.fillers, True)
+        else:
+            self.waiting.appendleft(each)
+
+    def _leave(self, tokens: int, each: int) -> None:
+        """A sequence of so many tokens is decoded no longer, and keeps nothing."""
+        self.context, self.held = self.context - self.run_.kept(tokens), self.held - self.run_.held(tokens)
+        self.outgrown.discard(each)
+
+    def _mixed(self, ready: list[tuple[int, int, int]]) -> Any:
+        """One iteration with prompts, beside the answers or before them."""
+        beside = len(self.ends) if self.policy == CHUNKED else 0
+        tokens = sum(now for _, now, _ in ready)
+        attended = sum(now * self.run_.kept(before + now / 2, now) for _, now, before in ready) / tokens
+        seconds = self.tables.mixed(beside, self.context, tokens, attended)
+        self._spend(seconds)
+        yield self.env.timeout(seconds)
+        if beside:
+            self._stepped(1, seconds)
+        else:
+            self.behind = self.behind if self.stalled else len(self.ends)
+            self.stalled += seconds if self.behind else 0.0
+        if self.policy == SPLIT:
+            for each, _, _ in ready:
+                self._filled(each)
+            return
+        for part, (_, now, _) in zip(self.filling, ready, strict=False):
+            part[1] += now
+        while self.filling and self.filling[0][1] >= self.filling[0][2]:
+            self._filled(self.filling.popleft()[0])
+
+    def _filled(self, each: int) -> None:
+        """A prompt is computed: its pass gives a token of the answer."""
+        run, length = self.run_, self._length(each)
+        if run.given[each] == 0:
+            run.first[each] = self.env.now
+        run.given[each] += 1
+        if run.given[each] >= run.answers[each]:
+            self.held -= run.held(length) if self.policy != SPLIT else 0
+            run.answered(each)
+        elif self.policy == SPLIT:
+            run.hand_over(each)
+        else:
+            self.held += run.held(length + 1) - run.held(length)
+            self._begin(each)
+
+    def _decode(self) -> Any:
+        """Iterations without prompts, as many as are alike or until a request can join."""
+        from simpy import Interrupt
+
+        count, growth = len(self.ends), self._growth()
+        steps = min(self.ends[0][0], self.outgrowing[0][0] if self.outgrowing else math.inf) - self.steps
+        steps = int(max(min(steps, (self.costs.kv_tokens - self.held) // growth if growth > 0 else steps), 1))
+        one = self.tables.step[count] + self.tables.step_seen[count] * self.context / count
+        slope = self.tables.step_seen[count] * (growth / count)  # each iteration is this much longer than the last
+        seconds, begun = steps * one + slope * steps * (steps - 1) / 2, self.env.now
+        wait = self.env.timeout(seconds)
+        self.open = not self.waiting
+        try:
+            yield wait
+        except Interrupt:
+            steps = _whole_steps(self.env.now - begun, one, slope, steps)
+            seconds = steps * one + slope * steps * (steps - 1) / 2
+            yield self.env.timeout(max(begun + seconds - self.env.now, 0.0))
+        self.open = False
+        self._spend(seconds)
+        self._stepped(steps, seconds)
+
+    def _spend(self, seconds: float) -> None:
+        self.run_.computed += seconds
+        self.run_.filled += seconds * self.held
+
+    def _stepped(self, steps: int, seconds: float) -> None:
+        """Every sequence has so many tokens more; those that end leave."""
+        count, run, (gaps, counts) = len(self.ends), self.run_, self.run_.gaps
+        behind = min(self.behind, count)
+        if behind:
+            gaps.append(self.stalled + seconds / steps)
+            counts.append(behind)
+            self.stalled, self.behind = 0.0, 0
+        gaps.append(seconds / steps)
+        counts.append(count * steps - behind)
+        self.steps += steps
+        grown = self._growth() * steps
+        self.context, self.held = self.context + grown, self.held + grown
+        while self.outgrowing and self.outgrowing[0][0] <= self.steps:
+            each = heapq.heappop(self.outgrowing)[1]
+            # Begun later than when this was noted, if it was preempted meanwhile.
+            if self.joined.get(each, math.inf) + self.costs.window - self._length(each) <= self.steps:
+                self.outgrown.add(each)
+        run.stepped += steps
+        run.stepped_tokens += steps * count
+        while self.ends and self.ends[0][0] <= self.steps:
+            each = heapq.heappop(self.ends)[1]
+            self._leave(self._length(each) + self.steps - self.joined.pop(each), each)
+            run.answered(each)
+
+
+def _whole_steps(seconds: float, one: float, slope: float, most: int) -> int:
+    """Iterations until the first boundary at or after a time, each longer than the last by `slope`.
+
+    >>> _whole_steps(0.25, 0.1, 0.0, 10), _whole_steps(0.3, 0.1, 0.0, 10)
+    (3, 3)
+    """
+    half = one - slope / 2
+    found = seconds / half if slope <= 0 else 2 * seconds / (half + math.sqrt(half * half + 2 * slope * seconds))
+    return min(max(math.ceil(found - 1e-9), 1), most)

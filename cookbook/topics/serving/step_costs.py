@@ -1,0 +1,101 @@
+"""What iterations of one engine take, and how much it holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cookbook.catalog.refusals import refused
+from cookbook.formulas.generation import attended_tokens
+from cookbook.prediction.asked import LARGEST, MOST_TOKENS, quantity, whole
+
+__all__ = ["StepCosts"]
+
+
+@dataclass(frozen=True)
+class StepCosts:
+    """What iterations of one engine take and how much it holds; an engine is the devices with one copy of the weights.
+
+    Attributes
+    ----------
+    decode : callable
+        Seconds of an iteration that gives each sequence of a batch one token, from the batch and the tokens whose keys
+        and values a sequence reads, on average also over layers; of arrays, and straight lines in the second.
+    prefill : callable
+        Seconds of a pass over tokens of prompts, from the number of tokens and the tokens that each of them attends to,
+        on average also over layers; of arrays, and straight lines in the second.
+    kv_tokens : float
+        Tokens whose keys and values fit, kept in all layers.
+    max_sequences : int
+        Most sequences of one iteration.
+    chunk : int
+        Most tokens of one iteration; with prompts before answers, most tokens of one pass unless one prompt has more.
+    transfer : float
+        Seconds to move keys and values of one token to another engine.
+    window, windowed : float
+        Sliding window in tokens, and the share of the layers that attend within it and keep nothing that has left it.
+    state : float
+        Tokens whose keys and values take as much room as the state that layers which do not attend keep of a sequence,
+        however long it is. Of a network in which none attends a token is such a state, and its window one token.
+    state_seconds : float
+        Seconds that reading and writing one state adds to an iteration; `decode` has them already.
+    """
+
+    decode: Callable[[Any, Any], Any]
+    prefill: Callable[[Any, Any], Any]
+    kv_tokens: float
+    max_sequences: int = 256
+    chunk: int = 2048
+    transfer: float = 0.0
+    window: float = math.inf
+    windowed: float = 0.0
+    state: float = 0.0
+    state_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("kv_tokens", 1),
+            ("max_sequences", 1),
+            ("chunk", 1),
+            ("transfer", 0),
+            ("state", 0),
+            ("state_seconds", 0),
+        ):
+            value = getattr(self, name)
+            number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+            if not (number and least <= value < LARGEST):
+                raise refused(name, value, f"must be a number, {least} or more")
+        if not (isinstance(self.window, float) and self.window == math.inf):
+            whole("window", self.window, MOST_TOKENS)
+        quantity("windowed", self.windowed, "", "0.5", 0, 1)
+        if not callable(self.decode) or not callable(self.prefill):
+            raise ValueError("decode and prefill must be functions of a number of tokens and what each attends to")
+
+    def kept(self, tokens: Any, span: Any = 0.0) -> np.ndarray:
+        """Of the tokens of a sequence, those that layers keep and read on average, as `attended_tokens` has them.
+
+        >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5).kept([800, 2000]).tolist()
+        [800.0, 1500.0]
+        """
+        return attended_tokens(tokens, self.window, self.windowed, span)
+
+    def held(self, tokens: Any) -> np.ndarray:
+        """Room that a sequence takes, in tokens whose keys and values all layers keep: what `kept` says and its state.
+
+        >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5, state=50).held([800, 2000]).tolist()
+        [850.0, 1550.0]
+        """
+        return self.kept(tokens) + self.state
+
+    def longest(self, kept: float) -> float:
+        """Tokens of a sequence of which layers keep so many on average; infinite where no length keeps more.
+
+        >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5).longest(1500)
+        2000.0
+        """
+        beyond = (kept - self.window) / (1 - self.windowed) if self.windowed < 1 else math.inf
+        return kept if kept < self.window else self.window + beyond

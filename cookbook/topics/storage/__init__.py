@@ -1,0 +1,1 @@
+"""Storage: what feeds accelerators with data, from drives to host memory and links."""

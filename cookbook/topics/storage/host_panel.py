@@ -1,0 +1,558 @@
+"""Panel of recipe 06: does the host feed its accelerators, and what should be bought first?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.charts.look import TIME_PARTS, row_order
+from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
+from cookbook.panels.options import (
+    assumed,
+    cited,
+    data_sets,
+    listed_options,
+    named_model,
+    networks,
+    own_model,
+    plain_model,
+    printed,
+    title_of,
+)
+from cookbook.panels.pasted import as_python, keywords
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import Source, counted, figure
+from cookbook.topics.storage import charts
+from cookbook.topics.storage.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
+
+WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
+CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)
+PICTURES = {"machine": charts.machine, "gets": charts.gets, "cores": charts.over_cores}
+OFF = {
+    "picture": lambda v: {} if v.get("traffic") in DECODED else {"cores": "this traffic has nothing that cores decode"}
+} | dict.fromkeys(("workers", "cores"), lambda v: {} if _decodes(v) else {"*": "nothing of this input is decoded"})
+LEAF = "leaf"
+ROWS = {
+    "memory": "memory",
+    "storage": "drives",
+    "socket": "processors",
+    "pcie_switch": "PCIe switches",
+    LEAF: "further switches",
+    "accelerator": "accelerators",
+    "nvswitch": "NVSwitch",
+}
+PARTS = {
+    "computing": ("compute", "Predicted step of one accelerator that never waits."),
+    "decoding": (
+        "input",
+        "Workers decode on the cores there are, and one process collects their samples into batches.",
+    ),
+    "links": (
+        "data-parallel communication",
+        "The busiest link, at the part of its nominal rate that copies reach, carries what one step asks of it.",
+    ),
+}
+# Room that still counts as tight, and a gain that is worth a sentence.
+_TIGHT, _WORTH = 1.2, 1.01
+
+
+def host(
+    machine: str = "supermicro-4029gp-trt3",
+    traffic: str = "both",
+    load: str = LOADS[0],
+    model: Any = "gpt2",
+    data: str = "c4-en-tokens",
+    workers: Any = 8,
+    batch: Any = 1,
+    cores: Any = None,
+    picture: str = "machine",
+) -> Panel:
+    """The panel "Does the host feed its accelerators?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    machine : str
+        As for `cb.topology`.
+    traffic : {"memory", "storage", "gradients", "both"}
+        What crosses links: decoded samples from memory, stored samples straight from drives (decoded on accelerators),
+        gradients alone, or samples from memory and gradients.
+    load : {"needed", "all they can"}
+        Whether flows ask for what keeps accelerators busy, or for all that links give.
+    model : str, Workload or dict
+        A network of the zoo or one of your own: `cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration.
+    data : str
+        A card of the table ``data_sets``.
+    workers, batch : int
+        Loader processes, and samples of one step, of one accelerator.
+    cores : float, optional
+        Physical cores of one accelerator; those of the machine in the catalogue by default.
+    picture : {"machine", "gets", "cores"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = host(model="vgg16", data="imagenet-1k", batch=32)
+    >>> panel.update(machine="DGX-1 (V100)")
+    >>> "on DGX-1 (V100)" in panel.answer
+    True
+    """
+    return Panel(host, "Does the host feed its accelerators?", _controls, PICTURES, _draw, locals(), OFF)
+
+
+def _controls() -> tuple[Control, ...]:
+    return (
+        Combo(
+            "machine",
+            "Machine",
+            "Host",
+            listed_options("system_topologies", also="aliases", group="root"),
+            tooltip="A server or workstation whose inside is known",
+        ),
+        Slider(
+            "workers",
+            "Workers an accelerator",
+            "Host",
+            WORKERS,
+            tooltip="Processes that decode and augment samples for one accelerator",
+        ),
+        Choice(
+            "traffic",
+            "Traffic",
+            "Links",
+            (
+                ("both", "both", "Decoded samples from memory, and gradients around rings"),
+                ("memory", "input", "Decoded samples from host memory to each accelerator"),
+                ("gradients", "gradients", "Gradients alone, as with synthetic data"),
+                ("storage", "drives", "Stored samples straight from drives; accelerators decode them"),
+            ),
+            tooltip="What crosses links at the same time",
+        ),
+        Choice(
+            "load",
+            "Flows ask for",
+            "Links",
+            (
+                (LOADS[0], "what is needed", "What keeps accelerators busy"),
+                (LOADS[1], "all they can", "As much as links give, shared fairly"),
+            ),
+            tooltip="How much every flow asks for",
+        ),
+        Combo(
+            "model", "Model", "Workload", networks(), own=own_model(), plain=plain_model, tooltip="The network to train"
+        ),
+        Combo("data", "Data set", "Workload", data_sets(), tooltip="What is read, decoded and copied"),
+        Slider(
+            "batch",
+            "Batch",
+            "Workload",
+            powers_of_two(0, 12),
+            more=True,
+            tooltip="Samples of one step of one accelerator; gradients are exchanged once a step",
+        ),
+        Slider(
+            "cores",
+            "Cores an accelerator",
+            "Host",
+            CORES,
+            whole=False,
+            more=True,
+            optional=True,
+            tooltip="Physical cores; empty: those of the machine in the catalogue",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("machine", "Machine", "The graph of the machine, with the use of each link"),
+                ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),
+                ("cores", "Cores", "Samples a second over cores"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def _decodes(values: Mapping[str, Any]) -> bool:
+    """Whether cores have something to decode: tokens, for one, are read as they are used."""
+    work = dict(catalog.table("data_sets")[["key", "decode_work"]].itertuples(index=False))
+    return values.get("traffic") in DECODED and work.get(values.get("data"), 1.0) > 0
+
+
+@lru_cache(maxsize=64)
+def _sized(machine: str, model: Any, data: str, traffic: str, **more: Any) -> HostSize:
+    return size_host(machine, model, data, traffic, **more)
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    picture = values["picture"]
+    if picture == "cores" and values["traffic"] not in DECODED:
+        raise ValueError("this traffic has nothing that cores decode: set Traffic to input or both")
+    size = _sized(
+        **{name: value for name, value in values.items() if name != "picture"} | {"model": named_model(values["model"])}
+    )
+    drawn, table, data = {
+        "machine": (_machine_picture, _link_table, HostSize.links),
+        "gets": (_gets_picture, _gets_table, HostSize.flows),
+        "cores": (_cores_picture, _cores_table, lambda found: found.curve),
+    }[picture]
+    network, samples = title_of(values["model"]), printed("data_sets", "key", "name", values["data"])
+    return View(
+        answer=f"{_rate(size, network, samples)} {_advice(size)} {_links(size)} {assumed(values['model'])}".rstrip(),
+        headline={"samples/s of an accelerator": size.rate},
+        chips=_chips(size),
+        picture=drawn(size),
+        parts=tuple(_part(size, name) for name in size.stages),
+        parts_title=f"Time of {counted(int(size.batch), 'sample')} in each stage; stages overlap, and the longest "
+        "decides",
+        table=partial(table, size),
+        data=partial(data, size),
+        sources=partial(_sources, size),
+        code=_code(values, size),
+        stood_for={} if math.isnan(size.cores) else {"cores": size.cores},
+    )
+
+
+def _code(values: dict[str, Any], size: HostSize) -> str:
+    """The panel's state, then the calls behind its links and its decoding."""
+    lines = [panel_call(host, values), f"box = cb.topology({as_python(size.machine.key)})"]
+    flows, source = size.traffic, '"storage"' if values["traffic"] == "storage" else ""
+    parts = [f"box.input_flows({source})"] * bool(flows.inputs) + ["box.ring_flows()"] * bool(flows.rings)
+    counts = (flows.inputs, len(flows.flows) - flows.inputs)
+    asked = [f"[{rate:.6g}] * {count}" for rate, count in zip(flows.asked[[0, -1]], counts, strict=True) if count]
+    limits = f", {' + '.join(asked)}" if values["load"] == LOADS[0] else ""
+    lines.append(f"box.traffic({' + '.join(parts)}{limits})")
+    if values["traffic"] in DECODED and size.cores > 0:
+        count = len(size.machine.named("accelerator"))
+        cores = size.cores * count
+        call = {
+            "batch": values["batch"],
+            "accelerators": count,
+            "workers": values["workers"],
+            "cores": int(cores) if cores == int(cores) else cores,
+            "processor": size.processor,
+        }
+        endless = as_python({**BOUNDLESS, "read_bandwidth": "1 PB/s"})
+        where = f"{size.step:.6g}, {as_python(size.machine.accelerator)}, {endless}"
+        card = as_python({"card": values["data"], "layout": "shards"})
+        lines.append(f"cb.match_storage({where}, {card}, {keywords(call)})")
+    return "\n".join(lines)
+
+
+def _machine_picture(size: HostSize) -> Picture:
+    """The graph: from memory, or from drives where they are read straight; the network plays no part here."""
+    nodes, rows = _layout(size)
+    links = size.links()
+    links = links[links["start"].isin(nodes.index) & links["end"].isin(nodes.index)]
+    text = [_percent(share) for share in links["share"]]
+    tips = [
+        f"{_between(size, link['start'], link['end'])}: {link['name']}; {_bytes(link['used'])} of "
+        f"{_bytes(link['bandwidth'])}, {_percent(link['share'])}"
+        for link in links.to_dict("records")
+    ]
+    use = size.traffic.use
+    full, worst = int((use["share"] >= 1 - 1e-6).sum()), use.loc[use["share"].round(9).idxmax()]
+    names = _between(size, worst["from"], worst["to"])
+    title = (
+        f"{full} link direction{'s are' if full > 1 else ' is'} full, first {names}"
+        if full
+        else f"No link is full{', decoding holds back' * (size.limit == 'decoding')}; the busiest, {names}, is used at "
+        f" {_percent(worst['share'])}"
+    )
+    return Picture("machine", charts.drawing(nodes, links.assign(text=text, tip=tips), rows), title)
+
+
+def _between(size: HostSize, start: str, end: str) -> str:
+    return f"{size.machine.spoken(start)} to {size.machine.spoken(end)}"
+
+
+def _layout(size: HostSize) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Where each node stands, in rows by kind; height of each row by its name."""
+    box, frame = size.machine, size.machine.frame()
+    used = {node for flow in size.traffic.flows[: size.traffic.inputs] for node in flow}
+    unseen = "memory" if used & set(box.named("storage")) else "storage"
+    ends = [pair for link in box.links for pair in ((link.start, link.end), (link.end, link.start))]
+    above = {a for a, b in ends if b in box.named("socket")}
+    leaves = [name for name in box.named("pcie_switch") if name not in above]
+    kinds = {
+        kind: leaves if kind == LEAF else [name for name in box.named(kind) if name not in leaves]
+        for kind in ROWS
+        if kind != unseen
+    }
+    kinds = {kind: names for kind, names in kinds.items() if names}
+    across = dict(zip(frame["name"], frame["x"], strict=True))
+    below = {
+        a: [across[link.end] for link in box.links if link.start == a and link.end in box.named("accelerator")]
+        for a in box.named("pcie_switch")
+    }
+    rows = {ROWS[kind]: 1 - level / max(len(kinds) - 1, 1) for level, kind in enumerate(kinds)}
+    found = {}
+    for kind, names in kinds.items():
+        for place, name in enumerate(names):
+            x = float(np.mean(below[name])) if below.get(name) else (place + 0.5) / len(names)
+            spoken = box.spoken(name)
+            found[name] = (
+                x,
+                rows[ROWS[kind]],
+                ROWS[kind],
+                spoken.rpartition(" ")[2] if name[-1:].isdigit() else "all",
+                spoken,
+            )
+    return pd.DataFrame.from_dict(found, orient="index", columns=["x", "y", "row", "text", "tip"]), rows
+
+
+def _gets_picture(size: HostSize) -> Picture:
+    flows = size.flows()
+    ratios = flows["got"] / flows["need"]
+    frame = pd.DataFrame(
+        {
+            "row": flows["flow"],
+            "got": flows["got"] / 1e9,
+            "need": flows["need"] / 1e9,
+            "text": [_of_need(ratio) for ratio in ratios],
+        }
+    )
+    enough = int((ratios >= charts.FULL).sum())
+    flow = counted(len(flows), "flow")
+    they = "gets what it needs" if len(flows) == 1 else "get what they need"
+    title = {
+        "decoding": f"Decoding holds the accelerators back, although {enough} of {flow} {they}",
+        "links": f"Links hold the accelerators back: {enough} of {flow} {they}",
+    }.get(size.limit, f"{enough} of {flow} {they}")
+    low, high = charts.rate_domain(frame)
+    return Picture("gets", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+
+
+def _of_need(ratio: float) -> str:
+    if charts.FULL <= ratio <= 2 - charts.FULL:
+        return "all that it needs"
+    return f"{ratio:.3g}× its need" if ratio > 1 else f"{100 * ratio:.0f} % of its need"
+
+
+def _cores_picture(size: HostSize) -> Picture:
+    """Samples a second over cores, with demand and machine."""
+    demand, known = size.stages["computing"], not math.isnan(size.stages["decoding"])
+    reach = size.decoding_range[1] / size.stages["decoding"] if known else 1.0
+    thin = size.curve.iloc[[*range(0, min(32, len(size.curve))), *range(32, len(size.curve), 4)]]
+    curve = thin.assign(what="curve", low=thin["rate"] / reach, high=thin["rate"] * reach, text="")
+    marks = [{"what": "demand", "cores": 1.0, "rate": demand, "text": f"accelerator takes {demand:,.0f}/s"}]
+    if known:
+        here = min(max(size.cores, 0.5), 64.0)
+        marks.append(
+            {
+                "what": "here",
+                "cores": here,
+                "rate": size.stages["decoding"],
+                "text": f"{_cores(size.cores)}, {counted(int(size.workers), 'worker')}",
+            }
+        )
+    columns = ["what", "cores", "rate", "low", "high", "chosen", "text"]
+    frame = pd.concat([curve, pd.DataFrame(marks)], ignore_index=True)[columns]
+    return Picture("cores", frame, _cores_title(size), {"top": charts.top_of(frame)})
+
+
+def _cores_title(size: HostSize) -> str:
+    if math.isinf(size.cores_needed):
+        return "No number of cores behind one loader meets the demand"
+    if size.limit == "decoding" and size.cores_needed <= size.cores:
+        few = counted(int(size.workers), "worker")
+        return f"{_cores(size.cores_needed)}, a worker on each, would meet the demand; {few} cannot"
+    if size.limit == "links":
+        return f"Links, not cores, hold it back: {_cores(size.cores_needed)} an accelerator would meet the demand"
+    rule = "more than the rule of 1-2" if size.cores_needed > 2 else "within the rule of 1-2"
+    return f"{_cores(size.cores_needed)} an accelerator meet the demand: {rule}"
+
+
+def _cores(count: float) -> str:
+    return f"{count:g} core{'s' * (count != 1)}"
+
+
+def _part(size: HostSize, name: str) -> Part:
+    """Place 4: time of one batch of one accelerator in a stage."""
+    rate, (colour, how) = size.stages[name], PARTS[name]
+    seconds = size.batch / rate if math.isfinite(rate) else 0.0
+    text = "not known" if math.isnan(rate) else "none" if math.isinf(rate) else f"{1e3 * seconds:.3g} ms"
+    return Part(name, seconds, text, TIME_PARTS[colour], how)
+
+
+def _link_table(size: HostSize) -> pd.DataFrame:
+    """Links by use, the busiest first, as printed text."""
+    rows = size.links().sort_values("share", ascending=False, kind="stable")
+    recalled = np.where(rows["how"] == "recalled", " (recalled)", "")
+    return pd.DataFrame(
+        {
+            "From": rows["start"].map(size.machine.spoken),
+            "To": rows["end"].map(size.machine.spoken),
+            "Rate": rows["bandwidth"].map(_bytes),
+            "Used": rows["used"].map(_bytes),
+            "Share": rows["share"].map(_percent),
+            "Other way": rows["back"].map(_bytes),
+            "Flows": rows["flows"].map("{:.0f}".format),
+            "Link": rows["name"] + recalled,
+        }
+    )
+
+
+def _gets_table(size: HostSize) -> pd.DataFrame:
+    rows = size.flows()
+    return pd.DataFrame(
+        {
+            "Flow": rows["flow"],
+            "Gets": rows["got"].map(_bytes),
+            "Needs": rows["need"].map(_bytes),
+            "In words": (rows["got"] / rows["need"]).map(_of_need),
+        }
+    )
+
+
+def _cores_table(size: HostSize) -> pd.DataFrame:
+    rows = size.curve[size.curve["cores"].isin([0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])]
+    return pd.DataFrame(
+        {
+            "Cores an accelerator": rows["cores"].map("{:g}".format),
+            "As many workers [samples/s]": rows["rate"].map("{:,.0f}".format),
+            "Workers chosen [samples/s]": rows["chosen"].map("{:,.0f}".format),
+            "Meets the demand": np.where(rows["rate"] >= size.stages["computing"], "yes", "no"),
+        }
+    )
+
+
+def _sources(size: HostSize) -> tuple[Source, ...]:
+    """Sources of nodes and links, recalled ones marked."""
+    machine = size.machine
+    parts: list[Any] = [*machine.nodes, *machine.links]
+    counts = Counter(key for part in parts for key in part.source.split(";"))
+    counts.update(dict.fromkeys(machine.source, 0))
+    return cited(
+        {
+            key: "(recalled, not opened) " * key.startswith("recalled")
+            + (f"{count} nodes and links" if count else "the machine as a whole")
+            for key, count in counts.items()
+        }
+    )
+
+
+def _bytes(value: float) -> str:
+    """A rate of bytes; nothing is 0."""
+    if not value:
+        return "0"
+    return f"{value / 1e9:,.0f} GB/s" if value >= 99.5e9 else f"{value / 1e9:.3g} GB/s"
+
+
+def _percent(share: float) -> str:
+    return "< 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
+
+
+def _rate(size: HostSize, network: str, samples: str) -> str:
+    can, ends, limit = size.stages["computing"], size.computing_range, size.limit
+    low, high = {"computing": ends, "decoding": size.decoding_range}.get(limit, (math.nan, math.inf))
+    work = f"{samples.partition(' (')[0].partition(',')[0]} for {network} on {size.machine.name}"
+    ranges = [] if math.isinf(high) else [f"{figure(low)}-{figure(high)} samples/s"]
+    if limit == "computing":
+        headline = f"**{figure(size.rate)} samples/s** at best: the host feeds each accelerator all that it can take."
+    else:
+        sure = "" if (size.rate if math.isinf(high) else high) < ends[0] else ", probably"
+        headline = (
+            f"**{figure(size.rate)} samples/s** of the {figure(can)} that each accelerator could take: {_held(limit)}"
+            f"{sure}."
+        )
+        ranges.append(f"it could take {figure(ends[0])}-{figure(ends[1])}")
+    return f"{headline} Workload: {work}. Interval (80 %): {'; '.join(ranges)}."
+
+
+def _held(limit: str) -> str:
+    return f"{limit} hold{'s' * (limit == 'decoding')} it back"
+
+
+def _advice(size: HostSize) -> str:
+    """What to change or buy first."""
+    if math.isnan(size.stages["decoding"]):
+        return (
+            "Buy first: cores of this machine are not in the catalogue, so that decoding is left out; set Cores "
+            "under More."
+        )
+    return f"Buy first: { ({'links': _wider_links, 'decoding': _more_cores, 'computing': _nothing}[size.limit](size)) }"
+
+
+def _nothing(size: HostSize) -> str:
+    room = size.stages["decoding"] / size.stages["computing"]
+    if math.isinf(room):
+        return "nothing, no core decodes here."
+    here = size.curve[size.curve["cores"] <= size.cores]["rate"]
+    full = (float(here.max()) if len(here) else size.stages["decoding"]) / size.stages["computing"]
+    if full < _TIGHT:
+        return f"nothing; its cores could decode {full:.2f}× of that, so a faster accelerator will starve."
+    if room < _TIGHT:
+        return (
+            f"nothing; {counted(int(size.workers), 'worker')} decode {room:.2f}× of that, one on each of its "
+            f"{size.cores:g} cores would {full:.1f}×."
+        )
+    return (
+        f"nothing; decoding has {figure(room)}× of that, and {size.cores_needed:g} of its {size.cores:g} cores an "
+        "accelerator would do."
+    )
+
+
+def _more_cores(size: HostSize) -> str:
+    if math.isfinite(size.workers_needed):
+        then = "; then links hold it back" if size.stages["links"] < size.stages["computing"] else ""
+        return (
+            f"nothing yet; {size.workers_needed:.0f} workers an accelerator instead of {size.workers:g} would do on "
+            f"its {size.cores:g} cores{then}."
+        )
+    if math.isfinite(size.cores_needed):
+        return (
+            f"cores; {size.cores_needed:g} an accelerator would do, it has {size.cores:g}, and twice as many give "
+            f"{size.changes['twice the cores']:.2f}×."
+        )
+    return (
+        f"no cores; the process that collects batches stops at {figure(size.curve['rate'].max())} samples/s; run "
+        "several loaders, store samples decoded, or decode on the accelerator."
+    )
+
+
+def _wider_links(size: HostSize) -> str:
+    gain = size.changes["links twice as wide"]
+    worth = f"twice the width gives {gain:.2f}×" if gain > _WORTH else "twice the width gives little"
+    if size.stages["decoding"] < size.stages["computing"]:
+        return f"wider links ({worth}); decoding is the next to hold it back."
+    return f"wider links ({worth}), or another layout; a larger batch exchanges gradients less often."
+
+
+def _links(size: HostSize) -> str:
+    start, end, share = size.busiest
+    names = _between(size, start, end)
+    if share > 1:
+        return f"Busiest link: at full speed {names} would have to carry {figure(share)} times its rate."
+    return f"Busiest link: at full speed {names} is used at {_percent(share)} of its nominal rate."
+
+
+def _chips(size: HostSize) -> tuple[tuple[str, str], ...]:
+    """How the answer is known."""
+    cores = "cores not known" if math.isnan(size.cores) else f"{_cores(size.cores)} an accelerator"
+    about = f"Physical cores, {size.processor or 'a usual processor'}; of the catalogue unless you set them."
+    found = [(cores, about), (size.machine.root, "Whether all accelerators hang below one processor.")]
+    if not math.isnan(size.cacheable):
+        fits = size.stored <= size.cacheable
+        found.append(
+            (
+                "data fit in memory" if fits else "data exceed memory",
+                f"The data set has {size.stored / 1e9:,.3g} GB; {size.cacheable / 1e9:,.0f} GB of memory may cache it. "
+                + ("Later epochs read no storage." if fits else "Every epoch reads storage again."),
+            )
+        )
+    found.append(("at best", "Stages overlap perfectly and the slowest decides; storage is not part of this picture."))
+    return tuple(found)

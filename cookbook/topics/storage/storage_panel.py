@@ -1,0 +1,738 @@
+"""Panel of recipe 02: will the accelerators starve, of what, and what should change first?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.charts.look import nice_ceiling, row_order
+from cookbook.panels import options, pasted, shell
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.shell import Panel, Part, Picture, View
+from cookbook.panels.text import Source, capital, counted, in_words, percent, short_name
+from cookbook.prediction.kinds.feed import Change
+from cookbook.prediction.kinds.feed_arguments import catalogued
+from cookbook.prediction.match import StorageMatch, match_storage
+from cookbook.prediction.requirements import ratio
+from cookbook.prediction.scenario import BENCHMARK
+from cookbook.topics.storage import charts
+from cookbook.topics.storage.platforms import chain_figures, epoch_parts, rank_changes
+from cookbook.units import dollars, human
+
+PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
+MINUTES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0)
+LINKS = (1.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+OWN_DATA = "benchmark"
+AS_THE_BENCHMARK = (OWN_DATA, "as the benchmark has it", "", "benchmark")
+# Rates beyond so many times the demand are cut: what is plenty need not be told apart.
+_BEYOND, _POINTS, _KEPT = 1.2, 33, 0.005
+# Stages in the order of the picture: what its row is called, and how it is computed.
+STAGES = {
+    "storage": ("storage", "Least of bandwidth, operations a second x file size, and requests in flight over latency."),
+    "network": ("network", "Network of all hosts together; drives in the hosts need none."),
+    "reading": ("storage and cache", "Later epochs: part of the files comes from page cache, the rest from storage."),
+    "decoding": ("decoding", "What the loader processes decode together, on the cores that there are."),
+    "copying": ("copying to devices", "Copies from pinned memory over the host link of each accelerator."),
+    "accelerators": ("accelerators", "The demand: batch over the time of a step, for all accelerators."),
+}
+PARTS = {
+    "computing": "Utilisation x the rest after checkpoints.",
+    "waiting for input": "The rest of the time that no checkpoint takes.",
+    "writing checkpoints": "Time of a write over itself and the interval between writes.",
+}
+
+
+def storage(
+    data: Any = "imagenet-1k",
+    model: Any = "resnet50",
+    system: Any = "h100-sxm",
+    accelerators: Any = 8,
+    storage: str = "samsung-860-evo-1tb",
+    memory: Any = 128,
+    batch: Any = 256,
+    layout: str = "as is",
+    workers: Any = 8,
+    cores: Any = 64,
+    hosts: Any = 1,
+    drives: Any = 1,
+    network: Any = 25,
+    price: Any = 0,
+    epochs: Any = 10,
+    checkpoints: Any = 0,
+    asynchronous: str = "no",
+    picture: str = "chain",
+) -> Panel:
+    """The panel "Will my GPUs starve?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    data : str or float
+        A card of the table ``data_sets``, "benchmark" for the data of an MLPerf Storage workload, or bytes of a sample.
+    model : str, Workload, dict or float
+        A network of the zoo or one of your own (`cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration), "mlperf/" and a storage benchmark, or the seconds of one step.
+    system : str, Accelerator or dict
+        An accelerator, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    accelerators, storage, batch, workers, cores, hosts, epochs
+        As for `cb.match_storage`; `storage` is a key of the table ``storage``.
+    memory : float
+        Memory of one host [GB].
+    layout : {"as is", "shards"}
+        Files as the card says, or packed in large ones.
+    drives : int
+        Drives or nodes of the storage.
+    network : float
+        Network of one host on the way to shared storage [Gbit/s].
+    price : float
+        USD for a terabyte of this storage; 0: as in the table, where it may be missing.
+    checkpoints : float
+        Minutes between checkpoints; 0: none.
+    asynchronous : {"no", "yes"}
+        Whether they are written behind the training.
+    picture : {"chain", "changes", "scaling", "epochs"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = storage("benchmark", "mlperf/unet3d", accelerators=2, storage="micron-9400-7-68tb-gen4")
+    >>> panel.update(accelerators=0)
+    >>> panel.answer
+    'Accelerators = 0 is outside its range; give a number from 1 to 1,024.'
+    """
+    return Panel("storage", "Will my GPUs starve?", _controls, PICTURES, _draw, locals(), OFF, good=DEFAULTS)
+
+
+DEFAULTS = shell.defaults_of(storage)
+# What a scene depends on: all but the picture, and the order in which its values are handed over.
+SCENE = tuple(name for name in DEFAULTS if name != "picture")
+
+
+def _controls() -> tuple[Control, ...]:
+    return (
+        Combo(
+            "data",
+            "Data set",
+            "Workload",
+            (*options.data_sets(), AS_THE_BENCHMARK),
+            own=options.OWN_BYTES,
+            tooltip="What an epoch reads",
+        ),
+        Combo(
+            "model",
+            "Network",
+            "Workload",
+            (*options.networks(), *options.benchmarks()),
+            own=options.own_work(),
+            plain=options.plain_work,
+            tooltip="What trains: its predicted step is the demand",
+        ),
+        Combo(
+            "system",
+            "Accelerator",
+            "Hardware",
+            options.accelerators(),
+            own=options.own_accelerator("Accelerator"),
+            plain=options.plain_device,
+            tooltip="What computes the steps",
+        ),
+        Slider("accelerators", "Accelerators", "Hardware", powers_of_two(0, 10), tooltip="In all hosts together"),
+        Combo("storage", "Storage", "Hardware", options.storages(), tooltip="Where the data set lies"),
+        Slider(
+            "memory",
+            "Memory of a host",
+            "Hardware",
+            powers_of_two(3, 13),
+            unit="GB",
+            tooltip="Most of it may hold files already read: the page cache",
+        ),
+        Slider("batch", "Batch", "Workload", powers_of_two(0, 16), more=True, tooltip="Samples of one accelerator"),
+        Choice(
+            "layout",
+            "Files",
+            "Workload",
+            (
+                ("as is", "as is", "As the card of the data set says"),
+                ("shards", "packed", "Packed in large files that are read from end to end"),
+            ),
+            more=True,
+            tooltip="How samples lie in files",
+        ),
+        Slider(
+            "workers",
+            "Loader processes",
+            "Host",
+            powers_of_two(0, 7),
+            unit="for each accelerator",
+            more=True,
+            tooltip="Processes that read and decode",
+        ),
+        Slider("cores", "Cores of a host", "Host", powers_of_two(0, 9), more=True, tooltip="Physical cores"),
+        Slider("hosts", "Hosts", "Host", powers_of_two(0, 8), more=True, tooltip="They share the accelerators evenly"),
+        Slider(
+            "drives",
+            "Drives or nodes",
+            "Storage",
+            powers_of_two(0, 8),
+            more=True,
+            tooltip="Of this storage; local drives stand in every host",
+        ),
+        Slider(
+            "network",
+            "Network of a host",
+            "Storage",
+            LINKS,
+            unit="Gbit/s",
+            more=True,
+            tooltip="On the way to shared storage",
+        ),
+        Slider(
+            "price",
+            "Price",
+            "Storage",
+            (0.0, *one_two_five(5, 1000)),
+            unit="$/TB",
+            more=True,
+            zero="list price",
+            tooltip="Of this storage; the list price is that of the table, where there is one",
+        ),
+        Slider("epochs", "Epochs", "Training", one_two_five(1, 1000), more=True, tooltip="Passes over the data set"),
+        Slider(
+            "checkpoints",
+            "Checkpoint every",
+            "Training",
+            MINUTES,
+            unit="min",
+            more=True,
+            zero="never",
+            tooltip="How often the state of the training is written; never, unless you say so",
+        ),
+        Choice(
+            "asynchronous",
+            "Asynchronous checkpoints",
+            "Training",
+            (("no", "no", "Training waits for the write"), ("yes", "yes", "A copy is written while training goes on")),
+            more=True,
+            tooltip="How checkpoints are written",
+        ),
+        Choice(
+            "picture",
+            "Chart",
+            "",
+            (
+                ("chain", "Chain", "What each stage could deliver"),
+                ("changes", "What to change first", "What each change alone would give"),
+                ("scaling", "More accelerators", "Utilisation on the same storage"),
+                ("epochs", "Epochs", "The first and a later one"),
+            ),
+            place="picture",
+        ),
+    )
+
+
+def _is_benchmark(model: Any) -> bool:
+    """Whether a workload is one of MLPerf Storage, which states step, batch and data."""
+    return isinstance(model, str) and model.startswith(BENCHMARK)
+
+
+@lru_cache(maxsize=256)
+def _local(storage: str) -> bool:
+    """Whether a row of the table ``storage`` stands in the hosts."""
+    return bool(catalogued(catalog.lookup("storage", storage))[0]["local"])
+
+
+OFF = {
+    "batch": lambda v: {"*": "the benchmark states its own"} if _is_benchmark(v["model"]) else {},
+    "layout": lambda v: (
+        {"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or not isinstance(v["data"], str) else {}
+    ),
+    "network": lambda v: {"*": "these drives stand in the hosts"} if _local(v["storage"]) else {},
+    "asynchronous": lambda v: {} if v["checkpoints"] else {"*": "no checkpoint is written"},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One state of the controls and what `cb.match_storage` says of it.
+
+    Attributes
+    ----------
+    names : tuple
+        Workload, system, storage and data as `cb.match_storage` takes them.
+    given : mapping
+        Its other arguments.
+    """
+
+    names: tuple[Any, Any, Any, Any]
+    given: Mapping[str, Any]
+    found: StorageMatch
+
+    @property
+    def key(self) -> str:
+        """Row of the storage."""
+        return str(self.names[2]["storage"] if isinstance(self.names[2], Mapping) else self.names[2])
+
+    @property
+    def data_set(self) -> Any:
+        """Row of the data set; bytes of a sample, or None, where it is none."""
+        return self.names[3]["card"] if isinstance(self.names[3], Mapping) else self.names[3]
+
+    @property
+    def shown(self) -> str:
+        """Row of the picture that is the slowest; storage and cache together read where part is cached."""
+        name = str(self.found.bottleneck)
+        return "reading" if name in ("storage", "network") and self.found.hit_rate > 0 else name
+
+    def over(self, **changed: Any) -> StorageMatch:
+        """The same with arrays in place of some numbers."""
+        return match_storage(*self.names, **{**self.given, **changed})
+
+    @cached_property
+    def ranked(self) -> list[tuple[Change, Any]]:
+        """Changes, best first, each with its row of `cb.planning.rank_changes`."""
+        return [(self.found.changes[row.Index], row) for row in rank_changes(self.found).itertuples()]
+
+    @cached_property
+    def first(self) -> tuple[Change, Any] | None:
+        """The first change whose gain can be read in the rate, as "1.1×" and not as "1.0×"."""
+        now = self.found.samples_per_s
+        return next((each for each in self.ranked if _times(each[0].samples_per_s / now) != _times(1.0)), None)
+
+    @cached_property
+    def scaled(self) -> tuple[np.ndarray, StorageMatch]:
+        """Numbers of accelerators, and what holds for each on the same hosts and storage."""
+        low, high = float(self.given["hosts"]), 4.0 * max(self.given["accelerators"], 8)
+        most = self.found.largest_accelerators
+        high = max(high, min(2 * most, 4096.0)) if np.isfinite(most) else high
+        grid = np.round(np.geomspace(low, 2 ** np.ceil(np.log2(high)), _POINTS))
+        counts = np.unique(np.append(grid, self.given["accelerators"]))
+        return counts, self.over(accelerators=counts)
+
+
+@lru_cache(maxsize=64)
+def _scene(*values: Any) -> Scene:
+    """The scene of the controls, in the order of `SCENE`; ValueError where a choice cannot be."""
+    v = dict(zip(SCENE, values, strict=True))
+    benchmark = _is_benchmark(v["model"])
+    if v["hosts"] > v["accelerators"]:
+        raise ValueError(f"hosts = {v['hosts']:,} is more than {v['accelerators']:,} accelerators; give at most that")
+    if v["data"] == OWN_DATA and not benchmark:
+        raise ValueError("data = benchmark goes with a network of MLPerf Storage; choose a card, or such a network")
+    if v["checkpoints"] and (benchmark or options.is_time(v["model"])):
+        raise ValueError(
+            f"checkpoints = {v['checkpoints']} needs a network, whose parameters give the size of a "
+            "checkpoint; set it to 0, or choose a network"
+        )
+    drives = {"storage": v["storage"], "drives": v["drives"]} | ({"price_usd_per_tb": v["price"]} if v["price"] else {})
+    data = None if v["data"] == OWN_DATA else v["data"]
+    if v["layout"] != "as is" and isinstance(data, str):
+        data = {"card": data, "layout": v["layout"]}
+    names = (v["model"], v["system"], drives if len(drives) > 2 or v["drives"] > 1 else v["storage"], data)
+    given: dict[str, Any] = {} if benchmark else {"batch": v["batch"]}
+    given |= {name: v[name] for name in ("accelerators", "hosts", "workers", "cores")}
+    given |= {"memory": f"{v['memory']} GB", "epochs": v["epochs"]}
+    if not _local(v["storage"]):
+        given["network"] = f"{v['network']} Gb/s"
+    if v["checkpoints"]:
+        given |= {"checkpoint_interval": 60 * v["checkpoints"], "asynchronous": int(v["asynchronous"] == "yes")}
+    return Scene(names, MappingProxyType(given), match_storage(*names, **given))
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    records = {
+        "model": values["model"] if options.is_time(values["model"]) else options.named_model(values["model"]),
+        "system": options.named_device(values["system"]),
+    }
+    scene = _scene(*({**values, **records}[name] for name in SCENE))
+    drawn, table = {
+        "chain": (_chain_picture, _stage_table),
+        "changes": (_changes_picture, _change_table),
+        "scaling": (_scaling_picture, _scaling_table),
+        "epochs": (_epochs_picture, _epoch_table),
+    }[values["picture"]]
+    found = scene.found
+    usd = found.usd_per_hour
+    shares = epoch_parts(found).set_index(["epoch", "part"])["share"]["each later epoch"]
+    return View(
+        answer=f"{_answer(scene)} {options.assumed(values['model'])}".rstrip(),
+        headline={"samples a second": found.samples_per_s, "utilisation": found.utilisation},
+        chips=_chips(scene),
+        picture=drawn(scene, pinned.kept if pinned else None),
+        parts=tuple(
+            Part(
+                name,
+                share,
+                percent(share) + ("" if math.isnan(usd) else f", {dollars(share * usd)}"),
+                charts.TIMES[name],
+                PARTS[name],
+            )
+            for name, share in shares.items()
+        ),
+        parts_title=f"An hour of the accelerators ({'no price known' if math.isnan(usd) else dollars(usd)}), "
+        "by what they do in it",
+        table=partial(table, scene),
+        data=partial(chain_figures, found),
+        sources=partial(_sources, scene),
+        code=_code(values, scene),
+        kept=scene,
+    )
+
+
+def _code(values: dict[str, Any], scene: Scene) -> str:
+    what = [pasted.model_text(values["model"]), pasted.device_text(values["system"])]
+    what += map(pasted.as_python, scene.names[2:])
+    call = f"cb.match_storage({', '.join(what)}, {pasted.keywords(scene.given)})"
+    return f"{shell.panel_call(storage, values)}\n{call}"
+
+
+def _chain_picture(scene: Scene, ghost: Scene | None) -> Picture:
+    rates = scene.found.stages
+    demand, before = rates["accelerators"], ghost.found.stages if ghost else {}
+    rows: list[tuple[Any, ...]] = []
+    for stage, (label, _) in STAGES.items():
+        rate = rates[stage]
+        text = f"{_samples(rate)}/s" + f"|{_times(rate / demand)} the demand" * (stage != "accelerators")
+        text = text if math.isfinite(rate) else "no limit"
+        ends = scene.found.samples_range if stage == scene.shown else (math.nan, math.nan)
+        rows.append((label, rate, *ends, _state(scene, stage), before.get(stage, math.nan), text))
+    frame = pd.DataFrame(rows, columns=["row", "rate", "low", "high", "state", "before", "text"])
+    cache = ", page cache included," if scene.shown == "reading" else ""
+    share = percent(rates[scene.shown] / demand)
+    title = f"{capital(scene.found.bottleneck)}{cache} delivers {share} of what the accelerators could take"
+    if scene.found.bottleneck == "accelerators":
+        title = f"The input keeps up: accelerators compute {percent(scene.found.utilisation)} of the time"
+    return Picture("chain", frame.replace(math.inf, math.nan), title, _rate_signals(frame, demand))
+
+
+def _state(scene: Scene, stage: str) -> str:
+    """What the picture says of a stage."""
+    rates = scene.found.stages
+    if stage == scene.shown:
+        return "slowest stage"
+    if stage == "accelerators":
+        return "the demand"
+    return "keeps up" if rates[stage] >= rates["accelerators"] else "below the demand"
+
+
+def _rate_signals(frame: pd.DataFrame, demand: float) -> dict[str, Any]:
+    return {"rows": row_order(frame), "most": nice_ceiling(_BEYOND * demand), "demand": demand}
+
+
+def _changes_picture(scene: Scene, _: Scene | None) -> Picture:
+    now = scene.found.samples_per_s
+    lines = [("as it is", now, *scene.found.samples_range, "as it is", f"{_samples(now)}/s")]
+    for change, row in scene.ranked:
+        priced = "no price known" if math.isnan(change.usd) else "free" if change.usd == 0 else "has a price"
+        text = f"{_times(change.samples_per_s / now)}|{_paid(change)}"
+        lines.append((row.short, change.samples_per_s, math.nan, math.nan, priced, text))
+    frame = pd.DataFrame(lines, columns=["row", "rate", "low", "high", "state", "text"])
+    title = (
+        "No change here adds a twentieth to the rate"
+        if scene.first is None
+        else (f"First: {scene.first[0].name}, {_times(scene.first[0].samples_per_s / now)} the rate")
+    )
+    return Picture("changes", frame, title, _rate_signals(frame, scene.found.stages["accelerators"]))
+
+
+def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
+    counts, found = scene.scaled
+    names, no = ("count", "utilisation", "low", "high", "line"), np.nan
+    lines = [
+        (counts, found.utilisation, *found.utilisation_range, "later epochs"),
+        (counts, found.first_utilisation, no, no, "first epoch"),
+    ]
+    lines += [(ghost.scaled[0], ghost.scaled[1].utilisation, no, no, "pinned")] if ghost else []
+    frame = pd.concat([pd.DataFrame(dict(zip(names, each, strict=True))) for each in lines])
+    frame = frame.assign(**{name: 100 * frame[name].round(4) for name in names[1:4]})
+    most, bar = scene.found.largest_accelerators, percent(scene.found.bar)
+    title = (
+        f"This storage keeps any number of accelerators above {bar}"
+        if math.isinf(most)
+        else f"Not even one accelerator reaches a utilisation of {bar}"
+        if most < 1
+        else f"From {most + 1:,.0f} accelerators on, utilisation falls below {bar}"
+    )
+    signals = {
+        "most": float(counts.max()),
+        "now": float(scene.given["accelerators"]),
+        "here": 100 * scene.found.utilisation,
+        "bar": 100 * scene.found.bar,
+    }
+    return Picture("scaling", frame[frame["count"] <= counts.max()], title, signals)
+
+
+def _epochs_picture(scene: Scene, _: Scene | None) -> Picture:
+    found = scene.found
+    frame = epoch_parts(found).rename(columns={"epoch": "row"}).drop(columns="share")
+    told = {name: f"{human(seconds, 's')}|{percent(used)} computing" for name, seconds, used in _epochs(scene)}
+    frame = frame.assign(
+        text=[told[row] if part == "computing" else None for row, part in zip(frame["row"], frame["part"], strict=True)]
+    )
+    longest, longer = frame["end"].max(), found.first_epoch_seconds / found.later_epoch_seconds
+    unit, clock = next(pair for pair in CLOCK if longest >= pair[0] or pair[0] == 1)
+    signals = {"rows": row_order(frame), "most": unit * nice_ceiling(longest / unit), "unit": unit, "clock": clock}
+    hits = f"the page cache serves {percent(found.hit_rate)} of later reads"
+    title = (
+        f"The first epoch takes {longer:.2f}× as long as a later one: {hits}"
+        if longer >= 1 + _KEPT
+        else f"The first epoch takes as long as a later one: {hits}"
+    )
+    return Picture("epochs", frame, title, signals)
+
+
+def _epochs(scene: Scene) -> list[tuple[str, float, float]]:
+    found = scene.found
+    return [
+        ("first epoch", found.first_epoch_seconds, found.first_utilisation),
+        ("each later epoch", found.later_epoch_seconds, found.utilisation),
+    ]
+
+
+def _stage_table(scene: Scene) -> pd.DataFrame:
+    found, demand = scene.found, scene.found.stages["accelerators"]
+    return pd.DataFrame(
+        {
+            "Stage": [label for label, _ in STAGES.values()],
+            "Samples a second": [_samples(found.stages[name]) for name in STAGES],
+            "Times the demand": [_times(found.stages[name] / demand) for name in STAGES],
+            "One sample (accelerators: one step)": [human(found.latency[name], "s") for name in STAGES],
+            "How": [how for _, how in STAGES.values()],
+        }
+    )
+
+
+def _change_table(scene: Scene) -> pd.DataFrame:
+    rows: list[tuple[str, ...]] = []
+    for change, row in scene.ranked:
+        month = " a month" if change.per == "month" else ""
+        paid = (f"{dollars(change.usd)}{month}", dollars(row.usd_per_hour), _samples(row.gain_per_usd))
+        after = human(3600 * row.pays_after, "s") if row.pays_after > 0 else ""
+        if change.usd == 0 or math.isnan(change.usd):
+            paid, after = (
+                (("$0", "$0", "costs nothing"), "at once") if change.usd == 0 else (("not known",) * 3, "not known")
+            )
+        rows.append(
+            (
+                str(len(rows) + 1),
+                change.name,
+                _samples(change.samples_per_s),
+                f"+{_samples(change.gain)}",
+                percent(change.utilisation),
+                *paid,
+                dollars(row.saved_per_hour),
+                after,
+                change.basis,
+            )
+        )
+    columns = [
+        "No.",
+        "Change",
+        "Samples a second",
+        "Gain",
+        "Utilisation",
+        "Cost",
+        "Cost an hour",
+        "Gain for each $/h [1/s]",
+        "Saves an hour",
+        "Pays after",
+        "Price rests on",
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _scaling_table(scene: Scene) -> pd.DataFrame:
+    """Powers of two of the picture, as printed text."""
+    counts = [2**power for power in range(13) if scene.given["hosts"] <= 2**power <= scene.scaled[0].max()]
+    found = scene.over(accelerators=np.array(counts, dtype=float))
+    return pd.DataFrame(
+        {
+            "Accelerators": [f"{count:,}" for count in counts],
+            "Samples a second": map(_samples, found.samples_per_s),
+            "Utilisation": map(percent, found.utilisation),
+            "First epoch": map(percent, found.first_utilisation),
+            "Slowest stage": map(str, found.bottleneck),
+            "Waiting, an hour": map(dollars, found.idle_usd_per_hour),
+        }
+    )
+
+
+def _epoch_table(scene: Scene) -> pd.DataFrame:
+    rows = [(name, human(seconds, "s"), percent(used)) for name, seconds, used in _epochs(scene)]
+    rows += [
+        ("to the first batch", human(scene.found.warm_up_seconds, "s"), ""),
+        ("all epochs", human(scene.found.total_seconds, "s"), ""),
+    ]
+    return pd.DataFrame(rows, columns=["What", "Time", "Utilisation"])
+
+
+def _sources(scene: Scene) -> tuple[Source, ...]:
+    """Sources of the data set, the storage, the demand and the prices."""
+    model, system = scene.names[0], options.device_of(scene.names[1]).key
+    wanted = [
+        ("storage", "key", scene.key, "storage"),
+        ("accelerators", "key", system.rstrip("*"), "accelerator"),
+        ("data_sets", "key", scene.data_set, "data set"),
+        ("storage_workloads", "workload", str(model).removeprefix(BENCHMARK), "benchmark"),
+        ("cloud_prices", "accelerator_key", system, "price of an hour"),
+        ("tco", "category", "part_price", "price of memory"),
+        ("pipeline_constants", "fitted", "yes", "constants of the input chain"),
+    ]
+    uses: dict[str, dict[str, None]] = {}
+    for table, column, value, use in wanted:
+        rows = catalog.table(table)
+        for cell in dict.fromkeys(rows.loc[rows[column] == value, "source"].dropna()):
+            for source in str(cell).split(";"):
+                uses.setdefault(source, {})[use] = None
+    return options.cited({source: ", ".join(use) for source, use in uses.items()})
+
+
+def _answer(scene: Scene) -> str:
+    """The sentence in place 1."""
+    found = scene.found
+    held = "not starved" if found.bottleneck == "accelerators" else f"starved by {found.bottleneck}"
+    device = short_name(options.device_of(scene.names[1]).name)
+    count = scene.given["accelerators"]
+    headline = (
+        f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(found.samples_per_s)} samples/s**, {held}: "
+        f"{percent(found.utilisation)} utilisation."
+    )
+    return " ".join((headline, _interval(scene), _cost(scene), _training(scene), _first_change(scene)))
+
+
+def _interval(scene: Scene) -> str:
+    """What is trained on what, with the interval where there is one."""
+    found = scene.found
+    (least, most), (low, high) = found.samples_range, found.utilisation_range
+    reach = "" if math.isnan(low) or high - low < _KEPT else f", {100 * low:.0f}-{100 * high:.0f} % utilisation"
+    ends = f"{_samples(least)}-{_samples(most)}"
+    range_ = "" if _samples(least) == _samples(most) else f"; 80 % interval {ends} samples/s"
+    return f"Workload: {_work(scene)}, {_files(scene)}{range_}{reach}."
+
+
+def _work(scene: Scene) -> str:
+    model = scene.names[0]
+    if options.is_time(model):
+        return f"{human(model, 's')} a step"
+    return f"MLPerf Storage {model.removeprefix(BENCHMARK)}" if _is_benchmark(model) else options.title_of(model)
+
+
+def _files(scene: Scene) -> str:
+    rows, data = scene.names[2:]
+    many, price = (rows.get("drives", 1), rows.get("price_usd_per_tb")) if isinstance(rows, Mapping) else (1, None)
+    where = f"{f'{many} × ' * (many > 1)}{options.printed('storage', 'key', 'name', scene.key)}" + (
+        f" at {dollars(price)}/TB" if price else ""
+    )
+    if data is None:
+        return f"its own data on {where}"
+    if not isinstance(scene.data_set, str):
+        return f"samples of {human(scene.data_set, 'B')} on {where}"
+    name, layout = (options.printed("data_sets", "key", column, scene.data_set) for column in ("name", "layout"))
+    layout, name = data["layout"] if isinstance(data, Mapping) else layout, name.partition(" (")[0].partition(",")[0]
+    return f"{name} in {layout} on {where}"
+
+
+def _cost(scene: Scene) -> str:
+    """What waiting costs, a price that nobody states being no price of nothing, and how many can be fed."""
+    found, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
+    usd = (
+        f"of {dollars(found.usd_per_hour)} an hour, {dollars(found.idle_usd_per_hour)} pay for waiting"
+        if math.isfinite(found.usd_per_hour)
+        else "what waiting costs is not known, no cloud lists this accelerator"
+    )
+    kept = "any number" if math.isinf(many) else "not even one" if many < 1 else f"at most {many:,.0f}"
+    return f"Cost: {usd}; {kept} of them stay{'s' * (many <= 1)} at {bar}."
+
+
+def _training(scene: Scene) -> str:
+    found, epochs = scene.found, scene.given["epochs"]
+    total = f"Time: {counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(found.total_seconds, 's')}"
+    first = (
+        f", the first at {percent(found.first_utilisation)}"
+        if abs(found.first_utilisation - found.utilisation) >= _KEPT
+        else ""
+    )
+    return f"{total}{first}{_stall(scene)}{_credits(scene)}."
+
+
+def _credits(scene: Scene) -> str:
+    """How long storage lends speed; the answer is what holds after that."""
+    found = scene.found
+    if math.isinf(found.credit_seconds):
+        return ""
+    lasting = human(found.credit_seconds, "s")
+    if found.credit_seconds >= found.total_seconds:
+        return f"; that is without burst credits, which last {lasting}, longer than the training"
+    return f"; burst credits last {lasting}, and the rates are those after them"
+
+
+def _stall(scene: Scene) -> str:
+    found = scene.found
+    if "checkpoint_interval" not in scene.given:
+        return ""
+    how, share = "behind" if scene.given["asynchronous"] else "in front of", percent(found.checkpoint_stall)
+    size, gap = human(found.checkpoint_bytes, "B"), human(scene.given["checkpoint_interval"], "s")
+    return f"; checkpoints of {size} every {gap}, {how} the training, stop it for {share} of it"
+
+
+def _first_change(scene: Scene) -> str:
+    """The first change, with what it gains and costs."""
+    if scene.first is None:
+        return "Change first: nothing, no change here adds a twentieth to the rate."
+    change, row = scene.first
+    soon = f", paid after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
+    return f"Change first: {change.name} (to {percent(change.utilisation)} utilisation, {_paid(change)}{soon})."
+
+
+def _paid(change: Change) -> str:
+    if math.isnan(change.usd):
+        return "no price known"
+    return "free" if change.usd == 0 else f"{dollars(change.usd)}{'/month' * (change.per == 'month')}"
+
+
+def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
+    """How the figures are known."""
+    found, model = scene.found, scene.names[0]
+    step = (
+        ("step of the benchmark", "The emulated step that MLPerf Storage states.")
+        if _is_benchmark(model)
+        else (
+            ("step given", "The time of a step is your own.")
+            if options.is_time(model)
+            else (
+                "step predicted",
+                "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
+                "80 % intervals of step, decoding and storage together.",
+            )
+        )
+    )
+    price = ("no price" if math.isnan(found.usd_per_hour) else found.price_basis.rpartition(": ")[2], found.price_basis)
+    assumed = [each for each in (*found.assumed.told(), found.remark) if each]
+    return step, price, (counted(len(assumed), "assumption"), in_words(assumed) or "Nothing had to stand in.")
+
+
+def _samples(value: float) -> str:
+    """Samples a second with three digits.
+
+    Examples
+    --------
+    >>> _samples(18912.4), _samples(47.75), _samples(float("inf"))
+    ('18,900', '47.8', 'no limit')
+    """
+    return human(value) if math.isfinite(value) else "no limit"
+
+
+def _times(value: float) -> str:
+    return f"{ratio(value)}×" if math.isfinite(value) else "no limit"

@@ -1,0 +1,1 @@
+"""Sweeps: many scenarios at once, as a table or reduced on the way."""

@@ -1,0 +1,435 @@
+"""The named outer product of scenarios as one tidy frame."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import hardware
+from cookbook.catalog import UnknownName
+from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import refusal_of, refused
+from cookbook.prediction.api import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
+from cookbook.prediction.asked import choices
+from cookbook.prediction.engine import Estimate, estimate
+from cookbook.prediction.kinds.transformer import answers_tokens
+from cookbook.prediction.requirements import requirements
+from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields
+from cookbook.progress_bar import progress_bar
+from cookbook.topics.sweeps.chunks import Parts, spread
+from cookbook.units import shown
+from cookbook.workloads.zoo import Workload
+
+NEEDS = "needs"
+KINDS = {"train_step": "training_transformer", "forward_pass": "inference", "generate": "inference"}
+DOORS: dict[str, Callable[..., Estimate]] = {
+    "train_step": train_step,
+    "forward_pass": forward_pass,
+    "generate": generate,
+}
+# What a training step is asked of networks without parallel layouts.
+PLAIN_STEP = ("accelerator", "precision", "software", "seq", *(name for name in PLAN if name not in PARALLEL))
+NUMBERS = ("seconds", "low80", "high80", "rate", "tokens_per_s", "memory_bytes")
+WORDS = ("fits", "bottleneck", "tier", "why")
+TRANSFORMERS = "training_transformer"
+# Rows at a time between two looks at the bar, those of a block with a dimension for each axis, the most of one sweep;
+# the most rows of what models need, each of them wide, and the most that are worth going through without a table.
+STRIDE, GRID, MOST = 1 << 18, 1 << 16, 5_000_000
+MOST_NEEDS, MOST_EXPLORED, MOST_VALUES = 1_000_000, 10**12, 1_000_000
+TABLE = "several sweeps, or cb.planning.explore, which keeps the best of them and no table"
+# What an axis cannot hold: values within values, and what gives them one by one, perhaps without end.
+NO_VALUE = (list, tuple, dict, set, np.ndarray, Iterator)
+OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epochs", "target_seconds")
+INNER = ("batch", "accelerator")
+
+
+def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **axes: Any) -> pd.DataFrame:
+    """Many scenarios at once: one row for each combination of the values of each axis.
+
+    Parameters
+    ----------
+    of : str
+        What to tell of each: "needs" (what `cookbook.requirements` tells), "train_step", "forward_pass" or "generate".
+    progress : bool
+        Whether to show on standard error how far a sweep of more than a second is.
+    executor : concurrent.futures.Executor or dask.distributed.Client, optional
+        Where to compute it, in parts; here where none is given. Not of "needs". The frame is the same.
+    **axes
+        One value or a list for each. Of "needs" these are the arguments of `requirements`, where `accelerators` is
+        `accelerator`; of the others every field of ``data/schema/scenario.csv`` that this kind of question has: model,
+        accelerator, precision, software, devices, tp, pp, micro_batch, global_batch, zero, recompute, attention ...
+
+    Returns
+    -------
+    pandas.DataFrame
+        The axes first, the last one fastest. Then of "needs" the columns of `Requirements.devices` and memory by part;
+        of the others seconds, low80, high80, rate, tokens_per_s, memory_bytes, fits, bottleneck, tier, why. What cannot
+        be has blank numbers, and `why` says why. ``rate`` is in the unit of the question: samples/s, tokens/s of
+        "generate", and of training steps of language models the seconds of a step.
+
+    Raises
+    ------
+    ValueError
+        An axis that does not exist or has no values; a value that is not listed or out of range; more combinations than
+        a frame should hold, which `cookbook.planning.explore` goes through without one.
+    cookbook.catalog.UnknownName
+        A name that no table has.
+
+    Examples
+    --------
+    >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", precision="fp32")
+    >>> frame[["model", "batch", "fits"]].values.tolist()
+    [['resnet50', 16, True], ['resnet50', 64, True], ['vgg16', 16, True], ['vgg16', 64, True]]
+    >>> layout = {"devices": 64, "tp": [1, 2, 4], "global_batch": 512}
+    >>> steps = sweep("train_step", model="llama2_7b", accelerator="h100-sxm", **layout)
+    >>> len(steps), bool(steps["seconds"].notna().all())
+    (3, True)
+    """
+    (of,) = choices("of", [of], (NEEDS, *KINDS), ())
+    if of == NEEDS:
+        if executor is not None:
+            raise ValueError(f"executor goes with {', '.join(KINDS)}: what models need is computed here, at once")
+        return _needs(axes)
+    values = listed_axes(of, axes, MOST)
+    return _estimated(of, values, math.prod(map(len, values.values())), progress, executor)
+
+
+def _within(values: dict[str, list[Any]], most: int, remedy: str) -> None:
+    """ValueError with a `remedy` where `values` make more combinations than `most`."""
+    rows = math.prod(map(len, values.values()))
+    if rows > most:
+        what = f"{rows:,}" if rows < 10**24 else f"{float(min(rows, 10**300)):.0e}"
+        raise ValueError(f"the axes make {what} combinations, more than {most:,}: give fewer values, {remedy}")
+
+
+def listed_axes(of: str, axes: dict[str, Any], most: int = MOST_EXPLORED) -> dict[str, list[Any]]:
+    """Fields and values that the `axes` of a question `of` this kind stand for, each value checked.
+
+    More combinations than `most` are refused before.
+
+    Raises
+    ------
+    ValueError
+        As of `sweep`.
+    cookbook.catalog.UnknownName
+        A name that no table has.
+    """
+    if "model" not in axes or "accelerator" not in axes:
+        raise ValueError("a sweep needs the axes model and accelerator; give at least one name of each")
+    values = {_field(of, name): _listed(name, value) for name, value in axes.items()}
+    _within(values, most, TABLE if most == MOST else "or explore one part of them after another")
+    for each in values["model"]:
+        _in_grid(of, network_of(each))
+    for name, given in values.items():
+        _levels(name, given)
+    return values
+
+
+def _field(of: str, name: str) -> str:
+    """The field that an axis stands for, by its name or another spelling."""
+    kind = KINDS[of]
+    taken = {"model", "accelerator", *inspect.signature(DOORS[of]).parameters}
+    declared = [
+        field for field in fields().values() if kind in field.phases and (kind == TRANSFORMERS or field.name in taken)
+    ]
+    for field in declared:
+        if name == field.name:
+            return name
+    for field in declared:
+        if name in field.spellings:
+            return field.name
+    close = ", ".join(nearest(name[:60], [field.name for field in declared], 3))
+    raise ValueError(f"unknown axis {shown(name)} of {of}; nearest: {close}")
+
+
+def _estimated(of: str, values: dict[str, list[Any]], rows: int, progress: bool, executor: Any = None) -> pd.DataFrame:
+    found = {name: np.empty(rows) for name in NUMBERS} | {name: np.empty(rows, dtype=object) for name in WORDS}
+    begun, done = time.monotonic(), 0
+    for at, told in _anywhere(of, values, executor):
+        for name, value in told.items():
+            found[name][at] = value
+        done += len(told["seconds"])
+        if progress:
+            progress_bar(done, rows, since=begun)
+    sizes = [len(each) for each in values.values()]
+    frame = {name: _axis(given, at, sizes) for at, (name, given) in enumerate(values.items())}
+    return pd.DataFrame(frame | found, copy=False)
+
+
+def _anywhere(of: str, values: dict[str, list[Any]], executor: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
+    """Rows and what is told of them, computed here or by the workers of an executor."""
+    if executor is None:
+        yield from answers(of, values)
+        return
+    for _, blocks in spread(_part, (of, values), range(len(parts_of(values, STRIDE))), executor):
+        yield from blocks
+
+
+def _part(question: tuple[str, dict[str, list[Any]]], number: int) -> list[tuple[Any, dict[str, np.ndarray]]]:
+    """One part of a sweep: rows of the whole, and what is told of them."""
+    of, values = question
+    return list(part_answers(of, values, number, STRIDE))
+
+
+def parts_of(values: dict[str, list[Any]], most: int) -> Parts:
+    """The outer product of `values` in parts of at most so many rows (`most`)."""
+    return Parts([len(each) for each in values.values()], most)
+
+
+def part_answers(
+    of: str, values: dict[str, list[Any]], number: int, most: int
+) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    """What is told `of` part `number` of `values`, block by block: rows of the whole, and columns; `most` as above."""
+    start, cuts = parts_of(values, most)[number]
+    some = {name: given[cut] for (name, given), cut in zip(values.items(), cuts, strict=True)}
+    for at, told in answers(of, some):
+        yield start + (np.arange(at.start, at.stop) if isinstance(at, slice) else at), told
+
+
+def answers(of: str, values: dict[str, list[Any]]) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
+    """Answers to a question `of` this kind on the outer product of `values`, block by block: rows, and columns."""
+    networks = [network_of(each) for each in values["model"]]
+    # Layouts that the reader leaves open are chosen row by row; chunks of a stage follow from the others.
+    stated = all(None not in values.get(name, [None]) for name in ("tp", "pp"))
+    stated = stated and len({each is None for each in values.get("vp", [None])}) == 1
+    grids = np.array([_in_grid(of, each) and stated for each in networks])
+    parts: list[tuple[np.ndarray, Workload | None]] = [(grids, None)] if grids.any() else []
+    parts += [(np.arange(len(networks)) == at, networks[at]) for at in np.flatnonzero(~grids)]
+    for wanted, network in parts:
+        some = values | {"model": [each for each, its in zip(values["model"], wanted, strict=True) if its]}
+        place = _places(values, wanted)
+        for start, told in _grids(TRANSFORMERS, some) if network is None else _blocks(of, network, some):
+            size = len(told["seconds"])
+            yield slice(start, start + size) if place is None else place[start : start + size], told
+
+
+def _places(values: dict[str, list[Any]], wanted: np.ndarray) -> np.ndarray | None:
+    """Rows of some models; None where those are all."""
+    if wanted.all():
+        return None
+    sizes = [len(each) for each in values.values()]
+    model = list(values).index("model")
+    return np.flatnonzero(np.broadcast_to(_along(wanted, model, len(sizes)), sizes))
+
+
+def _along(values: np.ndarray, axis: int, axes: int) -> np.ndarray:
+    """Values along one of so many axes."""
+    return values.reshape([-1 if each == axis else 1 for each in range(axes)])
+
+
+def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Answers of the door about one network, so many rows at a time: the first of them, and the columns."""
+    axes = {name: given for name, given in values.items() if name != "model"}
+    sizes = [len(given) for given in axes.values()]
+    rows = math.prod(sizes)
+    at = dict(zip(axes, np.unravel_index(np.arange(rows), sizes), strict=True))
+    unasked = {
+        name: np.array([_unasked(of, network, name, each) for each in given], dtype=object)
+        for name, given in axes.items()
+    }
+    whole = of != "train_step" or kind_of(network) == TRANSFORMERS
+    taken = {name: given for name, given in axes.items() if whole or name in PLAIN_STEP}
+    for start in range(0, rows, STRIDE):
+        codes = {name: each[start : start + STRIDE] for name, each in at.items()}
+        why = np.full(min(STRIDE, rows - start), "", dtype=object)
+        for name, said in unasked.items():
+            why = np.where(why == "", said[codes[name]], why)
+        told = (
+            {name: np.full(len(why), np.nan) for name in NUMBERS}
+            | {name: np.full(len(why), "", dtype=object) for name in WORDS}
+            | {"why": why}
+        )
+        good = np.flatnonzero(why == "")
+        rest = {name: [given[each] for each in codes[name][good]] for name, given in taken.items()}
+        asked = {
+            name: each[0] if len(taken[name]) == 1 else each
+            for name, each in rest.items()
+            if any(value is not None for value in each)
+        }
+        if len(good):
+            try:
+                answer = DOORS[of](network, asked.pop("accelerator"), **asked)
+            except ValueError as refused:
+                told["why"][good] = refusal_of(refused)
+            else:
+                for name, value in _told(answer).items():
+                    told[name][good] = value
+        yield start, told
+
+
+def _unasked(of: str, network: Workload, name: str, value: Any) -> str:
+    """Why a door is not asked this of such a network; "" where it is."""
+    if value is None:
+        return ""
+    if name == "seq" and not network.ops.needs_seq:
+        return f"seq = {shown(value)}: {network.title} has no sequence length; leave seq out"
+    if of != "train_step" or kind_of(network) == TRANSFORMERS:
+        return ""
+    if name in PLAIN_STEP and (name != "zero" or value in (0, 1)):
+        return ""
+    if name in PARALLEL and is_plain(name, value):
+        return ""
+    return f"{name} = {shown(value)}: of {network.title} data parallelism alone is estimated; leave {name} out"
+
+
+def _levels(name: str, given: list[Any]) -> tuple[Any, ...] | np.ndarray:
+    """The values of an axis as a scenario takes them: words and machines, or an array of numbers."""
+    declared = fields()[name]
+    if declared.type in (*NUMERIC, "flag"):
+        return np.array([np.nan if each is None else float(checked(declared, each)) for each in given])
+    return tuple(checked(declared, "" if each is None else each).levels[0] for each in given)
+
+
+def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Estimates of training steps, block by block: a block has a dimension for each axis that varies in it.
+
+    What depends on few axes is computed once for each combination of those, and only the last product is as large as
+    the block: far less work than one number a row from the beginning.
+    """
+    columns = {name: _levels(name, given) for name, given in values.items()}
+    sizes = [len(each) for each in columns.values()]
+    for start, cuts in _cuts(sizes):
+        shape = [cut.stop - cut.start for cut in cuts]
+        # The longest axis last, for the sake of long inner loops; two axes at least make a grid.
+        order = sorted(range(len(shape)), key=lambda at: shape[at])
+        order = order[-max(sum(size > 1 for size in shape), 2) :]
+        given: dict[str, Any] = {}
+        for at, ((name, levels), cut) in enumerate(zip(columns.items(), cuts, strict=True)):
+            codes = np.arange(shape[at]).reshape([shape[at] if each == at else 1 for each in order])
+            given[name] = levels[cut][codes] if isinstance(levels, np.ndarray) else Coded(codes, levels[cut])
+        asked = Scenario(kind, math.prod(shape), given, np.zeros([1] * len(order), dtype="<U1"))
+        whole, back = [shape[at] for at in order], np.argsort(order, kind="stable")
+        told = _told(estimate(asked)).items()
+        yield (
+            start,
+            {
+                name: np.broadcast_to(value.astype(object, copy=False) if name in WORDS else value, whole)
+                .transpose(back)
+                .reshape(-1)
+                for name, value in told
+            },
+        )
+
+
+def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
+    """Blocks of an outer product of at most `GRID` rows: the first row, and which levels of each axis."""
+    yield from map(Parts(sizes, GRID).__getitem__, range(len(Parts(sizes, GRID))))
+
+
+def _in_grid(of: str, network: Workload) -> bool:
+    """Whether a block of the question is one product of its axes: steps of language models."""
+    if of == "generate" and not answers_tokens(network):
+        raise ValueError(f"model = {network.title!r} is no language model; sweep forward_pass")
+    return of == "train_step" and kind_of(network) == TRANSFORMERS
+
+
+def is_timed(of: str, model: Any) -> bool:
+    """Whether ``rate`` is seconds a step in answers to a question `of` this kind about such a `model`."""
+    return _in_grid(of, network_of(model))
+
+
+def _axis(given: list[Any], at: int, sizes: list[int]) -> Any:
+    """An axis as a column: numbers as they are, words as categories."""
+
+    def spread(levels: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(_along(levels, at, len(sizes)), sizes).reshape(-1)
+
+    if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in given):
+        return spread(np.array(given))
+    texts = [
+        each if isinstance(each, str) else getattr(each, "title", None) or getattr(each, "name", None) or str(each)
+        for each in given
+    ]
+    distinct = list(dict.fromkeys(texts))
+    codes = np.array([distinct.index(each) for each in texts], dtype=np.min_scalar_type(-len(distinct)))
+    return pd.Categorical.from_codes(spread(codes), distinct)
+
+
+def _told(found: Estimate) -> dict[str, np.ndarray]:
+    return {
+        "seconds": found.point,
+        "low80": found.low80,
+        "high80": found.high80,
+        "rate": found.rate,
+        "tokens_per_s": found.tokens_per_s,
+        "memory_bytes": found.memory_bytes,
+        "fits": found.fits,
+        "bottleneck": found.bottleneck,
+        "tier": found.tier,
+        "why": found.why,
+    }
+
+
+def _needs(axes: dict[str, Any]) -> pd.DataFrame:
+    """What every combination of the arguments of `requirements` needs."""
+    if {"accelerators", "accelerator"} <= set(axes):
+        raise ValueError("accelerator and accelerators are one axis; give one of the two")
+    axes = {"accelerator" if axis == "accelerators" else axis: value for axis, value in axes.items()}
+    unknown = [axis for axis in axes if axis not in OUTER + INNER]
+    if unknown:
+        raise ValueError(f"unknown axis {shown(unknown[0])}; take some of {', '.join(OUTER + INNER)}")
+    values = {axis: _listed(axis, value) for axis, value in axes.items()}
+    _within(values, MOST_NEEDS, "or several sweeps")
+    for each in values.get("accelerator", []):
+        hardware.accelerator(each)
+    devices = values.pop("accelerator", [None])
+    batches = values.pop("batch", [32])
+    inner = {"batch": batches, "accelerators": None if devices == [None] else devices}
+    scenarios = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
+    found = pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
+    whole = all(isinstance(each, int) and abs(each) < 1 << 53 for each in batches)
+    whole = whole and bool(found["batch"].notna().all())
+    return found.astype({"batch": int}) if whole else found
+
+
+def _listed(axis: str, value: Any) -> list[Any]:
+    """The values of an axis, one by one; what has no end, or is no flat list, is refused before it is gone through."""
+    if hasattr(value, "to_numpy"):  # a column of a table
+        value = value.to_numpy()
+    several = isinstance(value, (list, tuple, set, range)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    size = -(-(value.stop - value.start) // value.step) if isinstance(value, range) else len(value) if several else 1
+    if size > MOST_VALUES:
+        raise ValueError(f"{axis} has {size:,} values, more than {MOST_VALUES:,}: give fewer values")
+    values = list(value) if several else [value]
+    if not values or any(isinstance(each, NO_VALUE) for each in values):
+        raise refused(axis, value, ": give one value, or a flat list of them, or leave it out")
+    return values
+
+
+def _frame(outer: dict[str, Any], inner: dict[str, Any]) -> pd.DataFrame:
+    named = {axis: value.title if isinstance(value, Workload) else value for axis, value in outer.items()}
+    try:
+        need = requirements(**{"model": "resnet50", **outer}, **inner)
+    except UnknownName:
+        raise
+    except ValueError as problem:
+        return _failed(named, inner, refusal_of(problem))
+    repeats = len(need.devices) // len(inner["batch"])
+    parts = {part: np.tile(np.atleast_1d(size), repeats) for part, size in need.memory.items()}
+    line = {"fixed_bytes": need.fixed_bytes, "bytes_per_sample": need.bytes_per_sample}
+    return _beside(named, need.devices.assign(**parts, **line))
+
+
+def _beside(named: dict[str, Any], rows: pd.DataFrame) -> pd.DataFrame:
+    """The axes before the rest; memory of an axis' name (that of the optimiser's state) is told apart by _bytes."""
+    rows = rows.rename(columns={axis: f"{axis}_bytes" for axis in named})
+    for place, (axis, value) in enumerate(named.items()):
+        rows.insert(place, axis, value)
+    return rows
+
+
+def _failed(named: dict[str, Any], inner: dict[str, Any], why: str) -> pd.DataFrame:
+    """What a combination that cannot be computed leaves: its axes, every accelerator and batch, and the reason."""
+    good = _frame({}, inner | {"batch": [1]})
+    rows = good.loc[good.index.repeat(len(inner["batch"]))].reset_index(drop=True)
+    numbers = rows.select_dtypes("number").columns
+    rows = rows.assign(**dict.fromkeys(numbers, np.nan), fits=False, verdict="cannot tell", why=why)
+    rows["batch"] = np.tile(inner["batch"], len(good))
+    return _beside(named, rows)

@@ -1,0 +1,1 @@
+"""Builders: functions that write the operations of a family of networks."""

@@ -1,0 +1,734 @@
+"""Networks for sequences of text, sensor data and time series: recurrent language models and translation, early
+transformers, state-space models and their hybrids with attention (Mamba, Jamba, MiniMax-01, Qwen3-Next, Nemotron-H),
+the temporal fusion transformer (Lim et al., arXiv:1912.09363).
+
+In translation, source and target have the same number of tokens, the sequence length s.
+
+And recommenders: DLRM, neural collaborative filtering, wide and deep. A sample is one row of the training table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cookbook.catalog.refusals import refused
+from cookbook.units import shown
+from cookbook.workloads.builders.blocks import moe
+from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
+from cookbook.workloads.ops import Ops
+
+# Numbers that describe each kind of layer that keeps a state; of all kinds those of OPTIONAL may be given besides.
+STATES = {
+    "mamba": ("state", "kernel", "expand", "rank"),
+    "mamba2": ("heads", "head_dim", "state", "groups", "kernel", "chunk"),
+    "lightning": ("heads", "head_dim", "chunk"),
+    "gated delta": ("heads", "key_heads", "head_dim", "kernel", "chunk"),
+}
+OPTIONAL = ("norms", "bytes")
+# Operations on states, and bytes of a number of one where a network does not say: engines keep them as activations.
+STATE_KINDS, STATE_BYTES = ("matmul", "scan"), 2
+LONGEST = 1000
+MIXTURE = ("number", "top_k", "hidden", "shared", "shared_gate", "latent")
+
+
+def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes: int = 8192) -> Ops:
+    """Fully connected layers with ReLU: the acoustic model of hybrid speech recognisers (Dean et al., NIPS 2012)."""
+    t = Trace()
+    x = t.vector(inputs)
+    for layer in range(layers):
+        x = t.act(t.linear(x, hidden, name=f"linear{layer + 1}"), "relu")
+    t.loss(t.linear(x, classes, name="classifier"))
+    return t.ops()
+
+
+def lstm_language_model(vocab: int = 10000, width: int = 1500, layers: int = 2, biases: int = 1) -> Ops:
+    """LSTM language model with dropout (Zaremba, Sutskever & Vinyals, arXiv:1409.2329), by default the large one."""
+    t = Trace()
+    x = t.embedding(S, vocab, width)
+    for layer in range(layers):
+        x = t.recurrent(t.dropout(x), width, biases=biases, name=f"lstm{layer}")
+    t.loss(t.linear(t.dropout(x), vocab, name="softmax_linear"))
+    return t.ops()
+
+
+# ---- translation ----------------------------------------------------------------------------------------------
+
+
+def _additive_attention(t: Trace, queries: Shape, keys: Shape, units: int) -> Shape:
+    """Normalised Bahdanau attention: scores are a learned vector times tanh(query + key), for all pairs.
+
+    The fused kernel keeps no tanh of all pairs, so neither work nor memory is counted for it.
+    """
+    q = t.linear(queries, units, bias=False, name="attention.query")
+    k = t.linear(keys, units, bias=False, name="attention.key")
+    pairs = np.array([0.0, 0.0, queries.positions[1] * keys.positions[1]])
+    t.parameter(2 * units + 1, "attention.vector")
+    t.matmul(q, k, queries.with_channels(1), pairs * units, "attention.scores")
+    return t.matmul(queries, keys, queries.with_channels(keys.channels), pairs * keys.channels, "attention.context")
+
+
+def gnmt(vocab: int = 32320, width: int = 1024, layers: int = 4) -> Ops:
+    """GNMT v2 of MLPerf and NVIDIA: 4-layer LSTMs, the first of the encoder bidirectional, shared embeddings."""
+    t = Trace()
+    x = t.embedding(S, vocab, width, name="encoder.embedding")
+    x = t.recurrent(t.dropout(x), width, bidirectional=True, name="encoder.lstm0")
+    x = t.recurrent(t.dropout(x), width, name="encoder.lstm1")
+    for layer in range(2, layers):
+        x = t.add(x, t.recurrent(t.dropout(x), width, name=f"encoder.lstm{layer}"), name=f"encoder.residual{layer}")
+    memory = x
+    y = t.embedding(S, vocab, width, name="decoder.embedding", shared=True)
+    y = t.recurrent(t.dropout(y), width, name="decoder.lstm0")
+    context = _additive_attention(t, y, memory, width)
+    for layer in range(1, layers):
+        z = t.recurrent(t.dropout(t.concat([y, context])), width, name=f"decoder.lstm{layer}")
+        y = t.add(y, z, name=f"decoder.residual{layer}") if layer > 1 else z
+    t.loss(t.linear(y, vocab, name="classifier"))
+    return t.ops()
+
+
+def transformer(
+    vocab: int = 33712,
+    width: int = 512,
+    hidden: int = 2048,
+    heads: int = 8,
+    layers: int = 6,
+    attention_bias: bool = False,
+    final_norms: bool = False,
+) -> Ops:
+    """Encoder and decoder of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding for all.
+
+    `final_norms` closes both stacks with a norm, as networks with norms before each part do.
+    """
+    t = Trace()
+    x = t.embedding(S, vocab, width, name="encoder.embedding")
+    with t.block("encoder", repeat=layers):
+        x = _layer(t, x, heads, hidden, attention_bias, None)
+    x = t.norm(x, "layer", name="encoder.norm") if final_norms else x
+    y = t.embedding(S, vocab, width, name="decoder.embedding", shared=True)
+    with t.block("decoder", repeat=layers):
+        y = _layer(t, y, heads, hidden, attention_bias, x)
+    y = t.norm(y, "layer", name="decoder.norm") if final_norms else y
+    t.loss(t.linear(y, vocab, bias=False, name="classifier", shared=True))
+    return t.ops()
+
+
+def _layer(t: Trace, x: Shape, heads: int, hidden: int, bias: bool, memory: Shape | None) -> Shape:
+    """Layer with dropout after each part; the decoder's has cross-attention on `memory`."""
+    causal = memory is not None
+    for name, keys in (("self", None), ("cross", memory))[: 2 if causal else 1]:
+        y = self_attention(t, x, heads, bias=bias, causal=causal and keys is None, flash=False, memory=keys, name=name)
+        x = t.norm(t.add(x, t.dropout(y), name=f"residual_{name}"), "layer", name=f"norm_{name}")
+    y = mlp(t, x, hidden, act="relu")
+    return t.norm(t.add(x, t.dropout(y), name="residual_mlp"), "layer", name="norm_mlp")
+
+
+# ---- Transformer-XL -------------------------------------------------------------------------------------------
+
+
+def transformer_xl(
+    width: int = 512,
+    heads: int = 8,
+    head_dim: int = 64,
+    hidden: int = 2048,
+    layers: int = 16,
+    tokens: int = 192,
+    memory: int = 192,
+    vocab: int = 267735,
+    cutoffs: Sequence[int] = (19997, 39997, 199997),
+    ratio: int = 1,
+) -> Ops:
+    """Transformer-XL (Dai et al., arXiv:1901.02860) on WikiText-103, with adaptive embedding and softmax.
+
+    Left out of the work, for it depends on the words: the softmax over rare words. Left out because it is done once
+    a batch: the projection of relative positions.
+
+    Parameters
+    ----------
+    tokens, memory : int
+        Tokens predicted, and cached states of earlier tokens that they see besides.
+    cutoffs, ratio : int
+        Words after which the frequency clusters end (all words: a plain softmax); divisor of the embedding width from
+        one cluster to the next.
+    """
+    t = Trace()
+    x = _adaptive_embedding(t, tokens, width, (0, *cutoffs, vocab), ratio)
+    inner, keys = heads * head_dim, tokens + memory
+    with t.block("layers", repeat=layers):
+        context = t.tokens(keys, width)
+        qkv = t.linear(context, 3 * inner, bias=False, name="qkv")
+        t.parameter(width * inner, "relative")
+        q = Shape(inner, (tokens,))
+        scores = np.array([heads * head_dim * tokens * keys, 0.0, 0.0])
+        t.matmul(q, qkv.with_channels(inner), t.tokens(tokens, heads * keys), scores, "relative_scores")
+        y = t.linear(t.attention(q, heads, flash=False, memory=context), width, bias=False, name="out")
+        x = t.norm(t.add(x, t.dropout(y), name="residual1"), "layer", name="norm1")
+        y = t.dropout(mlp(t, x, hidden, act="relu"))
+        x = t.norm(t.add(x, y, name="residual2"), "layer", name="norm2")
+    t.parameter(2 * inner, "position_biases")
+    _adaptive_softmax(t, x, vocab, cutoffs, ratio)
+    return t.ops()
+
+
+def _adaptive_embedding(t: Trace, tokens: int, width: int, ends: Sequence[int], ratio: int) -> Shape:
+    if ratio == 1:
+        return t.embedding(tokens, ends[-1], width)
+    for i, (start, end) in enumerate(pairwise(ends)):
+        t.embedding(tokens if i == 0 else 0, end - start, width // ratio**i, name=f"embedding{i}")
+        t.parameter(width * (width // ratio**i), f"embedding{i}.projection")
+    return t.tokens(tokens, width)
+
+
+def _adaptive_softmax(t: Trace, x: Shape, vocab: int, cutoffs: Sequence[int], ratio: int) -> None:
+    """Head of the adaptive softmax, its matrix tied to the embedding; biases and cluster vectors are its own."""
+    width, clusters = int(x.channels), sum(end < vocab for end in cutoffs)
+    if ratio > 1:
+        x = t.linear(x, width, bias=False, name="softmax.projection")
+    t.parameter(clusters * (width + 1) + vocab, "softmax.biases")
+    t.loss(t.linear(x, min(cutoffs[0], vocab) + clusters, bias=False, name="softmax.head", shared=True))
+
+
+def mamba(
+    width: int = 768, layers: int = 24, vocab: int = 50280, state: int = 16, kernel: int = 4, expand: int = 2
+) -> Ops:
+    """Mamba language model (Gu & Dao, arXiv:2312.00752): gated selective scans, tied embeddings.
+
+    Parameters
+    ----------
+    width, layers : int
+        Features of the residual stream; number of blocks.
+    vocab : int
+        Vocabulary, padded to a multiple of 8.
+    state, kernel, expand : int
+        State of the scan for each feature; taps of the causal convolution; inner width over outer width.
+    """
+    t = Trace()
+    x = t.embedding(S, vocab, width)
+    with t.block("blocks", repeat=layers):
+        y = _mamba(t, t.norm(x, "rms"), state, kernel, expand * width, math.ceil(width / 16))
+        x = t.add(x, y, name="residual")
+    x = t.norm(x, "rms", name="final_norm")
+    t.loss(t.linear(x, vocab, bias=False, name="lm_head", shared=True))
+    return t.ops()
+
+
+def _mamba(t: Trace, y: Shape, state: int, kernel: int, inner: int, rank: int, norms: bool = False) -> Shape:
+    """Gated selective scan; `norms` are those that Jamba has on step size, input and output of the state."""
+    width = int(y.channels)
+    t.linear(y, 2 * inner, bias=False, name="in_proj")
+    u, gate = y.with_channels(inner), y.with_channels(inner)
+    u = t.act(t.conv(u, inner, kernel, padding="same", groups=inner, name="conv1d"), "silu")
+    t.linear(u, rank + 2 * state, bias=False, name="x_proj")
+    if norms:
+        t.norm(u.with_channels(rank + 2 * state), "rms", name="x_norms")
+    t.act(t.linear(u.with_channels(rank), inner, name="dt_proj"), "softplus")
+    t.parameter(inner * state + inner, "a_and_d")
+    u = t.multiply(t.scan(u, state), t.act(gate, "silu", "gate.silu"), name="gate")
+    return t.linear(u, width, bias=False, name="out_proj")
+
+
+def hybrid(
+    vocab: int,
+    width: int,
+    pattern: str,
+    repeats: int = 1,
+    recurrent: str = "",
+    state: Mapping[str, Any] | None = None,
+    heads: int | None = None,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    qk_norm: bool = False,
+    gate: bool = False,
+    hidden: int | None = None,
+    gated: bool = True,
+    act: str = "silu",
+    experts: Mapping[str, Any] | None = None,
+    tied: bool = False,
+) -> Ops:
+    """A causal language model of which some layers attend and the others keep a state of fixed size.
+
+    Work on the state is that of chunked kernels: matmuls within chunks of tokens and from chunk to chunk, linear in the
+    sequence. Of "mamba" it is elementwise, as in `mamba`.
+
+    Parameters
+    ----------
+    vocab, width : int
+        Rows of the embedding table; features of the residual stream.
+    pattern, repeats : str, int
+        Branches in their order, each with a norm before it and a residual around it: "M" keeps a state, "*" attends,
+        "-" is an MLP and "E" a mixture of experts (the letters of Nemotron-H); and how often the pattern comes.
+    recurrent : {"", "mamba", "mamba2", "lightning", "gated delta"}
+        Kind of the layers "M": selective scan (Gu & Dao, arXiv:2312.00752), its form with heads (Dao & Gu,
+        arXiv:2405.21060), lightning attention (MiniMax, arXiv:2501.08313), gated DeltaNet (Yang et al.,
+        arXiv:2412.06464).
+    state : mapping
+        Numbers of that kind. mamba: state (numbers for each feature), kernel (taps of the convolution), expand (inner
+        width over width), rank (of the step size), norms (1 where those have norms). mamba2: heads, head_dim, state,
+        groups (that share input and output of the state), kernel, chunk [tokens]. lightning: heads, head_dim, chunk.
+        gated delta: heads (of values), key_heads, head_dim, kernel, chunk. Of each: bytes of one number kept (2).
+    heads, kv_heads, head_dim, qk_norm, gate : int, int, int, bool, bool
+        Of the layers "*", as in `transformers.decoder`; an output gate, of one more number for each that heads give.
+    hidden, gated, act : int, bool, str
+        Of the branches "-"; form and activation of experts, too.
+    experts : mapping
+        number, top_k, hidden, shared (hidden units that all tokens use), shared_gate, latent (features that the chosen
+        experts read and write, where fewer than `width`).
+    tied : bool
+        Whether the output matrix is the embedding table.
+
+    Returns
+    -------
+    Ops
+        Symbolic in the sequence length.
+
+    Raises
+    ------
+    ValueError
+        A letter or kind that there is not, a branch without its numbers, or a number that cannot be.
+
+    Examples
+    --------
+    >>> round(hybrid(50288, 2560, "M", 64, "mamba2", {"heads": 80, "head_dim": 64, "state": 128, "groups": 1,
+    ...     "kernel": 4, "chunk": 256}, tied=True).parameter_count / 1e9, 3)
+    2.703
+    """
+    _check_pattern(pattern, recurrent, {"*": heads, "-": hidden, "E": experts})
+    kept, mixed = _numbers("state", state, recurrent), _numbers("experts", experts)
+    t = Trace()
+    x = t.embedding(S, vocab, width)
+    with t.block("layers", repeat=repeats):
+        for at, letter in enumerate(pattern):
+            y = t.norm(x, "rms", name=f"norm{at}")
+            if letter == "M":
+                y = _recurrent(t, y, recurrent, kept)
+            elif letter == "*":
+                y = self_attention(
+                    t, y, heads or 0, kv_heads, head_dim, causal=True, bias=False, qk_norm=qk_norm, gate=gate
+                )
+            elif letter == "-":
+                y = mlp(t, y, hidden or 0, gated, act, bias=False)
+            else:
+                if mixed.get("shared_gate"):
+                    t.linear(y, 1, False, "moe.shared_gate")
+                y = moe(
+                    t,
+                    y,
+                    mixed["number"],
+                    mixed["top_k"],
+                    mixed["hidden"],
+                    mixed.get("shared", 0),
+                    gated,
+                    act,
+                    latent=mixed.get("latent", 0),
+                )
+            x = t.add(x, y, name=f"residual{at}")
+    x = t.norm(x, "rms", name="final_norm")
+    t.loss(t.linear(x, vocab, bias=False, name="lm_head", shared=tied))
+    return t.ops()
+
+
+def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> None:
+    if not isinstance(pattern, str) or not pattern or set(pattern) - set("M*-E"):
+        raise refused(
+            "pattern",
+            pattern,
+            "must be of the letters M (keeps a state), * (attends), - (MLP) and E (experts), such as 'M-M*'",
+        )
+    if len(pattern) > LONGEST:
+        raise ValueError(f"pattern has {len(pattern):,} branches; write at most {LONGEST:,}, and repeats")
+    if not set(pattern) & set("M*"):
+        raise refused("pattern", pattern, "sees no other tokens: it needs branches M or *")
+    if "M" in pattern and recurrent not in STATES:
+        raise refused("recurrent", recurrent, f"is not one of {', '.join(STATES)}")
+    for letter, name in (("*", "heads"), ("-", "hidden"), ("E", "experts")):
+        if letter in pattern and not needed[letter]:
+            raise refused("pattern", pattern, f"has branches {letter!r}: give {name}")
+
+
+def _numbers(name: str, given: Mapping[str, Any] | None, kind: str = "") -> dict[str, int]:
+    """Whole numbers of 1 or more by name, all that a kind of layer needs; those of `experts` may be 0."""
+    needed, least = STATES.get(kind, ()), 0 if name == "experts" else 1
+    known = MIXTURE if name == "experts" else (*needed, *OPTIONAL)
+    for key, value in (given or {}).items():
+        if key not in known:
+            raise ValueError(f"{name} has no entry {shown(key)}; {kind or 'it'} takes {', '.join(known)}")
+        if not isinstance(value, int | bool | np.integer) or value < least:
+            raise ValueError(f"{name}: {key} = {shown(value)} must be a whole number of {least} or more")
+    lacking = [key for key in needed if key not in (given or {})]
+    if lacking:
+        raise ValueError(f"{name} lacks {lacking[0]!r}: {kind} takes {', '.join(known)}")
+    return {key: int(value) for key, value in (given or {}).items()}
+
+
+def _recurrent(t: Trace, y: Shape, kind: str, c: Mapping[str, int]) -> Shape:
+    """One layer that keeps a state: projections, convolution, work on the state in chunks, norm, gate."""
+    width = int(y.channels)
+    if kind == "mamba":
+        return _mamba(t, y, c["state"], c["kernel"], c["expand"] * width, c["rank"], bool(c.get("norms")))
+    inner = c["heads"] * c["head_dim"]
+    values, mixed = y.with_channels(inner), _mixed_channels(kind, width, c)
+    if kind == "mamba2":
+        t.linear(y, inner + mixed + c["heads"], bias=False, name="in_proj")
+        t.parameter(3 * c["heads"], "a_d_and_dt")
+    else:
+        t.linear(y, 3 * inner if kind == "lightning" else mixed, bias=False, name="in_proj")
+        t.linear(y, inner, bias=False, name="gate")
+    if kind == "gated delta":
+        t.linear(y, 2 * c["heads"], bias=False, name="rates")
+        t.parameter(2 * c["heads"], "a_and_dt")
+    if mixed:
+        inputs = y.with_channels(mixed)
+        t.act(
+            t.conv(inputs, mixed, c["kernel"], padding="same", groups=mixed, bias=kind == "mamba2", name="conv1d"),
+            "silu",
+        )
+    u = t.matmul(values, values, values, np.array([0.0, _chunked(kind, c), 0.0]), "state")
+    # Norms of gated DeltaNet have one size for all heads.
+    u = t.norm(u, "rms", affine=kind != "gated delta", name="state.norm")
+    if kind == "gated delta":
+        t.parameter(c["head_dim"], "state.scale")
+    u = t.multiply(u, t.act(values, "silu", "gate.silu"), name="gated")
+    return t.linear(u, width, bias=False, name="out_proj")
+
+
+def _mixed_channels(kind: str, width: int, c: Mapping[str, int]) -> int:
+    """Channels of the causal convolution of one layer; 0 where it has none."""
+    return {
+        "mamba": lambda: c["expand"] * width,
+        "mamba2": lambda: c["heads"] * c["head_dim"] + 2 * c["groups"] * c["state"],
+        "lightning": lambda: 0,
+        "gated delta": lambda: (c["heads"] + 2 * c["key_heads"]) * c["head_dim"],
+    }[kind]()
+
+
+def _chunked(kind: str, c: Mapping[str, int]) -> float:
+    """Multiply-accumulates of one token with the tokens of its chunk before it, and with the state.
+
+    Dao & Gu, arXiv:2405.21060, section 6; of the delta rule also the triangular system of a chunk, Yang et al.,
+    arXiv:2406.06484, section 3.
+    """
+    size, near = c["head_dim"], (c["chunk"] + 1) / 2
+    if kind == "gated delta":
+        return c["heads"] * (5 * near * size + c["chunk"] ** 2 / 6 + 3 * size**2)
+    keys, groups = (c["state"], c["groups"]) if kind == "mamba2" else (size, c["heads"])
+    return near * (groups * keys + c["heads"] * size) + 2 * c["heads"] * keys * size
+
+
+def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
+    """What a server needs to know of a network that `hybrid` built, as `performance.generation.Decoder` has it.
+
+    Parameters
+    ----------
+    own : mapping
+        Arguments of `hybrid`.
+    ops : Ops
+        What it gave.
+
+    Returns
+    -------
+    dict of str to float
+        Layers have two branches, as those of other decoders; `attending` is the share that attends, `state_bytes` what
+        all layers with a state keep of a sequence, `state_flop` their work on it for a token, in chunks.
+    """
+    many, state, mixed = Counter(own["pattern"] * own.get("repeats", 1)), own.get("state") or {}, own.get("experts")
+    kept = sum(state_elements(own["width"], own["recurrent"], state)) if many["M"] else 0
+    layers, heads, mixed = many.total() / 2, own.get("heads") or 1, mixed or {"number": 1, "top_k": 1, "hidden": 0}
+    # Experts that work on fewer features are as large as narrower ones that work on all.
+    narrow = mixed["hidden"] * ((mixed.get("latent") or own["width"]) / own["width"])
+    work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
+    return {
+        "layers": layers,
+        "hidden": own["width"],
+        "heads": heads,
+        "kv_heads": own.get("kv_heads") or heads,
+        "head_dim": own.get("head_dim") or own["width"] / heads,
+        "vocab": own["vocab"],
+        "windowed": 0.0,
+        "gated": float(own.get("gated", True)),
+        "experts": mixed["number"],
+        "experts_per_token": mixed["top_k"],
+        "moe_ffn_hidden": narrow,
+        "dense_layers": layers - many["E"],
+        "attending": many["*"] / layers,
+        "state_bytes": float(many["M"] * kept * state.get("bytes", STATE_BYTES)),
+        "state_flop": float(work[np.isin(ops.kind, STATE_KINDS)].sum()),
+    }
+
+
+def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tuple[int, int]:
+    """Numbers that one layer with a state keeps of a sequence: the state, and inputs that its convolution still needs.
+
+    Parameters
+    ----------
+    width, recurrent, state : int, str, mapping
+        As of `hybrid`.
+
+    Examples
+    --------
+    Jamba 1.5 Large: 16 numbers for each of 16,384 features, and the last three inputs of a convolution of four.
+
+    >>> state_elements(8192, "mamba", {"state": 16, "kernel": 4, "expand": 2, "rank": 512})
+    (262144, 49152)
+    """
+    c = _numbers("state", state, recurrent)
+    if recurrent == "mamba":
+        kept = c["expand"] * width * c["state"]
+    else:
+        kept = c["heads"] * c["head_dim"] * (c["state"] if recurrent == "mamba2" else c["head_dim"])
+    return kept, _mixed_channels(recurrent, width, c) * (c.get("kernel", 1) - 1)
+
+
+def tft(
+    history: int = 168,
+    future: int = 24,
+    hidden: int = 128,
+    heads: int = 4,
+    known: int = 3,
+    observed: int = 0,
+    series: int = 369,
+    quantiles: int = 3,
+) -> Ops:
+    """Temporal fusion transformer as NVIDIA trains it on hourly electricity (369 series) or traffic (963).
+
+    Parameters
+    ----------
+    history, future : int
+        Steps seen and steps forecast.
+    hidden, heads : int
+        Width and attention heads; the heads share one set of values.
+    known, observed, series : int
+        Numbers known in advance at each step, numbers only seen, and rows of the table of series.
+    """
+    t = Trace()
+    static = t.embedding((), series, hidden, name="series")
+    for name, inputs in (("known", known), ("observed", observed), ("target", 1)):
+        t.parameter(2 * inputs * hidden, f"{name}.embedding")
+    static = _select(t, static, 1, hidden, "static", None)
+    contexts = [_gated(t, static, hidden, name=f"context{number}") for number in range(4)]
+    parts = []
+    for name, steps, inputs in (("history", history, known + observed + 1), ("future", future, known)):
+        chosen = _select(t, t.tokens(steps, hidden * inputs), inputs, hidden, name, contexts[0])
+        parts.append((chosen, t.recurrent(chosen, hidden, name=f"{name}.lstm")))
+    x = t.tokens(history + future, hidden)
+    x = _gate_add_norm(t, x, x.with_channels(hidden), hidden, "input_gate")
+    x = _gated(t, x, hidden, context=contexts[1], name="enrichment")
+    # Only the forecast steps leave the attention.
+    late = t.tokens(future, hidden)
+    y = _gate_add_norm(t, _attention(t, x, hidden, heads).with_channels(hidden), late, hidden, "attention_gate", future)
+    y = _gated(t, y, hidden, name="positionwise")
+    y = _gate_add_norm(t, y, late, hidden, "decoder_gate")
+    t.loss(t.linear(y, quantiles, name="quantiles"))
+    return t.ops()
+
+
+def _gated(t: Trace, x: Shape, hidden: int, out: int = 0, context: Shape | None = None, name: str = "") -> Shape:
+    """Gated residual network: two linear layers with ELU, a gated linear unit, a shortcut, a norm."""
+    y = t.linear(x, hidden, name=f"{name}.a")
+    if context is not None:
+        y = t.add(y, t.linear(context, hidden, bias=False, name=f"{name}.context"), name=f"{name}.add")
+    y = t.dropout(t.linear(t.act(y, "elu"), hidden, name=f"{name}.i"))
+    shortcut = t.linear(x, out, name=f"{name}.shortcut") if out else x
+    return _glu(t, y, shortcut, out or hidden, name)
+
+
+def _glu(t: Trace, x: Shape, shortcut: Shape, out: int, name: str) -> Shape:
+    y = t.linear(x, 2 * out, name=f"{name}.glu")
+    y = t.multiply(y.with_channels(out), t.act(y.with_channels(out), "sigmoid"), name=f"{name}.gate")
+    y = t.add(y, shortcut, name=f"{name}.residual")
+    return t.norm(y, "layer", name=f"{name}.norm") if out > 1 else y
+
+
+def _gate_add_norm(t: Trace, x: Shape, shortcut: Shape, hidden: int, name: str, steps: int = 0) -> Shape:
+    return _glu(t, t.tokens(steps, hidden) if steps else x, shortcut, hidden, name)
+
+
+def _select(t: Trace, x: Shape, inputs: int, hidden: int, name: str, context: Shape | None) -> Shape:
+    """Variable selection: a network for each input, weighted by a softmax that another network computes from all."""
+    if context is None:
+        # The source builds the layer for a context, and leaves it unused for static inputs.
+        t.parameter(hidden * hidden, f"{name}.unused_context")
+    weights = t.softmax(_gated(t, x, hidden, inputs, context, f"{name}.joint"), f"{name}.weights")
+    with t.block(f"{name}.inputs", repeat=inputs):
+        _gated(t, x.with_channels(hidden), hidden, name=f"{name}.input")
+    y = t.multiply(x.with_channels(hidden * inputs), weights, name=f"{name}.weighted")
+    return y.with_channels(hidden)
+
+
+def _attention(t: Trace, x: Shape, hidden: int, heads: int) -> Shape:
+    """Causal attention whose heads share the values and are averaged before the output layer."""
+    width = hidden // heads
+    qkv = t.linear(x, (2 * heads + 1) * width, bias=False, name="attention.qkv")
+    y = t.attention(qkv.with_channels(hidden), heads, causal=True, flash=False)
+    y = t.linear(y.with_channels(width), hidden, bias=False, name="attention.out")
+    return t.dropout(y)
+
+
+# Rows of the 26 embedding tables of the Criteo terabyte set, indices folded at 40 million: MLPerf DLRM, and DLRM-DCNv2
+# (its multi-hot version).
+CRITEO_40M = (
+    39884406,
+    39043,
+    17289,
+    7420,
+    20263,
+    3,
+    7120,
+    1543,
+    63,
+    38532951,
+    2953546,
+    403346,
+    10,
+    2208,
+    11938,
+    155,
+    4,
+    976,
+    14,
+    39979771,
+    25641295,
+    39664984,
+    585935,
+    12972,
+    108,
+    36,
+)
+CRITEO_MULTI_HOT = (
+    40000000,
+    39060,
+    17295,
+    7424,
+    20265,
+    3,
+    7122,
+    1543,
+    63,
+    40000000,
+    3067956,
+    405282,
+    10,
+    2209,
+    11938,
+    155,
+    4,
+    976,
+    14,
+    40000000,
+    40000000,
+    40000000,
+    590152,
+    12973,
+    108,
+    36,
+)
+
+
+def _dense(t: Trace, x: Shape, widths: Sequence[int], name: str, dropout: bool = False) -> Shape:
+    for i, width in enumerate(widths):
+        x = t.act(t.linear(x, width, name=f"{name}{i}"), "relu")
+        x = t.dropout(x) if dropout else x
+    return x
+
+
+def _pairwise_dots(t: Trace, vectors: int, width: int) -> Shape:
+    """Dot products of all pairs of feature vectors, computed as one full matrix product."""
+    stack = t.tokens(vectors, width)
+    macs = np.array([vectors * vectors * width, 0.0, 0.0])
+    t.matmul(stack, stack, t.tokens(vectors, vectors), macs, "interaction")
+    return t.vector(vectors * (vectors - 1) // 2)
+
+
+def dlrm(
+    tables: Sequence[int] = CRITEO_40M,
+    width: int = 128,
+    bottom: Sequence[int] = (512, 256, 128),
+    top: Sequence[int] = (1024, 1024, 512, 256),
+    dense_features: int = 13,
+) -> Ops:
+    """DLRM (Naumov et al., arXiv:1906.00091) in the MLPerf configuration on the Criteo terabyte set."""
+    t = Trace()
+    for i, rows in enumerate(tables):
+        t.embedding(1, rows, width, name=f"table{i}")
+    x = _dense(t, t.vector(dense_features), bottom, "bottom")
+    dots = _pairwise_dots(t, len(tables) + 1, width)
+    x = _dense(t, t.concat([x, dots]), top, "top")
+    t.loss(t.linear(x, 1, name="click"))
+    return t.ops()
+
+
+def dlrm_dcn(
+    tables: Sequence[int] = CRITEO_MULTI_HOT,
+    width: int = 128,
+    bottom: Sequence[int] = (512, 256, 128),
+    top: Sequence[int] = (1024, 1024, 512, 256),
+    cross_layers: int = 3,
+    rank: int = 512,
+    lookups: float = 214,
+    dense_features: int = 13,
+) -> Ops:
+    """DLRM-DCNv2 of MLPerf: multi-hot features, a low-rank cross network (Wang et al., arXiv:2008.13535).
+
+    `lookups` is the number of rows read for a sample over all tables.
+    """
+    t = Trace()
+    for i, rows in enumerate(tables):
+        t.embedding(lookups / len(tables), rows, width, name=f"table{i}")
+    x0 = x = t.concat([_dense(t, t.vector(dense_features), bottom, "bottom"), t.vector(len(tables) * width)])
+    for i in range(cross_layers):
+        y = t.linear(t.linear(x, rank, bias=False, name=f"cross{i}.v"), int(x0.channels), name=f"cross{i}.w")
+        x = t.add(x, t.multiply(x0, y, name=f"cross{i}.product"), name=f"cross{i}.residual")
+    t.loss(t.linear(_dense(t, x, top, "top"), 1, name="click"))
+    return t.ops()
+
+
+def ncf(users: int = 138493, items: int = 26744, factors: int = 64, widths: Sequence[int] = (256, 256, 128, 64)) -> Ops:
+    """Neural collaborative filtering, NeuMF (He et al., arXiv:1708.05031), sized for MovieLens 20M."""
+    t = Trace()
+    half, tables = widths[0] // 2, (("user", users), ("item", items))
+    product = t.multiply(*(t.embedding((), rows, factors, name=f"mf.{who}") for who, rows in tables))
+    x = t.concat([t.embedding((), rows, half, name=f"mlp.{who}") for who, rows in tables])
+    x = _dense(t, x, widths[1:], "mlp", dropout=True)
+    t.loss(t.linear(t.concat([product, x]), 1, name="final"))
+    return t.ops()
+
+
+# Outbrain features of NVIDIA's recipe: rows, embedding width, values a sample.
+OUTBRAIN = (
+    (300000, 128, 1),
+    (250000, 128, 1),
+    (100000, 128, 1),
+    (4000, 64, 1),
+    (4000, 64, 1),
+    (2500, 64, 1),
+    (2500, 64, 1),
+    (2000, 64, 1),
+    (1000, 64, 1),
+    (1000, 64, 1),
+    (300, 64, 1),
+    (4, 19, 1),
+    (5000, 128, 1),
+    (350, 64, 3),
+    (10000, 64, 3),
+    (100, 64, 3),
+)
+
+
+def wide_and_deep(
+    tables: Sequence[Sequence[int]] = OUTBRAIN, hidden: Sequence[int] = (1024,) * 5, numeric: int = 13
+) -> Ops:
+    """Wide and deep (Cheng et al., arXiv:1606.07792) as NVIDIA trains it on the Outbrain click set."""
+    t = Trace()
+    deep = [t.vector(numeric)]
+    for i, (rows, width, values) in enumerate(tables):
+        t.embedding(values, rows, width, name=f"deep{i}")
+        t.embedding(values, rows, 1, name=f"wide{i}")
+        deep.append(t.vector(width))
+    t.linear(t.vector(numeric), 1, name="wide.numeric")
+    x = _dense(t, t.concat(deep), hidden, "deep", dropout=True)
+    t.loss(t.linear(x, 1, name="deep.out"))
+    return t.ops()

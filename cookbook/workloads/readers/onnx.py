@@ -1,0 +1,524 @@
+"""A network from an ONNX graph: nodes, their shapes by ONNX's own inference, and no weights.
+
+The library `onnx` (extra `onnx`) parses the file and infers shapes; it runs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, BinaryIO
+
+from cookbook.catalog.refusals import refused
+from cookbook.units import shown
+from cookbook.workloads.arguments import check_names, check_possible, whole
+from cookbook.workloads.layers import GATES, Shape, batched, constant, not_batched
+from cookbook.workloads.limits import MOST_BYTES_OF_GRAPH, MOST_NODES, MOST_REFERENCES, MOST_TENSORS
+from cookbook.workloads.readers import tables
+from cookbook.workloads.readers.fields import listed, titled
+from cookbook.workloads.readers.graph import MOST_OF_A_SHAPE, Graph
+from cookbook.workloads.zoo import Workload
+
+MISSING = (
+    "an ONNX file is read by the library onnx, which is not installed: python -m pip install "
+    "'dl-cookbook[onnx]', or python -m pip install onnx"
+)
+MOST_AXES, MOST_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MOST_FIELDS_OF_GRAPH = 8, 32, 10**9, 40, 1_500_000
+MOST_BYTES_OF_A_SHAPE = 1024
+Inside = dict[int, Any]  # numbers of fields that are messages, and those within them
+FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and the formats of 8 bits (onnx.TensorProto)
+# Operations without whose shapes nothing worth counting is left.
+MATRICES = {
+    "Conv",
+    "ConvTranspose",
+    "Gemm",
+    "MatMul",
+    "MatMulInteger",
+    "QLinearMatMul",
+    "QLinearConv",
+    "FusedMatMul",
+    "LSTM",
+    "GRU",
+}
+# Inputs that a node cannot do without, one unless it is told here.
+NEEDED = {
+    "LSTM": 3,
+    "GRU": 3,
+    "RNN": 3,
+    "Gemm": 2,
+    "Conv": 2,
+    "ConvTranspose": 2,
+    "ConvInteger": 2,
+    "QLinearConv": 8,
+    "MatMul": 2,
+    "MatMulInteger": 2,
+    "FusedMatMul": 2,
+    "QLinearMatMul": 8,
+    "BatchNormalization": 5,
+    "Gather": 2,
+}
+# Quantised forms: where their input and their weights stand.
+CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvTranspose": (0, 1, 2), "ConvInteger": (0, 1, None), "QLinearConv": (0, 3, 8)}
+PRODUCTS = {"MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), "FusedMatMul": (0, 1)}
+
+
+def is_graph(head: bytes) -> bool:
+    """Whether a file begins as an ONNX model does: field 1, the version of the format, then another field."""
+    return (
+        len(head) > 4 and head[0] == 0x08 and 0 < head[1] < 32 and head[2] in (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
+    )
+
+
+def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "") -> Workload:
+    """A network from an ONNX file.
+
+    Parameters
+    ----------
+    file, size : binary file, int
+        The file and its bytes; tensors kept in files beside it are not read.
+    changes : mapping
+        ``shape``: of one sample, such as (3, 224, 224), or a dict from the name of an input to its shape, where the
+        graph leaves axes open; ``title``.
+    title : str
+        Name in print.
+
+    Raises
+    ------
+    ValueError
+        No library to read it with (the message says how to install it); a damaged file; an axis that is open; control
+        flow that depends on values.
+    """
+    if find_spec("onnx") is None:
+        raise ValueError(MISSING)
+    if size > MOST_BYTES_OF_GRAPH:
+        raise ValueError(
+            f"the ONNX file has {size:,} bytes; at most {MOST_BYTES_OF_GRAPH:,} can be read (keep its "
+            "tensors in a file beside it)"
+        )
+    check_names(changes, ("shape", "title"), "an ONNX file")
+    onnx = import_module("onnx")
+    problems = (
+        ValueError,
+        RuntimeError,
+        TypeError,
+        MemoryError,
+        import_module("google.protobuf.message").DecodeError,
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+    )
+    data = file.read(MOST_BYTES_OF_GRAPH)
+    _check_fields(data)
+    try:
+        model = onnx.load_model_from_string(data)
+    except problems:
+        raise ValueError("the ONNX file cannot be parsed; it is damaged or of another kind") from None
+    if model.functions:
+        raise ValueError(
+            f"the ONNX file has {len(model.functions):,} functions of its own, which are not read; put "
+            "them in their places first (onnx.inliner.inline_local_functions)"
+        )
+    _check_graph(model.graph)
+    samples, assumed = _fixed_inputs(model.graph, changes.get("shape"))
+    try:
+        model = onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
+    except UnicodeDecodeError:
+        raise ValueError("the ONNX graph has a name that is no text; the file is damaged") from None
+    except problems as problem:
+        words = " ".join(str(problem).split())[:150]
+        raise ValueError(f"shapes of the ONNX graph cannot be inferred: {words}") from None
+    return _counted(
+        model.graph, samples, assumed, titled(changes.get("title", title or model.graph.name or "ONNX graph"))
+    )
+
+
+def _check_fields(data: bytes) -> None:
+    """Refuse a file of more fields than a graph can need, before its parser makes an object of each.
+
+    ValueError: there are too many. What is damaged is left to the parser.
+    """
+    tensor: Inside = {}
+    value: Inside = {2: {1: {2: {}}}}
+    graph: Inside = {5: tensor, 11: value, 12: value, 13: value}
+    graph[1] = {5: {5: tensor, 6: graph, 10: tensor, 11: graph}}
+    at, end, number = 0, len(data), 0
+    inside: Inside = {7: graph, 20: {1: graph, 2: graph}, 25: {7: graph[1]}}
+    outer = list[tuple[int, int, Inside]]()  # where to go on behind the messages that this one is in
+    while at < end or outer:
+        if at >= end:
+            at, end, inside = outer.pop()
+            continue
+        number += 1
+        if number > MOST_FIELDS_OF_GRAPH:
+            raise ValueError(
+                f"the ONNX file has more than {MOST_FIELDS_OF_GRAPH:,} fields; a graph of "
+                f"{MOST_NODES:,} nodes needs fewer"
+            )
+        key, at = _varint(data, at, end)
+        kind = key & 7
+        if kind == 0:
+            _, at = _varint(data, at, end)
+        elif kind == 2:
+            length, at = _varint(data, at, end)
+            behind = min(at + length, end)
+            if key >> 3 in inside:
+                outer.append((behind, end, inside))
+                end, inside = behind, inside[key >> 3]
+            else:
+                at = behind
+        else:
+            at += {1: 8, 5: 4}.get(kind, end)
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """A whole number of protobuf, seven bits a byte, and the place behind it."""
+    value = shift = 0
+    while at < end:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128 or shift > 63:
+            break
+    return value, at
+
+
+def _check_graph(graph: Any) -> None:
+    """Refuse too many nodes or inputs of nodes, tensors too large to be, and a node without what it needs."""
+    if len(graph.node) > MOST_NODES or len(graph.initializer) > MOST_TENSORS:
+        raise ValueError(
+            f"the ONNX graph has {len(graph.node):,} nodes and {len(graph.initializer):,} tensors of "
+            f"weights; at most {MOST_NODES:,} and {MOST_TENSORS:,} are read"
+        )
+    inputs = sum(len(node.input) for node in graph.node)
+    if inputs > MOST_REFERENCES:
+        raise ValueError(f"the nodes of the ONNX graph have {inputs:,} inputs; at most {MOST_REFERENCES:,} are read")
+    for each in graph.initializer:
+        _check_shape(each.name, each.dims)
+        if len(each.raw_data) > MOST_BYTES_OF_A_SHAPE:  # weights: their values are of no use here
+            each.ClearField("raw_data")
+    for place, node in enumerate(graph.node):
+        least = NEEDED.get(node.op_type, 1 if _kind(node) in WRITERS else 0)
+        if len(node.input) < least:
+            raise ValueError(
+                f"{node.op_type} number {place + 1} of {len(graph.node)} nodes of the ONNX graph has "
+                f"{len(node.input)} inputs and needs {least}; export the graph again"
+            )
+
+
+def _check_shape(name: str, dims: Sequence[int]) -> None:
+    if len(dims) > MOST_DIMENSIONS or any(dim < 0 for dim in dims) or math.prod(dims) > MOST_OF_A_SHAPE:
+        raise ValueError(
+            f"tensor {shown(name)} of the ONNX graph has the shape {shown(tuple(dims[:MOST_AXES]))}, "
+            f"which cannot be: at most {MOST_DIMENSIONS} axes and {MOST_OF_A_SHAPE:.0e} elements"
+        )
+
+
+def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
+    """Give every open axis of the inputs its size: 1 sample, and `shape` for the rest."""
+    given, samples, assumed = {each.name for each in graph.initializer}, 0, list[str]()
+    inputs = [each for each in graph.input if each.name not in given]
+    if not inputs:
+        raise ValueError("the ONNX graph has no inputs")
+    for each in inputs:
+        axes = each.type.tensor_type.shape.dim
+        if not 0 < len(axes) <= MOST_AXES:
+            continue
+        wanted = shape.get(each.name) if isinstance(shape, Mapping) else shape
+        if wanted is not None:
+            wanted = _wanted(wanted, each.name, axes, isinstance(shape, Mapping))
+        open_axes = [axis for axis in axes[1:] if not axis.dim_value > 0]
+        if open_axes and wanted is None:
+            names = ", ".join(axis.dim_param[:30] or str(axis.dim_value or "?") for axis in axes)
+            example = tuple(axis.dim_value if axis.dim_value > 0 else 128 for axis in axes[1:])
+            raise ValueError(
+                f"input {each.name[:60]!r} of the ONNX graph has open axes ({names}); give shape= of one "
+                f"sample, such as shape={example}"
+            )
+        first = axes[0].dim_value if axes[0].dim_value > 0 else 1
+        for axis, value in zip(axes, (first, *(wanted or [axis.dim_value for axis in axes[1:]])), strict=True):
+            axis.dim_value = value
+        samples = samples or first
+    if samples > 1:
+        assumed.append(f"the graph is for {samples} samples; counts are of one")
+    return max(samples, 1), assumed
+
+
+def _wanted(wanted: Any, name: str, axes: Sequence[Any], exact: bool) -> list[int] | None:
+    """The shape that the reader gives, checked against what the graph fixes; None where it is of another input."""
+    sizes = [wanted] if isinstance(wanted, int) else wanted
+    if not isinstance(sizes, list | tuple) or len(sizes) > MOST_AXES:
+        raise refused("shape", wanted, "must be the sizes of one sample, such as (3, 224, 224)")
+    found = [whole(each, "shape", LARGEST_AXIS) for each in sizes]
+    fits = len(found) == len(axes) - 1 and all(
+        not axis.dim_value > 0 or axis.dim_value == size for axis, size in zip(axes[1:], found, strict=True)
+    )
+    if fits or not exact:
+        return found if fits else None
+    raise refused("shape", wanted, f"does not fit input {name[:60]!r} of the ONNX graph")
+
+
+class _Shapes:
+    """Shapes and initialisers of a graph by name."""
+
+    def __init__(self, graph: Any) -> None:
+        self.constants = {each.name: (tuple(each.dims), each.data_type) for each in graph.initializer}
+        self.shapes = {name: dims for name, (dims, _) in self.constants.items()}
+        for each in (*graph.input, *graph.output, *graph.value_info):
+            kind = each.type.tensor_type
+            if kind.HasField("shape"):
+                dims = tuple(axis.dim_value for axis in kind.shape.dim)
+                if all(dim > 0 for dim in dims):
+                    _check_shape(each.name, dims)
+                    self.shapes.setdefault(each.name, dims)
+        for node in graph.node:
+            if node.op_type == "Constant" and node.output:
+                for attribute in node.attribute:
+                    if attribute.name == "value":
+                        _check_shape(node.output[0], attribute.t.dims)
+                        self.constants[node.output[0]] = (tuple(attribute.t.dims), attribute.t.data_type)
+                        self.shapes[node.output[0]] = tuple(attribute.t.dims)
+
+    def of(self, name: str) -> tuple[int, ...] | None:
+        """Shape of a tensor, None where it is not known."""
+        return self.shapes.get(name)
+
+    def weight(self, name: str) -> float:
+        """Elements of a tensor of weights, 0 of anything else: integers and single numbers are no parameters."""
+        dims, kind = self.constants.get(name, ((), 0))
+        return float(math.prod(dims)) if kind in FLOATS and dims and math.prod(dims) > 1 else 0.0
+
+
+def _kind(node: Any) -> str:
+    """Kind of operation that a node is, "" where it is not known."""
+    return tables.operation("onnx", node.op_type).kind
+
+
+def _meaning(node: Any) -> str:
+    """Activation, norm or cell that a node is counted as."""
+    return tables.operation("onnx", node.op_type).meaning
+
+
+def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Workload:
+    found, shapes = Graph(samples), _Shapes(graph)
+    unknown, blind = dict[str, int](), 0
+    for place, node in enumerate(graph.node):
+        if _kind(node) == "control":
+            raise ValueError(
+                f"the ONNX graph has {node.op_type}, whose work depends on values; export it without control flow"
+            )
+        if _kind(node) == "view" or not node.output:
+            continue
+        out = shapes.of(node.output[0])
+        if out is None:
+            blind += 1
+            if node.op_type in MATRICES:
+                raise ValueError(
+                    f"the shape of {node.op_type} number {place + 1} of {len(graph.node)} cannot be "
+                    "inferred; export "
+                    "the graph with fixed shapes, or give shape= of one sample"
+                )
+            continue
+        kind = node.op_type[:LONGEST_NAME]
+        try:
+            if not _written(found, node, f"{kind}.{place}", out, shapes):
+                unknown[kind] = unknown.get(kind, 0) + 1
+        except (ArithmeticError, TypeError, IndexError):
+            raise ValueError(
+                f"{kind} number {place + 1} of {len(graph.node)} nodes of the ONNX graph cannot be "
+                "counted as stated; export the graph again"
+            ) from None
+    if blind:
+        assumed.append(f"{blind} of {len(graph.node)} nodes have no shape that can be inferred, and are left out")
+    if unknown:
+        assumed.append(
+            f"nodes counted as element by element: {listed([f'{name} x{times}' for name, times in unknown.items()])}"
+        )
+    assumed.append("shapes are those of the file: the length of a sequence, if there is one, is fixed")
+    ops = found.ops()
+    check_possible(ops, "the work of the ONNX graph cannot be counted; nothing in it computes")
+    return Workload("custom", title, ops, assumed=tuple(assumed))
+
+
+def _written(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    """Write one node down; False where it was counted as element by element because nothing is known of it."""
+    writer = WRITERS.get(_kind(node))
+    if writer is not None and writer(found, node, name, out, shapes):
+        return True
+    _elementwise(found, node, name, out, shapes)
+    return _kind(node) in ("elementwise", "move", "gather")
+
+
+def _tensors(found: Graph, node: Any, shapes: _Shapes) -> list[Shape]:
+    """Inputs that are activations."""
+    return [found.tensor(name, shapes.of(name) or ()) for name in node.input if name and name not in shapes.constants]
+
+
+def _parameters(found: Graph, names: Sequence[str], shapes: _Shapes) -> float:
+    return sum(found.weight(name, shapes.weight(name)) for name in names if shapes.weight(name))
+
+
+def _elementwise(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> None:
+    inputs = _tensors(found, node, shapes)
+    if inputs or any(shapes.weight(each) for each in node.input):
+        work = 0.0 if _kind(node) in ("move", "gather") else 1.0
+        keep = inputs if node.op_type in ("Mul", "Div", "Pow") and len(inputs) > 1 else ()
+        parameters = _parameters(found, node.input, shapes)
+        found.write_elementwise(inputs, found.tensor(node.output[0], out), name, work, keep, parameters)
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    return {
+        each.name: each.i if each.type == 2 else tuple(each.ints) if each.type == 7 else each.s
+        for each in node.attribute
+    }
+
+
+def _conv(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    at, weights, bias = CONVOLUTIONS[node.op_type]
+    x, w = (shapes.of(node.input[each]) if each < len(node.input) else None for each in (at, weights))
+    if not x or not w:
+        return False
+    offsets = node.input[bias] if bias is not None and bias < len(node.input) else ""
+    groups = _attributes(node).get("group", 1)
+    found.write_conv(
+        name,
+        (node.input[at], x),
+        out,
+        w,
+        groups if isinstance(groups, int) else 1,
+        node.op_type == "ConvTranspose",
+        shapes.weight(offsets),
+        _parameters(found, [node.input[weights], offsets], shapes),
+    )
+    return True
+
+
+def _product(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    left, right = PRODUCTS[node.op_type]
+    if right >= len(node.input):
+        return False
+    x, w = shapes.of(node.input[left]), shapes.of(node.input[right])
+    if not x and w and len(w) > 1:  # all but the inner size is that of the output
+        x = (*out[:-1], w[-2])
+    if not w and x:
+        w = (x[-1], out[-1])
+    if not x or not w:
+        raise ValueError(f"shapes of what {name} multiplies cannot be inferred; export the graph with fixed shapes")
+    first = node.input[left], x
+    if node.input[right] in shapes.constants and len(w) == 2:
+        parameters = _parameters(found, [node.input[right]], shapes)
+        found.write_matrix(name, first, out, w[0], w[1], math.prod(w), 0, parameters)
+    else:
+        y = found.tensor(name, out)
+        xs = [found.tensor(*first), found.tensor(node.input[right], w)]
+        found.write_product(xs, y, "matmul", name, y.positions, y.channels, x[-1])
+    return True
+
+
+def _gemm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    x, w = (shapes.of(each) for each in node.input[:2])
+    if not x or not w or len(w) != 2 or len(out) != 2:
+        return False
+    turned = _attributes(node).get("transA", 0)
+    inner = x[0] if turned == 1 else x[1]
+    offsets = node.input[2] if len(node.input) > 2 else ""
+    found.write_matrix(
+        name,
+        (node.input[0], x),
+        out,
+        inner,
+        out[1],
+        math.prod(w),
+        shapes.weight(offsets),
+        _parameters(found, [node.input[1], offsets], shapes),
+    )
+    return True
+
+
+def _norm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    trained = (
+        node.input[1:3]
+        if node.op_type == "BatchNormalization"
+        else [each for each in node.input[1:] if each in shapes.constants]
+    )
+    channels = max((shapes.weight(each) for each in trained), default=0.0) or out[-1]
+    x = found.tensor(node.input[0], out, channels)
+    found.write_norm(x, _meaning(node), name, _parameters(found, trained, shapes))
+    return True
+
+
+def _act(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    trained = [each for each in node.input[1:] if shapes.weight(each)]
+    x, y = found.tensor(node.input[0], out), found.tensor(node.output[0], out)
+    found.write_act(x, y, _meaning(node), name, _parameters(found, trained, shapes))
+    return True
+
+
+def _softmax(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    found.write_softmax(found.tensor(node.input[0], out), found.tensor(node.output[0], out), name)
+    return True
+
+
+def _pool(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    x = shapes.of(node.input[0])
+    if not x:
+        return False
+    taps = (
+        math.prod(x[2:])
+        if _kind(node) == "global pool"
+        else math.prod(_attributes(node).get("kernel_shape", ()) or (1,))
+    )
+    kind = "max" if "Max" in node.op_type else "average"
+    found.write_pool(found.tensor(node.input[0], x), found.tensor(node.output[0], out), float(taps), kind, name)
+    return True
+
+
+def _gather(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    table = shapes.of(node.input[0])
+    if not shapes.weight(node.input[0]) or not table or len(table) != 2:
+        return False
+    found.write_embedding(found.tensor(name, out, table[1]), name, _parameters(found, node.input[:1], shapes))
+    return True
+
+
+def _recurrent(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    x, w = (shapes.of(each) for each in node.input[:2])
+    hidden = _attributes(node).get("hidden_size", 0)
+    if not x or not w or len(x) != 3 or not isinstance(hidden, int) or hidden < 1:
+        return False
+    trained = [each for each in node.input[1:4] if each]
+    biases = shapes.weight(node.input[3]) if len(node.input) > 3 else 0.0
+    taken, y = found.tensor(node.input[0], x), found.tensor(node.output[0], out)
+    gates, inner, length = GATES[_meaning(node)] * hidden, x[2] + hidden, max(x[0], 1)
+    weights = w[0] * gates * inner
+    found.write(
+        "recurrent",
+        name,
+        macs=batched(taken.positions * weights),
+        vector_flop=batched(taken.positions * w[0] * gates * 5),
+        reads=batched(taken.elements),
+        writes=batched(y.elements),
+        saved=found.kept(taken),
+        weights=weights + biases,
+        parameters=_parameters(found, trained, shapes),
+        m=batched(taken.positions / length),
+        n=not_batched(constant(gates)),
+        k=not_batched(constant(inner)),
+        steps=not_batched(constant(length)),
+    )
+    return True
+
+
+WRITERS: dict[str, Callable[[Graph, Any, str, tuple[int, ...], _Shapes], bool]] = {
+    "convolution": _conv,
+    "product": _product,
+    "gemm": _gemm,
+    "norm": _norm,
+    "activation": _act,
+    "softmax": _softmax,
+    "pool": _pool,
+    "global pool": _pool,
+    "gather": _gather,
+    "recurrent": _recurrent,
+}

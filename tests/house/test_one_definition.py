@@ -1,0 +1,77 @@
+"""One definition of an idea: each has one home, and no other function or library does the same."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "cookbook"
+# Idea -> its home, words that name functions of it, arguments that they take, and libraries that have it.
+IDEAS = {
+    "quantile of Student's t": (
+        "evidence/__init__.py:student_t",
+        re.compile(r"(?:^|_)(?:students?_(?:t|quantile|factor|reach)|t_(?:quantile|ppf|value|factor)|critical_t)$"),
+        {"freedom", "dof", "degrees_of_freedom"},
+        {"scipy": ()},
+    ),
+    "nearest name": (
+        "catalog/reading.py:nearest",
+        re.compile(r"^_?(?:(?:nearest|closest|close)(?:_(?:names?|matches|spellings?|words?))?|did_you_mean)$"),
+        set[str](),
+        {"difflib": ("catalog/reading.py",), "rapidfuzz": (), "Levenshtein": (), "jellyfish": ()},
+    ),
+}
+
+
+def functions_of(tree: ast.AST, words: re.Pattern[str], arguments: set[str]) -> list[str]:
+    """Functions and methods whose name or arguments say that they are of an idea."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return [
+        node.name
+        for node in found
+        if words.search(node.name) or arguments & {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
+    ]
+
+
+def libraries_of(tree: ast.AST) -> set[str]:
+    """Libraries imported, wherever in a module."""
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
+    return {name.split(".")[0] for name in found}
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+@pytest.mark.parametrize("idea", IDEAS)
+def test_an_idea_has_one_definition(trees, idea):
+    home, words, arguments, _ = IDEAS[idea]
+    found = [f"{name}:{each}" for name, tree in trees.items() for each in functions_of(tree, words, arguments)]
+    assert found == [home], f"{idea}: call {home} in place of {set(found) - {home}}"
+
+
+@pytest.mark.parametrize("idea", IDEAS)
+def test_only_its_home_imports_a_library_for_it(trees, idea):
+    for library, homes in IDEAS[idea][3].items():
+        users = tuple(name for name, tree in trees.items() if library in libraries_of(tree))
+        assert users == homes, f"{idea}: {users} import {library}"
+
+
+def test_a_second_definition_is_found():
+    """Those that there once were, and what else one would write."""
+    t, near = (IDEAS[idea][1:3] for idea in IDEAS)
+    planted = ast.parse(
+        "def student(level, freedom): ...\ndef student_quantile(share, free): ...\ndef _t_ppf(p, n): ...\n"
+        "class Names:\n    def nearest(self, name): ...\ndef closest_names(name): ...\ndef student(path, out): ...\n"
+        "def nearest_divisors(value, whole): ..."
+    )
+    assert functions_of(planted, *t) == ["student", "student_quantile", "_t_ppf"]
+    assert functions_of(planted, *near) == ["closest_names", "nearest"]
+    imported = ast.parse("def f():\n    from scipy.stats import t\nimport difflib as d")
+    assert libraries_of(imported) == {"scipy", "difflib"}

@@ -1,0 +1,483 @@
+"""Ownership, energy, the cost of a run and where to run it: identities, orders; what is missing stays missing."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cookbook as cb
+from cookbook import catalog
+from cookbook.catalog import prices
+from cookbook.topics.costs import cost
+from cookbook.topics.costs.cost import Price
+from cookbook.topics.purchase import places
+from cookbook.topics.purchase.where import break_even, cumulative
+
+POSITIVE = st.floats(0.1, 1e6)
+DEVICES = [
+    "k40",
+    "k80-board",
+    "p100-sxm2-16gb",
+    "v100-sxm2-16gb",
+    "tpu-v2",
+    "xeon-phi-7120p",
+    "rtx-4090",
+    "a100-sxm-80gb",
+    "h100-sxm",
+    "mi300x",
+]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4)
+
+
+@given(POSITIVE, st.floats(0.5, 20), st.floats(0, 0.3))
+def test_an_annuity_pays_for_the_price_and_no_less(price, years, rate):
+    yearly = cost.annuity_usd(price, years, rate)
+    assert yearly * years >= price * (1 - 1e-9)
+    months = np.arange(1, round(12 * years) + 1)
+    if abs(12 * years - len(months)) < 1e-9:
+        assert (yearly / 12 / (1 + rate / 12) ** months).sum() == pytest.approx(price)
+
+
+def test_owning_is_the_same_for_arrays_and_numbers():
+    prices, lives = np.array([1e5, 3e5]), np.array([3.0, 5.0])
+    both = cost.ownership_usd(prices, 3, life_years=lives, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5)
+    each = [
+        cost.ownership_usd(p, 3, life_years=n, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5).total
+        for p, n in zip(prices, lives, strict=True)
+    ]
+    np.testing.assert_allclose(both.total, each)
+    assert both.parts["cooling"] == pytest.approx(0.5 * both.parts["electricity"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"horizon_years": 0}, "horizon_years = 0"),
+        ({"life_years": 0}, "years = 0"),
+        ({"pue": 0.9}, "pue = 0.9"),
+        ({"watts": -1}, "watts = -1"),
+        ({"hardware_usd": "dear"}, "hardware_usd = 'dear'"),
+        ({"money_rate": 5}, "at most 1"),
+    ],
+)
+def test_figures_that_cannot_be_are_named(change, words):
+    values = {"hardware_usd": 1e5, "horizon_years": 3, "life_years": 5} | change
+    with pytest.raises(ValueError, match=words):
+        cost.ownership_usd(**values)
+
+
+def test_what_is_not_known_stays_unknown():
+    assert math.isnan(cost.ownership_usd(math.nan, 3, life_years=5).total)
+    assert math.isnan(cost.break_even_hours(1e5, math.nan, 20))
+    assert cost.break_even_hours(1e5, 20, 20) == math.inf
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_power_grows_with_activity_between_idle_and_full(one, other):
+    low, high = sorted((one, other))
+    watts = cost.power_watts(1e4, np.array([0, low, high, 1]), 0.2, 0.8)
+    assert (np.diff(watts) >= 0).all() and watts[0] == pytest.approx(2e3) and watts[-1] == pytest.approx(8e3)
+
+
+def test_energy_is_not_rated_power_times_time_and_says_that_it_is_unvalidated():
+    step = cb.train_step("resnet50", "a100-sxm-80gb", batch=64)
+    used, rated = cost.step_kwh(step, "a100-sxm-80gb"), cost.machine_power("a100-sxm-80gb").rated
+    assert used.median < rated.median * step.point / cost.JOULES_A_KWH
+    assert "unvalidated" in used.note and used.source
+
+
+def test_carbon_intensities_are_those_of_grids():
+    rows = catalog.table("tco").query("category == 'carbon_intensity'")
+    assert rows["value"].between(0, 1500).all()
+    assert prices.carbon("Finland Central").median == 77 and prices.carbon("Germany West Central").median == 402
+
+
+def test_regions_and_currencies():
+    germany, euros = prices.tariff("de"), prices.tariff("de", "EUR")
+    assert euros.median == pytest.approx(0.233) and germany.median == pytest.approx(0.233 * 1.08)
+    assert math.isnan(prices.tariff("Norway").median) and "Norway" in prices.tariff("Norway").why
+    assert math.isnan(prices.carbon("eu").median) and prices.carbon("eu").why
+    with pytest.raises(ValueError, match="'XYZ' has no exchange rate"):
+        prices.tariff("us", "XYZ")
+    with pytest.raises(KeyError, match="no region called 'Atlantis'; nearest names"):
+        prices.tariff("Atlantis")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_epoch_of_the_founding_example_on_ten_devices(device):
+    """14 million images of ResNet-152: low below high, or missing with a reason."""
+    step = cb.train_step("resnet152", device, batch=32)
+    for way in ("on demand", "bought"):
+        bill = cb.planning.run_cost(step, device, samples_per_step=32, samples=14e6, way=way).set_index("span")
+        epoch, one = bill.loc["epoch"], bill.loc["step"]
+        assert epoch["seconds_median"] == pytest.approx(14e6 / 32 * step.point)
+        assert 0 < epoch["kwh_low"] < epoch["kwh_median"] < epoch["kwh_high"]
+        assert 0 < epoch["kgco2e_low"] < epoch["kgco2e_high"]
+        if math.isnan(epoch["usd_median"]):
+            assert device in epoch["why"] and math.isnan(epoch["usd_low"]) and math.isnan(epoch["usd_high"])
+        else:
+            assert 0 < epoch["usd_low"] <= epoch["usd_median"] <= epoch["usd_high"] and epoch["priced"][:2] == "20"
+            assert epoch["usd_median"] == pytest.approx(14e6 / 32 * one["usd_median"])
+
+
+def test_many_scenarios_are_billed_at_once():
+    steps = cb.train_step("resnet50", "h100-sxm", batch=[32, 64])
+    bill = cb.planning.run_cost(steps, "h100-sxm", samples_per_step=[32, 64], samples=1e6, epochs=2)
+    alone = cb.train_step("resnet50", "h100-sxm", batch=64)
+    one = cb.planning.run_cost(alone, "h100-sxm", samples_per_step=64, samples=1e6, epochs=2)
+    both = bill[(bill["span"] == "run") & (bill["scenario"] == 1)].iloc[0]
+    assert both["usd_high"] == pytest.approx(one[one["span"] == "run"]["usd_high"].iloc[0])
+    with pytest.raises(ValueError, match="samples = 0 must be above 0"):
+        cb.planning.run_cost(alone, "h100-sxm", samples_per_step=64, samples=0)
+
+
+def test_every_place_is_there_with_a_cost_or_a_reason(found):
+    frame = found.frame()
+    assert list(frame.index) == places.place_keys()
+    known = frame[frame["usd"].notna()]
+    assert (known["usd_low"] <= known["usd"]).all() and (known["usd"] <= known["usd_high"]).all()
+    assert (known["priced"] != "").all()
+    assert (frame.loc[frame["usd"].isna(), "why"] != "").all() and (frame["why"] == "").equals(frame["will_do"])
+    assert found.best == frame[frame["will_do"]]["usd"].idxmin()
+    assert sum(found.odds.values()) == pytest.approx(1)
+
+
+def test_a_summary_calls_no_place_the_cheapest_where_another_often_is():
+    """As the panel: the first of several by its odds; alone, there is no other."""
+    several, alone = (
+        cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, places=places)
+        for places in (None, ["cloud-h100"])
+    )
+    assert several.odds[several.best] < 0.8
+    assert several.summary().endswith(" places that will do, but not clearly the cheapest")
+    assert ", is first of " in several.summary()
+    assert alone.summary().endswith(" over 3 years, is the cheapest of 1 places that will do")
+
+
+def test_hours_are_those_of_the_prediction(found):
+    batch = found.places["cloud-h100"].batch
+    step = cb.train_step("resnet152", "h100-sxm", devices=8, batch=batch)
+    hours = found.points["cloud-h100"]["hours"][0]
+    assert hours == pytest.approx(14197122 * 30 / (batch * 8) * step.point / 3600)
+    assert found.points["spot-h100"]["hours"][0] > hours
+
+
+def test_shared_figures_vary_together(found):
+    """Two ways to pay for the same machines differ by price alone, draw by draw."""
+    np.testing.assert_array_equal(found.outcomes["cloud-h100"]["hours"], found.outcomes["reserved-h100"]["hours"])
+    one, other = (places.drawn(found.places[key]) for key in ("on-premises-h100", "colocated-h100"))
+    np.testing.assert_array_equal(one["tariff"], other["tariff"])
+
+
+def test_a_range_is_the_middle_eighty_per_cent():
+    values = places.spread(Price(1.0, 3.0, 20.0, "USD"), np.random.default_rng(1).standard_normal(100_000))
+    assert np.mean((values >= 1) & (values <= 20)) == pytest.approx(0.8, abs=0.01)
+    assert np.median(values) == pytest.approx(3, rel=0.02)
+
+
+def test_privacy_is_a_hard_filter():
+    rules = {rule: cb.planning.where_to_run("resnet50", epochs=90, private=rule).frame() for rule in places.PRIVACY}
+    houses = rules["in house"]
+    assert set(houses[houses["will_do"]]["kind"]) <= {"laptop", "workstation", "on premises"}
+    assert "colocated-h100" in rules["own machines"][rules["own machines"]["will_do"]].index
+    assert not rules["own machines"][rules["own machines"]["kind"].isin(["cloud", "cluster", "API"])]["will_do"].any()
+
+
+def test_the_part_that_a_laptop_gets_through_is_deadline_over_time(found):
+    row = found.frame().loc["laptop"]
+    assert row["why"].startswith("too late") and row["part"] == pytest.approx(7 * 24 / row["hours"], rel=1e-6)
+    assert row["part_low"] < row["part"] < row["part_high"]
+
+
+def test_uploading_counts_toward_the_deadline():
+    slow = cb.planning.where_to_run("resnet50", "imagenet-21k", uplink="10 Mb/s", deadline="7 d")
+    row = slow.frame().loc["cloud-h100"]
+    assert row["upload_hours"] == pytest.approx(1.31e12 * 8 / 10e6 / 3600) and "upload" in row["why"]
+    assert slow.frame().loc["on-premises-h100", "upload_hours"] == 0
+
+
+def test_a_region_without_a_tariff_has_no_cost_of_owning_unless_given():
+    here = cb.planning.where_to_run("resnet50", region="no").frame().loc["workstation"]
+    assert math.isnan(here["usd"]) and "Norway" in here["why"]
+    given = cb.planning.where_to_run("resnet50", region="no", prices={"electricity": 0.1})
+    assert given.frame().loc["workstation", "usd"] > 0
+
+
+def test_a_service_is_priced_by_tokens_and_promises_no_deadline():
+    model = cb.planning.where_to_run("gpt2", "c4-en-tokens", samples=1e5, runs=1, years=1, places=["api", "laptop"])
+    row, price = model.frame().loc["api"], prices.stated("api_price", items="up to 16 billion")
+    assert model.points["api"]["parts"]["rent"][0] == pytest.approx(12 * 1e5 * 1024 / 1e6 * price.median)
+    assert math.isnan(row["hours"]) and not row["will_do"]
+    assert "language models only" in cb.planning.where_to_run("vgg16", places=["api"]).frame().loc["api", "why"]
+
+
+def test_owners_buy_as_many_as_keep_up():
+    often = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=40, deadline="90 d")
+    drawn = often.outcomes["workstation"]
+    assert (drawn["units"] >= drawn["use"]).all() and (drawn["units"] < drawn["use"] + 1).all()
+    assert often.frame().loc["workstation", "units"] > 1
+
+
+def test_the_tornado_moves_one_figure_at_a_time(found):
+    table = found.tornado("on-premises-h100").set_index("figure")
+    centre = sum(float(part[0]) for part in found.points["on-premises-h100"]["parts"].values())
+    assert (table[["usd_low", "usd_high"]].min(axis=1) <= centre * (1 + 1e-9)).all()
+    assert (table[["usd_low", "usd_high"]].max(axis=1) >= centre * (1 - 1e-9)).all()
+    assert table["swing"].is_monotonic_decreasing
+    assert set(table.index) >= {"price", "life", "staff", "tariff"} and "carbon" not in table.index
+    with pytest.raises(ValueError, match="has no cost here"):
+        found.tornado("api")
+
+
+def test_beyond_break_even_owning_is_cheaper(found):
+    even = break_even(found, "on-premises-h100", "cloud-h100")
+    assert even.runs[0] < even.runs[1] < even.runs[2]
+    for runs, low, high in ((even.runs[0], 0.05, 0.15), (even.runs[1], 0.45, 0.55)):
+        at = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=runs)
+        assert low < np.mean(at.usd("on-premises-h100") < at.usd("cloud-h100")) < high
+    with pytest.raises(ValueError, match="no own machine will do"):
+        break_even(cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=300, deadline="1 h"))
+
+
+def test_why_there_is_nothing_to_compare_is_said():
+    with pytest.raises(ValueError, match=r"no own machine will do \(.* no electricity price"):
+        break_even(cb.planning.where_to_run("resnet50", region="pl"))
+
+
+def test_a_language_model_reads_no_images():
+    with pytest.raises(ValueError, match="holds image samples, but gpt2 reads text"):
+        cb.planning.where_to_run("gpt2", "imagenet-21k", places=["laptop"])
+    assert cb.planning.where_to_run("gpt2", "imagenet-21k", samples=10, places=["laptop"]).places
+
+
+def test_cash_starts_with_the_purchase_and_ends_with_the_rent(found):
+    paid = cumulative(found, ["on-premises-h100", "cloud-h100"]).set_index(["place", "month"])["usd"]
+    assert paid["cloud-h100", 0.0] == 0 and paid["on-premises-h100", 0.0] > 2e5
+    assert paid["cloud-h100", 36.0] == pytest.approx(np.median(found.usd("cloud-h100")))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"years": 0}, "years = 0 must be above 0"),
+        ({"runs": -1}, "runs = -1"),
+        ({"private": "secret"}, "'secret'"),
+        ({"places": []}, "at least one"),
+        ({"places": ["moon"]}, "no place called 'moon'"),
+        ({"epochs": math.inf}, "epochs"),
+        ({"prices": {"laptop": -1}}, "no price"),
+        ({"prices": {"moon": 1}}, "'moon'"),
+        ({"region": "xx"}, "no region"),
+        ({"data": "imagenet"}, "nearest"),
+        ({"deadline": "7 W"}, "W"),
+        ({"years": "3"}, "years = '3'"),
+        ({"batch": 1.5}, "batch = 1.5"),
+        ({"seq": -1}, "seq = -1"),
+        ({"prices": {"laptop": "1"}}, "no price"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_sentence(change, words):
+    with pytest.raises((ValueError, KeyError)) as problem:
+        cb.planning.where_to_run("resnet50", **change)
+    assert words in str(problem.value)
+
+
+def test_each_place_takes_the_fastest_batch_that_it_holds(found):
+    for key in ("laptop", "workstation-6", "cloud-h100"):
+        place, row = found.places[key], dict(places.place_row(key))
+        sizes = list(places.BATCHES)
+        steps = cb.train_step("resnet152", row["device"], devices=place.devices, batch=sizes)
+        need = cb.requirements("resnet152", batch=sizes, accelerators=[row["device"]]).devices
+        rates = np.where(need["fits"], np.array(sizes) / steps.point, 0)
+        assert place.batch == sizes[int(np.argmax(rates))] == found.frame().loc[key, "batch"]
+    fixed = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, batch=32)
+    assert set(fixed.frame()["batch"]) == {0, 32} and found.best != fixed.best
+
+
+def test_a_network_that_nobody_holds_says_so():
+    frame = cb.planning.where_to_run("gpt3_175b", "c4-en-tokens", places=["workstation"]).frame()
+    assert frame.loc["workstation", "why"] == "does not fit in memory with 1 sample on each accelerator"
+
+
+def test_a_reservation_is_cheaper_by_the_hour_than_going_without(found):
+    price = found.frame()["price"]
+    assert price["reserved-h100-3y"] < price["reserved-h100"] < price["cloud-h100"]
+
+
+def test_at_a_given_utilisation_the_task_pays_for_its_share(found):
+    half = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, utilisation=0.5)
+    key = "on-premises-h100"
+    paid = np.minimum(found.outcomes[key]["use"] / found.outcomes[key]["units"] / 0.5, 1) * found.outcomes[key]["units"]
+    np.testing.assert_allclose(half.outcomes[key]["paid"], paid)
+    ratio = half.outcomes[key]["parts"]["staff"] / found.outcomes[key]["parts"]["staff"]
+    np.testing.assert_allclose(ratio, paid / found.outcomes[key]["units"])
+    assert half.frame().loc["cloud-h100", "usd"] == pytest.approx(found.frame().loc["cloud-h100", "usd"])
+    assert break_even(half, key, "cloud-h100").use == pytest.approx(break_even(found, key, "cloud-h100").use)
+
+
+@pytest.mark.parametrize("years", [0.25, 1, 3, 6])
+def test_what_is_counted_at_the_end_is_what_the_frame_compares(years):
+    one = cb.planning.where_to_run("resnet50", epochs=90, years=years, places=["workstation", "cloud-a100"])
+    rows = cumulative(one, ["workstation", "cloud-a100"])
+    last = rows[rows["month"] == rows["month"].max()].set_index("place")
+    pd.testing.assert_series_equal(last["counted"], one.frame().loc[last.index, "usd"], check_names=False)
+    assert last.loc["cloud-a100", "usd"] == pytest.approx(last.loc["cloud-a100", "counted"])
+    assert last["counted"].idxmin() == one.best
+
+
+def test_a_place_of_ones_own(found):
+    own = {"like": "workstation", "name": "My box", "device": "rtx-4090", "devices": 2, "price": 5000}
+    both = cb.planning.where_to_run("resnet50", epochs=90, places=["workstation", own])
+    assert both.places["My box"].devices == 2 and both.frame().loc["My box", "price"] == 5000
+    assert both.frame().loc["My box", "hours"] < both.frame().loc["workstation", "hours"]
+    wide = cb.accelerator("Wide", like="rtx-4090", mem_bandwidth="2 TB/s")
+    row = cb.planning.where_to_run("resnet50", places=[{"like": "cloud-a100", "device": wide}]).frame().iloc[0]
+    assert row["why"] and math.isnan(row["usd"]), "of one's own accelerator no price is known"
+    for wrong in (
+        {"like": "moon"},
+        {"like": "workstation", "devices": 0},
+        {"like": "workstation", "colour": "red"},
+        {"like": "workstation", "way": "stolen"},
+        {"like": "workstation", "price": -1},
+        {},
+        5,
+        [[]],
+        {"like": "workstation", "device": "rtx-409O"},
+        {"like": "workstation", "kind": []},
+    ):
+        with pytest.raises((ValueError, KeyError)):
+            cb.planning.where_to_run("resnet50", places=[wrong])
+    with pytest.raises(ValueError, match="twice"):
+        cb.planning.where_to_run("resnet50", places=["laptop", "notebook"])
+
+
+def test_results_are_read_only_and_print_short(found):
+    even = break_even(found)
+    owned = cost.ownership_usd(300e3, 3, life_years=5)
+    for record in (found, found.task, found.places["laptop"], even, owned, cb.planning.hourly_usd("t4")):
+        assert len(repr(record)) < 300 and "\n" not in repr(record) and "<table" in record._repr_html_()
+        assert isinstance(record.to_dict(), dict) and len(record.frame()) >= 1
+        with pytest.raises(AttributeError):
+            record.note = "changed"
+    for mapping in (found.places, found.places["laptop"].figures, owned.parts, places.drawn(found.places["laptop"])):
+        with pytest.raises(TypeError):
+            mapping["new"] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        places.drawn(found.places["laptop"])["price"][0] = 1
+    copy = found.frame()
+    copy["usd"] = 0
+    assert found.frame()["usd"].max() > 0
+
+
+HOSTILE = [
+    math.nan,
+    math.inf,
+    -1,
+    0,
+    1e308,
+    10**400,
+    "",
+    "abc",
+    [],
+    {},
+    object(),
+    True,
+    [[1], [2, 3]],
+    np.ones((2, 2)),
+    "x" * 1000,
+]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model",
+        "data",
+        "samples",
+        "data_bytes",
+        "epochs",
+        "batch",
+        "seq",
+        "runs",
+        "years",
+        "deadline",
+        "region",
+        "private",
+        "uplink",
+        "utilisation",
+        "places",
+        "prices",
+        "since",
+    ],
+)
+def test_hostile_arguments_of_where_to_run_are_refused_in_words(name):
+    for wrong in HOSTILE:
+        if (name, repr(wrong)) == ("prices", "{}"):
+            continue
+        with pytest.raises((ValueError, KeyError)) as problem:
+            cb.planning.where_to_run(**{"model": "resnet50", "places": ["workstation"], name: wrong})
+        assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "prediction",
+        "device",
+        "samples_per_step",
+        "samples",
+        "devices",
+        "epochs",
+        "way",
+        "price",
+        "region",
+        "pue",
+        "since",
+    ],
+)
+def test_hostile_arguments_of_run_cost_are_refused_in_words(name):
+    step = cb.train_step("resnet50", "t4", batch=8)
+    usual = {"prediction": step, "device": "t4", "samples_per_step": 8, "samples": 100}
+    for wrong in HOSTILE:
+        if (name, repr(wrong)) in (("pue", "''"), ("price", "0")):
+            continue
+        if name == "pue" and isinstance(wrong, str):
+            assert "pue of" in cb.planning.run_cost(**{**usual, name: wrong})["why"].iloc[0]
+            continue
+        with pytest.raises((ValueError, KeyError)) as problem:
+            cb.planning.run_cost(**{**usual, name: wrong})
+        assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
+
+
+@pytest.mark.parametrize("function", [cost.annuity_usd, cost.break_even_hours, cost.break_even_use, cost.power_watts])
+def test_hostile_arguments_of_formulas_of_cost_are_refused_in_words(function):
+    count = {cost.annuity_usd: 3, cost.break_even_hours: 3, cost.break_even_use: 2, cost.power_watts: 4}
+    for at in range(count[function]):
+        for wrong in (None, -1, 10**400, "", "abc", {}, object(), True, [[1], [2, 3]], "x" * 1000):
+            given = [0.5] * count[function]
+            given[at] = wrong
+            with pytest.raises(ValueError) as problem:
+                function(*given)
+            assert len(str(problem.value)) <= 300
+
+
+def test_your_own_accelerator_is_billed_at_your_own_price():
+    wide = cb.accelerator(like="t4", mem_bandwidth="1 TB/s")
+    step = cb.train_step("resnet50", "t4", batch=8)
+    how = {"samples_per_step": 8, "samples": 1e6}
+    assert "no price is known" in cb.planning.run_cost(step, wide, **how)["why"].iloc[0]
+    bill = cb.planning.run_cost(step, wide, price=2.0, **how).set_index("span")
+    assert bill.loc["epoch", "usd_median"] == pytest.approx(1e6 / 8 * step.point / 3600 * 2)
+
+
+@pytest.mark.parametrize("spelled", ["cloud-h100", "Cloud, 8 × H100, on demand", "Cloud, 8 x H100, on demand"])
+def test_a_place_is_found_by_its_key_and_with_either_sign(spelled: str) -> None:
+    found = cb.planning.where_to_run("resnet50", "imagenet-1k", places=[spelled])
+    assert found.places["cloud-h100"].name == "Cloud, 8 × H100, on demand"

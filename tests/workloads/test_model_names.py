@@ -1,0 +1,186 @@
+"""Names of current models as people type them: checkpoints with owner, suffix and file's end lead to one network."""
+
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook import catalog
+from cookbook.prediction.answer import answer
+from cookbook.prediction.parsing import networks
+
+# As measured tables print them, with the network they are a checkpoint of.
+PRINTED = {
+    "gpt-oss-20b": "gpt_oss_20b",
+    "gpt-oss-120b": "gpt_oss_120b",
+    "Llama 3.1 70B Instruct FP8-KV": "llama3_70b",
+    "Qwen3-Coder-30B-A3B-Instruct": "qwen3_30b_a3b",
+    "Qwen2.5-Coder-7B-Instruct": "qwen2.5_7b",
+    "gemma-3-4b-it-qat": "gemma3_4b",
+    "Llama 3.1 405B Instruct FP8-KV": "llama3_405b",
+    "Nemotron Nano 30B (A3B)": "nemotron_3_nano_30b_a3b",
+    "MiniMax-M2.1": "minimax_m2",
+    "Llama 3.3 70B Instruct": "llama3_70b",
+    "Qwen3-235B-A22B-Instruct-2507": "qwen3_235b_a22b",
+    "Qwen3.6-27B-exl3-6.0bpw": "qwen3.5_27b",
+    "Qwen3.6-27B-FP8": "qwen3.5_27b",
+    "Qwen3.6-27B-INT8-W8A8": "qwen3.5_27b",
+    "Qwen3.6-27B-autoround-int4": "qwen3.5_27b",
+    "Qwen3-4B-Instruct-2507": "qwen3_4b",
+    "Kimi-K2.5": "kimi_k2_thinking",
+    "DeepSeek-R1-0528": "deepseek_v3",
+    "DeepSeek-V3.1-Terminus": "deepseek_v3",
+    "ERNIE-4.5-21B-A3B-PT": "ernie_4.5_21b_a3b",
+    "GLM-4.7-Flash": "glm_4.7_flash",
+    "MiniMax-M2.5": "minimax_m2",
+    "Qwen3-Coder-Next": "qwen3_next_80b_a3b",
+    "Qwen3-8B": "qwen3_8b",
+    "Qwen3-30B-A3B-Instruct-2507": "qwen3_30b_a3b",
+    "Nemotron-3-Super-120B-A12B-NVFP4": "nemotron_3_super_120b_a12b",
+    "Mistral-7B-v0.3": "mistral_7b_v0.3",
+    "QuantTrio-Qwen3.6-27B-AWQ": "qwen3.5_27b",
+    "qwen3.6-35b-a3b-autoround-int4": "qwen3.5_35b_a3b",
+    "Llama-3.1-405B-Instruct": "llama3_405b",
+    "Qwen3.5-397B-A17B": "qwen3.5_397b_a17b",
+    "Kimi-K2-Instruct": "kimi_k2",
+    "Qwen3-Coder-480B-A35B-Instruct-FP8": "qwen3_coder_480b_a35b",
+    "DeepSeek-V3.2": "deepseek_v3.2",
+    "Llama-4-Scout-17B-16E-Instruct": "llama4_scout",
+    "Llama-4-Maverick-17B-128E-Instruct": "llama4_maverick",
+    "Ministral-3-14B-Instruct-2512": "ministral_3_14b",
+    "Qwen3-VL-235B-A22B-Instruct": "qwen3_235b_a22b",
+    "DeepSeek-R1-Distill-Qwen-14B": "qwen2.5_14b",
+    "GLM-4.5V-FP8": "glm_4.5_air",
+    "NVIDIA-Nemotron-3-Nano-30B-A3B-FP8": "nemotron_3_nano_30b_a3b",
+    "Kimi-K2-Thinking": "kimi_k2_thinking",
+    "DeepSeek-V3.2-Exp": "deepseek_v3.2",
+    "GLM-5-FP8": "glm_5",
+    "GLM-5.1-FP8": "glm_5",
+    "Qwen2.5-7B-Instruct-GPTQ-Int4": "qwen2.5_7b",
+    "Qwen3-Next-80B-A3B-Instruct": "qwen3_next_80b_a3b",
+    "DeepSeek-R1-FP4": "deepseek_v3",
+    "Qwen/Qwen3-30B-A3B-Instruct-2507": "qwen3_30b_a3b",
+    "Qwen3-8B-Q4_K_M.gguf": "qwen3_8b",
+    "unsloth/Qwen3-8B-bnb-4bit": "qwen3_8b",
+    "opt-13b": "opt_13b",
+    "Whisper large-v3": "whisper_large_v3",
+}
+
+
+@pytest.mark.parametrize(("typed", "key"), PRINTED.items(), ids=PRINTED)
+def test_a_printed_name_leads_to_its_network(typed: str, key: str) -> None:
+    assert catalog.lookup("models", typed) == key
+    assert networks.spoken(typed).key == key
+
+
+@pytest.mark.parametrize(
+    ("typed", "weights"),
+    [
+        ("Qwen3.6-27B-FP8", "fp8"),
+        ("Qwen3-8B-Q4_K_M.gguf", "q4_k_m"),
+        ("Qwen3.6-27B-autoround-int4", "int4"),
+        ("DeepSeek-R1-FP4", "fp4"),
+    ],
+)
+def test_a_suffix_of_format_is_read_in_tables_and_told(typed: str, weights: str) -> None:
+    read = networks.served(typed, "1024", "output tokens/s")
+    assert read.weights == weights and typed in read.assumed and read.name in read.assumed
+
+
+# What tables write behind a network that they train, and what people type for the same thing.
+TRAINED = (
+    "{} fine-tune",
+    "{} fine-tuning",
+    "{}_finetune",
+    "{} fine tuning",
+    "{} pretraining",
+    "{}_pretrain",
+    "{} (LoRA)",
+    "{} full fine-tune",
+    "{} (fine-tuning)",
+    "{} continued pretraining",
+)
+
+
+def test_underscore_hyphen_and_space_are_alike_in_every_name() -> None:
+    rows = catalog.table("models")
+    for key, name, title in zip(rows["name"], rows["name"], rows["title"], strict=True):
+        for joint in " -_":
+            assert catalog.lookup("models", name.replace("_", joint)) == key
+            assert networks.spoken(title.replace(" ", joint)).key == key
+
+
+def test_words_of_training_behind_a_name_lead_to_its_network_or_to_that_stage_of_it() -> None:
+    for row in catalog.table("models")[["name", "title"]].itertuples():
+        for form in TRAINED:
+            for name in (row.name, row.title):
+                assert networks.spoken(form.format(name)).key.startswith(row.name), form.format(name)
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    {
+        "yolov5s": "yolov5s",
+        "YOLOv5-s": "yolov5s",
+        "yolo11n": "yolo11n",
+        "yolov11n": "yolo11n",
+        "yolox-s": "yolox_s",
+        "RegNetX-4GF": "regnet_x_4gf",
+        "regnetx_040": "regnet_x_4gf",
+        "RegNetY-6.4GF": "regnet_y_6_4gf",
+        "regnety_1280": "regnet_y_128gf",
+        "opt_13b": "opt_13b",
+        "yolov8n.pt": "yolov8n",
+        "CoAtNet-2": "coatnet_2",
+        "maxvit_tiny_tf_224": "maxvit_tiny",
+        "ResNeXt-152 (32x4d)": "resnext152_32x4d",
+    }.items(),
+)
+def test_spellings_that_people_type(typed: str, key: str) -> None:
+    assert catalog.lookup("models", typed) == key and networks.spoken(typed).key == key
+
+
+def test_adapters_that_a_models_cell_states_are_trained_alone() -> None:
+    rows = pd.DataFrame(
+        {
+            "id": range(4),
+            "accelerator": "a100-sxm-80gb",
+            "devices": 8,
+            "global_batch": 64,
+            "seq_len": 2048,
+            "precision": "bf16",
+            "model": ["llama2 7b", "llama2 7b (LoRA)", "llama2 7b", "llama2 7b QLoRA"],
+            "fine_tuning": ["", "", "lora", "finetune"],
+        }
+    )
+    full, named, stated, quantised = answer(rows, "training_transformer").to_dict("records")
+    assert named["predicted"] == stated["predicted"] != full["predicted"]
+    assert "fine_tuning = lora, as its model says" in named["assumed"]
+    assert "fine_tuning = qlora" in quantised["assumed"] and "fine_tuning" not in stated["assumed"]
+
+
+@pytest.mark.parametrize("typed", ["GLM-9.9-Huge", "Zeta-77B", "resnet51b-fp8-instruct-x"])
+def test_a_model_of_another_maker_is_not_offered(typed: str) -> None:
+    with pytest.raises(catalog.UnknownName) as unknown:
+        catalog.lookup("models", typed)
+    assert not [near for near in unknown.value.nearest if near.startswith(("megatron", "gpt", "bert"))]
+
+
+def test_a_slip_of_the_pen_is_offered_its_model() -> None:
+    with pytest.raises(catalog.UnknownName, match="resnet50"):
+        catalog.lookup("models", "resnt50")
+
+
+def test_a_file_that_is_there_comes_before_a_checkpoints_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Qwen3-8B-Q4_K_M.gguf").write_bytes(b"no model")
+    with pytest.raises(ValueError, match="Qwen3-8B"):
+        cb.model("Qwen3-8B-Q4_K_M.gguf")
+
+
+def test_the_published_format_is_taken_and_told() -> None:
+    untold = cb.generate("gpt-oss-120b", "h100-sxm")
+    assert "weights_format = fp4, as published" in untold.assumed
+    stated = cb.generate("gpt-oss-120b", "h100-sxm", weights_format="fp4")
+    assert untold.point == stated.point and "as published" not in stated.assumed
+    with pytest.raises(ValueError, match="do not fit"):
+        cb.generate("gpt-oss-120b", "h100-sxm", precision="bf16")
