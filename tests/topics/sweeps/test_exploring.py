@@ -358,7 +358,7 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path: Path, serial: Explored,
 
     monkeypatch.setattr(exploring, "_reduced", counting)
     same(explore("train_step", checkpoint=tmp_path / "kept.json", **ASKED, **AXES), serial)
-    parts = len(explore.parts_of({name: each for name, each in AXES.items()}, 1000))
+    parts = len(exploring.parts_of({name: each for name, each in AXES.items()}, 1000))
     assert computed == list(range(3, parts))
     same(explore("train_step", checkpoint=tmp_path / "kept.json", **ASKED, **AXES), serial)
     assert len(computed) == parts - 3 and list(tmp_path.iterdir()) == [tmp_path / "kept.json"]
