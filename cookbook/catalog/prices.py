@@ -157,12 +157,12 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     return _spread(_purchase(kind, key, year)) if way == BOUGHT else _rented(kind, key, way, year)
 
 
-def device_usd(system: Any, way: str = "on demand", since: int | None = None) -> Price:
+def device_usd(accelerator: Any, way: str = "on demand", since: int | None = None) -> Price:
     """What an hour of one accelerator of a machine costs, as its share of the machine [USD/h].
 
     Parameters
     ----------
-    system : str or Accelerator
+    accelerator : str or Accelerator
         An accelerator, or a system, whose price is shared among its accelerators.
     way, since
         As for `hourly_usd`.
@@ -172,8 +172,8 @@ def device_usd(system: Any, way: str = "on demand", since: int | None = None) ->
     >>> device_usd("dgx-h100").median == hourly_usd("h100-sxm").median
     True
     """
-    whole = hourly_usd(system, way, since)
-    kind, key = _known(system)
+    whole = hourly_usd(accelerator, way, since)
+    kind, key = _known(accelerator)
     return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
 
 

@@ -437,8 +437,8 @@ HELD = 0.8
 
 
 def scaling(
-    workload: str | Workload,
-    system: str,
+    model: str | Workload,
+    accelerator: str,
     devices: int | Sequence[int] = 1024,
     batch: float = 64,
     *,
@@ -455,9 +455,9 @@ def scaling(
 
     Parameters
     ----------
-    workload : str or Workload
+    model : str or Workload
         A network, but no language model.
-    system : str
+    accelerator : str
         An accelerator or a server of the catalogue.
     devices : int or sequence of int
         Numbers of devices; one number means the powers of two up to it, in strong scaling no more than there
@@ -501,8 +501,8 @@ def scaling(
     ([1, 2, 4, 8], True)
     """
     table = engine.scaled(
-        workload,
-        system,
+        model,
+        accelerator,
         devices,
         batch,
         mode=mode,

@@ -19,7 +19,7 @@ import traitlets
 
 from cookbook import catalog
 from cookbook.catalog.files import csv_text
-from cookbook.catalog.refusals import refusal_of
+from cookbook.catalog.refusals import NOT_READ, refusal_of
 from cookbook.charts import live
 from cookbook.charts.card import kept, panel_card
 from cookbook.panels.controls import PROBLEMS, Combo, Control, from_link, place, same, to_link
@@ -463,10 +463,10 @@ class Panel(anywidget.AnyWidget):
         if not isinstance(problem, REFUSALS):
             what = ", ".join(f"{self._controls[name].label} = {shown(changed[name])}" for name in list(changed)[:3])
             return no_answer(problem, what)
-        text = sentence(problem)
+        text, named = sentence(problem), isinstance(problem, catalog.UnknownName)
         for name, control in self._controls.items():
             head = f"{name[0].upper()}{name[1:]} = "
-            if isinstance(control, Combo) and not isinstance(problem, catalog.UnknownName):
+            if isinstance(control, Combo) and not named and refusal_of(problem).code == NOT_READ:
                 strange = control.strange(self._state[name])
                 if strange and text.startswith((head, control.label)):
                     near = ", ".join(control.labels_like(strange))

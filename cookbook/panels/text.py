@@ -116,7 +116,9 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 class Leader(Protocol):
     """The first of several candidates, as `topics.devices.comparison.Lead` names it."""
 
-    measured: tuple[bool, ...]
+    @property
+    def measured(self) -> tuple[bool, ...]:
+        """Whether measured runs of each of these went into its value."""
 
     @property
     def named(self) -> bool:

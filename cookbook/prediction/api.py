@@ -131,8 +131,8 @@ class Plan:
 
 
 def train_step(
-    workload: str | Workload,
-    system: Any,
+    model: str | Workload,
+    accelerator: Any,
     plan: Plan | Mapping[str, Any] | None = None,
     *,
     software: Any = None,
@@ -146,9 +146,9 @@ def train_step(
 
     Parameters
     ----------
-    workload : str or Workload
+    model : str or Workload
         A network of the zoo, such a network with changes, or one of the reader's own (`cookbook.layers`).
-    system : str, Accelerator or Machine
+    accelerator : str, Accelerator or Machine
         An accelerator, a server or a cloud instance of the catalogue, or the reader's own record; or a list of these.
     plan : Plan or dict, optional
         The parallelism configuration; one device by default. Lists in it give one estimate each.
@@ -180,21 +180,21 @@ def train_step(
     >>> bool(step.low80 < step.point < step.high80), step.tier
     (True, 'device and engine measured')
     """
-    network, neighbours = network_of(workload), flag("neighbours", neighbours)
+    network, neighbours = network_of(model), flag("neighbours", neighbours)
     chosen = kind_of(network) if isinstance(kind, str) and not kind else kind
-    asked = training_scenario(network, system, plan_fields(plan, changes), chosen, software, precision, seq)
+    asked = training_scenario(network, accelerator, plan_fields(plan, changes), chosen, software, precision, seq)
     found = _told(estimate(asked, neighbours), asked, network)
     blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(plan_fields(plan, changes))
     return _assuming(found, _taken({"micro_batch": (1, True)})) if blank else found
 
 
-def network_of(workload: str | Workload) -> Workload:
+def network_of(model: str | Workload) -> Workload:
     """A network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
-    if isinstance(workload, Workload):
-        return workload
-    if not isinstance(workload, str):
-        raise refused("workload", workload, "is no network; give a name such as 'resnet50', or cb.layers([...])")
-    return zoo.model(workload)
+    if isinstance(model, Workload):
+        return model
+    if not isinstance(model, str):
+        raise refused("model", model, "is no network; give a name such as 'resnet50', or cb.layers([...])")
+    return zoo.model(model)
 
 
 def kind_of(network: Workload) -> str:
@@ -379,7 +379,7 @@ def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
 
 
 def forward_pass(
-    workload: str | Workload,
+    model: str | Workload,
     accelerator: Any,
     *,
     batch: Any = None,
@@ -395,7 +395,7 @@ def forward_pass(
 
     Parameters
     ----------
-    workload : str or Workload
+    model : str or Workload
         A network of the zoo, such a network with changes, or one of the reader's own. Of a language model this is one
         pass over a prompt of ``seq`` tokens that keeps no cache, not an answer; its interval is that of such answers.
     accelerator : str, Accelerator or Machine
@@ -430,7 +430,7 @@ def forward_pass(
     Traceback (most recent call last):
     cookbook.catalog.Refused: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
     """
-    network, neighbours = network_of(workload), flag("neighbours", neighbours)
+    network, neighbours = network_of(model), flag("neighbours", neighbours)
     taken = _taken({"batch": (1, batch is None)})
     batch = 1 if batch is None else batch
     if seq is not None and not network.ops.needs_seq:
@@ -486,7 +486,7 @@ def answers(
 ) -> Scenario:
     """Batches of answers as scenarios, arguments as for `generate`."""
     if not answers_tokens(network):
-        raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
+        raise ValueError(f"model = {network.title!r} is no language model; use cb.forward_pass")
     comes = request_rate is not None
     batch = 1 if batch is None and not comes else batch
     return scenario(
@@ -515,7 +515,7 @@ def answers(
 
 
 def generate(
-    workload: str | Workload,
+    model: str | Workload,
     accelerator: Any,
     *,
     input_len: Any = None,
@@ -547,7 +547,7 @@ def generate(
 
     Parameters
     ----------
-    workload : str or Workload
+    model : str or Workload
         A language model of the zoo, or one with changed arguments (of `cookbook.model`, `window` and `full_every`).
     accelerator : str, Accelerator or Machine
         A device, or the reader's own record.
@@ -600,7 +600,7 @@ def generate(
     >>> bool(one.low80 < one.point < one.high80), one.fits
     (True, 'yes')
     """
-    network = network_of(workload)
+    network = network_of(model)
 
     def taken(at: int) -> Assumptions:
         """Lengths and batch of one entry that nobody states."""

@@ -53,8 +53,8 @@ EXCHANGES: dict[str, Exchange | None] = {
 
 
 def scaled(
-    workload: str | Workload,
-    system: str,
+    model: str | Workload,
+    accelerator: str,
     devices: int | Sequence[int] = 1024,
     batch: float = 64,
     *,
@@ -73,13 +73,11 @@ def scaled(
     if mode == "strong" and not np.ndim(devices):
         asked = [count for count in asked if count <= samples]
     counts = asked if asked[:1] == [1] else [1, *asked]  # one device to compare with
-    network = network_of(workload)
+    network = network_of(model)
     if is_language_model(network):
-        raise ValueError(
-            f"workload = {network.name!r}: a language model is split in more ways than data parallel; use "
-            "cb.train_step with tp and pp, or take another network"
-        )
-    machine, link, software = hardware.machine(system), text("link", link), text("software", software)
+        what = ": a language model is split in more ways than data parallel; use cb.train_step with tp and pp, or take "
+        raise refused("model", network.name, f"{what}another network", "network-not-split")
+    machine, link, software = hardware.machine(accelerator), text("link", link), text("software", software)
     formula, parts_sent = _formula(exchange), None if buckets is None else whole("buckets", buckets)
     if text("precision", precision):
         choices("precision", [precision], formats_of(machine), ())

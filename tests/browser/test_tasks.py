@@ -144,7 +144,7 @@ def test_a100_l40s_and_mi300x_for_vit_l(reader: Reader) -> None:
 @at("08", "training_run")
 def test_a_layout_for_gpt_3_on_512_a100(reader: Reader) -> None:
     reader.choose("model", "gpt-3 175b")
-    reader.choose("system", "a100 80")
+    reader.choose("accelerator", "a100 80")
     reader.number("devices", "512")
     reader.answered("a layout for GPT-3 on 512 A100", "GPT-3 175B", "512 × A100", "TP ", "PP ", "DP ")
 

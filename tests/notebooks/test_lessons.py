@@ -408,7 +408,7 @@ def test_history_the_grid_of_the_deck():
 def test_history_networks_with_one_ratio_differ_by_launches_and_the_ratio_orders_the_rest():
     pair, ratio, gain, launch = dict(devices=[1, 8], batch=64, precision="fp32"), {}, {}, {}
     for name in ("eng_acoustic_model", "deep_mnist", "alexnet", "vgg16"):
-        run, ops = cb.scaling(name, system="hpe-apollo-6500-gen9-xl270d", **pair), cb.model(name).ops
+        run, ops = cb.scaling(name, accelerator="hpe-apollo-6500-gen9-xl270d", **pair), cb.model(name).ops
         ratio[name], gain[name] = 64 * ops.total("macs") / ops.parameter_count, run.speed_up.iloc[1]
         launch[name] = run["launch [s]"].iloc[0]
     assert ratio["eng_acoustic_model"] == pytest.approx(ratio["deep_mnist"], rel=0.01)

@@ -1120,7 +1120,10 @@ def test_what_is_no_network_is_told_in_each_panel(name: str, refuses: Any, made_
 
 def test_a_network_of_ones_own_scales_as_that_of_the_zoo() -> None:
     """ResNet-50 v1.5 by its configuration: the same answer; no measured run is of a network that the reader brought."""
-    zoo, own = cb.panels.scaling("resnet50_v1.5", system="dgx-1-v100"), cb.panels.scaling(RESNET, system="dgx-1-v100")
+    zoo, own = (
+        cb.panels.scaling("resnet50_v1.5", accelerator="dgx-1-v100"),
+        cb.panels.scaling(RESNET, accelerator="dgx-1-v100"),
+    )
     assert own.answer.partition(" Assumed: ")[0] == zoo.answer.replace("ResNet-50 v1.5", "resnet")
     assert own.columns["measured"].count(True) == 0
     own.update(mode="strong")
@@ -1142,7 +1145,7 @@ def test_a_title_without_end_is_cut() -> None:
         assert "word…" in panel.answer and len(panel.shown["headline"].split()) <= 20, panel.answer
 
 
-@pytest.mark.parametrize(("name", "control"), [("storage", "system"), ("scaling", "system")])
+@pytest.mark.parametrize(("name", "control"), [("storage", "system"), ("scaling", "accelerator")])
 def test_an_accelerator_of_ones_own_is_answered(name: str, control: str) -> None:
     """One like another is predicted like it; neighbours, which only the one of the catalogue has, move a per cent."""
     known = getattr(cb.panels, name)(**{control: "h100-sxm"})

@@ -19,8 +19,6 @@ LANGUAGE = ("llama2_7b", "llama2_13b", "llama3_8b", "mixtral_8x7b", "gpt2")
 NETWORKS = ("resnet50", "vgg16", "mobilenet_v2", "unet3d", "bert_large")
 DEVICES = ("h100-sxm", "a100-sxm-80gb", "v100-sxm2-32gb", "mi300x", "tpu-v5p")
 SAME = 1e-9
-# Columns of a table whose names are not those of arguments.
-COLUMNS = {"workload": "model", "system": "accelerator"}
 
 
 def pick(rng: np.random.Generator, *values: Any) -> Any:
@@ -48,7 +46,7 @@ def transformer(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
         # Shards are given together or not at all: one that is missing is one shard.
         dropped = [*dropped, "tp", "pp"] if {"tp", "pp"} & set(dropped) else dropped
         given = {name: value for name, value in given.items() if name not in dropped}
-    return {"workload": pick(rng, *LANGUAGE), "system": pick(rng, *DEVICES), **given}
+    return {"model": pick(rng, *LANGUAGE), "accelerator": pick(rng, *DEVICES), **given}
 
 
 def classic(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
@@ -63,7 +61,7 @@ def classic(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
     }
     if left_out:
         given = {name: value for name, value in given.items() if rng.random() < 0.6 or name == "micro_batch"}
-    return {"workload": pick(rng, *NETWORKS), "system": pick(rng, *DEVICES), **given}
+    return {"model": pick(rng, *NETWORKS), "accelerator": pick(rng, *DEVICES), **given}
 
 
 def called(given: dict[str, Any], **more: Any) -> Estimate | None:
@@ -76,7 +74,7 @@ def called(given: dict[str, Any], **more: Any) -> Estimate | None:
 
 def told(rows: list[dict[str, Any]], kind: str, neighbours: bool) -> pd.DataFrame:
     """The same questions as rows of one table of text, blank where a field is left out."""
-    cells = [{COLUMNS.get(name, name): str(value) for name, value in row.items()} for row in rows]
+    cells = [{name: str(value) for name, value in row.items()} for row in rows]
     return answer(pd.DataFrame(cells).fillna(""), kind, neighbours)
 
 
@@ -117,8 +115,8 @@ def searched(count: int, seed: int, left_out: bool) -> int:
         taken = dict(pair.split(" = ") for pair in step.assumed.split("; ") if pair)
         try:
             found = search(
-                given["workload"],
-                given["system"],
+                given["model"],
+                given["accelerator"],
                 int(row["devices"]),
                 int(row["global_batch"]),
                 seq=given.get("seq"),

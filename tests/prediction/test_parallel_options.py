@@ -30,8 +30,8 @@ SHARDED = ALONE | {"devices": 64, "zero": 3, "batch": 1, "seq": 4096}
 EXPERTS = ALONE | {"devices": 64, "ep": 64, "batch": 1, "seq": 4096, "recompute": "full"}
 
 
-def step(model: str = "llama2_7b", system: str = "h100-sxm", **plan: Any) -> Estimate:
-    return cb.train_step(model, system, neighbours=False, **plan)
+def step(model: str = "llama2_7b", accelerator: str = "h100-sxm", **plan: Any) -> Estimate:
+    return cb.train_step(model, accelerator, neighbours=False, **plan)
 
 
 def rows_of(frame: Any) -> Rows:
@@ -264,7 +264,7 @@ def test_memory_falls_with_recomputation_and_with_the_stage(zero: int) -> None:
         ({"pipeline_schedule": "2f2b"}, ["2f2b", "zero-bubble", "zb-v"]),
         ({"offload": "disk"}, ["disk", "optimiser to drives"]),
         ({"fabric": "tpu-v4-pod"}, ["tpu-v4-pod", "torus"]),
-        ({"system": "tpu-v5p", "offload": "optimiser"}, ["offload", "tpu-v5p"]),
+        ({"accelerator": "tpu-v5p", "offload": "optimiser"}, ["offload", "tpu-v5p"]),
         ({"devices": 4, "pp": 4, "pipeline_schedule": "zb-v"}, ["vp = 1", "zb-v", "vp = 2"]),
         ({"devices": 4, "pp": 4, "vp": 1, "pipeline_schedule": "interleaved"}, ["vp = 1", "2 or 4"]),
         ({"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "1f1b"}, ["vp = 2", "1f1b"]),

@@ -16,8 +16,8 @@ from cookbook.formulas import collectives, parallelism
 from cookbook.prediction.scaling import EXCHANGES
 from cookbook.topics.runs.pipelines import assembly_line
 
-APOLLO: dict[str, Any] = {"system": "hpe-apollo-6500-gen9-xl270d", "precision": "fp32"}
-ALONE: dict[str, Any] = {"system": "k40", "precision": "fp32", "per_node": 1, "devices": [2, 16, 256]}
+APOLLO: dict[str, Any] = {"accelerator": "hpe-apollo-6500-gen9-xl270d", "precision": "fp32"}
+ALONE: dict[str, Any] = {"accelerator": "k40", "precision": "fp32", "per_node": 1, "devices": [2, 16, 256]}
 
 
 @pytest.mark.parametrize("network", ["alexnet", "resnet152", "eng_acoustic_model"])
@@ -113,20 +113,20 @@ def test_what_computes_more_for_each_parameter_scales_better() -> None:
         ({"mode": "strong", "batch": 4, "devices": [8]}, ["batch = 4", "devices = 8", "4 devices"]),
         ({"exchange": "carrier pigeon"}, ["carrier pigeon", "flat ring"]),
         ({"buckets": 0}, ["buckets = 0"]),
-        ({"workload": "llama2_7b"}, ["llama2_7b", "train_step"]),
+        ({"model": "llama2_7b"}, ["llama2_7b", "train_step"]),
     ],
 )
 def test_what_cannot_be_is_told(change: dict[str, Any], words: list[str]) -> None:
-    given_ = {"workload": "alexnet", "devices": 8, "batch": 32, **APOLLO, **change}
+    given_ = {"model": "alexnet", "devices": 8, "batch": 32, **APOLLO, **change}
     with pytest.raises(ValueError) as problem:
         cb.scaling(**given_)
     assert all(word in str(problem.value) for word in words), problem.value
 
 
-@pytest.mark.parametrize("change", [{"link": "string"}, {"system": "abacus"}, {"workload": "resnet5"}])
+@pytest.mark.parametrize("change", [{"link": "string"}, {"accelerator": "abacus"}, {"model": "resnet5"}])
 def test_unknown_names_get_the_nearest(change: dict[str, Any]) -> None:
     with pytest.raises(KeyError, match=r"nearest"):
-        cb.scaling(**{"workload": "alexnet", "devices": 8, **APOLLO, **change})
+        cb.scaling(**{"model": "alexnet", "devices": 8, **APOLLO, **change})
 
 
 def test_pairs_are_the_same_but_for_the_devices() -> None:
@@ -220,5 +220,5 @@ def test_curves_of_formulas_are_the_founding_ones():
     for change in ({"batch": -1}, {"flops": 0}, {"inner": 5}, {"devices": 0}):
         with pytest.raises(ValueError, match=next(iter(change))):
             cb.planning.split_batch(
-                **{"workload": "vgg16", "batch": 64, "flops": 4e12, "inner": ("a", 1e9), "outer": ("b", 1e9), **change}
+                **{"model": "vgg16", "batch": 64, "flops": 4e12, "inner": ("a", 1e9), "outer": ("b", 1e9), **change}
             )

@@ -155,7 +155,7 @@ def test_what_a_network_cannot_do_is_never_left_out_silently(network, change, na
 @pytest.mark.parametrize(
     "call, named",
     [
-        (lambda: train_step(5, "h100-sxm"), "workload = 5"),
+        (lambda: train_step(5, "h100-sxm"), "model = 5"),
         (lambda: train_step("resnet50", "h100-sxm", plan=[1, 2]), "plan = "),
         (lambda: train_step("resnet50", "h100-sxm", devices=[1, 2], batch=[1, 2, 3]), "one length"),
         (lambda: train_step("resnet50", "h100-sxm", devices=[8, "x"]), "devices"),

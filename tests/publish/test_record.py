@@ -166,7 +166,7 @@ def test_every_panel_gives_a_record(name: str) -> None:
         ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8, "precision": "fp8"}, "Precision", "fp8"),
         ("serving", {"accelerator": "a100-sxm-80gb"}, "Precision", "best: fp16"),
         ("serving", {"precision": "int4"}, "Precision", "int4 (AWQ, GPTQ)"),
-        ("scaling", {"precision": "own", "system": "dgx-h100"}, "Precision", "best: bf16"),
+        ("scaling", {"precision": "own", "accelerator": "dgx-h100"}, "Precision", "best: bf16"),
         ("accelerators", {}, "Precision", "usual: fp16 on H100 SXM5 80GB"),
         ("finetuning", {"method": "qlora"}, "Checkpointing", "if needed: yes"),
         ("stack", {}, "Network", "The usual one: ResNet-50 (v1)"),

@@ -123,7 +123,7 @@ GOOD = {
     "kind": "one user",
     "question": "How fast?",
     "door": "generate",
-    "arguments": '{"workload": "llama3_8b", "accelerator": "h100-sxm"}',
+    "arguments": '{"model": "llama3_8b", "accelerator": "h100-sxm"}',
     "part": "answer rate",
     "times": "1",
     "unit": "tokens/s",
@@ -147,7 +147,7 @@ def read_one(tmp_path, **changes):
 
 def test_a_good_row_is_read(tmp_path):
     (one,) = read_one(tmp_path)
-    assert one.published == 100 and one.arguments["workload"] == "llama3_8b"
+    assert one.published == 100 and one.arguments["model"] == "llama3_8b"
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_a_good_row_is_read(tmp_path):
         ("part", "mood", "is none of cb.generate: answer rate"),
         ("arguments", "{", "is not JSON"),
         ("arguments", "[1]", "is no JSON object"),
-        ("arguments", '{"model": "llama3_8b", "gpu": 1}', "has gpu, model, which cb.generate does not take"),
-        ("arguments", '{"workload": "llama3_8b", "delay_of": "token"}', "needs delay_of = None for answer rate"),
+        ("arguments", '{"model": "llama3_8b", "gpu": 1}', "has gpu, which cb.generate does not take"),
+        ("arguments", '{"model": "llama3_8b", "delay_of": "token"}', "needs delay_of = None for answer rate"),
         ("unit", "days", "is no unit of a rate: tokens/s"),
         ("unit", "furlongs", "is no unit of a rate"),
         ("published", "0", "is no number above 0"),
@@ -191,6 +191,6 @@ def test_names_are_unique_and_columns_are_all_there(tmp_path):
 
 
 def test_arguments_that_are_fields_of_a_plan_are_known(tmp_path):
-    asked = '{"workload": "resnet50", "system": "v100-sxm2-16gb", "micro_batch": 64}'
+    asked = '{"model": "resnet50", "accelerator": "v100-sxm2-16gb", "micro_batch": 64}'
     (one,) = read_one(tmp_path, door="train_step", part="rate", unit="images/s", arguments=asked, kind="training")
     assert canonical.ask(one).point > 0

@@ -267,14 +267,12 @@ class Mapped(Result):
         return card(self.summary(), rows)
 
 
-def map_to_crossbars(
-    workload: str | Workload = "resnet50", tile: Tile | None = None, seq: float | None = None
-) -> Mapped:
+def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = None, seq: float | None = None) -> Mapped:
     """Lay a network's weights on tiles, and count conversions, energy and time of one sample.
 
     Parameters
     ----------
-    workload : str or Workload
+    model : str or Workload
         A network of the zoo, or one of your own.
     tile : Tile
         `crossbar_tile()` by default.
@@ -292,7 +290,7 @@ def map_to_crossbars(
     True
     """
     tile = checked_tile(tile)
-    network, length = _asked(workload, seq)
+    network, length = _asked(model, seq)
     layers = _layers(network, length)
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
     beside = 2 * tile.slices
@@ -347,7 +345,7 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
     # A layer of several products of one shape with other weights each (experts, recurrent gates) has more groups.
     held = np.maximum(np.rint(ops.weights[kept] / (n * k)), groups)
     if not kept.any():
-        raise ValueError(f"workload = {network.title!r} has no layer with weights to store: take another network")
+        raise ValueError(f"model = {network.title!r} has no layer with weights to store: take another network")
     return pd.DataFrame(
         {
             "layer": ops.name[kept],
@@ -454,7 +452,7 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     return pd.DataFrame(rows, columns=["key", "name", "intensity", "flop_per_joule", "mac_joules"])
 
 
-def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | None = None) -> float:
+def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None = None) -> float:
     """Arithmetic for each byte of weights that a digital device reads once for a batch, one byte a weight [FLOP/B].
 
     Activations are left out, as beside a crossbar: as if they all stayed on the chip.
@@ -471,7 +469,7 @@ def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | Non
     >>> round(digital_intensity("alexnet")), round(digital_intensity("alexnet", 100))
     (24, 2377)
     """
-    layers = _layers(*_asked(workload, seq))
+    layers = _layers(*_asked(model, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
     used = number("batch", batch, 1, 1e6) * layers["products"]
     # Of experts, a small batch reads those that it asks for.

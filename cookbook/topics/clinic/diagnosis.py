@@ -127,7 +127,7 @@ class Diagnosis(Result):
 def diagnose(
     path: str | Path | Reading | Sequence[str | Path | Reading],
     model: Any = None,
-    system: Any = None,
+    accelerator: Any = None,
     *,
     precision: str | None = None,
     pattern: str = "",
@@ -177,14 +177,14 @@ def diagnose(
     paths = [path] if isinstance(path, (str, Path, Reading)) else list(path) if isinstance(path, Iterable) else [path]
     if not 0 < len(paths) <= MOST_FILES:
         raise ValueError(f"path has {len(paths)} files; give 1 to {MOST_FILES} of one run")
-    if (model is None) != (system is None) or (model is None and plan):
+    if (model is None) != (accelerator is None) or (model is None and plan):
         raise ValueError("a prediction needs both model and system, such as model='resnet50', system='a100-sxm-80gb'")
     if precision is not None and not isinstance(precision, str):
         raise refused("precision", precision, "must be a number format such as 'bf16'")
     if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MOST_STRETCHES:
         raise refused("stretches", stretches, f"must be a whole number from 1 to {MOST_STRETCHES}")
     readings = [each if isinstance(each, Reading) else read_trace(each, pattern) for each in paths]
-    predicted = None if model is None else _predicted(model, system, precision, plan)
+    predicted = None if model is None else _predicted(model, accelerator, precision, plan)
     return _diagnosis(readings, predicted, precision, stretches)
 
 

@@ -47,7 +47,7 @@ MOST_SAMPLES, MOST_DEVICES, MOST_LETTERS = 1e9, 10_000, 1000
 
 
 def compare(
-    workload: str | Workload = "resnet50",
+    model: str | Workload = "resnet50",
     accelerators: Iterable[str | Accelerator] | None = None,
     *,
     phase: str = "training",
@@ -63,7 +63,7 @@ def compare(
 
     Parameters
     ----------
-    workload : str or Workload
+    model : str or Workload
         A network of the zoo, or one of the reader's own; of a language model inference is one pass over a prompt.
     accelerators : iterable of str or Accelerator, optional
         Names of the table or records of your own, of which no price is known; all of the table by default.
@@ -110,7 +110,7 @@ def compare(
     ['', 'Alveo U250 trains nothing: devices of its kind run trained networks alone; choose inference']
     """
     _check(phase, software, neighbours)
-    network = _network(workload)
+    network = _network(model)
     size = whole("batch", batch, MOST_SAMPLES)
     length = checked_seq(network, None if seq is None else number("seq", seq))
     wanted = catalog.lookup("number_formats", precision) if text("precision", precision) else ""
@@ -128,7 +128,7 @@ def compare(
 
 def _network(workload: Any) -> Workload:
     if not isinstance(workload, (str, Workload)):
-        raise refused("workload", workload, "is no network; give a name, or cb.layers([...])")
+        raise refused("model", workload, "is no network; give a name, or cb.layers([...])")
     return network_of(workload)
 
 
@@ -235,7 +235,7 @@ def _work(
 
 
 def measured_runs(
-    workload: str | Workload, accelerator: str, phase: str, batch: int, precision: str, software: str = ""
+    model: str | Workload, accelerator: str, phase: str, batch: int, precision: str, software: str = ""
 ) -> tuple[Measurement, ...]:
     """Measured runs of exactly what `compare` predicts of a device; none of a device that no table has.
 
@@ -253,8 +253,8 @@ def measured_runs(
         return ()
     how: dict[str, Any] = {"precision": precision, "software": software or None}
     if phase == "training":
-        return train_step(workload, accelerator, micro_batch=batch, **how).measured
-    return forward_pass(workload, accelerator, batch=batch, **how).measured
+        return train_step(model, accelerator, micro_batch=batch, **how).measured
+    return forward_pass(model, accelerator, batch=batch, **how).measured
 
 
 def evidence(tier: str) -> str:
@@ -454,13 +454,13 @@ def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
 
 
 def operations(
-    workload: str | Workload, accelerator: str | Accelerator, batch: int = 1, *, precision: str = "bf16"
+    model: str | Workload, accelerator: str | Accelerator, batch: int = 1, *, precision: str = "bf16"
 ) -> pd.DataFrame:
     """Operations of one forward pass under the roofline of a device, those alike together, the longest first.
 
     Parameters
     ----------
-    workload : str or Workload
+    model : str or Workload
         A network of the zoo, or one of the reader's own.
     accelerator : str or Accelerator
         The device.
@@ -481,7 +481,7 @@ def operations(
     >>> bool(ops["seconds"].is_monotonic_decreasing), round(float(ops["share"].sum()), 6)
     (True, 1.0)
     """
-    network, size = _network(workload), whole("batch", batch, MOST_SAMPLES)
+    network, size = _network(model), whole("batch", batch, MOST_SAMPLES)
     every = roofline_table(network, records_of([accelerator])[0], size, precision=text("precision", precision))
     every = every[every["bytes"] > 0]
     sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]

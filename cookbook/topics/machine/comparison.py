@@ -43,14 +43,14 @@ COLUMNS = (
 )
 
 
-def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
+def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataFrame:
     """Each measured network beside what is predicted for it.
 
     Parameters
     ----------
     report : Report
         From `run` or `read`.
-    system : str, Accelerator or Machine
+    accelerator : str, Accelerator or Machine
         The device in the catalogue ("h200-sxm"), or a record such as `measured_device` makes.
 
     Returns
@@ -69,7 +69,7 @@ def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
     """
     if not isinstance(report, Report):
         raise refused("report", report, "must be what cb.measure.run or cb.measure.read gave")
-    found = machine(system)
+    found = machine(accelerator)
     rows = [_beside(row, found) for row in report.rows if row["benchmark"] in ASKED]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 

@@ -146,7 +146,7 @@ class FineTuning(Result):
 
 def finetune(
     model: str | Workload,
-    system: System,
+    accelerator: System,
     tokens: float | str | None = None,
     *,
     method: str | Sequence[str] = "lora",
@@ -173,7 +173,7 @@ def finetune(
     ----------
     model : str or Workload
         A language model of the zoo, or one with changed arguments.
-    system : str or Accelerator
+    accelerator : str or Accelerator
         An accelerator or a server of the catalogue, or the reader's own accelerator.
     tokens : float or str, optional
         Tokens of the data set, such as ``2e7`` or ``"20 M"``; without them there are no hours and no USD.
@@ -228,7 +228,7 @@ def finetune(
     job = _job(locals())
     found = _chosen(job)
     changes = _changes(job, found)
-    price = _price(system, hourly, text("way", way) or "on demand")
+    price = _price(accelerator, hourly, text("way", way) or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
     table = _spent(found, tokens_in_all, price)
     table = table.assign(**_largest(job, found), why=[_why(row, changes) for row in found.to_dict("records")])
@@ -248,7 +248,7 @@ def finetune(
 
 def _job(given: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a call, checked, with defaults; what is asked of all rows stands in `same`."""
-    network, machine = model_of(given["model"]), machine_of(given["system"])
+    network, machine = model_of(given["model"]), machine_of(given["accelerator"])
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
         raise ValueError(

@@ -153,7 +153,7 @@ def _kept(rows: pd.DataFrame) -> float:
 
 
 def split_batch(
-    workload: str | zoo.Workload,
+    model: str | zoo.Workload,
     batch: float,
     flops: float | str,
     inner: tuple[str, float | str],
@@ -165,7 +165,7 @@ def split_batch(
 
     Parameters
     ----------
-    workload : str or Workload
+    model : str or Workload
         A network; its gradients have 32 bits.
     batch : float
         Samples of one step of all devices together.
@@ -192,9 +192,9 @@ def split_batch(
     samples, rate = quantity("batch", batch, "", "1024", 1), quantity("flops", flops, "FLOP/s", "'4 TFLOP/s'")
     joined, most = whole("node", node), whole("devices", devices)
     (near, inside), (far, between) = _link("inner", inner), _link("outer", outer)
-    network = zoo.model(text("workload", workload)) if isinstance(workload, str) else workload
+    network = zoo.model(text("model", model)) if isinstance(model, str) else model
     if not isinstance(network, zoo.Workload):
-        raise refused("workload", workload, "is no network; give a name such as 'resnet50'")
+        raise refused("model", model, "is no network; give a name such as 'resnet50'")
     counts = np.array([2**power for power in range(most.bit_length())])
     weights = GRADIENT * network.ops.parameter_count
     seconds = {

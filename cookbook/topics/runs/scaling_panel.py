@@ -73,7 +73,7 @@ def scaling(
     model: Any = "alexnet",
     compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"),
     batch: Any = 64,
-    system: Any = "hpe-apollo-6500-gen9-xl270d",
+    accelerator: Any = "hpe-apollo-6500-gen9-xl270d",
     link: str = OWN,
     devices: Any = 1024,
     mode: str = "weak",
@@ -91,7 +91,7 @@ def scaling(
         stands in a Hugging Face configuration), but no language model.
     compare : str or sequence of str
         Further networks to draw beside the first, three at most.
-    system : str, Accelerator or dict
+    accelerator : str, Accelerator or dict
         A server, an accelerator, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
     batch, devices, mode, exchange, precision
         As for `cb.scaling`.
@@ -107,7 +107,7 @@ def scaling(
 
     Examples
     --------
-    >>> panel = scaling("resnet50", system="dgx-1-v100")
+    >>> panel = scaling("resnet50", accelerator="dgx-1-v100")
     >>> panel.update(mode="strong")
     >>> panel.answer.split(" train ")[0], panel.answer.split(". ")[-1]
     ('64 devices', 'Batch: 64 samples in all cannot be split over more devices.')
@@ -146,7 +146,7 @@ def _controls() -> tuple[Control, ...]:
             tooltip="What grows with the devices",
         ),
         Combo(
-            "system",
+            "accelerator",
             "Machine",
             "Hardware",
             machines(),
@@ -228,7 +228,7 @@ def _links() -> tuple[Option, ...]:
 
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
     """Why a precision cannot be chosen."""
-    offered = formats_of(named_device(values["system"]))
+    offered = formats_of(named_device(values["accelerator"]))
     return {name: f"the machine has {', '.join(offered)}" for name in TRAINING if name not in offered}
 
 
@@ -278,7 +278,7 @@ class Scaled:
             [table.assign(network=each) for table, each in zip(tables, [title, *titles], strict=True)],
             ignore_index=True,
         )
-        device, known = device_of(arguments["system"]), evaluation.pairs()
+        device, known = device_of(arguments["accelerator"]), evaluation.pairs()
         name = first.name if isinstance(names[0], str) else ""  # nothing was measured of the reader's own
         known = known[(known["network"] == name) & (known["accelerator"] == device)]
         known = known[known["devices"] <= tables[0]["devices"].max()]
@@ -332,13 +332,13 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
-        stood_for={"precision": usual_precision(machine(view.arguments["system"]))},
+        stood_for={"precision": usual_precision(machine(view.arguments["accelerator"]))},
     )
 
 
 def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.scaling` beyond the network."""
-    given = {"system": named_device(values["system"])}
+    given = {"accelerator": named_device(values["accelerator"])}
     given |= {name: values[name] for name in ("devices", "batch", "mode", "exchange")}
     given["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
     return given | {name: "" if values[name] == OWN else values[name] for name in ("link", "precision")}
@@ -347,8 +347,8 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 def _code(values: dict[str, Any]) -> str:
     usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
     given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
-    del given["system"]
-    what = f"workload={model_text(values['model'])}, system={device_text(values['system'])}"
+    del given["accelerator"]
+    what = f"model={model_text(values['model'])}, accelerator={device_text(values['accelerator'])}"
     call = f"cb.scaling({what}, {keywords(given)})"
     return f"{panel_call(scaling, values)}\n{call}"
 

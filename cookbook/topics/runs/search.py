@@ -193,7 +193,7 @@ class Layouts(Result):
 
 def search(
     model: str | Workload,
-    system: System,
+    accelerator: System,
     devices: int | Sequence[int],
     global_batch: int,
     *,
@@ -222,7 +222,7 @@ def search(
     ----------
     model : str or Workload
         A language model of the zoo, or one with changed arguments (``cb.model("llama2_7b", depth=40)``).
-    system : str or Accelerator
+    accelerator : str or Accelerator
         An accelerator or a server of the catalogue, or an accelerator with some figures changed.
     devices : int or sequence of int
         Devices to use, at most 1,048,576; several numbers are searched together.
@@ -290,7 +290,7 @@ def search(
         "attention": text("attention", attention) or None,
         "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'"),
     }
-    machine = machine_of(system)
+    machine = machine_of(accelerator)
     joined = None if per_node is None else whole("per_node", per_node)
     domain = fabric_of(fabric).domain if fabric else math.nan
     node = joined or int(domain if math.isfinite(domain) else machine.per_node)
@@ -319,7 +319,7 @@ def search(
         ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )
-    layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)
+    layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(accelerator).median)
     first = found.assumed[0].taken if len(found) else {}
     taken = Assumptions({name: each for name, each in first.items() if name not in ("sequence_parallel", "per_node")})
     told = [f"{name} = {value}" for name, given, value in assumed if isinstance(given, str | bool | None) and not given]
@@ -490,5 +490,5 @@ def step_words(row: Any) -> dict[str, str]:
 def machine_of(system: System) -> Machine:
     """Machine of a name or a record; ValueError for anything else."""
     if not isinstance(system, (str, Accelerator, Machine)):
-        raise refused("system", system, "is no machine; give a name such as 'h100-sxm', or cb.accelerator")
+        raise refused("accelerator", system, "is no machine; give a name such as 'h100-sxm', or cb.accelerator")
     return hardware.machine(system)

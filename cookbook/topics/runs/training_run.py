@@ -301,7 +301,7 @@ class TrainingRun(Result):
 
 def plan_run(
     model: str | Workload,
-    system: System,
+    accelerator: System,
     devices: int | Sequence[int],
     tokens: float | str,
     *,
@@ -330,7 +330,7 @@ def plan_run(
     ----------
     model : str or Workload
         A language model of the zoo, or one with changed arguments (``cb.model("llama2_7b", depth=40)``).
-    system : str or Accelerator
+    accelerator : str or Accelerator
         An accelerator or a server of the catalogue, or an accelerator with some figures changed.
     devices : int or sequence of int
         Accelerators, at most 1,048,576; several numbers give one row each.
@@ -380,7 +380,7 @@ def plan_run(
     (True, True)
     """
     counts, wanted = wholes("devices", devices), quantity("tokens", tokens, "", "2e12 or '2 T'", 1)
-    workload, device = model_of(model), machine_of(system).accelerator
+    workload, device = model_of(model), machine_of(accelerator).accelerator
     shape_of(workload)
     length = sequence(workload, seq)
     batch = BATCH if global_batch is None else whole("global_batch", global_batch, MOST_SEQUENCES)
@@ -397,8 +397,8 @@ def plan_run(
         "per_node": None if per_node is None else whole("per_node", per_node),
     }
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
-    price = hourly if isinstance(hourly, Price) else _price(system, hourly, text("way", way) or WAY, since)
-    layouts, best, why = fastest(workload, system, counts, batch, {} if layout is None else layout, same)
+    price = hourly if isinstance(hourly, Price) else _price(accelerator, hourly, text("way", way) or WAY, since)
+    layouts, best, why = fastest(workload, accelerator, counts, batch, {} if layout is None else layout, same)
     chosen = precision or _usual_precision(device)
     sizes = _sizes(workload, length)
     peak, saved = hardware.peak_flops(device, chosen), workload.ops.parameter_count * (WEIGHT + OPTIMISER)

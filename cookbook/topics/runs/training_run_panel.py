@@ -82,10 +82,10 @@ LARGEST = {
 PRESETS = (
     (
         "GPT-2 on 8 A100 in a week",
-        {"model": "gpt2", "tokens": 300, "batch": 512, "system": "a100-sxm-80gb", "devices": 8, "deadline": 7},
+        {"model": "gpt2", "tokens": 300, "batch": 512, "accelerator": "a100-sxm-80gb", "devices": 8, "deadline": 7},
     ),
     ("Llama 3 8B on a trillion tokens", {"model": "llama3_8b", "tokens": 1000, "devices": 256}),
-    ("GPT-3 175B in a month", {"model": "gpt3_175b", "tokens": 300, "batch": 1536, "system": "a100-sxm-80gb"}),
+    ("GPT-3 175B in a month", {"model": "gpt3_175b", "tokens": 300, "batch": 1536, "accelerator": "a100-sxm-80gb"}),
 )
 
 
@@ -93,7 +93,7 @@ def training_run(
     model: str = "llama2_70b",
     tokens: Any = 2000,
     batch: Any = 1024,
-    system: Any = "h100-sxm",
+    accelerator: Any = "h100-sxm",
     devices: Any = 1024,
     deadline: Any = 30,
     seq: Any = None,
@@ -118,7 +118,7 @@ def training_run(
         Tokens to train on [billions].
     batch, seq : int
         Global batch [sequences]; tokens of a sequence, the model's by default.
-    system : str, Accelerator or dict
+    accelerator : str, Accelerator or dict
         A server, an accelerator, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
     devices : int
         Accelerators.
@@ -191,7 +191,7 @@ def _controls() -> tuple[Control, ...]:
             tooltip="Sequences of one update of all devices",
         ),
         Combo(
-            "system",
+            "accelerator",
             "Machine",
             "Hardware",
             machines(),
@@ -311,14 +311,14 @@ def _controls() -> tuple[Control, ...]:
     )
 
 
-def _system(value: Any) -> Any:
+def _machine(value: Any) -> Any:
     """A name as it stands; the accelerator that a reader made up."""
     return hardware.accelerator(**value) if isinstance(value, Mapping) else value
 
 
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
     """Why a precision cannot be chosen."""
-    offered = hardware.formats(machine_of(_system(values["system"])).accelerator)
+    offered = hardware.formats(machine_of(_machine(values["accelerator"])).accelerator)
     return {name: f"the machine has {', '.join(offered)}" for name in FORMATS if name not in offered}
 
 
@@ -392,7 +392,7 @@ def _spare(days: float) -> str:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    device = machine_of(_system(values["system"])).accelerator
+    device = machine_of(_machine(values["accelerator"])).accelerator
     model = model_of(values["model"])
     view = Planned(MappingProxyType(dict(values)), _run(values), model.title, device, pinned.kept if pinned else None)
     picture = values["picture"]
@@ -417,7 +417,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _run(values: dict[str, Any]) -> TrainingRun:
     """The run on the numbers drawn and on the chosen one; what is wrong with the chosen one is told."""
-    arguments, chosen, system = _arguments(values), values["devices"], _system(values["system"])
+    arguments, chosen, system = _arguments(values), values["devices"], _machine(values["accelerator"])
     try:
         try:
             run = plan_run(named_model(values["model"]), system, sorted({*DRAWN, chosen}), **arguments)
@@ -448,7 +448,7 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    first = f"{model_text(values['model'])}, {device_text(values['system'])}, {values['devices']}"
+    first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}, {values['devices']}"
     return f"{panel_call(training_run, values)}\ncb.planning.plan_run({first}, {keywords(_arguments(values))})"
 
 

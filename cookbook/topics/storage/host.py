@@ -218,7 +218,7 @@ class HostSize(Result):
 
 def size_host(
     machine: str | Topology,
-    workload: str | zoo.Workload,
+    model: str | zoo.Workload,
     data: Any,
     traffic: str = "both",
     *,
@@ -235,7 +235,7 @@ def size_host(
     ----------
     machine : str or Topology
         As for `cookbook.topology`.
-    workload : str
+    model : str
         A network of the zoo, or one from `cookbook.model`; gradients are as wide as the precision.
     data : str, float or mapping
         As for `cookbook.match_storage`.
@@ -267,7 +267,7 @@ def size_host(
     choice("load", load, LOADS)
     batch, workers = figure("batch", batch, 1), figure("workers", workers)
     cores = None if cores is None else figure("cores", cores)
-    box, network = topology(machine), named("workload", workload, zoo.Workload)
+    box, network = topology(machine), named("model", model, zoo.Workload)
     named("precision", precision, str)
     device = box.accelerator if accelerator is None else named("accelerator", accelerator, Accelerator)
     card, known, count = one_data_set(data, network), committed(), len(box.named("accelerator"))

@@ -33,7 +33,7 @@ RATES = ("input alone", "input, all", "all from socket 0", "gradients", "both: i
 
 
 def cores_needed(
-    workload: str | zoo.Workload,
+    model: str | zoo.Workload,
     system: str | Accelerator,
     data: Any,
     batch: float = 64,
@@ -64,7 +64,7 @@ def cores_needed(
     >>> cores_needed("gpt2", "dgx-h100", "c4-en-tokens", 8)
     0.25
     """
-    network, computer = named("workload", workload, zoo.Workload), named("system", system, Accelerator)
+    network, computer = named("model", model, zoo.Workload), named("system", system, Accelerator)
     batch = figure("batch", batch, 1)
     work = 0.0 if type(work) in (int, float) and work == 0 else figure("work", work)
     named("processor", processor, str)
@@ -157,7 +157,7 @@ def measured_links() -> pd.DataFrame:
     return found.assign(share=found["measured"] / found["nominal"])
 
 
-def rented(instances: Sequence[str], workload: str, data: str, batch: float = 64) -> pd.DataFrame:
+def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -> pd.DataFrame:
     """Cores of rented instances for one accelerator, beside what a workload needs.
 
     Parameters
@@ -178,7 +178,7 @@ def rented(instances: Sequence[str], workload: str, data: str, batch: float = 64
         key = catalog.lookup("systems", named("instances", name, str))
         if not rows.loc[key, "vcpus"] > 0:
             raise ValueError(f"instances: {name!r} has no number of virtual processors in the catalogue; take another")
-        need = [cores_needed(workload, key, data, batch, work=work) for work in (1, 3)]
+        need = [cores_needed(model, key, data, batch, work=work) for work in (1, 3)]
         found[key] = [rows.loc[key, "vcpus"] / THREADS / rows.loc[key, "devices"], *need]
     columns = ["cores", "needed", "needed with augmentation"]
     return pd.DataFrame.from_dict(found, orient="index", columns=columns).rename_axis("instance")
@@ -241,7 +241,7 @@ def _pcie(link: str) -> tuple[float, float]:
 
 
 def size_platform(
-    machine: str | Topology, network: str, data: str, machines: int = 1, batch: float = 64, work: float = 1
+    machine: str | Topology, model: str, data: str, machines: int = 1, batch: float = 64, work: float = 1
 ) -> pd.DataFrame:
     """Return samples per second, cores and bytes per second of each phase, and the network that carries them.
 
@@ -278,10 +278,10 @@ def size_platform(
     ('Ethernet 100G', True)
     """
     each = figure("machines", machines, 1, whole=True)
-    size, card = size_host(machine, network, data, batch=batch), one_data_set(data)
+    size, card = size_host(machine, model, data, batch=batch), one_data_set(data)
     count = len(size.machine.named("accelerator")) * each
     rate = size.stages["computing"] * count
-    cores = cores_needed(network, size.machine.system or size.machine.accelerator, data, batch, work=work) * count
+    cores = cores_needed(model, size.machine.system or size.machine.accelerator, data, batch, work=work) * count
     stored, decoded = float(card["stored_bytes"]) / float(card["samples"]), float(card["decoded_bytes"])
     rows = {
         "pre-processing": (rate, cores, rate * stored, rate * decoded),
@@ -291,7 +291,7 @@ def size_platform(
     }
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=["samples_per_s", "cores", "bytes_in", "bytes_out"])
     formats = catalog.table("number_formats").set_index("name")
-    gradients = zoo.model(network).ops.parameter_count * float(formats.at["bf16", "gradient_bytes"])
+    gradients = zoo.model(model).ops.parameter_count * float(formats.at["bf16", "gradient_bytes"])
     sent = 2 * (each - 1) / each * gradients * rate / count / figure("batch", batch, 1)
     frame["gradients"] = [sent * name.startswith("training") for name in frame.index]
     link = np.maximum(frame["bytes_in"], frame["bytes_out"]) / each + frame["gradients"]

@@ -123,13 +123,13 @@ def test_a_network_too_large_does_not_fit() -> None:
 )
 def test_bad_input_is_told_in_plain_words(wrong: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        cb.planning.compare(**{"workload": "resnet50", "accelerators": ["t4"], **wrong})
+        cb.planning.compare(**{"model": "resnet50", "accelerators": ["t4"], **wrong})
 
 
-@pytest.mark.parametrize("wrong", [{"workload": "resnet5O"}, {"accelerators": ["h100-sxn"]}, {"precision": "fp13"}])
+@pytest.mark.parametrize("wrong", [{"model": "resnet5O"}, {"accelerators": ["h100-sxn"]}, {"precision": "fp13"}])
 def test_unknown_names_are_told_with_the_nearest(wrong: dict[str, object]) -> None:
     with pytest.raises(UnknownName):
-        cb.planning.compare(**{"workload": "resnet50", "accelerators": ["t4"], **wrong})
+        cb.planning.compare(**{"model": "resnet50", "accelerators": ["t4"], **wrong})
 
 
 def test_an_accelerator_of_ones_own_has_a_row_like_any_other() -> None:
@@ -171,10 +171,10 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(
-    "name", ["workload", "accelerators", "phase", "batch", "precision", "way", "since", "neighbours", "seq"]
+    "name", ["model", "accelerators", "phase", "batch", "precision", "way", "since", "neighbours", "seq"]
 )
 def test_hostile_arguments_are_refused_in_words(name: str) -> None:
-    usual = {"workload": "resnet50", "accelerators": ["t4"]}
+    usual = {"model": "resnet50", "accelerators": ["t4"]}
     for wrong in HOSTILE:
         if (name, wrong if isinstance(wrong, str) else None) == ("precision", ""):
             continue  # each device its own

@@ -246,13 +246,13 @@ def test_a_model_that_eight_devices_do_not_hold_says_what_would():
         ({"hourly": -1}, ["hourly = -1"]),
         ({"model": "resnet50"}, ["resnet50"]),
         ({"model": 3}, ["model = 3"]),
-        ({"system": 4}, ["system = 4"]),
-        ({"system": "epyc-7601"}, ["no memory size", "EPYC 7601", "memory_bytes"]),
+        ({"accelerator": 4}, ["accelerator = 4"]),
+        ({"accelerator": "epyc-7601"}, ["no memory size", "EPYC 7601", "memory_bytes"]),
     ],
 )
 def test_bad_input_says_which_what_and_allowed(given, words):
     with pytest.raises(ValueError) as error:
-        cb.finetune(**{"model": "llama3_8b", "system": "rtx-4090", **given})
+        cb.finetune(**{"model": "llama3_8b", "accelerator": "rtx-4090", **given})
     assert all(word in str(error.value) for word in words), error.value
 
 

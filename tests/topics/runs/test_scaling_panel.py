@@ -67,7 +67,7 @@ def test_efficiency_is_the_speed_up_over_the_devices(panel: Any) -> None:
 
 
 def test_measured_speed_ups_are_drawn_with_their_sources(panel: Any) -> None:
-    panel.update(model="resnet50_v1.5", system="dgx-1-v100", precision="fp16", picture="speedups")
+    panel.update(model="resnet50_v1.5", accelerator="dgx-1-v100", precision="fp16", picture="speedups")
     columns, known = pd.DataFrame(panel.columns), evaluation.pairs()
     known = known[(known["network"] == "resnet50_v1.5") & (known["accelerator"] == "v100-sxm2-16gb")]
     drawn = columns[columns["measured"].astype(bool)]
@@ -116,7 +116,7 @@ def test_parts_add_up_to_a_sample(panel: Any) -> None:
     ("state", "words"),
     [
         ({}, "all-reduce of the gradients"),
-        ({"model": "resnet50", "system": "dgx-h100", "precision": "bf16"}, "waiting for the slowest"),
+        ({"model": "resnet50", "accelerator": "dgx-h100", "precision": "bf16"}, "waiting for the slowest"),
         ({"model": "vgg16", "mode": "strong", "batch": 1024, "exchange": "parameter server"}, "more make it slower"),
         ({"link": "ethernet-1g", "model": "eng_acoustic_model"}, "second device already leaves less"),
     ],
@@ -154,13 +154,13 @@ def test_every_state_can_be_sent(panel: Any, picture: str, mode: str) -> None:
     [
         ({"model": "resnet5"}, ["resnet5", "resnet50"]),
         ({"model": "llama2_7b"}, ["llama2_7b", "language model"]),
-        ({"system": "abacus"}, ["abacus"]),
+        ({"accelerator": "abacus"}, ["abacus"]),
         ({"link": "string"}, ["string", "nearest"]),
         ({"exchange": "pigeon"}, ["pigeon", "flat ring"]),
         ({"batch": 0}, ["Batch = 0", "1 to 65,536"]),
         ({"devices": 4096}, ["Devices up to", "2 to 1,024"]),
         ({"buckets": "7"}, ["Buckets", "25"]),
-        ({"system": "k40", "precision": "bf16"}, ["bf16", "fp32"]),
+        ({"accelerator": "k40", "precision": "bf16"}, ["bf16", "fp32"]),
         ({"compare": ["vgg16"] * 4}, ["at most 3"]),
     ],
 )
@@ -173,8 +173,8 @@ def test_what_cannot_be_shown_is_told_in_one_sentence(refuses: Any, panel: Any, 
     [
         {},
         {"model": "vgg16", "compare": [], "mode": "strong", "batch": 4096, "picture": "parts"},
-        {"exchange": "HPE 2017", "buckets": "1", "link": "pcie-3-0-x16", "system": "k40", "devices": 16},
-        {"system": "dgx-h100", "precision": "own"},
+        {"exchange": "HPE 2017", "buckets": "1", "link": "pcie-3-0-x16", "accelerator": "k40", "devices": 16},
+        {"accelerator": "dgx-h100", "precision": "own"},
     ],
 )
 def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:

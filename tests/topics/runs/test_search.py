@@ -58,17 +58,17 @@ def test_the_front_is_that_of_brute_force(found: Layouts) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "system", "devices", "batch"),
+    ("model", "accelerator", "devices", "batch"),
     [("llama2_7b", "h100-sxm", 8, 8), ("gpt2", "v100-sxm2-32gb", 4, 8), ("llama2_13b", "a100-sxm-80gb", 16, 16)],
 )
-def test_the_search_equals_single_calls(model: str, system: str, devices: int, batch: int) -> None:
+def test_the_search_equals_single_calls(model: str, accelerator: str, devices: int, batch: int) -> None:
     """Every layout of a small search, predicted one by one at the front door."""
-    found = search(model, system, devices, batch, recompute=["none", "full"], micro_batch=[1, 2])
+    found = search(model, accelerator, devices, batch, recompute=["none", "full"], micro_batch=[1, 2])
     table = found.table
     for row in table.iloc[:: max(len(table) // 12, 1)].to_dict("records"):
         step = cb.train_step(
             model,
-            system,
+            accelerator,
             devices=devices,
             batch=row["micro_batch"],
             global_batch=batch,
@@ -162,14 +162,14 @@ def test_where_nothing_fits_the_nearest_is_told() -> None:
 )
 def test_what_leaves_no_layout_is_told(change: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(ValueError) as problem:
-        search(**{"model": "llama2_7b", "system": "h100-sxm", "devices": 16, "global_batch": 64, **change})
+        search(**{"model": "llama2_7b", "accelerator": "h100-sxm", "devices": 16, "global_batch": 64, **change})
     assert all(word in str(problem.value) for word in words), problem.value
 
 
-@pytest.mark.parametrize("change", [{"model": "llama2_7"}, {"system": "h1000"}, {"precision": "fp7"}])
+@pytest.mark.parametrize("change", [{"model": "llama2_7"}, {"accelerator": "h1000"}, {"precision": "fp7"}])
 def test_unknown_names_are_told(change: dict[str, Any]) -> None:
     with pytest.raises(UnknownName):
-        search(**{"model": "llama2_7b", "system": "h100-sxm", "devices": 16, "global_batch": 64, **change})
+        search(**{"model": "llama2_7b", "accelerator": "h100-sxm", "devices": 16, "global_batch": 64, **change})
 
 
 WIDER: list[tuple[tuple[str, str, int, int], dict[str, Any]]] = [
@@ -189,7 +189,7 @@ WIDER: list[tuple[tuple[str, str, int, int], dict[str, Any]]] = [
 def test_the_search_over_options_equals_single_calls(case: tuple[Any, ...], more: dict[str, Any]) -> None:
     """Layouts with schedules, offload, groups and networks, each predicted once more at the front door."""
     found = search(*case, recompute=["none", "full"], micro_batch=[1, 2], **more)
-    model, system, devices, batch = case
+    model, accelerator, devices, batch = case
     fixed = {name: value for name, value in more.items() if not isinstance(value, list)}
     chosen = {name for name in more if name not in fixed}
     assert chosen <= set(found.axes) and len(found.table) > 100
@@ -200,7 +200,7 @@ def test_the_search_over_options_equals_single_calls(case: tuple[Any, ...], more
         options = {name: None if row[name] == "all" else row[name] for name in chosen}
         step = cb.train_step(
             model,
-            system,
+            accelerator,
             devices=devices,
             batch=row["micro_batch"],
             global_batch=batch,
@@ -359,11 +359,11 @@ def test_a_network_with_changed_arguments_is_searched_and_planned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "system", "counts", "batch"),
+    ("model", "accelerator", "counts", "batch"),
     [("llama2_7b", "h100-sxm", [8, 16, 32, 64], 256), ("mixtral_8x7b", "a100-sxm-80gb", [32, 64, 128], 256)],
 )
-def test_more_devices_never_slow_a_layout(model: str, system: str, counts: list[int], batch: int) -> None:
-    table = search(model, system, counts, batch).table
+def test_more_devices_never_slow_a_layout(model: str, accelerator: str, counts: list[int], batch: int) -> None:
+    table = search(model, accelerator, counts, batch).table
     axes = [name for name in AXES if name != "devices"]
     for few, many in pairwise(counts):
         both = table[table["devices"] == few].merge(table[table["devices"] == many], on=axes)
@@ -400,7 +400,7 @@ STRANGE = [
 DOORS: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
     (
         search,
-        {"model": "llama2_7b", "system": "h100-sxm", "devices": 8, "global_batch": 8},
+        {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": 8, "global_batch": 8},
         (
             "devices",
             "global_batch",
@@ -423,7 +423,7 @@ DOORS: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
     ),
     (
         cb.planning.plan_run,
-        {"model": "gpt2", "system": "h100-sxm", "devices": 8, "tokens": 1e9, "global_batch": 8},
+        {"model": "gpt2", "accelerator": "h100-sxm", "devices": 8, "tokens": 1e9, "global_batch": 8},
         (
             "devices",
             "tokens",
@@ -454,13 +454,13 @@ DOORS: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
     ),
     (
         cb.planning.split_batch,
-        {"workload": "alexnet", "batch": 64, "flops": 1e12, "inner": ("a", 1e10), "outer": ("b", 1e9)},
-        ("workload", "batch", "flops", "inner", "outer", "devices", "node"),
+        {"model": "alexnet", "batch": 64, "flops": 1e12, "inner": ("a", 1e10), "outer": ("b", 1e9)},
+        ("model", "batch", "flops", "inner", "outer", "devices", "node"),
     ),
     (cb.planning.exchange_times, {"devices": 8, "payload_bytes": 1e6}, ("devices", "payload_bytes", "fabrics")),
     (
         cb.scaling,
-        {"workload": "alexnet", "system": "dgx-1-v100", "devices": 8},
+        {"model": "alexnet", "accelerator": "dgx-1-v100", "devices": 8},
         ("devices", "batch", "mode", "exchange", "buckets", "per_node", "software", "precision", "seq"),
     ),
 ]

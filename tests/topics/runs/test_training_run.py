@@ -16,7 +16,13 @@ from cookbook.prediction.kinds.constraints import even_stages
 from cookbook.topics.runs.training_run import TrainingRun, known_failures, plan_run
 
 COUNTS = [32, 64, 128]
-SAME: dict[str, Any] = {"model": "llama2_7b", "system": "h100-sxm", "tokens": 1e12, "global_batch": 512, "seq": 4096}
+SAME: dict[str, Any] = {
+    "model": "llama2_7b",
+    "accelerator": "h100-sxm",
+    "tokens": 1e12,
+    "global_batch": 512,
+    "seq": 4096,
+}
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +139,10 @@ def test_prices_given_and_missing(run: TrainingRun) -> None:
     np.testing.assert_allclose(given["usd_high"] / given["usd_low"], given["days_high"] / given["days_low"])
     spot = plan_run(devices=COUNTS, **SAME, way="spot")
     assert spot.price == cb.planning.hourly_usd("h100-sxm", "spot")
-    missing = plan_run(devices=64, **{**SAME, "system": "gb200"})
+    missing = plan_run(devices=64, **{**SAME, "accelerator": "gb200"})
     assert missing.table["usd"].isna().all() and missing.price.why and missing.table["days"].notna().all()
     assert missing.tokens_possible(1e6).isna().all()
-    server = plan_run(devices=COUNTS, **{**SAME, "system": "dgx-h100"}).table
+    server = plan_run(devices=COUNTS, **{**SAME, "accelerator": "dgx-h100"}).table
     np.testing.assert_allclose(server["usd"], run.table["usd"])
 
 
@@ -146,13 +152,13 @@ def test_what_if_the_machine_were_another(run: TrainingRun) -> None:
     def of(**changes: Any) -> float:
         return float(plan_run(devices=64, **{**SAME, **changes}).table["days"].item())
 
-    assert of(system=cb.accelerator(like="h100-sxm", mem_bandwidth="6.7 TB/s")) < days
-    assert of(system=cb.accelerator(like="h100-sxm", peak_bf16="2 PFLOP/s")) < days
+    assert of(accelerator=cb.accelerator(like="h100-sxm", mem_bandwidth="6.7 TB/s")) < days
+    assert of(accelerator=cb.accelerator(like="h100-sxm", peak_bf16="2 PFLOP/s")) < days
     assert of(precision="fp8") < days
     assert of(network="25 Gbit/s") > days
     assert of(per_node=2) > days
     small = cb.accelerator(like="h100-sxm", memory_bytes="12 GB")
-    held = plan_run(devices=64, **{**SAME, "system": small}).table.iloc[0]
+    held = plan_run(devices=64, **{**SAME, "accelerator": small}).table.iloc[0]
     assert held["memory_bytes"] <= 12e9 and held["days"] >= days
     long = plan_run(devices=64, **{**SAME, "seq": 131_072, "global_batch": 2}).table.iloc[0]
     assert long["cp"] > 1 and long["days"] > days
@@ -219,7 +225,7 @@ def test_errors_name_what_and_the_nearest(changes: dict[str, Any], words: str) -
 
 
 def test_unknown_names_get_the_nearest() -> None:
-    for changes in ({"model": "llama2_7"}, {"system": "h100-sxn"}):
+    for changes in ({"model": "llama2_7"}, {"accelerator": "h100-sxn"}):
         with pytest.raises(UnknownName):
             plan_run(**{**SAME, "devices": 64, **changes})
 

@@ -36,7 +36,7 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
 
 
 @pytest.mark.parametrize("picture", ["curve", "layouts", "memory", "checkpoints"])
-@pytest.mark.parametrize("change", [{}, {"system": "gb200-nvl72"}])
+@pytest.mark.parametrize("change", [{}, {"accelerator": "gb200-nvl72"}])
 def test_every_picture_can_be_drawn(panel: Any, picture: str, change: dict[str, Any]) -> None:
     panel.update(picture=picture, **change)
     assert panel.shown["error"] == "" and panel.columns, panel.answer
@@ -98,7 +98,7 @@ def test_what_may_be_empty_can_be_emptied_again(panel: Any, name: str) -> None:
 
 
 def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
-    panel.update(system="gb200-nvl72")
+    panel.update(accelerator="gb200-nvl72")
     assert "price not known" in panel.answer and panel.shown["picture"] == "hours"
     assert " device-hours. Interval" in panel.answer and "$" not in panel.answer
     panel.update(hourly=10)
@@ -123,11 +123,11 @@ def test_a_pinned_run_is_compared(panel: Any) -> None:
         ({"model": "llama2_70b", "devices": 8}, ["Devices = 8: no layout fits the memory", "GiB"]),
         ({"model": "resnet50"}, ["resnet50"]),
         ({"model": "lama2_7b"}, ["lama2_7b", "nearest"]),
-        ({"system": "h100-sxn"}, ["h100-sxn", "nearest"]),
-        ({"precision": "fp8", "system": "a100-sxm-80gb"}, ["fp8", "bf16"]),
+        ({"accelerator": "h100-sxn"}, ["h100-sxn", "nearest"]),
+        ({"precision": "fp8", "accelerator": "a100-sxm-80gb"}, ["fp8", "bf16"]),
         ({"devices": 12.5}, ["Devices", "whole number"]),
         ({"tokens": 0}, ["Tokens", "from 1 to"]),
-        ({"system": {"custom": "h100"}}, ["cannot read", "like="]),
+        ({"accelerator": {"custom": "h100"}}, ["cannot read", "like="]),
     ],
 )
 def test_what_cannot_be_is_told_in_one_sentence(refuses: Any, panel: Any, change: Any, words: list[str]) -> None:
@@ -139,7 +139,7 @@ def test_what_cannot_be_is_told_in_one_sentence(refuses: Any, panel: Any, change
     [
         {},
         {"per_node": 32, "network": 200, "tp": 16, "picture": "layouts"},
-        {"system": {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}, "hourly": 3, "precision": "fp8"},
+        {"accelerator": {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}, "hourly": 3, "precision": "fp8"},
         {"mtbf": 2, "storage": 10, "budget": 1, "seq": 8192, "picture": "checkpoints"},
     ],
 )
@@ -154,5 +154,5 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 
 
 def test_formats_that_the_machine_lacks_say_so(panel: Any) -> None:
-    panel.update(system="a100-sxm-80gb")
+    panel.update(accelerator="a100-sxm-80gb")
     assert "fp8" in panel.shown["off"]["precision"] and "bf16" not in panel.shown["off"]["precision"]

@@ -76,7 +76,6 @@ def test_a_sweep_of_steps_tells_what_single_calls_tell(block, monkeypatch):
     compared = 0
     for row in frame.sample(min(len(frame), 120), random_state=1).to_dict("records"):
         given = {name: row[name] for name in AXES if row[name] != "None"}
-        given["workload"], given["system"] = given.pop("model"), given.pop("accelerator")
         if row["why"]:
             with pytest.raises(ValueError, match=r"\w+"):
                 train_step(**given)
