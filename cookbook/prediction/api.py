@@ -28,27 +28,6 @@ from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-# What only language models may change.
-PARALLEL = (
-    "tp",
-    "pp",
-    "vp",
-    "cp",
-    "ep",
-    "sequence_parallel",
-    "recompute",
-    "attention",
-    "pipeline_schedule",
-    "shard",
-    "offload",
-    "capacity_factor",
-    "fabric",
-    "oversubscription",
-    "fine_tuning",
-    "rank",
-    "target_modules",
-    "optimiser",
-)
 # What is taken where nobody says how long a prompt is, and the delay that has no answer.
 USUAL_PROMPT, FIRST_TOKEN = 1024, "first token"
 OFFLOADED = {"optimiser": False, "optimiser to drives": True}
@@ -216,6 +195,10 @@ def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any
 
 
 PLAN = tuple(asdict(Plan()))
+# What only language models may change.
+PARALLEL = tuple(
+    name for name in PLAN if name not in ("devices", "per_node", "micro_batch", "global_batch", "zero", "network")
+)
 
 
 def training_scenario(

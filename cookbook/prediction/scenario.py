@@ -113,6 +113,17 @@ def fields(phase: str = "") -> Mapping[str, Field]:
     return MappingProxyType(found)
 
 
+def names_of(kind: str, *types: str) -> tuple[str, ...]:
+    """Return the names of the fields of a kind that have one of these types, in the order of the schema.
+
+    Examples
+    --------
+    >>> names_of("training_transformer", "flag")[:2], "vp" in names_of("training_transformer", "count", "number")
+    (('gated_mlp', 'latent_attention'), True)
+    """
+    return tuple(name for name, field in fields(kind).items() if field.type in types)
+
+
 def _field(row: Mapping[str, str]) -> Field:
     low, high, choices, allowed = -math.inf, math.inf, dict[str, str](), row["allowed"]
     if row["type"] in NUMERIC and ".." in allowed:

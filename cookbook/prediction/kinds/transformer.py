@@ -31,7 +31,7 @@ from cookbook.prediction.kinds.devices import (
     stored_bytes,
     usual_precision,
 )
-from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
+from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, names_of, recomputed, together
 from cookbook.workloads import zoo
 from cookbook.workloads.builders.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
@@ -69,29 +69,9 @@ NETWORK = (
 TRAITS = ("usual_seq", "window", "windowed", "gated", "latent", "decoder")
 # Fields of a row that say more of the network than its name.
 STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "active_parameters"))
-LAYOUT = (
-    "devices",
-    "tp",
-    "pp",
-    "vp",
-    "dp",
-    "cp",
-    "ep",
-    "micro_batch",
-    "global_batch",
-    "per_node",
-    "shard",
-    "micro_batches_per_flush",
-    "zero",
-    "sequence_parallel",
-    "capacity_factor",
-    "oversubscription",
-    "pod",
-    "offload_link",
-    "offload_memory",
-    "offload_drives",
-    "even_passes",
-)
+# Numbers of the schema that say how the network is split and run; those apart are read in ways of their own.
+APART = {"seq", "shard_in_node", "fused_norm", "rank", "network", "node_network", "domain", *STATED}
+LAYOUT = (*(name for name in names_of(KIND, "count", "number", "flag") if name not in APART), "even_passes")
 DEVICE = (
     "peak",
     "wide_peak",

@@ -17,7 +17,7 @@ from cookbook.hardware.machine import ring_link
 from cookbook.prediction.kinds.constraints import usual_chunks
 from cookbook.prediction.parsing import layouts, networks, words
 from cookbook.prediction.parsing.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
-from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
+from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, names_of, together
 
 # What came out of a run: never an input.
 OUTCOMES = (
@@ -49,38 +49,9 @@ OUTCOMES = (
 CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
 # Stacks whose recipes cut a pipeline's stage into chunks.
 INTERLEAVED = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I)
-COUNTS = (
-    "devices",
-    "per_node",
-    "tp",
-    "pp",
-    "vp",
-    "dp",
-    "cp",
-    "ep",
-    "micro_batch",
-    "global_batch",
-    "micro_batches_per_flush",
-    "layers",
-    "hidden",
-    "heads",
-    "kv_heads",
-    "ffn_hidden",
-    "vocab",
-    "experts",
-    "experts_per_token",
-    "shared_experts",
-    "moe_ffn_hidden",
-    "dense_layers",
-    "capacity_factor",
-    "oversubscription",
-    "pod",
-    "seq",
-    "network",
-    "offload_link",
-    "offload_memory",
-    "offload_drives",
-)
+# Fields whose cells are words as often as numbers, or count only beside others.
+READ_APART = {"head_dim", "parameters", "active_parameters", "zero", "shard", "rank", "node_network", "domain"}
+COUNTS = tuple(name for name in names_of("training_transformer", "count", "number") if name not in READ_APART)
 FUSED = "fused-softmax"
 ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
 WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
