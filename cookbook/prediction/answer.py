@@ -87,7 +87,7 @@ def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
         lost = [
             (each, "".join(nearest(each[:60], known, 1, ALIKE)))
             for each in headers
-            if columns.normal(each) not in {columns.normal(name) for name in known} | columns.IGNORED
+            if columns.normal(each) not in {columns.normal(name) for name in known} and not columns.ignored(each)
         ]
     else:
         lost = columns.unknown(kind, list(headers))

@@ -13,111 +13,39 @@ import pandas as pd
 from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.catalog.refusals import Refusal, as_refusal
 from cookbook.prediction.constants import unknown_version
-from cookbook.prediction.parsing import words
+from cookbook.prediction.parsing import vocabulary, words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
 
 T, N, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
-LENGTHS = (
-    "input_len",
-    "input_length",
-    "prompt_len",
-    "prompt_length",
-    "isl",
-    "input_tokens",
-    "prompt_tokens",
-    "seq",
-    "seq_len",
-    "sequence_length",
-    "seqlen",
-    "input_size",
-    "image_size",
-    "resolution",
-    "max_input_len",
-)
-# What an engine of language models is told; names of the batch which say that requests come and go.
+# Fields of an engine of language models.
 POLICY = ("acceptance", "drafted", "prefix_hit", "request_rate", "chunk")
-CONCURRENT = ("max_concurrency", "concurrency")
-# Columns of words that several fields are read from, with their other names.
-PROSE: dict[str, dict[str, tuple[str, ...]]] = {
-    T: {
-        "decoder_layers": (),
-        "recompute_modules": (),
-        "note": ("notes",),
-        "locator": (),
-        "intra_node_link": (),
-        "parallelism": ("parallelization", "parallelisation", "parallel_strategy", "parallel_config", "layout"),
-        "params_b": ("parameters_b", "total_params_b", "model_size_b", "size_b"),
-        "params_active_b": ("active_params_b", "activated_params_b"),
-    },
-    N: {
-        "task_input": ("input", "input_size", "input_shape", "image_size", "resolution"),
-        "unit": ("units",),
-        "software_notes": ("software_note",),
-        "intra_node_link": ("link",),
-        "inter_node_link": ("node_network", "network"),
-        "note": ("notes",),
-    },
-    SERVED: {
-        "input_len": LENGTHS,
-        "data_set": ("dataset", "dataset_name", "data", "requests_from"),
-        "metric": ("measure", "quantity"),
-        "note": ("notes",),
-        "accelerator_as_printed": (),
-        "precision_text": ("precision", "dtype", "data_type", "datatype"),
-        "number_format": (),
-        "params_b": ("parameters_b", "model_size_b", "size_b"),
-        "params_active_b": ("active_params_b",),
-        "experts_active": (),
-        "unit": (),
-    },
-}
-# Columns that say nothing about what is asked: names of rows, provenance, and what came out of a run.
-IGNORED = frozenset(
-    {
-        "id",
-        "source",
-        "source_group",
-        "locator",
-        "date",
-        "quality",
-        "completeness",
-        "use",
-        "data",
-        "how",
-        "derived_fields",
-        "inferred_fields",
-        "recalled_fields",
+# Columns of words that several fields are read from, by kind.
+PROSE = {
+    T: (
+        "decoder_layers",
+        "recompute_modules",
         "note",
-        "notes",
+        "locator",
+        "intra_node_link",
+        "parallelism",
+        "params_b",
+        "params_active_b",
+    ),
+    N: ("task_input", "unit", "software_notes", "intra_node_link", "inter_node_link", "note"),
+    SERVED: (
+        "input_len",
+        "data_set",
+        "metric",
+        "note",
         "accelerator_as_printed",
-        "url",
-        "comment",
-        "comments",
-        "trial",
-        "flops_convention",
-        "value",
-        "step_time_s",
-        "step_seconds",
-        "tokens_per_s",
-        "tokens_per_s_per_device",
-        "mfu",
-        "hfu",
-        "tflops_per_device_reported",
-        "reported_flops",
-        "memory_per_device_gb",
-        "memory_bytes",
-        "outcome",
-        "samples_per_s",
-        "deviation",
-        "accelerator_utilisation",
-        "utilisation",
+        "precision_text",
+        "number_format",
+        "params_b",
+        "params_active_b",
         "experts_active",
         "unit",
-        "task",
-        "publisher",
-        "",
-    }
-)
+    ),
+}
 
 
 def normal(header: str) -> str:
@@ -133,8 +61,9 @@ def normal(header: str) -> str:
 def names(kind: str) -> dict[str, str]:
     """From every spelling of a column to the name under which it is read."""
     found: dict[str, str] = {}
-    for name, others in PROSE[kind].items():
-        for each in (name, *others):
+    other_names = vocabulary.spellings(f"column_{kind}")
+    for name in PROSE[kind]:
+        for each in (name, *(other for other, meant in other_names.items() if meant == name)):
             found.setdefault(each, name)
     for name in fields(kind):
         found.setdefault(name, name)
@@ -144,10 +73,16 @@ def names(kind: str) -> dict[str, str]:
     return found
 
 
+def ignored(header: str) -> bool:
+    """Return whether a column says nothing about a scenario: the name of a row, provenance, an outcome of a run."""
+    name = normal(header)
+    return not name or vocabulary.mentions("column_ignored", name)
+
+
 def unknown(kind: str, headers: list[str]) -> list[tuple[str, str]]:
     """Return columns that no field of a kind is read from, each with the name it may be a misspelling of, or ""."""
     known = names(kind)
-    lost = [header for header in headers if normal(header) not in known and normal(header) not in IGNORED]
+    lost = [header for header in headers if normal(header) not in known and not ignored(header)]
     return [(header, "".join(nearest(normal(header)[:60], list(known), 1, ALIKE))) for header in lost]
 
 

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from cookbook.prediction.parsing import words
 from cookbook.prediction.parsing.columns import Columns, normal
+from cookbook.prediction.parsing.vocabulary import alternatives, meaning
 from cookbook.prediction.scenario import NOTHING, Coded, together
 
-# A cell such as "TP=8, PP4, dp: 2, sp=64, ZeRO-3": the word of a split, and its size.
-SPLIT = re.compile(
-    r"(?<![a-z])(tp|pp|vp|dp|cp|ep|sp|tensor|pipeline|virtual|data|context|expert|sequence|ulysses)"
-    r"(?:[\s_-]*parallel(?:ism)?)?(?:[\s_-]*(?:size|degree))?[\s_=:x-]*(\d+)(?![\d.])",
-    re.I,
-)
-SHORT = {
-    "tensor": "tp",
-    "pipeline": "pp",
-    "virtual": "vp",
-    "data": "dp",
-    "context": "cp",
-    "expert": "ep",
-    "sequence": "sp",
-    "ulysses": "sp",
-}
-STAGE = re.compile(r"zero[\s_=:-]*(?:stage[\s_=:-]*)?([0-3])(?!\d)|(fsdp|full_shard)", re.I)
 WHOLE = re.compile(r"(\d+)(?:\.0*)?")
 READ_AS = "Ulysses, whose exchanges of heads are counted as those of a ring"
 SIZES = ("tp", "pp", "vp", "dp", "cp", "ep")
 UNSTATED = dict.fromkeys((*SIZES, "sp"), np.nan)
+
+
+@lru_cache(maxsize=1)
+def _split() -> re.Pattern[str]:
+    """Return the pattern of a cell such as "TP=8, PP4, dp: 2, sp=64": the word of a split, and its size."""
+    return re.compile(
+        rf"(?<![a-z])({alternatives('parallelism')})"
+        r"(?:[\s_-]*parallel(?:ism)?)?(?:[\s_-]*(?:size|degree))?[\s_=:x-]*(\d+)(?![\d.])",
+        re.I,
+    )
+
+
+@lru_cache(maxsize=1)
+def _stage() -> re.Pattern[str]:
+    return re.compile(rf"zero[\s_=:-]*(?:stage[\s_=:-]*)?([0-3])(?!\d)|{alternatives('zero', 'fsdp')}", re.I)
 
 
 def splits(cell: str) -> dict[str, float]:
@@ -40,8 +40,7 @@ def splits(cell: str) -> dict[str, float]:
     >>> splits("TP=8, PP4 / sp: 64"), splits("tensor parallel size 2; ZeRO-3")
     ({'tp': 8.0, 'pp': 4.0, 'sp': 64.0}, {'tp': 2.0})
     """
-    found = [(match[1].casefold(), float(match[2])) for match in SPLIT.finditer(cell)]
-    return {SHORT.get(name, name): size for name, size in found}
+    return {meaning("parallelism", match[1]): float(match[2]) for match in _split().finditer(cell)}
 
 
 def stage(cell: str) -> str:
@@ -50,7 +49,7 @@ def stage(cell: str) -> str:
     >>> stage("tp=8, zero=3"), stage("FSDP within a node, TP 2"), stage("tp 8")
     ('zero 3', 'FSDP within a node, TP 2', '')
     """
-    found = STAGE.search(cell)
+    found = _stage().search(cell)
     return "" if not found else f"zero {found[1]}" if found[1] else cell
 
 

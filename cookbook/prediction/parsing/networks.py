@@ -14,6 +14,7 @@ from cookbook.catalog.names import index, normalise, stems
 from cookbook.catalog.refusals import Refusal, refused
 from cookbook.prediction.kinds.devices import BLANK_MODEL
 from cookbook.prediction.parsing import words
+from cookbook.prediction.parsing.vocabulary import alternatives, meaning, mentions, without
 from cookbook.prediction.scenario import fields, shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -21,71 +22,6 @@ from cookbook.workloads.zoo import Workload
 LENGTH = re.compile(r"seq(?:uence)?[ _]?len(?:gth)?\D{0,3}(\d+)", re.I)
 SQUARE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*3\b", re.I)
 SIZE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*$")
-# What one sample is called, and parts of samples that networks count.
-SAMPLES = frozenset(
-    {
-        "image",
-        "img",
-        "sequence",
-        "seq",
-        "sentence",
-        "volume",
-        "sample",
-        "molecule",
-        "item",
-        "user",
-        "example",
-        "utterance",
-        "clip",
-        "inference",
-        "query",
-        "request",
-        "prompt",
-        "frame",
-        "record",
-        "graph",
-        "video",
-        "pass",
-        "iteration",
-    }
-)
-PARTS = frozenset({"token", "tok", "tk", "word", "frame", "mel_frame", "audio_sample", "mel", "node", "atom"})
-ABBREVIATIONS = {
-    "qps": "queries/s",
-    "rps": "requests/s",
-    "fps": "frames/s",
-    "ips": "images/s",
-    "tps": "tokens/s",
-    "img/s": "images/s",
-    "throughput": "samples/s",
-}
-SECONDS = {
-    "s": 1.0,
-    "sec": 1.0,
-    "secs": 1.0,
-    "second": 1.0,
-    "seconds": 1.0,
-    "ms": 1e-3,
-    "msec": 1e-3,
-    "millisecond": 1e-3,
-    "milliseconds": 1e-3,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "usec": 1e-6,
-    "min": 60.0,
-}
-FIRST = re.compile(r"ttft|first[ _-]token", re.I)
-EACH = re.compile(r"tpot|\bitl\b|inter[ _-]?token|per[ _-](?:output[ _-])?token|time[ _-]per[ _-]output", re.I)
-DELAY = re.compile(
-    r"latency|delay|\bms\b|ttft|tpot|\bitl\b|\btime\b|first[ _-]token|per[ _-](?:output[ _-])?token", re.I
-)
-EACH_DEVICE = re.compile(r"[/ ](?:per[ _])?(?:gpu|device|chip|accelerator|card)s?\b", re.I)
-# What tables write behind the name of a network and its checkpoint, and that says nothing of its layers.
-SUFFIXES = re.compile(
-    r"[\s_\-.:/]*(?:\([^()]*\)|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|full|continu(?:ed|al)"
-    r"|supervised|phase ?\d|model|v\d\.\d|\d{4})$",
-    re.I,
-)
 MOST_SPELLINGS = 64
 # Formats that the name of a checkpoint states for its weights, and for keys and values.
 STORED = re.compile(
@@ -202,10 +138,15 @@ def _spellings(text: str) -> list[str]:
     plain = text.strip()
     tried, inside = stems(plain), re.findall(r"\(([^()]+)\)", plain)
     for name in tried:  # which grows by what is left of each
-        cut = SUFFIXES.sub("", name).strip(" _-.:/")
+        cut = _suffixes().sub("", name).strip(" _-.:/")
         if cut and len(tried) < MOST_SPELLINGS:
             tried += [each for each in stems(cut) if each not in tried]
     return list(dict.fromkeys([*tried, *inside]))
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> re.Pattern[str]:
+    return re.compile(rf"[\s_\-.:/]*(?:{alternatives('model_suffix')})$", re.I)
 
 
 @lru_cache(maxsize=4096)
@@ -215,14 +156,14 @@ def unit_of(unit: str) -> tuple[str, str]:
     >>> unit_of("seq/s"), unit_of("tokens/sec"), unit_of("images per second")[0]
     (('samples', ''), ('parts', ''), 'samples')
     """
-    text = ABBREVIATIONS.get(unit.strip().casefold(), unit.strip().casefold())
+    text = unit.strip().casefold()
+    text = meaning("rate_short", text) or text
     text = re.sub(r"\s*(/|per)\s*(s|sec|secs|second|seconds)\b.*$", "/s", text)
     if not text:
         return "samples", ""
-    noun = text[:-2].strip().replace(" ", "_")
-    noun = {"queries": "query", "inferences": "inference", "passes": "pass"}.get(noun, noun.removesuffix("s"))
-    if text.endswith("/s") and noun in SAMPLES | PARTS:
-        return ("parts" if noun in PARTS - SAMPLES else "samples"), ""
+    counted = meaning("unit", text[:-2].strip().replace(" ", "_")) if text.endswith("/s") else ""
+    if counted:
+        return counted, ""
     return "", f"unit = {shown(unit)} is not known; write samples/s, images/s, sequences/s or tokens/s"
 
 
@@ -315,25 +256,21 @@ def metric_of(metric: str) -> Metric:
     (1.0, 'token', 'output tokens')
     """
     text = metric.strip().casefold()
-    text = ABBREVIATIONS.get(text, text)
-    each = bool(EACH_DEVICE.search(text))
+    text = meaning("rate_short", text) or text
+    each = mentions("rate_of", text)
     if "/s" in text or "per sec" in text or "/ s" in text:
-        plain = EACH_DEVICE.sub("", text)
-        if re.search(r"\b(prefill|prompt|input)\b", plain):
-            return Metric("prompt tokens", each_device=each)
-        if re.search(r"\btotal (tok|token)s?\b", plain):
-            return Metric("all tokens", each_device=each)
-        if re.search(r"\b(output|generat|decode)\w*", plain):
-            return Metric("output tokens", each_device=each)
-        plain = re.sub(r"^(throughput|rate|offline|server|total)\W*", "", plain)
-        counted, why = unit_of(plain)
+        plain = without("rate_of", text)
+        tokens = meaning("rate", plain)
+        if tokens:
+            return Metric(tokens, each_device=each)
+        counted, why = unit_of(without("rate_head", plain))
         return Metric(
             "tokens" if counted == "parts" else counted, each_device=each, why=why.replace("unit", "metric", 1)
         )
-    if DELAY.search(text) or text in SECONDS:
-        named = [SECONDS[word] for word in re.findall(r"[a-zµ]+", text) if word in SECONDS]
-        what = "first token" if FIRST.search(text) else "token" if EACH.search(text) else "pass"
-        return Metric("", what, named[-1] if named else 1.0, each)
+    delay = meaning("delay", text) or ("pass" if mentions("seconds", text) else "")
+    if delay:
+        named = [float(second) for word in re.findall(r"[a-zµμ]+", text) if (second := meaning("seconds", word))]
+        return Metric("", delay, named[-1] if named else 1.0, each)
     if not text:
         return Metric("samples")
     return Metric(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.reading import ALIKE, nearest
-from cookbook.prediction.parsing.columns import IGNORED, normal
+from cookbook.prediction.parsing.columns import ignored, normal
 from cookbook.prediction.parsing.drives import (
     MOST_READ,
     Fed,
@@ -332,7 +332,7 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
 def unknown_columns(headers: list[str]) -> list[tuple[str, str]]:
     """Return columns that nothing is read from, each with the name it may be a misspelling of, or ""."""
     known = [name for both in NAMES.items() for name in (both[0], *both[1])]
-    lost = [header for header in headers if normal(header) not in {*known, *IGNORED, *NO_INPUT}]
+    lost = [header for header in headers if normal(header) not in {*known, *NO_INPUT} and not ignored(header)]
     return [(header, "".join(nearest(normal(header)[:60], known, 1, ALIKE))) for header in lost]
 
 

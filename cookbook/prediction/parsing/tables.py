@@ -16,7 +16,8 @@ from cookbook.catalog.refusals import refusal_of
 from cookbook.hardware.machine import ring_link
 from cookbook.prediction.kinds.constraints import usual_chunks
 from cookbook.prediction.parsing import layouts, networks, words
-from cookbook.prediction.parsing.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
+from cookbook.prediction.parsing.columns import GENERATION, POLICY, SERVED, Columns, N, T, normal
+from cookbook.prediction.parsing.vocabulary import meaning, mentions, without
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, names_of, together
 
 # What came out of a run: never an input.
@@ -45,26 +46,17 @@ OUTCOMES = (
     "iops",
     "outcome",
 )
-# Words of the tables for rows of which it is clear what was run.
-CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
-# Stacks whose recipes cut a pipeline's stage into chunks.
-INTERLEAVED = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I)
+# Columns whose words say of which rows it is clear what was run.
+CLEAR = ("use", "task", "quality")
 # Fields whose cells are words as often as numbers, or count only beside others.
 READ_APART = {"head_dim", "parameters", "active_parameters", "zero", "shard", "rank", "node_network", "domain"}
 COUNTS = tuple(name for name in names_of("training_transformer", "count", "number") if name not in READ_APART)
 FUSED = "fused-softmax"
-ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
-WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
 PORTS = re.compile(r"(\d+)\s*x\D*(?:[A-Za-z]+-?\d*\s+)*?(\d+)\s*g", re.I)
 RATE = re.compile(r"(\d+)\s*g", re.I)
-# Processors of a host run no network, and name no library.
-HOST = re.compile(r"\bhosts?\b[^;]*", re.I)
 REPLICAS = re.compile(r"(?:data parallel over|models? on) (\d+) NeuronCores?", re.I)
 EXPERTS = re.compile(r"expert[ -]parallel(?:ism)? (?:over |of |= ?)?(\d+)", re.I)
 WORKERS = re.compile(r"(\d+) workers each", re.I)
-TWO_A_CHIP = re.compile(r"tpu-?v[23][.-](\d+)", re.I)
-VARIANT = re.compile(r"variant \d+ of")
-BESIDE = re.compile(r"(?:fp[48]|int8)\s*[+/]\s*(?=b?fp?16)", re.I)
 
 
 def read(
@@ -149,7 +141,7 @@ def _precision(cells: Columns, widened: bool = False) -> Coded:
     """Number formats; where asked for, of 8 bits beside 16 the wider one."""
 
     def one(cell: str) -> tuple[str, str]:
-        name = "" if words.is_blank(cell) else words.precision(BESIDE.sub("", cell) if widened else cell)
+        name = "" if words.is_blank(cell) else words.precision(without("precision_beside", cell) if widened else cell)
         if name in FORMATS() or words.is_blank(cell):
             return name, ""
         known = "write bf16, fp16, tf32, fp32 or fp8"
@@ -157,7 +149,11 @@ def _precision(cells: Columns, widened: bool = False) -> Coded:
 
     if widened:
         said = cells.text("precision")
-        cells.note(said.map(lambda cell: f"{words.shown(cell)} counted in 16 bits" if BESIDE.match(cell) else ""))
+        cells.note(
+            said.map(
+                lambda cell: f"{words.shown(cell)} counted in 16 bits" if mentions("precision_beside", cell) else ""
+            )
+        )
     return cells.read("precision", one)
 
 
@@ -171,7 +167,7 @@ def _interleave(c: Columns, found: dict[str, Any]) -> None:
     """Chunks of a stage where a report of such a stack states a pipeline and no chunks: as its recipes cut it."""
     stages, stated = found.get("pp", NOTHING), found.get("vp", NOTHING)
     usual = together(c.text("software"), c.text("locator"), found["pipeline_schedule"]).where(
-        lambda each: bool(INTERLEAVED.search(each[0] or each[1])) and not each[2]
+        lambda each: mentions("interleaved", each[0] or each[1]) and not each[2]
     )
     blank = usual & np.isnan(stated) & (stages > 1)
     if np.any(blank):
@@ -227,7 +223,7 @@ def _transformer(c: Columns) -> dict[str, Any]:
     c.note(said.map(lambda each: each.assumed))
     if "decoder_layers" in c:
         found["layers"] = found.get("layers", NOTHING) + np.nan_to_num(c.number("decoder_layers", field="layers"))
-    latent = c.text("head_dim").where(lambda cell: "mla" in cell.casefold())
+    latent = c.text("head_dim").where(partial(mentions, "latent_attention"))
     found["head_dim"] = c.number("head_dim")
     found["latent_attention"] = np.where(latent, 1.0, c.flag("latent_attention"))
     found["gated_mlp"] = c.flag("gated_mlp", reader=words.gated)
@@ -266,16 +262,10 @@ def _transformer(c: Columns) -> dict[str, Any]:
 
 
 def _tuned(cell: str) -> tuple[str, str]:
-    text = cell.casefold()
-    if words.is_blank(cell):
-        return "", ""
-    if "qlora" in text or "q-lora" in text:
-        return "qlora", ""
-    if "lora" in text or "peft" in text or "adapter" in text:
-        return "lora", ""
-    if re.search(r"train|tun|sft|full|memory|rlhf|dpo|language|causal|lm\b|mlperf|benchmark", text):
-        return "full", ""
-    return "", f"fine_tuning = {words.shown(cell)} is not known; write pretrain, full or lora"
+    word = "" if words.is_blank(cell) else meaning("fine_tuning", cell)
+    return word, "" if word or words.is_blank(
+        cell
+    ) else f"fine_tuning = {words.shown(cell)} is not known; write pretrain, full or lora"
 
 
 def _adapters(c: Columns, found: dict[str, Any]) -> None:
@@ -285,7 +275,7 @@ def _adapters(c: Columns, found: dict[str, Any]) -> None:
     found["fine_tuning"] = c.values(tuned, _tuned, "fine_tuning")
     c.note(named.map(lambda each: each and f"fine_tuning = {each}, as its model says"))
     # GPTQ's integers are widened by plain operations; kernels of their own widen other 4-bit formats.
-    found["widening"] = c.text("precision").map(lambda cell: "plain" if "gptq" in cell.casefold() else "")
+    found["widening"] = c.text("precision").map(partial(meaning, "widening"))
     notes = together(found["fine_tuning"], c.text("target_modules"), c.text("note"))
     said = notes.map(lambda each: words.adapters(*each[1:]) if "lora" in each[0] else (np.nan, ""))
     stated = c.number("rank")
@@ -320,8 +310,8 @@ def _network(c: Columns) -> dict[str, Any]:
         found[name] = c.number(name)
     found["accelerator"], found["precision"] = _accelerator(c), _precision(c, widened=True)
     notes = c.text("software_notes")
-    found["one_process"] = notes.where(lambda cell: bool(ONE_PROCESS.search(cell))).astype(float)
-    found["no_update"] = notes.where(lambda cell: bool(WITHOUT_UPDATE.search(cell))).astype(float)
+    found["one_process"] = notes.where(partial(mentions, "one_process")).astype(float)
+    found["no_update"] = notes.where(partial(mentions, "no_update")).astype(float)
     hints = together(c.text("software"), notes, c.text("accelerator"))
     # Where nothing is said about software, the usual one of the device is taken, and told.
     found["software"] = hints.map(lambda e: words.stack("classic", e[0], "; ".join(e[1:])) if e[0] or e[1] else "")
@@ -336,13 +326,12 @@ def node_link(machine: Any, cell: str) -> float:
     if machine == "" or not cell:
         return np.nan
     device, text = machine.accelerator, cell.casefold()
-    bridged = "bridge" in text or "pair" in text
-    bus = re.search(r"pcie\D{0,4}(\d)", text)
-    if not bridged and "pcie" not in text:
+    link, bus = meaning("link", text), re.search(r"pcie\D{0,4}(\d)", text)
+    if not link:
         return np.nan
     key = f"pcie-{bus[1]}-0-x16" if bus else ""
     known = catalog.table("interconnects")["key"].tolist()
-    return ring_link(device, "bridge" if bridged else "bus", key if key in known else "")
+    return ring_link(device, link, key if key in known else "")
 
 
 def _node_network(cell: str) -> tuple[float, str]:
@@ -350,7 +339,7 @@ def _node_network(cell: str) -> tuple[float, str]:
     ports, rate = PORTS.search(cell), RATE.search(cell)
     if ports and float(ports[1]) * float(ports[2]) > 0:
         return float(ports[1]) * float(ports[2]) / 8 * 1e9, ""
-    if rate and "dgx" not in cell.lower() and float(rate[1]) > 0:
+    if rate and not mentions("network_of_machine", cell) and float(rate[1]) > 0:
         return float(rate[1]) / 8 * 1e9, ""
     value, _, problem = words.network(cell)
     return (value if words.BYTES.search(cell) else np.nan), problem
@@ -382,10 +371,10 @@ def _inference(c: Columns) -> dict[str, Any]:
     found["output_len"] = np.where(blank, inputs.figure("answer"), found["output_len"])
     c.note(Coded(np.where(blank, inputs.codes, len(inputs.levels)), (*(each.answered for each in inputs.levels), "")))
     found["schedule"] = c.choice("schedule")
-    if normal(c.headers.get("batch", "")) in CONCURRENT:
+    if mentions("column_of_concurrency", normal(c.headers.get("batch", ""))):
         found["scenario"] = way.map(lambda word: word or "server")
     devices, printed, notes = c.number("devices"), c.text("accelerator_as_printed"), c.text("note")
-    chips = printed.each(lambda cell: 0.5 if TWO_A_CHIP.search(cell) else 1.0)
+    chips = printed.each(lambda cell: 0.5 if mentions("chip", cell) else 1.0)
     found["devices"] = np.where(devices > 1, devices * chips, devices)
     for name, said in (("replicas", REPLICAS), ("in_flight", WORKERS), ("ep", EXPERTS)):
         noted = notes.map(said.search).each(lambda match: float(match[1]) if match else np.nan)
@@ -401,7 +390,7 @@ def _inference(c: Columns) -> dict[str, Any]:
     c.problems.append(kept.map(lambda each: each[2]))
     c.note(kept.map(lambda each: each[3]))
     found["activations"] = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
-    hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), way, c.text("accelerator"))
+    hints = together(c.text("software"), notes.map(partial(without, "host_note")), way, c.text("accelerator"))
     for name, kind in (("software", "inference"), ("engine", "generation")):
         found[name] = hints.map(partial(words.software, kind))
     found["served"] = named.where(lambda each: networks.served(*each).served)
@@ -417,15 +406,16 @@ def _stored(number_format: str, precision: str) -> tuple[str, str]:
     >>> _stored("", "FP32/Matmult-BF16")[0], _stored("", "int8,fp16")[0], _stored("", "")[0], _stored("", "single")[0]
     ('bf16', 'int8', '', 'fp32')
     """
-    if re.search(r"int8|w8a8", precision, re.I):
-        return "int8", ""
+    word = meaning("precision_printed", precision)
+    if word:
+        return word, ""
     for cell in filter(None, (number_format, precision)):
         if words.is_blank(cell):
             continue
         name = words.precision(cell) if cell.casefold() != "int8" else "int8"
         if name in FORMATS():
             return name, ""
-        if re.search(r"q\d|int4|awq|gptq|w4|f16|4.?bit|8.?bit|gguf|no change|default|auto", cell, re.I):
+        if mentions("weights_alone", cell):
             unlisted = re.search(r"q\d", cell, re.I) and not networks.stored(cell.split("/")[0])
             return "", f"weights_format = {words.shown(cell)} is not known" if unlisted else ""
         said = f"precision = {words.shown(cell)} is no known number format; write fp32, fp16, bf16, fp8, fp4 or int8"
@@ -474,9 +464,9 @@ def split(scenario: Scenario) -> list[tuple[np.ndarray, Scenario]]:
 def clear_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows of a table of measurements of which it is clear what was run; the others are never fitted."""
     keep = np.ones(len(frame), dtype=bool)
-    for name, wanted in CLEAR.items():
+    for name in CLEAR:
         if name in frame:
-            keep &= np.isin(frame[name], wanted)
+            keep &= [mentions(f"measured_{name}", str(cell)) for cell in frame[name]]
     return frame[keep].reset_index(drop=True)
 
 
@@ -538,7 +528,7 @@ def needs_care(frame: pd.DataFrame) -> np.ndarray:
 
     rows = zip(texts("model"), texts("input_len"), texts("scenario"), strict=True)
     care = np.array([networks.input_row(*row).get("care") == "yes" for row in rows], dtype=bool)
-    variants = np.array([bool(VARIANT.search(each)) for each in texts("note")], dtype=bool)
+    variants = np.array([mentions("variant", each) for each in texts("note")], dtype=bool)
     queued = np.array([each == "server" for each in texts("scenario")], dtype=bool)
     counts = (networks.metric_of(each) for each in texts("metric"))
     tokens = [m.counts in networks.OF_ANSWERS or m.delay in ("first token", "token") for m in counts]

@@ -16,15 +16,12 @@ from cookbook import catalog, units
 from cookbook.catalog.refusals import NOT_ALLOWED, Refusal, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.constants import is_product
+from cookbook.prediction.parsing.vocabulary import meaning, mentions, without
 from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, fields, shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 NOT_STATED = re.compile(r"|-|nan|n/?a(?: \(.*\))?|unknown|mla|not stated.*", re.I)
-# Words of somebody who took the best number, or as many as there was room for, and does not say which.
-CHOSEN = re.compile(
-    r"((submitter|auto|self)?[\s-]*(tuned|chosen|selected)|max(imum)?\b\D*|auto|dynamic|\D*not stated\D*)\s*", re.I
-)
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -45,82 +42,18 @@ DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]
 ENDLESS = ("inf", "infinite", "infinity")
 # Lengths in tokens, of which k is 1,024.
 LENGTHS = ("seq", "input_len", "output_len")
-SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0\.\d+)(?![\d.])")
+SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0?\.\d+)(?![\d.])")
 COUNT = re.compile(r"(\d+)\s*(?:of|/)\s*(\d+)")
-RECOMPUTE = re.compile(
-    r"none|full|all|every|layer|block|uniform|checkpoint|remat|recomput|select|minimal|save|modules|offload|policy|core"
-    r"|mlp|attn|attention|\d\s*%|^0?\.\d|\d+\s*(?:of|/)\s*\d+",
-    re.I,
-)
-# Words for which products are kept and the rest computed again.
-KEPT = {
-    "all but weight products": "core_attn+layernorm",
-    "all but qkv projections, which are offloaded": "offload",
-    "minimal/minimal_flash": "core_attn+layernorm",
-    "minimal_flash": "layernorm",
-    "core_attn": "selective",
-    "every second product": "0.5",
-    "every second layer": "0.5",  # torchtitan
-}
-EVERY_SECOND = re.compile(r"selective[\s_-]*\(?[\s_-]*(op|layer)s?\b")
-ATTENTION = re.compile(
-    r"flash|fa ?-?\d|fused|softmax|torch|eager|naive|math|plain|standard|vanilla|cudnn|\bte\b|transformer.?engine|sdpa"
-    r"|splash|pallas|xformers|efficient|triton|aiter|\bck\b|neuron|nki|ring|flex|\bauto\b|\bdefault\b|core",
-    re.I,
-)
-FORMATS = (
-    ("fp64", re.compile(r"fp64|float64|double|\bf64", re.I)),
-    ("fp4", re.compile(r"fp4|float4|e2m1", re.I)),
-    ("fp8", re.compile(r"fp8|float8|e4m3|e5m2|\bf8\b", re.I)),
-    ("bf16", re.compile(r"(?<![a-z0-9])bf16(?![a-z0-9])|bfloat", re.I)),
-    ("fp16", re.compile(r"(?<![a-z0-9])fp16(?![a-z0-9])|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
-    ("tf32", re.compile(r"(?<![a-z0-9])tf32(?![a-z0-9])|tensorfloat", re.I)),
-    ("fp32", re.compile(r"(?<![a-z0-9])fp32(?![a-z0-9])|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
-    ("int8", re.compile(r"(?<![a-z0-9])(?:int8|w8a8)(?![a-z0-9])", re.I)),
-)
-# How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
-WAYS = tuple(
-    (way, re.compile(pattern))
-    for way, pattern in (
-        ("single_stream", "single_?stream"),
-        ("multi_stream", "multi_?stream"),
-        ("decode", r"(?<![a-z])decod(e|ing)(?![a-z])"),
-        ("prefill", "prefill|prompt_processing"),
-        ("real_time", "real_?time"),
-        ("server", "server|concurren|online"),
-        ("offline", "offline|max_throughput|infinite|burst"),
-        ("batch", "static_batch_batch"),
-        ("forward", "forward"),
-        ("static", "static|fixed_batch|^batch(ed)?_"),
-    )
-)
-# Networks that people name without a rate, and those whose port is a node's.
-NETWORKS = {
-    "xdr": "infiniband-xdr-4x-800-gb-s",
-    "ndr": "infiniband-ndr-4x-400-gb-s",
-    "hdr": "infiniband-hdr-4x-200-gb-s",
-    "edr": "infiniband-edr-4x-100-gb-s",
-    "fdr": "infiniband-fdr-4x-56-gb-s",
-    "omni-path": "omni-path-100",
-    "connectx-7": "infiniband-ndr-4x-400-gb-s",
-    "connectx-6": "infiniband-hdr-4x-200-gb-s",
-    "connectx-5": "infiniband-edr-4x-100-gb-s",
-}
+# A share of layers, however precisely it is written.
+SHARED = re.compile(r"\d\s*%|^0?\.\d|\d+\s*(?:of|/)\s*\d+", re.I)
 # Ports of a node that are one for each device; Gb/s of a port that a device may have of its own: above which a single
 # rate is that of a node, as no port is as fast, and up to which it is a node's only port.
 NODE, FASTEST_PORT, SLOWEST_OWN = 8, 400, 100
 THOUSANDS, NEXT_NETWORK = re.compile(r"(?<=\d),(?=\d{3})"), re.compile(r"[,;]| and ")
-ASIDE = re.compile(r"storage|management|\bns\b", re.I)
 PORTS = re.compile(r"\b(\d+)\s*x(?=\s*[a-z\d])")
 RATE = re.compile(r"(\d+)(?:/\d+)?\s*g(?:b|bps|bit|be)?(?:/s)?\b")
 BYTES = re.compile(
     r"(\d+(?:\.\d+)?)\s*([kMGT])i?B(?:ytes)?\s*/\s*s|(\d+(?:\.\d+)?)\s*([kMT])(?:b|bit|bps)(?:it)?(?:s|/s)?\b"
-)
-NETWORK_WORDS = re.compile(
-    r"infiniband|\bib\b|roce|ethernet|\befa|\bdcn\b|slingshot|\bici\b|neuronlink|tcp|nic\b|rdma|nvlink|nvl\d|nvswitch|omni|[xnhef]dr\b"
-    r"|fabric|switch|aries|gemini|bluefield|connectx|mellanox|g(?:i?g)?a?b?e\b|gbps|gigabit|\blan\b|cloud|pcie|single|torus|storage|dgx|pod|"
-    r"network|tree|topology|rail",
-    re.I,
 )
 
 
@@ -141,7 +74,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     scale : float
         What one of the column's own unit is (1e9 for a column in billions).
     """
-    if is_blank(cell) or CHOSEN.fullmatch(cell.strip()):
+    if is_blank(cell) or mentions("number", cell.strip()):
         return math.nan, "", ""
     wanted = f"is not {declared.allowed}"
     if declared.high == math.inf and cell.strip().casefold() in ENDLESS:
@@ -235,22 +168,17 @@ def truth(cell: str) -> float | None:
 
 def gated(cell: str) -> float | None:
     """The same for a gated feed-forward layer, whose activation may be named."""
-    if re.search(r"swiglu|geglu|reglu|\bglu\b|gated", cell, re.I) and not re.search(
-        r"\b(no|not|without)\b", cell, re.I
-    ):
-        return 1.0
-    return 0.0 if re.fullmatch(r"(gelu|relu|silu|mlp)", cell, re.I) else truth(cell)
+    word = meaning("gated_mlp", cell)
+    return float(word == "yes") if word else truth(cell)
 
 
-@lru_cache(maxsize=4096)
 def precision(cell: str) -> str:
     """Name of the number format of the matrix products, as in ``number_formats``; "" where the words name none.
 
     >>> [precision(cell) for cell in ("mxfp8", "bf16 (not stated)", "nvfp4", "single", "bananas")]
     ['fp8', 'bf16', 'fp4', 'fp32', '']
     """
-    text = cell.casefold().replace("fp32_or_tf32", "tf32").replace("fp32optimizer", "")
-    return next((name for name, pattern in FORMATS if pattern.search(text)), "")
+    return meaning("precision", cell)
 
 
 def recompute(cell: str, modules: str = "") -> tuple[str, str]:
@@ -260,31 +188,22 @@ def recompute(cell: str, modules: str = "") -> tuple[str, str]:
     (('full', ''), ('selective', ''), ('0.4', ''), ('', ''))
     """
     if modules:
-        if modules in KEPT:
-            return KEPT[modules], ""
-        return _modules(modules)
+        word = meaning("recompute_modules", modules)
+        return (word, "") if word else _modules(modules)
     text = cell.casefold().strip()
-    if not text or NOT_STATED.fullmatch(text) or re.match(r"custom\b", text):
+    stated = meaning("recompute", text)
+    if not text or NOT_STATED.fullmatch(text) or stated == "unstated":
         return "", ""
-    if EVERY_SECOND.match(text):
-        return "0.5", ""
-    if re.match(r"(none|no|off|false|0|0\.0|disabled)\b", text) or text in ("0 %", "0%"):
-        return "none", ""
-    if re.match(r"(yes|on|true|1|enabled|full)$", text):
-        return "full", ""
+    if stated:
+        return stated, ""
     if "modules" in text:
         return _modules(text.split("modules", 1)[1].strip(": "))
-    if not RECOMPUTE.search(text) and "partial" not in text:
+    word = meaning("recompute_kept", text) or ("full" if SHARED.search(text) else "")
+    if not word:
         return "", f"recompute = {shown(cell)} is not known; write none, selective, full, or a share such as 40 %"
     share = _share(text)
-    if "partial" in text and share is None:
+    if share is None and mentions("recompute_share", text):
         return "", ""
-    if "minimal" in text or "save_dot" in text or "weight products" in text:
-        word = "layernorm" if "flash" in text and "/" not in text else "core_attn+layernorm"
-    elif "offload" in text and "full" not in text:
-        word = "offload"
-    else:
-        word = "selective" if text.startswith("select") else "full"
     if share in (None, 1.0):
         return word, ""
     return (repr(share) if word == "full" else f"{share!r}*{word}"), ""
@@ -315,20 +234,19 @@ def zero_stage(cell: str) -> tuple[float, float, str]:
     text = cell.casefold().strip()
     if is_blank(text):
         return (math.nan, math.nan, "")
-    if "fsdp" in text or "hsdp" in text or "full_shard" in text:
+    word = meaning("zero", text)
+    if word == "fsdp":
         group = re.search(r"shard group (\d+)|fsdp (\d+)", text)
-        inner = -1.0 if "within" in text or "hybrid" in text or "hsdp" in text else math.nan
+        inner = -1.0 if mentions("shard", text) else math.nan
         size = float(group[1] or group[2]) if group else inner
-        stage = 2.0 if "grad_op" in text or re.search(r"zero.?2", text) else 3.0
+        stage = float(meaning("zero_of_fsdp", text) or 3)
         return (0.0, math.nan, "") if size == 1 else (stage, size, "")
     found = re.search(r"zero[\s_-]*(?:stage[\s_-]*)?(\d)|stage[\s_-]*(\d)|^(\d)(?:\.0*$|(?![\d.]*\d))", text)
     stage = float(next(filter(None, found.groups()))) if found else math.nan
     if stage in (0, 1, 2, 3):
         return stage, math.nan, ""
-    if re.match(r"(no|none|off|false|ddp)\b", text):
-        return 0.0, math.nan, ""
-    if "distributed" in text:
-        return 1.0, math.nan, ""
+    if word:
+        return float(word), math.nan, ""
     return math.nan, math.nan, f"zero = {shown(cell)} is not known; write 0, 1, 2, 3, or FSDP"
 
 
@@ -341,32 +259,14 @@ def attention(cell: str) -> tuple[str, float, str]:
     text = re.sub(r"[^a-z0-9]+", " ", cell.casefold()).strip()
     if is_blank(text) or is_blank(cell) or cell.strip().isdigit():
         return "", math.nan, ""
-    norm = 1.0 if "rms" in text or "norm kernel" in text else math.nan
-    bare = re.sub(r"\s*\b(rms|norm) kernel\b", "", text).strip()
-    if bare in ("torch", "eager", "naive", "math", "unfused", "plain", "vanilla", "standard"):
-        return "eager", norm, ""
-    text = re.sub(r"\battn\b", "attention", text)
-    if re.search(r"\b(no|not|without|non)\b.{0,6}flash", text) and re.search(
-        r"flash ?(attention ?)?v?[1-4]|\bbut\b", text
-    ):
-        return (
-            "",
-            np.nan,
-            f"attention = {shown(cell)} says two things; write flash1, flash2, flash3, fused-softmax or eager",
-        )
-    if re.search(r"\b(no|not|without|non)\b.{0,6}flash|fused softmax|^fused$", text):
-        return "fused-softmax", norm, ""
-    if re.search(r"\bte\b|cudnn|attention 3|flash ?3|attention3|fa ?3|transformer engine", text):
-        return "flash3", norm, ""
-    if re.search(r"attention ?2|flash ?2|fa ?2|pallas|splash|sdpa|attention v2", text):
-        return "flash2", norm, ""
-    if re.search(r"attentionv1|attention ?1|flash ?1|fa ?1|attention v1", text):
-        return "flash1", norm, ""
-    if ATTENTION.search(text) or re.match(r"(yes|true|on)\b", text):
-        return "flash", norm, ""
-    if re.match(r"(no|none|off|false)\b", text):
-        return "fused-softmax", norm, ""
-    return "", math.nan, f"attention = {shown(cell)} is not known; write flash1, flash2, flash3, fused-softmax or eager"
+    norm = 1.0 if mentions("fused_norm", text) else math.nan
+    bare = without("attention_aside", text).strip()
+    word = meaning("attention", re.sub(r"\battn\b", "attention", text))
+    word = "eager" if meaning("attention", bare) == "eager" else word
+    spelt = "write flash1, flash2, flash3, fused-softmax or eager"
+    if word == "contradiction":
+        return "", math.nan, f"attention = {shown(cell)} says two things; {spelt}"
+    return word, norm if word else math.nan, "" if word else f"attention = {shown(cell)} is not known; {spelt}"
 
 
 def adapted(cell: str, model: str) -> str:
@@ -375,9 +275,7 @@ def adapted(cell: str, model: str) -> str:
     >>> adapted("finetune", "Llama 2 7B (QLoRA)"), adapted("full", "Llama 2 7B (LoRA)"), adapted("", "Flora")
     ('qlora', '', '')
     """
-    said = re.search(r"(?<=[\s_(\-+,])(q?lora)(?![a-z])", model, re.I)
-    own = re.search(r"lora|peft|adapter|full|pre-?train|scratch", cell, re.I)
-    return said[1].casefold() if said and not own else ""
+    return "" if mentions("fine_tuning_stated", cell) else meaning("model_adapters", model)
 
 
 def adapters(cell: str, notes: str = "") -> tuple[float, str]:
@@ -389,12 +287,9 @@ def adapters(cell: str, notes: str = "") -> tuple[float, str]:
     text = f"{cell}; {notes}".casefold()
     rank = re.search(r"\brank\s*(?:of|=|:)?\s*(\d+)|\blora_r(?:ank)?\s*[=:]\s*(\d+)|\br\s*=\s*(\d+)", text)
     number = float(next(filter(None, rank.groups()))) if rank else math.nan
-    if re.search(r"lora (?:with|and) embedding|embed_tokens|\blm_head|linear and embedding", text):
-        return number, "all linear and embeddings"
-    if re.search(r"all.linear", text) or re.search(r"gate|up_proj|down_proj|mlp|\bfc[12]|\bw[123]\b", cell.casefold()):
-        return number, "all linear"
-    listed = re.search(r"attention|attn|[qkvo]_?proj|qkv|query", cell.casefold())
-    return number, "attention" if listed or re.search(r"rank \d+ on attention", text) else ""
+    noted, listed = meaning("target_modules_noted", text), meaning("target_modules", cell)
+    # The first of them is the most that either says.
+    return number, noted if noted.startswith("all linear") else listed or noted
 
 
 def optimiser(cell: str) -> tuple[str, str]:
@@ -403,19 +298,8 @@ def optimiser(cell: str) -> tuple[str, str]:
     >>> optimiser("paged AdamW 8bit")[0], optimiser("AdamW (fused)")[0], optimiser("Muon")
     ('adam-8bit', 'adam', ('', 'optimiser = Muon counts as adam'))
     """
-    text = cell.casefold()
-    for pattern, word in (
-        (r"adam.*8.?bit|8.?bit.*adam", "adam-8bit"),
-        ("galore", "galore"),
-        ("adafactor", "adafactor"),
-        ("adam", "adam"),
-        ("lamb", "lamb"),
-        ("moment", "momentum"),
-        (r"\bsgd", "sgd"),
-    ):
-        if re.search(pattern, text):
-            return word, ""
-    return "", "" if is_blank(cell) else f"optimiser = {cell[:60]} counts as adam"
+    word = meaning("optimiser", cell)
+    return word, "" if word or is_blank(cell) else f"optimiser = {cell[:60]} counts as adam"
 
 
 def schedule(cell: str, notes: str = "") -> tuple[str, str]:
@@ -424,35 +308,21 @@ def schedule(cell: str, notes: str = "") -> tuple[str, str]:
     >>> schedule("", "PP schedule v-half")[0], schedule("zbv")[0], schedule("1f1b-interleaved")[0]
     ('v-half', 'zb-v', '1f1b')
     """
-    word = _schedule(cell, notes)
+    word = meaning("pipeline_schedule_noted", f"{cell}; {notes}") or meaning("pipeline_schedule", cell)
     if word or is_blank(cell):
         return word, ""
     return "", f"pipeline_schedule = {shown(cell)} is not known; write gpipe, 1f1b, interleaved, zero-bubble or zb-v"
 
 
-def _schedule(cell: str, notes: str) -> str:
-    text = cell.casefold()
-    named = re.search(r"\bv-(half|min)\b|\bzb-?v\b|\bv-zb\b", f"{text}; {notes.casefold()}")
-    if named:
-        return f"v-{named[1]}" if named[1] else "zb-v"
-    if "gpipe" in text:
-        return "gpipe"
-    if re.search(r"zero.?bubble|\bzb", text):
-        return "zero-bubble"
-    return "1f1b" if "1f1b" in text else "interleaved" if "interleav" in text else ""
-
-
 def offload(cell: str) -> tuple[str, str]:
     """What lies in host memory, in its typed word, and what is wrong with the words."""
-    text = cell.casefold()
-    if is_blank(text) or re.match(r"(no|none|off|false|0|possibly)\b", text):
-        return "none", ""
-    optimiser, weights, kept = "optimi" in text, "param" in text or "weight" in text, "activation" in text
-    if optimiser:
-        return ("optimiser and weights" if weights else "optimiser"), ""
-    if weights or kept:
-        return ("weights" if weights else "activations"), ""
-    return "", f"offload = {shown(cell)} does not say what; write no, optimiser, optimiser and weights, or activations"
+    word = "none" if is_blank(cell) else meaning("offload", cell)
+    return (
+        word,
+        ""
+        if word
+        else f"offload = {shown(cell)} does not say what; write no, optimiser, optimiser and weights, or activations",
+    )
 
 
 def network(cell: str) -> tuple[float, bool, str]:
@@ -471,14 +341,16 @@ def network(cell: str) -> tuple[float, bool, str]:
     if re.match(r"\s*-\s*\d", text):
         return math.nan, False, f"network = {shown(cell)} must be above 0; write it as 200 Gb/s or 25 GB/s"
     parts = NEXT_NETWORK.split(text)
-    found = [_one_network(part) for part in parts if not ASIDE.search(part)] or [_one_network(part) for part in parts]
+    found = [_one_network(part) for part in parts if not mentions("network_aside", part)] or [
+        _one_network(part) for part in parts
+    ]
     known = [(rate if of_node else NODE * rate, rate, of_node) for rate, of_node in found if rate > 0]
     if known:
         _, rate, of_node = max(known)
         return rate, of_node, ""
     if any(rate == 0 for rate, _ in found):
         return math.nan, False, f"network = {shown(cell)} must be above 0"
-    if re.match(r"\s*-", text) or not NETWORK_WORDS.search(text):
+    if re.match(r"\s*-", text) or not mentions("network_named", text):
         return math.nan, False, f"network = {shown(cell)} states no rate; write it as 200 Gb/s or 25 GB/s"
     return math.nan, False, ""
 
@@ -489,7 +361,8 @@ def _one_network(part: str) -> tuple[float, bool]:
     byte, rate = BYTES.search(part), RATE.search(text)
     ports = PORTS.search(text, 0, rate.end() if rate else len(text))
     count = float(ports[1]) if ports else 0.0
-    of_node = "node" in text
+    owner = meaning("network_of", text)
+    of_node = owner == "node"
     if byte:
         big = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
         return (float(byte[1]) * big[byte[2]] if byte[1] else float(byte[3]) * big[byte[4]] / 8), True
@@ -497,11 +370,11 @@ def _one_network(part: str) -> tuple[float, bool]:
         each = float(rate[1]) / 8 * 1e9
         of_node = of_node or not SLOWEST_OWN < float(rate[1]) <= FASTEST_PORT
     else:
-        word = next((word for word in NETWORKS if word in text), "")
-        if not word:
+        key, _, port = meaning("network", text).partition("/")
+        if not key:
             return math.nan, False
-        each, of_node = _network(NETWORKS[word]), word in ("edr", "fdr", "omni-path")
-    if "per gpu" in text:
+        each, of_node = _network(key), port == "node"
+    if owner == "device":
         return each, False
     if count:
         return (each, False) if count == NODE else (count * each, True)
@@ -534,7 +407,7 @@ def way(cell: str) -> tuple[str, str]:
         return "", ""
     declared = fields()["scenario"]
     text = re.sub(r"[\s-]+", "_", cell.strip().casefold())
-    word = declared.choices.get(text) or next((way for way, pattern in WAYS if pattern.search(text)), "")
+    word = declared.choices.get(text) or meaning("scenario", text)
     return word, "" if word else f"scenario = {shown(cell)} is not known; write one of {declared.allowed}"
 
 
