@@ -532,14 +532,14 @@ def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = Non
 
     `kinds`: kinds of training; `directory`: another data directory.
     """
-    from cookbook.catalog.reading import FIELDS, schema
+    from cookbook.catalog.reading import SCHEMA_COLUMNS, schema
 
     written = []
     for kind in kinds:
         levels = (NO_ENGINES.removeprefix("without "),) if _has_levels(kind) else ()
         terms = (*levels, *getattr(measured_rows(kind)[0].module, "TERMS", ()))
         path = (directory or catalog.data_directory()) / "schema" / f"{table_name(kind)}.csv"
-        written.append(write_csv(path, FIELDS, schema_rows(kind, terms, tuple(REFERENCES))))
+        written.append(write_csv(path, SCHEMA_COLUMNS, schema_rows(kind, terms, tuple(REFERENCES))))
     schema.cache_clear()
     return written
 

@@ -26,7 +26,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from cookbook.catalog.files import write_text
-from cookbook.charts.card import SAVED
+from cookbook.charts.card import SAVED_NOTE
 from cookbook.publish import offline
 from cookbook.publish.notebook import WIDGET_VIEW, read
 
@@ -398,7 +398,7 @@ def _carded(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookN
             chart = re.match(r"<\w+ (['\"])(.*)\1 rows=", words)
             output["metadata"] = nbformat.from_dict({"image/png": {"alt": chart[2] if chart else words}})
         elif set(data) == {"text/html"} and data["text/html"].startswith('<div class="ck-card">'):
-            card = data["text/html"].replace(SAVED, "")
+            card = data["text/html"].replace(SAVED_NOTE, "")
             continue
         if set(data) != {WIDGET_VIEW}:
             yield output

@@ -24,7 +24,7 @@ MOST_BYTES_OF_DIRECTORY = 4 * 2**20  # of a zip archive: the list of what is in 
 
 
 def parsed_json(text: str, what: str, groups: int = MOST_GROUPS, values: int = MOST_VALUES) -> Any:
-    """What a JSON text says.
+    """Return the value of a JSON text.
 
     Parameters
     ----------
@@ -50,15 +50,17 @@ def parsed_json(text: str, what: str, groups: int = MOST_GROUPS, values: int = M
 
 
 def check_members(text: str, what: str, groups: int, values: int) -> None:
-    """Refuse a JSON text of more lists and objects, or of more values, before any of them is made."""
-    for marks, most, each in (("{[", groups, "lists and groups"), (",", values, "values")):
+    """Refuse a JSON text with too many lists and objects, or too many values, before any of them is parsed."""
+    for marks, most, noun in (("{[", groups, "lists and groups"), (",", values, "values")):
         number = sum(map(text.count, marks))
         if number > most:
-            raise ValueError(f"{what} has {number:,} {each}; at most {most:,} are read")
+            raise ValueError(f"{what} has {number:,} {noun}; at most {most:,} are read")
 
 
 def archived_text(file: BinaryIO, name: str, beside: str) -> str:
-    """A text in a zip archive that has another file beside it, "" where there is none; nothing else is unpacked."""
+    """Return a text in a zip archive that also contains another file, "" where there is none; nothing else
+    is unpacked.
+    """
     try:
         if not _directory_fits(file):
             return ""
@@ -75,7 +77,7 @@ def archived_text(file: BinaryIO, name: str, beside: str) -> str:
 
 
 def _directory_fits(file: BinaryIO) -> bool:
-    """Whether the directory of a zip archive is small enough to be read: its size stands at the end of the file."""
+    """Return True if the directory of a zip archive is small enough to be read: its size is at the end of the file."""
     end, longest = file.seek(0, 2), 22 + 2**16
     file.seek(max(end - longest, 0))
     tail = file.read(longest)

@@ -147,7 +147,7 @@ VERSIONS = ("5", "5u", "7", "8", "9", "10", "11", "12", "26", "x")
 
 
 def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 80, heads: int = 1) -> Ops:
-    """YOLO of a version and a size.
+    """Build YOLO of a version and a size.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 8
         maps = _scaled(t, x, version, size, heads > 1)
     for _ in range(heads):
         if version in ("5", "7"):
-            for each in maps:
-                t.act(t.conv(each, 3 * (5 + classes), 1, name="head"), "sigmoid")
+            for level in maps:
+                t.act(t.conv(level, 3 * (5 + classes), 1, name="head"), "sigmoid")
         elif version == "x":
             _coupled_heads(t, maps, int(maps[0].channels), classes, size == "nano")
         else:
@@ -191,7 +191,7 @@ def _separable(t: Trace, x: Shape, out: int, kernel: int = 3, stride: int = 1) -
 
 
 def _scaled(t: Trace, x: Shape, version: str, size: str, training: bool) -> list[Shape]:
-    """Backbone and neck of the versions whose sizes are one network scaled in depth and width."""
+    """Write backbone and neck of the versions whose sizes are one network scaled in depth and width."""
     depth, width, widest = variant_of(_SIZES[version], size, "size")
     wide = {c: math.ceil(min(c, widest) * width / 8) * 8 for c in (64, 128, 256, 512, 1024)}
     often = [max(1, round(times * depth)) for times in _REPEATS[version]]
@@ -229,7 +229,9 @@ def _neck(
     narrowed: bool,
     into: Sequence[int] = (),
 ) -> list[Shape]:
-    """Up to the finest map and back down; `narrowed` halves a map before it goes up, and keeps that one for later."""
+    """Write the path up to the finest map and back down; `narrowed` halves a map first and keeps the result
+    for later.
+    """
     p3, p4, top = maps
     into = into or wide[:2]
     p5 = _conv(t, top, wide[1]) if narrowed else top
@@ -250,13 +252,13 @@ def _stem(t: Trace, x: Shape, out: int, version: str) -> Shape:
 
 
 def _apart(t: Trace, x: Shape, out: int) -> Shape:
-    """Half the resolution: first the channels, then each channel by itself."""
+    """Write a halving of the resolution: first the channels, then each channel by itself."""
     return _conv(t, _conv(t, x, out), out, 3, 2, out, act="")
 
 
 # ---- blocks ---------------------------------------------------------------------------------------------------------
 def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> list[Block]:
-    """The blocks of the four stages and of the neck: up to the map 4 and 3, down to 4 and 5."""
+    """Return the blocks of the four stages and of the neck: up to the maps 4 and 3, down to 4 and 5."""
     times = [*often[:4], *[often[4]] * 4]
     if version in ("5", "5u", "x"):
         return [
@@ -288,35 +290,37 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
             *[_kept([deep] * times[4])] * 3,
             last,
         ]
-    found = [
+    blocks = [
         _split([form] * n, 0.25 if place < 2 else 0.5) for place, (form, n) in enumerate(zip(forms, times, strict=True))
     ]
-    return [*found[:7], _split([_attended])] if version == "26" else found
+    return [*blocks[:7], _split([_attended])] if version == "26" else blocks
 
 
 def _split(inner: Sequence[Inner], share: float = 0.5) -> Block:
-    """A block whose input is split in two; one half passes through `inner`, and all that it was on the way is kept."""
+    """Return a block whose input is split in two; one half passes through `inner`, and all intermediate
+    maps are kept.
+    """
 
     def block(t: Trace, x: Shape, out: int) -> Shape:
         part = int(out * share)
         both = _conv(t, x, 2 * part)
         parts = [both.with_channels(part), both.with_channels(part)]
         with t.block(f"stage{out}"):
-            for each in inner:
-                parts.append(each(t, parts[-1]))
+            for layer in inner:
+                parts.append(layer(t, parts[-1]))
         return _conv(t, t.concat(parts), out)
 
     return block
 
 
 def _kept(inner: Sequence[Inner], add: bool = False) -> Block:
-    """A block of half the width, of which all that it was on the way is kept."""
+    """Return a block of half the width that keeps all intermediate maps."""
 
     def block(t: Trace, x: Shape, out: int) -> Shape:
         parts = [_conv(t, x, out // 2)]
         with t.block(f"stage{out}"):
-            for each in inner:
-                parts.append(each(t, parts[-1]))
+            for layer in inner:
+                parts.append(layer(t, parts[-1]))
         y = _conv(t, t.concat(parts), out)
         return t.add(x, t.scale(y)) if add else y
 
@@ -324,18 +328,18 @@ def _kept(inner: Sequence[Inner], add: bool = False) -> Block:
 
 
 def _areas(t: Trace, x: Shape, hidden: float, areas: int) -> Shape:
-    """Two layers of attention in as many areas as are given."""
+    """Write two layers of attention in the given number of areas."""
     for _ in range(2):
         x = _attending(t, x, 32, 1.0, 7, hidden, areas)
     return x
 
 
 def _partly(t: Trace, x: Shape, out: int, inner: Sequence[Inner]) -> Shape:
-    """Half of the channels pass through `inner`, the rest by."""
+    """Write a block of which half the channels pass through `inner`, and the rest bypass it."""
     both = _conv(t, x, out)
     y, rest = both.with_channels(out // 2), both.with_channels(out // 2)
-    for each in inner:
-        y = each(t, y)
+    for layer in inner:
+        y = layer(t, y)
     return _conv(t, t.concat([y, rest]), out)
 
 
@@ -349,7 +353,7 @@ def _crossing(
     apart: bool = False,
     inner: Inner | None = None,
 ) -> Shape:
-    """Two paths of half the width; bottlenecks on one of them."""
+    """Write two paths of half the width, with bottlenecks on one of them."""
     y, side = _conv(t, x, out // 2), _conv(t, x, out // 2)
     with t.block(f"stage{out}"):
         for _ in range(times):
@@ -371,7 +375,7 @@ def _nested(t: Trace, x: Shape) -> Shape:
 
 
 def _thin(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
-    """Depthwise and pointwise convolutions in turn; the `large` one is 7x7, in training with a 3x3 beside it."""
+    """Write depthwise and pointwise convolutions in turn; the `large` one is 7x7, in training with a 3x3 beside it."""
     out = int(x.channels)
     y = _conv(t, _conv(t, x, out, 3, groups=out), 2 * out)
     if large:
@@ -386,7 +390,7 @@ def _thin(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
 def _attending(
     t: Trace, x: Shape, head: int = 64, keys: float = 0.5, kernel: int = 3, hidden: float = 2.0, areas: int = 1
 ) -> Shape:
-    """Attention with keys of a share of the width, positions by a convolution of values, and an MLP."""
+    """Write attention with keys of a share of the width, positions by a convolution of values, and an MLP."""
     width = int(x.channels)
     heads = max(width // head, 1)
     key, places = int(width // heads * keys), math.prod(int(side) for side in x.space if isinstance(side, int))
@@ -410,7 +414,7 @@ def _pyramid_pool(t: Trace, x: Shape, out: int, inner: int | None = None) -> Sha
 
 # ---- heads ----------------------------------------------------------------------------------------------------------
 def _heads(t: Trace, maps: Sequence[Shape], classes: int, bins: int, apart: bool) -> None:
-    """Boxes as `bins` for each side, and classes; `apart` has depthwise convolutions before those of classes."""
+    """Write boxes as `bins` for each side, and classes; `apart` has depthwise convolutions before those of classes."""
     first = int(maps[0].channels)
     box, label = max(16, first // 4, 4 * bins), max(first, min(classes, 100))
     for x in maps:
@@ -422,7 +426,7 @@ def _heads(t: Trace, maps: Sequence[Shape], classes: int, bins: int, apart: bool
 
 
 def _coupled_heads(t: Trace, maps: Sequence[Shape], width: int, classes: int, apart: bool) -> None:
-    """Those of X: a stem, then two convolutions for classes and two for boxes and whether there is anything."""
+    """Write the heads of X: a stem, then two convolutions for classes and two for boxes and objectness."""
     step = _separable if apart else partial(_conv, kernel=3)
     for x in maps:
         stem = _conv(t, x, width)
@@ -451,16 +455,16 @@ def _seven(t: Trace, x: Shape, size: str) -> list[Shape]:
         out = neck[up][2]
         y = path(t, t.concat([_conv(t, side, out), t.resize(_conv(t, n4 if up else p5, out), 2)]), *neck[up])
         n4, n3 = (n4, y) if up else (y, n3)
-    found = [n3]
+    maps_out = [n3]
     for down, side in ((2, n4), (3, p5)):
-        y, width = found[-1], int(found[-1].channels)
+        y, width = maps_out[-1], int(maps_out[-1].channels)
         y = _conv(t, y, 2 * width, 3, 2) if tiny else _pooled_and_strided(t, y, width)
-        found.append(path(t, t.concat([y, side]), *neck[down]))
-    return [_conv(t, each, 2 * int(each.channels), 3) for each in found]
+        maps_out.append(path(t, t.concat([y, side]), *neck[down]))
+    return [_conv(t, level, 2 * int(level.channels), 3) for level in maps_out]
 
 
 def _paths(t: Trace, x: Shape, half: int, inner: int, out: int, times: int, all_kept: bool) -> Shape:
-    """Two paths; of the one with convolutions every output is kept, or every second."""
+    """Write two paths; of the one with convolutions every output is kept, or every second."""
     side, parts = _conv(t, x, half), [_conv(t, x, half)]
     for _ in range(times):
         parts.append(_conv(t, parts[-1], inner, 3))
@@ -472,7 +476,7 @@ def _pooled_and_strided(t: Trace, x: Shape, width: int) -> Shape:
 
 
 def _crossing_pool(t: Trace, x: Shape, width: int, tiny: bool) -> Shape:
-    """Pools of three windows on one of two paths."""
+    """Write pools of three windows on one of two paths."""
     y, side = _conv(t, x, width), _conv(t, x, width)
     y = y if tiny else _conv(t, _conv(t, y, width, 3), width)
     y = _conv(t, t.concat([y, *(t.pool(y, window, 1, window // 2) for window in (5, 9, 13))]), width)
@@ -513,7 +517,9 @@ def _nine_stages(
 
 
 def _aggregated(t: Trace, x: Shape, out: int, inner: int, last: int, times: int) -> Shape:
-    """Layers aggregated; with `times`, crossing blocks of re-parameterised convolutions before each of the two."""
+    """Write aggregated layers; with `times`, crossing blocks of re-parameterised convolutions before each
+    of the two.
+    """
     both = _conv(t, x, inner)
     parts = [both.with_channels(inner // 2), both.with_channels(inner // 2)]
     for _ in range(2):
@@ -523,7 +529,7 @@ def _aggregated(t: Trace, x: Shape, out: int, inner: int, last: int, times: int)
 
 
 def _two_kernels(t: Trace, x: Shape) -> Shape:
-    """A bottleneck whose first convolution is trained as a 3x3 and a 1x1 side by side."""
+    """Write a bottleneck whose first convolution is trained as a 3x3 and a 1x1 side by side."""
     out = int(x.channels)
     y = t.act(t.add(_conv(t, x, out, 3, act=""), _conv(t, x, out, act="")), "silu")
     return t.add(x, _conv(t, y, out, 3))
@@ -534,7 +540,7 @@ def _averaged(t: Trace, x: Shape, out: int) -> Shape:
 
 
 def _both_ways(t: Trace, x: Shape, out: int) -> Shape:
-    """Half of the channels by a convolution, half by a max pool."""
+    """Write half of the channels by a convolution, half by a max pool."""
     y = t.pool(x, 2, 1, kind="average")
     half = y.with_channels(int(x.channels) // 2)
     pooled = _conv(t, t.pool(half, 3, 2, 1), out // 2)
@@ -544,7 +550,9 @@ def _both_ways(t: Trace, x: Shape, out: int) -> Shape:
 def _second_column(
     t: Trace, image: Shape, maps: Sequence[Shape], stem: int, stages: Sequence[tuple[int, int, int]], times: int
 ) -> list[Shape]:
-    """The second backbone of e, to which all maps of the first are added, each brought to the channels of the place."""
+    """Write the second backbone of e, to which all maps of the first are added, projected to the channels of each
+    position.
+    """
     places = [stem, 2 * stem, 4 * stem, 8 * stem, 16 * stem]
     for number, x in enumerate(maps):
         t.conv(x, sum(places[: number + 1]), 1, name="bring")

@@ -324,15 +324,17 @@ def _dit(f: Fields) -> Found:
 
 
 def _unet(f: Fields) -> Found:
-    """Stable Diffusion's U-Nets: two residual blocks a level, transformers where the level attends to the prompt."""
+    """Read Stable Diffusion's U-Nets: two residual blocks per level, transformers where the level attends to the
+    prompt.
+    """
     channels, blocks = f.wholes("block_out_channels"), f.members("down_block_types")
-    if any(each % channels[0] for each in channels) or len(blocks) != len(channels):
+    if any(width % channels[0] for width in channels) or len(blocks) != len(channels):
         raise refused(
             "block_out_channels", channels, "must be multiples of the first, one for each of down_block_types"
         )
     stated = f.raw("transformer_layers_per_block")
     each_level = list(stated) if isinstance(stated, list | tuple) else [stated or 1] * len(blocks)
-    if len(each_level) != len(blocks) or not all(type(each) is int and 0 < each <= 100 for each in each_level):
+    if len(each_level) != len(blocks) or not all(type(number) is int and 0 < number <= 100 for number in each_level):
         raise refused("transformer_layers_per_block", stated, "must be a whole number up to 100, or one a level")
     depths = [
         number if str(block).startswith("CrossAttn") else 0 for block, number in zip(blocks, each_level, strict=True)
@@ -342,7 +344,7 @@ def _unet(f: Fields) -> Found:
     heads = f.whole("attention_head_dim") if not isinstance(sides, list | tuple) else None
     sizes = {
         "channels": channels[0],
-        "multipliers": [each // channels[0] for each in channels],
+        "multipliers": [width // channels[0] for width in channels],
         "depths": depths,
         "middle_depth": each_level[-1],
         "context": f.whole("cross_attention_dim"),
@@ -360,8 +362,8 @@ def _unet(f: Fields) -> Found:
 
 def _flux(f: Fields) -> Found:
     names = ("num_layers", "num_single_layers", "num_attention_heads", "attention_head_dim")
-    (deep, single, *each), usual = [f.whole(name) for name in names], [f.usually(name) for name in names]
-    stated, flux = (deep, single, math.prod(each)), (*usual[:2], math.prod(usual[2:]))
+    (deep, single, *widths), usual = [f.whole(name) for name in names], [f.usually(name) for name in names]
+    stated, flux = (deep, single, math.prod(widths)), (*usual[:2], math.prod(usual[2:]))
     if stated != flux:
         raise ValueError(f"num_layers, num_single_layers and width = {stated} must be {flux}, as in FLUX.1")
     arguments = {} if f.flag("guidance_embeds") else {"guidance": False, "tokens": 256}
@@ -369,7 +371,7 @@ def _flux(f: Fields) -> Found:
 
 
 def _timm(f: Fields) -> Found:
-    """A configuration of timm names a network, and the zoo has it by that name."""
+    """Return the zoo's network that a configuration of timm names."""
     name = f.word("architecture")
     network = zoo.model(catalog.lookup("models", name))
     f.assume(f"{network.title} of the zoo, by the name {name}")
@@ -400,11 +402,11 @@ READERS: dict[str, Callable[[Fields], Found]] = {
 
 
 def is_timm(config: Mapping[str, Any]) -> bool:
-    """Whether a configuration is one of timm's: it names an architecture and how it was trained."""
+    """Return True if a configuration is one of timm's: it names an architecture and how it was trained."""
     return isinstance(config.get("architecture"), str) and "model_type" not in config and "pretrained_cfg" in config
 
 
 def timm(config: Mapping[str, Any]) -> Found:
-    """Builder and arguments of a configuration of timm; UnknownName where the zoo has no such network."""
+    """Return builder and arguments of a configuration of timm; UnknownName where the zoo has no such network."""
     f = Fields(config, "timm")
     return _timm(f) | {"assumed": f.assumed}
