@@ -9,7 +9,7 @@ from typing import Any
 from cookbook import catalog
 from cookbook.topics.clinic import counters, logs, spans
 from cookbook.topics.clinic.reading import SQLITE, Reading, cells_of, contents, lines_of, parsed_json, text_of
-from cookbook.topics.machine.report import OTHERS
+from cookbook.topics.machine.report import OTHER_FILES
 
 KNOWN = (
     "Chrome and PyTorch traces, Nsight Systems (SQLite, CSV), nvidia-smi, DCGM, NCCL tests, fio, iostat, metrics "
@@ -112,7 +112,7 @@ def _from_json(found: Any, name: str) -> Reading:
         return counters.fio(found, name)
     if found.get("schema") == "dl-cookbook-measurements":
         raise ValueError(f"{name} is a file of results of this cookbook; read it with cb.measure.read")
-    told = next((words for key, words in OTHERS.items() if key in found), "JSON of another tool")
+    told = next((words for key, words in OTHER_FILES.items() if key in found), "JSON of another tool")
     keys = ", ".join(repr(str(key)[:30]) for key in list(found)[:4])
     raise ValueError(f"{name} is {told}, with the keys {keys or 'none'}, and no trace; known are {KNOWN}")
 
