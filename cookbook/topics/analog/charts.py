@@ -157,7 +157,7 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (machine, in order from the top), `whose` (a key of `WHOSE`), `value` [FLOP/J], missing where
+        Tidy rows: `row` (machine, in order from the top), `whose` (a key of `ORIGINS`), `value` [FLOP/J], missing where
         it is not known, `other` (the value of the other one), `text` (words at the right, once a row).
     title : str, optional
         The takeaway; how many have both by default.

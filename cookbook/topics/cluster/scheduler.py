@@ -420,7 +420,7 @@ class Cluster:
     def _serve(self, last: float, to_end: bool) -> Iterator[Any]:
         """Adjust the service's GPUs every hour until `last`; jobs make way for it, the latest first.
 
-        `to_end`: as long as jobs are inside, unless none has run for `PATIENCE`.
+        `to_end`: as long as jobs are inside, unless none has run for `MAX_STALL`.
         """
         assert self.rules.service is not None
         ran = last

@@ -23,7 +23,7 @@ from cookbook.workloads.builders.blocks import moe
 from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
 from cookbook.workloads.ops import Ops
 
-# Numbers that describe each kind of layer that keeps a state; of all kinds those of OPTIONAL may be given besides.
+# Sizes of each kind of layer with a state; those of OPTIONAL_SIZES may be given for all kinds.
 STATES = {
     "mamba": ("state", "kernel", "expand", "rank"),
     "mamba2": ("heads", "head_dim", "state", "groups", "kernel", "chunk"),
