@@ -164,15 +164,17 @@ def _check_number(
     except (TypeError, ValueError, ArithmeticError) as problem:
         return Verdict(False, f"Not a number: {str(problem)[:200]}")
     shown_number = units.human(number, unit) if unit else f"{number:,.4g}"
-    if _near(number, right, tolerance):
+    if _is_close(number, right, tolerance):
         return Verdict(True, f"Correct: {shown_number}, within {100 * tolerance:g} % of the computed value.")
-    listed = (name for name, value in wrong.items() if not isinstance(value, str) and _near(number, value, tolerance))
+    listed = (
+        name for name, value in wrong.items() if not isinstance(value, str) and _is_close(number, value, tolerance)
+    )
     slip = next(listed, "")
-    reason = f"what comes out if {slip}" if slip else _slip(number, right, tolerance, parsed_unit)
+    reason = f"what comes out if {slip}" if slip else _likely_mistake(number, right, tolerance, parsed_unit)
     return Verdict(False, f"Not yet: {shown_number} is {reason}.")
 
 
-def _near(number: float, value: float, tolerance: float) -> bool:
+def _is_close(number: float, value: float, tolerance: float) -> bool:
     return number == value or abs(number - value) <= tolerance * abs(value)
 
 
@@ -183,7 +185,7 @@ def _in_unit(answer: Any, unit: str) -> float:
     return float(units.si(answer[: 2 * LONGEST] if isinstance(answer, str) else answer))
 
 
-def _slip(number: float, right: float, tolerance: float, parsed_unit: units.Unit) -> str:
+def _likely_mistake(number: float, right: float, tolerance: float, parsed_unit: units.Unit) -> str:
     """Return the likely mistake that a ratio reveals: an inverted ratio, a unit, or only the side on which the answer
     is.
     """

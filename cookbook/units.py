@@ -308,8 +308,8 @@ def si(value: Any, unit: str | None = None) -> Any:
     (68719476736.0, 5e-06, 300.0)
     """
     if not isinstance(value, str):
-        return _in_si_already(value)
-    number, written = _split(_dollars_named(value))
+        return _checked_number(value)
+    number, written = _split(_unit_after_amount(value))
     if not number:
         comma = "; a comma stands between thousands only, write decimals with a point" if "," in value else ""
         raise ValueError(f"cannot read {shown(value)} as a quantity{comma}; accepted: {ACCEPTED}")
@@ -322,7 +322,7 @@ def si(value: Any, unit: str | None = None) -> Any:
     return _multiplied(number, parsed.factor, value)
 
 
-def _dollars_named(text: str) -> str:
+def _unit_after_amount(text: str) -> str:
     """Return an amount with its unit after it: `$1.2 M` is `1.2 M USD`, and `$2.50/h` is `2.50 USD/h`."""
     sign, dollar, amount = text.strip().partition("$")
     if not dollar or sign not in ("", "-", "+"):
@@ -331,7 +331,7 @@ def _dollars_named(text: str) -> str:
     return f"{sign}{number.rstrip()} USD{slash}{per}"
 
 
-def _in_si_already(value: Any) -> Any:
+def _checked_number(value: Any) -> Any:
     """Return numbers and arrays as they are; anything else is refused."""
     if isinstance(value, int) and value.bit_length() > 1023:
         raise ValueError(f"value = {shown(value)} is beyond any quantity; write a number up to 1e300")
@@ -420,10 +420,10 @@ def _prefixed(value: float, unit: str) -> str:
     magnitude = abs(float(f"{value:.3g}"))
     exponent = 3 * math.floor(math.log10(magnitude) / 3 + 1e-12) if magnitude else 0
     step = float(f"1e{min(max(exponent, -18), 24)}")
-    return f"{_within(value / step)} {names[step]}{unit}"
+    return f"{_digits_or_limit(value / step)} {names[step]}{unit}"
 
 
-def _within(value: float) -> str:
+def _digits_or_limit(value: float) -> str:
     """Return the digits of a value, or the limit that it exceeds: 1e60 B is not worth sixty zeros."""
     sign = "-" if value < 0 else ""
     if abs(value) > MOST:
@@ -437,7 +437,7 @@ def _binary(value: float) -> str:
     names = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
     magnitude = abs(float(f"{value:.3g}"))
     power = min(int(math.log(magnitude, 1024) + 1e-12), len(names) - 1) if magnitude >= 1 else 0
-    return f"{_within(value / 1024**power)} {names[power]}B"
+    return f"{_digits_or_limit(value / 1024**power)} {names[power]}B"
 
 
 def percent(fraction: float, digits: int = 0) -> str:
@@ -470,7 +470,7 @@ def dollars(usd: float) -> str:
         return f"{sign}unlimited"
     if size >= WHOLE_DOLLARS:
         name = next(prefix for prefix, factor in MONEY.items() if prefix == "k" or size >= factor)
-        return f"{sign}${_within(size / MONEY[name])} {name}"
+        return f"{sign}${_digits_or_limit(size / MONEY[name])} {name}"
     cents = size < 10 and size == round(size, 2)
     return f"{sign}${size:.2f}" if cents else f"{sign}${_digits(size)}"
 
@@ -519,7 +519,7 @@ def human(value: float, unit: str = "") -> str:
     if unit == "s":
         for seconds, name in CLOCK:
             if abs(float(f"{value:.3g}")) >= seconds:
-                return f"{_within(value / seconds)} {name}"
+                return f"{_digits_or_limit(value / seconds)} {name}"
         return _prefixed(value, "s")
     if unit == "iB":
         return _binary(value)

@@ -40,7 +40,7 @@ NUDGE = 1e-3
 TOLERANCE, ENOUGH_GAIN = 1e-4, 1e-6
 # Spread of logarithmic errors within a publisher and between publishers: where the fit starts, and the least that it
 # may find: identical runs of one publisher differ by 4 to 9 per cent.
-SPREADS, LEAST_SPREADS = (0.15, 0.1), (0.06, 0.02)
+SPREADS, MIN_SPREADS = (0.15, 0.1), (0.06, 0.02)
 # Beyond this a logarithmic error says that a row was misread, not how fast it ran.
 LARGEST_ERROR = 1.2
 # Jacobians of a whole fit, and of one that others start from; steps along one; the largest step of a logarithm.
@@ -203,7 +203,7 @@ def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int
     layout = _layout(rows, train)
     low, high = layout.bounds()
     goal = _Goal(rows, layout, np.flatnonzero(train), SPREADS if warm is None else warm.spreads)
-    at = goal.point(np.clip(_warm(layout, warm), low, high))
+    at = goal.point(np.clip(_start_point(layout, warm), low, high))
     jacobian = _jacobian(rows, layout, at.unknowns, at.residuals) if warm is None else _columns(layout, warm)
     for turn in range(rounds):
         if turn:
@@ -304,7 +304,7 @@ class _Goal:
         own = float(np.mean(within[several] * (self.counts / np.maximum(self.counts - 1, 1))[several]))
         means = np.bincount(self.publisher, errors) / self.counts
         between = float(np.mean(np.minimum(means**2, (KNEE * 2 * self.spreads[1]) ** 2) - own / self.counts))
-        return max(own**0.5, LEAST_SPREADS[0]), max(max(between, 0.0) ** 0.5, LEAST_SPREADS[1])
+        return max(own**0.5, MIN_SPREADS[0]), max(max(between, 0.0) ** 0.5, MIN_SPREADS[1])
 
     def point(self, unknowns: np.ndarray) -> _Point:
         residuals = _residuals(self.rows, self.layout, unknowns)
@@ -332,7 +332,7 @@ def fit(rows: Rows, train: np.ndarray | None = None, warm: Fit | None = None, ro
     return minimise(rows, rows.usable if train is None else train, warm, rounds).fitted
 
 
-def _warm(layout: _Layout, warm: Fit | None) -> np.ndarray:
+def _start_point(layout: _Layout, warm: Fit | None) -> np.ndarray:
     if warm is None:
         return layout.start()
     start_values = warm.fitted.values

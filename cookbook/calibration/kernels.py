@@ -32,7 +32,7 @@ ANY_FAMILY = "any"
 TABLE, SOURCE = "kernel_constants", "nvidia-aic"
 # Where an error of a row counts less than by its square, how firmly a logarithm is held to its start, and the search.
 HUBER_TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
-NUDGE, MOST_DAMPED = 1e-5, 1e9
+NUDGE, MAX_DAMPING = 1e-5, 1e9
 # The part of the last cache that a kernel's keys may fill or must exceed: between the two they come from it or not.
 CACHED = (0.1, 1.5)
 # Elementwise kernels of a decoder layer that are taken to start beside its matmuls: two norms, each with the sum that
@@ -190,7 +190,7 @@ def rows_of(part: str) -> Rows:
         frame["seconds"].to_numpy(dtype=float),
         *(level.to_numpy(dtype=object) for level in levels),
     )
-    return rows.where(~_cached(frame)) if part == "decode_attention" else rows
+    return rows.where(~_is_cached(frame)) if part == "decode_attention" else rows
 
 
 def _format_column(part: str) -> str:
@@ -205,7 +205,7 @@ def _families(frame: Any, devices: Any) -> Any:
     return frame["device_generation"].where(~apart, frame["device_generation"] + f"-{GDDR}")
 
 
-def _cached(frame: Any) -> np.ndarray:
+def _is_cached(frame: Any) -> np.ndarray:
     """Return True for rows whose keys fit the last-level cache and are large enough to show its rate."""
     share = _cache_bytes(frame) / frame["device_cache_bytes"].to_numpy(dtype=float)
     return (share > CACHED[0]) & (share < CACHED[1])
@@ -317,7 +317,7 @@ def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray) 
         normal, fall = _normal(miss, point, missed, weights)
         normal, fall = normal + np.eye(len(free)) / PULL**2, fall - (point - start) / PULL**2
         loose, best, moved = ~(((point <= low) & (fall < 0)) | ((point >= high) & (fall > 0))), loss(point, missed), 0.0
-        while damping < MOST_DAMPED and not moved:
+        while damping < MAX_DAMPING and not moved:
             trial = np.clip(point + _step(normal, fall, loose, damping), low, high)
             trial_missed = miss(trial)
             if loss(trial, trial_missed) < best:

@@ -18,7 +18,7 @@ from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, St
 from cookbook.prediction.parsing.tables import without_outcomes
 
 # A step must lower the loss by this share of it: less is the rounding of one processor's sums.
-LEAST_GAIN = 1e-9
+MIN_GAIN = 1e-9
 # Where the search starts.
 START_VALUES = {
     "step_overhead": 0.005,
@@ -131,7 +131,7 @@ def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float =
                 trial = at.copy()
                 trial[one] += sign * steps[one]
                 value = loss(trial)
-                if value < best - LEAST_GAIN * abs(best):
+                if value < best - MIN_GAIN * abs(best):
                     at, best, steps[one] = trial, value, steps[one] * 1.3
                     break
             else:

@@ -321,7 +321,7 @@ def _markdown_rows(group: pd.DataFrame) -> list[str]:
 def _shown(name: str, value: Any) -> str:
     if name in ("model", "by", "stratum"):
         return str(value)
-    if value != value or value is None:
+    if value is None or np.isnan(value):
         return ""
     if name in ("rows", "publishers"):
         return f"{int(value)}"

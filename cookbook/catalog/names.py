@@ -45,7 +45,7 @@ SUFFIX = re.compile(
     r"|fine[\s_\-]?tun(?:e|ed|ing)|lora|qlora|terminus|2[3-6](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)$",
     re.I,
 )
-MOST_SUFFIXES = 8
+MAX_SUFFIXES = 8
 # A nearest name shares so much of what was written, of 1: less is another model, not a slip of the pen.
 MISSPELT_LIKENESS = 0.8
 # Spellings that share most pairs of letters with a name are compared with it in full, so many of them.
@@ -71,7 +71,7 @@ def stems(name: str) -> list[str]:
     forms = [short, OWNER.sub("", short)]
     for start in list(forms):
         short = start
-        for _ in range(MOST_SUFFIXES):
+        for _ in range(MAX_SUFFIXES):
             cut = SUFFIX.sub("", short).strip(" _-.:+")
             if not cut or cut == short:
                 break

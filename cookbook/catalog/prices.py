@@ -75,7 +75,7 @@ class Price(Result):
             value = getattr(self, name)
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
             several = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
-            if not several and not (single and (abs(value) < MOST or value != value)):
+            if not several and not (single and not abs(value) >= MOST):  # NaN: not known
                 raise refused(name, value, "must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):

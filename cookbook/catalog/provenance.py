@@ -4,6 +4,7 @@ beside them: how many rows each has, and a page written from their schemas.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -164,7 +165,7 @@ def _row_statement(name: str, field: str, kind: str, folder: Path) -> Statement 
         raise error
     row, column = values[schema(kind, folder).key].index(name), schema(kind, folder)[field]
     value = values[field][row]
-    if value == "" or value != value:
+    if _is_missing(value):
         return None
     how = values["how"][row] if "how" in values else "seen"
     source = values["source"][row] if "source" in values else name
@@ -183,10 +184,14 @@ def provenance_errors(directory: Path) -> Iterator[CatalogError]:
             continue
         for line, key, value in zip(file.lines, values["key"], values[field], strict=True):
             used = [s.value for status, s in statements(directory, key, field) if status == "used"]
-            wanted = [] if value == "" or value != value else [value]
+            wanted = [] if _is_missing(value) else [value]
             if not _same(used, wanted):
                 what = f"one row with status used for {key}, value {wanted or 'blank'}"
                 yield CatalogError(file.file, line, field, str(used), what, "correct one of the two tables")
+
+
+def _is_missing(value: float | str) -> bool:
+    return value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def _same(used: list[float | str], expected: list[float | str]) -> bool:

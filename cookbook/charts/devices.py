@@ -366,15 +366,15 @@ def place_costs(
     low, high = cost_domain(frame)
     scale = look.log_scale("low", "high")
     x = alt.X("usd:Q", title=axis, scale=scale, axis=look.decade_axis(look.PLAIN_TENTHS, -4, 12))
-    known, y = look.rows_with("usd"), look.rows_axis(_PLACE_LABEL_WIDTH)
+    priced, y = look.rows_with("usd"), look.rows_axis(_PLACE_LABEL_WIDTH)
     verdict = look.looks("verdict", PLACES, look.top_legend(columns=4))
     tip = [alt.Tooltip("row:N", title=each), *look.number_tips(",.3~r", "low", "usd", "high")]
     layers = [
         *look.row_text(alt.Chart(), _PLACE_LABEL_WIDTH),
-        known.mark_bar(height=7, opacity=0.4, color=MUTED, clip=True).encode(
+        priced.mark_bar(height=7, opacity=0.4, color=MUTED, clip=True).encode(
             x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, tooltip=tip
         ),
-        known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
+        priced.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
     ]
     best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
     able = (frame["verdict"] == "will do").any()

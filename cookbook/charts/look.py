@@ -466,10 +466,10 @@ def ends_around(values: Iterable[Any]) -> tuple[float, float]:
     >>> ends_around([3.0, None, 70.0])
     (2.0, 100.0)
     """
-    known = [float(value) for value in values if value is not None and math.isfinite(value) and value > 0]
-    if not known:
+    positive = [float(value) for value in values if value is not None and math.isfinite(value) and value > 0]
+    if not positive:
         return 1.0, 10.0
-    low, high = min(known) / 1.1, max(known) * 1.1
+    low, high = min(positive) / 1.1, max(positive) * 1.1
     steps = [step * 10.0**power for power in range(-6, 14) for step in _STEPS[:3]]
     return max(end for end in steps if end <= low), min(end for end in steps if end >= high)
 

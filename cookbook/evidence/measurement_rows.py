@@ -427,6 +427,6 @@ def _flop(network: networks.Input) -> float:
     work = zoo.model(str(network.name), **json.loads(network.arguments or "{}"))
     return (
         TRAINING_FLOP_PER_MAC
-        * float(work.ops.total("macs", 1, (network.seq if network.seq == network.seq else work.seq) or 1))
+        * float(work.ops.total("macs", 1, (work.seq if np.isnan(network.seq) else network.seq) or 1))
         / network.items
     )

@@ -5,6 +5,7 @@ Reads tables alone: nothing is fitted here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -133,7 +134,7 @@ def measurements(
     for column, wanted in where.items():
         rows = _matching(rows, column, wanted)
     if not len(rows):
-        raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
+        raise ValueError(f"no measurement matches {_filter_words(where)}: loosen one of them")
     if near is not None and (not isinstance(near, (str, Mapping)) or len(near) > 200):
         allowed = "must be the id of a row, or a dict such as {'model': 'resnet50'}"
         raise refused("near", near, allowed)
@@ -148,7 +149,7 @@ def everything() -> pd.DataFrame:
     rows = pd.concat(
         [measurement_rows.rows(name).assign(table=name) for name in measurement_rows.READERS], ignore_index=True
     )
-    rows = _named(rows)
+    rows = _with_names(rows)
     rows = rows.assign(
         batch_per_device=rows["batch"] / rows["devices"],
         per_device=measurement_rows.per_device(rows),
@@ -159,7 +160,7 @@ def everything() -> pd.DataFrame:
         value=rows["throughput"].fillna(rows["time"]),
         counted=rows["unit"].where(rows["throughput"].notna(), "s a " + rows["time_of"]),
     )
-    return _predicted(rows)[list(COLUMNS)]
+    return _with_predictions(rows)[list(COLUMNS)]
 
 
 @lru_cache(maxsize=1)
@@ -170,7 +171,7 @@ def _with_classic() -> pd.DataFrame:
     return rows.assign(utilisation=rows["utilisation"].fillna(measurement_rows.utilisation(rows, flop)))
 
 
-def _named(rows: pd.DataFrame) -> pd.DataFrame:
+def _with_names(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows with the names from other tables: of devices, publishers, pages, frameworks and networks."""
     sources = catalog.table("sources").set_index("key")
     devices = catalog.table("accelerators").set_index("key")
@@ -191,7 +192,7 @@ def _each(values: pd.Series, function: Any) -> pd.Series:
     return values.map({value: function(value) for value in values.unique()})
 
 
-def _predicted(rows: pd.DataFrame) -> pd.DataFrame:
+def _with_predictions(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows with their predictions, their publisher held out; a predicted time becomes a rate.
 
     An id that two tables share gets the name of its table before it.
@@ -272,7 +273,7 @@ def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def _words(where: Mapping[str, Any]) -> str:
+def _filter_words(where: Mapping[str, Any]) -> str:
     def said(wanted: Any) -> str:
         several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
         if several and not all(isinstance(entry, str) for entry in wanted):
@@ -354,11 +355,15 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "")
 
 def _frame(fields: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row with the requested fields alone."""
-    stated = {name: value for name, value in fields.items() if value not in ("", None) and value == value}
+    stated = {name: value for name, value in fields.items() if value not in ("", None) and not _is_nan(value)}
     for name in ("devices", "batch_per_device"):
         if name in stated and not (isinstance(stated[name], (int, float)) and stated[name] > 0):
             raise refused(name, stated[name], "is not possible; give a number above 0")
     return pd.DataFrame([stated])
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _runs(rows: pd.DataFrame) -> Runs:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from cookbook.formulas._arguments import Array, floats, non_negative, positive, written
 
-MOST_BITS, MAX_SOLVED = 24, 1024
+MAX_BITS, MAX_SOLVED = 24, 1024
 
 
 def column_currents(conductances: ArrayLike, voltages: ArrayLike) -> Array:
@@ -184,7 +184,7 @@ def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: A
     low, high = _finite("least", least), _finite("largest", largest)
     if not np.all(low < high):
         raise ValueError(f"largest = {float(high):g} is outside (least, inf), least = {float(low):g}: swap the two")
-    steps = _integer("levels", levels, 2, 2**MOST_BITS) - 1
+    steps = _integer("levels", levels, 2, 2**MAX_BITS) - 1
     up, down = (np.rint(steps * np.maximum(sign * shares, 0)) / steps for sign in (1, -1))
     return low + (high - low) * up, low + (high - low) * down
 
@@ -297,7 +297,7 @@ def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Arra
     >>> quantised([0.2, 0.9, -5.0], 3, 3.0).tolist()
     [0.0, 1.0, -3.0]
     """
-    ends, count = positive("full_scale", _finite("full_scale", full_scale)), _integer("bits", bits, 2, MOST_BITS)
+    ends, count = positive("full_scale", _finite("full_scale", full_scale)), _integer("bits", bits, 2, MAX_BITS)
     step = ends / (2 ** (count - 1) - 1)
     return step * np.rint(np.clip(_finite("values", values, signed=True), -ends, ends) / step)
 
@@ -362,7 +362,7 @@ def walden_1999(bits: ArrayLike, step_joules: ArrayLike) -> Array:
     >>> f"{walden_1999(8, 6.5e-15):.3g}"
     '1.66e-12'
     """
-    return _finite("step_joules", step_joules) * 2 ** _integer("bits", bits, 1, MOST_BITS)
+    return _finite("step_joules", step_joules) * 2 ** _integer("bits", bits, 1, MAX_BITS)
 
 
 def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike) -> Array:
@@ -394,7 +394,7 @@ def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike)
     >>> f"{rekhi_2019(8, 0.3e-12, 10.5):.2g}", f"{rekhi_2019(12, 0.3e-12, 10.5):.2g}"
     ('3e-13', '2.4e-12')
     """
-    beyond = np.maximum(_integer("bits", bits, 1, MOST_BITS) - _finite("corner_bits", corner_bits), 0)
+    beyond = np.maximum(_integer("bits", bits, 1, MAX_BITS) - _finite("corner_bits", corner_bits), 0)
     return _finite("floor_joules", floor_joules) * 4.0**beyond
 
 
@@ -456,7 +456,7 @@ def mean_square_input(bits: ArrayLike) -> Array:
     >>> float(mean_square_input(1)), round(float(mean_square_input(8)), 3)
     (0.5, 0.334)
     """
-    count = 2.0 ** _integer("bits", bits, 1, MOST_BITS)
+    count = 2.0 ** _integer("bits", bits, 1, MAX_BITS)
     return (2 * count - 1) / (6 * (count - 1))
 
 
@@ -829,7 +829,7 @@ def _integer(name: str, value: Any, low: int, high: float = 1e12) -> Array:
     return values
 
 
-def _bits(name: str, value: ArrayLike, most: int = MOST_BITS) -> Array:
+def _bits(name: str, value: ArrayLike, most: int = MAX_BITS) -> Array:
     return _integer(name, value, 1, most)
 
 

@@ -35,7 +35,7 @@ PEAK_UNIT = "FLOP/s"
 PLAUSIBLE = {"B": 80e9, "B/s": 3e12, "W": 300.0, "FLOP/s": 300e12}
 # Beyond these no figure of one device can be.
 LEAST, MOST = 1e-3, 1e21
-MOST_COUNT = 1e6
+MAX_COUNT = 1e6
 LONGEST_NAME = 80
 OWN = "own: "
 COLUMNS = ("key", "name", "vendor", "kind", "memory_bytes", "mem_bandwidth", "tdp_watts", "launch_date")
@@ -191,10 +191,10 @@ def accelerator(
     'own: My chip'
     """
     if like is not None:
-        return _changed(_known(like), None if name is None else _new_name(name), changes)
+        return _changed_device(_as_accelerator(like), None if name is None else _new_name(name), changes)
     if name is None:
         raise ValueError('accelerator needs a name, or like= and what differs: accelerator(like="h100-sxm", ...)')
-    return _own(name, changes) if changes else _known(name)
+    return _own_device(name, changes) if changes else _as_accelerator(name)
 
 
 def found_key(table: str, name: Any) -> str:
@@ -205,7 +205,7 @@ def found_key(table: str, name: Any) -> str:
     return catalog.lookup(table, name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
 
 
-def _known(name: Any) -> Accelerator:
+def _as_accelerator(name: Any) -> Accelerator:
     return name if isinstance(name, Accelerator) else _row(found_key("accelerators", name))
 
 
@@ -245,7 +245,7 @@ def _peak_names() -> tuple[str, ...]:
     return tuple(column for column in catalog.table("accelerators").columns if column.startswith(PEAK))
 
 
-def _own(name: Any, stated: Mapping[str, Any]) -> Accelerator:
+def _own_device(name: Any, stated: Mapping[str, Any]) -> Accelerator:
     """Return an accelerator that the catalogue does not have, from its stated values alone."""
     text = _new_name(name)
     try:
@@ -277,19 +277,19 @@ def _own(name: Any, stated: Mapping[str, Any]) -> Accelerator:
         launch_date="",
         sources=(),
     )
-    return _with(blank, values, key=blank.key, name=text)
+    return _with_values(blank, values, key=blank.key, name=text)
 
 
-def _changed(base: Accelerator, name: str | None, changes: Mapping[str, Any]) -> Accelerator:
+def _changed_device(base: Accelerator, name: str | None, changes: Mapping[str, Any]) -> Accelerator:
     values = _values(changes)
     new = bool(values) and not base.changed
     key = f"{base.key}*" if new else base.key
     if base.key.startswith(OWN) and name:
         key = OWN + name
-    return _with(base, values, key=key, name=name or (f"{base.name}, changed" if new else base.name))
+    return _with_values(base, values, key=key, name=name or (f"{base.name}, changed" if new else base.name))
 
 
-def _with(base: Accelerator, values: Mapping[str, Any], **named: Any) -> Accelerator:
+def _with_values(base: Accelerator, values: Mapping[str, Any], **named: Any) -> Accelerator:
     plain: dict[str, Any] = {column: value for column, value in values.items() if not column.startswith(PEAK)}
     # A link that is given where the model has none joins all devices of the node.
     if "device_link" in values and not base.device_link_kind:
@@ -342,7 +342,7 @@ def _quantity(changed_field: str, value: Any) -> float:
     except (TypeError, ValueError) as error:
         reason = str(error) if len(str(error)) < 180 else str(error)[:180] + "…"
         raise ValueError(f"{changed_field} is {shown(value)}: {reason}. Write for example {example!r}") from None
-    low, high = (LEAST, MOST) if unit else (1.0, MOST_COUNT)
+    low, high = (LEAST, MOST) if unit else (1.0, MAX_COUNT)
     if not math.isfinite(number) or number <= 0:
         raise ValueError(f"{changed_field} is {shown(value)}; it must be above 0 and finite, for example {example!r}")
     if not low <= number <= high or (changed_field == "scale_up_devices" and number != round(number)):
@@ -366,7 +366,7 @@ def peak_flops(device: str | Accelerator, number_format: str) -> float:
     UnknownName
         If the device or the number format is not known.
     """
-    peaks = _known(device).peaks
+    peaks = _as_accelerator(device).peaks
     return _peak(peaks, found_key("number_formats", number_format))
 
 
@@ -387,7 +387,7 @@ def formats(device: str | Accelerator) -> list[str]:
     >>> formats("v100")
     ['fp32', 'fp16']
     """
-    peaks = _known(device).peaks
+    peaks = _as_accelerator(device).peaks
     return [name for name in _peak_columns() if not math.isnan(_peak(peaks, name))]
 
 
@@ -409,6 +409,6 @@ def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.Dat
     columns = [*COLUMNS, *peaks, "sources"]
     if keys is None:
         return frame.assign(sources=[tuple(source.split(";")) for source in frame["source"]])[columns]
-    devices = [_known(key) for key in ([keys] if isinstance(keys, (str, Accelerator)) else keys)]
+    devices = [_as_accelerator(key) for key in ([keys] if isinstance(keys, (str, Accelerator)) else keys)]
     rows = [{**{column: getattr(device, column) for column in COLUMNS}, **device.peaks} for device in devices]
     return pd.DataFrame(rows, columns=columns[:-1]).assign(sources=[device.sources for device in devices])

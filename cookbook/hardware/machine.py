@@ -17,7 +17,7 @@ from cookbook.catalog.reading import likeness
 from cookbook.catalog.refusals import refused
 from cookbook.hardware.accelerator import (
     LONGEST_NAME,
-    MOST_COUNT,
+    MAX_COUNT,
     Accelerator,
     ByFigures,
     accelerator,
@@ -132,17 +132,17 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
         )
     source = _of_record(what) if isinstance(what, Accelerator) else what
     result = _by_name(source) if isinstance(source, str) else source
-    return result if count is None or count == result.per_node else _resized(result, count)
+    return result if count is None or count == result.per_node else _resize(result, count)
 
 
 def _count(per_node: Any) -> int:
-    whole = isinstance(per_node, Real) and not isinstance(per_node, bool) and per_node == per_node
-    if not whole or not 1 <= per_node <= MOST_COUNT or per_node != int(per_node):
-        raise refused("per_node", per_node, f"must be a whole number from 1 to {MOST_COUNT:,.0f}")
+    number = isinstance(per_node, Real) and not isinstance(per_node, bool)
+    if not number or not 1 <= per_node <= MAX_COUNT or per_node != int(per_node):  # NaN fails the bounds
+        raise refused("per_node", per_node, f"must be a whole number from 1 to {MAX_COUNT:,.0f}")
     return int(per_node)
 
 
-def _resized(base: Machine, count: int) -> Machine:
+def _resize(base: Machine, count: int) -> Machine:
     """Return the machine with another number of devices per node; for a server, no more than it has."""
     if count > base.per_node and (base.server or base.instance):
         raise ValueError(
@@ -170,11 +170,11 @@ def _by_name(name: str) -> Machine:
             return build(key)
     row = _instances().get(spelling)
     if row is None:
-        raise _no_machine(name, [key for error in unknown for key in error.nearest])
+        raise _unknown_machine(name, [key for error in unknown for key in error.nearest])
     return _instance(row)
 
 
-def _no_machine(name: str, near: list[str]) -> UnknownName:
+def _unknown_machine(name: str, near: list[str]) -> UnknownName:
     """Return the error for a name that no table has, with the three nearest of all tables."""
     wanted = normalise(name[:LONGEST_NAME])
 
@@ -218,7 +218,7 @@ def _server_keys() -> Mapping[str, str]:
 
 @lru_cache(maxsize=1024)
 def _of_record(device: Accelerator) -> Machine:
-    return _built(device, device.name, DEFAULT_NODE, device.sources)
+    return _build(device, device.name, DEFAULT_NODE, device.sources)
 
 
 def _server(key: str) -> Machine:
@@ -227,7 +227,7 @@ def _server(key: str) -> Machine:
         raise ValueError(f"machine = {key!r}: the catalogue does not say for certain which accelerator it has")
     device = accelerator(row["accelerator_key"])
     sources = tuple(dict.fromkeys([*device.sources, *row["source"].split(";")]))
-    return replace(_built(device, row["name"], int(row["devices"]), sources, row), server=key)
+    return replace(_build(device, row["name"], int(row["devices"]), sources, row), server=key)
 
 
 def _instance(row: Mapping[str, Any]) -> Machine:
@@ -244,10 +244,10 @@ def _instance(row: Mapping[str, Any]) -> Machine:
     if same is not None and (same.accelerator, same.per_node) == (device, int(count)):
         return replace(same, instance=name)
     sources = tuple(dict.fromkeys([*device.sources, *row["source"].split(";")]))
-    return replace(_built(device, name, int(count), sources), instance=name)
+    return replace(_build(device, name, int(count), sources), instance=name)
 
 
-def _built(
+def _build(
     device: Accelerator, name: str, per_node: int, sources: tuple[str, ...], server: Mapping[str, Any] | None = None
 ) -> Machine:
     """Return a machine from its device and, where there is one, the row of its server."""

@@ -32,7 +32,7 @@ LOOPBACK = "127.0.0.1"
 # Processes that wait for a reader, pages at once, memory that one may allocate [B], and letters of a token at least.
 SPARE, MOST, MEMORY, TOKEN = 2, 30, 1e9, 16
 # Memory that stays free [B]; pages that start at the same time; a page that nobody looks at is closed after [s].
-LEAST_FREE, AT_ONCE, IDLE = 5e8, 4, 600
+MIN_FREE, AT_ONCE, IDLE = 5e8, 4, 600
 # The request that is being answered: readers who come together are counted before any of them has a process.
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
 REQUIRED_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8", "anywidget")
@@ -49,7 +49,7 @@ class Page(TornadoVoilaHandler):
         _ = self.xsrf_token  # sets the cookie without which a page that is closed could not end its process
         if not name:
             self.finish(first_page(self.base_url))
-        elif name not in {each.name for each in questions()}:
+        elif name not in {entry.name for entry in questions()}:
             self._sorry(404, "There is no such panel", f"The address asks for {name[:60]!r}. These are the panels:")
         else:
             async with app.gate:
@@ -57,13 +57,13 @@ class Page(TornadoVoilaHandler):
                     self.set_header("Retry-After", "60")
                     self._sorry(503, "No room for another page", why)
                     return
-                asked = object()
-                REQUEST.set(asked)
-                app.opening.add(asked)
+                request = object()
+                REQUEST.set(request)
+                app.opening.add(request)
                 try:
                     await super().get(None)
                 finally:
-                    app.opening.discard(asked)
+                    app.opening.discard(request)
 
     def write_error(self, status_code: int, **_: Any) -> None:
         """Explain in words that a page could not be made, with `status_code`."""
@@ -90,7 +90,7 @@ class Dashboard(Voila):
 
     def init_settings(self) -> dict[str, Any]:
         """Return Voila's settings; the manager notes which kernels have a page, and prepares no more than allowed."""
-        found, manager = super().init_settings(), self.kernel_manager
+        defaults, manager = super().init_settings(), self.kernel_manager
         give, begin, fill = manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed
         self.given = set[str]()
 
@@ -116,7 +116,7 @@ class Dashboard(Voila):
                 fill(delay, notebook_name, **more)
 
         manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed = given, begun, filled
-        return dict(found)
+        return dict(defaults)
 
     def pages(self) -> int:
         """Return the number of open pages."""
@@ -138,10 +138,10 @@ class Dashboard(Voila):
                 "that you no longer need and try again in a minute, or ask whoever started it for more (--most)."
             )
         free = psutil.virtual_memory().available
-        if free < LEAST_FREE:
+        if free < MIN_FREE:
             return (
                 f"The memory of this machine is exhausted: {human(free, 'B')} are left, and a page needs "
-                f"{human(LEAST_FREE, 'B')}. Close pages that you no longer need and try again."
+                f"{human(MIN_FREE, 'B')}. Close pages that you no longer need and try again."
             )
         return ""
 

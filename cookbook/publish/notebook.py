@@ -133,7 +133,7 @@ def _stable_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _normalise_outputs(cell: nbformat.NotebookNode, count: int) -> None:
     cell.execution_count = count
-    cell.outputs = [part for output in _joined(cell.outputs) for part in _split(output)]
+    cell.outputs = [part for output in _merged_outputs(cell.outputs) for part in _split_card(output)]
     for output in cell.outputs:
         if "execution_count" in output:
             output["execution_count"] = count
@@ -144,7 +144,7 @@ def _normalise_outputs(cell: nbformat.NotebookNode, count: int) -> None:
             output["metadata"] = nbformat.from_dict({})
 
 
-def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+def _merged_outputs(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
     """Join printed text that came in several messages into one output: how a kernel cuts it depends on the clock."""
     merged: list[nbformat.NotebookNode] = []
     for output in outputs:
@@ -155,7 +155,7 @@ def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]
     return merged
 
 
-def _split(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+def _split_card(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     """Split a card and its picture into two outputs: of the kinds in one output, a page shows only the first that it
     knows.
     """
@@ -196,13 +196,13 @@ def repack_png(encoded: str) -> str:
         elif kind in PNG_CHUNKS:
             chunks.append((kind, body))
         place += 12 + length
-    header, rows = _flat(chunks[0][1], zlib.decompress(pixels))
+    header, rows = _filtered_rows(chunks[0][1], zlib.decompress(pixels))
     chunks[0] = b"IHDR", header
     chunks.insert(-1, (b"IDAT", zlib.compress(rows, 9)))
     return base64.b64encode(SIGNATURE + b"".join(_chunk(kind, body) for kind, body in chunks)).decode()
 
 
-def _flat(header: bytes, rows: bytes) -> tuple[bytes, bytes]:
+def _filtered_rows(header: bytes, rows: bytes) -> tuple[bytes, bytes]:
     """Return rows as differences of neighbours (PNG filter 1) as plain red, green and blue; any other rows as they are.
 
     Large flat areas, of which charts consist, are compressed better so.
@@ -234,7 +234,7 @@ def student(path: str | Path, out: str | Path = "build/student") -> Path:
     target = check_target(out / path.name, path, new_folders=True)
     for cell, below in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
         if SOLUTION in cell.metadata.get("tags", []):
-            cell.source = _your_turn(cell, below)
+            cell.source = _blank_for(cell, below)
             cell.metadata = nbformat.from_dict({"tags": ["your-turn"]})
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -247,7 +247,7 @@ def student(path: str | Path, out: str | Path = "build/student") -> Path:
     return write(notebook, target)
 
 
-def _your_turn(cell: nbformat.NotebookNode, below: nbformat.NotebookNode | None) -> str:
+def _blank_for(cell: nbformat.NotebookNode, below: nbformat.NotebookNode | None) -> str:
     """Return the replacement of a solution: a blank for its answer, and its check with what that needs."""
     source = cell.source if cell.cell_type == "code" else ""
     made = {name for statement in _statements(source) for name in _names(statement, ast.Store)}
@@ -318,11 +318,11 @@ def lint(path: str | Path) -> list[str]:
     prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     recipe = bool(re.match(r"\d\d-", path.name)) and not path.name.startswith("00-")
-    problems = _size(path, notebook, prose, recipe)
+    problems = _size_problems(path, notebook, prose, recipe)
     problems += _headings(prose) + _words_and_pictures(prose)
-    problems += _code(code)
+    problems += _code_problems(code)
     problems += _cells(notebook, code, recipe)
-    return problems + _money(notebook) + _answers_revealed(code)
+    return problems + _money_problems(notebook) + _answers_revealed(code)
 
 
 def code_lines(source: str) -> int:
@@ -338,7 +338,7 @@ def words(prose: list[str]) -> int:
     return len(_WORD.findall(text))
 
 
-def _size(path: Path, notebook: nbformat.NotebookNode, prose: list[str], recipe: bool) -> list[str]:
+def _size_problems(path: Path, notebook: nbformat.NotebookNode, prose: list[str], recipe: bool) -> list[str]:
     # The check of an exercise belongs to the answer above it; a question is read and not run through.
     problems, kinds = [], [set(cell.metadata.get("tags", [])) for cell in notebook.cells]
     cells, counted = (sum(not kind & tags for kind in kinds) for tags in ({"check"}, {"check", "question"}))
@@ -383,7 +383,7 @@ def _words_and_pictures(prose: list[str]) -> list[str]:
     return problems
 
 
-def _code(cells: list[nbformat.NotebookNode]) -> list[str]:
+def _code_problems(cells: list[nbformat.NotebookNode]) -> list[str]:
     """Check the budgets of code; folded cells (questions, solutions, checks), which nobody follows, count for the
     longest.
     """
@@ -457,7 +457,7 @@ def _cells(notebook: nbformat.NotebookNode, code: list[nbformat.NotebookNode], r
     return problems
 
 
-def _money(notebook: nbformat.NotebookNode) -> list[str]:
+def _money_problems(notebook: nbformat.NotebookNode) -> list[str]:
     """Check that US dollars have one spelling; in Markdown, two bare signs would enclose a formula."""
     problems = []
     for cell in notebook.cells:

@@ -26,7 +26,7 @@ from cookbook.catalog.files import write_csv, write_text
 Read = Callable[[str], Any]
 Row = dict[str, str]
 PRICE_COLUMNS = ("usd_per_hour", "usd_per_hour_spot", "usd_per_hour_reserved_1y", "usd_per_hour_reserved_3y")
-TIMEOUT, HOURS_A_YEAR, MOST_PAGES = 120, 8760, 500
+TIMEOUT, HOURS_A_YEAR, MAX_PAGES = 120, 8760, 500
 RESERVED_TERMS = {"1 Year": ("usd_per_hour_reserved_1y", 1), "3 Years": ("usd_per_hour_reserved_3y", 3)}
 AZURE_SERIES = re.compile(r"^standard_n", re.IGNORECASE)
 
@@ -89,7 +89,7 @@ def azure_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]
         If a page is not of the form known, so that nothing wrong is written.
     """
     prices: dict[str, dict[str, float]] = {}
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = read(url)
         if not isinstance(page, Mapping) or "Items" not in page:
             raise ValueError(f"{url} is not a page of Azure's retail prices: it has no Items")

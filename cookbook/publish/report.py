@@ -119,16 +119,16 @@ def read_state(given: list[str]) -> dict[str, Any]:
     >>> read_state(["task=serve", "rate=20", 'accelerators=["t4", "l4"]', "seq=null"])
     {'task': 'serve', 'rate': 20, 'accelerators': ['t4', 'l4'], 'seq': None}
     """
-    found: dict[str, Any] = {}
-    for each in given:
-        name, sign, text = each.partition("=")
+    state: dict[str, Any] = {}
+    for assignment in given:
+        name, sign, text = assignment.partition("=")
         if not sign or not name.strip():
-            raise ValueError(f"--set {shown(each)} is not NAME=VALUE; write one such as task=serve")
+            raise ValueError(f"--set {shown(assignment)} is not NAME=VALUE; write one such as task=serve")
         try:
-            found[name.strip()] = json.loads(text)
+            state[name.strip()] = json.loads(text)
         except ValueError:
-            found[name.strip()] = text
-    return found
+            state[name.strip()] = text
+    return state
 
 
 def _fits_a_cell(value: Any) -> bool:

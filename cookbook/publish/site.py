@@ -128,9 +128,9 @@ def site(notebooks: str | Path = "notebooks", out: str | Path = "build/site") ->
     out.mkdir(parents=True, exist_ok=True)
     paths = [*sorted(notebooks.glob("*.ipynb")), *sorted(notebooks.glob("history/*.ipynb"))]
     recipes, names = [page(path) for path in paths], reference()
-    about = [_about(readme)] if (readme := notebooks.parent / "README.md").is_file() else []
-    about += [_written(path) for path in sorted(notebooks.parent.glob("docs/*.md"))] if about else []
-    about += [_course(path) for path in sorted(notebooks.glob("facilitator/*-course.md"))]
+    about = [_readme_page(readme)] if (readme := notebooks.parent / "README.md").is_file() else []
+    about += [_markdown_page(path) for path in sorted(notebooks.parent.glob("docs/*.md"))] if about else []
+    about += [_slides_page(path) for path in sorted(notebooks.glob("facilitator/*-course.md"))]
     opening = re.search(r"(?s)<p>.*?</p>", recipes[0].body) if recipes else None
     front = Page("index", "Deep Learning Cookbook", opening[0] if opening else "")
     names_known = {entry.name for entry in [front, *recipes, *names, *about]}
@@ -196,20 +196,20 @@ def page(path: str | Path) -> Page:
         answer, _, title = _panel_text(panel["text/plain"])
         first = re.split(r"(?<=[^.]\.) (?=[A-Z\d])", answer)[0]
         fields |= {"line": first, "alt": title, "picture": panel["image/png"]}
-        fields |= {"live": _live(path.stem, panel["text/plain"])}
+        fields |= {"live": _live_code(path.stem, panel["text/plain"])}
     for cell in notebook.cells:
         if "outputs" in cell:
-            cell.outputs = list(_carded(cell.outputs))
+            cell.outputs = list(_with_cards(cell.outputs))
     resources = {"metadata": {"name": path.stem, "path": str(path.parent)}}
     plain = dict.fromkeys(("embed_images", "exclude_input_prompt", "exclude_output_prompt"), True)
     body, _ = OfflineExporter(template_name="basic", **plain).from_notebook_node(notebook, resources)
     body = clean(body)
     if fields.get("live"):
         body = body.replace(CARD, f'<div class="ck-live"></div>{CARD}', 1)
-    return _finished(path.stem, opening.splitlines()[0].lstrip("# "), body, **fields)
+    return _assembled_page(path.stem, opening.splitlines()[0].lstrip("# "), body, **fields)
 
 
-def _live(stem: str, words: str) -> str:
+def _live_code(stem: str, words: str) -> str:
     """Return the code of the panel that answers on its page, from its printed text; empty for any other."""
     if not stem.startswith(offline.RECIPE):
         return ""
@@ -217,26 +217,26 @@ def _live(stem: str, words: str) -> str:
     return code if code and offline.opening(code) is not None else ""
 
 
-def _about(readme: Path) -> Page:
+def _readme_page(readme: Path) -> Page:
     """Return README as a page, without its pictures, which the front page has."""
     text = re.sub(r"(?s)<details>.*?</details>|!\[[^\]]*\]\([^)]*\)", "", readme.read_text(encoding="utf-8"))
-    return replace(_written(readme, text), name="about", title="Install and accuracy")
+    return replace(_markdown_page(readme, text), name="about", title="Install and accuracy")
 
 
-def _written(path: Path, text: str = "") -> Page:
+def _markdown_page(path: Path, text: str = "") -> Page:
     """Return a page of Markdown, or of another `text`; links to other pages lead to those of the site."""
     text = text or path.read_text(encoding="utf-8")
     body = clean(MarkdownWithMath(renderer=MathMLRenderer(escape=False)).render(text))
     body = re.sub(r'href="(?:\.\./)?(?:notebooks|docs)/', 'href="', body)
     body = body.replace('href="../README.md', 'href="about.md').replace('href="facilitator/', 'href="slides-')
     body = re.sub(r'href="([\w-]+)\.md(#[^"]*)?"', r'href="\1.html"', body)
-    return _finished(path.stem, text.partition("\n")[0].lstrip("# "), body)
+    return _assembled_page(path.stem, text.partition("\n")[0].lstrip("# "), body)
 
 
-def _course(path: Path) -> Page:
+def _slides_page(path: Path) -> Page:
     """Return the slides of a course."""
     body = clean(slides(path))
-    return _finished(f"slides-{path.stem}", "Slides: " + path.stem.replace("-", " "), body)
+    return _assembled_page(f"slides-{path.stem}", "Slides: " + path.stem.replace("-", " "), body)
 
 
 def slides(course: str | Path) -> str:
@@ -264,7 +264,7 @@ def slides(course: str | Path) -> str:
         raise ValueError(f"{course} has no schedule: its rows begin like '| 9:00–9:45 | block | recipe | how |'")
     title, sentence = text.partition("\n")[0].lstrip("# "), TO_LEAVE_WITH.search(text)
     whole = "".join(f"<tr><td>{start}–{end}</td><td>{_line(block)}</td></tr>" for start, end, block, *_ in rows)
-    closing = f"<p>{_line(_sentence(sentence[1]))}</p>" if sentence else ""
+    closing = f"<p>{_line(_capitalised(sentence[1]))}</p>" if sentence else ""
     sections = [(title, closing), ("Schedule", f"<table>{whole}</table>")]
     for start, end, block, recipe, how, *leaves in rows:
         if linked := RECIPE.search(recipe):
@@ -300,7 +300,7 @@ def _slides_of(
             yield "Discuss", f"<ul>{_points(listed[:TO_DISCUSS])}</ul>"
         if sentence := TO_LEAVE_WITH.search(text):
             with_you = f"<p>You leave with: {_line(leaves[0])}.</p>" if leaves and leaves[0] else ""
-            yield "To keep", f'<p class="question">{_line(_sentence(sentence[1]))}</p>{with_you}'
+            yield "To keep", f'<p class="question">{_line(_capitalised(sentence[1]))}</p>{with_you}'
 
 
 def _votes(source: str) -> Iterator[tuple[str, list[str]]]:
@@ -315,7 +315,7 @@ def _points(texts: list[str]) -> str:
     return "".join(f"<li>{_line(text).rstrip(';')}</li>" for text in texts)
 
 
-def _sentence(text: str) -> str:
+def _capitalised(text: str) -> str:
     """Return a sentence with a capital letter, as it is printed alone on a slide."""
     return text[:1].upper() + text[1:]
 
@@ -327,7 +327,7 @@ def _line(text: str) -> str:
     return re.sub(r"(?<![\w*])\*(\w[^*]*[\w.?!])\*(?![\w*])", r"<em>\1</em>", text)
 
 
-def _finished(name: str, title: str, body: str, **more: Any) -> Page:
+def _assembled_page(name: str, title: str, body: str, **more: Any) -> Page:
     """Return a page whose wide tables and formulas scroll in a box of their own."""
     body = re.sub(r'href="(?:\.\./|history/)?([\w-]+)\.ipynb', r'href="\1.html', body)  # all pages lie in one folder
     wide = r'(?s)<table\b.*?</table>|<math\b[^>]*display="block".*?</math>'
@@ -387,7 +387,7 @@ def _panel_text(words: str) -> tuple[str, list[str], str]:
     return answer, re.findall(r"\[([^\]]*)\]", badges), title[1] if title else answer
 
 
-def _carded(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode]:
+def _with_cards(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode]:
     """Yield outputs as a page shows them: a panel as its card around its picture, a picture with its text as
     alternative.
     """
@@ -420,7 +420,7 @@ def reference() -> tuple[Page, ...]:
     """
     intro = "<p>Public functions and their results, each with its arguments, units, source in print, and code.</p>"
     rooms = [_namespace_page(*room) for room in _namespaces()]
-    return _finished("reference", "Reference", f'<h1 id="reference">Reference</h1>{intro}'), *rooms
+    return _assembled_page("reference", "Reference", f'<h1 id="reference">Reference</h1>{intro}'), *rooms
 
 
 def _namespaces() -> Iterator[tuple[str, ModuleType]]:
@@ -450,7 +450,7 @@ def _namespace_page(prefix: str, module: ModuleType) -> Page:
     first, _, rest = inspect.getdoc(module).partition("\n")  # type: ignore[union-attr]
     body = f'<h1 id="{prefix}"><code>{prefix}</code></h1><p>{_inline(first)}</p>{_docstring(rest)}{entries}'
     name = f"reference-{prefix.replace('.', '-')}"
-    return _finished(name, prefix, body, line=first, names=tuple(things))
+    return _assembled_page(name, prefix, body, line=first, names=tuple(things))
 
 
 def _entry(prefix: str, name: str, thing: Any) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.units import shown
 from cookbook.workloads.layers import ACT_FLOP, NORM_FLOP, Length
-from cookbook.workloads.limits import MOST_PARAMETERS, MOST_WORK
+from cookbook.workloads.limits import MAX_PARAMETERS, MAX_WORK
 from cookbook.workloads.ops import POLYNOMIALS, Ops
 
 # Arguments that count something, and those of them that may be left to the layer.
@@ -61,7 +61,7 @@ LOOPED = (
     "deep_supervision",
     "heads_out",
 )
-LARGEST, MOST_LAYERS, MOST_ELEMENTS = 10**9, 1000, 1000
+LARGEST, MAX_LAYERS, MAX_ELEMENTS = 10**9, 1000, 1000
 WORDS = {"act": ACT_FLOP, "norm": NORM_FLOP}
 
 
@@ -69,7 +69,7 @@ def whole(value: Any, name: str, most: int = LARGEST, least: int = 1) -> int:
     """Return an integer within bounds; raises ValueError naming the argument."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not least <= value <= most or value != round(value):
-        limit = f"of {least} or more" if not number or value < least or value != value else f"from {least} to {most:,}"
+        limit = f"from {least} to {most:,}" if number and value >= least else f"of {least} or more"
         raise refused(name, value, f"must be a whole number {limit}")
     return int(value)
 
@@ -140,7 +140,7 @@ def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any
         zero = any(
             isinstance(number, int) and not isinstance(number, bool) and number == 0 for number in (default, usual)
         )
-        whole(value, name, MOST_LAYERS if name in LOOPED else LARGEST, 0 if zero else 1)
+        whole(value, name, MAX_LAYERS if name in LOOPED else LARGEST, 0 if zero else 1)
     elif kind.startswith("float"):
         _positive(name, value)
     elif name == "padding":
@@ -163,13 +163,13 @@ def _positive(name: str, value: Any) -> None:
 
 
 def _check_sequence(name: str, value: Any, usual: Any) -> None:
-    if not isinstance(value, list | tuple) or not 0 < len(value) <= MOST_ELEMENTS:
+    if not isinstance(value, list | tuple) or not 0 < len(value) <= MAX_ELEMENTS:
         raise refused(name, value, f"must be a list of whole numbers, such as {shown(usual)}")
     for member in value:
         if isinstance(member, list | tuple):
             _check_sequence(name, member, usual)
         else:
-            whole(member, name, MOST_LAYERS if name in LOOPED else LARGEST, 0)
+            whole(member, name, MAX_LAYERS if name in LOOPED else LARGEST, 0)
 
 
 def _check_members(name: str, value: Any, usual: Any) -> None:
@@ -179,7 +179,7 @@ def _check_members(name: str, value: Any, usual: Any) -> None:
         if isinstance(number, str | list | tuple | Mapping) or not isinstance(key, str):
             raise ValueError(f"{name}: {shown(key)} = {shown(number)} must be a number")
         if number is not None and not isinstance(number, bool):
-            whole(number, f"{name}: {key}", MOST_LAYERS if key in LOOPED else LARGEST, 0)
+            whole(number, f"{name}: {key}", MAX_LAYERS if key in LOOPED else LARGEST, 0)
     if value.get("top_k") and value.get("number") and value["top_k"] > value["number"]:
         raise ValueError(f"{name}: top_k = {value['top_k']} is more than the {value['number']} experts there are")
 
@@ -204,15 +204,15 @@ def check_possible(ops: Ops, otherwise: str) -> None:
     if not math.isfinite(total) or total <= 0 or not ((ops.parameters >= 0).all() and (ops.weights >= 0).all()):
         raise ValueError(otherwise)
     parameters = float((ops.parameters * ops.count).sum())
-    if parameters > MOST_PARAMETERS:
+    if parameters > MAX_PARAMETERS:
         raise ValueError(
             f"the network would have {parameters:.1e} parameters; networks of up to "
-            f"{MOST_PARAMETERS:.0e} are read, so check its sizes"
+            f"{MAX_PARAMETERS:.0e} are read, so check its sizes"
         )
-    if total > MOST_WORK:
+    if total > MAX_WORK:
         raise ValueError(
             f"one sample would need {total:.1e} elements and multiplications; networks of up to "
-            f"{MOST_WORK:.0e} are read, so check its sizes"
+            f"{MAX_WORK:.0e} are read, so check its sizes"
         )
 
 

@@ -21,7 +21,7 @@ from cookbook.workloads.arguments import (
     COUNTS,
     LARGEST,
     LOOPED,
-    MOST_LAYERS,
+    MAX_LAYERS,
     OPTIONAL,
     check,
     check_heads,
@@ -52,7 +52,7 @@ TRACE_LAYERS = (
     "scan",
     "loss",
 )
-LONGEST_TITLE, MOST_AXES = 200, 8
+LONGEST_TITLE, MAX_AXES = 200, 8
 PER_AXIS = ("kernel", "stride", "dilation")  # arguments of a layer that may be a number for each axis
 # Builders of language models: what has blocks of transformers that a layout can split.
 DECODER = "transformers.decoder"
@@ -289,7 +289,7 @@ def layers(
 
 def _sample_shape(input: Any) -> Shape:
     """Return the shape of one sample: channels, then positions, "s" for the sequence length."""
-    if not isinstance(input, Sequence) or isinstance(input, str) or not 0 < len(input) <= MOST_AXES:
+    if not isinstance(input, Sequence) or isinstance(input, str) or not 0 < len(input) <= MAX_AXES:
         raise refused("input", input, "must be (channels, positions, ...), like (3, 224, 224) or (64, 's')")
     channels, *space = input
     lengths = tuple(S if isinstance(p, str) and p == "s" else whole(p, "input") for p in space)
@@ -302,23 +302,23 @@ def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]
     rows: Any = table
     if isinstance(table, str):
         rows = parsed_json(table, "the layer table")
-    named = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MOST_LAYERS])
+    named = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MAX_LAYERS])
     if not named:
         raise ValueError('the layer table must be a list with at least one layer like {"layer": "linear", "out": 10}')
-    if len(rows) > MOST_LAYERS:
-        raise ValueError(f"the layer table has {len(rows):,} layers; give at most {MOST_LAYERS:,}")
+    if len(rows) > MAX_LAYERS:
+        raise ValueError(f"the layer table has {len(rows):,} layers; give at most {MAX_LAYERS:,}")
     return list(rows)
 
 
 def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
     arguments = {key: value for key, value in row.items() if key not in ("layer", "repeat")}
-    layer, times = row.get("layer"), whole(row.get("repeat", 1), "repeat", MOST_LAYERS)
+    layer, times = row.get("layer"), whole(row.get("repeat", 1), "repeat", MAX_LAYERS)
     for argument in COUNTS:
         stated = arguments.get(argument, 1)
         if stated is None and argument in OPTIONAL:
             continue
         for number in stated if isinstance(stated, list | tuple) and argument in PER_AXIS else [stated]:
-            whole(number, argument, MOST_LAYERS if argument in LOOPED else LARGEST)
+            whole(number, argument, MAX_LAYERS if argument in LOOPED else LARGEST)
     if not isinstance(layer, str):
         raise refused("layer", layer, "must be the name of a layer, such as linear")
     if layer == "embedding":

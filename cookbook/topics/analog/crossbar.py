@@ -149,7 +149,7 @@ def _joules(
 ) -> dict[str, float]:
     """Return the energy of one conversion, one drive, reading of a cell and one addition [J]."""
     step = figure("crossbar-adc-energy") / 2 ** figure("crossbar-adc-bits")
-    adc = formulas.walden_1999(adc_bits, step) if converter is None else _converted(converter, adc_bits)
+    adc = formulas.walden_1999(adc_bits, step) if converter is None else _conversion_joules(converter, adc_bits)
     # Levels are taken as equally frequent, and of a pair one cell rests.
     least, largest = figure("crossbar-least-share"), figure("crossbar-largest-conductance")
     mean = largest * (least + (1 - least) * (0.25 if paired else 0.5))
@@ -158,7 +158,7 @@ def _joules(
     return {"ADC": float(adc), "DAC": float(drive), "cells": float(heat), "digital sums": figure("crossbar-add-energy")}
 
 
-def _converted(converter: Callable[[int], Any], bits: int) -> float:
+def _conversion_joules(converter: Callable[[int], Any], bits: int) -> float:
     """Return the energy of one conversion by a formula of the reader's [J]."""
     try:
         joules = float(converter(bits))
@@ -365,7 +365,7 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=1)
-def _published() -> pd.DataFrame:
+def _published_rows() -> pd.DataFrame:
     rows = catalog.table("crossbars")
     ours = []
     for row in rows.to_dict("records"):
@@ -411,7 +411,7 @@ def published_crossbars() -> pd.DataFrame:
     >>> int(published_crossbars()["ratio"].notna().sum()) >= 3
     True
     """
-    return _published().copy()
+    return _published_rows().copy()
 
 
 def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.DataFrame:

@@ -29,7 +29,7 @@ CELLS = {
     "wire_ohms": "crossbar-wire-ohms",
 }
 VARIED = ("adc_bits", "rows", "weight_bits", "cell_bits", "input_bits", *CELLS, "days")
-MOST_DRAWS, MOST_VALUES, DAY = 100, 100, 86400.0
+MAX_DRAWS, MAX_VALUES, DAY = 100, 100, 86400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +99,11 @@ def train_digits(hidden: int = 32, epochs: int = 40, seed: int = 0) -> DigitNetw
     True
     """
     sizes = number("hidden", hidden, 1, 256), number("epochs", epochs, 1, 200), number("seed", seed, 0, 2**32 - 1)
-    return _trained(*map(int, sizes))
+    return _train(*map(int, sizes))
 
 
 @lru_cache(maxsize=16)
-def _trained(hidden: int, epochs: int, seed: int) -> DigitNetwork:
+def _train(hidden: int, epochs: int, seed: int) -> DigitNetwork:
     """Train by Adam on the mean cross-entropy, fifty images at a time."""
     images, written = (array[:TRAINED_ON] for array in digit_images())
     rng = np.random.default_rng(seed)
@@ -123,9 +123,9 @@ def _trained(hidden: int, epochs: int, seed: int) -> DigitNetwork:
                 rate = 3e-3 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
                 value -= rate * mean / (np.sqrt(square) + 1e-8)
     inner = np.maximum(images @ state[0] + state[2], 0)
-    found = DigitNetwork((state[0], state[1]), (state[2], state[3]), 0.0, (1.0, float(inner.max())))
+    network = DigitNetwork((state[0], state[1]), (state[2], state[3]), 0.0, (1.0, float(inner.max())))
     tests, answers = (array[TRAINED_ON:] for array in digit_images())
-    return replace(found, accuracy=float(np.mean(_exact(found, tests) == answers)))
+    return replace(network, accuracy=float(np.mean(_exact(network, tests) == answers)))
 
 
 def _slopes(state: Sequence[np.ndarray], images: np.ndarray, written: np.ndarray) -> list[np.ndarray]:
@@ -194,19 +194,19 @@ def crossbar_accuracy(
     tile = checked_tile(tile)
     if not isinstance(network, DigitNetwork):
         raise refused("network", network, "is no trained network: give one of cb.planning.train_digits")
-    given = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
+    stated = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
     spreads = {
         name: number(
             name, figure(CELLS[name]) if value is None else value, 0, 1 if name != "wire_ohms" else 1e4, whole=False
         )
-        for name, value in given.items()
+        for name, value in stated.items()
     }
-    number("draws", draws, 1, MOST_DRAWS)
+    number("draws", draws, 1, MAX_DRAWS)
     number("seed", seed, 0, 2**32 - 1)
     spreads["days"] = number("days", days, 0, 36525, whole=False)
     images, written = (part[TRAINED_ON:] for part in digit_images())
     sample = digit_images()[0][:TRAINED_ON:6]
-    found = []
+    shares = []
     for draw in range(int(draws)):
         rng = np.random.default_rng([seed, draw])
         values, tuned = images, sample
@@ -215,8 +215,8 @@ def crossbar_accuracy(
             values = array.product(values) + bias
             if layer < len(network.weights) - 1:
                 values, tuned = np.maximum(values, 0), np.maximum(array.product(tuned) + bias, 0)
-        found.append(np.mean(np.argmax(values, axis=1) == written))
-    return np.array(found)
+        shares.append(np.mean(np.argmax(values, axis=1) == written))
+    return np.array(shares)
 
 
 class _Programmed:
@@ -330,11 +330,11 @@ def accuracy_curve(
     if (
         not isinstance(values, Iterable)
         or isinstance(values, (str, bytes, Mapping))
-        or not (tried := list(islice(values, MOST_VALUES + 1)))
+        or not (tried := list(islice(values, MAX_VALUES + 1)))
     ):
         raise refused("values", values, "holds no value: give a list of values to set it to, at least one")
-    if len(tried) > MOST_VALUES:
-        raise refused("values", values, f"holds more than {MOST_VALUES} values: give fewer")
+    if len(tried) > MAX_VALUES:
+        raise refused("values", values, f"holds more than {MAX_VALUES} values: give fewer")
     tile, rows = checked_tile(tile), []
     for value in tried:
         fields = ("adc_bits", "weight_bits", "cell_bits", "input_bits")

@@ -46,8 +46,8 @@ class Attribution(NamedTuple):
 def attribute(reading: Reading) -> Attribution:
     """Attribute the time of each step of a trace or a log to terms."""
     if reading.spans is not None:
-        return _of_spans(reading.steps, reading.spans)
-    return _of_log(reading)
+        return _attribute_spans(reading.steps, reading.spans)
+    return _attribute_log(reading)
 
 
 def union_by(starts: np.ndarray, ends: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -65,7 +65,7 @@ def union_by(starts: np.ndarray, ends: np.ndarray, points: np.ndarray) -> np.nda
     return np.cumsum(change)[:-1] > 0
 
 
-def _of_spans(steps: np.ndarray, spans: Spans) -> Attribution:
+def _attribute_spans(steps: np.ndarray, spans: Spans) -> Attribution:
     order = ON_DEVICE if spans.device else ON_PROCESSOR
     points = np.unique(np.concatenate([spans.start, spans.end, steps.ravel()]))
     lengths, middles = np.diff(points), (points[:-1] + points[1:]) / 2
@@ -84,7 +84,7 @@ def _of_spans(steps: np.ndarray, spans: Spans) -> Attribution:
     return Attribution(terms_in_order, seconds[:, [terms.index(term_name) for term_name in terms_in_order]], facts)
 
 
-def _of_log(reading: Reading) -> Attribution:
+def _attribute_log(reading: Reading) -> Attribution:
     """Attribute a log's steps: usual time, what returns periodically, what stays slower, and what happens
     occasionally.
     """

@@ -22,11 +22,11 @@ from cookbook.topics.clinic.files import read_trace
 from cookbook.topics.clinic.reading import Reading
 from cookbook.units import human
 
-MOST_FILES, MOST_STRETCHES = 64, 20
+MOST_FILES, MAX_STRETCHES = 64, 20
 # What a step is for; and of a log, of which nothing is known of what it is made of.
 WORK_TERMS = ("compute", "steady")
 # A term that was predicted, and stays below this share of a step, holds nothing back, whatever its interval.
-LEAST_SHARE = 0.05
+MIN_SHARE = 0.05
 # Share of the products in a format from which it is that of the training; share of their time that a narrower one saves
 # at least; share of the others' wait that one process must explain; share of a term that a finer cause must explain.
 MOSTLY, NARROWER, EXPLAINED = 0.5, 0.5, 0.5
@@ -181,11 +181,11 @@ def diagnose(
         raise ValueError("a prediction needs both model and system, such as model='resnet50', system='a100-sxm-80gb'")
     if precision is not None and not isinstance(precision, str):
         raise refused("precision", precision, "must be a number format such as 'bf16'")
-    if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MOST_STRETCHES:
-        raise refused("stretches", stretches, f"must be a whole number from 1 to {MOST_STRETCHES}")
+    if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MAX_STRETCHES:
+        raise refused("stretches", stretches, f"must be a whole number from 1 to {MAX_STRETCHES}")
     readings = [source if isinstance(source, Reading) else read_trace(source, pattern) for source in paths]
     predicted = None if model is None else _predicted(model, system, precision, plan)
-    return _diagnosis(readings, predicted, precision, stretches)
+    return _diagnose_readings(readings, predicted, precision, stretches)
 
 
 def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
@@ -204,20 +204,20 @@ def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any])
     return by_term
 
 
-def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None, stretches: int) -> Diagnosis:
+def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str | None, stretches: int) -> Diagnosis:
     timed = [reading for reading in readings if len(reading.steps)]
     counted = {key: value for reading in readings for key, value in reading.counters.items()}
     notes = tuple(f"{reading.name}: {note}" for reading in readings for note in reading.notes)
     kinds = tuple(dict.fromkeys(reading.kind for reading in readings))
     if not timed:
-        return _of_counters(counted, notes, kinds)
+        return _diagnose_counters(counted, notes, kinds)
     shared = [attribute(reading)._replace(stretches=stretches) for reading in timed]
     waits = [_share(attribution, "communication") for attribution in shared]
     # Of several processes, the one that waits most tells what the others cost it.
     at = int(np.argmax(waits))
     waiting = shared[at]
     terms = _terms(waiting, predicted)
-    late = _late(shared, at)
+    late = _straggling(shared, at)
     cause, term, seen = _cause(waiting, terms, late, precision)
     shares = _shares(waiting, term)
     main = next(row for row in terms if row["term"] == term)
@@ -268,7 +268,7 @@ def _terms(attribution: Attribution, predicted: Any) -> tuple[dict[str, Any], ..
         usual, point = usual_share(term), math.nan
         if predicted is not None:
             point, high = predicted.get(term, (0.0, 0.0))
-            usual = max(high / mean, 0.0 if term in WORK_TERMS else min(usual_share(term), LEAST_SHARE))
+            usual = max(high / mean, 0.0 if term in WORK_TERMS else min(usual_share(term), MIN_SHARE))
         rows.append(
             {
                 "term": term,
@@ -284,7 +284,7 @@ def _terms(attribution: Attribution, predicted: Any) -> tuple[dict[str, Any], ..
     return tuple(rows)
 
 
-def _late(shared: list[Attribution], at: int) -> tuple[float, float]:
+def _straggling(shared: list[Attribution], at: int) -> tuple[float, float]:
     """Return the extra work of the slowest process over that of the waiting one [share of a step], and how often."""
     if len(shared) < 2 or not all("communication" in attribution.terms for attribution in shared):
         return 0.0, math.nan
@@ -304,7 +304,7 @@ def _cause(
     """Return the cause of the largest gap, its term, and the evidence."""
     facts = attribution.facts
     gaps = {row["term"]: row["gap"] for row in terms}
-    format_, wide = _wide(facts, precision)
+    format_, wide = _wide_format(facts, precision)
     if wide:
         gaps["compute"] = max(gaps.get("compute", 0.0), NARROWER * _share(attribution, "compute"))
     term = max(gaps, key=lambda name: gaps[name])
@@ -328,11 +328,11 @@ def _cause(
         cause = "straggler"
     seen = _evidence(attribution, term)
     if cause in ("communication", "straggler"):
-        seen = (*seen, _told_late(late))
+        seen = (*seen, _straggler_words(late))
     return cause, term, seen
 
 
-def _wide(facts: Mapping[str, float], precision: str | None) -> tuple[str, float]:
+def _wide_format(facts: Mapping[str, float], precision: str | None) -> tuple[str, float]:
     """Return a number format wider than intended, and the share of the products that use it."""
     for format_ in ("fp64", "fp32"):
         meant = precision != "fp64" if format_ == "fp64" else precision in NARROW_FORMATS
@@ -350,7 +350,7 @@ def _formats(facts: Mapping[str, float]) -> str:
     return f"{100 * shares[most]:.0f} % of the time of matmuls is in {most}"
 
 
-def _told_late(late: tuple[float, float]) -> str:
+def _straggler_words(late: tuple[float, float]) -> str:
     if math.isnan(late[1]):
         return "one process alone: give the traces of the others too, to tell a slow network from a slow process"
     return (
@@ -427,9 +427,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _of_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tuple[str, ...]) -> Diagnosis:
+def _diagnose_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tuple[str, ...]) -> Diagnosis:
     """Diagnose by counters alone: which of them exceeds its limit the most."""
-    over = {key: _beyond(COUNTERS[key], value) for key, value in counted.items()}
+    over = {key: _excess(COUNTERS[key], value) for key, value in counted.items()}
     worst = max(over, key=lambda key: over[key])
     exceeded = over[worst] > 0
     first = worst if exceeded else next(iter(counted))
@@ -461,7 +461,7 @@ def _of_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tu
     )
 
 
-def _beyond(counter: Counter, value: float) -> float:
+def _excess(counter: Counter, value: float) -> float:
     """Return the excess of a counter over its limit, as a ratio minus 1; -inf where it has no limit."""
     if math.isnan(counter.limit) or math.isnan(value):
         return -math.inf
@@ -483,5 +483,5 @@ def _counter_words(counted: Mapping[str, float], above: bool = False) -> tuple[s
     return tuple(
         COUNTERS[key].words.format(_value(COUNTERS[key], value))
         for key, value in counted.items()
-        if math.isfinite(value) and (not above or _beyond(COUNTERS[key], value) > 0)
+        if math.isfinite(value) and (not above or _excess(COUNTERS[key], value) > 0)
     )

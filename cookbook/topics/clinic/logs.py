@@ -64,7 +64,7 @@ USUAL_PATTERNS = (
     ("step_time: {seconds}", re.compile(rf"{WORDS}[_ ]time[ :=]{{1,3}}{FIGURE}(?![0-9.]| ?ms)"), 1.0),
     ("step_time: {ms} ms", re.compile(rf"{WORDS}[_ ]time[ :=]{{1,3}}{FIGURE} ?ms"), 1e-3),
 )
-MOST_PATTERN, LONGEST_LINE = 200, 2_000
+MAX_PATTERN, LONGEST_LINE = 200, 2_000
 FEWEST, LONGEST_STEP = 3, 1e7  # steps of a log; seconds of one, some hundred days
 
 
@@ -139,7 +139,7 @@ def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str
             )
             continue
         steps.append((seconds, *(number(row.get(key)) for key in columns.values())))
-    return _made(steps, list(columns), name, kind, notes)
+    return _log_reading(steps, list(columns), name, kind, notes)
 
 
 def _in_order(rows: Sequence[tuple[int, Mapping[str, Any]]], keys: Mapping[str, str], notes: Notes) -> Any:
@@ -162,7 +162,7 @@ def _seconds(value: float, scale: float) -> float:
     return 1 / value if value > 0 else math.nan
 
 
-def _made(steps: Iterable[tuple[float, ...]], terms: list[str], name: str, kind: str, notes: Notes) -> Reading:
+def _log_reading(steps: Iterable[tuple[float, ...]], terms: list[str], name: str, kind: str, notes: Notes) -> Reading:
     table = np.array(list(steps), dtype=float).reshape(-1, 1 + len(terms))
     if len(table) < FEWEST:
         raise ValueError(
@@ -204,13 +204,13 @@ def from_text(lines: list[str], name: str, pattern: str = "") -> Reading:
             notes.add("steps without a time", f"line {line}")
     if most < len(lines):
         notes.add(f"{len(lines) - most:,} lines tell no time of a step")
-    return _made(steps, [], name, "training log (text)", notes)
+    return _log_reading(steps, [], name, "training log (text)", notes)
 
 
 def _compiled(pattern: Any) -> tuple[str, re.Pattern[str], float]:
     """Compile a reader's pattern to an expression that reads every letter once: no part of it can repeat another."""
-    if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_PATTERN:
-        raise refused("pattern", pattern, f"must be a text of 1 to {MOST_PATTERN} letters")
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN:
+        raise refused("pattern", pattern, f"must be a text of 1 to {MAX_PATTERN} letters")
     scales = {"{seconds}": 1.0, "{ms}": 1e-3, "{rate}": -1.0}
     named = [mark for mark in scales if mark in pattern]
     if len(named) != 1 or pattern.count(named[0]) != 1 or pattern.count("{step}") > 1 or pattern.count("*") > 1:

@@ -19,9 +19,9 @@ from cookbook.workloads.limits import check_members
 
 # Bytes of one file, before and after it is unpacked; events, lines and cells of one file; letters of a line.
 LARGEST_FILE, LARGEST_TEXT = 256_000_000, 512_000_000
-MOST_EVENTS, MOST_LINES, LONGEST_LINE = 1_500_000, 500_000, 100_000
-MOST_GROUPS, MOST_VALUES = 8_000_000, 40_000_000  # of JSON
-MOST_NOTES = 8
+MAX_EVENTS, MAX_LINES, LONGEST_LINE = 1_500_000, 500_000, 100_000
+MAX_GROUPS, MAX_VALUES = 8_000_000, 40_000_000  # of JSON
+MAX_NOTES = 8
 SQLITE, GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 # What a span was spent on, in the order in which an instant that several share is given away.
 TERMS = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch", "idle")
@@ -98,7 +98,7 @@ class Notes:
             f"{what}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
             for what, (count, place) in self._found.items()
         ]
-        return (*lines[:MOST_NOTES], *([f"{len(lines) - MOST_NOTES} more kinds"] if len(lines) > MOST_NOTES else []))
+        return (*lines[:MAX_NOTES], *([f"{len(lines) - MAX_NOTES} more kinds"] if len(lines) > MAX_NOTES else []))
 
 
 def contents(path: str | Path) -> tuple[Path, bytes]:
@@ -161,8 +161,8 @@ def text_of(raw: bytes, name: str) -> str:
 def lines_of(text: str, name: str) -> list[str]:
     """Return the lines of a text, none of them too long."""
     lines = text.splitlines()
-    if len(lines) > MOST_LINES:
-        raise ValueError(f"{name} has {len(lines):,} lines, at most {MOST_LINES:,} are read; cut it")
+    if len(lines) > MAX_LINES:
+        raise ValueError(f"{name} has {len(lines):,} lines, at most {MAX_LINES:,} are read; cut it")
     for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST_LINE:
             raise ValueError(f"{name}: line {number} has {len(line):,} letters, at most {LONGEST_LINE:,} are read")
@@ -171,7 +171,7 @@ def lines_of(text: str, name: str) -> list[str]:
 
 def parsed_json(text: str, name: str) -> Any:
     """Parse a JSON text; ValueError in words where it is truncated, too deep or invalid."""
-    check_members(text, name, MOST_GROUPS, MOST_VALUES)
+    check_members(text, name, MAX_GROUPS, MAX_VALUES)
     try:
         return json.loads(text, parse_int=_bounded)
     except json.JSONDecodeError as error:

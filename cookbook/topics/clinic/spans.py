@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cookbook.topics.clinic.reading import MOST_EVENTS, TERMS, Notes, Reading, Spans, number
+from cookbook.topics.clinic.reading import MAX_EVENTS, TERMS, Notes, Reading, Spans, number
 
 # Operations of the processor that multiply matrices or convolve; all others move memory.
 MATMUL_NAMES = (
@@ -114,7 +114,7 @@ KERNEL_FORMATS = (
     ("sgemm", "fp32"),
 )
 COMPUTE, MEMORY, EXCHANGE, LAUNCH = (
-    TERMS.index(each) for each in ("compute", "memory traffic", "communication", "launch")
+    TERMS.index(term) for term in ("compute", "memory traffic", "communication", "launch")
 )
 
 
@@ -134,8 +134,8 @@ def chrome(found: Mapping[str, Any] | Sequence[Any], name: str) -> Reading:
     entries = found.get("traceEvents") if isinstance(found, Mapping) else found
     if not isinstance(entries, list):
         raise ValueError(f"{name}: traceEvents must be a list of events; export the trace again")
-    if len(entries) > MOST_EVENTS:
-        raise ValueError(f"{name} has {len(entries):,} events, at most {MOST_EVENTS:,} are read; record fewer steps")
+    if len(entries) > MAX_EVENTS:
+        raise ValueError(f"{name} has {len(entries):,} events, at most {MAX_EVENTS:,} are read; record fewer steps")
     notes = Notes()
     events = [event for place, entry in enumerate(entries) if (event := _event(entry, place, notes))]
     rank = _rank(found)
@@ -367,7 +367,7 @@ TABLES = {
 }
 # What copyKind of a copy says (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
 COPIES = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD"}
-MOST_STEPS_OF_SQLITE = 400_000_000
+MAX_SQLITE_STEPS = 400_000_000
 
 
 def nsight_sqlite(path: Path, name: str) -> Reading:
@@ -380,7 +380,7 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
     try:
         base.text_factory = lambda raw: raw.decode("utf-8", "replace")
         base.execute("PRAGMA trusted_schema = OFF")
-        budget = iter(range(MOST_STEPS_OF_SQLITE // 100_000))
+        budget = iter(range(MAX_SQLITE_STEPS // 100_000))
         base.set_progress_handler(lambda: next(budget, None) is None, 100_000)
         names = {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not names & set(TABLES):
@@ -388,13 +388,13 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
                 f"{name} is a SQLite database of something else: none of its {len(names)} tables is one "
                 "of Nsight Systems; give what `nsys export --type sqlite` wrote"
             )
-        strings = f"SELECT id, value FROM StringIds LIMIT {MOST_EVENTS}"
+        strings = f"SELECT id, value FROM StringIds LIMIT {MAX_EVENTS}"
         texts = dict(base.execute(strings)) if "StringIds" in names else {}
         for table, kind in TABLES.items():
             if table in names:
-                events += _rows(base, table, kind, texts, notes, MOST_EVENTS + 1 - len(events))
-        if len(events) > MOST_EVENTS:
-            raise ValueError(f"{name} has more than {MOST_EVENTS:,} events; record fewer steps")
+                events += _rows(base, table, kind, texts, notes, MAX_EVENTS + 1 - len(events))
+        if len(events) > MAX_EVENTS:
+            raise ValueError(f"{name} has more than {MAX_EVENTS:,} events; record fewer steps")
     except UnicodeDecodeError:
         raise ValueError(f"{name} is broken as a database: the name of a table is no text; export it again") from None
     except sqlite3.Error as error:

@@ -27,7 +27,7 @@ CUT, TENTH = 2.5, NormalDist().inv_cdf(0.9)
 # Three in the afternoon, when most jobs arrive, days of a week before the weekend, and the hour at which time begins.
 PEAK, WORKDAYS, SUNDAY = 15, 5, 6 * 24
 OWN_KIND = "given"
-MOST_JOBS = 2_000_000
+MAX_JOBS = 2_000_000
 
 
 @lru_cache(maxsize=8)
@@ -113,8 +113,8 @@ def arrivals(mean: float, seconds: float, rhythm: float, random: np.random.Gener
     hours = np.arange(math.ceil(seconds / HOUR))
     summed = np.concatenate([[0.0], np.cumsum(intensity(hours + SUNDAY, rhythm))]) * HOUR * mean
     count = random.poisson(summed[-1])
-    if count > MOST_JOBS:
-        raise ValueError(f"{count:,} jobs would arrive, more than {MOST_JOBS:,}: take fewer weeks, nodes or load")
+    if count > MAX_JOBS:
+        raise ValueError(f"{count:,} jobs would arrive, more than {MAX_JOBS:,}: take fewer weeks, nodes or load")
     return np.asarray(np.interp(np.sort(random.uniform(0, summed[-1], count)), summed, np.arange(len(summed)) * HOUR))
 
 
@@ -169,8 +169,8 @@ def read(table: Any) -> list[Job]:
     rows = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
     if not rows:
         raise ValueError("jobs is empty: nothing arrives; give at least one row with arrival [h], gpus and hours")
-    if len(rows) > MOST_JOBS:
-        raise ValueError(f"jobs has {len(rows):,} rows; give at most {MOST_JOBS:,}")
+    if len(rows) > MAX_JOBS:
+        raise ValueError(f"jobs has {len(rows):,} rows; give at most {MAX_JOBS:,}")
     jobs = []
     for order, row in enumerate(rows):
         if not isinstance(row, Mapping) or not {"arrival", "gpus", "hours"} <= set(row):

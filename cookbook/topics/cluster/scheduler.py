@@ -206,7 +206,7 @@ class Cluster:
             return False
         self._queues[(job.team, job.gpus, job.urgent)].remove(job)
         self._queued -= 1
-        if job.first != job.first:
+        if math.isnan(job.first):
             job.first = self.now
         job.waited += self._env.now - job.queued
         self._run(job)

@@ -44,7 +44,7 @@ __all__ = [
 ]
 # Days before what is measured, so that a cluster is not empty at first; most of several arguments.
 WARM_UP = DAY
-MOST_TEAMS, MOST_NODES, MOST_SLICES, MOST_LOAD, MOST_SKEW = 8, 4096, 7, 4.0, 100.0
+MAX_TEAMS, MAX_NODES, MAX_SLICES, MAX_LOAD, MAX_SKEW = 8, 4096, 7, 4.0, 100.0
 # What a maker of a product for sharing clusters claims: rows of the table ``cluster_facts``.
 CLAIM_OF_MEASURE = {"utilisation": "gain of GPU utilisation", "finished": "gain of job throughput"}
 # Weeks drawn again for an interval of a mean, and its ends.
@@ -157,9 +157,9 @@ class ClusterRun(Result):
             for job, since, until, node, low, high in _bands(lines)
         ]
         at = begin + HOUR * np.arange(int((end - begin) // HOUR) + 1)
-        waiting = _at(at, [(job.arrival, job.ended) for job in self._jobs])
-        waiting -= _at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
-        used = _at(at, _merged(lines))
+        waiting = _count_at(at, [(job.arrival, job.ended) for job in self._jobs])
+        waiting -= _count_at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
+        used = _count_at(at, _merged(lines))
         for hour, (wait, held) in enumerate(zip(waiting.tolist(), used.tolist(), strict=True)):
             words = f"{held} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
             rows.append(
@@ -196,7 +196,7 @@ class ClusterRun(Result):
         return card(self.summary(), self.frame().round(3), notes)
 
 
-def _at(times: np.ndarray, stays: Sequence[tuple[float, ...]]) -> np.ndarray:
+def _count_at(times: np.ndarray, stays: Sequence[tuple[float, ...]]) -> np.ndarray:
     """Return the number of stays, (since, until), at each time."""
     ends = np.sort(np.array([stay[:2] for stay in stays] or np.empty((0, 2)), dtype=float), axis=0)
     return np.asarray(np.searchsorted(ends[:, 0], times, "right") - np.searchsorted(ends[:, 1], times, "right"))
@@ -309,14 +309,23 @@ def cluster(
     ([0.0, 1.0], 0.708)
     """
     chosen = _function("policy", policy, POLICIES)
-    rules = _setting(
+    rules = _rules(
         nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None, chosen is POLICIES["static"]
     )
-    sent, demand = _sent(
-        jobs, mix, load, teams, skew, weeks, seed, rhythm, rules, _where(accelerator, rules, network, oversubscription)
+    sent, demand = _jobs_and_demand(
+        jobs,
+        mix,
+        load,
+        teams,
+        skew,
+        weeks,
+        seed,
+        rhythm,
+        rules,
+        _place_arguments(accelerator, rules, network, oversubscription),
     )
-    owned = _owned(quota, tuple(demand), rules)
-    _possible(sent, rules, owned if rules.apart else None, quota is None)
+    owned = _team_quotas(quota, tuple(demand), rules)
+    _check_possible(sent, rules, owned if rules.apart else None, quota is None)
     simulated = Cluster(rules, owned, chosen, _function("place", place, PLACEMENTS), flag("log", log))
     marks = [WARM_UP, WARM_UP + whole("weeks", weeks, 520) * WEEK] if jobs is None else [sent[0].arrival]
     sums = simulated.run(sent, marks, flag("progress", progress), to_end=jobs is not None)
@@ -343,7 +352,7 @@ def cluster(
     )
 
 
-def _setting(
+def _rules(
     nodes: Any,
     per_node: Any,
     per_switch: Any,
@@ -355,19 +364,19 @@ def _setting(
     apart: bool,
 ) -> Rules:
     """Return the rules of the cluster, each argument checked."""
-    count, node_gpus = whole("nodes", nodes, MOST_NODES), whole("per_node", per_node, 64)
+    count, node_gpus = whole("nodes", nodes, MAX_NODES), whole("per_node", per_node, 64)
     none = isinstance(service, (int, np.integer)) and not isinstance(service, bool) and service == 0
     wanted = 0 if none else whole("service", service, count * node_gpus)
     if wanted == count * node_gpus:
         raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
-    held = partial(_served, wanted, flag("beside", beside)) if wanted else None
+    held = partial(_service_gpus, wanted, flag("beside", beside)) if wanted else None
     return Rules(
         count,
         node_gpus,
-        whole("per_switch", per_switch, MOST_NODES),
-        whole("share", share, MOST_SLICES),
+        whole("per_switch", per_switch, MAX_NODES),
+        whole("share", share, MAX_SLICES),
         mtbf,
         interval,
         restart,
@@ -385,21 +394,23 @@ def _mtbf(days: Any) -> float:
     return float(row["devices"] * row["duration"] / row["interruptions"])
 
 
-def _served(peak: int, beside: bool, now: float) -> int:
+def _service_gpus(peak: int, beside: bool, now: float) -> int:
     """Return the GPUs of a service: its peak, or what people need at this hour."""
     night = figure("cluster-service-night")
     day = (1 + math.cos(2 * math.pi * (now / HOUR % 24 - jobs.PEAK) / 24)) / 2
     return math.ceil(peak * (night + (1 - night) * day)) if beside else peak
 
 
-def _where(accelerator: Any, rules: Rules, network: Any, oversubscription: Any) -> tuple[str, int, float, float]:
+def _place_arguments(
+    accelerator: Any, rules: Rules, network: Any, oversubscription: Any
+) -> tuple[str, int, float, float]:
     rate = quantity("network", network, "B/s", "'12.5 GB/s'", 1e3, 1e15)
     over = quantity("oversubscription", oversubscription, "", "2", 1, 1e3)
     name = catalog.lookup("accelerators", text("accelerator", accelerator))
     return name, rules.per_node, rate, jobs.share_across(rate, over, min(rules.per_switch, 64))
 
 
-def _sent(
+def _jobs_and_demand(
     own: Any,
     mix: Any,
     load: Any,
@@ -413,8 +424,8 @@ def _sent(
 ) -> tuple[list[Job], dict[str, float]]:
     """Return the jobs, and each team's share of them."""
     (kind,) = choices("mix", mix if isinstance(mix, str) else [mix], MIXES, ())
-    count, uneven = whole("teams", teams, MOST_TEAMS), quantity("skew", skew, "", "2", 1, MOST_SKEW)
-    target = quantity("load", load, "", "0.8 (with no load nothing arrives)", 1e-3, MOST_LOAD)
+    count, uneven = whole("teams", teams, MAX_TEAMS), quantity("skew", skew, "", "2", 1, MAX_SKEW)
+    target = quantity("load", load, "", "0.8 (with no load nothing arrives)", 1e-3, MAX_LOAD)
     swing = quantity("rhythm", rhythm, "", "1", 0, 1)
     drawn = int(quantity("seed", seed, "", "0", 0, 2**32 - 1))
     seconds = WARM_UP + whole("weeks", weeks, 520) * WEEK
@@ -436,11 +447,11 @@ def _sent(
     return sent, demand
 
 
-def _owned(quota: Any, teams: tuple[str, ...], rules: Rules) -> dict[str, int]:
+def _team_quotas(quota: Any, teams: tuple[str, ...], rules: Rules) -> dict[str, int]:
     """Return the GPUs of each team; a service's need at its peak belongs to no team by default."""
     gpus = rules.nodes * rules.per_node
     if quota is None:
-        gpus -= max(_day(rules))
+        gpus -= max(_service_by_hour(rules))
         return {team: gpus // len(teams) + (at < gpus % len(teams)) for at, team in enumerate(teams)}
     if isinstance(quota, Mapping):
         shares = dict(quota)
@@ -472,14 +483,14 @@ def _function(name: str, value: Any, by_name: Mapping[str, Callable[..., Any]]) 
     return by_name[chosen]
 
 
-def _day(rules: Rules) -> list[int]:
+def _service_by_hour(rules: Rules) -> list[int]:
     """Return the GPUs of the service in each hour of a day."""
     return [rules.service(hour * HOUR) for hour in range(24)] if rules.service else [0]
 
 
-def _possible(sent: Sequence[Job], rules: Rules, owned: Mapping[str, int] | None, equal: bool) -> None:
+def _check_possible(sent: Sequence[Job], rules: Rules, owned: Mapping[str, int] | None, equal: bool) -> None:
     """Check that each job could ever run, else name the contradiction. `equal`: no quota was given."""
-    gpus, held = rules.nodes * rules.per_node, min(_day(rules))
+    gpus, held = rules.nodes * rules.per_node, min(_service_by_hour(rules))
     for job in sorted(sent, key=lambda other: -other.gpus):
         if job.gpus > gpus:
             raise ValueError(

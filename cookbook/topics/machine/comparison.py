@@ -70,7 +70,7 @@ def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
     if not isinstance(report, Report):
         raise refused("report", report, "must be what cb.measure.run or cb.measure.read gave")
     device = machine(system)
-    rows = [_beside(row, device) for row in report.rows if row["benchmark"] in ASKED]
+    rows = [_compared_row(row, device) for row in report.rows if row["benchmark"] in ASKED]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -200,7 +200,7 @@ ASKED: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
 }
 
 
-def _beside(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
+def _compared_row(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
     fields = {name: row.get(name) for name in ("benchmark", "model", "batch", "seq", "number_format", "method")}
     fields |= {"measured_s": row["median_s"], "measured_bytes": row.get("memory_bytes"), "why": ""}
     try:

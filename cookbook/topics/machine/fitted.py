@@ -66,7 +66,7 @@ NARROW_ROWS = 64
 # Change of a logarithm that tells a slope, the largest step, steps along slopes, and how often times are made anew.
 STEP, LEAP, STEPS, ROUNDS = 0.05, 0.7, 6, 4
 FEWEST_MODELS = 2
-MOST_REPORTS = 20
+MAX_REPORTS = 20
 COLUMNS = (
     "benchmark",
     "model",
@@ -212,7 +212,7 @@ def calibrate(
     """
     whole = joined(report)
     plain = measured_device(calm(whole), name)
-    before, lacks = sheet(whole, like), _lacks(whole, like)
+    before, lacks = sheet(whole, like), _missing_device(whole, like)
     rows, left = _predictable(whole, plain)
     constants = figures(whole)
     measured = np.array([math.log(seconds_of(whole, row)) for row in rows])
@@ -224,18 +224,18 @@ def calibrate(
     others = fit.left_out(factors)
     missed = others - measured
     models = [row["model"] for row in rows]
-    wide = _between(missed, models)
+    wide = _model_spread(missed, models)
     spreads = tuple((level, math.exp(student_t(level / 100, len(set(models)) - 1) * wide)) for level in LEVELS)
     device = fit.device(factors, spreads)
-    judged = _judged(rows, whole, before, device, others, dict(spreads)[80])
+    judged = _evaluated_rows(rows, whole, before, device, others, dict(spreads)[80])
     return Calibration(device, before, (*fit.figures(factors, covariance), *constants), judged, tuple(left), lacks)
 
 
 def joined(report: Any) -> Report:
     """Return one report of one machine from any form of one or several."""
     several = report if isinstance(report, (list, tuple)) else [report]
-    if not 1 <= len(several) <= MOST_REPORTS:
-        raise ValueError(f"report = {len(several)} reports: give 1 to {MOST_REPORTS} of one machine")
+    if not 1 <= len(several) <= MAX_REPORTS:
+        raise ValueError(f"report = {len(several)} reports: give 1 to {MAX_REPORTS} of one machine")
     read_all = [_report(entry) for entry in several]
     first = read_all[0]
     for other in read_all[1:]:
@@ -280,7 +280,7 @@ def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
     else:
         device = _processor(str(environment.get("processor", "")))
     row = _cores().get(device.like, math.nan)
-    used = _used(environment)
+    used = _cores_used(environment)
     share = min(used / row, 1.0) if device.kind == "cpu" else 1.0
     figures: dict[str, Any] = {"memory_bytes": _memory(environment)} if math.isnan(device.memory_bytes) else {}
     if share < 1.0:
@@ -290,7 +290,7 @@ def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
     return accelerator(like=device, **figures) if figures else device
 
 
-def _used(environment: Mapping[str, Any]) -> float:
+def _cores_used(environment: Mapping[str, Any]) -> float:
     """Return the cores that computed: the number of threads where it is smaller."""
     threads = environment.get("torch_threads") or (1 if environment.get("clock") == ONE_THREAD else math.inf)
     return min(float(environment.get("cores", math.nan)), float(threads))
@@ -319,7 +319,7 @@ def _named(name: str) -> Accelerator:
     return accelerator(keys[nearest(name, list(keys), 1)[0]])
 
 
-def _lacks(report: Report, like: str | Accelerator | None) -> str:
+def _missing_device(report: Report, like: str | Accelerator | None) -> str:
     """Return the device that a report names where the catalogue has none of that name; "" elsewhere."""
     name = str(report.environment.get("device_name") or "")
     return name if like is None and name and _gpu(name) is None else ""
@@ -397,7 +397,7 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
     factors = {name: 1 / share for name, share in factors.items()}
     usual = next((name for name in ("fp32", "bf16", "fp16") if _products(report, name)), "fp32")
     best = max((row["work"] / seconds_of(report, row) for row in _products(report, usual)), default=math.nan)
-    gathered = [_read(row) / seconds_of(report, row) for row in _products(report, usual) if _sides(row)[0] == 1]
+    gathered = [_bytes_read(row) / seconds_of(report, row) for row in _products(report, usual) if _sides(row)[0] == 1]
     narrow = [
         row["work"] / seconds_of(report, row) for row in _products(report, usual) if 1 < _sides(row)[0] <= NARROW_ROWS
     ]
@@ -418,7 +418,7 @@ def _products(report: Report, number_format: str) -> list[Mapping[str, Any]]:
     return [row for row in report.rows if row["benchmark"] == "matmul" and row.get("number_format") == number_format]
 
 
-def _read(row: Mapping[str, Any]) -> float:
+def _bytes_read(row: Mapping[str, Any]) -> float:
     """Return the bytes of the larger factor of a product."""
     return float(_sides(row)[1] * _sides(row)[2] * stored_bytes(str(row["number_format"])))
 
@@ -556,13 +556,13 @@ class _Fit:
         return constants
 
 
-def _between(missed: np.ndarray, models: Sequence[str]) -> float:
+def _model_spread(missed: np.ndarray, models: Sequence[str]) -> float:
     """Return the spread of logarithmic errors, each model counting as one."""
     named = np.array(models)
     return math.sqrt(float(np.mean([np.mean(missed[named == model] ** 2) for model in dict.fromkeys(models)])))
 
 
-def _judged(
+def _evaluated_rows(
     rows: Sequence[Mapping[str, Any]],
     report: Report,
     before: Accelerator,

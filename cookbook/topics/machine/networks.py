@@ -36,7 +36,7 @@ KNOWN_DECODER = (
     "dropout",
 )
 # Widths of a stack of layers where the zoo states none.
-DENSE_SIZES = {each.name: each.default for each in signature(sequence.dense_stack).parameters.values()}
+DENSE_SIZES = {parameter.name: parameter.default for parameter in signature(sequence.dense_stack).parameters.values()}
 ROTARY_BASE = 10_000.0
 
 

@@ -20,7 +20,7 @@ TIER = "measured here"
 # Middle 80 per cent of samples, between the quartiles and the extremes that a row keeps.
 TENTH, NINETIETH = 0.1, 0.9
 # Logarithm by which times differ from a fit at least, however well they lie on it: clocks and caches differ as much.
-LEAST_SPREAD = 0.01
+MIN_SPREAD = 0.01
 FEWEST_SIZES = 3
 # What each benchmark is called where all its cases are one constant, and whether larger is better.
 RATES = {
@@ -173,8 +173,8 @@ def line(work: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     free = max(len(work) - 2, 1)
     if solution[0] <= 0 or solution[1] <= 0:
         slope = float(np.exp(np.mean(np.log(seconds / work))))
-        spread = max(float(np.std(np.log(seconds / work), ddof=1)), LEAST_SPREAD)
+        spread = max(float(np.std(np.log(seconds / work), ddof=1)), MIN_SPREAD)
         return np.array([0.0, slope]), np.array([math.inf, spread / math.sqrt(len(work))]), len(work) - 1
-    spread = max(math.sqrt(float(np.sum((target - design @ solution) ** 2)) / free), LEAST_SPREAD)
+    spread = max(math.sqrt(float(np.sum((target - design @ solution) ** 2)) / free), MIN_SPREAD)
     covariance = np.linalg.inv(design.T @ design) * spread**2
     return solution, np.sqrt(np.diag(covariance)) / solution, free

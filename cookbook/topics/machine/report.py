@@ -178,12 +178,12 @@ def row(benchmark: str, work: float, times: Sequence[float], calls: int, **field
     """Return a row of results from the times of one call [s], its work and its other fields."""
     ordered = sorted(times)
     shares = dict(zip(TIMES, (0.0, 0.25, 0.5, 0.75, 1.0), strict=True))
-    found = {name: rounded(_quantile(ordered, share)) for name, share in shares.items()}
-    median = found["median_s"]
+    quantiles = {name: rounded(_quantile(ordered, share)) for name, share in shares.items()}
+    median = quantiles["median_s"]
     value = median / work if UNITS[benchmark] == "s" else work / median
     stated = {name: entry for name, entry in fields.items() if entry not in (None, "")}
     whole: dict[str, Any] = {"benchmark": benchmark, **stated, "work": work, "value": rounded(value)}
-    whole |= {"unit": UNITS[benchmark], **found, "samples": len(ordered), "calls": calls}
+    whole |= {"unit": UNITS[benchmark], **quantiles, "samples": len(ordered), "calls": calls}
     return {name: whole[name] for name in FIELDS if name in whole}
 
 

@@ -40,7 +40,7 @@ NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 55.0, 60.0, 600.
 SCRATCH = {True: 2**25, False: 2**28}
 # A processor or GPU that ends slower than it began by this share is told to have been throttled or shared.
 SLOWED = 0.1
-MOST_ROUNDS = 20
+MAX_ROUNDS = 20
 # Rows of the product whose rate tells what networks will take, and whether the processor slows down.
 REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
@@ -136,8 +136,8 @@ def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> Non
     ValueError
         The argument, its value and what it may be.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
-        raise refused("rounds", rounds, f"must be a whole number from 1 to {MOST_ROUNDS}")
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
+        raise refused("rounds", rounds, f"must be a whole number from 1 to {MAX_ROUNDS}")
     if device is not None and device not in ("numpy", *DEVICES):
         raise refused("device", device, f"must be one of numpy, {', '.join(DEVICES)}; a GPU of AMD is cuda")
     if seconds is not None and (

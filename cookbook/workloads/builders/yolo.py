@@ -168,7 +168,7 @@ def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 8
     t = Trace()
     x = t.image(3, image, image)
     if version in ("7", "9"):
-        maps = (_nine if version == "9" else _seven)(t, x, size)
+        maps = (_yolo9 if version == "9" else _yolo7)(t, x, size)
     else:
         maps = _scaled(t, x, version, size, heads > 1)
     for _ in range(heads):
@@ -199,7 +199,7 @@ def _scaled(t: Trace, x: Shape, version: str, size: str, training: bool) -> list
         often = [round(3 * depth) * times for times in (1, 3, 3, 1, 1)]
     blocks = _blocks(version, size, often, training)
     down: Block = partial(_separable, stride=2) if size == "nano" else partial(_conv, kernel=3, stride=2)
-    last: Block = _apart if version == "10" else down
+    last: Block = _separable_stride if version == "10" else down
     x, maps = _stem(t, x, wide[64], version), []
     outs = (wide[256], wide[512]) if version in ("11", "12", "26") else (wide[128], wide[256])
     for stage, out in enumerate((*outs, wide[512], wide[1024])):
@@ -209,7 +209,7 @@ def _scaled(t: Trace, x: Shape, version: str, size: str, training: bool) -> list
         maps.append(x)
     top = maps[3] if version in ("x", "12") else _pyramid_pool(t, maps[3], wide[1024])
     if version in ("10", "11", "26"):
-        top = _partly(t, top, wide[1024], [_attending] * (1 if version == "10" else often[4]))
+        top = _partial_block(t, top, wide[1024], [_attending] * (1 if version == "10" else often[4]))
     return _neck(
         t,
         (maps[1], maps[2], top),
@@ -251,7 +251,7 @@ def _stem(t: Trace, x: Shape, out: int, version: str) -> Shape:
     return _conv(t, x, out, 3, 2)
 
 
-def _apart(t: Trace, x: Shape, out: int) -> Shape:
+def _separable_stride(t: Trace, x: Shape, out: int) -> Shape:
     """Write a halving of the resolution: first the channels, then each channel by itself."""
     return _conv(t, _conv(t, x, out), out, 3, 2, out, act="")
 
@@ -266,11 +266,11 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
             for place, n in enumerate(times)
         ]
     if version == "8":
-        return [_split([partial(_bottleneck, add=place < 4)] * n) for place, n in enumerate(times)]
+        return [_split_block([partial(_bottleneck, add=place < 4)] * n) for place, n in enumerate(times)]
     if version == "10":
-        thin = partial(_thin, large=size in ("n", "s"), both=training)
+        thin = partial(_depthwise_block, large=size in ("n", "s"), both=training)
         return [
-            _split([thin if place + 1 in _DEPTHWISE[size] else partial(_bottleneck, add=place < 4)] * n)
+            _split_block([thin if place + 1 in _DEPTHWISE[size] else partial(_bottleneck, add=place < 4)] * n)
             for place, n in enumerate(times)
         ]
     narrow, deep = partial(_bottleneck, share=0.5), _nested
@@ -281,22 +281,23 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
     if version == "12":  # the larger two add the input to the output, which has a factor for each channel
         large = size in ("l", "x")
         near, all_ = (partial(_areas, hidden=1.2 if large else 2.0, areas=areas) for areas in (4, 1))
-        first, last = _split([forms[0]] * times[0], 0.25), _split([deep] * times[7])
+        first, last = _split_block([forms[0]] * times[0], 0.25), _split_block([deep] * times[7])
         return [
             first,
-            _split([forms[1]] * times[1], 0.25),
-            _kept([near] * times[2], large),
-            _kept([all_] * times[3], large),
-            *[_kept([deep] * times[4])] * 3,
+            _split_block([forms[1]] * times[1], 0.25),
+            _concatenated_block([near] * times[2], large),
+            _concatenated_block([all_] * times[3], large),
+            *[_concatenated_block([deep] * times[4])] * 3,
             last,
         ]
     blocks = [
-        _split([form] * n, 0.25 if place < 2 else 0.5) for place, (form, n) in enumerate(zip(forms, times, strict=True))
+        _split_block([form] * n, 0.25 if place < 2 else 0.5)
+        for place, (form, n) in enumerate(zip(forms, times, strict=True))
     ]
-    return [*blocks[:7], _split([_attended])] if version == "26" else blocks
+    return [*blocks[:7], _split_block([_attended])] if version == "26" else blocks
 
 
-def _split(inner: Sequence[Inner], share: float = 0.5) -> Block:
+def _split_block(inner: Sequence[Inner], share: float = 0.5) -> Block:
     """Return a block whose input is split in two; one half passes through `inner`, and all intermediate
     maps are kept.
     """
@@ -313,7 +314,7 @@ def _split(inner: Sequence[Inner], share: float = 0.5) -> Block:
     return block
 
 
-def _kept(inner: Sequence[Inner], add: bool = False) -> Block:
+def _concatenated_block(inner: Sequence[Inner], add: bool = False) -> Block:
     """Return a block of half the width that keeps all intermediate maps."""
 
     def block(t: Trace, x: Shape, out: int) -> Shape:
@@ -334,7 +335,7 @@ def _areas(t: Trace, x: Shape, hidden: float, areas: int) -> Shape:
     return x
 
 
-def _partly(t: Trace, x: Shape, out: int, inner: Sequence[Inner]) -> Shape:
+def _partial_block(t: Trace, x: Shape, out: int, inner: Sequence[Inner]) -> Shape:
     """Write a block of which half the channels pass through `inner`, and the rest bypass it."""
     both = _conv(t, x, out)
     y, rest = both.with_channels(out // 2), both.with_channels(out // 2)
@@ -374,7 +375,7 @@ def _nested(t: Trace, x: Shape) -> Shape:
     return _crossing(t, x, int(x.channels), 2, 3)
 
 
-def _thin(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
+def _depthwise_block(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
     """Write depthwise and pointwise convolutions in turn; the `large` one is 7x7, in training with a 3x3 beside it."""
     out = int(x.channels)
     y = _conv(t, _conv(t, x, out, 3, groups=out), 2 * out)
@@ -435,7 +436,7 @@ def _coupled_heads(t: Trace, maps: Sequence[Shape], width: int, classes: int, ap
 
 
 # ---- v7 -------------------------------------------------------------------------------------------------------------
-def _seven(t: Trace, x: Shape, size: str) -> list[Shape]:
+def _yolo7(t: Trace, x: Shape, size: str) -> list[Shape]:
     stem, stages, convolutions, pooled, neck = variant_of(_V7, size, "size")
     tiny = size == "tiny"
     for number, width in enumerate(stem):
@@ -484,11 +485,11 @@ def _crossing_pool(t: Trace, x: Shape, width: int, tiny: bool) -> Shape:
 
 
 # ---- v9 -------------------------------------------------------------------------------------------------------------
-def _nine(t: Trace, x: Shape, size: str) -> list[Shape]:
+def _yolo9(t: Trace, x: Shape, size: str) -> list[Shape]:
     stem, stages, pooled, neck, into, times = variant_of(_V9, size, "size")
     down = _both_ways if size in ("c", "e") else _averaged
     first = _conv(t, x, stem, 3, 2)
-    maps = _nine_stages(t, first, stem, stages, down, times)
+    maps = _yolo9_stages(t, first, stem, stages, down, times)
     if size == "e":
         maps = _second_column(t, x, [first, *maps], stem, stages, times)
     top = _pyramid_pool(t, maps[3], neck[3][0], pooled)
@@ -496,7 +497,7 @@ def _nine(t: Trace, x: Shape, size: str) -> list[Shape]:
     return _neck(t, (maps[1], maps[2], top), blocks, (neck[1][0], neck[0][0], neck[3][0]), (down, down), False, into)
 
 
-def _nine_stages(
+def _yolo9_stages(
     t: Trace,
     x: Shape,
     stem: int,
@@ -561,4 +562,4 @@ def _second_column(
         return lambda t, x: t.add(*[x.with_channels(x.channels) for _ in range(len(maps) - place)], x)
 
     x = fuse(0)(t, _conv(t, image, stem, 3, 2))
-    return _nine_stages(t, x, stem, stages, _both_ways, times, [fuse(place) for place in range(1, 5)])
+    return _yolo9_stages(t, x, stem, stages, _both_ways, times, [fuse(place) for place in range(1, 5)])

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import MOST_ELEMENTS, check_names, check_possible, naming, sample_sizes, stated, whole
+from cookbook.workloads.arguments import MAX_ELEMENTS, check_names, check_possible, naming, sample_sizes, stated, whole
 from cookbook.workloads.layers import Shape, Trace
-from cookbook.workloads.limits import MOST_LAYERS_OF_FILE
+from cookbook.workloads.limits import MAX_FILE_LAYERS
 from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import listed, titled
 from cookbook.workloads.zoo import Workload
 
 Message = dict[str, list[Any]]
-MOST_DEPTH, MOST_TOKENS = 16, 500_000
+MAX_DEPTH, MOST_TOKENS = 16, 500_000
 LONGEST_SIDE = 2**20
 # Files of HPE's benchmarking suite have one of two inputs behind such a mark, which its launcher takes away.
 TEMPLATE = "#synthetic "
@@ -54,9 +54,9 @@ def parsed(words: str) -> Message:
                 raise ValueError(f"the prototxt closes a message that was not opened, at word {number:,}")
             stack.pop()
         elif token == "{":
-            if not name or len(stack) >= MOST_DEPTH:
+            if not name or len(stack) >= MAX_DEPTH:
                 raise ValueError(
-                    f"the prototxt has a message without a name or nested deeper than {MOST_DEPTH}, at word {number:,}"
+                    f"the prototxt has a message without a name or nested deeper than {MAX_DEPTH}, at word {number:,}"
                 )
             inner: Message = {}
             stack[-1].setdefault(name, []).append(inner)
@@ -133,8 +133,8 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     check_names(changes, ("shape", "title"), "a prototxt")
     net = parsed(words.replace(TEMPLATE, "") if TEMPLATE in words else words)
     layers = [layer for layer in net.get("layer", []) + net.get("layers", []) if isinstance(layer, dict)]
-    if not 0 < len(layers) <= MOST_LAYERS_OF_FILE:
-        raise ValueError(f"the prototxt has {len(layers):,} layers; it must have 1 to {MOST_LAYERS_OF_FILE:,}")
+    if not 0 < len(layers) <= MAX_FILE_LAYERS:
+        raise ValueError(f"the prototxt has {len(layers):,} layers; it must have 1 to {MAX_FILE_LAYERS:,}")
     layers = [layer for layer in layers if not _only(layer, "TEST")]
     network = _Network(_inputs(net, layers, changes.get("shape")))
     skip = set[int]()
@@ -350,7 +350,7 @@ def _concat(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) 
         sides = list(xs[0].space)
         sides[axis] = sum(int(x.space[axis]) for x in xs)  # type: ignore[arg-type, misc]
         return t.sample(xs[0], Shape(xs[0].channels, tuple(sides)), name)
-    if len(xs) > MOST_ELEMENTS or axis >= 0 or any(x.space != xs[0].space for x in xs):
+    if len(xs) > MAX_ELEMENTS or axis >= 0 or any(x.space != xs[0].space for x in xs):
         raise ValueError("its inputs have different sizes")
     return t.concat(xs, name)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
-from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.arguments import MAX_LAYERS
 from cookbook.workloads.layers import ACT_FLOP
 from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import Fields
@@ -111,7 +111,7 @@ def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
     family = tables.families().get(name, Family())
     fixed = family.arguments
     width = f.whole("hidden_size", "n_embd", "d_model", "model_dim")
-    depth = f.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers", most=MOST_LAYERS)
+    depth = f.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers", most=MAX_LAYERS)
     heads = f.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
     sizes: dict[str, Any] = {
         "vocab": f.whole("vocab_size", "padded_vocab_size", "n_vocab"),
@@ -233,17 +233,17 @@ def _dense_layers(f: Fields, depth: int) -> int:
     the order.
     """
     f.read.add("moe_layers")
-    first = f.whole("first_k_dense_replace", "moe_layer_start_index", least=0, most=MOST_LAYERS, needed=False) or 0
+    first = f.whole("first_k_dense_replace", "moe_layer_start_index", least=0, most=MAX_LAYERS, needed=False) or 0
     alone, spread = f.members("mlp_only_layers"), 1
     frequency = f.raw("moe_layer_freq")
     if isinstance(frequency, list | tuple):
-        first, spread = sum(1 for number in list(frequency)[:MOST_LAYERS] if number == 0), 1
+        first, spread = sum(1 for number in list(frequency)[:MAX_LAYERS] if number == 0), 1
     elif frequency is not None:
-        spread = f.whole("moe_layer_freq", most=MOST_LAYERS)
+        spread = f.whole("moe_layer_freq", most=MAX_LAYERS)
     spread = max(
         spread,
         *(
-            f.whole(name, default=1, most=MOST_LAYERS)
+            f.whole(name, default=1, most=MAX_LAYERS)
             for name in ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval")
         ),
     )
@@ -341,11 +341,11 @@ def _windows(f: Fields, depth: int, family: Family, arguments: Mapping[str, Any]
     elif not used or not size:
         return {}
     elif f.given.get("use_sliding_window") and f.given.get("max_window_layers") is not None:
-        full = min(f.whole("max_window_layers", least=0, most=MOST_LAYERS), depth)
+        full = min(f.whole("max_window_layers", least=0, most=MAX_LAYERS), depth)
     elif f.family == "llama4_text":
-        full = depth // (f.whole("no_rope_layer_interval", most=MOST_LAYERS))
+        full = depth // (f.whole("no_rope_layer_interval", most=MAX_LAYERS))
     else:
-        every = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MOST_LAYERS)
+        every = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MAX_LAYERS)
         full = depth // every if every else 0
     if full == depth or not size:
         return {}

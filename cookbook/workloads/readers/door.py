@@ -16,7 +16,7 @@ from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import check_names
-from cookbook.workloads.limits import MOST_BYTES_OF_TEXT, parsed_json
+from cookbook.workloads.limits import MAX_TEXT_BYTES, parsed_json
 from cookbook.workloads.readers import caffe, encoders, huggingface, keras, onnx, tensors, torch
 from cookbook.workloads.readers.fields import built, titled
 
@@ -110,11 +110,11 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     if isinstance(source, list | tuple):
         return _table(source, changes)
     if isinstance(source, bytes | bytearray | memoryview):
-        return _content(io.BytesIO(bytes(source)), len(source), None, changes)
+        return _read_content(io.BytesIO(bytes(source)), len(source), None, changes)
     if isinstance(source, os.PathLike):
-        return _file(Path(source), changes)
+        return _read_file(Path(source), changes)
     if isinstance(source, str):
-        return _named(source, changes)
+        return _by_name(source, changes)
     if torch.is_program(source) or torch.is_module(source):
         return torch.read(source, changes)
     if keras.is_model(source):
@@ -124,20 +124,20 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     )
 
 
-def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
+def _by_name(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
     """Return the network for a zoo name, a file's path or a file's text; an existing file precedes a
     checkpoint's name.
     """
-    if ("/" in source or source.lower().endswith(SUFFIXES)) and _is_path(source) and _there(Path(source)):
-        return _file(Path(source), changes)
+    if ("/" in source or source.lower().endswith(SUFFIXES)) and _is_path(source) and _exists(Path(source)):
+        return _read_file(Path(source), changes)
     try:
         name = catalog.lookup("models", source)
     except catalog.UnknownName:
         if source.lstrip()[:1] == "[" or "{" in source or "\n" in source:
-            return _content(io.BytesIO(source.encode("utf-8", "replace")), len(source), None, changes)
+            return _read_content(io.BytesIO(source.encode("utf-8", "replace")), len(source), None, changes)
         path = Path(source) if _is_path(source) else None
-        if path is not None and _there(path):
-            return _file(path, changes)
+        if path is not None and _exists(path):
+            return _read_file(path, changes)
         if path is not None and ("/" in source or "\\" in source or source.lower().endswith(SUFFIXES)):
             raise refused(
                 "model", source, f": there is no such file; check the path, from {shown(str(Path.cwd()))}"
@@ -150,16 +150,16 @@ def _is_path(source: str) -> bool:
     return 0 < len(source) <= LONGEST_PATH and "\0" not in source and "\n" not in source
 
 
-def _there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:  # a name too long for a file
         return False
 
 
-def _file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
+def _read_file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
     """Read a file, or a folder in the layout of Hugging Face."""
-    if not _there(path):
+    if not _exists(path):
         raise refused("model", str(path), ": there is no such file")
     if path.is_dir():
         inside = next((path / name for name in ("config.json", "model_index.json") if (path / name).is_file()), None)
@@ -170,17 +170,17 @@ def _file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
         raise refused("model", str(path), "is no ordinary file")
     try:
         with path.open("rb") as file:
-            return _content(file, path.stat().st_size, path, changes)
+            return _read_content(file, path.stat().st_size, path, changes)
     except OSError as problem:
         raise refused("model", str(path), f"cannot be read: {problem.strerror or problem}") from None
 
 
-def _content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
+def _read_content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
     """Read any file by its first bytes."""
     head, label = file.read(HEAD_BYTES), "the file" if path is None else shown(path.name)
     file.seek(0)
     if head.startswith(b"PK\x03\x04") and (words := keras.archived(file)):
-        return _words(words, label, path, changes)
+        return _read_text(words, label, path, changes)
     file.seek(0)
     for magic, what in REFUSED:
         if head.startswith(magic):
@@ -194,19 +194,19 @@ def _content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str,
         return onnx.read(file, size, changes, _title(path, always=True))
     if b"\0" in head or not text:
         raise ValueError(f"{label} is {'empty' if not text else 'of no known format'}; {FORMATS}")
-    if size > MOST_BYTES_OF_TEXT:
-        raise ValueError(f"{label} has {size:,} bytes of text; at most {MOST_BYTES_OF_TEXT:,} are read")
+    if size > MAX_TEXT_BYTES:
+        raise ValueError(f"{label} has {size:,} bytes of text; at most {MAX_TEXT_BYTES:,} are read")
     try:
-        words = file.read(MOST_BYTES_OF_TEXT + 1).decode("utf-8-sig")
+        words = file.read(MAX_TEXT_BYTES + 1).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{label} is of no known format; {FORMATS}") from None
-    return _words(words, label, path, changes)
+    return _read_text(words, label, path, changes)
 
 
 FORMATS = "give a config.json, safetensors, GGUF, ONNX, Keras, Caffe prototxt, or a table of layers as JSON or CSV"
 
 
-def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
+def _read_text(words: str, label: str, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
     """Read a text: JSON, a prototxt or a table as CSV."""
     if words.lstrip()[:1] in ("{", "["):
         content = parsed_json(words, label)
@@ -280,7 +280,7 @@ def _checkpoint(header: tensors.Header, path: Path | None, changes: Mapping[str,
             "it beside the "
             "file, or give that instead"
         )
-    return tensors.checked(_file(beside, changes), header)
+    return tensors.checked(_read_file(beside, changes), header)
 
 
 def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:

@@ -13,7 +13,7 @@ from cookbook import catalog
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
-from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.arguments import MAX_LAYERS
 from cookbook.workloads.builders import resnets
 from cookbook.workloads.readers.decoders import activation
 from cookbook.workloads.readers.fields import Fields
@@ -33,7 +33,7 @@ def _bert(f: Fields) -> Found:
     sizes: dict[str, Any] = {
         "vocab": f.whole("vocab_size"),
         "width": width,
-        "depth": f.whole("num_hidden_layers", "n_layers", most=MOST_LAYERS),
+        "depth": f.whole("num_hidden_layers", "n_layers", most=MAX_LAYERS),
         "heads": f.whole("num_attention_heads", "n_heads"),
         "hidden": f.whole("intermediate_size", "hidden_dim"),
         "positions": f.whole("max_position_embeddings"),
@@ -84,7 +84,7 @@ def _classes(f: Fields) -> int:
 
 def _t5(f: Fields) -> Found:
     form = f.word("feed_forward_proj", default="relu")
-    depth = f.whole("num_layers", most=MOST_LAYERS)
+    depth = f.whole("num_layers", most=MAX_LAYERS)
     words = form.removeprefix("gated-")
     if words not in ("relu", "gelu", "silu"):
         f.assume(f"feed_forward_proj {form[:40]} is counted as gelu")
@@ -95,7 +95,7 @@ def _t5(f: Fields) -> Found:
         "heads": f.whole("num_heads"),
         "hidden": f.whole("d_ff"),
         "head_dim": f.whole("d_kv"),
-        "decoder_depth": f.whole("num_decoder_layers", default=depth, most=MOST_LAYERS),
+        "decoder_depth": f.whole("num_decoder_layers", default=depth, most=MAX_LAYERS),
         "relative_buckets": f.whole("relative_attention_num_buckets"),
         "norm": "rms",
         "bias": False,
@@ -117,7 +117,7 @@ def _t5(f: Fields) -> Found:
 
 
 def _bart(f: Fields) -> Found:
-    width, depth = f.whole("d_model"), f.whole("encoder_layers", most=MOST_LAYERS)
+    width, depth = f.whole("d_model"), f.whole("encoder_layers", most=MAX_LAYERS)
     heads, hidden = f.whole("encoder_attention_heads"), f.whole("encoder_ffn_dim")
     for name, same in (("decoder_attention_heads", heads), ("decoder_ffn_dim", hidden)):
         if f.whole(name, default=same) != same:
@@ -132,7 +132,7 @@ def _bart(f: Fields) -> Found:
         "depth": depth,
         "heads": heads,
         "hidden": hidden,
-        "decoder_depth": f.whole("decoder_layers", default=depth, most=MOST_LAYERS),
+        "decoder_depth": f.whole("decoder_layers", default=depth, most=MAX_LAYERS),
         "positions": positions + 2,
         "embedding_norm": f.flag("normalize_embedding", default=True),
         "final_norm": final,
@@ -152,7 +152,7 @@ def _bart(f: Fields) -> Found:
 
 
 def _whisper(f: Fields) -> Found:
-    width, layers = f.whole("d_model"), f.whole("encoder_layers", most=MOST_LAYERS)
+    width, layers = f.whole("d_model"), f.whole("encoder_layers", most=MAX_LAYERS)
     heads = f.whole("encoder_attention_heads")
     for name in ("encoder_ffn_dim", "decoder_ffn_dim"):
         if f.whole(name, default=4 * width) != 4 * width:
@@ -166,7 +166,7 @@ def _whisper(f: Fields) -> Found:
         "heads": heads,
         "bands": f.whole("num_mel_bins"),
         "frames": frames,
-        "decoder_layers": f.whole("decoder_layers", default=layers, most=MOST_LAYERS),
+        "decoder_layers": f.whole("decoder_layers", default=layers, most=MAX_LAYERS),
         "vocab": f.whole("vocab_size"),
     }
     return {
@@ -186,7 +186,7 @@ def _vit(f: Fields) -> Found:
         "image": _side(f, "image_size"),
         "patch": _side(f, "patch_size"),
         "width": f.whole("hidden_size"),
-        "depth": f.whole("num_hidden_layers", most=MOST_LAYERS),
+        "depth": f.whole("num_hidden_layers", most=MAX_LAYERS),
         "heads": f.whole("num_attention_heads"),
         "hidden": f.whole("intermediate_size"),
         "act": activation(f, "gelu", "hidden_act"),
@@ -227,7 +227,7 @@ def _swin(f: Fields) -> Found:
         "image": _side(f, "image_size"),
         "patch": _side(f, "patch_size"),
         "width": f.whole("embed_dim"),
-        "depths": f.wholes("depths", most=MOST_LAYERS),
+        "depths": f.wholes("depths", most=MAX_LAYERS),
         "heads": f.wholes("num_heads"),
         "window": f.whole("window_size"),
         "version": version,
@@ -241,7 +241,7 @@ def _swin(f: Fields) -> Found:
 
 
 def _resnet(f: Fields) -> Found:
-    depths, kind = tuple(f.wholes("depths", most=MOST_LAYERS)), f.word("layer_type", default="bottleneck")
+    depths, kind = tuple(f.wholes("depths", most=MAX_LAYERS)), f.word("layer_type", default="bottleneck")
     depth = next(
         (
             depth
@@ -292,7 +292,7 @@ def _mamba(f: Fields) -> Found:
         )
     sizes = {
         "width": width,
-        "layers": f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS),
+        "layers": f.whole("num_hidden_layers", "n_layer", most=MAX_LAYERS),
         "vocab": f.whole("vocab_size"),
         "state": f.whole("state_size"),
         "kernel": f.whole("conv_kernel"),
@@ -313,7 +313,7 @@ def _mamba(f: Fields) -> Found:
 def _dit(f: Fields) -> Found:
     heads = f.whole("num_attention_heads")
     sizes = {
-        "depth": f.whole("num_layers", most=MOST_LAYERS),
+        "depth": f.whole("num_layers", most=MAX_LAYERS),
         "heads": heads,
         "width": heads * f.whole("attention_head_dim"),
         "patch": f.whole("patch_size"),

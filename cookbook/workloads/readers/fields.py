@@ -10,12 +10,12 @@ from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import LARGEST, check_possible, whole
-from cookbook.workloads.limits import MOST_FIELDS
+from cookbook.workloads.limits import MAX_FIELDS
 from cookbook.workloads.readers import tables
 
-LONGEST_NAME, MOST_NAMED, LONGEST_REASON = 60, 8, 300
+LONGEST_NAME, MAX_NAMED, LONGEST_REASON = 60, 8, 300
 # Members of a list in a configuration.
-MOST_WORDS = 4096
+MAX_WORDS = 4096
 
 
 class Fields:
@@ -32,9 +32,9 @@ class Fields:
     """
 
     def __init__(self, given: Mapping[str, Any], family: str, kind: str | None = None) -> None:
-        if len(given) > MOST_FIELDS:
+        if len(given) > MAX_FIELDS:
             raise ValueError(
-                f"the configuration of {family} has {len(given):,} fields; at most {MOST_FIELDS:,} are read"
+                f"the configuration of {family} has {len(given):,} fields; at most {MAX_FIELDS:,} are read"
             )
         self.given, self.family = given, family
         kind = family if kind is None else kind
@@ -108,8 +108,8 @@ class Fields:
         value = self.raw(*names)
         if value is None:
             return []
-        if not isinstance(value, list | tuple) or len(value) > MOST_WORDS:
-            raise ValueError(f"{names[0]} = {shown(value)} must be a list of at most {MOST_WORDS:,}")
+        if not isinstance(value, list | tuple) or len(value) > MAX_WORDS:
+            raise ValueError(f"{names[0]} = {shown(value)} must be a list of at most {MAX_WORDS:,}")
         return list(value)
 
     def wholes(self, *names: str, most: int = LARGEST) -> list[int]:
@@ -144,8 +144,8 @@ class Fields:
 
 def listed(names: Sequence[str]) -> str:
     """Return some names as a phrase, the rest counted."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def built(

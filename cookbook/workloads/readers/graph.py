@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from cookbook.workloads.layers import SOFTMAX_FLOP, Shape, Trace, batched, constant, elements, not_batched
-from cookbook.workloads.limits import MOST_NODES
+from cookbook.workloads.limits import MAX_NODES
 from cookbook.workloads.ops import Ops, attended_pairs
 
-MOST_OF_A_SHAPE = 10**15
+MAX_SHAPE_ELEMENTS = 10**15
 Sides = tuple[int, ...]
 Named = tuple[Any, Sides]  # an activation of the whole batch: what it is called, and its shape
 
@@ -50,11 +50,11 @@ class Graph(Trace):
 
     def write(self, kind: str, name: str, **columns: Any) -> None:
         """Append one operation; ValueError where there are too many, or it is impossibly large."""
-        if len(self.rows) >= MOST_NODES:
-            raise ValueError(f"the graph has more than {MOST_NODES:,} operations")
+        if len(self.rows) >= MAX_NODES:
+            raise ValueError(f"the graph has more than {MAX_NODES:,} operations")
         for column in columns.values():
             amount = float(column.sum()) * self.samples if isinstance(column, np.ndarray) else 0.0
-            if not 0 <= amount <= MOST_OF_A_SHAPE * 10**6:
+            if not 0 <= amount <= MAX_SHAPE_ELEMENTS * 10**6:
                 raise ValueError(f"an operation of {amount:.3g} elements or products cannot be; check the shapes")
         super().write(kind, name, **columns)
 

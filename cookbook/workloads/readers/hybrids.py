@@ -8,7 +8,7 @@ from typing import Any
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
-from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.arguments import MAX_LAYERS
 from cookbook.workloads.readers.decoders import activation
 from cookbook.workloads.readers.fields import Fields
 
@@ -33,7 +33,7 @@ def _sizes(f: Fields) -> Found:
 
 
 def _depth(f: Fields) -> int:
-    return int(f.whole("num_hidden_layers", most=MOST_LAYERS))
+    return int(f.whole("num_hidden_layers", most=MAX_LAYERS))
 
 
 def _experts(f: Fields, shared: int = 0, gate: bool = False) -> Found | None:
@@ -196,7 +196,7 @@ def _nemotron(f: Fields) -> Found:
     kinds = f.members("layers_block_type")
     if pattern is None and all(isinstance(kind, str) and kind in NEMOTRON for kind in kinds):
         pattern = "".join(NEMOTRON[kind] for kind in kinds)
-    if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_LAYERS:
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_LAYERS:
         raise refused("hybrid_override_pattern", pattern, "must be a text of one letter a layer, such as 'M-M*'")
     shared = f.whole("moe_shared_expert_intermediate_size", default=0, least=0)
     copies = f.whole("n_shared_experts", least=0)
@@ -233,7 +233,7 @@ def _granite(f: Fields) -> Found:
 
 
 def _mamba2(f: Fields) -> Found:
-    sizes, depth = _sizes(f), f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS)
+    sizes, depth = _sizes(f), f.whole("num_hidden_layers", "n_layer", most=MAX_LAYERS)
     state = _mamba2_state(f, sizes["width"])
     return _network(f, sizes, "M" * depth, recurrent="mamba2", state=state)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
@@ -10,12 +11,12 @@ from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.arguments import naming, sample_sizes, stated, whole
 from cookbook.workloads.layers import Shape, Trace
-from cookbook.workloads.limits import MOST_LAYERS_OF_FILE, MOST_REFERENCES
+from cookbook.workloads.limits import MAX_FILE_LAYERS, MAX_REFERENCES
 from cookbook.workloads.readers import tables
 
 Config = Mapping[str, Any]
 MODELS = ("Sequential", "Functional", "Model")
-MOST_DEPTH, LONGEST_SIDE, MOST_FEATURES = 8, 2**20, 10**9
+MAX_DEPTH, LONGEST_SIDE, MAX_FEATURES = 8, 2**20, 10**9
 
 
 def fields_of(layer: Any) -> Config:
@@ -55,8 +56,8 @@ class Network:
         if not isinstance(layers, list) or not layers:
             raise ValueError("the Keras model has no list of layers")
         self.depth += 1
-        if self.depth > MOST_DEPTH:
-            raise ValueError(f"the Keras model has models within models deeper than {MOST_DEPTH}")
+        if self.depth > MAX_DEPTH:
+            raise ValueError(f"the Keras model has models within models deeper than {MAX_DEPTH}")
         graph = any(isinstance(layer, Mapping) and layer.get("inbound_nodes") for layer in layers)
         made = self._graph(found, layers, inputs) if graph else self._chain(found, layers, inputs)
         self.depth -= 1
@@ -118,8 +119,8 @@ class Network:
     def references(self, node: Any, depth: int = 0) -> Iterator[tuple[str, int, int]]:
         """Yield (layer, node, tensor) of everything that a node takes except masks, as versions 2 and 3 write it."""
         self.seen += 1
-        if self.seen > MOST_REFERENCES:
-            raise ValueError(f"the layers of the Keras model refer to each other more than {MOST_REFERENCES:,} times")
+        if self.seen > MAX_REFERENCES:
+            raise ValueError(f"the layers of the Keras model refer to each other more than {MAX_REFERENCES:,} times")
         if isinstance(node, Mapping):
             history = node.get("config", {}).get("keras_history") if isinstance(node.get("config"), Mapping) else None
             inside = [history] if history is not None else [node[key] for key in node if not str(key).endswith("mask")]
@@ -128,7 +129,7 @@ class Network:
             if len(inside) >= 3 and isinstance(inside[0], str) and all(type(number) is int for number in inside[1:3]):
                 yield inside[0], inside[1], inside[2]
                 inside = inside[3:]
-        for inner in inside if depth < MOST_DEPTH else ():
+        for inner in inside if depth < MAX_DEPTH else ():
             if isinstance(inner, Mapping | list):
                 yield from self.references(inner, depth + 1)
 
@@ -160,8 +161,8 @@ class Network:
         """Write one layer down; used again it has no further parameters."""
         kind = text_of(layer if isinstance(layer, Mapping) else {}, "class_name")
         self.written += 1
-        if self.written > MOST_LAYERS_OF_FILE:
-            raise ValueError(f"the Keras model has more than {MOST_LAYERS_OF_FILE:,} layers")
+        if self.written > MAX_FILE_LAYERS:
+            raise ValueError(f"the Keras model has more than {MAX_FILE_LAYERS:,} layers")
         begin = len(self.trace.rows)
         made = self.model(layer, xs) if kind in MODELS else [self._written(kind, fields_of(layer), name, xs)]
         for row in self.trace.rows[begin:] if again else ():
@@ -188,7 +189,7 @@ class Network:
 
 
 def _count(fields: Config, name: str, usual: int | None = None) -> int:
-    return stated(fields.get(name), name, MOST_FEATURES, usual)
+    return stated(fields.get(name), name, MAX_FEATURES, usual)
 
 
 def _sides(fields: Config, name: str, axes: int, usual: Any = 1) -> tuple[int, ...]:
@@ -208,7 +209,7 @@ def _padding(fields: Config) -> str:
     return "same" if padding == "causal" else str(padding)
 
 
-def _acted(n: Network, x: Shape, function: Any, name: str) -> Shape:
+def _activate(n: Network, x: Shape, function: Any, name: str) -> Shape:
     """Write an activation by its name, or as Keras writes a function."""
     if isinstance(function, Mapping):
         kind = function.get("class_name")
@@ -227,7 +228,7 @@ def _acted(n: Network, x: Shape, function: Any, name: str) -> Shape:
 
 def _dense(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = n.trace.linear(xs[0], _count(c, "units"), c.get("use_bias") is not False, name)
-    return _acted(n, y, c.get("activation"), name)
+    return _activate(n, y, c.get("activation"), name)
 
 
 def _conv(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -246,12 +247,12 @@ def _conv(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
         transposed,
         name,
     )
-    return _acted(n, y, c.get("activation"), name)
+    return _activate(n, y, c.get("activation"), name)
 
 
 def _depthwise(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = _by_channel(n, xs[0], c, name, c.get("use_bias") is not False)
-    return _acted(n, y, c.get("activation"), name)
+    return _activate(n, y, c.get("activation"), name)
 
 
 def _by_channel(n: Network, x: Shape, c: Config, name: str, bias: bool) -> Shape:
@@ -272,7 +273,7 @@ def _by_channel(n: Network, x: Shape, c: Config, name: str, bias: bool) -> Shape
 def _separable(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = _by_channel(n, xs[0], c, f"{name}.depthwise", False)
     y = n.trace.conv(y, _count(c, "filters"), 1, bias=c.get("use_bias") is not False, name=f"{name}.pointwise")
-    return _acted(n, y, c.get("activation"), name)
+    return _activate(n, y, c.get("activation"), name)
 
 
 def _pool(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -299,7 +300,7 @@ def _norm(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
 
 
 def _activation(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    return _acted(n, xs[0], c.get("activation"), name)
+    return _activate(n, xs[0], c.get("activation"), name)
 
 
 def _relu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -317,7 +318,7 @@ def _prelu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> S
 
 
 def _function(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    return _acted(n, xs[0], meaning, name)
+    return _activate(n, xs[0], meaning, name)
 
 
 def _dropout(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -334,11 +335,9 @@ def _same(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
 
 def _reshape(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     sizes, elements = list(c["target_shape"]), float(xs[0].elements[0])
-    fixed = [whole(size, "target_shape", MOST_FEATURES) for size in sizes if size != -1]
-    rest = 1
-    for each in fixed:
-        rest *= each
-    sizes = [whole(elements / rest, "target_shape", MOST_FEATURES) if size == -1 else size for size in sizes]
+    fixed = [whole(size, "target_shape", MAX_FEATURES) for size in sizes if size != -1]
+    rest = math.prod(fixed)
+    sizes = [whole(elements / rest, "target_shape", MAX_FEATURES) if size == -1 else size for size in sizes]
     return n.trace.reshape(xs[0], sizes[-1], *sizes[:-1])
 
 
@@ -464,7 +463,7 @@ def _attention(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) 
     memory = None if value.space == query.space else value
     y = t.attention(q, heads, head_dim=size, v_dim=wide, memory=memory, name=name)
     return t.linear(
-        y, whole(int(query.channels) if out is None else out, "output_shape", MOST_FEATURES), biased, f"{name}.output"
+        y, whole(int(query.channels) if out is None else out, "output_shape", MAX_FEATURES), biased, f"{name}.output"
     )
 
 

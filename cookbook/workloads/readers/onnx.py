@@ -15,18 +15,18 @@ from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.arguments import check_names, check_possible, whole
 from cookbook.workloads.layers import GATES, Shape, batched, constant, not_batched
-from cookbook.workloads.limits import MOST_BYTES_OF_GRAPH, MOST_NODES, MOST_REFERENCES, MOST_TENSORS
+from cookbook.workloads.limits import MAX_GRAPH_BYTES, MAX_NODES, MAX_REFERENCES, MAX_TENSORS
 from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import listed, titled
-from cookbook.workloads.readers.graph import MOST_OF_A_SHAPE, Graph
+from cookbook.workloads.readers.graph import MAX_SHAPE_ELEMENTS, Graph
 from cookbook.workloads.zoo import Workload
 
 MISSING = (
     "an ONNX file is read by the library onnx, which is not installed: python -m pip install "
     "'dl-cookbook[onnx]', or python -m pip install onnx"
 )
-MOST_AXES, MOST_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MOST_FIELDS_OF_GRAPH = 8, 32, 10**9, 40, 1_500_000
-MOST_BYTES_OF_A_SHAPE = 1024
+MAX_AXES, MAX_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MAX_GRAPH_FIELDS = 8, 32, 10**9, 40, 1_500_000
+MAX_SHAPE_BYTES = 1024
 Inside = dict[int, Any]  # numbers of fields that are messages, and those within them
 FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and the formats of 8 bits (onnx.TensorProto)
 # Operations without whose shapes nothing worth counting is left.
@@ -92,9 +92,9 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     """
     if find_spec("onnx") is None:
         raise ValueError(MISSING)
-    if size > MOST_BYTES_OF_GRAPH:
+    if size > MAX_GRAPH_BYTES:
         raise ValueError(
-            f"the ONNX file has {size:,} bytes; at most {MOST_BYTES_OF_GRAPH:,} can be read (keep its "
+            f"the ONNX file has {size:,} bytes; at most {MAX_GRAPH_BYTES:,} can be read (keep its "
             "tensors in a file beside it)"
         )
     check_names(changes, ("shape", "title"), "an ONNX file")
@@ -108,7 +108,7 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
         onnx.checker.ValidationError,
         onnx.shape_inference.InferenceError,
     )
-    data = file.read(MOST_BYTES_OF_GRAPH)
+    data = file.read(MAX_GRAPH_BYTES)
     _check_fields(data)
     try:
         model = onnx.load_model_from_string(data)
@@ -150,10 +150,9 @@ def _check_fields(data: bytes) -> None:
             at, end, inside = outer.pop()
             continue
         number += 1
-        if number > MOST_FIELDS_OF_GRAPH:
+        if number > MAX_GRAPH_FIELDS:
             raise ValueError(
-                f"the ONNX file has more than {MOST_FIELDS_OF_GRAPH:,} fields; a graph of "
-                f"{MOST_NODES:,} nodes needs fewer"
+                f"the ONNX file has more than {MAX_GRAPH_FIELDS:,} fields; a graph of {MAX_NODES:,} nodes needs fewer"
             )
         key, at = _varint(data, at, end)
         kind = key & 7
@@ -185,17 +184,17 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 def _check_graph(graph: Any) -> None:
     """Refuse too many nodes or inputs of nodes, impossibly large tensors, and a node without the inputs it needs."""
-    if len(graph.node) > MOST_NODES or len(graph.initializer) > MOST_TENSORS:
+    if len(graph.node) > MAX_NODES or len(graph.initializer) > MAX_TENSORS:
         raise ValueError(
             f"the ONNX graph has {len(graph.node):,} nodes and {len(graph.initializer):,} tensors of "
-            f"weights; at most {MOST_NODES:,} and {MOST_TENSORS:,} are read"
+            f"weights; at most {MAX_NODES:,} and {MAX_TENSORS:,} are read"
         )
     inputs = sum(len(node.input) for node in graph.node)
-    if inputs > MOST_REFERENCES:
-        raise ValueError(f"the nodes of the ONNX graph have {inputs:,} inputs; at most {MOST_REFERENCES:,} are read")
+    if inputs > MAX_REFERENCES:
+        raise ValueError(f"the nodes of the ONNX graph have {inputs:,} inputs; at most {MAX_REFERENCES:,} are read")
     for tensor in graph.initializer:
         _check_shape(tensor.name, tensor.dims)
-        if len(tensor.raw_data) > MOST_BYTES_OF_A_SHAPE:  # weights: their values are of no use here
+        if len(tensor.raw_data) > MAX_SHAPE_BYTES:  # weights: their values are of no use here
             tensor.ClearField("raw_data")
     for place, node in enumerate(graph.node):
         least = NEEDED.get(node.op_type, 1 if _kind(node) in WRITERS else 0)
@@ -207,10 +206,10 @@ def _check_graph(graph: Any) -> None:
 
 
 def _check_shape(name: str, dims: Sequence[int]) -> None:
-    if len(dims) > MOST_DIMENSIONS or any(dim < 0 for dim in dims) or math.prod(dims) > MOST_OF_A_SHAPE:
+    if len(dims) > MAX_DIMENSIONS or any(dim < 0 for dim in dims) or math.prod(dims) > MAX_SHAPE_ELEMENTS:
         raise ValueError(
-            f"tensor {shown(name)} of the ONNX graph has the shape {shown(tuple(dims[:MOST_AXES]))}, "
-            f"which cannot be: at most {MOST_DIMENSIONS} axes and {MOST_OF_A_SHAPE:.0e} elements"
+            f"tensor {shown(name)} of the ONNX graph has the shape {shown(tuple(dims[:MAX_AXES]))}, "
+            f"which cannot be: at most {MAX_DIMENSIONS} axes and {MAX_SHAPE_ELEMENTS:.0e} elements"
         )
 
 
@@ -222,7 +221,7 @@ def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
         raise ValueError("the ONNX graph has no inputs")
     for entry in inputs:
         axes = entry.type.tensor_type.shape.dim
-        if not 0 < len(axes) <= MOST_AXES:
+        if not 0 < len(axes) <= MAX_AXES:
             continue
         wanted = shape.get(entry.name) if isinstance(shape, Mapping) else shape
         if wanted is not None:
@@ -249,7 +248,7 @@ def _wanted(wanted: Any, name: str, axes: Sequence[Any], exact: bool) -> list[in
     another input.
     """
     sizes = [wanted] if isinstance(wanted, int) else wanted
-    if not isinstance(sizes, list | tuple) or len(sizes) > MOST_AXES:
+    if not isinstance(sizes, list | tuple) or len(sizes) > MAX_AXES:
         raise refused("shape", wanted, "must be the sizes of one sample, such as (3, 224, 224)")
     shape = [whole(side, "shape", LARGEST_AXIS) for side in sizes]
     fits = len(shape) == len(axes) - 1 and all(

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from cookbook.units import human, shown
-from cookbook.workloads.limits import LARGEST_TENSOR, MOST_BYTES_OF_HEADER, MOST_TENSORS, parsed_json
+from cookbook.workloads.limits import LARGEST_TENSOR, MAX_HEADER_BYTES, MAX_TENSORS, parsed_json
 from cookbook.workloads.readers import huggingface, tables
 from cookbook.workloads.zoo import Workload
 
-MOST_PAIRS, MOST_DIMENSIONS = 4096, 8
-MOST_ITEMS, MOST_DEPTH, LONGEST_TEXT = 2_000_000, 2, 4 * 2**20
+MAX_PAIRS, MAX_DIMENSIONS = 4096, 8
+MAX_ITEMS, MAX_DEPTH, LONGEST_TEXT = 2_000_000, 2, 4 * 2**20
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 
@@ -73,14 +73,14 @@ def is_safetensors(head: bytes, size: int) -> bool:
 def safetensors_header(file: BinaryIO, size: int) -> Header:
     """Return the header of a safetensors file; ValueError where it is damaged or too large."""
     (length,) = struct.unpack("<Q", _exactly(file, 8, "safetensors"))
-    if length > min(size - 8, MOST_BYTES_OF_HEADER):
+    if length > min(size - 8, MAX_HEADER_BYTES):
         raise ValueError(
             f"the safetensors header says it has {length:,} bytes, of a file of {size:,}; the file is damaged"
         )
     text = _exactly(file, int(length), "safetensors").decode("utf-8", "replace")
-    entries = parsed_json(text, "the safetensors header", groups=3 * MOST_TENSORS)
-    if not isinstance(entries, dict) or len(entries) > MOST_TENSORS:
-        raise ValueError(f"the safetensors header must list at most {MOST_TENSORS:,} tensors")
+    entries = parsed_json(text, "the safetensors header", groups=3 * MAX_TENSORS)
+    if not isinstance(entries, dict) or len(entries) > MAX_TENSORS:
+        raise ValueError(f"the safetensors header must list at most {MAX_TENSORS:,} tensors")
     tensors = {str(name): _tensor(name, entry) for name, entry in entries.items() if name != "__metadata__"}
     metadata = entries.get("__metadata__")
     return Header(tensors, tables.formats("safetensors"), metadata if isinstance(metadata, dict) else {})
@@ -88,7 +88,7 @@ def safetensors_header(file: BinaryIO, size: int) -> Header:
 
 def _tensor(name: Any, entry: Any) -> tuple[tuple[int, ...], str]:
     shape, kind = (entry.get("shape"), entry.get("dtype")) if isinstance(entry, dict) else (None, None)
-    whole = isinstance(shape, list) and len(shape) <= MOST_DIMENSIONS and all(type(n) is int and n >= 0 for n in shape)
+    whole = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and all(type(n) is int and n >= 0 for n in shape)
     if not whole or not isinstance(kind, str) or math.prod(shape) > LARGEST_TENSOR:  # type: ignore[arg-type]
         raise ValueError(
             f"tensor {shown(name)} of the safetensors header has no shape and dtype that can be; the file is damaged"
@@ -113,7 +113,7 @@ def index_header(found: Mapping[str, Any]) -> Header:
 def index_of(file: BinaryIO, size: int) -> Header:
     """Return the header of an open file; an empty one where it cannot be read."""
     try:
-        index = parsed_json(file.read(min(size, MOST_BYTES_OF_HEADER)).decode("utf-8"), "the index")
+        index = parsed_json(file.read(min(size, MAX_HEADER_BYTES)).decode("utf-8"), "the index")
     except ValueError:
         return Header({}, tables.formats("safetensors"))
     return index_header(index) if is_index(index) else Header({}, tables.formats("safetensors"))
@@ -152,7 +152,7 @@ class _Reader:
     """Numbers and texts out of a GGUF header, refused where the file ends early or asks for too much."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
-        self.file, self.left, self.items = file, min(size, MOST_BYTES_OF_HEADER), 0
+        self.file, self.left, self.items = file, min(size, MAX_HEADER_BYTES), 0
 
     def take(self, count: int) -> bytes:
         if count > self.left:
@@ -178,15 +178,15 @@ class _Reader:
             return self.number(_NUMBERS[kind])
         if kind == _TEXT:
             return self.text()
-        if kind != _LIST or depth > MOST_DEPTH:
+        if kind != _LIST or depth > MAX_DEPTH:
             raise ValueError(f"the GGUF header has a value of the unknown type {kind}; the file is damaged")
-        inner, length = int(self.number("I")), self.count("Q", MOST_ITEMS, "members in one list")
+        inner, length = int(self.number("I")), self.count("Q", MAX_ITEMS, "members in one list")
         self.items += length
-        if self.items > MOST_ITEMS:
-            raise ValueError(f"the GGUF header has more than {MOST_ITEMS:,} members in its lists")
+        if self.items > MAX_ITEMS:
+            raise ValueError(f"the GGUF header has more than {MAX_ITEMS:,} members in its lists")
         if inner in _NUMBERS:
             data = self.take(length * struct.calcsize(f"<{_NUMBERS[inner]}"))
-            return list(struct.unpack(f"<{length}{_NUMBERS[inner]}", data)) if length <= MOST_PAIRS else range(length)
+            return list(struct.unpack(f"<{length}{_NUMBERS[inner]}", data)) if length <= MAX_PAIRS else range(length)
         if inner == _TEXT:
             for _ in range(length):
                 self.take(self.count("Q", LONGEST_TEXT, "letters in one text"))
@@ -201,7 +201,7 @@ def gguf_header(file: BinaryIO, size: int) -> Header:
     version = reader.number("I")
     if version not in (2, 3):
         raise ValueError(f"the GGUF file is of version {version}; versions 2 and 3 (little-endian) can be read")
-    number, pairs = reader.count("Q", MOST_TENSORS, "tensors"), reader.count("Q", MOST_PAIRS, "pairs of metadata")
+    number, pairs = reader.count("Q", MAX_TENSORS, "tensors"), reader.count("Q", MAX_PAIRS, "pairs of metadata")
     metadata = {}
     for _ in range(pairs):
         key = reader.text()
@@ -209,7 +209,7 @@ def gguf_header(file: BinaryIO, size: int) -> Header:
     tensors = {}
     for _ in range(number):
         name = reader.text()
-        shape = tuple(reader.number("Q") for _ in range(reader.count("I", MOST_DIMENSIONS, "dimensions of one tensor")))
+        shape = tuple(reader.number("Q") for _ in range(reader.count("I", MAX_DIMENSIONS, "dimensions of one tensor")))
         kind = tables.gguf_formats().get(int(reader.number("I")))
         reader.take(8)
         if kind is None or math.prod(shape) > LARGEST_TENSOR:

@@ -18,7 +18,7 @@ from cookbook.workloads.readers.fields import listed, titled
 from cookbook.workloads.readers.graph import Graph, Named
 from cookbook.workloads.zoo import Workload
 
-MOST_AXES, LARGEST_AXIS = 6, 10**7
+MAX_AXES, LARGEST_AXIS = 6, 10**7
 REFUSED = (
     RuntimeError,
     NotImplementedError,
@@ -301,7 +301,7 @@ def _samples(torch: Any, module: Any, shape: Any) -> tuple[Any, ...]:
     samples = []
     for part in shape if several else [shape]:
         sides = [part] if isinstance(part, int) else part
-        if not isinstance(sides, list | tuple) or len(sides) > MOST_AXES:
+        if not isinstance(sides, list | tuple) or len(sides) > MAX_AXES:
             raise refused("shape", shape, "must be that of one sample, such as (3, 224, 224)")
         sizes = [whole(side, "shape", LARGEST_AXIS) for side in sides]
         kind = torch.long if tokens and len(sizes) == 1 else next((p.dtype for p in module.parameters()), torch.float32)
