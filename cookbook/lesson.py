@@ -80,7 +80,7 @@ class Verdict:
 def check(
     answer: Any, expected: Any, tolerance: float = 0.02, unit: str = "", slips: Mapping[str, Any] | None = None
 ) -> Verdict:
-    """Whether an answer agrees with what the package computes.
+    """Check an answer against the value that the package computes.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def check(
         raise ValueError(f"tolerance = {shown(tolerance)} is outside [0, 1); give a fraction such as 0.02")
     if not isinstance(unit, str) or len(unit) > LONGEST or not isinstance(slips, (Mapping, type(None))):
         raise ValueError(f"unit = {shown(unit)}, slips = {shown(slips)}: give a unit, and a mapping of slips to values")
-    known = units.parse("B" if unit == "iB" else unit)
+    parsed_unit = units.parse("B" if unit == "iB" else unit)
     key = key_of(EXERCISE, expected)
     before = note(key)
     if answer is None or answer is ...:
@@ -129,80 +129,84 @@ def check(
     verdict = (
         _check_word(answer, right, wrong)
         if isinstance(right, str)
-        else _check_number(answer, right, tolerance, unit, known, wrong)
+        else _check_number(answer, right, tolerance, unit, parsed_unit, wrong)
     )
     note(key, str(answer) if verdict else "")
     return verdict
 
 
 def _value(name: str, value: Any) -> float | str:
-    """A number, or a word in small letters; a callable is called."""
-    found = value() if callable(value) else value
-    if isinstance(found, (str, bool)):
-        return str(found).strip().casefold()
+    """Return a number, or a word in small letters; a callable is called."""
+    result = value() if callable(value) else value
+    if isinstance(result, (str, bool)):
+        return str(result).strip().casefold()
     try:
-        return float(found)
+        return float(result)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {shown(found)} is neither a number nor a word; give one, or a function") from None
+        raise ValueError(f"{name} = {shown(result)} is neither a number nor a word; give one, or a function") from None
 
 
 def _check_word(answer: Any, right: str, wrong: Mapping[str, float | str]) -> Verdict:
-    told = str(answer)[:LONGEST]
-    given = told.strip().casefold()
-    if given == right:
-        return Verdict(True, f"Correct: {told}.")
-    slip = next((name for name, value in wrong.items() if given == value), "")
-    said = f"what comes out if {slip}" if slip else "not what is computed"
-    return Verdict(False, f"Not yet: {told} is {said}.")
+    shown_answer = str(answer)[:LONGEST]
+    word = shown_answer.strip().casefold()
+    if word == right:
+        return Verdict(True, f"Correct: {shown_answer}.")
+    slip = next((name for name, value in wrong.items() if word == value), "")
+    reason = f"what comes out if {slip}" if slip else "not what is computed"
+    return Verdict(False, f"Not yet: {shown_answer} is {reason}.")
 
 
 def _check_number(
-    answer: Any, right: float, tolerance: float, unit: str, known: units.Unit, wrong: Mapping[str, float | str]
+    answer: Any, right: float, tolerance: float, unit: str, parsed_unit: units.Unit, wrong: Mapping[str, float | str]
 ) -> Verdict:
     try:
-        given = _in_unit(answer, "B" if unit == "iB" else unit)
+        number = _in_unit(answer, "B" if unit == "iB" else unit)
     except (TypeError, ValueError, ArithmeticError) as problem:
         return Verdict(False, f"Not a number: {str(problem)[:200]}")
-    told = units.human(given, unit) if unit else f"{given:,.4g}"
-    if _near(given, right, tolerance):
-        return Verdict(True, f"Correct: {told}, within {100 * tolerance:g} % of the computed value.")
-    listed = (name for name, value in wrong.items() if not isinstance(value, str) and _near(given, value, tolerance))
+    shown_number = units.human(number, unit) if unit else f"{number:,.4g}"
+    if _is_close(number, right, tolerance):
+        return Verdict(True, f"Correct: {shown_number}, within {100 * tolerance:g} % of the computed value.")
+    listed = (
+        name for name, value in wrong.items() if not isinstance(value, str) and _is_close(number, value, tolerance)
+    )
     slip = next(listed, "")
-    said = f"what comes out if {slip}" if slip else _slip(given, right, tolerance, known)
-    return Verdict(False, f"Not yet: {told} is {said}.")
+    reason = f"what comes out if {slip}" if slip else _likely_mistake(number, right, tolerance, parsed_unit)
+    return Verdict(False, f"Not yet: {shown_number} is {reason}.")
 
 
-def _near(given: float, value: float, tolerance: float) -> bool:
-    return given == value or abs(given - value) <= tolerance * abs(value)
+def _is_close(number: float, value: float, tolerance: float) -> bool:
+    return number == value or abs(number - value) <= tolerance * abs(value)
 
 
 def _in_unit(answer: Any, unit: str) -> float:
-    """The answer as a number in `unit`: text must have a unit of its kind, where one is asked for."""
+    """Return the answer as a number in `unit`: text must have a unit of its kind, where one is required."""
     if isinstance(answer, str) and unit:
         return float(units.si(answer[: 2 * LONGEST], unit)) / units.scale(unit)
     return float(units.si(answer[: 2 * LONGEST] if isinstance(answer, str) else answer))
 
 
-def _slip(given: float, right: float, tolerance: float, known: units.Unit) -> str:
-    """What a ratio alone tells: a ratio upside down, a unit, or only on which side the answer is."""
-    if not math.isfinite(given) or not given or not right or given / right < 0:
+def _likely_mistake(number: float, right: float, tolerance: float, parsed_unit: units.Unit) -> str:
+    """Return the likely mistake that a ratio reveals: an inverted ratio, a unit, or only the side on which the answer
+    is.
+    """
+    if not math.isfinite(number) or not number or not right or number / right < 0:
         return "not a value that this quantity can take"
-    if not known.dimension and math.isclose(given * right, 1, rel_tol=max(tolerance, RATIO_TOLERANCE)):
+    if not parsed_unit.dimension and math.isclose(number * right, 1, rel_tol=max(tolerance, RATIO_TOLERANCE)):
         return "the right ratio upside down: 1 over it is asked for"
     # What is counted, whether or not in each second: bytes of B/s, operations of FLOP/s.
-    counted = tuple(each for each in known.dimension if each[0] != "s") or known.dimension
-    ratio, side = given / right, "too large" if abs(given) > abs(right) else "too small"
+    counted = tuple(dimension for dimension in parsed_unit.dimension if dimension[0] != "s") or parsed_unit.dimension
+    ratio, side = number / right, "too large" if abs(number) > abs(right) else "too small"
     for factor, kinds, large, small in RATIOS:
         if kinds is None or counted in {units.parse(kind).dimension for kind in kinds}:
-            for slip, said in ((factor, large), (1 / factor, small)):
+            for slip, reason in ((factor, large), (1 / factor, small)):
                 if math.isclose(ratio, slip, rel_tol=RATIO_TOLERANCE):
-                    return said
+                    return reason
     return f"{side} by more than the {100 * tolerance:g} % allowed, and by no slip known here"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What has been answered and solved so far; see `progress`.
+    """The questions answered and exercises solved so far; see `progress`.
 
     Attributes
     ----------
@@ -231,7 +235,7 @@ class Progress:
 
 
 def progress(line: str = "") -> Progress:
-    """What this session has answered and solved, with the line of code that restores it in the next.
+    """Return the questions answered in this session, with the line of code that restores them in the next.
 
     Parameters
     ----------
@@ -264,12 +268,12 @@ def progress(line: str = "") -> Progress:
 
 
 def _is_key(key: str) -> bool:
-    """Whether a text is a key as `key_of` makes them: q or x, and six hexadecimal digits."""
+    """Return True if a text is a key as `key_of` makes them: q or x, and six hexadecimal digits."""
     return key[:1] in (QUESTION, EXERCISE) and len(key) == 1 + DIGITS and set(key[1:]) <= set("0123456789abcdef")
 
 
 def key_of(kind: str, what: str | Callable[..., Any]) -> str:
-    """Name under which a question or an exercise is remembered; the same whenever the same notebook runs.
+    """Return the key under which a question or an exercise is remembered; the same whenever the same notebook runs.
 
     Parameters
     ----------
@@ -279,7 +283,7 @@ def key_of(kind: str, what: str | Callable[..., Any]) -> str:
         Text of the question, or the function that computes what is right.
     """
     code = getattr(what, "__code__", None)
-    plain = [each for each in getattr(code, "co_consts", ()) if isinstance(each, (str, int, float, tuple))]
+    plain = [constant for constant in getattr(code, "co_consts", ()) if isinstance(constant, (str, int, float, tuple))]
     text = repr((code.co_names, plain)) if code else what if isinstance(what, str) else shown(what)
     return kind + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:DIGITS]
 
@@ -298,7 +302,7 @@ def note(key: str, answer: str = "") -> str:
     return _seen[key]
 
 
-LETTERS = string.ascii_lowercase
+OPTION_LETTERS = string.ascii_lowercase
 
 
 @dataclass(frozen=True)
@@ -319,7 +323,7 @@ class Question:
         return "\n".join(lines)
 
     def feedback(self, choice: str) -> str:
-        """What the reader is told for one option."""
+        """Return the reader's feedback on one option."""
         if choice == self.answer:
             return " ".join(filter(None, [f"Answer: {choice}) {self.options[choice]}.", self.explanation]))
         return f"Not {choice}): {self.misconceptions[choice]}"
@@ -327,11 +331,11 @@ class Question:
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{key}) {html_text(text)}</li>" for key, text in self.options.items())
         rest = [self.feedback(key) for key in (self.answer, *(k for k in self.options if k != self.answer))]
-        told = "".join(f"<p>{html_text(line)}</p>" for line in rest)
+        paragraphs = "".join(f"<p>{html_text(line)}</p>" for line in rest)
         return (
             f"<p><strong>Predict:</strong> {html_text(self.question)}</p>"
             f'<ul style="list-style: none">{items}</ul>'
-            f"<details><summary>Show the answer</summary>{told}</details>"
+            f"<details><summary>Show the answer</summary>{paragraphs}</details>"
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -343,7 +347,7 @@ class Question:
 
 
 def predict_first(question: str, options: Mapping[str, str], answer: str) -> Question:
-    """A question to answer before running the next cell.
+    """Ask a question to answer before running the next cell.
 
     Parameters
     ----------
@@ -371,8 +375,8 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
     """
     if not isinstance(question, str) or not question.strip():
         raise ValueError(f"question = {shown(question)} is not text; give the question")
-    if not isinstance(options, Mapping) or not 2 <= len(options) <= len(LETTERS):
-        most = f"two to {len(LETTERS)} options, each with what to say of it"
+    if not isinstance(options, Mapping) or not 2 <= len(options) <= len(OPTION_LETTERS):
+        most = f"two to {len(OPTION_LETTERS)} options, each with what to say of it"
         raise ValueError(f"answer = {shown(answer)} must be one of {most}; they are {shown(options)}")
     mute = [option for option, words in options.items() if not (isinstance(words, str) and words)]
     if mute:
@@ -380,19 +384,19 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
     if not isinstance(answer, str) or answer not in options:
         raise ValueError(f"answer = {shown(answer)} must be one of the options; they are {shown(list(options))}")
     note(key_of(QUESTION, question))
-    keys = dict(zip(options, LETTERS, strict=False))
-    told = MappingProxyType({keys[option]: words for option, words in options.items()})
+    keys = dict(zip(options, OPTION_LETTERS, strict=False))
+    feedback = MappingProxyType({keys[option]: words for option, words in options.items()})
     texts = MappingProxyType({key: str(option) for option, key in keys.items()})
-    return Question(question, texts, keys[answer], told, told[keys[answer]])
+    return Question(question, texts, keys[answer], feedback, feedback[keys[answer]])
 
 
 def is_live() -> bool:
-    """Whether a front end with widgets is watching: a Jupyter server started this kernel for a notebook."""
+    """Return True if a front end with widgets is watching: a Jupyter server started this kernel for a notebook."""
     return served() and find_spec("ipywidgets") is not None
 
 
 def _question_widget(question: Question) -> Any:
-    """Radio buttons that answer the choice with the misconception behind it, or with the explanation."""
+    """Return radio buttons that answer the choice with the misconception behind it, or with the explanation."""
     import ipywidgets
 
     choices = [(f"{key}) {text}", key) for key, text in question.options.items()]
@@ -401,15 +405,15 @@ def _question_widget(question: Question) -> Any:
     before = note(key) if note(key) in question.options else None
     radio = ipywidgets.RadioButtons(options=choices, value=before, layout=wide)
     first = html.escape(question.feedback(before)) if before else "Choose one before you run the next cell."
-    told = ipywidgets.HTML(f'<p role="status">{first}</p>')
-    asked = ipywidgets.HTML(f"<strong>Predict:</strong> {html.escape(question.question)}")
+    feedback = ipywidgets.HTML(f'<p role="status">{first}</p>')
+    heading = ipywidgets.HTML(f"<strong>Predict:</strong> {html.escape(question.question)}")
 
     def tell(change: Any) -> None:
         note(key, change["new"])
-        told.value = f'<p role="status">{html.escape(question.feedback(change["new"]))}</p>'
+        feedback.value = f'<p role="status">{html.escape(question.feedback(change["new"]))}</p>'
 
     radio.observe(tell, names="value")
-    return ipywidgets.VBox([asked, radio, told])
+    return ipywidgets.VBox([heading, radio, feedback])
 
 
 @dataclass(frozen=True)
@@ -451,7 +455,7 @@ class Source:
 
 
 def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = None, highlight: str = "") -> Source:
-    """The source that really runs, without its docstring.
+    """Show the source that really runs, without its docstring.
 
     Parameters
     ----------
@@ -495,7 +499,7 @@ def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = No
 
 
 def hint(*texts: str) -> Hint:
-    """Hints that a reader unfolds one by one.
+    """Return hints that a reader unfolds one by one.
 
     Parameters
     ----------

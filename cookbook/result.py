@@ -25,21 +25,21 @@ _NAMES = ("source",)
 
 
 class Result:
-    """What a frozen record of results offers besides its fields; `summary` says it in one line."""
+    """The methods of a frozen record of results besides its fields; `summary` is the record in one line."""
 
     # Whether the name of the class stands before the summary, which does not say by itself what the record is of.
     _class_in_repr = True
 
     def summary(self) -> str:
-        """The record in one short line."""
+        """Return the record in one short line."""
         return ", ".join(f"{name}={short(value)}" for name, value in _columns(self, finite=False).items())
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields by name, as plain values; None where a figure is missing or infinite."""
+        """Return fields by name, as plain values; None where a value is missing or infinite."""
         return _columns(self)
 
     def frame(self) -> pd.DataFrame:
-        """The record as a table: one row, or one for each entry of its arrays."""
+        """Return the record as a table: one row, or one for each entry of its arrays."""
         import pandas as pd
 
         columns = _columns(self, finite=False)
@@ -54,7 +54,7 @@ class Result:
 
 
 def html_text(text: str) -> str:
-    """Plain text as HTML; each dollar sign is an element of its own, or notebooks read what two enclose as a formula.
+    """Return plain text as HTML; each dollar sign is an element of its own, as notebooks take two for a formula's ends.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def html_text(text: str) -> str:
 
 
 def card(title: str, rows: pd.DataFrame | Mapping[str, Any] | None = None, notes: Sequence[str] = ()) -> str:
-    """A result as HTML: its headline, at most twelve rows, and what is quiet below them; all text is escaped.
+    """Return a result as HTML: its headline, at most twelve rows, and quiet notes below them; all text is escaped.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ def card(title: str, rows: pd.DataFrame | Mapping[str, Any] | None = None, notes
         lines = [_cell("th", name, ' scope="row"') + _cell("td", fact) for name, fact in rows.items()]
     else:
         head, left = "".join(_cell("th", name, ' scope="col"') for name in rows.columns), len(rows) - MOST_ROWS
-        lines = ["".join(_cell("td", each) for each in row) for row in rows.head(MOST_ROWS).itertuples(index=False)]
+        lines = ["".join(_cell("td", cell) for cell in row) for row in rows.head(MOST_ROWS).itertuples(index=False)]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
     table = f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
-    said = [*([f"{left:,} more rows in .frame()."] if left > 0 else []), *notes]
-    below = "".join(f'<div style="{_QUIET}">{html_text(note)}</div>' for note in said)
+    lines_below = [*([f"{left:,} more rows in .frame()."] if left > 0 else []), *notes]
+    below = "".join(f'<div style="{_QUIET}">{html_text(note)}</div>' for note in lines_below)
     return f'<div style="{_CARD}"><strong>{html_text(title)}</strong>{table}{below}</div>'
 
 
@@ -96,7 +96,7 @@ def _cell(tag: str, value: Any, more: str = "") -> str:
 
 
 def short(value: Any) -> str:
-    """A value as a cell of a card or in a sentence: four digits, the first three of several.
+    """Return a value as a cell of a card or in a sentence: four digits, the first three of several.
 
     >>> short(1234.567), short(float("nan")), short([1, 2, 3, 4])
     ('1,235', 'not known', '1, 2, 3, ... (4)')
@@ -104,13 +104,13 @@ def short(value: Any) -> str:
     if isinstance(value, float):
         return "not known" if math.isnan(value) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     if isinstance(value, (list, tuple)):
-        shown = ", ".join(short(each) for each in value[:3])
+        shown = ", ".join(short(member) for member in value[:3])
         return f"{shown}, ... ({len(value)})" if len(value) > 3 else shown
     return str(value)
 
 
 def plain(value: Any, finite: bool = True) -> Any:
-    """A value as JSON would take it: numbers of Python, lists and dicts; None where a figure is missing or infinite.
+    """Return a value as JSON would take it: Python numbers, lists and dicts; None where a value is missing or infinite.
 
     Parameters
     ----------
@@ -131,14 +131,14 @@ def plain(value: Any, finite: bool = True) -> Any:
     if hasattr(value, "columns"):
         value = value.to_dict("records")
     if isinstance(value, Mapping):
-        return {str(name): plain(each, finite) for name, each in value.items()}
+        return {str(name): plain(member, finite) for name, member in value.items()}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return [plain(each, finite) for each in value]
+        return [plain(member, finite) for member in value]
     return None if finite and isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _columns(record: Any, finite: bool = True) -> dict[str, Any]:
-    """Fields of a record that its repr shows, as plain values."""
-    return {each.name: plain(getattr(record, each.name), finite) for each in fields(record) if each.repr}
+    """Return the fields of a record that its repr shows, as plain values."""
+    return {field.name: plain(getattr(record, field.name), finite) for field in fields(record) if field.repr}

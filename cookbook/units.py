@@ -104,7 +104,7 @@ MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and facto
 }
 MONEY = {name: MULTIPLES[name] for name in ("tn", "bn", "M", "k")}
 WHOLE_DOLLARS = 10_000  # from here on an amount is written in thousands, millions and more
-DUST = 1e-5  # below a thousandth of a cent an amount is written as none
+NEGLIGIBLE_DOLLARS = 1e-5  # below a thousandth of a cent an amount is written as none
 
 ACCEPTED = (
     "a number, or a number and a unit such as 312 TFLOP/s, 16 TOP/s, 80 GB, 64 GiB, 3.35 TB/s, 400 Gb/s, 300 W, "
@@ -185,13 +185,13 @@ def size_within(name: str, value: Any, most: int = 10_000_000) -> None:
 
 
 def _without_types(value: Any) -> Any:
-    """Return a value of an array, alone or within short lists and mappings, as Python's own."""
+    """Return the Python value of an array's value, alone or within short lists and mappings."""
     if hasattr(value, "tolist") and not isinstance(value, type):
         value = value.tolist()
     if type(value) in (list, tuple, set, frozenset):
         return type(value)(map(_without_types, value))
     if type(value) is dict:
-        return {name: _without_types(each) for name, each in value.items()}
+        return {name: _without_types(member) for name, member in value.items()}
     return value if type(value) in (int, float, str, bool, type(None)) else _Word.of(value)
 
 
@@ -202,7 +202,9 @@ class _Word(str):
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """Text for what Python writes between angle brackets: its name, or its kind; the value itself otherwise."""
+        """Return text for what Python writes between angle brackets: its name, or its type; the value
+        itself otherwise.
+        """
         written = repr(value)
         if not (written.startswith("<") and written.endswith(">")):
             return value
@@ -216,7 +218,7 @@ class _Word(str):
 
 
 def _kind(value: Any) -> str:
-    """The kind of a value in words: "a generator"."""
+    """Return the type of a value in words: "a generator"."""
     name = type(value).__name__
     if name == "NAType":  # which pandas writes for what is missing
         return "NA"
@@ -276,7 +278,7 @@ def _parsed(unit: str) -> Unit:
 
 
 def scale(unit: str) -> float:
-    """Factor from a unit to SI, for example of a schema's unit column.
+    """Return the factor from a unit to SI, for example of a schema's unit column.
 
     >>> scale("GB/s")
     1000000000.0
@@ -306,8 +308,8 @@ def si(value: Any, unit: str | None = None) -> Any:
     (68719476736.0, 5e-06, 300.0)
     """
     if not isinstance(value, str):
-        return _in_si_already(value)
-    number, written = _split(_dollars_named(value))
+        return _checked_number(value)
+    number, written = _split(_unit_after_amount(value))
     if not number:
         comma = "; a comma stands between thousands only, write decimals with a point" if "," in value else ""
         raise ValueError(f"cannot read {shown(value)} as a quantity{comma}; accepted: {ACCEPTED}")
@@ -320,8 +322,8 @@ def si(value: Any, unit: str | None = None) -> Any:
     return _multiplied(number, parsed.factor, value)
 
 
-def _dollars_named(text: str) -> str:
-    """An amount with its unit behind it, as all others have: `$1.2 M` is `1.2 M USD`, and `$2.50/h` is `2.50 USD/h`."""
+def _unit_after_amount(text: str) -> str:
+    """Return an amount with its unit after it: `$1.2 M` is `1.2 M USD`, and `$2.50/h` is `2.50 USD/h`."""
     sign, dollar, amount = text.strip().partition("$")
     if not dollar or sign not in ("", "-", "+"):
         return text
@@ -329,8 +331,8 @@ def _dollars_named(text: str) -> str:
     return f"{sign}{number.rstrip()} USD{slash}{per}"
 
 
-def _in_si_already(value: Any) -> Any:
-    """Numbers and arrays as they are; what can be neither is refused."""
+def _checked_number(value: Any) -> Any:
+    """Return numbers and arrays as they are; anything else is refused."""
     if isinstance(value, int) and value.bit_length() > 1023:
         raise ValueError(f"value = {shown(value)} is beyond any quantity; write a number up to 1e300")
     if value is None or isinstance(value, Number | list | tuple) or hasattr(value, "dtype"):
@@ -339,20 +341,24 @@ def _in_si_already(value: Any) -> Any:
 
 
 def _multiplied(number: str, factor: float, value: str) -> float:
-    """Number times factor, in decimal arithmetic, which keeps 5 us at 5e-06 and 33.45 TFLOP/s at 33.45e12 exactly."""
+    """Return number times factor, in decimal arithmetic, which keeps 5 us at 5e-06 and 33.45 TFLOP/s at 33.45e12
+    exactly.
+    """
     try:
         written = Decimal(number)
         product = written * Decimal(repr(factor))
-        found = float(product)
+        result = float(product)
     except DecimalException:
         raise ValueError(f"{shown(value)} is beyond any quantity; write a number between 1e-300 and 1e300") from None
-    if not math.isfinite(found) or (written and not found):
+    if not math.isfinite(result) or (written and not result):
         raise ValueError(f"{shown(value)} is beyond any quantity; write a number between 1e-300 and 1e300")
-    return found
+    return result
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The number that a text begins with, as Python writes it, and the unit after it; no number where it is none."""
+    """Return the number that a text begins with, as Python writes it, and the unit after it; no number where it is
+    none.
+    """
     text = " ".join(text[: 2 * LONGEST_QUANTITY].split())
     if len(text) > LONGEST_QUANTITY or not text.isprintable():
         return "", ""
@@ -369,14 +375,14 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _run(text: str, begin: int, letters: str) -> int:
-    """Where the run of certain letters ends that begins at a place."""
+    """Return the end of the run of certain letters that begins at an index."""
     while begin < len(text) and text[begin] in letters:
         begin += 1
     return begin
 
 
 def _joined(whole: str) -> str:
-    """Digits without the separators of thousands; nothing where they stand elsewhere: 12,5 is neither 12.5 nor 125."""
+    """Return digits without thousands separators; "" where they are misplaced: 12,5 is neither 12.5 nor 125."""
     mark = "," if "," in whole else "_"
     first, *others = whole.split(mark)
     grouped = not others or (1 <= len(first) <= 3 and all(len(part) == 3 for part in others))
@@ -385,7 +391,7 @@ def _joined(whole: str) -> str:
 
 
 def si_unit(unit: str) -> str:
-    """The unit without prefixes, in which `si` gives its answer.
+    """Return the unit without prefixes, in which `si` gives its answer.
 
     >>> si_unit("TFLOP/s"), si_unit("GB/s"), si_unit("MHz"), si_unit("us")
     ('FLOP/s', 'B/s', 'Hz', 's')
@@ -402,7 +408,7 @@ def _base(part: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits with thousands separators and no exponent."""
+    """Return three significant digits with thousands separators and no exponent."""
     rounded = float(f"{value:.3g}")
     decimals = max(0, 2 - math.floor(math.log10(abs(rounded)))) if rounded else 0
     text = f"{rounded:,.{decimals}f}"
@@ -414,11 +420,11 @@ def _prefixed(value: float, unit: str) -> str:
     magnitude = abs(float(f"{value:.3g}"))
     exponent = 3 * math.floor(math.log10(magnitude) / 3 + 1e-12) if magnitude else 0
     step = float(f"1e{min(max(exponent, -18), 24)}")
-    return f"{_within(value / step)} {names[step]}{unit}"
+    return f"{_digits_or_limit(value / step)} {names[step]}{unit}"
 
 
-def _within(value: float) -> str:
-    """The digits of a figure, or the limit that it lies beyond: 1e60 B is not worth sixty zeros."""
+def _digits_or_limit(value: float) -> str:
+    """Return the digits of a value, or the limit that it exceeds: 1e60 B is not worth sixty zeros."""
     sign = "-" if value < 0 else ""
     if abs(value) > MOST:
         return f"more than {sign}{_digits(MOST)}"
@@ -431,11 +437,11 @@ def _binary(value: float) -> str:
     names = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
     magnitude = abs(float(f"{value:.3g}"))
     power = min(int(math.log(magnitude, 1024) + 1e-12), len(names) - 1) if magnitude >= 1 else 0
-    return f"{_within(value / 1024**power)} {names[power]}B"
+    return f"{_digits_or_limit(value / 1024**power)} {names[power]}B"
 
 
 def percent(fraction: float, digits: int = 0) -> str:
-    """A share in percent, with a space as between any number and its unit; `digits` after the point.
+    """Return a share in percent, with a space as between any number and its unit; `digits` after the point.
 
     Examples
     --------
@@ -455,16 +461,16 @@ def dollars(usd: float) -> str:
     >>> dollars(float("nan")), dollars(1.49e-7)
     ('not known', '$0')
     """
-    if usd != usd:
+    if math.isnan(usd):
         return "not known"
-    if abs(usd) < DUST:
+    if abs(usd) < NEGLIGIBLE_DOLLARS:
         return "$0"
     size, sign = float(f"{abs(usd):.3g}"), "-" if usd < 0 else ""
     if math.isinf(size):
         return f"{sign}unlimited"
     if size >= WHOLE_DOLLARS:
-        name = next(each for each, factor in MONEY.items() if each == "k" or size >= factor)
-        return f"{sign}${_within(size / MONEY[name])} {name}"
+        name = next(prefix for prefix, factor in MONEY.items() if prefix == "k" or size >= factor)
+        return f"{sign}${_digits_or_limit(size / MONEY[name])} {name}"
     cents = size < 10 and size == round(size, 2)
     return f"{sign}${size:.2f}" if cents else f"{sign}${_digits(size)}"
 
@@ -513,7 +519,7 @@ def human(value: float, unit: str = "") -> str:
     if unit == "s":
         for seconds, name in CLOCK:
             if abs(float(f"{value:.3g}")) >= seconds:
-                return f"{_within(value / seconds)} {name}"
+                return f"{_digits_or_limit(value / seconds)} {name}"
         return _prefixed(value, "s")
     if unit == "iB":
         return _binary(value)

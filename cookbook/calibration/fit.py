@@ -35,14 +35,14 @@ from cookbook.prediction.parsing.networks import metric_of
 from cookbook.prediction.scenario import Coded, coded
 
 KNEE = 2.0
-STEP = 1e-3
+NUDGE = 1e-3
 # Changes of a logarithm, and of the loss as a share of it, that are none.
 TOLERANCE, ENOUGH_GAIN = 1e-4, 1e-6
 # Spread of logarithmic errors within a publisher and between publishers: where the fit starts, and the least that it
 # may find: identical runs of one publisher differ by 4 to 9 per cent.
-SPREADS, LEAST_SPREADS = (0.15, 0.1), (0.06, 0.02)
+SPREADS, MIN_SPREADS = (0.15, 0.1), (0.06, 0.02)
 # Beyond this a logarithmic error says that a row was misread, not how fast it ran.
-LARGEST = 1.2
+LARGEST_ERROR = 1.2
 # Jacobians of a whole fit, and of one that others start from; steps along one; the largest step of a logarithm.
 ROUNDS, OUTER_ROUNDS, STEPS, LEAP = 5, 3, 10, 0.5
 
@@ -70,12 +70,12 @@ class Rows:
 
     @property
     def constants(self) -> tuple[Constant, ...]:
-        """The constants to fit."""
+        """Return the constants to fit."""
         return tuple(self.module.CONSTANTS)
 
     @property
     def keys(self) -> dict[str, np.ndarray]:
-        """Tier keys of the rows; one engine for all where software levels are switched off."""
+        """Return the level keys of the rows; one engine for all where software levels are switched off."""
         keys = {name: self.scenarios.key(name) for name in self.scenarios.keys}
         if not self.engine_levels:
             keys["engine"] = np.full(len(self.measured), "any", dtype=object)
@@ -83,25 +83,25 @@ class Rows:
 
     @property
     def usable(self) -> np.ndarray:
-        """Rows to fit: clear ones that have an outcome and can be predicted."""
+        """Return True for rows to fit: clear ones that have an outcome and can be predicted."""
         return self.judged & (True if self.clear is None else self.clear)
 
     @property
     def judged(self) -> np.ndarray:
-        """Rows that have an outcome and can be predicted, clear or not."""
-        known = np.isfinite(self.measured) & (self.measured > 0)
-        return known & (np.asarray(self.scenarios.why) == "")
+        """Return True for rows that have an outcome and can be predicted, clear or not."""
+        positive = np.isfinite(self.measured) & (self.measured > 0)
+        return positive & (np.asarray(self.scenarios.why) == "")
 
     def outcome(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Predicted outcome of every row, in the unit of what was measured."""
+        """Return the predicted outcome of every row, in the unit of what was measured."""
         parts = self.module.parts(self.scenarios, values, dict(self.terms) or None)
-        found = self.module.outcome(self.scenarios, self.module.step_seconds(parts))
-        return np.broadcast_to(found, len(self.measured))
+        predicted = self.module.outcome(self.scenarios, self.module.step_seconds(parts))
+        return np.broadcast_to(predicted, len(self.measured))
 
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Where each constant and level lies in the vector of unknowns, and which unknown each row uses."""
+    """The index of each constant and level in the vector of unknowns, and the unknown of each row."""
 
     names: list[tuple[Constant, str]]
     columns: dict[str, np.ndarray]
@@ -118,20 +118,22 @@ class _Layout:
         return np.log(low), np.log(high)
 
     def values(self, unknowns: np.ndarray) -> dict[str, Any]:
-        """Constants for each row; a level that is not fitted has its start, as has a constant that no row can tell."""
-        found: dict[str, Any] = dict(self.starts)
+        """Return constants for each row; a level that is not fitted has its start, as has a constant that no row
+        determines.
+        """
+        values: dict[str, Any] = dict(self.starts)
         for name, column in self.columns.items():
             constant = next(c for c, _ in self.names if c.name == name)
-            each = np.where(column >= 0, np.exp(unknowns[column]), constant.start)
-            found[name] = each if constant.by else float(each[0])
-        return found
+            column_values = np.where(column >= 0, np.exp(unknowns[column]), constant.start)
+            values[name] = column_values if constant.by else float(column_values[0])
+        return values
 
 
 def _layout(rows: Rows, train: np.ndarray) -> _Layout:
     names: list[tuple[Constant, str]] = []
     columns: dict[str, np.ndarray] = {}
     keys = rows.keys
-    for constant in (each for each in rows.constants if each.pull):
+    for constant in (candidate for candidate in rows.constants if candidate.pull):
         if not constant.by:
             columns[constant.name] = np.full(len(train), len(names))
             names.append((constant, ""))
@@ -147,24 +149,24 @@ def _layout(rows: Rows, train: np.ndarray) -> _Layout:
 
 def _residuals(rows: Rows, layout: _Layout, unknowns: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        found = np.log(rows.outcome(layout.values(unknowns)) / rows.measured)
-    return np.where(np.isfinite(found), found, 0.0)
+        residuals = np.log(rows.outcome(layout.values(unknowns)) / rows.measured)
+    return np.where(np.isfinite(residuals), residuals, 0.0)
 
 
 def _jacobian(rows: Rows, layout: _Layout, unknowns: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Change of each residual with each unknown; levels of one constant move together, as no row has two."""
+    """Return the derivatives of residuals by unknowns; levels of one constant are moved together, as no row has two."""
     jacobian = np.zeros((len(base), len(unknowns)))
     for column in layout.columns.values():
         moved = unknowns.copy()
-        moved[np.unique(column[column >= 0])] += STEP
-        change = (_residuals(rows, layout, moved) - base) / STEP
+        moved[np.unique(column[column >= 0])] += NUDGE
+        change = (_residuals(rows, layout, moved) - base) / NUDGE
         at = np.flatnonzero(column >= 0)
         jacobian[at, column[at]] = change[at]
     return jacobian
 
 
 def publisher_weights(group: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Weight of each row so that every publisher among the chosen rows weighs one, and less with fewer than `FEW` rows.
+    """Return row weights with which every publisher weighs one among chosen rows, and less with fewer than `FEW` rows.
 
     >>> publisher_weights(np.array(["a", "a", "b", "b"]), np.array([True, True, True, False])).tolist()
     [0.1, 0.1, 0.1, 0.0]
@@ -201,7 +203,7 @@ def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int
     layout = _layout(rows, train)
     low, high = layout.bounds()
     goal = _Goal(rows, layout, np.flatnonzero(train), SPREADS if warm is None else warm.spreads)
-    at = goal.point(np.clip(_warm(layout, warm), low, high))
+    at = goal.point(np.clip(_start_point(layout, warm), low, high))
     jacobian = _jacobian(rows, layout, at.unknowns, at.residuals) if warm is None else _columns(layout, warm)
     for turn in range(rounds):
         if turn:
@@ -217,7 +219,7 @@ def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int
 
 
 def _descend(goal: _Goal, jacobian: np.ndarray, at: _Point) -> _Point:
-    """Damped steps along one Jacobian, as long as they pay."""
+    """Take damped steps along one Jacobian, as long as the loss falls."""
     low, high = goal.layout.bounds()
     damping = 1e-3
     for _ in range(STEPS):
@@ -238,7 +240,7 @@ def _descend(goal: _Goal, jacobian: np.ndarray, at: _Point) -> _Point:
 
 
 def _columns(layout: _Layout, warm: Fit) -> np.ndarray:
-    """The Jacobian of another fit, for the unknowns of this one."""
+    """Return the Jacobian of another fit, for the unknowns of this one."""
     place = {(constant.name, level): at for at, (constant, level) in enumerate(warm.names)}
     chosen = [place.get((constant.name, level), -1) for constant, level in layout.names]
     return np.where(np.array(chosen) >= 0, warm.jacobian[:, chosen], 0.0)
@@ -253,7 +255,7 @@ class _Point:
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What is made small: the pooled Huber loss of the residuals of some rows, and the pull towards the start.
+    """The objective: the pooled Huber loss of the residuals of some rows, and the pull towards the start.
 
     `at`: places of the rows that count; `spreads`: within publishers, and between them.
     """
@@ -265,42 +267,44 @@ class _Goal:
 
     @cached_property
     def publisher(self) -> np.ndarray:
-        """Publisher of each row that counts, as a number."""
+        """Return the publisher of each row that counts, as a number."""
         group = self.rows.group if self.rows.habit is None else self.rows.habit
         return np.unique(group[self.at], return_inverse=True)[1]
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Rows of each publisher."""
+        """Return the number of rows of each publisher."""
         return np.bincount(self.publisher)
 
     @property
     def weights(self) -> np.ndarray:
-        """Weight of each row that counts: those of a publisher together weigh the root of their number."""
+        """Return the weight of each row that counts: those of a publisher together weigh the root of their number."""
         return 1 / np.sqrt(self.counts)[self.publisher]
 
     @cached_property
     def common(self) -> np.ndarray:
-        """Part of its publisher's mean that is taken from each row: the root that whitens both spreads."""
+        """Return the part of its publisher's mean subtracted from each row: the root that whitens both spreads."""
         within, between = self.spreads
         return (1 - 1 / np.sqrt(1 + np.sqrt(self.counts) * (between / within) ** 2))[self.publisher]
 
     def _means(self, values: np.ndarray) -> np.ndarray:
-        """Mean of each publisher, of a column or of several."""
+        """Return the mean of each publisher, of a column or of several."""
         columns = values.reshape(len(values), -1)
         sums = np.stack([np.bincount(self.publisher, column) for column in columns.T], axis=1)
         return np.asarray((sums / self.counts[:, None])[self.publisher].reshape(values.shape))
 
     def found_spreads(self, residuals: np.ndarray) -> tuple[float, float]:
-        """Spread within publishers and between them, as means over publishers; large errors are cut at `KNEE`."""
-        errors = np.clip(residuals[self.at], -LARGEST, LARGEST)
+        """Return the spread within publishers and between them, as means over publishers; large errors are cut at
+        `KNEE`.
+        """
+        errors = np.clip(residuals[self.at], -LARGEST_ERROR, LARGEST_ERROR)
         inside = errors - self._means(errors)
         within = np.bincount(self.publisher, np.minimum(inside**2, (KNEE * self.spreads[0]) ** 2)) / self.counts
         several = self.counts > 1
         own = float(np.mean(within[several] * (self.counts / np.maximum(self.counts - 1, 1))[several]))
         means = np.bincount(self.publisher, errors) / self.counts
         between = float(np.mean(np.minimum(means**2, (KNEE * 2 * self.spreads[1]) ** 2) - own / self.counts))
-        return max(own**0.5, LEAST_SPREADS[0]), max(max(between, 0.0) ** 0.5, LEAST_SPREADS[1])
+        return max(own**0.5, MIN_SPREADS[0]), max(max(between, 0.0) ** 0.5, MIN_SPREADS[1])
 
     def point(self, unknowns: np.ndarray) -> _Point:
         residuals = _residuals(self.rows, self.layout, unknowns)
@@ -310,11 +314,11 @@ class _Goal:
         return _Point(unknowns, residuals, float(loss + np.sum(away**2) / 2))
 
     def _whitened(self, residuals: np.ndarray) -> np.ndarray:
-        errors = np.clip(residuals[self.at], -LARGEST, LARGEST)
+        errors = np.clip(residuals[self.at], -LARGEST_ERROR, LARGEST_ERROR)
         return np.asarray((errors - self.common * self._means(errors)) / self.spreads[0])
 
     def slopes(self, at: _Point, jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient, and curvature as Gauss and Newton take it."""
+        """Return the gradient, and the Gauss-Newton curvature."""
         size, pull = self._whitened(at.residuals), self.layout.pull()
         robust = self.weights * np.minimum(1, KNEE / np.maximum(np.abs(size), 1e-12))
         change = jacobian[self.at]
@@ -324,15 +328,15 @@ class _Goal:
 
 
 def fit(rows: Rows, train: np.ndarray | None = None, warm: Fit | None = None, rounds: int = ROUNDS) -> Fitted:
-    """The constants that suit the chosen rows best; see `minimise`."""
+    """Return the constants that fit the chosen rows best; see `minimise`."""
     return minimise(rows, rows.usable if train is None else train, warm, rounds).fitted
 
 
-def _warm(layout: _Layout, warm: Fit | None) -> np.ndarray:
+def _start_point(layout: _Layout, warm: Fit | None) -> np.ndarray:
     if warm is None:
         return layout.start()
-    known = warm.fitted.values
-    return np.log([known.get(constant.name, {}).get(level, constant.start) for constant, level in layout.names])
+    start_values = warm.fitted.values
+    return np.log([start_values.get(constant.name, {}).get(level, constant.start) for constant, level in layout.names])
 
 
 def _fitted(rows: Rows, layout: _Layout, train: np.ndarray, unknowns: np.ndarray, spread: np.ndarray) -> Fitted:
@@ -349,7 +353,7 @@ def _fitted(rows: Rows, layout: _Layout, train: np.ndarray, unknowns: np.ndarray
     return Fitted(values, vendors, accelerators, engines, spreads)
 
 
-SERVED = "a language model answers token by token, not in one pass"
+SERVED_REASON = "a language model answers token by token, not in one pass"
 LEAVE_OUT = ("source", "accelerator", "family")
 
 
@@ -370,32 +374,32 @@ class LeftOut:
 
 @lru_cache(maxsize=8)
 def measured_rows(kind: str) -> tuple[Rows, Any]:
-    """All measured rows of a kind, with the table that they come from.
+    """Return all measured rows of a kind, with the table that they come from.
 
     `kind`: "training_classic", "training_transformer", "inference" or "generation" (language models that answer).
     """
     module, frame = terms_of(kind), tables.measured_table(kind)
-    asked = tables.read(tables.measurements_of(kind), tables.without_outcomes(frame))
+    requests = tables.read(tables.measurements_of(kind), tables.without_outcomes(frame))
     if tables.measurements_of(kind) != kind:
-        ((_, asked),) = tables.split(asked)
-    scenarios, habit = module.resolve(asked), None
+        ((_, requests),) = tables.split(requests)
+    scenarios, habit = module.resolve(requests), None
     measured = np.asarray(tables.measured(kind, frame), dtype=float)
     clear = np.isin(frame["id"], tables.clear_rows(frame)["id"])
     group, workload = tables.publishers(frame), workload_families(module, scenarios, frame)
     if kind == "inference":
         # Answers of language models are more than one pass; they are judged elsewhere.
-        scenarios = replace(scenarios, why=np.where(asked.columns["served"], SERVED, scenarios.why))
+        scenarios = replace(scenarios, why=np.where(requests.columns["served"], SERVED_REASON, scenarios.why))
         clear = clear & ~tables.needs_care(frame)
     if hasattr(module, "strata"):
         # What a publisher measured of one kind has its habits: delays tell nothing of rates.
         habit = np.char.add(group.astype(str), module.strata(scenarios).astype(str))
     if "metric" in frame:
-        frame = frame.assign(unit=["passes/s" if metric_of(each).delay else each for each in frame["metric"]])
+        frame = frame.assign(unit=["passes/s" if metric_of(metric).delay else metric for metric in frame["metric"]])
     return Rows(module, scenarios, measured, group, clear=clear, workload=workload, habit=habit), frame
 
 
 def workload_families(module: Any, scenarios: Any, frame: Any) -> np.ndarray:
-    """Family of networks of each row: that of the zoo, or else the first word of the model's name."""
+    """Return the family of networks of each row: that of the zoo, or else the first word of the model's name."""
     families = dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
     names = module.runs(scenarios).labels.get("network") if hasattr(module, "runs") else None
     if names is not None:
@@ -405,7 +409,7 @@ def workload_families(module: Any, scenarios: Any, frame: Any) -> np.ndarray:
 
 
 def fold_labels(rows: Rows, leave_out: str) -> np.ndarray:
-    """What each row is left out with.
+    """Return the label of each row's fold.
 
     `rows`: the rows; `leave_out`: "source" (publisher), "accelerator" (its generation) or "family" (of networks).
     """
@@ -419,7 +423,7 @@ def fold_labels(rows: Rows, leave_out: str) -> np.ndarray:
 
 
 def without(rows: Rows, terms: Mapping[str, bool] | None = None, engine_levels: bool = True) -> Rows:
-    """The same rows with terms or software levels switched off.
+    """Return the rows with terms or software levels switched off.
 
     `rows`: the rows; `terms`: terms of the kind; False switches one off; `engine_levels`: whether software levels may
     differ.
@@ -448,30 +452,30 @@ def left_out(
         out = labels == name
         train = rows.usable & ~out
         fitted = fit(rows, train, warm, rounds)
-        found = log_error(rows, fitted)
-        shift, used = similar_shift(rows, found, train, out) if neighbours else (np.zeros(len(out)), count * 0)
-        error[out], tier[out], count[out] = (found - shift)[out], tiers_of_rows(fitted, rows.keys)[out], used[out]
+        all_errors = log_error(rows, fitted)
+        shift, used = similar_shift(rows, all_errors, train, out) if neighbours else (np.zeros(len(out)), count * 0)
+        error[out], tier[out], count[out] = (all_errors - shift)[out], tiers_of_rows(fitted, rows.keys)[out], used[out]
     return LeftOut(np.where(rows.judged, error, np.nan), tier, count, labels)
 
 
 def left_out_twice(rows: Rows, labels: np.ndarray, neighbours: bool = True, only: Any = None) -> dict[str, LeftOut]:
-    """For each fold, what `left_out` says of the others where the outcomes of that fold do not exist.
+    """Return, for each fold, the result of `left_out` for the others without the outcomes of that fold.
 
     Their errors set the width of its intervals: the fits that give them have seen neither the row that they predict nor
     anything of the fold, not even as a place to start from.
 
     `rows`, `labels`, `neighbours`: as for `left_out`; `only`: some of the folds.
     """
-    found = {}
+    by_fold = {}
     for name in sorted(set(labels[rows.judged].tolist())) if only is None else only:
         seen = replace(rows, measured=np.where(labels == name, np.nan, rows.measured))
         warm = minimise(seen, seen.usable, rounds=OUTER_ROUNDS)
-        found[name] = left_out(seen, labels, neighbours, warm, rounds=1)
-    return found
+        by_fold[name] = left_out(seen, labels, neighbours, warm, rounds=1)
+    return by_fold
 
 
 def each_row_out(rows: Rows, warm: Fit) -> LeftOut:
-    """Each row as predicted with all other measurements at hand: what the correction is worth among its like.
+    """Predict each row from all other measurements, to measure the benefit of the correction.
 
     The constants are those of all rows, on which a single row has next to no weight; only the row itself may not
     correct its prediction.
@@ -482,24 +486,24 @@ def each_row_out(rows: Rows, warm: Fit) -> LeftOut:
     names = np.arange(len(error)).astype(str)
     shift, count = np.zeros(len(error)), np.zeros(len(error), dtype=int)
     runs = full_runs(rows)
-    known = Measured(runs, np.where(rows.usable, error, np.nan), rows.group, names)
-    found = correction(runs, known, len(names), exclude_rows=names, named=0)
-    shift, count = -np.log(found.factor), found.count
+    measurements = Measured(runs, np.where(rows.usable, error, np.nan), rows.group, names)
+    corrected = correction(runs, measurements, len(names), exclude_rows=names, named=0)
+    shift, count = -np.log(corrected.factor), corrected.count
     return LeftOut(error - shift, tiers_of_rows(warm.fitted, rows.keys), count, names)
 
 
 def log_error(rows: Rows, fitted: Fitted) -> np.ndarray:
-    """Logarithm of predicted over measured outcome of every row.
+    """Return the logarithm of predicted over measured outcome of every row.
 
     `rows`: all rows; `fitted`: the constants.
     """
     with np.errstate(all="ignore"):
-        found = np.log(rows.outcome(of_rows(fitted, rows.constants, rows.keys)) / rows.measured)
-    return np.where(rows.judged & np.isfinite(found), found, np.nan)
+        error = np.log(rows.outcome(of_rows(fitted, rows.constants, rows.keys)) / rows.measured)
+    return np.where(rows.judged & np.isfinite(error), error, np.nan)
 
 
 def similar_shift(rows: Rows, error: np.ndarray, train: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far measurements similar to each row lie from their predictions, and how many they are.
+    """Return the mean error of measurements similar to each row, and their number.
 
     `rows`: all rows; `error`: logarithmic error of every row under constants that have not seen the rows to correct;
     `train`, `out`: rows that may be looked at, and rows to correct.
@@ -509,19 +513,19 @@ def similar_shift(rows: Rows, error: np.ndarray, train: np.ndarray, out: np.ndar
         return shift, count
     runs, at = full_runs(rows), np.flatnonzero(out)
     names = np.arange(len(error)).astype(str)
-    known = Measured(runs, np.where(train, error, np.nan), rows.group, names)
-    found = correction(runs.take(at), known, len(at), named=0)
-    shift[at], count[at] = -np.log(found.factor), found.count
+    measurements = Measured(runs, np.where(train, error, np.nan), rows.group, names)
+    corrected = correction(runs.take(at), measurements, len(at), named=0)
+    shift[at], count[at] = -np.log(corrected.factor), corrected.count
     return shift, count
 
 
 def corrects(rows: Rows) -> bool:
-    """Whether similar measurements correct rows of this kind: only where that helps publishers who were left out."""
+    """Return True if similar measurements correct rows of this kind: only where that helps held-out publishers."""
     return hasattr(rows.module, "runs")
 
 
 def full_runs(rows: Rows) -> Runs:
-    """The rows as what similar measurements are found by, one entry a row."""
+    """Return the rows as runs, by which similar measurements are matched, one entry per row."""
     runs, size = rows.module.runs(rows.scenarios), len(rows.measured)
     labels = {name: _full(label, size) for name, label in runs.labels.items()}
     return Runs(labels, {})
@@ -533,10 +537,10 @@ def _full(label: Any, size: int) -> Coded:
 
 
 # How sharply "fits" turns into "does not" around the capacity, in the logarithm.
-SHARPNESS = 0.05
+MEMORY_SHARPNESS = 0.05
 # Tools that print device memory in "GB" divide by 2^30.
 GIGA = 2**30
-GRID = 13
+GRID_POINTS = 13
 ROUNDS = 6
 
 
@@ -557,13 +561,13 @@ class MemoryRows:
 
     @property
     def labelled(self) -> np.ndarray:
-        """Rows that ran or ran out, and can be predicted."""
+        """Return True for rows that ran or ran out of memory, and can be predicted."""
         return np.isfinite(self.ran) & (self.scenarios.why == "")
 
 
 @lru_cache(maxsize=1)
 def memory_rows() -> MemoryRows:
-    """Rows of both tables: the publisher who lists failures lists what ran as well."""
+    """Return the rows of both tables: the publisher who lists failures lists what ran as well."""
     out = tables.measured_table("training_out_of_memory")
     ran = tables.measured_table("training_transformer")
     failures = tables.publishers(out)
@@ -572,44 +576,44 @@ def memory_rows() -> MemoryRows:
     label = np.concatenate([np.where(np.isin(group[: len(ran)], failures), 1.0, np.nan), np.zeros(len(out))])
     fold = np.char.add(np.char.add([name.casefold() for name in both["model"]], " on "), list(both["devices"]))
     stated = np.array([float(cell or "nan") for cell in both["memory_bytes"]]) * GIGA
-    asked = tables.read(transformer.KIND, tables.without_outcomes(both))
-    return MemoryRows(transformer.resolve(asked), label, stated, fold, group)
+    requests = tables.read(transformer.KIND, tables.without_outcomes(both))
+    return MemoryRows(transformer.resolve(requests), label, stated, fold, group)
 
 
 def needed_over_capacity(rows: MemoryRows, constants: Mapping[str, float]) -> np.ndarray:
-    """Logarithm of the memory needed over that of the device."""
+    """Return the logarithm of the needed memory over that of the device."""
     with np.errstate(all="ignore"):
         return np.log(needs.memory_bytes(rows.scenarios, constants) / capacity(rows))
 
 
 def capacity(rows: MemoryRows) -> np.ndarray:
-    """Device memory that one shard has [B]."""
+    """Return the device memory of one shard [B]."""
     return np.asarray(np.broadcast_to(rows.scenarios.memory / rows.scenarios.cores, len(rows.ran)))
 
 
 def fit_memory(rows: MemoryRows, train: np.ndarray) -> dict[str, float]:
-    """Constants that tell best what ran from what ran out, and meet the stated gigabytes.
+    """Return the constants that best separate runs from out-of-memory failures, and match the stated gigabytes.
 
     Each side of the label, and the rows with a statement, weigh the same. One constant at a time is searched on a grid
     that narrows, so the result does not depend on chance.
 
     `rows`: all rows; `train`: those that may be looked at.
     """
-    found = {constant.name: constant.start for constant in needs.MEMORY_CONSTANTS}
+    constants = {constant.name: constant.start for constant in needs.MEMORY_CONSTANTS}
     for turn in range(ROUNDS):
         for constant in needs.MEMORY_CONSTANTS:
-            tried = _grid(constant, found[constant.name], turn)
-            losses = [_loss(rows, train, found | {constant.name: value}) for value in tried]
-            found[constant.name] = float(tried[int(np.argmin(losses))])
-    return found
+            tried = _grid(constant, constants[constant.name], turn)
+            losses = [_loss(rows, train, constants | {constant.name: value}) for value in tried]
+            constants[constant.name] = float(tried[int(np.argmin(losses))])
+    return constants
 
 
 def _grid(constant: Constant, at: float, turn: int) -> np.ndarray:
-    """Values around the present one, between the bounds; each turn half as far apart."""
+    """Return values around the present one, between the bounds; each turn halves the spacing."""
     low, high = np.log(constant.low), np.log(constant.high)
     reach = (high - low) / 2**turn
     first, last = max(np.log(at) - reach / 2, low), min(np.log(at) + reach / 2, high)
-    return np.exp(np.linspace(first, last, GRID))
+    return np.exp(np.linspace(first, last, GRID_POINTS))
 
 
 def _loss(rows: MemoryRows, train: np.ndarray, constants: Mapping[str, float]) -> float:
@@ -618,17 +622,17 @@ def _loss(rows: MemoryRows, train: np.ndarray, constants: Mapping[str, float]) -
     for label in (0.0, 1.0):
         chosen = train & rows.labelled & (rows.ran == label)
         if chosen.any():
-            wrong = np.where(label == 1.0, over[chosen], -over[chosen]) / SHARPNESS
+            wrong = np.where(label == 1.0, over[chosen], -over[chosen]) / MEMORY_SHARPNESS
             total += float(np.mean(np.logaddexp(0, np.clip(wrong, -60, 60))))
     stated = train & np.isfinite(rows.stated) & (rows.scenarios.why == "")
     if stated.any():
         error = over[stated] + np.log(capacity(rows)[stated] / rows.stated[stated])
-        total += float(np.mean(np.minimum(np.abs(error), 0.5))) / SHARPNESS / 4
+        total += float(np.mean(np.minimum(np.abs(error), 0.5))) / MEMORY_SHARPNESS / 4
     return total
 
 
 def judge_memory() -> dict[str, float]:
-    """Balanced accuracy of "fits", leaving out each model on each number of devices; error of the stated gigabytes.
+    """Return the balanced accuracy of "fits", leaving out each model and number of devices; error of stated gigabytes.
 
     Gives balanced_accuracy, accuracy, rows, folds; stated_rows, stated_median_error.
     """
@@ -638,15 +642,15 @@ def judge_memory() -> dict[str, float]:
     for fold in sorted(set(rows.fold[wanted].tolist())):
         out = rows.fold == fold
         over[out] = needed_over_capacity(rows, fit_memory(rows, ~out))[out]
-    known = rows.labelled
-    right = (over[known] <= 0) == (rows.ran[known] == 1)
-    sides = [right[rows.ran[known] == label].mean() for label in (0.0, 1.0)]
+    labelled = rows.labelled
+    right = (over[labelled] <= 0) == (rows.ran[labelled] == 1)
+    sides = [right[rows.ran[labelled] == label].mean() for label in (0.0, 1.0)]
     stated = np.isfinite(rows.stated) & np.isfinite(over)
     error = np.exp(over[stated]) * capacity(rows)[stated] / rows.stated[stated] - 1
     return {
         "balanced_accuracy": float(np.mean(sides)),
         "accuracy": float(right.mean()),
-        "rows": int(known.sum()),
+        "rows": int(labelled.sum()),
         "folds": len(set(rows.fold[wanted].tolist())),
         "stated_rows": int(stated.sum()),
         "stated_median_error": float(np.median(np.abs(error))),
@@ -654,6 +658,6 @@ def judge_memory() -> dict[str, float]:
 
 
 def memory_constants() -> Fitted:
-    """The constants fitted to all rows."""
+    """Return the constants fitted to all rows."""
     rows = memory_rows()
     return Fitted({name: {"": value} for name, value in fit_memory(rows, np.ones(len(rows.ran), bool)).items()})

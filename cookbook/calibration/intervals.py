@@ -37,11 +37,11 @@ from cookbook.prediction.parsing.tables import measurements_of
 from cookbook.workloads import zoo
 
 # How many publishers all others together stand for where a tier has few of its own.
-LEAN = 3.0
+SHRINKAGE = 3.0
 # Larger errors say that a row was misread, and widen an interval no more than this.
-LARGEST = 0.6
-CHAIN = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
-SPECIAL = tuple(name for name in TIERS if name not in CHAIN)
+LARGEST_ERROR = 0.6
+ORDERED_LEVELS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
+SPECIAL_LEVELS = tuple(name for name in TIERS if name not in ORDERED_LEVELS)
 
 
 @dataclass(frozen=True)
@@ -61,73 +61,78 @@ class Width:
     remark: str = ""
 
 
-def _leaning(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float, float]:
-    """Mean over publishers that leans on `rest` where they are few, and how many publishers it stands for."""
+def _shrunk(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float, float]:
+    """Return the mean over publishers, shrunk towards `rest` where they are few, and the effective number of
+    publishers.
+    """
     if not len(values):
-        return rest, LEAN
+        return rest, SHRINKAGE
     means, weights = publisher_means(values, group)
-    stands = float(weights.sum()) + LEAN
-    return (float(weights @ means) + LEAN * rest) / stands, stands
+    stands = float(weights.sum()) + SHRINKAGE
+    return (float(weights @ means) + SHRINKAGE * rest) / stands, stands
 
 
 def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
-    """Half-width that covers a group not among these at the given level, be the tails of errors as long as they are.
+    """Return the half-width that covers a held-out group at a level, whatever the tails of the errors.
 
     `errors`: logarithmic errors; `group`: publisher, or another group that is left out, of each; `level`: share to
     cover, 0 to 1.
     """
-    means, weights = publisher_means(np.minimum(np.abs(errors), LARGEST) ** 2, group)
+    means, weights = publisher_means(np.minimum(np.abs(errors), LARGEST_ERROR) ** 2, group)
     spread = float(np.average(means, weights=weights)) ** 0.5
     return max(student_t(level, max(float(weights.sum()) - 1, 2.0)) * spread, pooled_quantile(errors, group, level))
 
 
 def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.ndarray) -> list[Width]:
-    """Widths of all tiers, never falling from a better known tier to a lesser known one.
+    """Return the widths of all levels, never falling from a better known level to a lesser known one.
 
     `errors`: logarithmic errors of left-out rows; `group`, `tier`: publisher and tier of each; `several`: whether it
     leaves several fields to be assumed, which widens every tier alike.
     """
-    squares = np.minimum(np.abs(errors), LARGEST) ** 2
+    squares = np.minimum(np.abs(errors), LARGEST_ERROR) ** 2
     means, weights = publisher_means(squares, group)
     whole = float(np.average(means, weights=weights))
-    found = {name: _leaning(squares[tier == name], group[tier == name], whole) for name in TIERS}
-    found |= dict(zip(CHAIN, _rising([found[name] for name in CHAIN]), strict=True))
-    for name in SPECIAL:
+    variances = {name: _shrunk(squares[tier == name], group[tier == name], whole) for name in TIERS}
+    variances |= dict(zip(ORDERED_LEVELS, _isotonic([variances[name] for name in ORDERED_LEVELS]), strict=True))
+    for name in SPECIAL_LEVELS:
         # What is run in a special way is no more certain than the rest: leaning may only widen it.
         own = publisher_means(squares[tier == name], group[tier == name])[0]
-        found[name] = max(found[name][0], found[SEEN][0], float(np.mean(own)) if len(own) else 0.0), found[name][1]
-    shares = squares / np.array([found[name][0] for name in tier])
-    (few, _), (more, _) = _rising(
-        [_leaning(shares[several == many], group[several == many], 1.0) for many in (False, True)]
+        variances[name] = (
+            max(variances[name][0], variances[SEEN][0], float(np.mean(own)) if len(own) else 0.0),
+            variances[name][1],
+        )
+    shares = squares / np.array([variances[name][0] for name in tier])
+    (few, _), (more, _) = _isotonic(
+        [_shrunk(shares[several == flag], group[several == flag], 1.0) for flag in (False, True)]
     )
     wider = (1.0, more / few)
     half, reached = dict[tuple[str, bool], np.ndarray](), np.zeros(len(LEVELS))
-    for name, (variance, stands) in found.items():
+    for name, (variance, stands) in variances.items():
         one = np.array([student_t(level / 100, stands - 1) * variance**0.5 for level in LEVELS])
-        if name in CHAIN or not np.any(tier == name):
+        if name in ORDERED_LEVELS or not np.any(tier == name):
             # Fewer publishers make the factor of Student's t larger too.
             one = reached = np.maximum(one, reached)
         half |= {(name, many): one * wider[many] ** 0.5 for many in (False, True)}
-    each = np.array([half[pair] for pair in zip(tier.tolist(), several.tolist(), strict=True)])
-    stretch = _stretched(errors[:, None] / each, group, tier)
-    told = []
+    row_half = np.array([half[pair] for pair in zip(tier.tolist(), several.tolist(), strict=True)])
+    stretch = _stretch_factors(errors[:, None] / row_half, group, tier)
+    results = []
     for (name, many), reach in half.items():
         publishers = len(np.unique(group[tier == name]))
         remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
         reach = np.maximum(reach * stretch[name], half[SEEN, many] * stretch[SEEN])
-        told.append(
+        results.append(
             Width(
                 name, many, tuple(np.maximum.accumulate(reach).tolist()), publishers, int(np.sum(tier == name)), remark
             )
         )
-    return told
+    return results
 
 
-def _stretched(scaled: np.ndarray, group: np.ndarray, tier: np.ndarray) -> dict[str, np.ndarray]:
-    """Factors for each of `LEVELS`, by tier, after which intervals hold their nominal share of what they are for.
+def _stretch_factors(scaled: np.ndarray, group: np.ndarray, tier: np.ndarray) -> dict[str, np.ndarray]:
+    """Return factors for each of `LEVELS`, by evidence level, after which intervals reach their nominal coverage.
 
-    `scaled`: errors over half-widths, a column for each level. The tiers of `CHAIN` share one factor, so that their
-    order stays; each of the others has its own, which leans on that of all rows where its publishers are few.
+    `scaled`: errors over half-widths, one column per level. The levels of `ORDERED_LEVELS` share one factor, so that
+    their order is kept; each of the others has its own, shrunk towards that of all rows where its publishers are few.
     """
 
     def reached(chosen: np.ndarray) -> np.ndarray:
@@ -135,41 +140,41 @@ def _stretched(scaled: np.ndarray, group: np.ndarray, tier: np.ndarray) -> dict[
             [pooled_quantile(scaled[chosen, at], group[chosen], level / 100) for at, level in enumerate(LEVELS)]
         )
 
-    whole, found = reached(np.full(len(group), True)), dict[str, np.ndarray]()
-    for names in (CHAIN, *((name,) for name in SPECIAL)):
+    whole, factors = reached(np.full(len(group), True)), dict[str, np.ndarray]()
+    for names in (ORDERED_LEVELS, *((name,) for name in SPECIAL_LEVELS)):
         chosen = np.isin(tier, names)
         weight = float(publisher_means(scaled[chosen, 0], group[chosen])[1].sum()) if chosen.any() else 0.0
         own = np.log(reached(chosen)) if chosen.any() else np.log(whole)
-        factor = np.exp((weight * own + LEAN * np.log(whole)) / (weight + LEAN))
-        found |= dict.fromkeys(names, factor if len(np.unique(group)) >= ENOUGH else np.maximum(factor, 1))
-    return found
+        factor = np.exp((weight * own + SHRINKAGE * np.log(whole)) / (weight + SHRINKAGE))
+        factors |= dict.fromkeys(names, factor if len(np.unique(group)) >= ENOUGH else np.maximum(factor, 1))
+    return factors
 
 
-def _rising(found: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The same means with neighbours joined where one falls: the closest that never fall, by weight."""
+def _isotonic(levels: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the means with falling neighbours pooled: the closest that never fall, by weight (isotonic regression)."""
     blocks: list[list[Any]] = []
-    for mean, weight in found:
+    for mean, weight in levels:
         blocks.append([mean, weight, 1])
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
             late, early = blocks.pop(), blocks.pop()
             weight = early[1] + late[1]
             blocks.append([(early[0] * early[1] + late[0] * late[1]) / weight, weight, early[2] + late[2]])
     means = [mean for mean, _, count in blocks for _ in range(count)]
-    return [(mean, weight) for mean, (_, weight) in zip(means, found, strict=True)]
+    return [(mean, weight) for mean, (_, weight) in zip(means, levels, strict=True)]
 
 
 def row_widths(rows: Rows, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None) -> dict[int, np.ndarray]:
-    """Half-width of the interval of each row, from the errors of the other publishers alone.
+    """Return the half-width of the interval of each row, from the errors of the other publishers alone.
 
     `rows`: the rows; those that need care set no width; `folds`: their predictions; `inner`: by publisher, those of the
     others by fits that have not seen it, see `fit.left_out_twice`; `folds` for one that is not there.
     """
     group, several = rows.group, several_assumed(rows)
     half = {level: np.full(len(group), np.nan) for level in LEVELS}
-    known = np.isfinite(folds.error)
-    for name in np.unique(group[known]):
+    predicted = np.isfinite(folds.error)
+    for name in np.unique(group[predicted]):
         rest = (inner or {}).get(name, folds)
-        own, others = known & (group == name), np.isfinite(rest.error) & rows.usable & (group != name)
+        own, others = predicted & (group == name), np.isfinite(rest.error) & rows.usable & (group != name)
         if not others.any():
             continue
         tier = np.asarray(rest.tier)
@@ -181,12 +186,12 @@ def row_widths(rows: Rows, folds: LeftOut, inner: Mapping[str, LeftOut] | None =
 
 
 def several_assumed(rows: Rows) -> np.ndarray:
-    """Whether each row leaves several fields to be assumed."""
+    """Return True for rows of which several fields are assumed."""
     return np.broadcast_to(rows.scenarios.assumed_count() >= SEVERAL, len(rows.measured))
 
 
 def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.ndarray]:
-    """The strata that a report shows, one label a row each.
+    """Return the strata of a report, one label per row each.
 
     `rows`: the rows; `frame`: their table, for dates; `folds`: their predictions.
     """
@@ -209,32 +214,32 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
 
 
 def report(rows: Rows, frame: pd.DataFrame, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None) -> pd.DataFrame:
-    """Figures of every stratum.
+    """Return the figures of every stratum.
 
     `rows`, `frame`, `folds`: as for `labels_of`; `inner`: as for `row_widths`; where it is given, the stratum `once`
     has what widths from `folds` would hold. Gives columns by, stratum and `FIGURES`.
     """
     half = row_widths(rows, folds, inner)
     judged = np.isfinite(folds.error)
-    found = []
+    lines = []
     if inner:
-        known, once = judged & rows.usable, row_widths(rows, folds)
-        cut = {level: each[known] for level, each in once.items()}
-        found.append({"by": "widths", "stratum": "once", **figures(folds.error[known], rows.group[known], cut)})
+        fitted, once = judged & rows.usable, row_widths(rows, folds)
+        cut = {level: width[fitted] for level, width in once.items()}
+        lines.append({"by": "widths", "stratum": "once", **figures(folds.error[fitted], rows.group[fitted], cut)})
     for by, labels in labels_of(rows, frame, folds).items():
-        known = judged & (rows.usable | (by == "rows"))
-        for stratum in sorted(set(labels[known].tolist())):
-            chosen = known & (labels == stratum)
-            cut = {level: each[chosen] for level, each in half.items()}
-            found.append({"by": by, "stratum": stratum, **figures(folds.error[chosen], rows.group[chosen], cut)})
-    return pd.DataFrame(found)
+        fitted = judged & (rows.usable | (by == "rows"))
+        for stratum in sorted(set(labels[fitted].tolist())):
+            chosen = fitted & (labels == stratum)
+            cut = {level: width[chosen] for level, width in half.items()}
+            lines.append({"by": by, "stratum": stratum, **figures(folds.error[chosen], rows.group[chosen], cut)})
+    return pd.DataFrame(lines)
 
 
 DIGITS = 3
 
 
 def column_of(model: str) -> str:
-    """Column of a model or rule.
+    """Return the column of a model or rule.
 
     >>> column_of("llm-analysis 2023")
     'llm_analysis_2023'
@@ -245,7 +250,7 @@ def column_of(model: str) -> str:
 def row_table(
     rows: Rows, frame: pd.DataFrame, judged: Mapping[str, LeftOut], inner: Mapping[str, LeftOut] | None = None
 ) -> pd.DataFrame:
-    """One row for each measurement of which it is clear what was run.
+    """Return one row for each measurement whose configuration is clear.
 
     `rows`: the measured rows; `frame`: their table; `judged`: predictions by model, publishers left out; `full` among
     them, and `row` where single rows were left out; `inner`: as for `row_widths`. Gives columns of the tables
@@ -253,7 +258,7 @@ def row_table(
     outcome.
     """
     full, half, keys = judged[FULL], row_widths(rows, judged[FULL], inner), rows.keys
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "id": frame["id"],
         "software_level": keys["engine"],
         "scale": keys["scale"],
@@ -262,9 +267,9 @@ def row_table(
         "measured": [f"{value:.6g}" for value in rows.measured],
         "unit": frame.get("unit", "s"),
     }
-    found |= {f"half_{level}": _short(half[level]) for level in LEVELS}
-    found |= {column_of(name): _short(folds.error) for name, folds in judged.items()}
-    return pd.DataFrame(found)[rows.usable].reset_index(drop=True)
+    columns |= {f"half_{level}": _short(half[level]) for level in LEVELS}
+    columns |= {column_of(name): _short(folds.error) for name, folds in judged.items()}
+    return pd.DataFrame(columns)[rows.usable].reset_index(drop=True)
 
 
 def _short(values: np.ndarray) -> list[str]:
@@ -272,12 +277,12 @@ def _short(values: np.ndarray) -> list[str]:
 
 
 def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[dict[str, str]]:
-    """Schema of the table of a kind; its columns follow the terms that the kind has.
+    """Return the schema of the table of a kind; its columns follow the terms of the kind.
 
     `kind`: "training_classic" or "training_transformer"; `terms`, `rules`: terms that can be switched off, and rules to
     beat.
     """
-    known = [
+    columns = [
         ("id", f"key:{measurements_of(kind)}", "yes", "The measured row"),
         ("software_level", "text", "yes", "Level of software that the words of the row lead to"),
         ("scale", "text", "yes", "1 device, 1 node or multi-node"),
@@ -308,7 +313,7 @@ def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[d
     ]
     return [
         {"column": name, "type": kind_, "unit": "", "required": required, "description": words}
-        for name, kind_, required, words in known
+        for name, kind_, required, words in columns
     ]
 
 
@@ -317,12 +322,12 @@ DOUBLINGS = {"engine": 3.0, "accelerator": 2.0, "workload": 2.0}
 
 def _log_error(rows: Rows, seconds: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        found = np.log(rows.module.outcome(rows.scenarios, seconds) / rows.measured)
-    return np.where(rows.judged & np.isfinite(found), found, np.nan)
+        error = np.log(rows.module.outcome(rows.scenarios, seconds) / rows.measured)
+    return np.where(rows.judged & np.isfinite(error), error, np.nan)
 
 
 def measured_seconds(rows: Rows) -> np.ndarray:
-    """Measured time of a step, whether the outcome is a time or a rate."""
+    """Return the measured time of a step, whether the outcome is a time or a rate."""
     one, two = (
         np.asarray(rows.module.outcome(rows.scenarios, np.full(len(rows.measured), seconds)), dtype=float)
         for seconds in (1.0, 2.0)
@@ -332,16 +337,16 @@ def measured_seconds(rows: Rows) -> np.ndarray:
 
 
 def _median_share(rows: Rows, share: np.ndarray, train: np.ndarray, out: np.ndarray, by: Sequence[str]) -> np.ndarray:
-    """Median of a share over the rows that may be looked at: of the same label where there is one, else of all."""
-    known = train & np.isfinite(share) & (share > 0)
-    found = np.full(len(share), _median(share[known], publisher_weights(rows.group, known)[known]))
+    """Return the median of a share over the training rows: of the same label where there is one, else of all."""
+    usable = train & np.isfinite(share) & (share > 0)
+    medians = np.full(len(share), _median(share[usable], publisher_weights(rows.group, usable)[usable]))
     for key in by:
         labels = np.asarray(rows.keys[key])
         for name in set(labels[out].tolist()):
-            same = known & (labels == name)
+            same = usable & (labels == name)
             if same.any():
-                found[out & (labels == name)] = _median(share[same], publisher_weights(rows.group, same)[same])
-    return found
+                medians[out & (labels == name)] = _median(share[same], publisher_weights(rows.group, same)[same])
+    return medians
 
 
 def _median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -353,62 +358,62 @@ def _median(values: np.ndarray, weights: np.ndarray) -> float:
 
 
 def constant_utilisation(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """One share of the peak for each device; one that was not measured takes that of its vendor, else of all."""
+    """Predict by one share of the peak per device; an unmeasured one takes that of its vendor, else of all."""
     ideal = budget(rows).arithmetic
     share = ideal / measured_seconds(rows)
     return _log_error(rows, ideal / _median_share(rows, share, train, out, ("vendor", "accelerator")))
 
 
 def scaled_neighbour(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """The most similar measured row, its utilisation carried over.
+    """Predict by the most similar measured row, with its utilisation.
 
     Distances are doublings of arithmetic, of devices and of the peak; another software level, device or network counts
     as many doublings as `DOUBLINGS` says.
     """
-    known_of, measured = budget(rows), measured_seconds(rows)
-    known = np.flatnonzero(train & np.isfinite(known_of.arithmetic / measured))
+    totals, measured = budget(rows), measured_seconds(rows)
+    candidates = np.flatnonzero(train & np.isfinite(totals.arithmetic / measured))
     with np.errstate(all="ignore"):
-        places = np.nan_to_num(np.log2(np.column_stack([known_of.arithmetic, known_of.devices, known_of.peak])))
+        places = np.nan_to_num(np.log2(np.column_stack([totals.arithmetic, totals.devices, totals.peak])))
     labels = [(np.asarray(rows.keys[key]), cost) for key, cost in DOUBLINGS.items() if key in rows.keys]
     seconds = np.full(len(measured), np.nan)
-    for at in np.flatnonzero(out & np.isfinite(known_of.arithmetic)):
-        distance = np.abs(places[known] - places[at]).sum(1)
+    for at in np.flatnonzero(out & np.isfinite(totals.arithmetic)):
+        distance = np.abs(places[candidates] - places[at]).sum(1)
         for label, cost in labels:
-            distance += cost * (label[known] != label[at])
-        if len(known):
-            nearest = known[np.argmin(distance)]
-            seconds[at] = known_of.arithmetic[at] / known_of.arithmetic[nearest] * measured[nearest]
+            distance += cost * (label[candidates] != label[at])
+        if len(candidates):
+            nearest = candidates[np.argmin(distance)]
+            seconds[at] = totals.arithmetic[at] / totals.arithmetic[nearest] * measured[nearest]
     return _log_error(rows, seconds)
 
 
 def paleo_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Qi, Sparks & Talwalkar, Paleo, ICLR 2017: arithmetic and traffic at one percentage of peak.
+    """Predict as Qi, Sparks & Talwalkar, Paleo, ICLR 2017: arithmetic and traffic at one percentage of peak.
 
     The percentage belongs to the platform, that is the software, and is the same on every device; gradients are
     exchanged without overlap.
     """
-    known = budget(rows)
-    ideal = known.arithmetic + known.traffic
+    totals = budget(rows)
+    ideal = totals.arithmetic + totals.traffic
     with np.errstate(divide="ignore"):
-        share = ideal / np.maximum(measured_seconds(rows) - known.exchange, 0)
-    return _log_error(rows, ideal / _median_share(rows, share, train, out, ("engine",)) + known.exchange)
+        share = ideal / np.maximum(measured_seconds(rows) - totals.exchange, 0)
+    return _log_error(rows, ideal / _median_share(rows, share, train, out, ("engine",)) + totals.exchange)
 
 
 def llm_analysis_2023(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Li, llm-analysis, 2023: the larger of arithmetic at one efficiency and traffic at peak; no pipeline bubble."""
-    known = budget(rows)
-    share = known.arithmetic / measured_seconds(rows)
+    """Predict as Li, llm-analysis, 2023: the larger of arithmetic at one efficiency and traffic at peak; no bubble."""
+    totals = budget(rows)
+    share = totals.arithmetic / measured_seconds(rows)
     efficiency = np.minimum(_median_share(rows, share, train, out, ()), 1)
-    return _log_error(rows, np.fmax(known.arithmetic / efficiency, known.traffic))
+    return _log_error(rows, np.fmax(totals.arithmetic / efficiency, totals.traffic))
 
 
 def hpe_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """The founding form of the Deep Learning Cookbook, 2017: c/(p gamma) + 2 w log2(p)/beta, nothing overlapping."""
-    known = budget(rows)
-    exchange = known.exchange_per_level * 2 * np.log2(np.maximum(known.devices, 1))
+    """Predict as the Deep Learning Cookbook of 2017 did: c/(p gamma) + 2 w log2(p)/beta, nothing overlapping."""
+    totals = budget(rows)
+    exchange = totals.exchange_per_level * 2 * np.log2(np.maximum(totals.devices, 1))
     with np.errstate(divide="ignore"):
-        share = known.arithmetic / np.maximum(measured_seconds(rows) - exchange, 0)
-    return _log_error(rows, known.arithmetic / _median_share(rows, share, train, out, ("vendor",)) + exchange)
+        share = totals.arithmetic / np.maximum(measured_seconds(rows) - exchange, 0)
+    return _log_error(rows, totals.arithmetic / _median_share(rows, share, train, out, ("vendor",)) + exchange)
 
 
 Rule = Callable[[Rows, np.ndarray, np.ndarray], np.ndarray]
@@ -442,7 +447,7 @@ class Budget:
 
 
 def budget(rows: Rows) -> Budget:
-    """The totals of each row.
+    """Return the totals of each row.
 
     `rows`: the rows.
     """
@@ -455,8 +460,8 @@ def budget(rows: Rows) -> Budget:
 
 
 def _of_networks(s: Any) -> Budget:
-    """Totals of networks of the zoo; a backward pass costs two forward ones, inference has none."""
-    totals = np.array([_totals(*each) for each in s.networks] + [(np.nan,) * 3])
+    """Return the totals of networks of the zoo; a backward pass costs two forward ones, inference has none."""
+    totals = np.array([_totals(*network) for network in s.networks] + [(np.nan,) * 3])
     macs, moved, parameters = totals[s.place].T
     once = "is_delay" in s.values
     passes = (1.0 if once else 3.0) * s.accumulation
@@ -481,7 +486,7 @@ def _totals(name: str, arguments: str, seq: float | None) -> tuple[float, float,
 
 
 def _of_transformers(s: Any) -> Budget:
-    """Six FLOP a weight and token, causal attention on top, a third more where layers are computed again.
+    """Return totals of six FLOP per weight and token, plus causal attention; a third more where layers are recomputed.
 
     Activations are 34 bytes an element and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
     """

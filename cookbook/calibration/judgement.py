@@ -40,22 +40,22 @@ TABLE, SOURCE, HOW = "validation_storage_rows", "dl-cookbook-judge-storage", "de
 
 
 def utilised() -> tuple[Measured, np.ndarray, np.ndarray]:
-    """MLPerf Storage: rows, utilisation with submitters left out, and the constant that is best for the others."""
+    """Return the rows of MLPerf Storage, utilisation with submitters held out, and the best constant for the others."""
     data = Measured(MLPERF)
-    found, _ = left_out(data, MLPERF, data.group)
-    constant = np.empty(len(found))
+    predicted, _ = left_out(data, MLPERF, data.group)
+    constant = np.empty(len(predicted))
     for name in set(data.group.tolist()):
         rest = data.outcome[data.group != name]
         tried = np.linspace(0.6, 1, 401)
         constant[data.group == name] = tried[np.argmin([np.median(np.abs(rest - value)) for value in tried])]
-    return data, found, constant
+    return data, predicted, constant
 
 
 def utilisation() -> dict[str, Any]:
-    """Absolute errors of the utilisation in MLPerf Storage with submitters left out, beside rules to beat."""
-    data, found, constant = utilised()
+    """Return absolute errors of the utilisation in MLPerf Storage with submitters held out, beside the baselines."""
+    data, predicted, constant = utilised()
     described = storage.predict_rows(data.rows).described
-    rules = {"left out": found, "best constant, left out": constant, "at the required bar": data.rows.required}
+    rules = {"left out": predicted, "best constant, left out": constant, "at the required bar": data.rows.required}
     by_workload = {name: data.frame["workload"].to_numpy() == name for name in ("unet3d", "resnet50", "cosmoflow")}
     strata = {"all": described | True, "described drive": described, "not described": ~described, **by_workload}
     return {
@@ -72,16 +72,17 @@ def utilisation() -> dict[str, Any]:
 
 
 def single_drives() -> list[dict[str, Any]]:
-    """Largest sustained accelerators of single drives from the datasheet's bandwidth alone, beside those submitted.
+    """Return the largest sustained accelerators of single drives from the datasheet's bandwidth, beside those
+    submitted.
 
     Nothing is fitted: bandwidth over bar x demand. Rows of host-bound workloads are named as such.
     """
     data = Measured(MLPERF)
-    rows, found = data.rows, []
+    rows, lines = data.rows, []
     demand = rows.batch / rows.step * rows.sample_bytes
     for at in np.flatnonzero(np.isfinite(rows.drive) & (rows.hosts == 1)):
         most = int(input_pipeline.largest_accelerators(rows.drive[at], demand[at], rows.required[at]))
-        found.append(
+        lines.append(
             {
                 "system": data.frame["system"][at].split(": ")[1].split("/")[0],
                 "workload": data.frame["workload"][at],
@@ -92,24 +93,26 @@ def single_drives() -> list[dict[str, Any]]:
                 "id": data.frame["id"][at],
             }
         )
-    return found
+    return lines
 
 
 def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
-    """JPEG decoding: rows, rates from the name of a processor left out, those from its own single rate, and that."""
+    """Return JPEG rows, rates with the processor held out, rates scaled from its own single rate, and that
+    single rate.
+    """
     data = Measured(DECODE)
     whole, _ = left_out(data, DECODE, data.group)
     one = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
     first, shape = single_rates(data, one), np.full(len(whole), np.nan)
     for name in sorted(set(data.group.tolist())):
-        known, own = fit_decode(data, data.group != name), data.group == name
+        constants, own = fit_decode(data, data.group != name), data.group == name
         core = np.full(len(whole), np.exp(np.mean(np.log(data.outcome[one & own]))))
-        shape[own] = storage.loader_rate(data.rows.workers, first, core, data.rows.threads, known)[own]
+        shape[own] = storage.loader_rate(data.rows.workers, first, core, data.rows.threads, constants)[own]
     return data, whole, shape, first
 
 
 def decoding() -> dict[str, Any]:
-    """Mean absolute error of decoding with processors left out.
+    """Return the mean absolute error of decoding with processors held out.
 
     "shape" takes what the processor decodes alone as known, and judges how that grows with workers; "from the name"
     takes nothing but the processor's name.
@@ -132,49 +135,52 @@ def decoding() -> dict[str, Any]:
 
 
 def downloads() -> dict[str, Any]:
-    """Errors of parallel downloads with single instances, and with whole families of instances, left out."""
+    """Return errors of parallel downloads with single instances, and with whole families of instances, held out."""
     data = Measured(OBJECT_STORE)
-    found = {}
+    errors = {}
     for name, group in (("instance", data.group), ("family", folds(data, OBJECT_STORE))):
         predicted, _ = left_out(data, OBJECT_STORE, group)
         good = np.isfinite(predicted)
         error = np.abs(predicted[good] / data.outcome[good] - 1)
-        found[f"{name} left out"] = {
+        errors[f"{name} left out"] = {
             "rows": int(good.sum()),
             "median %": round(100 * float(np.median(error)), 1),
             "mean %": round(100 * float(np.mean(error)), 1),
             "not answered": int((~good).sum()),
         }
     middle = np.median(data.outcome)
-    found["the median of all"] = {"median %": round(100 * float(np.median(np.abs(middle / data.outcome - 1))), 1)}
-    return found
+    errors["the median of all"] = {"median %": round(100 * float(np.median(np.abs(middle / data.outcome - 1))), 1)}
+    return errors
 
 
 def coverage() -> dict[str, Any]:
-    """Share of rows inside intervals, by kind, and the committed factor.
+    """Return the share of rows inside intervals, by kind, and the committed factor.
 
     Of each row both the point and the width come from constants and errors of the other groups.
     """
-    known = storage.committed()
-    found: dict[str, Any] = {}
+    constants = storage.committed()
+    shares: dict[str, Any] = {}
     for kind in (MLPERF, DECODE, OBJECT_STORE):
         data = Measured(kind)
         group = folds(data, kind)
         predicted, _ = left_out(data, kind, group)
         error = np.abs(np.log(in_samples(data, kind, predicted) / reported(data, kind)))
         good = np.isfinite(error)
-        found[kind] = {}
+        shares[kind] = {}
         for level in storage.LEVELS:
             inside = np.zeros(len(group), dtype=bool)
             for name in set(group.tolist()):
                 rest = good & (group != name)
                 inside |= (group == name) & (np.log(half_factor(error[rest], group[rest], level)) >= error)
-            found[kind][level] = (round(float(np.mean(inside[good])), 3), round(known[f"interval/{kind}/{level}"], 3))
-    return found
+            shares[kind][level] = (
+                round(float(np.mean(inside[good])), 3),
+                round(constants[f"interval/{kind}/{level}"], 3),
+            )
+    return shares
 
 
 def real_beside_synthetic() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Pairs of runs, the rate on real data with networks left out, and that of one capacity of the host."""
+    """Return pairs of runs, the rate on real data with networks held out, and that by one capacity of the host."""
     pairs = real_pairs()
     models = pairs["model"].to_numpy()
     real, synthetic = (pairs[name].to_numpy(dtype=float) for name in ("r", "s"))
@@ -189,28 +195,28 @@ def real_beside_synthetic() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
 
 
 def real_training() -> dict[str, Any]:
-    """Mean absolute error % of training on real data from that on synthetic data, networks left out.
+    """Return the mean absolute error [%] of training on real data from that on synthetic data, networks held out.
 
     Beside it: no loss at all, and the slower of the step and one capacity of the host.
     """
     pairs, serial, slower = real_beside_synthetic()
     real, synthetic = (pairs[name].to_numpy(dtype=float) for name in ("r", "s"))
     rules = {"partly serial": serial, "the slower of step and host": slower, "no loss": synthetic}
-    return {"rows": len(pairs)} | {name: _percent(found, real) for name, found in rules.items()}
+    return {"rows": len(pairs)} | {name: _percent(rule, real) for name, rule in rules.items()}
 
 
 def chained() -> pd.DataFrame:
-    """Loaders, runs on real data and weights: measured beside predicted with its intervals, in the same unit.
+    """Return loaders, runs on real data and weights: measured beside predicted with its intervals, in the same unit.
 
     Nothing is fitted to them: constants are those of other publishers, datasheets and what is recalled.
     """
     table = as_text(catalog.table("storage_measured")["kind"].isin(CHAINS).to_numpy())
-    found = storage.storage_table(without_outcomes(table))
+    predicted = storage.storage_table(without_outcomes(table))
     groups = catalog.table("sources").set_index("key")["source_group"]
-    columns = found["unit"].map({"samples/s": "samples_per_s", "GB/s": "read_bandwidth", "us": "latency"})
+    columns = predicted["unit"].map({"samples/s": "samples_per_s", "GB/s": "read_bandwidth", "us": "latency"})
     measured = [float(row[name]) for row, name in zip(table.to_dict("records"), columns, strict=True)]
-    kinds = table["kind"].replace("model_load", "weights").where(found["unit"] != "us", "engine start")
-    return found.assign(
+    kinds = table["kind"].replace("model_load", "weights").where(predicted["unit"] != "us", "engine start")
+    return predicted.assign(
         measured=measured,
         kind=kinds,
         group=table["source"].map(groups),
@@ -219,8 +225,8 @@ def chained() -> pd.DataFrame:
 
 
 def chains() -> dict[str, Any]:
-    """Of each kind and publisher: rows, those answered, median absolute error % and part inside the intervals."""
-    found: dict[str, Any] = {}
+    """Return rows, answered rows, median absolute error [%] and interval coverage of each kind and publisher."""
+    lines: dict[str, Any] = {}
     for (kind, group), rows in chained().groupby(["kind", "group"]):
         inside = {
             f"within {level} %": round(
@@ -229,30 +235,30 @@ def chains() -> dict[str, Any]:
             for level in storage.LEVELS
         }
         error = (rows["predicted"] / rows["measured"] - 1).abs()
-        found[f"{kind}, {group}"] = {
+        lines[f"{kind}, {group}"] = {
             "rows": len(rows),
             "answered": int(rows["predicted"].notna().sum()),
             "median %": round(100 * float(error.median()), 1),
             **inside,
         }
-    return found
+    return lines
 
 
 def half_factor(error: np.ndarray, group: np.ndarray, level: int) -> float:
-    """Factor by which an interval reaches, from errors of other groups.
+    """Return the factor of an interval's reach, from errors of other groups.
 
     `error`: absolute logarithmic errors; `group`: group of each; `level`: nominal coverage in per cent.
     """
     return float(np.exp(half_width(error, group, level / 100)))
 
 
-def _percent(found: np.ndarray, outcome: np.ndarray) -> float:
-    good = np.isfinite(found)
-    return round(100 * float(np.mean(np.abs(found[good] / outcome[good] - 1))), 1)
+def _percent(predicted: np.ndarray, outcome: np.ndarray) -> float:
+    good = np.isfinite(predicted)
+    return round(100 * float(np.mean(np.abs(predicted[good] / outcome[good] - 1))), 1)
 
 
 def judgement() -> str:
-    """All judgements as text."""
+    """Return all evaluations as text."""
     lines = ["Utilisation, MLPerf Storage (median, mean absolute error), submitters left out"]
     lines += [f"  {name}: {row}" for name, row in utilisation().items()]
     lines += ["Single drives: accelerators submitted and from the datasheet's bandwidth"]
@@ -269,20 +275,22 @@ def judgement() -> str:
 
 
 def judged_rows() -> list[dict[str, Any]]:
-    """Rows of the table ``validation_storage_rows``; the group of each was left out of the fit that predicts it."""
+    """Return rows of the table ``validation_storage_rows``; each one's group was held out of the fit that
+    predicts it.
+    """
     rows = [*_utilised_rows(), *_drive_rows(), *_decoded_rows(), *_real_rows(), *_chained_rows()]
     return [row | _errors(row) | {"how": HOW, "source": SOURCE} for row in rows]
 
 
 def _errors(row: dict[str, Any]) -> dict[str, float]:
-    """Of shares absolute, of everything else relative."""
+    """Return absolute errors of shares, relative errors of everything else."""
     unit = 1.0 if row["kind"] == "utilisation" else row["measured"]
     named = {"error": "predicted", "rule_error": "rule"}
     return {name: abs(row[key] - row["measured"]) / unit for name, key in named.items() if key in row}
 
 
 def _utilised_rows() -> list[dict[str, Any]]:
-    data, found, constant = utilised()
+    data, predicted, constant = utilised()
     described = storage.predict_rows(data.rows).described
     frame = data.frame
     return [
@@ -295,7 +303,7 @@ def _utilised_rows() -> list[dict[str, Any]]:
             "count": int(data.rows.accelerators[at]),
             "remark": "drive described" if described[at] else "drive not described",
             "measured": float(data.outcome[at]),
-            "predicted": float(found[at]),
+            "predicted": float(predicted[at]),
             "rule": float(constant[at]),
         }
         for at in range(len(frame))
@@ -320,7 +328,7 @@ def _drive_rows() -> list[dict[str, Any]]:
 
 
 def _decoded_rows() -> list[dict[str, Any]]:
-    """The rule: each worker decodes as fast as the main process alone."""
+    """Return the rows of decoding. The baseline: each worker decodes as fast as the main process alone."""
     data, whole, _, first = decoded()
     frame, rows = data.frame, data.rows
     return [
@@ -341,7 +349,7 @@ def _decoded_rows() -> list[dict[str, Any]]:
 
 
 def _real_rows() -> list[dict[str, Any]]:
-    """The rule: nothing is lost against synthetic data."""
+    """Return the rows of real data. The baseline: nothing is lost against synthetic data."""
     pairs, serial, _ = real_beside_synthetic()
     return [
         {
@@ -377,10 +385,10 @@ def _chained_rows() -> list[dict[str, Any]]:
     ]
 
 
-RING = ("all_reduce", "all_gather", "reduce_scatter")
+RING_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 LARGE, NODE, NODES = 1e15, 8, 4
 # From this payload on bandwidth counts, not starts.
-BIG = 1e9
+LARGE_PAYLOAD = 1e9
 # Where the search starts (what one expects before any row was seen), and how far the logarithm may lie from it.
 START = dict(zip(fabrics.CONSTANTS, (0.8, 0.8, 0.8, 5e-6, 15e-6, 1e6), strict=True))
 WIDTH, PULL = np.array([0.2, 0.2, 0.2, 0.5, 0.5, 2.0]), 0.002
@@ -403,16 +411,16 @@ class Exchanges:
     seconds: np.ndarray
 
     def take(self, index: Any) -> Exchanges:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Exchanges(**{name: getattr(self, name)[index] for name in self.__annotations__})
 
 
 def measured_exchanges() -> Exchanges:
-    """The rows of ``collectives`` of which link and network are known."""
+    """Return the rows of ``collectives`` whose link and network are known."""
     table = catalog.table("collectives")
-    table = table[table["collective"].isin(RING)]
-    found = [row for row in map(_row, table.to_dict("records")) if row]
-    return Exchanges(**{name: np.array([row[name] for row in found]) for name in found[0]})
+    table = table[table["collective"].isin(RING_COLLECTIVES)]
+    rows = [row for row in map(_row, table.to_dict("records")) if row]
+    return Exchanges(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -428,10 +436,10 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     devices = per_node * (row["nodes"] if row["nodes"] > 0 else NODES)
     payload = row["payload_bytes"] if row["payload_bytes"] > 0 else LARGE
     passes = 2 if row["collective"] == "all_reduce" else 1
-    said = row["algorithm"].startswith("NVLS") or any(
+    in_network = row["algorithm"].startswith("NVLS") or any(
         word in row["intra_node_link"] + row["inter_node_link"] for word in ("SHARP", "NVLS")
     )
-    in_switch = said and not row["algorithm"].startswith("Ring")
+    in_switch = in_network and not row["algorithm"].startswith("Ring")
     return {
         "source": row["source"],
         "family": machine.generation if machine else "",
@@ -448,7 +456,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def predicted_exchanges(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
-    """Seconds of each row."""
+    """Return the predicted seconds of each row."""
     groups = np.stack([np.ones(len(rows.devices)), rows.per_node], axis=-1)
     network = np.where(np.isfinite(rows.network), rows.network, rows.link)
     rates = np.stack([rows.link, network], axis=-1)
@@ -457,19 +465,23 @@ def predicted_exchanges(rows: Exchanges, constants: dict[str, float]) -> np.ndar
     between = np.isfinite(rows.network)
     # Beyond the node the sums of the node travel on; the slower of both sets the pace.
     return np.where(
-        rows.in_switch, np.where(between, np.maximum(switch, _far(rows, constants)), switch), rows.passes * ring
+        rows.in_switch,
+        np.where(between, np.maximum(switch, _between_nodes(rows, constants)), switch),
+        rows.passes * ring,
     )
 
 
-def _far(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
-    """The part of a ring between nodes alone, all links within a node taken as free."""
+def _between_nodes(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
+    """Return the part of a ring between nodes alone, with all links within a node free."""
     groups = np.stack([np.ones(len(rows.devices)), rows.per_node], axis=-1)
     free = np.stack([np.full(len(rows.devices), LARGE), np.where(np.isfinite(rows.network), rows.network, 1.0)], -1)
     return rows.passes * fabrics.nested_seconds("all_gather", rows.payload, rows.devices, groups, free, constants)
 
 
 def fit_exchanges(rows: Exchanges) -> dict[str, float]:
-    """Constants with the smallest mean error of logarithms; curves of one machine count by the root of their points."""
+    """Return the constants with the smallest mean logarithmic error; curves of one machine weigh the root of their
+    points.
+    """
     _, at, count = np.unique(rows.curve, return_inverse=True, return_counts=True)
     weight = 1 / np.sqrt(count[at])
     start = np.log(list(START.values()))
@@ -483,7 +495,7 @@ def fit_exchanges(rows: Exchanges) -> dict[str, float]:
 
 
 def constant_bandwidth(rows: Exchanges, known: np.ndarray) -> np.ndarray:
-    """The rule to beat: a constant share of the slower of link and network, and no starts.
+    """Predict by the baseline: a constant share of the slower of link and network, without start-up times.
 
     The share is the median of the known large payloads, one for rings and one for sums in switches.
     """
@@ -491,13 +503,13 @@ def constant_bandwidth(rows: Exchanges, known: np.ndarray) -> np.ndarray:
     ideal = rows.passes * (rows.devices - 1) / rows.devices * rows.payload / nominal
     share = np.ones(len(ideal))
     for kind in (rows.in_switch, ~rows.in_switch):
-        large = kind & known & (rows.payload >= BIG)
+        large = kind & known & (rows.payload >= LARGE_PAYLOAD)
         share[kind] = np.median((rows.seconds / ideal)[large]) if large.any() else 1.0
     return ideal * share
 
 
 def exchanges_left_out(by: str = "source") -> dict[str, np.ndarray]:
-    """Logarithms of predicted over measured, each group of rows by constants that were fitted without it.
+    """Return logarithms of predicted over measured, each group of rows by constants fitted without it.
 
     `by`: "source" (publishers) or "family" (generations of accelerators). Gives ``model`` and ``constant bandwidth``,
     with ``group`` and ``payload`` [B].
@@ -517,19 +529,19 @@ def exchanges_left_out(by: str = "source") -> dict[str, np.ndarray]:
 
 
 def exchange_judgement() -> str:
-    """Median errors with publishers and with generations left out, and the constants fitted to all rows, in words."""
+    """Return median errors with publishers and generations held out, and the constants fitted to all rows, in words."""
     lines = []
     for by, title in (("source", "publishers"), ("family", "generations")):
-        found = exchanges_left_out(by)
-        small = found["payload"] < BIG
+        by_rule = exchanges_left_out(by)
+        small = by_rule["payload"] < LARGE_PAYLOAD
         for name, at in (("all", small | True), ("below 1 GB", small), ("1 GB and more", ~small)):
-            errors = [f"{rule} {_per_cent(found[rule][at])}" for rule in ("model", "constant bandwidth")]
+            errors = [f"{rule} {_per_cent(by_rule[rule][at])}" for rule in ("model", "constant bandwidth")]
             lines.append(f"{title} left out, {name}, {at.sum()} rows: {', '.join(errors)}")
     fitted = fit_exchanges(measured_exchanges())
     return "\n".join([*lines, *(f"{name} {value:.4g}" for name, value in fitted.items())])
 
 
 def _per_cent(errors: np.ndarray) -> str:
-    """Median error, and the one that nine of ten rows stay below."""
+    """Return the median error and the 90th percentile, in words."""
     middle, most = np.expm1(np.quantile(np.abs(errors), [0.5, 0.9]))
     return f"{100 * middle:.0f} % (nine of ten below {100 * most:.0f} %)"

@@ -28,25 +28,25 @@ import numpy as np
 from cookbook import catalog
 from cookbook.prediction.constants import figure
 
-ANY = "any"
+ANY_FAMILY = "any"
 TABLE, SOURCE = "kernel_constants", "nvidia-aic"
 # Where an error of a row counts less than by its square, how firmly a logarithm is held to its start, and the search.
-TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
-NUDGE, MOST_DAMPED = 1e-5, 1e9
+HUBER_TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
+NUDGE, MAX_DAMPING = 1e-5, 1e9
 # The part of the last cache that a kernel's keys may fill or must exceed: between the two they come from it or not.
 CACHED = (0.1, 1.5)
 # Elementwise kernels of a decoder layer that are taken to start beside its matmuls: two norms, each with the sum that
 # goes before it, and the activation. The rotation of queries and keys goes with the projection or with attention.
 ELEMENTWISE, MATMULS = 3, 4
 # Spread of the logarithm of a constant of a single table.
-ALONE = 0.5
+LONE_SPREAD = 0.5
 # Tokens at which the busiest rank is compared.
-FEW, MANY = 32, 2048
+SMALL_TOKENS, LARGE_TOKENS = 32, 2048
 # Formats of one byte: the table of number formats states what training keeps, which for fp8 is 16 bits.
-BYTES = {"fp8": "int8", "fp8-block": "int8", "int8-weights": "int8"}
+STORED_AS = {"fp8": "int8", "fp8-block": "int8", "int8-weights": "int8"}
 GDDR = "gddr"
-TWO = 2.0  # bytes of an activation in 16 bits
-COUNTS = (
+ACTIVATION_BYTES = 2.0  # bytes of an activation in 16 bits
+COUNT_COLUMNS = (
     "batch",
     "tokens",
     "heads",
@@ -150,12 +150,13 @@ class Rows:
     format: np.ndarray
 
     def where(self, chosen: np.ndarray) -> Rows:
-        """The chosen rows; `chosen`: booleans, one a row."""
+        """Return the chosen rows; `chosen`: booleans, one per row."""
         levels = (self.seconds, self.table, self.engine, self.device, self.family, self.format)
-        return Rows({name: each[chosen] for name, each in self.x.items()}, *(level[chosen] for level in levels))
+        return Rows({name: values[chosen] for name, values in self.x.items()}, *(level[chosen] for level in levels))
 
     def weights(self, pooled: bool) -> np.ndarray:
-        """Weights of rows, mean 1: devices weigh the same, on each the engines, of each the tables, of each the rows.
+        """Return row weights, mean 1: devices weigh the same, on each the engines, of each the tables, of each the
+        rows.
 
         `pooled`: families weigh the same first, then the devices of each.
         """
@@ -171,7 +172,7 @@ class Rows:
 
 
 def rows_of(part: str) -> Rows:
-    """Measured rows of a part, a key of `PARTS`, with the numbers that its form takes, in SI."""
+    """Return measured rows of a part, a key of `PARTS`, with the numbers that its form takes, in SI."""
     tables = catalog.table("kernel_tables").drop(columns=["source", "how", "rows"])
     devices = catalog.table("accelerators").add_prefix("device_")
     frame = catalog.table("kernels").merge(tables[tables["kernel"] == part], left_on="table", right_on="key")
@@ -189,7 +190,7 @@ def rows_of(part: str) -> Rows:
         frame["seconds"].to_numpy(dtype=float),
         *(level.to_numpy(dtype=object) for level in levels),
     )
-    return rows.where(~_cached(frame)) if part == "decode_attention" else rows
+    return rows.where(~_is_cached(frame)) if part == "decode_attention" else rows
 
 
 def _format_column(part: str) -> str:
@@ -197,62 +198,64 @@ def _format_column(part: str) -> str:
 
 
 def _families(frame: Any, devices: Any) -> Any:
-    """Generations of rows; GDDR apart where devices of the generation with HBM were measured too."""
+    """Return generations of rows; GDDR separately where devices of the generation with HBM were measured too."""
     gddr = frame["device_memory_type"].str.startswith("GDDR")
     hbm = set(devices.loc[devices["device_memory_type"].str.startswith("HBM"), "device_generation"])
     apart = gddr & frame["device_generation"].isin(hbm)
     return frame["device_generation"].where(~apart, frame["device_generation"] + f"-{GDDR}")
 
 
-def _cached(frame: Any) -> np.ndarray:
-    """Rows whose keys the last cache may hold and that are large enough to show its rate."""
-    share = _kept(frame) / frame["device_cache_bytes"].to_numpy(dtype=float)
+def _is_cached(frame: Any) -> np.ndarray:
+    """Return True for rows whose keys fit the last-level cache and are large enough to show its rate."""
+    share = _cache_bytes(frame) / frame["device_cache_bytes"].to_numpy(dtype=float)
     return (share > CACHED[0]) & (share < CACHED[1])
 
 
-def _kept(frame: Any) -> np.ndarray:
-    """Bytes of keys and values of attention."""
+def _cache_bytes(frame: Any) -> np.ndarray:
+    """Return the bytes of keys and values of attention."""
     f = {name: frame[name].to_numpy(dtype=float) for name in ("batch", "tokens", "kv_heads", "head_dim", "value_dim")}
     return f["batch"] * f["tokens"] * f["kv_heads"] * (f["head_dim"] + f["value_dim"]) * _bytes_of(frame["kv_format"])
 
 
 def _bytes_of(formats: Any) -> np.ndarray:
-    """Bytes of one weight, or of one number of keys and values, by number format."""
-    known = dict(catalog.table("number_formats").set_index("name")["weight_bytes"])
-    known["int4-weights"] = figure("quantised-weight")
-    return np.array([known[BYTES.get(each, each)] for each in formats], dtype=float)
+    """Return the bytes of one weight, or of one number of keys and values, by number format."""
+    by_format = dict(catalog.table("number_formats").set_index("name")["weight_bytes"])
+    by_format["int4-weights"] = figure("quantised-weight")
+    return np.array([by_format[STORED_AS.get(name, name)] for name in formats], dtype=float)
 
 
 def _peaks(frame: Any, formats: Any) -> np.ndarray:
-    """Dense peak of each row's matmuls, FLOP/s."""
+    """Return the dense peak of each row's matmuls [FLOP/s]."""
     columns = {"fp8-block": "fp8", "int8-weights": "bf16", "int4-weights": "bf16"}
-    names = [columns.get(each, each) for each in formats]
+    names = [columns.get(format_, format_) for format_ in formats]
     values = {name: frame[f"device_peak_{name}"].to_numpy(dtype=float) for name in sorted(set(names))}
     return np.array([values[name][at] for at, name in enumerate(names)], dtype=float)
 
 
 def _numbers(part: str, frame: Any) -> Numbers:
-    """What the form of a part takes: times of bytes and operations at the data sheet's rates, and counts."""
-    f = {name: frame[name].to_numpy(dtype=float) for name in COUNTS}
+    """Return the inputs of a part's form: times of bytes and operations at the data sheet's rates, and counts."""
+    f = {name: frame[name].to_numpy(dtype=float) for name in COUNT_COLUMNS}
     if part in COLLECTIVES:
         return _collectives(part, frame, f)
     memory = frame["device_mem_bandwidth"].to_numpy(dtype=float)
     peak = _peaks(frame, frame[_format_column(part)]) if part != "decode_attention" else memory
     if part == "matmul":
-        moved = f["inner"] * f["width"] * _bytes_of(frame["precision"]) + TWO * f["tokens"] * (f["inner"] + f["width"])
+        moved = f["inner"] * f["width"] * _bytes_of(frame["precision"]) + ACTIVATION_BYTES * f["tokens"] * (
+            f["inner"] + f["width"]
+        )
         return {"bytes": moved / memory, "flops": 2 * f["tokens"] * f["inner"] * f["width"] / peak}
     if part == "experts":
         return _of_experts(frame, f, memory, peak)
     if part == "decode_attention":
-        return {"bytes": _kept(frame) / memory, "queries": f["heads"] / f["kv_heads"] - 1}
-    seen, kept = f["batch"] * f["tokens"], _bytes_of(frame["kv_format"])
+        return {"bytes": _cache_bytes(frame) / memory, "queries": f["heads"] / f["kv_heads"] - 1}
+    seen, cache_bytes = f["batch"] * f["tokens"], _bytes_of(frame["kv_format"])
     if part == "latent_decode":
         latent = f["latent_dim"] + f["rotary_dim"]
         operations = 2 * seen * f["heads"] * (latent + f["latent_dim"])
-        return {"bytes": seen * latent * kept / memory, "flops": operations / peak}
+        return {"bytes": seen * latent * cache_bytes / memory, "flops": operations / peak}
     kv, dims = np.where(np.isnan(f["kv_heads"]), f["heads"], f["kv_heads"]), f["head_dim"] + f["value_dim"]
     return {
-        "bytes": seen * dims * (TWO * (f["heads"] + kv) + kept * kv) / memory,
+        "bytes": seen * dims * (ACTIVATION_BYTES * (f["heads"] + kv) + cache_bytes * kv) / memory,
         "flops": seen * f["heads"] * (f["tokens"] + 1) * dims / peak,
         "head_tokens": seen * f["heads"],
     }
@@ -261,21 +264,21 @@ def _numbers(part: str, frame: Any) -> Numbers:
 def _of_experts(frame: Any, f: Numbers, memory: np.ndarray, peak: np.ndarray) -> Numbers:
     rows = f["tokens"] * f["chosen"] / f["spread"]
     hit = np.minimum(f["experts"] / f["spread"], np.maximum(rows, f["chosen"]))
-    each = 3 * f["inner"] * f["width"] / f["cut"]
+    expert_weights = 3 * f["inner"] * f["width"] / f["cut"]
     shapes = zip(*(f[name] for name in ("inner", "width", "chosen", "experts", "cut", "spread", "tokens")), strict=True)
     return {
-        "bytes": hit * each * _bytes_of(frame["precision"]) / memory,
-        "flops": 2 * rows * each / peak,
-        "tile_flops": 2 * hit * each / peak,
-        "pass": TWO * rows * f["inner"] / memory,
+        "bytes": hit * expert_weights * _bytes_of(frame["precision"]) / memory,
+        "flops": 2 * rows * expert_weights / peak,
+        "tile_flops": 2 * hit * expert_weights / peak,
+        "pass": ACTIVATION_BYTES * rows * f["inner"] / memory,
         "tokens": f["tokens"],
         "even": (frame["loads"] == "even").to_numpy(dtype=bool),
-        "shape": np.array(["/".join(f"{each:g}" for each in shape) for shape in shapes], dtype=object),
+        "shape": np.array(["/".join(f"{size:g}" for size in shape) for shape in shapes], dtype=object),
     }
 
 
 def _collectives(part: str, frame: Any, f: Numbers) -> Numbers:
-    """Ranks beside the first, and the time of the bytes at the link's rate in one direction."""
+    """Return the ranks beside the first, and the time of the bytes at the link's rate in one direction."""
     slots = catalog.table("interconnects").set_index("key")["bandwidth"]
     bus = frame["device_bus_key"].map(slots).to_numpy(dtype=float)
     fast = (frame["device_device_link_kind"] == "fast").to_numpy()
@@ -294,18 +297,18 @@ class Found:
 
 
 def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray) -> Found:
-    """Constants by which logarithms of times agree best with measured ones: damped, robust Gauss-Newton steps.
+    """Return the constants that minimise logarithmic errors of times: damped, robust Gauss-Newton steps.
 
     `form`, `free`: as in `PARTS`; `rows`, `weights`: measured rows and their weights, mean 1.
     """
-    start, low, high = (np.log([getattr(each, name) for each in free]) for name in ("start", "low", "high"))
-    names, measured = [each.name for each in free], np.log(rows.seconds)
+    start, low, high = (np.log([getattr(constant, name) for constant in free]) for name in ("start", "low", "high"))
+    names, measured = [constant.name for constant in free], np.log(rows.seconds)
 
     def miss(point: np.ndarray) -> np.ndarray:
         return np.log(form(rows.x, dict(zip(names, np.exp(point), strict=True)))) - measured
 
     def loss(point: np.ndarray, missed: np.ndarray) -> float:
-        bent = 2 * (np.sqrt(1 + (missed / TURN) ** 2) - 1)
+        bent = 2 * (np.sqrt(1 + (missed / HUBER_TURN) ** 2) - 1)
         return float((weights * bent).sum() + (((point - start) / PULL) ** 2).sum())
 
     point, damping, moved = start.copy(), 1e-3, 1.0
@@ -314,11 +317,11 @@ def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray) 
         normal, fall = _normal(miss, point, missed, weights)
         normal, fall = normal + np.eye(len(free)) / PULL**2, fall - (point - start) / PULL**2
         loose, best, moved = ~(((point <= low) & (fall < 0)) | ((point >= high) & (fall > 0))), loss(point, missed), 0.0
-        while damping < MOST_DAMPED and not moved:
+        while damping < MAX_DAMPING and not moved:
             trial = np.clip(point + _step(normal, fall, loose, damping), low, high)
-            found = miss(trial)
-            if loss(trial, found) < best:
-                moved, point, missed = float(np.abs(trial - point).max()), trial, found
+            trial_missed = miss(trial)
+            if loss(trial, trial_missed) < best:
+                moved, point, missed = float(np.abs(trial - point).max()), trial, trial_missed
             damping = max(damping / 10, 1e-9) if moved else damping * 10
         if moved < ENOUGH:
             break
@@ -331,14 +334,14 @@ def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray) 
 
 
 def _normal(miss: Miss, point: np.ndarray, missed: np.ndarray, weights: np.ndarray) -> Any:
-    """Normal matrix and downhill direction; sums without BLAS, so that every processor gives the same."""
+    """Return normal matrix and downhill direction; sums without BLAS, so that every processor gives the same."""
     slopes = np.stack([(miss(point + d) - miss(point - d)) / (2 * NUDGE) for d in NUDGE * np.eye(len(point))])
-    firm = weights / np.sqrt(1 + (missed / TURN) ** 2) / TURN**2
+    firm = weights / np.sqrt(1 + (missed / HUBER_TURN) ** 2) / HUBER_TURN**2
     return (slopes[:, None] * slopes[None] * firm).sum(-1), -(slopes * (firm * missed)).sum(-1)
 
 
 def _step(normal: np.ndarray, fall: np.ndarray, loose: np.ndarray, damping: float) -> np.ndarray:
-    """A damped step of the constants that are not held by a bound."""
+    """Return a damped step of the constants that are not at a bound."""
     damped, step = normal + damping * np.diag(np.diag(normal)), np.zeros(len(fall))
     if loose.any():
         step[loose] = np.linalg.solve(damped[np.ix_(loose, loose)], fall[loose])
@@ -346,60 +349,69 @@ def _step(normal: np.ndarray, fall: np.ndarray, loose: np.ndarray, damping: floa
 
 
 def fitted(part: str) -> Iterator[dict[str, Any]]:
-    """Rows of ``kernel_constants`` for a part, a key of `PARTS`: each family and format, and all families together."""
+    """Yield rows of ``kernel_constants`` for a part, a key of `PARTS`: each family and format, and all families
+    together.
+    """
     form, free = PARTS[part]
-    every = rows_of(part)
-    rows = every.where(every.x["even"]) if part == "experts" else every
+    all_rows = rows_of(part)
+    rows = all_rows.where(all_rows.x["even"]) if part == "experts" else all_rows
     for name in sorted(set(rows.format)):
         same = rows.where(rows.format == name)
         between = _between(form, free, same)
-        for family in (*sorted(set(same.family)), ANY):
-            those = same if family == ANY else same.where(same.family == family)
-            found = search(form, free, those, those.weights(family == ANY))
-            left = _left_out(form, free, those, family == ANY)
+        for family in (*sorted(set(same.family)), ANY_FAMILY):
+            selected = same if family == ANY_FAMILY else same.where(same.family == family)
+            result = search(form, free, selected, selected.weights(family == ANY_FAMILY))
+            left = _left_out(form, free, selected, family == ANY_FAMILY)
             shared = {
                 "part": part,
                 "family": family,
                 "format": name,
-                "rows": len(those.seconds),
-                "error": found.error,
+                "rows": len(selected.seconds),
+                "error": result.error,
                 "left_out": left,
-                "devices": len(set(those.device)),
+                "devices": len(set(selected.device)),
             }
-            apart = between.get(family, between[ANY])
-            for each in free:
-                own = float(np.hypot(found.errors[each.name], apart[each.name]))
-                if family == ANY and not np.isnan(left):
+            apart = between.get(family, between[ANY_FAMILY])
+            for constant in free:
+                own = float(np.hypot(result.errors[constant.name], apart[constant.name]))
+                if family == ANY_FAMILY and not np.isnan(left):
                     own = float(np.log1p(left))
                 yield {
                     **shared,
-                    "constant": each.name,
-                    "value": found.values[each.name],
-                    "unit": each.unit,
+                    "constant": constant.name,
+                    "value": result.values[constant.name],
+                    "unit": constant.unit,
                     "spread": own,
                 }
             if part == "experts":
-                whole = every.where((every.format == name) & ((every.family == family) | (family == ANY)))
+                whole = all_rows.where(
+                    (all_rows.format == name) & ((all_rows.family == family) | (family == ANY_FAMILY))
+                )
                 yield from ({**shared, **line} for line in _busiest(whole))
 
 
 def _between(form: Form, free: tuple[Free, ...], rows: Rows) -> dict[str, dict[str, float]]:
-    """Standard deviation of the logarithm of each constant between tables, by family; of any, mean of the families."""
+    """Return the standard deviation of each constant's logarithm between tables, by family; of any, mean of the
+    families.
+    """
     levels: dict[str, dict[str, float]] = {}
     for family in sorted(set(rows.family)):
         those = rows.where(rows.family == family)
         tables = [those.where(those.table == name) for name in sorted(set(those.table))]
         if len(tables) > 1:
             fits = [search(form, free, one, one.weights(False)).values for one in tables]
-            logs = {each.name: np.log([fit[each.name] for fit in fits]) for each in free}
+            logs = {constant.name: np.log([fit[constant.name] for fit in fits]) for constant in free}
             levels[family] = {name: float(np.std(values, ddof=1)) for name, values in logs.items()}
-    known = list(levels.values())
-    typical = {each.name: float(np.mean([of[each.name] for of in known])) if known else ALONE for each in free}
-    return {**levels, ANY: typical}
+    by_family = list(levels.values())
+    typical = {
+        constant.name: float(np.mean([of[constant.name] for of in by_family])) if by_family else LONE_SPREAD
+        for constant in free
+    }
+    return {**levels, ANY_FAMILY: typical}
 
 
 def _left_out(form: Form, free: tuple[Free, ...], rows: Rows, pooled: bool) -> float:
-    """Mean over devices of the median error of rows by constants of all other devices; NaN where there is one."""
+    """Return the mean over devices of the median error by constants of all other devices; NaN where there is one."""
     devices = sorted(set(rows.device))
     if len(devices) < 2:
         return float("nan")
@@ -412,17 +424,20 @@ def _left_out(form: Form, free: tuple[Free, ...], rows: Rows, pooled: bool) -> f
 
 
 def _busiest(rows: Rows) -> Iterator[dict[str, Any]]:
-    """Time of the busiest rank over that of even loads: geometric mean of the medians of tables."""
+    """Yield the time of the busiest rank over that of even loads: geometric mean of the medians of tables."""
     lines = [*zip(rows.table, rows.x["shape"], rows.seconds, rows.x["even"], rows.x["tokens"], strict=True)]
     even = {(table, shape): seconds for table, shape, seconds, flat, _ in lines if flat}
-    for constant, (least, most) in {"busiest_small": (FEW, FEW), "busiest": (MANY, np.inf)}.items():
+    for constant, (least, most) in {
+        "busiest_small": (SMALL_TOKENS, SMALL_TOKENS),
+        "busiest": (LARGE_TOKENS, np.inf),
+    }.items():
         ratios: dict[str, list[float]] = {}
         for table, shape, seconds, flat, tokens in lines:
             if not flat and least <= tokens <= most and (table, shape) in even:
                 ratios.setdefault(table, []).append(float(np.log(seconds / even[table, shape])))
         if ratios:
             mean, all_of_them = (
-                float(np.mean([np.median(each) for each in ratios.values()])),
+                float(np.mean([np.median(values) for values in ratios.values()])),
                 np.concatenate([*ratios.values()]),
             )
             yield {
@@ -437,19 +452,19 @@ def _busiest(rows: Rows) -> Iterator[dict[str, Any]]:
 
 
 def _layers(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Starts of one decoder layer inside a CUDA graph, for each family and format that has matmuls.
+    """Yield start-up times of one decoder layer inside a CUDA graph, for each family and format that has matmuls.
 
     Four matmuls (queries with keys and values, output, gate with up, down), attention of one token (append, attention
     and sum of splits are in its start), and three elementwise kernels, each taken to start like a matmul of 16-bit
     floats. With experts the last two matmuls and the activation go, a router's matmul and the layer of experts come.
     """
-    known = {(line["part"], line["family"], line["format"]): line for line in lines if line["constant"] == "start"}
-    for part, family, name in list(known):
+    starts = {(line["part"], line["family"], line["format"]): line for line in lines if line["constant"] == "start"}
+    for part, family, name in list(starts):
         if part != "matmul":
             continue
-        own, plain = known[part, family, name], known[part, family, "bf16"]
-        reads = known["decode_attention", family, "bf16"]
-        experts = known.get(("experts", family, name)) or known["experts", family, "bf16"]
+        own, plain = starts[part, family, name], starts[part, family, "bf16"]
+        reads = starts["decode_attention", family, "bf16"]
+        experts = starts.get(("experts", family, name)) or starts["experts", family, "bf16"]
         for constant, terms in {
             "start": [(own, MATMULS), (reads, 1), (plain, ELEMENTWISE)],
             "start_experts": [(own, MATMULS - 2), (reads, 1), (plain, ELEMENTWISE), (experts, 1)],
@@ -470,7 +485,7 @@ def _layers(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def constants() -> list[dict[str, Any]]:
-    """All rows of the table ``kernel_constants``: the same for the same measurements, whatever computes them."""
+    """Return all rows of the table ``kernel_constants``: equal for equal measurements, on every processor."""
     lines = [line for part in PARTS for line in fitted(part)]
     lines += list(_layers(lines))
     digits = {"value": 9, "spread": 3, "error": 3, "left_out": 3}

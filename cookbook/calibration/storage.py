@@ -18,9 +18,9 @@ from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, St
 from cookbook.prediction.parsing.tables import without_outcomes
 
 # A step must lower the loss by this share of it: less is the rounding of one processor's sums.
-LEAST_GAIN = 1e-9
+MIN_GAIN = 1e-9
 # Where the search starts.
-START = {
+START_VALUES = {
     "step_overhead": 0.005,
     "buffer": 20.0,
     "room": 0.6,
@@ -49,9 +49,9 @@ UNITS = {
     "processor_rate": "B/s",
     "client_rate": "B/s",
     "core_rate": "Hz",
-    **{name: "B/s" for name in START if name.startswith("network/")},
+    **{name: "B/s" for name in START_VALUES if name.startswith("network/")},
 }
-SEARCHED = {
+FITTED_NAMES = {
     "described": ("step_overhead", "buffer"),
     "undescribed": ("room", "room_hosts", "room_devices", "room_host_bound"),
     "shape": ("handover", "collation", "collation_two_threads", "sharpness"),
@@ -65,7 +65,7 @@ SEARCHED = {
         "network/low-to-moderate",
     ),
 }
-NOTES = {
+NOTE_OF = {
     "step_overhead": "Time of each step beside computation, MLPerf Storage on described drives",
     "buffer": "Prefetched batches over the squared variation of their times",
     "room": "Utilisation above the bar over what is above it, one accelerator on one host, storage not described",
@@ -88,8 +88,8 @@ NOTES = {
 
 
 def start() -> dict[str, float]:
-    """Where fits start, with the constants that are not fitted."""
-    return {**START, **{row["name"]: storage.committed()[row["name"]] for row in _recalled()}}
+    """Return the start values of fits, with the constants that are not fitted."""
+    return {**START_VALUES, **{row["name"]: storage.committed()[row["name"]] for row in _recalled()}}
 
 
 class Measured:
@@ -112,13 +112,13 @@ class Measured:
 
 
 def as_text(chosen: np.ndarray) -> pd.DataFrame:
-    """Chosen rows of the table ``storage_measured`` as they are written."""
+    """Return chosen rows of the table ``storage_measured`` as they are written."""
     rows = list(tables.raw("storage_measured", catalog.data_directory()).records())
     return pd.DataFrame(rows)[chosen].reset_index(drop=True)
 
 
 def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float = 0.3, rounds: int = 400) -> np.ndarray:
-    """Smallest loss near a start: each unknown moves by its own step, which grows with success and halves without.
+    """Return the smallest loss near a start: each unknown's step grows with success and halves without.
 
     `loss`: from unknowns to a number; `start`: where to begin; `step`: first step; `rounds`: most rounds over all
     unknowns.
@@ -131,7 +131,7 @@ def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float =
                 trial = at.copy()
                 trial[one] += sign * steps[one]
                 value = loss(trial)
-                if value < best - LEAST_GAIN * abs(best):
+                if value < best - MIN_GAIN * abs(best):
                     at, best, steps[one] = trial, value, steps[one] * 1.3
                     break
             else:
@@ -142,62 +142,62 @@ def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float =
 
 
 def _equal_weights(group: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Weights under which each group counts the same."""
+    """Return weights under which each group counts the same."""
     names, at, count = np.unique(group[chosen], return_inverse=True, return_counts=True)
     return 1 / count[at] / len(names)
 
 
 def _searched(
     part: str,
-    known: dict[str, float],
+    constants: dict[str, float],
     error: Callable[[Mapping[str, float]], np.ndarray],
     weights: np.ndarray,
     chosen: np.ndarray,
 ) -> None:
     """Fit the constants of a part, in logarithms, to the weighted mean of absolute errors of chosen rows."""
-    names = SEARCHED[part]
+    names = FITTED_NAMES[part]
 
     def loss(unknowns: np.ndarray) -> float:
-        errors = error({**known, **dict(zip(names, np.exp(unknowns).tolist(), strict=True))})
+        errors = error({**constants, **dict(zip(names, np.exp(unknowns).tolist(), strict=True))})
         return float(weights @ np.abs(errors[chosen]))
 
-    found = search(loss, np.log([START[name] for name in names]))
-    known.update(zip(names, np.exp(found).tolist(), strict=True))
+    solution = search(loss, np.log([START_VALUES[name] for name in names]))
+    constants.update(zip(names, np.exp(solution).tolist(), strict=True))
 
 
 def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
-    """Constants of MLPerf Storage from chosen rows.
+    """Return the constants of MLPerf Storage from chosen rows.
 
     `data`: rows of the kind; `train`: which of them may be used.
     """
     # The most that a drive reads bounds what is predicted; the constants are those of the chain below that.
-    known, rows = start(), replace(data.rows, drive_most=np.full(len(data.rows), np.inf))
-    described = storage.predict_rows(rows, known).described
+    fitted, rows = start(), replace(data.rows, drive_most=np.full(len(data.rows), np.inf))
+    described = storage.predict_rows(rows, fitted).described
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
         return storage.predict_rows(rows, constants).utilisation - data.outcome
 
     for part, chosen in (("described", train & described), ("undescribed", train & ~described)):
         if chosen.any():
-            _searched(part, known, error, _equal_weights(data.group, chosen), chosen)
-    known["counted_share"] = float(np.median((data.samples_per_s / _ideal(data))[train]))
-    return known
+            _searched(part, fitted, error, _equal_weights(data.group, chosen), chosen)
+    fitted["counted_share"] = float(np.median((data.samples_per_s / _ideal(data))[train]))
+    return fitted
 
 
 def fit_decode(data: Measured, train: np.ndarray) -> dict[str, float]:
-    """Constants of decoding from chosen rows; see `fit_mlperf`."""
-    known, rows = start(), data.rows
+    """Return the constants of decoding from chosen rows; see `fit_mlperf`."""
+    fitted, rows = start(), data.rows
     one = np.array([workload == "jpeg_loader" for workload in data.frame["workload"]]) & (rows.workers == 0)
     both = sorted(set(rows.decoder[one].tolist()))
     core = {name: _mean(data.outcome[one & (data.group == name)]) for name in set(data.group[train].tolist())}
     speeds = {name: rows.speed[data.group == name][0] for name in core}
-    known["core_rate"] = _mean(np.array([core[name] / speeds[name] for name in core]))
-    known["usual_speed"] = _mean(np.array(list(speeds.values())))
+    fitted["core_rate"] = _mean(np.array([core[name] / speeds[name] for name in core]))
+    fitted["usual_speed"] = _mean(np.array(list(speeds.values())))
     single = rows.workers == 0
     own = np.array([core.get(name, np.nan) for name in data.group])
     for name in sorted(set(rows.decoder.tolist())):
         at = single & train & (rows.decoder == name) & (one if name in both else True)
-        known[f"decoder/{name}"] = _mean(data.outcome[at] / own[at])
+        fitted[f"decoder/{name}"] = _mean(data.outcome[at] / own[at])
     chosen = train & (rows.workers > 0)
     first = single_rates(data, one)
 
@@ -205,12 +205,12 @@ def fit_decode(data: Measured, train: np.ndarray) -> dict[str, float]:
         bounded = {**constants, "sharpness": max(constants["sharpness"], 1.0)}
         return np.log(storage.loader_rate(rows.workers, first, own, rows.threads, bounded) / data.outcome)
 
-    _searched("shape", known, error, _equal_weights(data.group, chosen), chosen)
-    return known
+    _searched("shape", fitted, error, _equal_weights(data.group, chosen), chosen)
+    return fitted
 
 
 def single_rates(data: Measured, one: np.ndarray) -> np.ndarray:
-    """For each row, what the main process alone decoded with that processor and decoder."""
+    """Return, for each row, the rate of the main process alone with that processor and decoder."""
     pairs = dict(zip(zip(data.group[one], data.rows.decoder[one], strict=True), data.outcome[one], strict=True))
     return np.array([pairs.get(pair, np.nan) for pair in zip(data.group, data.rows.decoder, strict=True)])
 
@@ -220,19 +220,19 @@ def _mean(values: np.ndarray) -> float:
 
 
 def fit_network(data: Measured, train: np.ndarray) -> dict[str, float]:
-    """Constants of object stores from chosen rows; see `fit_mlperf`."""
-    known = start() | {"usual_download": float(np.median(data.outcome[train]))}
+    """Return the constants of object stores from chosen rows; see `fit_mlperf`."""
+    fitted = start() | {"usual_download": float(np.median(data.outcome[train]))}
     known_rows = train & (~data.rows.estimated)
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
         return np.log(storage.downloads(data.rows, constants)[0] / data.outcome)
 
-    _searched("network", known, error, np.full(known_rows.sum(), 1 / known_rows.sum()), known_rows)
-    return known
+    _searched("network", fitted, error, np.full(known_rows.sum(), 1 / known_rows.sum()), known_rows)
+    return fitted
 
 
 def real_pairs() -> pd.DataFrame:
-    """Training rates with real data (``r``) beside those with synthetic data (``s``) of the same run otherwise."""
+    """Return training rates with real data (``r``) beside those with synthetic data (``s``) of otherwise equal runs."""
     rows = catalog.table("training_classic")
     same = ["source", "model", "accelerator", "devices", "precision", "batch_per_device", "software"]
     rows = rows[rows["data"].isin(["real", "synthetic"])].assign(data=rows["data"].str[0])
@@ -241,15 +241,15 @@ def real_pairs() -> pd.DataFrame:
 
 
 def fit_real(pairs: pd.DataFrame, train: np.ndarray) -> float:
-    """Host work beside the step for one sample [s], from chosen pairs.
+    """Return the host work beside the step per sample [s], from chosen pairs.
 
     `pairs`: from `real_pairs`; `train`: which of them may be used.
     """
     real, synthetic = (pairs[name].to_numpy(dtype=float)[train] for name in ("r", "s"))
 
     def loss(unknowns: np.ndarray) -> float:
-        found = input_pipeline.partly_serial_rate(synthetic, np.exp(unknowns[0]))
-        return float(np.mean(np.abs(np.log(found / real))))
+        rate = input_pipeline.partly_serial_rate(synthetic, np.exp(unknowns[0]))
+        return float(np.mean(np.abs(np.log(rate / real))))
 
     return float(np.exp(search(loss, np.log([20e-6]))[0]))
 
@@ -262,56 +262,58 @@ FITS: dict[str, Callable[[Measured, np.ndarray], dict[str, float]]] = {
 
 
 def left_out(data: Measured, kind: str, group: np.ndarray) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """What each row gets from constants fitted without its group, and those constants.
+    """Return each row's prediction by constants fitted without its group, and those constants.
 
     `data`: rows of the kind; `kind`: mlperf, decode or object_store; `group`: group of each row.
     """
-    found, every = np.full(len(group), np.nan), []
+    predicted, every = np.full(len(group), np.nan), []
     for name in sorted(set(group.tolist())):
-        known = FITS[kind](data, group != name)
-        answer = storage.predict_rows(data.rows, known)
+        constants = FITS[kind](data, group != name)
+        answer = storage.predict_rows(data.rows, constants)
         value = {MLPERF: answer.utilisation, DECODE: answer.samples_per_s, OBJECT_STORE: answer.read_rate}[kind]
-        found[group == name] = value[group == name]
-        every.append(known)
-    return found, every
+        predicted[group == name] = value[group == name]
+        every.append(constants)
+    return predicted, every
 
 
 def in_samples(data: Measured, kind: str, predicted: np.ndarray) -> np.ndarray:
-    """The figure that an answer leads with: of MLPerf Storage the samples a second that go with a utilisation."""
+    """Return the value that an answer leads with: of MLPerf Storage the samples per second at a utilisation."""
     rows = data.rows
-    each = rows.accelerators * rows.batch / rows.step * np.median(data.samples_per_s / _ideal(data))
-    return predicted * each if kind == MLPERF else predicted
+    at_full_use = rows.accelerators * rows.batch / rows.step * np.median(data.samples_per_s / _ideal(data))
+    return predicted * at_full_use if kind == MLPERF else predicted
 
 
 def reported(data: Measured, kind: str) -> np.ndarray:
-    """What was measured of the figure that an answer leads with."""
+    """Return the measured values of what an answer leads with."""
     return data.samples_per_s if kind == MLPERF else data.outcome
 
 
 def _ideal(data: Measured) -> np.ndarray:
-    """Samples a second by utilisation and step alone."""
+    """Return samples per second by utilisation and step alone."""
     return data.rows.accelerators * data.rows.batch / data.rows.step * data.outcome
 
 
 def constants() -> list[dict[str, Any]]:
-    """Rows of the table ``pipeline_constants``: fitted to all measurements; spread: change when a group is left out."""
-    found: list[dict[str, Any]] = []
+    """Return rows of the table ``pipeline_constants``, fitted to all measurements; spread: change when a group is held
+    out.
+    """
+    lines: list[dict[str, Any]] = []
     sources = {MLPERF: "mlperf-storage-v1.0", DECODE: "ternaus-imread", OBJECT_STORE: "s3-benchmark"}
     for kind, fitting in FITS.items():
         data = Measured(kind)
         group = folds(data, kind)
-        known = fitting(data, np.ones(len(group), dtype=bool))
-        predicted, every = left_out(data, kind, group)
-        names = _names(kind, known)
+        fitted = fitting(data, np.ones(len(group), dtype=bool))
+        predicted, by_fold = left_out(data, kind, group)
+        names = _names(kind, fitted)
         same = {"groups": len(set(group.tolist())), "rows": len(group), "source": sources[kind], "how": "derived"}
         for name in names:
-            moved = max(abs(other.get(name, known[name]) / known[name] - 1) for other in every)
+            moved = max(abs(other.get(name, fitted[name]) / fitted[name] - 1) for other in by_fold)
             decoder = f"{name.partition('/')[2]}: rate over the mean of decoders" if kind == DECODE else ""
-            note = NOTES.get(name) or decoder or "Network of the word, for one virtual processor"
-            found.append(
+            note = NOTE_OF.get(name) or decoder or "Network of the word, for one virtual processor"
+            lines.append(
                 {
                     "name": name,
-                    "value": f"{known[name]:.8g}",
+                    "value": f"{fitted[name]:.8g}",
                     "unit": UNITS.get(name, ""),
                     "fitted": "yes",
                     "spread": f"{moved:.3g}",
@@ -323,7 +325,7 @@ def constants() -> list[dict[str, Any]]:
         good = np.isfinite(errors)
         for level in storage.LEVELS:
             reach = float(np.exp(half_width(errors[good], group[good], level / 100)))
-            found.append(
+            lines.append(
                 {
                     "name": f"interval/{kind}/{level}",
                     "value": f"{reach:.6g}",
@@ -333,11 +335,11 @@ def constants() -> list[dict[str, Any]]:
                     **same,
                 }
             )
-    return [*found, _host_work(), *_recalled()]
+    return [*lines, _host_work(), *_recalled()]
 
 
 def _host_work() -> dict[str, Any]:
-    """The row of what the host does beside the step."""
+    """Return the row of the host's work beside the step."""
     pairs = real_pairs()
     models = pairs["model"].to_numpy()
     value = fit_real(pairs, np.ones(len(pairs), dtype=bool))
@@ -357,25 +359,25 @@ def _host_work() -> dict[str, Any]:
 
 
 def _recalled() -> list[dict[str, Any]]:
-    """Rows of the table that are not fitted: they stay as they are."""
+    """Return rows of the table that are not fitted: they stay as they are."""
     rows = tables.raw("pipeline_constants", catalog.data_directory()).records()
     return [row for row in rows if row["fitted"] == "no"]
 
 
-def _names(kind: str, known: Mapping[str, float]) -> list[str]:
+def _names(kind: str, constants: Mapping[str, float]) -> list[str]:
     parts = {MLPERF: ("described", "undescribed"), DECODE: ("shape",), OBJECT_STORE: ("network",)}[kind]
-    names = [name for part in parts for name in SEARCHED[part]]
+    names = [name for part in parts for name in FITTED_NAMES[part]]
     if kind == MLPERF:
         names.append("counted_share")
     if kind == OBJECT_STORE:
         names.append("usual_download")
     if kind == DECODE:
-        names += ["core_rate", "usual_speed", *(name for name in known if name.startswith("decoder/"))]
+        names += ["core_rate", "usual_speed", *(name for name in constants if name.startswith("decoder/"))]
     return names
 
 
 def folds(data: Measured, kind: str) -> np.ndarray:
-    """Groups to leave out: submitters, processors, and families of instances."""
+    """Return the groups to hold out: submitters, processors, and families of instances."""
     if kind != OBJECT_STORE:
         return data.group
     return np.array([cell.rsplit(" ", 1)[-1].split(".")[0] for cell in data.frame["system"]])

@@ -47,14 +47,14 @@ from cookbook.prediction.kinds import configurations
 
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
-PAIRED = ("worse_by", "worse_by_low", "worse_by_high")
+PAIRED_COLUMNS = ("worse_by", "worse_by_low", "worse_by_high")
 # What is kept of a single publisher where something is off: it cannot be drawn again, so there is no interval.
-OF_ONE = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
-COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED)
-ROOMS = ("performance", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
+PUBLISHER_COLUMNS = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
+COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED_COLUMNS)
+PACKAGES = ("performance", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
 FILES = ("units.py",)
 # They read results, or have no part in predictions of training, and give no row of either.
-READERS = (
+READER_MODULES = (
     "evaluation.py",
     "measurements.py",
     "measurement_rows.py",
@@ -72,7 +72,7 @@ READERS = (
     "serving.py",
 )
 # Tables that hold results, or that no prediction of training reads.
-NOT_READ = frozenset(
+IGNORED_TABLES = frozenset(
     {
         "training_constants",
         "training_evidence",
@@ -113,22 +113,22 @@ NOT_READ = frozenset(
 
 
 def state_key() -> str:
-    """Digest of the code that predicts and judges, and of the data that it reads; comments and layout do not count."""
+    """Return a digest of the code that predicts and evaluates, and of the data that it reads; comments do not count."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
-    modules = [path for room in ROOMS for path in sorted((package / room).rglob("*.py"))]
-    modules = [path for path in modules if path.name not in READERS]
+    modules = [path for room in PACKAGES for path in sorted((package / room).rglob("*.py"))]
+    modules = [path for path in modules if path.name not in READER_MODULES]
     for path in [*modules, *(package / name for name in FILES)]:
         digest.update(_bare(path.read_text(encoding="utf-8")).encode())
     folder = catalog.data_directory()
     for name in catalog.table_names():
-        if name not in NOT_READ:
+        if name not in IGNORED_TABLES:
             digest.update((folder / f"{name}.csv").read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()[:16]
 
 
 def _bare(source: str) -> str:
-    """The code without docstrings, comments and blank lines: what changes only words keeps its digest."""
+    """Return the code without docstrings, comments and blank lines: changes of words alone keep its digest."""
     lines = source.splitlines()
     for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", None)
@@ -148,7 +148,7 @@ FOLD_ROUNDS, QUICK_ROUNDS = 2, 1
 
 @lru_cache(maxsize=4)
 def whole_fit(kind: str) -> Fit:
-    """The constants fitted to all rows of a kind: where the fits of the folds start."""
+    """Return the constants fitted to all rows of a kind: the start of the fits of the folds."""
     rows = measured_rows(kind)[0]
     return minimise(rows, rows.usable)
 
@@ -176,7 +176,7 @@ def judge(
 
 
 def judge_reference(kind: str, name: str, leave_out: str = "source") -> LeftOut:
-    """The same for one of the `REFERENCES`.
+    """Evaluate one of the `REFERENCES` in the same way.
 
     `kind`, `leave_out`: as for `judge`; `name`: name of the rule.
     """
@@ -193,7 +193,7 @@ def judge_reference(kind: str, name: str, leave_out: str = "source") -> LeftOut:
 def validate(
     kinds: Sequence[str] = KINDS, leave_out: Sequence[str] = LEAVE_OUT
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """The whole report, and the predictions of single rows behind it.
+    """Return the whole report, and the predictions of single rows behind it.
 
     Parameters
     ----------
@@ -212,40 +212,42 @@ def validate(
     """
     with ProcessPoolExecutor(max_workers=min(len(kinds), os.cpu_count() or 1)) as pool:
         judged = list(pool.map(partial(_validated, ways=tuple(leave_out)), kinds))
-    whole = pd.concat([report for found, _ in judged for report in found], ignore_index=True)
+    whole = pd.concat([report for reports, _ in judged for report in reports], ignore_index=True)
     whole = whole.assign(key=state_key()).reindex(columns=list(COLUMNS))
-    rounded = {name: [_rounded(value) for value in whole[name]] for name in (*FIGURES, *PAIRED)}
+    rounded = {name: [_rounded(value) for value in whole[name]] for name in (*FIGURES, *PAIRED_COLUMNS)}
     return whole.assign(**rounded), {name: table for _, tables in judged for name, table in tables.items()}
 
 
 def _validated(kind: str, ways: Sequence[str]) -> tuple[list[pd.DataFrame], dict[str, pd.DataFrame]]:
-    """Of one kind: strata of every model, and by name the table of its rows."""
-    found, tables = [], dict[str, "pd.DataFrame"]()
-    every = measured_rows(kind)[0]
-    alone = {ROW: each_row_out(every, whole_fit(kind))} if corrects(every) else {}
+    """Return the strata of every model of one kind, and by name the table of its rows."""
+    reports, tables = [], dict[str, "pd.DataFrame"]()
+    all_rows = measured_rows(kind)[0]
+    alone = {ROW: each_row_out(all_rows, whole_fit(kind))} if corrects(all_rows) else {}
     for way in ways:
         rows, frame, folds = judge(kind, way)
         others, nested = _others(kind, way, folds), way == "source"
         inner = left_out_twice(rows, folds.fold) if nested else None
         # Where a term is off, folds are fitted in fewer rounds: so is what they are compared with.
         alike = left_out(rows, folds.fold, False, whole_fit(kind), None, QUICK_ROUNDS) if nested else folds
-        found.append(report(rows, frame, folds, inner).assign(kind=kind, leave_out=way, model=FULL))
+        reports.append(report(rows, frame, folds, inner).assign(kind=kind, leave_out=way, model=FULL))
         for name, other in others.items():
             off = name.startswith("without ")
             base = alike if off and name != NO_NEIGHBOURS else folds
-            found.append(_lines(kind, way, name, rows, other, base, off and nested))
+            reports.append(_lines(kind, way, name, rows, other, base, off and nested))
         if nested:
             tables[table_name(kind)] = row_table(rows, frame, {FULL: folds, **others, **alone}, inner)
-    return found + [_lines(kind, ROW, FULL, every, each, each) for each in alone.values()], tables
+    return reports + [
+        _lines(kind, ROW, FULL, all_rows, folds_alone, folds_alone) for folds_alone in alone.values()
+    ], tables
 
 
 def _rounded(value: float) -> float:
-    """Four digits, as the table keeps them."""
+    """Return a value rounded to four digits, as the table stores it."""
     return float(f"{value:.4g}")
 
 
 def _others(kind: str, way: str, full: LeftOut) -> dict[str, LeftOut]:
-    """The model with something switched off, and the rules; terms only where publishers are left out."""
+    """Return the model with something switched off, and the baselines; terms only where publishers are held out."""
     corrected = corrects(measured_rows(kind)[0])
     others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2] if corrected else full}
     if way == "source":
@@ -257,33 +259,33 @@ def _others(kind: str, way: str, full: LeftOut) -> dict[str, LeftOut]:
 
 
 def _has_levels(kind: str) -> bool:
-    """Whether a constant of a kind differs by level of software."""
-    return any(each.by == "engine" for each in measured_rows(kind)[0].constants)
+    """Return True if a constant of a kind differs by level of software."""
+    return any(constant.by == "engine" for constant in measured_rows(kind)[0].constants)
 
 
 def terms_of(kind: str) -> tuple[str, ...]:
-    """Terms that can be switched off."""
+    """Return the terms that can be switched off."""
     return tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
 
 
 def _lines(
-    kind: str, way: str, name: str, rows: Rows, folds: LeftOut, base: LeftOut, each: bool = False
+    kind: str, way: str, name: str, rows: Rows, folds: LeftOut, base: LeftOut, by_publisher: bool = False
 ) -> pd.DataFrame:
-    """Figures of a model beside those of its base: of all rows, and on request of each publisher."""
-    known = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
-    found: list[dict[str, Any]] = []
-    for by, stratum in [("all", "all"), *(("publisher", one) for one in np.unique(rows.group[known]) if each)]:
-        at = known & ((rows.group == stratum) | (by == "all"))
+    """Return the figures of a model beside those of its base: of all rows, and on request of each publisher."""
+    common = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
+    lines: list[dict[str, Any]] = []
+    for by, stratum in [("all", "all"), *(("publisher", one) for one in np.unique(rows.group[common]) if by_publisher)]:
+        at = common & ((rows.group == stratum) | (by == "all"))
         numbers = figures(folds.error[at], rows.group[at])
-        numbers |= dict(zip(PAIRED, paired(folds.error[at], base.error[at], rows.group[at]), strict=True))
+        numbers |= dict(zip(PAIRED_COLUMNS, paired(folds.error[at], base.error[at], rows.group[at]), strict=True))
         if by != "all":
-            numbers = {name: numbers[name] for name in OF_ONE}
-        found.append({"kind": kind, "leave_out": way, "model": name, "by": by, "stratum": stratum, **numbers})
-    return pd.DataFrame(found)
+            numbers = {name: numbers[name] for name in PUBLISHER_COLUMNS}
+        lines.append({"kind": kind, "leave_out": way, "model": name, "by": by, "stratum": stratum, **numbers})
+    return pd.DataFrame(lines)
 
 
 def as_markdown(table: pd.DataFrame) -> str:
-    """A report as Markdown tables, shares in per cent.
+    """Return a report as Markdown tables, shares in per cent.
 
     `table`: from `validate`.
     """
@@ -319,7 +321,7 @@ def _markdown_rows(group: pd.DataFrame) -> list[str]:
 def _shown(name: str, value: Any) -> str:
     if name in ("model", "by", "stratum"):
         return str(value)
-    if value != value or value is None:
+    if value is None or np.isnan(value):
         return ""
     if name in ("rows", "publishers"):
         return f"{int(value)}"
@@ -327,7 +329,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def as_json(table: pd.DataFrame) -> str:
-    """A report as JSON, one object a stratum.
+    """Return a report as JSON, one object per stratum.
 
     `table`: from `validate`.
     """
@@ -373,11 +375,11 @@ def calibrate(kinds: Sequence[str] = KINDS) -> dict[str, list[dict[str, Any]]]:
 
 
 def _constants(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[dict[str, Any]]:
-    found = []
+    lines = []
     for (constant, level), spread in zip(whole.names, whole.spread.tolist(), strict=True):
         name, value = constant.name, whole.fitted.values[constant.name][level]
         used = rows.usable & (True if not constant.by else rows.keys[constant.by] == level)
-        found.append(
+        lines.append(
             {
                 "key": "/".join(filter(None, (kind, name, level))),
                 "kind": kind,
@@ -394,7 +396,7 @@ def _constants(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
                 "source": ";".join(sorted(set(sources[used]))),
             }
         )
-    return found
+    return lines
 
 
 def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
@@ -420,11 +422,11 @@ def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _evidence(kind: str, rows: Rows, sources: np.ndarray) -> list[dict[str, Any]]:
-    found = []
+    lines = []
     device, engine = rows.keys["accelerator"], rows.keys["engine"]
     for name, level in sorted(set(zip(device[rows.usable].tolist(), engine[rows.usable].tolist(), strict=True))):
         used = rows.usable & (device == name) & (engine == level)
-        found.append(
+        lines.append(
             {
                 "kind": kind,
                 "accelerator": name,
@@ -435,11 +437,11 @@ def _evidence(kind: str, rows: Rows, sources: np.ndarray) -> list[dict[str, Any]
                 "source": ";".join(sorted(set(sources[used]))),
             }
         )
-    return found
+    return lines
 
 
 def _neighbours(kind: str, rows: Rows, whole: Fit, names: Iterable[str]) -> list[dict[str, Any]]:
-    """What was run and how far the formulas miss it, of every row that was fitted."""
+    """Return the run and the formulas' error of every row that was fitted."""
     error, runs = log_error(rows, whole.fitted), full_runs(rows)
     labels = {name: cells.each(str, object).tolist() for name, cells in runs.labels.items()}
     return [
@@ -459,13 +461,13 @@ def _neighbours(kind: str, rows: Rows, whole: Fit, names: Iterable[str]) -> list
 
 def _quantiles(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[dict[str, Any]]:
     folds = left_out(rows, fold_labels(rows, "source"), warm=whole, rounds=2)
-    known = np.isfinite(folds.error) & rows.usable
-    every = ";".join(sorted(set(sources[known])))
-    several = several_assumed(rows)[known]
-    found = []
-    for width in widths(folds.error[known], rows.group[known], np.asarray(folds.tier)[known], several):
+    predicted = np.isfinite(folds.error) & rows.usable
+    all_sources = ";".join(sorted(set(sources[predicted])))
+    several = several_assumed(rows)[predicted]
+    lines = []
+    for width in widths(folds.error[predicted], rows.group[predicted], np.asarray(folds.tier)[predicted], several):
         low, high = (f"{np.exp(half):.4g}" for half in width.half)
-        found.append(
+        lines.append(
             {
                 "kind": kind,
                 "tier": width.tier,
@@ -476,10 +478,10 @@ def _quantiles(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
                 "rows": width.rows,
                 "remark": width.remark,
                 "how": HOW,
-                "source": every,
+                "source": all_sources,
             }
         )
-    return found
+    return lines
 
 
 def write_table(name: str, rows: Iterable[Mapping[str, Any]], directory: Path | None = None) -> Path:
@@ -503,7 +505,7 @@ def _cell(value: Any) -> str:
 
 
 def write_calibration(kinds: Sequence[str] = KINDS) -> list[Path]:
-    """Refit and write the tables of constants and intervals.
+    """Refit the constants, and write the tables of constants and intervals.
 
     `kinds`: kinds of training; the tables then hold these alone.
     """
@@ -520,9 +522,9 @@ def write_validation(report: pd.DataFrame, tables: Mapping[str, pd.DataFrame], b
         rows = table.assign(how=HOW, source=VALIDATION_SOURCE).to_dict("records")
         written.append(write_table(name, rows))
     if baseline:
-        kept = report[report["model"] == "full"].assign(how=HOW, source=VALIDATION_SOURCE).to_dict("records")
+        full = report[report["model"] == "full"].assign(how=HOW, source=VALIDATION_SOURCE).to_dict("records")
         names = ("kind", "leave_out", "by", "stratum", "rows", "median_error", "noise", "how", "source")
-        lines = ({name: row[name] for name in names} for row in (row | {"noise": noise(row)} for row in kept))
+        lines = ({name: row[name] for name in names} for row in (row | {"noise": noise(row)} for row in full))
         written.append(write_table("validation_baseline", lines))
     return written
 
@@ -532,18 +534,18 @@ def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = Non
 
     `kinds`: kinds of training; `directory`: another data directory.
     """
-    from cookbook.catalog.reading import FIELDS, schema
+    from cookbook.catalog.reading import SCHEMA_COLUMNS, schema
 
     written = []
     for kind in kinds:
         levels = (NO_ENGINES.removeprefix("without "),) if _has_levels(kind) else ()
         terms = (*levels, *getattr(measured_rows(kind)[0].module, "TERMS", ()))
         path = (directory or catalog.data_directory()) / "schema" / f"{table_name(kind)}.csv"
-        written.append(write_csv(path, FIELDS, schema_rows(kind, terms, tuple(REFERENCES))))
+        written.append(write_csv(path, SCHEMA_COLUMNS, schema_rows(kind, terms, tuple(REFERENCES))))
     schema.cache_clear()
     return written
 
 
 def noise(row: Mapping[str, Any]) -> float:
-    """How far a median error may rise before a test objects: itself over the root of its rows, at least 0.005."""
+    """Return the allowed rise of a median error: itself over the root of its rows, at least 0.005."""
     return max(0.005, float(row["median_error"]) / float(row["rows"]) ** 0.5)

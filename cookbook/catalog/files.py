@@ -15,13 +15,13 @@ from typing import Any, TextIO
 
 import pandas as pd
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-UNUSUAL = ("\t", "\r", "\n", "\0")
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+CONTROL_CHARACTERS = ("\t", "\r", "\n", "\0")
 
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[TextIO]:
-    """A text file to write to, which takes the place of `path` only once all of it is on the disk.
+    """Open a text file for writing, which replaces `path` only once it is completely written to disk.
 
     Until then it stands beside the target under another name; whatever goes wrong, the old file stays whole. A link
     stays a link: the file that it leads to is replaced. Devices and pipes, such as /dev/stdout, are written directly.
@@ -115,22 +115,22 @@ def check_target(path: str | Path, *sources: str | Path, new_folders: bool = Fal
 
 
 def safe_cell(cell: Any) -> Any:
-    """A cell as a download may hold it: text that a spreadsheet would run as a formula begins with an apostrophe.
+    """Return a cell safe for download: text that a spreadsheet would run as a formula begins with an apostrophe.
 
     >>> [safe_cell(cell) for cell in ("=1+1", "-3.5e3", "@SUM(A1)", "H100", "-x", 7)]
     ["'=1+1", '-3.5e3', "'@SUM(A1)", 'H100', "'-x", 7]
     """
-    if not isinstance(cell, str) or not cell.lstrip(" ").startswith(FORMULA):
+    if not isinstance(cell, str) or not cell.lstrip(" ").startswith(FORMULA_SIGNS):
         return cell
     try:
         float(cell)
     except ValueError:
         return f"'{cell}"
-    return cell if "_" not in cell and not any(letter in cell for letter in UNUSUAL) else f"'{cell}"
+    return cell if "_" not in cell and not any(letter in cell for letter in CONTROL_CHARACTERS) else f"'{cell}"
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A frame as the text of a CSV file for a reader to keep, its text cells and headings made safe."""
+    """Return a frame as the text of a CSV file for a reader to keep, its text cells and headings made safe."""
     shown = frame.rename(columns=safe_cell)
     for place, kind in enumerate(shown.dtypes):
         if kind.kind not in "biufcmM":

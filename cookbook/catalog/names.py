@@ -30,7 +30,7 @@ BRANDS = (
     "|gpu|cloud"
 )
 MAKERS = re.compile(rf"^(?:{BRANDS})+")
-BEHIND = re.compile(r"(?<=\w)(?:graphics|gpu|accelerator|card)$")
+PRODUCT_SUFFIX = re.compile(r"(?<=\w)(?:graphics|gpu|accelerator|card)$")
 VENDOR = "vendor"
 # Models of one network are many checkpoints: what stands before and after its name says nothing of its layers.
 OWNER = re.compile(
@@ -45,15 +45,15 @@ SUFFIX = re.compile(
     r"|fine[\s_\-]?tun(?:e|ed|ing)|lora|qlora|terminus|2[3-6](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)$",
     re.I,
 )
-MOST_SUFFIXES = 8
+MAX_SUFFIXES = 8
 # A nearest name shares so much of what was written, of 1: less is another model, not a slip of the pen.
-MISSPELT = 0.8
+MISSPELT_LIKENESS = 0.8
 # Spellings that share most pairs of letters with a name are compared with it in full, so many of them.
-COMPARED = 12
+MAX_COMPARED = 12
 
 
 def normalise(name: str) -> str:
-    """A spelling without case, spaces, hyphens, underscores, dots and brackets, except between digits.
+    """Return a spelling without case, spaces, hyphens, underscores, dots and brackets, except between digits.
 
     >>> normalise("NVIDIA A100-SXM4-80GB"), normalise("regnet_y_1_6gf"), normalise("RegNetY 1.6GF")
     ('nvidiaa100sxm4:80gb', 'regnety1:6gf', 'regnety1:6gf')
@@ -62,26 +62,26 @@ def normalise(name: str) -> str:
 
 
 def stems(name: str) -> list[str]:
-    """What a checkpoint's name leaves of a network's: without owner, end of a file, formats, tuning and dates.
+    """Return a checkpoint's name without owner, file suffix, formats, tuning and dates, step by step.
 
     >>> stems("unsloth/Qwen3-8B-Instruct-2507-Q4_K_M.gguf")[-1], stems("resnet50")
     ('Qwen3-8B', ['resnet50'])
     """
     short = name[: 2 * NAME_LETTERS].strip()
-    found = [short, OWNER.sub("", short)]
-    for start in list(found):
+    forms = [short, OWNER.sub("", short)]
+    for start in list(forms):
         short = start
-        for _ in range(MOST_SUFFIXES):
+        for _ in range(MAX_SUFFIXES):
             cut = SUFFIX.sub("", short).strip(" _-.:+")
             if not cut or cut == short:
                 break
             short = cut
-            found.append(short)
-    return list(dict.fromkeys([*found, OWNER.sub("", short)]))
+            forms.append(short)
+    return list(dict.fromkeys([*forms, OWNER.sub("", short)]))
 
 
 def spellings(kind: str, directory: Path) -> Iterator[tuple[int, str, str]]:
-    """Every spelling of every row: line, spelling, key; keys first, since they win over aliases."""
+    """Yield every spelling of every row: line, spelling, key; keys first, since they win over aliases."""
     file, key = raw(kind, directory), schema(kind, directory).key
     records = list(zip(file.lines, file.records(), strict=True))
     for line, record in records:
@@ -95,75 +95,75 @@ def spellings(kind: str, directory: Path) -> Iterator[tuple[int, str, str]]:
 
 @lru_cache(maxsize=64)
 def index(kind: str, directory: Path) -> dict[str, str]:
-    """From normalised spelling to key."""
-    found: dict[str, str] = {}
+    """Return the key of each normalised spelling."""
+    by_spelling: dict[str, str] = {}
     for _, spelling, key in spellings(kind, directory):
-        found.setdefault(normalise(spelling), key)
-    return found
+        by_spelling.setdefault(normalise(spelling), key)
+    return by_spelling
 
 
 @lru_cache(maxsize=64)
 def _makers(kind: str, directory: Path) -> re.Pattern[str]:
-    """What may stand before the names of a table: brands, and the makers of its rows."""
+    """Return the pattern of prefixes of a table's names: brands, and the makers of its rows."""
     named = set(raw(kind, directory).column(VENDOR)) if VENDOR in raw(kind, directory).header else set()
-    words = sorted({re.escape(word) for each in named if (word := normalise(each))}, key=len, reverse=True)
+    words = sorted({re.escape(word) for vendor in named if (word := normalise(vendor))}, key=len, reverse=True)
     return re.compile(rf"^(?:{'|'.join([*words, BRANDS])})+")
 
 
 def bare(kind: str, spelling: str, directory: Path) -> str:
-    """A normalised spelling without makers and brands before it, and without the kind of product behind it.
+    """Return a normalised spelling without makers and brands before it, and without the kind of product after it.
 
     >>> [bare("accelerators", normalise(name), folder_of(None)) for name in ("AMD Radeon(TM) 8060S", "tt-n150")]
     ['8060s', 'n150']
     """
-    return _makers(kind, directory).sub("", BEHIND.sub("", spelling))
+    return _makers(kind, directory).sub("", PRODUCT_SUFFIX.sub("", spelling))
 
 
 @lru_cache(maxsize=64)
 def unbranded(kind: str, directory: Path) -> dict[str, str]:
-    """From spellings without maker and brand to the key, of those that only one row has; empty without makers."""
-    found: dict[str, set[str]] = {}
+    """Return the key of each unique spelling without maker and brand; empty without makers."""
+    keys_of: dict[str, set[str]] = {}
     if VENDOR in raw(kind, directory).header:
         for spelling, key in index(kind, directory).items():
-            found.setdefault(bare(kind, spelling, directory), set()).add(key)
+            keys_of.setdefault(bare(kind, spelling, directory), set()).add(key)
     # A number alone names a device only where a row says so.
-    return {word: min(keys) for word, keys in found.items() if word and not word.isdigit() and len(keys) == 1}
+    return {word: min(keys) for word, keys in keys_of.items() if word and not word.isdigit() and len(keys) == 1}
 
 
 def ambiguous(kind: str, directory: Path) -> Iterator[CatalogError]:
-    """Names and aliases that could mean two rows."""
-    owner, told = dict[str, str](), set[tuple[int, str]]()
+    """Yield an error for every name or alias that could mean two rows."""
+    owner, reported = dict[str, str](), set[tuple[int, str]]()
     for line, spelling, key in spellings(kind, directory):
         other = owner.setdefault(normalise(spelling), key)
-        if other != key and (line, normalise(spelling)) not in told:
-            told.add((line, normalise(spelling)))
+        if other != key and (line, normalise(spelling)) not in reported:
+            reported.add((line, normalise(spelling)))
             expected = f"a spelling of its own: {other} has it too"
             yield CatalogError(f"data/{kind}.csv", line, "aliases", spelling, expected, "remove one of the two")
 
 
 @lru_cache(maxsize=64)
 def shared(kind: str, directory: Path) -> dict[str, tuple[str, ...]]:
-    """From a normalised short name to the keys of all rows that share it."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return the keys of all rows that share a normalised short name, by name."""
+    keys_of: dict[str, tuple[str, ...]] = {}
     key = schema(kind, directory).key
     for record in raw(kind, directory).records():
         for spelling in filter(str.strip, record.get(SHARED, "").split(";")):
-            found[normalise(spelling)] = (*found.get(normalise(spelling), ()), record[key])
-    return found
+            keys_of[normalise(spelling)] = (*keys_of.get(normalise(spelling), ()), record[key])
+    return keys_of
 
 
 class Similar:
     """Finds the spellings most like a name: by common pairs of letters first, then letter by letter."""
 
-    def __init__(self, known: dict[str, str]) -> None:
-        self.known, self.pairs = list(known.items()), [_pairs(spelling) for spelling in known]
+    def __init__(self, by_spelling: dict[str, str]) -> None:
+        self.known, self.pairs = list(by_spelling.items()), [_pairs(spelling) for spelling in by_spelling]
         self.having: dict[str, list[int]] = {}
         for place, pairs in enumerate(self.pairs):
             for pair in pairs:
                 self.having.setdefault(pair, []).append(place)
 
     def alike(self, name: str, count: int, least: float = 0.0) -> list[str]:
-        """Keys, best first: those that begin with the name, then those that contain it, then the most similar.
+        """Return keys, best first: those that begin with the name, then those that contain it, then the most similar.
 
         With `least`, only what is that much alike (share of common letters, of 1), which may be nothing.
         """
@@ -173,18 +173,18 @@ class Similar:
         close = {place: 2 * both / (len(mine) + len(self.pairs[place])) for place, both in common.items()}
         scores = {place: share + _inside(wanted, self.known[place][0]) for place, share in close.items()}
         ranked = []
-        for place in nlargest(COMPARED, scores, key=lambda place: scores[place]):
+        for place in nlargest(MAX_COMPARED, scores, key=lambda place: scores[place]):
             spelling, key = self.known[place]
             ranked.append((likeness(spelling, wanted) + _inside(wanted, spelling), key))
-        ranked.sort(key=lambda found: -found[0])
-        found = dict.fromkeys(key for _, key in ranked)
+        ranked.sort(key=lambda entry: -entry[0])
+        keys = dict.fromkeys(key for _, key in ranked)
         if least:
             return list(dict.fromkeys(key for score, key in ranked if score >= least))[:count]
         for key in (key for _, key in self.known):  # where nothing is alike, the first names show what names look like
-            if len(found) >= count:
+            if len(keys) >= count:
                 break
-            found.setdefault(key)
-        return list(found)[:count]
+            keys.setdefault(key)
+        return list(keys)[:count]
 
 
 def _pairs(spelling: str) -> frozenset[str]:
@@ -204,7 +204,7 @@ def _similar(kind: str, directory: Path) -> Similar:
 
 @lru_cache(maxsize=4096)
 def _alike(kind: str, name: str, directory: Path) -> tuple[str, ...]:
-    return tuple(_similar(kind, directory).alike(name, 3, MISSPELT if kind == "models" else 0.0))
+    return tuple(_similar(kind, directory).alike(name, 3, MISSPELT_LIKENESS if kind == "models" else 0.0))
 
 
 @lru_cache(maxsize=64)
@@ -216,7 +216,7 @@ CACHED = (index, _makers, unbranded, shared, _similar, _alike, _named_tables)
 
 
 def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
-    """The key of a row from any usual spelling.
+    """Return the key of a row from any usual spelling.
 
     Parameters
     ----------
@@ -248,13 +248,13 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
         raise refused("kind", kind, f"is no table whose rows have names; nearest: {close}")
     if not isinstance(name, str):
         raise refused("name", name, f"must be text, such as {next(iter(index(kind, folder).values()))!r}")
-    known, several = index(kind, folder), shared(kind, folder)
+    by_spelling, several = index(kind, folder), shared(kind, folder)
     wanted = normalise(name[: 2 * NAME_LETTERS])
     others = map(normalise, stems(name)) if kind == "models" else ()
     short = bare(kind, wanted, folder)
     for spelling in (wanted, MAKERS.sub("", wanted), short, *others):
-        if spelling in known:
-            return known[spelling]
+        if spelling in by_spelling:
+            return by_spelling[spelling]
         if spelling in several:
             keys = list(several[spelling])
             words = f"{shown(name, 40)} stands for {len(keys)} {kind}: {', '.join(keys)}. Write the one that is meant"

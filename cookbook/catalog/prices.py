@@ -75,7 +75,7 @@ class Price(Result):
             value = getattr(self, name)
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
             several = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
-            if not several and not (single and (abs(value) < MOST or value != value)):
+            if not several and not (single and not abs(value) >= MOST):  # NaN: not known
                 raise refused(name, value, "must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):
@@ -84,7 +84,7 @@ class Price(Result):
             raise ValueError("rows and source of a price are a whole number and a tuple of keys of the table 'sources'")
 
     def summary(self) -> str:
-        """The range with its unit, rows and dates; or why there is none."""
+        """Return the range with its unit, rows and dates; or the reason why there is none."""
         if self.why:
             return self.why
         low, median, high = (np.asarray(getattr(self, end), dtype=float) for end in ENDS)
@@ -101,22 +101,22 @@ class Price(Result):
 
     @property
     def dates(self) -> str:
-        """First and last date in words; blank where nothing is dated."""
+        """Return the first and last date in words; blank where nothing is dated."""
         return self.first if self.first == self.last else f"{self.first} to {self.last}"
 
 
 def missing(unit: str, why: str) -> Price:
-    """No price, and why."""
+    """Return a missing price with its reason."""
     return Price(math.nan, math.nan, math.nan, unit, why=why)
 
 
 def given(value: float, unit: str) -> Price:
-    """A price that the reader states."""
+    """Return a price that the reader states."""
     return Price(value, value, value, unit, note="your own price")
 
 
 def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> Price:
-    """What an hour of one accelerator, or of a whole system, costs [USD/h].
+    """Return the price of one hour of an accelerator, or of a system [USD/h].
 
     Rented, it is the median and the quartiles of what clouds asked in the twelve months up to the newest list; a system
     that no cloud lists by name counts as its accelerators. Reserved, it is the price on demand times the share of it
@@ -150,7 +150,7 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     """
     if not isinstance(way, str) or way not in (*RENT, BOUGHT):
         raise ValueError(f"way is {shown(way)}; it must be one of {', '.join((*RENT, BOUGHT))}")
-    kind, key = _known(name)
+    kind, key = _table_key(name)
     year = checked_year(since)
     if not kind:
         return missing("USD/h", f"{key} is made up: nobody sells it, so that no price is known; give your own")
@@ -158,7 +158,7 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
 
 
 def device_usd(accelerator: Any, way: str = "on demand", since: int | None = None) -> Price:
-    """What an hour of one accelerator of a machine costs, as its share of the machine [USD/h].
+    """Return the price of one hour of one accelerator of a machine, as its share of the machine [USD/h].
 
     Parameters
     ----------
@@ -173,12 +173,13 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
     True
     """
     whole = hourly_usd(accelerator, way, since)
-    kind, key = _known(accelerator)
+    kind, key = _table_key(accelerator)
     return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
 
 
 def bought_usd(name: Any, since: int | None = None) -> Price:
-    """What one accelerator, or a whole system, costs to buy [USD]; a system without a price counts its accelerators.
+    """Return the purchase price of an accelerator, or of a system [USD]; a system without a price counts its
+    accelerators.
 
     Parameters
     ----------
@@ -195,7 +196,7 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     >>> bought_usd("tinybox-green").median
     25000.0
     """
-    kind, key = _known(name)
+    kind, key = _table_key(name)
     year = checked_year(since)
     if not kind:
         return missing("USD", f"{key} is made up: nobody sells it, so that no price is known; give your own")
@@ -203,8 +204,8 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     return _purchase(kind, key, None if priced else year)
 
 
-def _known(name: Any) -> tuple[str, str]:
-    """Table and key of a name or a record; no table for a record of the reader's own, with its name."""
+def _table_key(name: Any) -> tuple[str, str]:
+    """Return table and key of a name or a record; no table for a record of the reader's own, with its name."""
     if not isinstance(name, str):
         key = getattr(name, "key", None)
         if not isinstance(key, str):
@@ -225,7 +226,7 @@ def _keys() -> frozenset[str]:
 
 
 def checked_year(since: Any) -> int | None:
-    """First year of prices to count, or None; ValueError where it is no year."""
+    """Return the first year of prices to count, or None; ValueError where it is no year."""
     if since is None:
         return None
     if isinstance(since, bool) or not isinstance(since, (int, np.integer)) or not EARLIEST <= since <= LATEST:
@@ -280,7 +281,7 @@ def _purchase(kind: str, key: str, since: int | None) -> Price:
 
 
 def _spread(price: Price) -> Price:
-    """A purchase price as USD an hour over the years of use that the sources state."""
+    """Return a purchase price in USD per hour over the years of use that the sources state."""
     low, median, high = (years * YEAR / HOUR for years in years_of_use())
     source = tuple(dict.fromkeys([*price.source, *_sources(_lives())])) if price.rows else ()
     ends = (price.low / high, price.median / median, price.high / low)
@@ -288,7 +289,7 @@ def _spread(price: Price) -> Price:
 
 
 def years_of_use() -> tuple[float, float, float]:
-    """Shortest, median and longest time over which hardware is written off [years], from the table ``tco``."""
+    """Return the shortest, median and longest depreciation time of hardware [years], from the table ``tco``."""
     years = _lives()["value"]
     return float(years.min()), float(years.median()), float(years.max())
 
@@ -299,7 +300,8 @@ def _lives() -> pd.DataFrame:
 
 
 def electricity_usd(watts: float | str, region: str | None = None, since: int | None = None) -> Price:
-    """What an hour of a load costs in electricity, cooling and conversion losses of the building included [USD/h].
+    """Return the price per hour of a load's electricity, including cooling and conversion losses of the building
+    [USD/h].
 
     Parameters
     ----------
@@ -331,14 +333,14 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
 
 
 def text(name: str, value: Any) -> str:
-    """Text, or ValueError names the argument."""
+    """Return text; a ValueError names the argument."""
     if not isinstance(value, str):
         raise refused(name, value, "is no text; give a name or words")
     return value
 
 
 def number(name: str, value: Any, most: float = MOST) -> float:
-    """A number above 0 and at most so much; ValueError names the argument."""
+    """Return a number above 0 and at most `most`; a ValueError names the argument."""
     plain = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_, complex))
     if not plain or not LEAST <= value <= most:
         within = f"and at most {most:g}" if most < MOST else "and finite"
@@ -347,28 +349,28 @@ def number(name: str, value: Any, most: float = MOST) -> float:
 
 
 def whole(name: str, value: Any, most: float = 1e6) -> int:
-    """A whole number from 1 to so many; ValueError names the argument."""
+    """Return an integer from 1 to `most`; a ValueError names the argument."""
     if number(name, value, most) != int(value):
         raise refused(name, value, "must be a whole number, 1 or more; give one such as 32")
     return int(value)
 
 
 def amount(name: str, value: Any, unit: str, example: str, above: bool = False) -> float:
-    """A quantity in SI, 0 or more and finite; ValueError names the argument."""
+    """Return a quantity in SI, non-negative and finite; a ValueError names the argument."""
     allowed = f"must be {'above 0' if above else 'zero or more'} and finite, such as {example!r}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, int, float, np.number)):
         raise refused(name, value, f"is no quantity; it {allowed}")
     try:
-        found = float(units.si(value, unit))
+        quantity = float(units.si(value, unit))
     except (ValueError, TypeError, ArithmeticError) as problem:
         raise refused(name, value, f": {str(problem)[:120]}; it {allowed}") from None
-    if not 0 <= found <= MOST or (above and found < LEAST):
+    if not 0 <= quantity <= MOST or (above and quantity < LEAST):
         raise refused(name, value, allowed)
-    return found
+    return quantity
 
 
 def per_hour(name: str, value: Any) -> Any:
-    """Dollars an hour of text such as ``"$2.50/h"``; what is no text stays as it is, a number in USD/h.
+    """Return USD per hour of text such as ``"$2.50/h"``; other values are returned as they are, a number in USD/h.
 
     >>> per_hour("price", "$2.50/h"), per_hour("price", 2.5)
     (2.5, 2.5)
@@ -377,7 +379,7 @@ def per_hour(name: str, value: Any) -> Any:
 
 
 def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
-    """What storage costs for its size and for its read rate, a row for each row of the table ``storage``.
+    """Return the cost of storage by size and by read rate, a row for each row of the table ``storage``.
 
     Parameters
     ----------
@@ -427,7 +429,7 @@ def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
 def stated(
     category: str, unit: str = "", *, items: str = "", region: str | None = None, since: str = "", note: str = ""
 ) -> Price:
-    """A figure of `tco` as the range of all rows that state it; NaN with the reason where none does.
+    """Return a value of `tco` as the range of all rows that state it; NaN with the reason where none does.
 
     Parameters
     ----------
@@ -470,11 +472,11 @@ def _stated(category: str, unit: str, items: str, region: str | None, since: str
         rows = rows[np.array([any(word in item for word in wanted) for item in rows["item"]], dtype=bool)]
     rows = rows[rows["year"].str[:4] >= since] if since else rows
     values = rows[["value", "value_low", "value_high"]].to_numpy(dtype=float)
-    known = np.isfinite(values).any(axis=1)
-    if not known.any():
+    has_value = np.isfinite(values).any(axis=1)
+    if not has_value.any():
         of, where = f" of {items}" if items else "", f" for {region}" if region is not None else ""
         return missing(unit, f"no row of data/tco.csv states {category}{f' in {unit}' if unit else ''}{of}{where}")
-    middle = np.median(np.nanmean(values[known], axis=1))
+    middle = np.median(np.nanmean(values[has_value], axis=1))
     first, last = _dates(rows["year"])
     note = note or ("the dearest is stated as 'at least'" if np.isnan(values[:, [0, 2]]).all(axis=1).any() else "")
     ends = (float(np.nanmin(values)), float(middle), float(np.nanmax(values)))
@@ -482,7 +484,7 @@ def _stated(category: str, unit: str, items: str, region: str | None, since: str
 
 
 def times(one: Price, other: Any, unit: str) -> Price:
-    """Product of two ranges that are not below 0: low by low, high by high; the reason of either where one is missing.
+    """Return the product of two non-negative ranges: low by low, high by high; or the reason why either is missing.
 
     Examples
     --------
@@ -499,12 +501,12 @@ def times(one: Price, other: Any, unit: str) -> Price:
 
 
 def region_row(region: str) -> dict[str, Any]:
-    """Row of the table `regions`."""
+    """Return the row of the table `regions`."""
     return _row("regions", lookup("regions", text("region", region)))
 
 
 def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Price:
-    """Price of electricity for industry, in US dollars whatever the currency of the source.
+    """Return the price of electricity for industry, in US dollars whatever the currency of the source.
 
     Parameters
     ----------
@@ -535,32 +537,32 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
     row, rate = region_row(region), _exchange(currency)
     if not row["electricity"]:
         return missing(f"{currency}/kWh", f"data/tco.csv has no electricity price of {row['name']}; give your own")
-    found = stated("electricity_price", PER_KWH, region=row["electricity"], since=since)
-    if found.why:
+    price = stated("electricity_price", PER_KWH, region=row["electricity"], since=since)
+    if price.why:
         euro = stated("exchange_rate", "USD/EUR")
-        found = times(stated("electricity_price", "EUR/kWh", region=row["electricity"], since=since), euro, PER_KWH)
+        price = times(stated("electricity_price", "EUR/kWh", region=row["electricity"], since=since), euro, PER_KWH)
     if currency == "USD":
-        return found
-    ends = (found.low / rate.high, found.median / rate.median, found.high / rate.low)
-    source = tuple(dict.fromkeys([*found.source, *rate.source]))
+        return price
+    ends = (price.low / rate.high, price.median / rate.median, price.high / rate.low)
+    source = tuple(dict.fromkeys([*price.source, *rate.source]))
     low, median, high = ends
-    return replace(found, low=low, median=median, high=high, unit=f"{currency}/kWh", source=source)
+    return replace(price, low=low, median=median, high=high, unit=f"{currency}/kWh", source=source)
 
 
 def _exchange(currency: str) -> Price:
-    """US dollars for one unit of a currency."""
+    """Return US dollars per unit of a currency."""
     usd = text("currency", currency) == "USD"
-    found = Price(1.0, 1.0, 1.0, "USD/USD") if usd else stated("exchange_rate", f"USD/{currency}")
-    if found.why:
-        known = table("tco")
-        rates = known.loc[known["category"] == "exchange_rate", "unit"].str.partition("/")[2]
+    rate = Price(1.0, 1.0, 1.0, "USD/USD") if usd else stated("exchange_rate", f"USD/{currency}")
+    if rate.why:
+        costs = table("tco")
+        rates = costs.loc[costs["category"] == "exchange_rate", "unit"].str.partition("/")[2]
         offered = ", ".join(["USD", *rates])
         raise refused("currency", currency, f"has no exchange rate in data/tco.csv; take one of {offered}")
-    return found
+    return rate
 
 
 def carbon(region: str = "us") -> Price:
-    """Carbon intensity of a region's electricity, location based [gCO2e/kWh].
+    """Return the carbon intensity of a region's electricity, location based [gCO2e/kWh].
 
     Parameters
     ----------
@@ -599,9 +601,9 @@ def _price(values: pd.Series, rows: pd.DataFrame, why: str, since: int | None, u
         stating &= newest_year(rows["date"].where(stating, ""))
     if not stating.any():
         return missing(unit, why)
-    asked, rows = values[stating], rows[stating]
-    low, median, high = (float(asked.quantile(share)) for share in (0.25, 0.5, 0.75))
-    return Price(low, median, high, unit, *_dates(rows["date"]), len(asked), _sources(rows))
+    selected, rows = values[stating], rows[stating]
+    low, median, high = (float(selected.quantile(share)) for share in (0.25, 0.5, 0.75))
+    return Price(low, median, high, unit, *_dates(rows["date"]), len(selected), _sources(rows))
 
 
 def newest_year(dates: pd.Series) -> pd.Series:
@@ -629,7 +631,7 @@ def newest_year(dates: pd.Series) -> pd.Series:
 
 
 def _devices(one: Price, system: dict[str, Any], more: str = "") -> Price:
-    """The price of one accelerator for all of a system's."""
+    """Return the price of one accelerator times the number in a system."""
     count = float(system["devices"])
     note = f"{count:g} times the price of one {system['accelerator_key']}{more}" if one.rows else ""
     return replace(times(one, count, one.unit), note=note)

@@ -4,6 +4,7 @@ beside them: how many rows each has, and a page written from their schemas.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,14 +16,14 @@ from .. import units
 from .files import write_csv
 from .names import CACHED, ambiguous, lookup
 from .reading import NUMBER, CatalogError, Column, folder_of, nearest, read, schema
-from .tables import ABOUT, COUNTS, contents, frame, keys, raw, row_counts, table_names
+from .tables import TABLE_LIST, TABLE_LIST_PATH, contents, frame, keys, raw, row_counts, table_names
 
-STATED = ("launch_date", "memory_type", "host_link", "device_link", "scale_up_domain", "process_nm")
+OPTIONAL_PROVENANCE = ("launch_date", "memory_type", "host_link", "device_link", "scale_up_domain", "process_nm")
 
 
 @dataclass(frozen=True, repr=False)
 class Statement:
-    """What one source says: the value in SI with its unit, how it is known, and where it stands."""
+    """The statement of one source: the value in SI with its unit, how it is known, and its location."""
 
     value: float | str
     unit: str
@@ -52,7 +53,7 @@ class Provenance(Statement):
 
 
 def cite(source: str, directory: str | Path | None = None) -> str:
-    """One line for a source (or several keys separated by semicolons): title, address, licence.
+    """Return one line for a source (or several keys separated by semicolons): title, address, licence.
 
     Parameters
     ----------
@@ -86,36 +87,36 @@ def _cite(key: str, folder: Path) -> str:
 
 
 @lru_cache(maxsize=8)
-def _stated(directory: Path) -> dict[tuple[str, str], list[dict[str, str]]]:
-    """All rows of accelerator_provenance by accelerator and field, as text: few of them are ever asked for."""
-    found: dict[tuple[str, str], list[dict[str, str]]] = {}
+def _provenance_rows(directory: Path) -> dict[tuple[str, str], list[dict[str, str]]]:
+    """Return all rows of accelerator_provenance by accelerator and field, as text: few of them are ever needed."""
+    rows: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in raw("accelerator_provenance", directory).records():
-        found.setdefault((row["accelerator"], row["field"]), []).append(row)
-    return found
+        rows.setdefault((row["accelerator"], row["field"]), []).append(row)
+    return rows
 
 
 @lru_cache(maxsize=4096)
 def statements(directory: Path, accelerator: str, field: str) -> tuple[tuple[str, Statement], ...]:
-    """What is said of one figure of an accelerator, each with its status."""
+    """Return the statements on one value of an accelerator, each with its status."""
     return tuple(
         (
             row["status"],
             Statement(*_si(field, row["value"], row["unit"]), row["source"], row["how"], row["locator"], row["note"]),
         )
-        for row in _stated(directory).get((accelerator, field), ())
+        for row in _provenance_rows(directory).get((accelerator, field), ())
     )
 
 
 def _si(field: str, value: str, unit: str) -> tuple[float | str, str]:
     if unit:
         return units.si(f"{value} {unit}"), units.si_unit(unit)
-    if field not in STATED and NUMBER.fullmatch(value):
+    if field not in OPTIONAL_PROVENANCE and NUMBER.fullmatch(value):
         return float(value), ""
     return value, ""
 
 
 def provenance(key: str, field: str, kind: str = "accelerators", directory: str | Path | None = None) -> Provenance:
-    """Where one figure comes from.
+    """Return the provenance of one value.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def _row_statement(name: str, field: str, kind: str, folder: Path) -> Statement 
         raise error
     row, column = values[schema(kind, folder).key].index(name), schema(kind, folder)[field]
     value = values[field][row]
-    if value == "" or value != value:
+    if _is_missing(value):
         return None
     how = values["how"][row] if "how" in values else "seen"
     source = values["source"][row] if "source" in values else name
@@ -172,9 +173,9 @@ def _row_statement(name: str, field: str, kind: str, folder: Path) -> Statement 
 
 
 def provenance_errors(directory: Path) -> Iterator[CatalogError]:
-    """Figures of accelerators without a `used` provenance row of equal value, and the reverse."""
+    """Yield values of accelerators without a `used` provenance row of equal value, and the reverse."""
     values, _ = contents("accelerators", directory)
-    stated, file = _stated(directory), raw("accelerators", directory)
+    stated, file = _provenance_rows(directory), raw("accelerators", directory)
     fields = sorted({field for _, field in stated})
     for field in fields:
         if field not in values:
@@ -183,10 +184,14 @@ def provenance_errors(directory: Path) -> Iterator[CatalogError]:
             continue
         for line, key, value in zip(file.lines, values["key"], values[field], strict=True):
             used = [s.value for status, s in statements(directory, key, field) if status == "used"]
-            wanted = [] if value == "" or value != value else [value]
+            wanted = [] if _is_missing(value) else [value]
             if not _same(used, wanted):
                 what = f"one row with status used for {key}, value {wanted or 'blank'}"
                 yield CatalogError(file.file, line, field, str(used), what, "correct one of the two tables")
+
+
+def _is_missing(value: float | str) -> bool:
+    return value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def _same(used: list[float | str], expected: list[float | str]) -> bool:
@@ -197,7 +202,7 @@ def _same(used: list[float | str], expected: list[float | str]) -> bool:
 
 
 def _as_number(value: float | str) -> float | str:
-    """A number written as text, as the number."""
+    """Return the number for a number written as text; other values are returned as they are."""
     return float(value) if isinstance(value, str) and NUMBER.fullmatch(value) else value
 
 
@@ -283,12 +288,12 @@ def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]
         What was noted before and the rows found, for the tables where they differ.
     """
     folder, changed = folder_of(directory), dict[str, tuple[str, int]]()
-    path = folder / "schema" / ABOUT
-    about = [{"rows": "", **row} for row in read(path, COUNTS).records()]
+    path = folder / "schema" / TABLE_LIST
+    about = [{"rows": "", **row} for row in read(path, TABLE_LIST_PATH).records()]
     for row in about:
-        before, found = row["rows"], len(read(folder / f"{row['table']}.csv"))
-        if before != str(found):
-            changed[row["table"]], row["rows"] = (before, found), str(found)
+        before, rows = row["rows"], len(read(folder / f"{row['table']}.csv"))
+        if before != str(rows):
+            changed[row["table"]], row["rows"] = (before, rows), str(rows)
     if changed:
         write_csv(path, ("table", "rows", "description"), about)
     for cached in (schema, raw, row_counts, keys, contents, frame, statements, *CACHED):
@@ -297,9 +302,11 @@ def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]
 
 
 def describe_tables(directory: str | Path | None = None) -> str:
-    """Markdown that documents every table and column; `data/README.md` is this text; `directory` may name another."""
+    """Return Markdown that documents every table and column; `data/README.md` is this text; `directory` may name
+    another.
+    """
     folder = folder_of(directory)
-    about = {row["table"]: row["description"] for row in read(folder / "schema" / ABOUT).records()}
+    about = {row["table"]: row["description"] for row in read(folder / "schema" / TABLE_LIST).records()}
     parts = [INTRODUCTION]
     for name in table_names(folder):
         lines = [f"\n## {name}.csv\n", about.get(name, ""), "", "| column | type | unit | required | meaning |"]

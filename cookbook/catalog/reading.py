@@ -88,12 +88,12 @@ class UnknownName(KeyError):
 
     @property
     def refusal(self) -> Refusal:
-        """The same as data: the code of the table, the field that names its rows, the nearest names."""
-        return Refusal(self.message, CODES.get(self.kind, NOT_READ), self.what, self.nearest)
+        """Return the error as data: the code of the table, the field that names its rows, the nearest names."""
+        return Refusal(self.message, UNKNOWN_NAME_CODES.get(self.kind, NOT_READ), self.what, self.nearest)
 
 
 # Codes of ``data/schema/reasons.csv`` for names that a table does not have.
-CODES = {"accelerators": "accelerator-unknown", "models": "network-unknown"}
+UNKNOWN_NAME_CODES = {"accelerators": "accelerator-unknown", "models": "network-unknown"}
 
 
 def _singular(words: str) -> str:
@@ -111,23 +111,23 @@ class Raw:
     errors: tuple[CatalogError, ...] = ()
 
     def __len__(self) -> int:
-        """Number of rows, broken ones included."""
+        """Return the number of rows, broken ones included."""
         return len(self.rows) + len(self.errors)
 
     def column(self, name: str) -> list[str]:
-        """All cells of one column, in the order of the file."""
+        """Return all cells of one column, in the order of the file."""
         position = self.header.index(name)
         return [row[position] for row in self.rows]
 
     def records(self) -> Iterator[dict[str, str]]:
-        """One dictionary a row."""
+        """Yield one dictionary per row."""
         for row in self.rows:
             yield dict(zip(self.header, row, strict=True))
 
 
 @lru_cache(maxsize=1)
 def data_directory() -> Path:
-    """Where the data files are: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the data files: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     for candidate in (package / "data", package.parent / "data"):
         if (candidate / "schema").is_dir():
@@ -136,7 +136,7 @@ def data_directory() -> Path:
 
 
 def folder_of(directory: Any = None) -> Path:
-    """The data directory that is asked for, by default that of the package.
+    """Return the requested data directory, by default that of the package.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def folder_of(directory: Any = None) -> Path:
 
 
 def read_text(path: Path) -> str:
-    """The whole file; a byte-order mark and Windows line ends are tolerated, a cut-off last line is not."""
+    """Read a file; a byte-order mark and Windows line ends are tolerated, a cut-off last line is not."""
     name = f"data/{path.name}"
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -203,7 +203,7 @@ def read(path: Path, label: str | None = None) -> Raw:
 
 
 def check_header(name: str, cells: Sequence[str]) -> tuple[str, ...]:
-    """The header, refused if a column has no name or stands twice."""
+    """Return the header, refused if a column has no name or occurs twice."""
     header = tuple(cell.strip() for cell in cells)
     for column in header:
         if not column or header.count(column) > 1:
@@ -212,7 +212,7 @@ def check_header(name: str, cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def wrong_count(name: str, line: int, cells: Sequence[str], header: Sequence[str]) -> CatalogError:
-    """The error for a row with too few or too many cells."""
+    """Return the error for a row with too few or too many cells."""
     few = len(cells) < len(header)
     column = header[len(cells)] if few else header[-1]
     remedy = (
@@ -246,7 +246,7 @@ def nearest(
 
 
 def likeness(first: str, second: str) -> float:
-    """Share of the letters of two spellings that agree, from 0 to 1; the other order may give another share.
+    """Return the share of the letters of two spellings that agree, from 0 to 1; the order of arguments may matter.
 
     >>> likeness("resnet51", "resnet50")
     0.875
@@ -256,13 +256,13 @@ def likeness(first: str, second: str) -> float:
 
 # Share of letters that agree from which a column may be another one misspelt.
 ALIKE = 0.7
-FIELDS = ("column", "type", "unit", "required", "description")
-PLAIN = ("key", "text", "names", "number", "integer", "signed", "date", "json", "unit")
-NUMERIC = ("number", "integer", "signed")
+SCHEMA_COLUMNS = ("column", "type", "unit", "required", "description")
+PLAIN_TYPES = ("key", "text", "names", "number", "integer", "signed", "date", "json", "unit")
+NUMERIC_TYPES = ("number", "integer", "signed")
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 DATE = re.compile(r"\d{4}(-Q[1-4]|-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
 KEY = re.compile(r"[^\s;,]+")
-UNSOURCED = ("sources",)
+TABLES_WITHOUT_SOURCE = ("sources",)
 
 
 @dataclass(frozen=True)
@@ -277,12 +277,12 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether it holds numbers."""
-        return self.type in NUMERIC
+        """Return True if the column contains numbers."""
+        return self.type in NUMERIC_TYPES
 
     @property
     def refers_to(self) -> str:
-        """Table that its keys belong to; empty if none."""
+        """Return the table that its keys belong to; empty if none."""
         kind, _, table = self.type.partition(":")
         return table if kind in ("key", "keys") else ""
 
@@ -296,7 +296,7 @@ class Schema:
 
     @property
     def key(self) -> str:
-        """Column that names the rows; empty if rows have no name."""
+        """Return the column that names the rows; empty if rows have no name."""
         return next((column.name for column in self.columns if column.type == "key"), "")
 
     def __getitem__(self, name: str) -> Column:
@@ -318,14 +318,14 @@ def schema(table: str, directory: Path) -> Schema:
     raw = read(directory / "schema" / f"{table}.csv", f"data/schema/{table}.csv")
     for error in raw.errors:
         raise error
-    if raw.header != FIELDS:
-        raise CatalogError(raw.file, 1, "", ",".join(raw.header), ",".join(FIELDS), "write this header")
+    if raw.header != SCHEMA_COLUMNS:
+        raise CatalogError(raw.file, 1, "", ",".join(raw.header), ",".join(SCHEMA_COLUMNS), "write this header")
     columns = tuple(read_column(raw.file, line, record) for line, record in zip(raw.lines, raw.records(), strict=True))
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:
             raise CatalogError(raw.file, None, name, name, "each column once", "remove one of the rows")
-    if table not in UNSOURCED and ("source" not in names or "how" not in names):
+    if table not in TABLES_WITHOUT_SOURCE and ("source" not in names or "how" not in names):
         expected = "the columns how and source"
         raise CatalogError(raw.file, None, "", ",".join(names), expected, "every row says how it is known and where")
     return Schema(table, columns)
@@ -334,13 +334,13 @@ def schema(table: str, directory: Path) -> Schema:
 def read_column(file: str, line: int, record: dict[str, str]) -> Column:
     """Check one row of a schema file."""
     kind, _, rest = record["type"].partition(":")
-    if not (record["type"] in PLAIN or (kind in ("key", "keys", "choice") and rest)):
-        expected = ", ".join(PLAIN) + ", key:<table>, keys:<table> or choice:a|b"
+    if not (record["type"] in PLAIN_TYPES or (kind in ("key", "keys", "choice") and rest)):
+        expected = ", ".join(PLAIN_TYPES) + ", key:<table>, keys:<table> or choice:a|b"
         raise CatalogError(file, line, "type", record["type"], expected, "correct the schema")
     if record["required"] not in ("yes", "no"):
         raise CatalogError(file, line, "required", record["required"], "yes or no", "correct the schema")
     if record["unit"]:
-        if record["type"] not in NUMERIC:
+        if record["type"] not in NUMERIC_TYPES:
             raise CatalogError(file, line, "unit", record["unit"], "blank, as the column holds no numbers")
         try:
             units.parse(record["unit"])
@@ -350,9 +350,9 @@ def read_column(file: str, line: int, record: dict[str, str]) -> Column:
 
 
 def reader(column: Column, keys: frozenset[str]) -> Callable[[str], Any]:
-    """The function that turns a cell of this column into a value, or raises ValueError saying what it expected."""
+    """Return the function that turns a cell of this column into a value, or raises ValueError with what it expected."""
     kind = column.type.partition(":")[0]
-    if kind in NUMERIC:
+    if kind in NUMERIC_TYPES:
         return _number_reader(column)
     if kind == "choice":
         return _one_of(column.type.partition(":")[2].split("|"))
@@ -426,7 +426,7 @@ def _json(cell: str) -> str:
 
 
 def header_errors(raw: Raw, columns: Schema) -> Iterator[CatalogError]:
-    """Columns of the file that the schema does not know, and the reverse."""
+    """Yield columns of the file that the schema does not know, and the reverse."""
     names = [column.name for column in columns.columns]
     for name in raw.header:
         if name not in names:
@@ -445,8 +445,8 @@ def read_columns(
     errors = [*raw.errors, *header_errors(raw, columns)]
     for column in columns.columns:
         if column.name in raw.header:
-            values[column.name], found = _read_column(raw, column, keys.get(column.refers_to, frozenset()))
-            errors += found
+            values[column.name], column_errors = _read_column(raw, column, keys.get(column.refers_to, frozenset()))
+            errors += column_errors
     return values, errors
 
 
@@ -454,17 +454,17 @@ def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[A
     read_cell = reader(column, keys)
     missing: Any = math.nan if column.numeric else ""
     values, errors, seen = [], [], dict[str, int]()
-    known: dict[str, Any] = {} if column.required else {"": missing}  # most cells stand in many rows
+    parsed: dict[str, Any] = {} if column.required else {"": missing}  # most cells stand in many rows
     for line, cell in zip(raw.lines, raw.column(column.name), strict=True):
         try:
             if not cell and column.required:
                 raise ValueError(f"a value: {column.description or column.name}")
-            if cell not in known:
-                known[cell] = read_cell(cell)
+            if cell not in parsed:
+                parsed[cell] = read_cell(cell)
             if column.type == "key" and cell in seen:
                 raise ValueError(f"a name of its own: row {seen[cell]} has it too")
         except ValueError as error:
             errors.append(CatalogError(raw.file, line, column.name, cell, str(error)))
         seen.setdefault(cell, line)
-        values.append(known.get(cell, missing))
+        values.append(parsed.get(cell, missing))
     return values, errors

@@ -15,7 +15,7 @@ NOT_READ, NOT_ALLOWED = "not-read", "value-not-allowed"
 
 
 class Refusal(str):
-    """Why there is no answer: a sentence that carries what it consists of. The empty one says that there is an answer.
+    """The reason why there is no answer: a sentence with its parts. The empty one means that there is an answer.
 
     Attributes
     ----------
@@ -59,14 +59,14 @@ class Refusal(str):
 
     @property
     def cell(self) -> np.ndarray:
-        """The refusal as an array of one entry for all rows, which other arrays of refusals take up as it is."""
+        """Return the refusal as an array of one entry for all rows, which other arrays of refusals take up as it is."""
         return np.array(self, dtype=object)
 
     @classmethod
     def joined(cls, refusals: Iterable[str]) -> Refusal:
         """Return several refusals of one row as one, with the code of the first; blank ones are left out."""
-        kept = [each for each in refusals if each]
-        return as_refusal(kept[0]).reworded("; ".join(kept)) if kept else cls()
+        reasons = [reason for reason in refusals if reason]
+        return as_refusal(reasons[0]).reworded("; ".join(reasons)) if reasons else cls()
 
 
 class Refused(ValueError):
@@ -109,14 +109,14 @@ def refused(
 
 
 def as_refusal(why: Any) -> Refusal:
-    """A sentence as a refusal; one that carries no code was not read."""
+    """Return a sentence as a refusal; one without a code gets that of input not read."""
     return why if isinstance(why, Refusal) else Refusal(str(why))
 
 
 def refusal_of(problem: Exception) -> Refusal:
-    """Return why a question has no answer, of an error that says so."""
-    found = getattr(problem, "refusal", None)
-    return found if isinstance(found, Refusal) else Refusal(str(problem))
+    """Return the reason that an error gives why a question has no answer."""
+    refusal = getattr(problem, "refusal", None)
+    return refusal if isinstance(refusal, Refusal) else Refusal(str(problem))
 
 
 def code_of(why: Any) -> Any:
@@ -129,4 +129,4 @@ def code_of(why: Any) -> Any:
     """
     if isinstance(why, str):
         return as_refusal(why).code
-    return np.array([as_refusal(each).code for each in np.ravel(why).tolist()], dtype=object).reshape(np.shape(why))
+    return np.array([as_refusal(reason).code for reason in np.ravel(why).tolist()], dtype=object).reshape(np.shape(why))

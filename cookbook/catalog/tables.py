@@ -15,21 +15,21 @@ from ..units import shown
 from .reading import CatalogError, Raw, Schema, UnknownName, folder_of, nearest, read, read_columns, schema
 
 # What may be asked, and why there may be no answer: no tables of facts.
-ASKED = ("scenario", "reasons")
-ABOUT = "_tables.csv"
-COUNTS = f"data/schema/{ABOUT}"
+SCHEMAS_ALONE = ("scenario", "reasons")
+TABLE_LIST = "_tables.csv"
+TABLE_LIST_PATH = f"data/schema/{TABLE_LIST}"
 RECALLED = ("recalled", "mixed")
 
 
 def table_names(directory: Path | None = None) -> list[str]:
-    """Names of all tables: every schema makes one."""
+    """Return the names of all tables: one per schema."""
     schemas = (folder_of(directory) / "schema").glob("*.csv")
-    return sorted(path.stem for path in schemas if not path.stem.startswith("_") and path.stem not in ASKED)
+    return sorted(path.stem for path in schemas if not path.stem.startswith("_") and path.stem not in SCHEMAS_ALONE)
 
 
 @lru_cache(maxsize=128)
 def raw(name: str, directory: Path) -> Raw:
-    """The file of a table as text, cached; refused if rows are missing."""
+    """Return the file of a table as text, cached; refused if rows are missing."""
     file, noted = read(directory / f"{name}.csv"), row_counts(directory).get(name)
     if not len(file):
         remedy = "the file may be truncated: restore its rows; a table without rows is no table"
@@ -39,32 +39,32 @@ def raw(name: str, directory: Path) -> Raw:
             "If you added or removed rows, run `make data-readme` (python -m cookbook data-readme), which counts them "
             "anew; if not, the file is truncated: restore it"
         )
-        raise CatalogError(file.file, None, "", f"{len(file)} rows", f"{noted}, as noted in {COUNTS}", remedy)
+        raise CatalogError(file.file, None, "", f"{len(file)} rows", f"{noted}, as noted in {TABLE_LIST_PATH}", remedy)
     return file
 
 
 @lru_cache(maxsize=8)
 def row_counts(directory: Path) -> dict[str, int]:
-    """Rows that each table had when they were last counted; empty where nothing was counted.
+    """Return the rows that each table had when last counted; empty where nothing was counted.
 
     Raises
     ------
     CatalogError
         If a count is not a whole number.
     """
-    path, counts = directory / "schema" / ABOUT, dict[str, int]()
-    about = read(path, COUNTS) if path.exists() else None
+    path, counts = directory / "schema" / TABLE_LIST, dict[str, int]()
+    about = read(path, TABLE_LIST_PATH) if path.exists() else None
     for line, row in zip(about.lines, about.records(), strict=True) if about else ():
         if not row.get("rows", "").isdecimal():
             expected = "a whole number of rows"
-            raise CatalogError(COUNTS, line, "rows", row.get("rows", ""), expected, "run `make data-readme`")
+            raise CatalogError(TABLE_LIST_PATH, line, "rows", row.get("rows", ""), expected, "run `make data-readme`")
         counts[row["table"]] = int(row["rows"])
     return counts
 
 
 @lru_cache(maxsize=128)
 def keys(name: str, directory: Path) -> frozenset[str]:
-    """The names of the rows of a table."""
+    """Return the names of the rows of a table."""
     column = schema(name, directory).key
     file = raw(name, directory)
     return frozenset(file.column(column)) if column in file.header else frozenset()
@@ -72,7 +72,7 @@ def keys(name: str, directory: Path) -> frozenset[str]:
 
 @lru_cache(maxsize=128)
 def contents(name: str, directory: Path) -> tuple[dict[str, list[Any]], tuple[CatalogError, ...]]:
-    """All values of a table by column, in SI, and every error that was found in it."""
+    """Return all values of a table by column, in SI, and every error in it."""
     columns, file = schema(name, directory), raw(name, directory)
     others = {column.refers_to for column in columns.columns if column.refers_to}
     values, errors = read_columns(file, columns, {other: keys(other, directory) for other in others})
@@ -82,13 +82,13 @@ def contents(name: str, directory: Path) -> tuple[dict[str, list[Any]], tuple[Ca
 
 
 def unseen_sources(directory: Path) -> frozenset[str]:
-    """Sources that nobody opened: what rests on them is recalled."""
+    """Return the sources that nobody opened: values that rest on them are recalled."""
     file = raw("sources", directory)
     return frozenset(row["key"] for row in file.records() if row.get("seen") == "no")
 
 
 def recalled_errors(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
-    """Rows that hide that a figure is recalled: every such figure is named in recalled_fields."""
+    """Yield rows that hide that a value is recalled: every such value is named in recalled_fields."""
     if "recalled_fields" not in columns:
         yield from recalled_elsewhere(file, columns, unseen)
         return
@@ -111,7 +111,9 @@ def recalled_errors(file: Raw, columns: Schema, unseen: frozenset[str]) -> Itera
 
 
 def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
-    """Without recalled_fields a whole row is recalled or none of it is; a table with its own words for how is free."""
+    """Yield errors of tables without recalled_fields, where a whole row is recalled or none of it; other words for
+    `how` pass.
+    """
     if "how" not in columns or "recalled" not in columns["how"].type.partition(":")[2].split("|"):
         return
     for line, row in zip(file.lines, file.records(), strict=True):
@@ -123,7 +125,7 @@ def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> It
 
 @lru_cache(maxsize=128)
 def frame(name: str, directory: Path) -> pd.DataFrame:
-    """A table in SI; raises its first error. Its memory is read-only: `table` hands it out without copying."""
+    """Return a table in SI; raises its first error. Its memory is read-only: `table` returns it without copying."""
     import numpy as np
 
     names = table_names(directory)
@@ -134,17 +136,17 @@ def frame(name: str, directory: Path) -> pd.DataFrame:
     values, errors = contents(name, directory)
     for error in errors:
         raise error
-    found = pd.DataFrame(values)
-    for column in found:
-        memory: Any = np.asarray(found[column].array)
+    result = pd.DataFrame(values)
+    for column in result:
+        memory: Any = np.asarray(result[column].array)
         while isinstance(memory, np.ndarray):  # the column, then the block of columns that it is a part of
             memory.setflags(write=False)
             memory = memory.base
-    return found
+    return result
 
 
 def table(name: str, directory: str | Path | None = None) -> pd.DataFrame:
-    """One table of the catalogue, checked by its schema and in SI.
+    """Return one table of the catalogue, checked by its schema and in SI.
 
     Parameters
     ----------

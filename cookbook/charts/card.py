@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from html import escape
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 MOST_ROWS, BAR = 5, 160  # rows of a table, and pixels of all parts together
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # A notebook that was opened from a link to a panel shows what was saved, until its cells have run.
-SAVED = '<p class="ck-badges">Saved view: run all cells to use the controls, or to open a link to this panel.</p>'
+SAVED_NOTE = '<p class="ck-badges">Saved view: run all cells to use the controls, or to open a link to this panel.</p>'
 # Where a front end shows both, the card stands below the live one: one of the two is hidden. A widget that was not
 # restored leaves an error in its place; the card waits until one that still loads has had its time.
-BESIDE = """<style>
+CARD_STYLE = """<style>
 .jp-OutputArea-child:has(.cookbook-panel, .cookbook-record, .cookbook-chart, .cookbook-measuring)\
  + .jp-OutputArea-child:has(.ck-beside),
 .jp-OutputArea-child:not(:has(.cookbook-panel, .cookbook-record, .cookbook-chart, .cookbook-measuring))\
@@ -31,7 +32,7 @@ BESIDE = """<style>
 
 
 def panel_card(shown: Mapping[str, Any], rows: pd.DataFrame | None = None) -> str:
-    """Headline, badges and parts of a panel; with `rows` also its first numbers. All text is escaped.
+    """Return headline, badges and parts of a panel; with `rows` also its first numbers. All text is escaped.
 
     Parameters
     ----------
@@ -54,14 +55,14 @@ def panel_card(shown: Mapping[str, Any], rows: pd.DataFrame | None = None) -> st
     if shown["error"]:
         return f'<div class="ck-card"><p>{html_text(shown["error"])}</p></div>'
     pieces = html_text(shown["answer"]).split("**")
-    said = "".join(f"<strong>{piece}</strong>" if place % 2 else piece for place, piece in enumerate(pieces))
+    headline = "".join(f"<strong>{piece}</strong>" if place % 2 else piece for place, piece in enumerate(pieces))
     badges = " · ".join(f'<span title="{escape(tip)}">{html_text(label)}</span>' for label, tip in shown["chips"])
-    body = f'<p>{said}</p><p class="ck-badges">{badges}</p>{SAVED}{_parts(shown)}'
+    body = f'<p>{headline}</p><p class="ck-badges">{badges}</p>{SAVED_NOTE}{_parts(shown)}'
     return f'<div class="ck-card">{body}{_table(rows) if rows is not None else ""}</div>'
 
 
 def chart_card(title: str, key: Any, frame: pd.DataFrame) -> str:
-    """Takeaway of a chart, what its marks mean, and its first rows: words beside a row where it has them, else numbers.
+    """Return the takeaway of a chart, its key, and its first rows: words beside a row where it has them, else numbers.
 
     Examples
     --------
@@ -73,19 +74,19 @@ def chart_card(title: str, key: Any, frame: pd.DataFrame) -> str:
     if {"row", "text"} <= set(frame.columns):
         frame = frame.loc[frame["text"].notna(), ["row", "text"]]
         frame = frame.assign(text=[words.replace("|", ", ") for words in frame["text"]])
-    cells = frame.map(lambda cell: f"{cell:,.4g}" if isinstance(cell, float) and cell == cell else cell)
-    said = " ".join([key] if isinstance(key, str) else key or [])
-    head = f'<p><strong>{html_text(title)}</strong></p><p class="ck-badges">{html_text(said)}</p>'
+    cells = frame.map(lambda cell: f"{cell:,.4g}" if isinstance(cell, float) and not math.isnan(cell) else cell)
+    key_text = " ".join([key] if isinstance(key, str) else key or [])
+    head = f'<p><strong>{html_text(title)}</strong></p><p class="ck-badges">{html_text(key_text)}</p>'
     return f'<div class="ck-card">{head}{_table(cells.astype(object).where(cells.notna(), None))}</div>'
 
 
 def served() -> bool:
-    """Whether a Jupyter server started this kernel, so that a notebook keeps what is shown."""
+    """Return True if a Jupyter server started this kernel, so that a notebook stores what is shown."""
     return "JPY_SESSION_NAME" in os.environ
 
 
 def kept(bundle: tuple[dict[str, Any], dict[str, Any]], html: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A widget's mime bundle with its card; a notebook under a Jupyter server is given them as two outputs.
+    """Return a widget's mime bundle with its card; a notebook under a Jupyter server gets them as two outputs.
 
     JupyterLab would show the error of a widget that is gone and not what else stands in the same output.
     """
@@ -95,12 +96,12 @@ def kept(bundle: tuple[dict[str, Any], dict[str, Any]], html: str) -> tuple[dict
         from IPython.display import display
 
         display({WIDGET_VIEW: data.pop(WIDGET_VIEW)}, raw=True)
-        data["text/html"] = f'{BESIDE}<div class="ck-beside">{html}</div>'
+        data["text/html"] = f'{CARD_STYLE}<div class="ck-beside">{html}</div>'
     return data, metadata
 
 
 def _parts(shown: Mapping[str, Any]) -> str:
-    """A row each, with a bar as long as its share where styles are kept."""
+    """Return one row per part, with a bar as long as its share where styles are kept."""
     whole = sum(part["value"] for part in shown["parts"]) or 1
     line = "<tr><th scope='row'>{}</th><td>{}</td><td>{}</td></tr>"
     bar = "<div style='width:{:.0f}px;height:12px;background-color:{}'></div>"

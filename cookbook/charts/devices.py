@@ -46,9 +46,9 @@ _KEYS = {
 }
 _ROOF_KEY = "A mark for each kind of operation, larger where it takes longer. Click one to read its numbers."
 _GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launch; lines: least squares on logarithms."
-_ROOM = 206
+_LABEL_WIDTH = 206
 # Decades between two labels of roofs that can both be read.
-_APART = 0.3
+_LABEL_GAP = 0.3
 _SIGNS = tuple(
     (PALETTE[at % 5], SHAPES[at % 5], dash)
     for at, dash in enumerate(([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2]))
@@ -60,8 +60,8 @@ PLACES = {
     "will not do": (PALETTE[1], "cross"),
     "cannot tell": (MUTED, "triangle-up"),
 }
-_PAYING = ("owned", "rented")
-_PLACE_ROOM = 216
+_CONTRACTS = ("owned", "rented")
+_PLACE_LABEL_WIDTH = 216
 _COSTS_KEY = "Bar: 10th to 90th percentile. Total over the horizon, all runs; no mark: a figure is missing."
 _TORNADO_KEY = "One figure from its low to its high end, the others at their medians; the least are in the table."
 _PAID_KEY = "Lines: paid so far, band: 10th to 90th percentile. Diamonds: the cost counted, a purchase at its share."
@@ -73,7 +73,7 @@ def per_device(
     what: str = "throughput",
     evidence: Mapping[str, tuple[str, Any]] = EVIDENCE,
 ) -> Any:
-    """One figure a device, with its interval and how it is known.
+    """Return a chart of one value per device, with its interval and evidence.
 
     Parameters
     ----------
@@ -107,16 +107,16 @@ def per_device(
     seen = look.looks("evidence", evidence, look.top_legend() if len(evidence) > 1 else None)
     ends = look.number_tips(",.3~g", "point", "low", "high")
     tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("evidence:N"), *ends]
-    y, known = look.rows_axis(_ROOM), look.rows_with("point")
+    y, marked = look.rows_axis(_LABEL_WIDTH), look.rows_with("point")
     tick = look.rows_with("peak").mark_tick(thickness=2, size=14, color=MUTED, clip=True)
     ghost = look.rows_with("before").mark_point(size=90, color=MUTED, filled=False)
-    ring = known.transform_filter("datum.looked").mark_point(size=330, color=INK, strokeWidth=1.5, filled=False)
+    ring = marked.transform_filter("datum.looked").mark_point(size=330, color=INK, strokeWidth=1.5, filled=False)
     layers = [
-        *look.row_text(alt.Chart(), _ROOM),
+        *look.row_text(alt.Chart(), _LABEL_WIDTH),
         tick.encode(x=x("peak:Q"), y=y),
         ghost.encode(x=x("before:Q"), y=y),
-        known.mark_rule(strokeWidth=3, clip=True).encode(x=x("low:Q"), x2="high:Q", y=y, color=seen["color"]),
-        known.mark_point(filled=True, size=110, opacity=1, cursor="pointer", clip=True).encode(
+        marked.mark_rule(strokeWidth=3, clip=True).encode(x=x("low:Q"), x2="high:Q", y=y, color=seen["color"]),
+        marked.mark_point(filled=True, size=110, opacity=1, cursor="pointer", clip=True).encode(
             x=x("point:Q"), y=y, tooltip=tip, **seen
         ),
         ring.encode(x=x("point:Q"), y=y),
@@ -131,12 +131,12 @@ def per_device(
 
 
 def figure_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of `per_device`: whole decades around intervals, peaks and pinned figures."""
+    """Return the ends of the axis of `per_device`: whole decades around intervals, peaks and pinned values."""
     return look.decades([v for name in ("low", "high", "peak", "before") for v in frame[name]], 1.0, 1000.0)
 
 
 def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Operations of a network under the rooflines of devices.
+    """Return a chart of the operations of a network under the rooflines of devices.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame], chosen: str, on: str) -> pd.DataFrame:
-    """What `roofline` draws, from operations and the roofs of devices.
+    """Return the frame that `roofline` draws, from operations and the roofs of devices.
 
     Parameters
     ----------
@@ -248,18 +248,20 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
 
 
 def _labels(roofs: pd.DataFrame, right: float) -> pd.DataFrame:
-    """Names of roofs at their right ends: of the device looked at, and of others where there is room."""
+    """Return the names of roofs at their right ends: of the selected device, and of others where they do
+    not overlap.
+    """
     ends = roofs[roofs["x"] == right].sort_values(["looked", "y"], ascending=False, kind="stable")
-    taken: list[float] = []
+    heights: list[float] = []
     for at, height in zip(ends.index, (math.log10(y) for y in ends["y"]), strict=True):
-        free = all(abs(height - other) > _APART for other in taken)
-        taken += [height] if free else []
+        free = all(abs(height - other) > _LABEL_GAP for other in heights)
+        heights += [height] if free else []
         ends.loc[at, "what"] = "label" if free else "none"
     return ends[ends["what"] == "label"].assign(x=right * 0.93)
 
 
 def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
-    """Ends of both axes of `roofline`: whole decades around its operations, and up to the highest roof."""
+    """Return the ends of both axes of `roofline`: whole decades around its operations, and up to the highest roof."""
     ops, roofs = frame[frame["what"] == "op"], frame[frame["what"] == "roof"]
     left, right = look.decades(ops["x"], 0.1, 1000.0)
     bottom = look.decades(ops["y"], 1e9, 1e15)[0]
@@ -268,7 +270,7 @@ def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
 
 
 def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What devices offered at launch, and the straight lines through their logarithms.
+    """Return a chart of devices' values at launch, and the straight lines through their logarithms.
 
     Parameters
     ----------
@@ -321,8 +323,8 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
         .mark_point(filled=True, size=60, opacity=0.8)
         .encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
     ]
-    said = [name.replace(":", "") for name in names]
-    title = title or f"A year brings {said[0]}" + (f", but {said[-1]}" if len(said) > 1 else "")
+    quantities = [name.replace(":", "") for name in names]
+    title = title or f"A year brings {quantities[0]}" + (f", but {quantities[-1]}" if len(quantities) > 1 else "")
     words = (
         f"{int((frame['what'] == 'device').sum())} marks over the year of launch on a logarithmic axis, and a straight "
         f"line for each of {len(names)} quantities, with its growth in a year in the legend."
@@ -337,7 +339,7 @@ def place_costs(
     key: str = _COSTS_KEY,
     each: str = "place",
 ) -> Any:
-    """What a task costs at each place, with its band.
+    """Return a chart of a task's cost at each location, with its band.
 
     Parameters
     ----------
@@ -364,15 +366,15 @@ def place_costs(
     low, high = cost_domain(frame)
     scale = look.log_scale("low", "high")
     x = alt.X("usd:Q", title=axis, scale=scale, axis=look.decade_axis(look.PLAIN_TENTHS, -4, 12))
-    known, y = look.rows_with("usd"), look.rows_axis(_PLACE_ROOM)
+    priced, y = look.rows_with("usd"), look.rows_axis(_PLACE_LABEL_WIDTH)
     verdict = look.looks("verdict", PLACES, look.top_legend(columns=4))
     tip = [alt.Tooltip("row:N", title=each), *look.number_tips(",.3~r", "low", "usd", "high")]
     layers = [
-        *look.row_text(alt.Chart(), _PLACE_ROOM),
-        known.mark_bar(height=7, opacity=0.4, color=MUTED, clip=True).encode(
+        *look.row_text(alt.Chart(), _PLACE_LABEL_WIDTH),
+        priced.mark_bar(height=7, opacity=0.4, color=MUTED, clip=True).encode(
             x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, tooltip=tip
         ),
-        known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
+        priced.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
     ]
     best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
     able = (frame["verdict"] == "will do").any()
@@ -386,12 +388,12 @@ def place_costs(
 
 
 def cost_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of `place_costs`: whole decades [USD]."""
+    """Return the ends of the axis of `place_costs`: whole decades [USD]."""
     return look.decades([*frame["low"].dropna(), *frame["high"].dropna()], 100.0, 1e6)
 
 
 def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each uncertain figure does to one cost, the largest on top.
+    """Return a chart of each uncertain value's effect on one cost, the largest on top.
 
     Parameters
     ----------
@@ -414,13 +416,13 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     'The price decides: from $10 to $40'
     """
     low, high = tornado_domain(frame)
-    scale, y = look.linear_scale("high", alt.ExprRef("low")), look.rows_axis(_PLACE_ROOM)
+    scale, y = look.linear_scale("high", alt.ExprRef("low")), look.rows_axis(_PLACE_LABEL_WIDTH)
     x = alt.X("start:Q", title="Cost over the horizon [$]", scale=scale, axis=alt.Axis(format="~s"))
     tip = [alt.Tooltip("row:N", title="figure"), *look.number_tips(",.3~f", "start", "end")]
     bar = alt.Chart().mark_bar(height=14, opacity=0.75, color=PALETTE[0])
     centre = alt.Chart().mark_rule(color=INK, strokeWidth=2, opacity=look.THROUGH)
     layers = [
-        *look.row_text(alt.Chart(), _PLACE_ROOM),
+        *look.row_text(alt.Chart(), _PLACE_LABEL_WIDTH),
         bar.encode(x=x, x2="end:Q", y=y, tooltip=tip),
         centre.encode(x=alt.X("mean(centre):Q", scale=scale)),
     ]
@@ -434,14 +436,14 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def tornado_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of `tornado` [USD]: a little beyond the widest bar."""
+    """Return the ends of the axis of `tornado` [USD]: a little beyond the widest bar."""
     low, high = float(frame[["start", "end"]].min().min()), float(frame[["start", "end"]].max().max())
     room = 0.05 * (high - low) or 1.0
     return max(low - room, 0.0), high + room
 
 
 def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What has been paid after each month, owning and renting.
+    """Return a chart of the total paid after each month, owning and renting.
 
     Parameters
     ----------
@@ -468,8 +470,8 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     scale, months = look.linear_scale("top"), look.linear_scale("last")
     x = alt.X("month:Q", title="Months since the start", scale=months, axis=alt.Axis(tickMinStep=1))
     y = alt.Y("usd:Q", title="Paid so far [$]", scale=scale, axis=alt.Axis(format="~s"))
-    colour = look.coloured("what", dict(zip(_PAYING, PALETTE[:2], strict=True)), None)
-    dash = alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=list(_PAYING), range=[[1, 0], [6, 4]]))
+    colour = look.coloured("what", dict(zip(_CONTRACTS, PALETTE[:2], strict=True)), None)
+    dash = alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=list(_CONTRACTS), range=[[1, 0], [6, 4]]))
     tip = [
         alt.Tooltip("what:N", title="place"),
         alt.Tooltip("month:Q", format=".0f"),
@@ -502,5 +504,5 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def paid_top(frame: pd.DataFrame) -> float:
-    """End of the axis of `paid` [USD]: bands may run out of the picture, lines may not."""
+    """Return the end of the axis of `paid` [USD]: bands may exceed the chart, lines may not."""
     return look.nice_ceiling(1.5 * float(frame.reindex(columns=["usd", "counted"]).astype(float).max().max()))

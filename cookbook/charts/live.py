@@ -36,7 +36,7 @@ class MissingBundleError(FileNotFoundError):
 
 
 def bundle_source(path: Path = BUNDLE) -> str:
-    """JavaScript of Vega, as the build wrote it beside this module.
+    """Return the JavaScript of Vega, as the build wrote it beside this module.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def bundle_source(path: Path = BUNDLE) -> str:
 
 
 def script(*paths: Path) -> str:
-    """One ES module from several source files, in order."""
+    """Return one ES module from several source files, in order."""
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
@@ -74,12 +74,12 @@ def runtime() -> VegaRuntime:
 
 
 def static_wanted() -> bool:
-    """Whether outputs shall carry a PNG: set COOKBOOK_STATIC=1 to publish, never in a reader's kernel."""
+    """Return True if outputs should include a PNG: set COOKBOOK_STATIC=1 to publish, never in a reader's kernel."""
     return os.environ.get("COOKBOOK_STATIC", "0") == "1"
 
 
 def to_columns(frame: pd.DataFrame, digits: int = 6) -> Columns:
-    """Columns of plain values, floats rounded to significant digits, missing as None (what JSON can say).
+    """Return columns of plain values, floats rounded to significant digits, missing as None (for JSON).
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _values(column: pd.Series, digits: int) -> list[Any]:
 
 
 def packed(columns: Columns, _widget: Any = None) -> dict[str, Any]:
-    """Columns as they travel: many rows of nothing but numbers as 32-bit floats, which need no reading.
+    """Return columns as they are sent: large numeric tables as 32-bit floats, which need no parsing.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def _rounded(value: Any, digits: int) -> Any:
 
 
 def digest(columns: Columns, signals: dict[str, Any]) -> str:
-    """Twelve hexadecimal digits over all values rounded to 4 significant digits: equal on every machine."""
+    """Return twelve hexadecimal digits over all values rounded to 4 significant digits: equal on every machine."""
     data = {name: [_rounded(value, 4) for value in values] for name, values in columns.items()}
     rounded = {name: _rounded(value, 4) for name, value in signals.items()}
     body = json.dumps([data, rounded], sort_keys=True, default=str)
@@ -130,7 +130,7 @@ def digest(columns: Columns, signals: dict[str, Any]) -> str:
 
 
 def live_spec(chart: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Vega-Lite spec that reads the dataset `live`, and the first values of its signals.
+    """Return the Vega-Lite spec that reads the dataset `live`, and the first values of its signals.
 
     The chart's own data are taken out (they travel as columns), its title becomes a signal, and the house
     configuration is put in.
@@ -154,7 +154,7 @@ def live_spec(chart: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def to_png(spec: dict[str, Any], columns: Columns, signals: dict[str, Any], width: int = 760) -> bytes:
-    """Picture of a live chart without a browser (imports vl_convert: for publishing only)."""
+    """Return a picture of a live chart without a browser (imports vl_convert: for publishing only)."""
     import vl_convert
 
     shown = {**signals, TITLE_SIGNAL: textwrap.wrap(str(signals.get(TITLE_SIGNAL, "")), _TITLE_LETTERS)}
@@ -169,7 +169,7 @@ def to_png(spec: dict[str, Any], columns: Columns, signals: dict[str, Any], widt
 
 
 def static_bundle(text: str, picture: bytes | None, live: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Mime bundle of a widget with its text digest and, for publishing, a PNG."""
+    """Return the mime bundle of a widget with its text digest and, for publishing, a PNG."""
     data, metadata = live if isinstance(live, tuple) else (live or {}, {})
     data = {**data, "text/plain": text}
     if picture is not None:
@@ -211,7 +211,7 @@ class LiveChart(anywidget.AnyWidget):
 
     @property
     def title(self) -> str:
-        """The takeaway written above the chart."""
+        """Return the takeaway written above the chart."""
         return str(self.signals.get(TITLE_SIGNAL, ""))
 
     def update(self, frame: pd.DataFrame, title: str | None = None, **signals: Any) -> None:
@@ -235,7 +235,7 @@ class LiveChart(anywidget.AnyWidget):
             self.signals = {**self.signals, **signals}
 
     def __repr__(self) -> str:
-        """Text digest that a test can compare: title, rows, and a hash over the rounded values."""
+        """Return a text digest that a test can compare: title, rows, and a hash over the rounded values."""
         rows = len(next(iter(self.columns.values()), []))
         return f"<LiveChart {self.title!r} rows={rows} sha={digest(self.columns, self.signals)}>"
 

@@ -146,7 +146,7 @@ CONFIG: dict[str, Any] = {
 
 
 def theme() -> dict[str, Any]:
-    """Vega-Lite configuration of the cookbook, as `alt.Chart.configure` takes it.
+    """Return the Vega-Lite configuration of the cookbook, as `alt.Chart.configure` takes it.
 
     Returns
     -------
@@ -172,7 +172,7 @@ NEEDS = " needs"
 
 
 def decades(values: Iterable[float], low: float = 1e9, high: float = 1e15) -> tuple[float, float]:
-    """Whole powers of ten around positive values, so that an axis moves seldom.
+    """Return whole powers of ten around positive values, so that an axis rarely moves.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def decades(values: Iterable[float], low: float = 1e9, high: float = 1e15) -> tu
 
 
 def nice_ceiling(value: float) -> float:
-    """Next of 1, 1.5, 2, 3, 5, 7 times a power of ten: the end of a linear axis that moves seldom.
+    """Return the next of 1, 1.5, 2, 3, 5, 7 times a power of ten: the end of a linear axis that rarely moves.
 
     Examples
     --------
@@ -201,68 +201,69 @@ def nice_ceiling(value: float) -> float:
 
 
 def spread(count: int) -> np.ndarray:
-    """Numbers from -0.5 to 0.5, neighbours far apart: places of marks that would cover each other."""
+    """Return numbers from -0.5 to 0.5, neighbours far apart: positions of marks that would overlap."""
     return np.asarray(np.arange(count) * GOLDEN % 1 - 0.5)
 
 
 def decade_axis(form: str = "'~s'", low: int = -3, high: int = 25) -> Any:
-    """Axis with one tick a decade; `form` is its format as a Vega expression."""
+    """Return an axis with one tick per decade; `form` is its format as a Vega expression."""
     return alt.Axis(labelExpr=f"format(datum.value, {form})", values=[10.0**power for power in range(low, high)])
 
 
 def log_scale(low: str, high: str) -> Any:
-    """Logarithmic scale whose ends are signals."""
+    """Return a logarithmic scale whose ends are signals."""
     return alt.Scale(type="log", domainMin=alt.ExprRef(low), domainMax=alt.ExprRef(high), nice=False)
 
 
 def linear_scale(high: str, low: Any = 0, **more: Any) -> Any:
-    """Linear scale from `low` to a signal."""
+    """Return a linear scale from `low` to a signal."""
     return alt.Scale(domainMin=low, domainMax=alt.ExprRef(high), nice=False, **more)
 
 
 def top_legend(**more: Any) -> Any:
-    """Legend above the picture, without a title unless one is given."""
+    """Return a legend above the chart, without a title unless one is given."""
     return alt.Legend(orient="top", **{"title": None, **more})
 
 
 def coloured(column: str, colours: Mapping[str, Any], key: Any) -> Any:
-    """Colour of a column of words."""
+    """Return the colour of a column of words."""
     return alt.Color(f"{column}:N", scale=_words(colours, list(colours.values())), legend=key)
 
 
 def looks(column: str, table: Mapping[str, tuple[str, Any]], key: Any) -> dict[str, Any]:
-    """Colour and shape of a column of words, by the word: never a colour alone."""
+    """Return colour and shape of a column of words, by the word: never a colour alone."""
     shape = alt.Shape(f"{column}:N", scale=_words(table, [shape for _, shape in table.values()]), legend=key)
     return {"color": coloured(column, {word: colour for word, (colour, _) in table.items()}, key), "shape": shape}
 
 
-def _words(known: Iterable[str], looks: list[Any]) -> Any:
-    return alt.Scale(domain=list(known), range=looks)
+def _words(words: Iterable[str], looks: list[Any]) -> Any:
+    return alt.Scale(domain=list(words), range=looks)
 
 
 def number_tips(form: str, *columns: str) -> list[Any]:
-    """Numbers in a tooltip, under the names of their columns."""
+    """Return tooltips of numbers, under the names of their columns."""
     return [alt.Tooltip(f"{column}:Q", format=form) for column in columns]
 
 
 def rows_of(name: str) -> Any:
-    """A chart over the rows whose `what` is a name."""
+    """Return a chart over the rows whose `what` is a name."""
     return alt.Chart().transform_filter(f"datum.what == '{name}'")
 
 
 def rows_with(column: str) -> Any:
-    """A chart over the rows in which a column is not missing."""
+    """Return a chart over the rows in which a column is not missing."""
     return alt.Chart().transform_filter(f"isValid(datum.{column})")
 
 
 def inward(dx: float) -> dict[str, Any]:
-    """Where words beside a mark stand, so many pixels towards the side that has more room."""
+    """Return the alignment of words beside a mark, `dx` pixels towards the side with more space."""
     right = "item.x > width / 2"
     return {"align": alt.ExprRef(f"{right} ? 'right' : 'left'"), "dx": alt.ExprRef(f"{right} ? {-dx} : {dx}")}
 
 
 def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log: bool = False) -> list[Any]:
-    """Names of lines where they end, on a halo, each below the one above it; inside the plot where that is narrow.
+    """Return names of lines at their ends, on a halo, each below the one above it; inside the plot where that is
+    narrow.
 
     Parameters
     ----------
@@ -308,7 +309,7 @@ def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log:
 
 
 def large_parts(frame: pd.DataFrame, order: Iterable[str], most: int = 5) -> list[str]:
-    """Parts that a chart of `value` by `part` names, in a fixed order: where there are many, the largest and "other".
+    """Return the parts that a chart of `value` by `part` names, in a fixed order: of many, the largest and "other".
 
     Examples
     --------
@@ -317,19 +318,19 @@ def large_parts(frame: pd.DataFrame, order: Iterable[str], most: int = 5) -> lis
     ['b', 'd', 'other']
     """
     sums = frame.groupby("part")["value"].sum()
-    kept = sums[sums > 0].nlargest(most if (sums > 0).sum() > most + 1 else most + 1).index
-    return [*(name for name in order if name in kept), *(["other"] if len(kept) < (sums > 0).sum() else [])]
+    largest = sums[sums > 0].nlargest(most if (sums > 0).sum() > most + 1 else most + 1).index
+    return [*(name for name in order if name in largest), *(["other"] if len(largest) < (sums > 0).sum() else [])]
 
 
 def one_row(**columns: str) -> Any:
-    """A chart over one row alone, its columns given as Vega expressions."""
+    """Return a chart over a single row, its columns given as Vega expressions."""
     return alt.Chart().transform_aggregate(n="count()").transform_calculate(**columns)
 
 
 def finished(
     frame: pd.DataFrame, layers: Iterable[Any], title: str, key: str | list[str], words: str, **signals: Any
 ) -> Any:
-    """Layers over a frame, with takeaway, key to the marks, words for those who do not see it, and first signals.
+    """Return layers over a frame, with takeaway, key to the marks, alternative text, and initial signals.
 
     A frame with rows has their order as a signal too, since Vega forgets it when data change. The page sets `narrow`
     where there is little room, and `over`, how many lines of text then stand over each row.
@@ -341,7 +342,7 @@ def finished(
 
 
 def row_order(frame: pd.DataFrame) -> list[str]:
-    """Labels of the rows from the top."""
+    """Return the labels of the rows from the top."""
     return list(dict.fromkeys(frame["row"]))
 
 
@@ -352,9 +353,9 @@ _FIRST_LINE = f"10 - ({_STEP} + {_GAP}) / 2"
 
 
 def rows_axis(room: int | None = None) -> Any:
-    """Vertical axis with one band a row; `room` [pixels] is kept for labels where they change in place."""
+    """Return a vertical axis with one band per row; `room` [pixels] is reserved for labels that change in place."""
     bold = alt.condition(f"indexof(datum.value, '{NEEDS}') > 0", alt.value("bold"), alt.value("normal"))
-    kept: dict[str, Any] = {} if room is None else {each: _beside(room, 0) for each in ("minExtent", "maxExtent")}
+    extents: dict[str, Any] = {} if room is None else {name: _beside(room, 0) for name in ("minExtent", "maxExtent")}
     axis = alt.Axis(
         grid=False,
         ticks=False,
@@ -363,7 +364,7 @@ def rows_axis(room: int | None = None) -> Any:
         labelPadding=_beside(6, 0),
         labelAlign=_beside("'right'", "'left'"),
         labelOffset=_beside(0, _FIRST_LINE),
-        **kept,
+        **extents,
     )
     gap = alt.ExprRef(f"over ? min({_GAP} / ({_STEP}), 0.9) : 0.1")
     scale = alt.Scale(
@@ -377,7 +378,7 @@ def rows_axis(room: int | None = None) -> Any:
 
 
 def _beside(wide: Any, narrow: Any) -> Any:
-    """A value where labels stand beside their rows, and another where they stand over them."""
+    """Return a value for labels beside their rows, and another for labels over them."""
     return alt.ExprRef(f"over ? {narrow} : {wide}")
 
 
@@ -386,13 +387,13 @@ THROUGH = {"expr": "over ? 0.4 : 1"}
 
 
 def row_text(base: Any, room: int | None = None) -> list[Any]:
-    """Words at the right edge of each row; `|` breaks the line."""
-    kept = base.transform_aggregate(n="count()").mark_text(align="left", dx=10, fontSize=12, opacity=0)
-    said = base.transform_filter("isValid(datum.text)").transform_calculate(
+    """Return the words at the right edge of each row; `|` breaks the line."""
+    spacer = base.transform_aggregate(n="count()").mark_text(align="left", dx=10, fontSize=12, opacity=0)
+    visible = base.transform_filter("isValid(datum.text)").transform_calculate(
         said="over && over < 3 ? replace(datum.text, /[|]/g, ', ') : datum.text"
     )
     aside = "indexof(datum.text, '|') < 0 ? 0 : -7"
-    words = said.mark_text(
+    words = visible.mark_text(
         align=alt.ExprRef("over == 1 ? 'right' : 'left'"),
         dx=_beside(10, 0),
         dy=_beside(aside, f"{_FIRST_LINE} + (over > 1 ? 16 : 0)"),
@@ -404,11 +405,11 @@ def row_text(base: Any, room: int | None = None) -> list[Any]:
     )
     at = alt.value(alt.ExprRef("over > 1 ? 0 : width"))
     beside = alt.value(_beside(f"'{_ROOM}'", "''"))
-    return [kept.encode(x=alt.value("width"), text=beside), words.encode(y=rows_axis(room), x=at, text="said:N")]
+    return [spacer.encode(x=alt.value("width"), text=beside), words.encode(y=rows_axis(room), x=at, text="said:N")]
 
 
 def ticks(low: float, high: float, log: bool, most: int = 7) -> list[float]:
-    """Round values from `low` to `high`: powers of ten, with 2 and 5 where there are few, or equal steps.
+    """Return round values from `low` to `high`: powers of ten, with 2 and 5 where there are few, or equal steps.
 
     Examples
     --------
@@ -420,10 +421,10 @@ def ticks(low: float, high: float, log: bool, most: int = 7) -> list[float]:
         return [round(step * n, 12) for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
     powers = range(math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9) + 1)
     for parts in ((1, 2, 5), (1,)):
-        found = [p * 10.0**power for power in powers for p in parts if low * 0.999 <= p * 10.0**power <= high * 1.001]
-        if len(found) <= most:
-            return found
-    return found[:: math.ceil(len(found) / most)]
+        values = [p * 10.0**power for power in powers for p in parts if low * 0.999 <= p * 10.0**power <= high * 1.001]
+        if len(values) <= most:
+            return values
+    return values[:: math.ceil(len(values) / most)]
 
 
 def _steps(span: float) -> Sequence[float]:
@@ -432,7 +433,7 @@ def _steps(span: float) -> Sequence[float]:
 
 
 def tick_text(value: float, whole: bool = False) -> str:
-    """A value of an axis.
+    """Return the text of an axis value.
 
     Examples
     --------
@@ -454,26 +455,26 @@ _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
 def step_ticks(form: str = ",~g") -> Any:
-    """Ticks at 1, 2 and 5 times powers of ten."""
+    """Return ticks at 1, 2 and 5 times powers of ten."""
     values = [step * 10.0**power for power in range(-4, 12) for step in _STEPS[:3]]
     return alt.Axis(values=values, format=form, labelOverlap="greedy")
 
 
 def ends_around(values: Iterable[Any]) -> tuple[float, float]:
-    """Steps of 1, 2 and 5 around positive numbers; what is missing does not count.
+    """Return steps of 1, 2 and 5 around positive numbers; missing ones do not count.
 
     >>> ends_around([3.0, None, 70.0])
     (2.0, 100.0)
     """
-    known = [float(value) for value in values if value is not None and math.isfinite(value) and value > 0]
-    if not known:
+    positive = [float(value) for value in values if value is not None and math.isfinite(value) and value > 0]
+    if not positive:
         return 1.0, 10.0
-    low, high = min(known) / 1.1, max(known) * 1.1
+    low, high = min(positive) / 1.1, max(positive) * 1.1
     steps = [step * 10.0**power for power in range(-6, 14) for step in _STEPS[:3]]
-    return max(each for each in steps if each <= low), min(each for each in steps if each >= high)
+    return max(end for end in steps if end <= low), min(end for end in steps if end >= high)
 
 
 def longest_row(frame: pd.DataFrame) -> float:
-    """End of the axis of `step_parts`."""
+    """Return the end of the axis of `step_parts`."""
     most = [frame.groupby("row")["value"].sum().max(), *(frame["high"].dropna() if "high" in frame else ())]
     return nice_ceiling(float(max(most)))

@@ -19,8 +19,8 @@ FAMILY_GROUPS = {
     "other": ("diffusion", "recommender", "mlp", "custom"),
 }
 _GIBI = 2**30  # memory is sold in powers of two
-_WHOSE = "datum.note ? datum.row + ': ' + datum.note : datum.row"
-_SEEN = (
+_ROW_AND_NOTE = "datum.note ? datum.row + ': ' + datum.note : datum.row"
+_SEARCHES = (
     "!isValid(datum.high) ? 'none' : datum.measured > 1 ? format(datum.low, '.3~s') + ' to ' + "
     "format(datum.high, '.3~s') + ' (n = ' + datum.measured + ')' : format(datum.high, '.3~s') + "
     "', best of one search (n = 1)'"
@@ -58,11 +58,11 @@ def _need_rows(base: Any) -> Any:
 
 def _device_rows(base: Any, column: str) -> Any:
     rows = base.transform_filter(f"datum.role == 'device' && isValid(datum.{column})")
-    return rows.transform_calculate(whose=_WHOSE, seen=_SEEN)
+    return rows.transform_calculate(whose=_ROW_AND_NOTE, seen=_SEARCHES)
 
 
 def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Sustained rate that each network needs, beside the peak of each accelerator.
+    """Return a chart of the sustained rate that each network needs, beside the peak of each accelerator.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def _peaks(x: Any) -> list[Any]:
-    """A thin line up to each peak; what was measured as a band, or as a tick where it is one search alone."""
+    """Return a thin line up to each peak; measured values as a band, or as a tick where there is one search only."""
     device = _device_rows(alt.Chart(), "rate")
     line = device.transform_calculate(x_from="x_low").mark_bar(height=2, color=MUTED, opacity=0.5, clip=True)
     seen = device.transform_filter("isValid(datum.high)")
@@ -115,7 +115,7 @@ def _peaks(x: Any) -> list[Any]:
 
 
 def _needed_rates(x: Any) -> list[Any]:
-    """A rule from top to bottom for each need, and a mark in its own row."""
+    """Return a rule from top to bottom for each need, and a mark in its own row."""
     need = _need_rows(alt.Chart())
     shade = _when("need", INK, MUTED)
     dashes = [{"test": f"datum.role == '{role}'", "value": dash} for role, dash in _DASHES.items()]
@@ -146,12 +146,12 @@ def _device_tip() -> list[Any]:
 
 
 def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of `rate_needed` [FLOP/s]: whole decades around all rates, observed ones too."""
+    """Return the ends of the axis of `rate_needed` [FLOP/s]: whole decades around all rates, observed ones too."""
     return look.decades([*frame["rate"], *frame["low"].dropna()])
 
 
 def rate_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `rate_needed`, counted from the verdicts of its devices."""
+    """Return the takeaway of `rate_needed`, counted from the verdicts of its devices."""
     verdicts = frame.loc[frame["role"] == "device", "verdict"]
     sure, maybe = (int((verdicts == name).sum()) for name in list(VERDICTS)[:2])
     under = f", {maybe} of them under a condition" if maybe else ""
@@ -164,7 +164,7 @@ def rate_title(frame: pd.DataFrame) -> str:
 
 
 def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Memory that training needs, part by part, above the capacity of each accelerator.
+    """Return a chart of the memory that training needs, by part, above the capacity of each accelerator.
 
     Parameters
     ----------
@@ -209,12 +209,12 @@ def _gibibytes() -> Any:
 
 
 def _byte_tips(*columns: Any) -> list[Any]:
-    """What a bar of memory tells: these columns, and its size."""
+    """Return the tooltip of a bar of memory: these columns, and its size."""
     return [*columns, alt.Tooltip("gib:Q", title="GiB", format=".3~r")]
 
 
 def _stacks(x: Any, parts: Mapping[str, str] = MEMORY_PARTS) -> Any:
-    """What is needed, part by part in the cookbook's order."""
+    """Return the needed memory, by part in the cookbook's order."""
     part = look.coloured("part", parts, look.top_legend(columns=6, symbolType="square"))
     need = _need_rows(_gibibytes()).transform_calculate(place=f"indexof({list(MEMORY_PARTS)}, datum.part)")
     bars = need.mark_bar(height={"band": 0.72}, clip=True, stroke=PAPER, strokeWidth=1)
@@ -229,7 +229,7 @@ def _stacks(x: Any, parts: Mapping[str, str] = MEMORY_PARTS) -> Any:
 
 
 def _capacities(x: Any) -> Any:
-    """What each accelerator has: an outline, dashed where it is too small."""
+    """Return each accelerator's capacity: an outline, dashed where it is too small."""
     fits = "datum.verdict == 'fits'"
     bars = _device_rows(_gibibytes(), "bytes").mark_bar(
         height={"band": 0.5}, fill="transparent", strokeWidth=2, clip=True
@@ -244,28 +244,28 @@ def _capacities(x: Any) -> Any:
 
 
 def _total() -> Any:
-    """Rule at the first network's total, down through the capacities."""
+    """Return a rule at the first network's total, down through the capacities."""
     total = alt.Chart().transform_filter("datum.role == 'need'").transform_aggregate(all="sum(bytes)")
     total = total.transform_calculate(gib=f"datum.all / {_GIBI}")
     return total.mark_rule(strokeWidth=2, color=INK, clip=True, opacity=look.THROUGH).encode(x="gib:Q")
 
 
 def memory_domain(frame: pd.DataFrame) -> float:
-    """End of the axis of `memory_bars` [GiB]: all that is needed and every capacity lie before it."""
+    """Return the end of the axis of `memory_bars` [GiB], beyond the total need and every capacity."""
     need = frame[frame["role"] != "device"].groupby("row")["bytes"].sum()
     capacity = frame.loc[frame["role"] == "device", "bytes"]
     return look.nice_ceiling(max([*need, *capacity.dropna()], default=0.0) * 1.02 / _GIBI)
 
 
 def memory_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `memory_bars`, counted from the verdicts of its devices."""
+    """Return the takeaway of `memory_bars`, counted from the verdicts of its devices."""
     verdicts = frame.loc[frame["role"] == "device", "verdict"]
     fitting = int((verdicts == "fits").sum())
     return f"It fits {fitting or 'none'} of {len(verdicts)} accelerators"
 
 
 def method_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Memory that each way to fine-tune needs, part by part with its interval, against that of the device.
+    """Return a chart of the memory that each fine-tuning method needs, by part with its interval, against the device's.
 
     Parameters
     ----------
@@ -321,13 +321,13 @@ def method_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def method_ends(frame: pd.DataFrame) -> dict[str, Any]:
-    """Signals of `method_memory`: the end of the axis [GiB], and the rows from the top."""
+    """Return the signals of `method_memory`: the end of the axis [GiB], and the rows from the top."""
     most = max(memory_domain(frame), look.nice_ceiling(frame["high"].dropna().astype(float).max() * 1.02 / _GIBI))
     return {"x_high": most, "rows": look.row_order(frame[frame["role"] != "device"])}
 
 
 def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Every network of the zoo: how large it is against how much it computes.
+    """Return a chart of every network of the zoo: parameters against FLOP.
 
     Parameters
     ----------
@@ -371,13 +371,13 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def zoo_ends(frame: pd.DataFrame) -> dict[str, float]:
-    """Ends of both axes of `parameters_vs_flop`: whole decades around its networks."""
+    """Return the ends of both axes of `parameters_vs_flop`: whole decades around its networks."""
     (left, right), (bottom, top) = (look.decades(frame[name]) for name in ("parameters", "flop"))
     return {"left": left, "right": right, "bottom": bottom, "top": top}
 
 
 def _used_once(x: Any, y: Any) -> Any:
-    """Line of two FLOP for each parameter."""
+    """Return the line of two FLOP per parameter."""
     line = look.one_row(ends="[left, right]").transform_flatten(["ends"], ["parameters"])
     line = line.transform_calculate(flop="2 * datum.parameters")
     return line.mark_line(color=MUTED, strokeDash=[4, 4], clip=True).encode(x=x, y=y)
@@ -414,7 +414,7 @@ def _networks(x: Any, y: Any) -> list[Any]:
 
 
 def _names(x: Any, y: Any) -> list[Any]:
-    """Labels of the chosen networks, on a halo that keeps them legible."""
+    """Return the labels of the chosen networks, on a halo that keeps them legible."""
     named = alt.Chart().transform_filter("datum.label != ''")
     place: dict[str, Any] = {"align": "left", "dx": 14, "dy": -8, "fontSize": 12}
     halo = named.mark_text(**place, stroke=PAPER, strokeWidth=4)
@@ -422,7 +422,7 @@ def _names(x: Any, y: Any) -> list[Any]:
 
 
 def zoo_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `parameters_vs_flop`."""
+    """Return the takeaway of `parameters_vs_flop`."""
     ratio = (frame["flop"] / frame["parameters"]).dropna()
     low, high = (float(f"{ratio.quantile(share):.2g}") for share in (0.1, 0.9))
     span = f"{low:,.{0 if low >= 10 else 1}f} to {high:,.0f} FLOP a parameter"

@@ -44,11 +44,11 @@ FIGURES = (
     "band_high_80",
 )
 # A publisher's intervals are right where they hold this share of at least `ENOUGH` rows.
-BAND = (0.6, 0.95)
+COVERAGE_BAND = (0.6, 0.95)
 
 
 def table_name(kind: str) -> str:
-    """Table that holds the predictions of a kind.
+    """Return the table of the predictions of a kind.
 
     >>> table_name("training_classic")
     'validation_classic_rows'
@@ -57,7 +57,7 @@ def table_name(kind: str) -> str:
 
 
 def student_t(level: float, freedom: float) -> float:
-    """Two-sided critical value of Student's t: half-width of the interval that holds a share, in standard errors.
+    """Return the two-sided critical value of Student's t: the half-width of an interval at a level, in standard errors.
 
     Exact for one and two degrees of freedom; from three on, shares up to 0.9 are right to 0.05 %, 0.95 to 0.2 % and
     0.99 to 1 %.
@@ -101,7 +101,7 @@ def student_t(level: float, freedom: float) -> float:
 
 
 def interval_score(errors: np.ndarray, half: np.ndarray, level: float) -> np.ndarray:
-    """Interval score of each row, in the logarithm: its width, and what it misses, weighted by how rarely it may.
+    """Return the interval score of each row, in the logarithm: its width, plus weighted misses.
 
     `errors`: logarithmic errors; `half`: half-width of each interval; `level`: share that it should hold.
 
@@ -112,7 +112,7 @@ def interval_score(errors: np.ndarray, half: np.ndarray, level: float) -> np.nda
 
 
 def publisher_means(values: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of each publisher, and its weight: one, or less in proportion with fewer than `FEW` rows.
+    """Return the mean of each publisher, and its weight: one, or less in proportion with fewer than `FEW` rows.
 
     `values`: one a row; `group`: publisher of each.
     """
@@ -122,7 +122,7 @@ def publisher_means(values: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, 
 
 
 def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> float:
-    """Smallest absolute error that a share `level` of all stays below, every group weighing as in `publisher_means`.
+    """Return the quantile `level` of absolute errors, every group weighing as in `publisher_means`.
 
     `errors`: logarithmic errors; `group`: publisher, or another group that is left out, of each; `level`: share, 0 to
     1.
@@ -138,7 +138,7 @@ def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> floa
 
 
 def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, float]:
-    """Shares of covered rows that chance alone allows, were the rows independent (Wilson score interval).
+    """Return the shares of covered rows that chance alone allows, if rows are independent (Wilson score interval).
 
     `rows`: rows of the publisher; `level`: nominal coverage, 0 to 1; `sure`: 0.95 or 0.9.
 
@@ -152,14 +152,14 @@ def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, f
 
 
 def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray] | None = None) -> dict[str, Any]:
-    """Error, bias, coverage and width of some rows.
+    """Return error, bias, coverage and width of some rows.
 
     `errors`: logarithm of predicted over measured; `group`: publisher of each; `half`: half-widths of the rows by
     level.
     """
     relative = np.abs(np.expm1(errors))
     names = np.unique(group)
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "rows": len(errors),
         "publishers": len(names),
         "median_error": np.median(relative),
@@ -171,23 +171,23 @@ def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray
         "bias": np.expm1(np.median(errors)),
     }
     if half is None:
-        return found
+        return results
     for level in LEVELS:
-        known = np.isfinite(half[level])
-        if known.any():
-            covered = np.abs(errors)[known] <= half[level][known]
-            found[f"coverage_{level}"] = np.mean(covered)
-            found[f"publishers_covered_{level}"] = _of_publishers(covered, group[known])
-            found[f"factor_{level}"] = np.exp(np.median(half[level][known]))
+        bounded = np.isfinite(half[level])
+        if bounded.any():
+            covered = np.abs(errors)[bounded] <= half[level][bounded]
+            results[f"coverage_{level}"] = np.mean(covered)
+            results[f"publishers_covered_{level}"] = _of_publishers(covered, group[bounded])
+            results[f"factor_{level}"] = np.exp(np.median(half[level][bounded]))
             if level == LEVELS[0]:
-                found["score_80"] = _of_publishers(interval_score(errors, half[level], 0.8)[known], group[known])
-                found["publishers_in_band"] = _in_band(covered, group[known])
-    found["band_low_80"], found["band_high_80"] = coverage_band(len(errors), 0.8)
-    return found
+                results["score_80"] = _of_publishers(interval_score(errors, half[level], 0.8)[bounded], group[bounded])
+                results["publishers_in_band"] = _in_band(covered, group[bounded])
+    results["band_low_80"], results["band_high_80"] = coverage_band(len(errors), 0.8)
+    return results
 
 
 def paired(errors: np.ndarray, base: np.ndarray, group: np.ndarray, draws: int = 2000) -> tuple[float, float, float]:
-    """By how much one model misses more than another, mean over publishers, and its 90 % bootstrap over publishers.
+    """Return the excess error of one model over another, mean over publishers, with its 90 % bootstrap over publishers.
 
     `errors`, `base`: logarithmic errors of the same rows, by the model and by what it is compared with; `group`:
     publisher of each. Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
@@ -199,20 +199,20 @@ def paired(errors: np.ndarray, base: np.ndarray, group: np.ndarray, draws: int =
 
 
 def _of_medians(values: np.ndarray, group: np.ndarray) -> float:
-    """Mean over publishers of their medians, weighed as their means are."""
+    """Return the mean over publishers of their medians, weighted as their means are."""
     medians = np.array([np.median(values[group == name]) for name in np.unique(group)])
     return float(np.average(medians, weights=publisher_means(values, group)[1]))
 
 
 def _in_band(covered: np.ndarray, group: np.ndarray) -> float:
-    """Share of publishers with enough rows whose intervals hold neither too few of them nor nearly all."""
+    """Return the share of publishers with enough rows whose intervals cover neither too few of them nor nearly all."""
     _, codes = np.unique(group, return_inverse=True)
     counts = np.bincount(codes)
     held = (np.bincount(codes, covered) / counts)[counts >= ENOUGH]
-    return float(np.mean((held >= BAND[0]) & (held <= BAND[1]))) if len(held) else np.nan
+    return float(np.mean((held >= COVERAGE_BAND[0]) & (held <= COVERAGE_BAND[1]))) if len(held) else np.nan
 
 
 def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:
-    """Mean over publishers of their means; one with fewer than `FEW` rows weighs in proportion."""
+    """Return the mean over publishers of their means; one with fewer than `FEW` rows weighs in proportion."""
     means, weights = publisher_means(values, group)
     return float(np.average(means, weights=weights))

@@ -40,7 +40,7 @@ NO_INPUT = (
     "flops_convention",
     *OUTCOMES,
 )
-ASIDE = {
+REPEAT_COLUMNS = {
     "all that the table holds": (),
     "all but source and date": ("source", "date"),
     "all but source, date and software": ("source", "date", "software", "software_notes"),
@@ -103,7 +103,7 @@ def accuracy(
     accelerators: Sequence[str] = (),
     networks: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """How far predictions of measured runs were off, each publisher predicted by what the others measured.
+    """Return the errors of predictions of measured runs, each publisher predicted by the others' measurements.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def accuracy(
     >>> bool(table.loc["full", "median_error"] < table.loc["constant utilisation", "median_error"])
     True
     """
-    known = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
-    (by,) = choices("by", [by], known, ())
+    groupings = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
+    (by,) = choices("by", [by], groupings, ())
     if not isinstance(model, str) or (model != FULL and model not in models_of()):
         near = ", ".join(nearest(str(model)[:60], models_of(), 3))
         raise refused("model", model, f"is not a choice; nearest: {near}")
@@ -163,9 +163,9 @@ def chosen(
     accelerators: Sequence[str] = (),
     networks: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Judged runs of a kind, of some publishers on some accelerators; ratios are logarithms."""
+    """Return evaluated runs of a kind, of some publishers on some accelerators; ratios are logarithms."""
     (kind,) = choices("kind", [kind], tuple(KINDS), ())
-    rows, kept = _joined(kind), dict[str, Any]()
+    rows, masks = _evaluated_rows(kind), dict[str, Any]()
     for column, names in (("publisher", publishers), ("accelerator", accelerators), ("model", networks)):
         wanted = (
             []
@@ -175,26 +175,26 @@ def chosen(
         if column == "model":
             wanted = [network_of(name) for name in wanted]
         for name in wanted:
-            if name not in (known := _names(column)):
-                near = ", ".join(nearest(name, sorted(known), 3, letters=len(name)))
+            if name not in (names_known := _names(column)):
+                near = ", ".join(nearest(name, sorted(names_known), 3, letters=len(name)))
                 raise ValueError(f"no run by {column} {shown(name)} was judged; nearest names: {near}")
         if wanted:
             names = rows[column].map(network_of) if column == "model" else rows[column]
-            kept[f"{column}s".replace("model", "network")] = names.isin(wanted).to_numpy()
-    found = rows[np.logical_and.reduce(list(kept.values()))] if kept else rows
-    if not len(found):
-        others = {name: np.logical_and.reduce([kept[each] for each in kept if each != name]) for name in kept}
+            masks[f"{column}s".replace("model", "network")] = names.isin(wanted).to_numpy()
+    selected = rows[np.logical_and.reduce(list(masks.values()))] if masks else rows
+    if not len(selected):
+        others = {name: np.logical_and.reduce([masks[other] for other in masks if other != name]) for name in masks}
         counts = [f"{np.sum(mask & np.ones(len(rows), bool)):,} of all {name}" for name, mask in others.items()]
-        told = f" ({', '.join(counts)})" if len(kept) > 1 else ""
+        counts_shown = f" ({', '.join(counts)})" if len(masks) > 1 else ""
         raise ValueError(
-            f"0 such runs were measured{told}: choose another kind, or fewer publishers, accelerators, networks"
+            f"0 such runs were measured{counts_shown}: choose another kind, or fewer publishers, accelerators, networks"
         )
-    return found
+    return selected
 
 
 @lru_cache(maxsize=4096)
 def network_of(name: str) -> str:
-    """Key in the catalogue of a network as its publisher spells it; the name itself where no row bears it.
+    """Return the catalogue key of a network as its publisher spells it; the name itself where no row has it.
 
     Examples
     --------
@@ -206,25 +206,27 @@ def network_of(name: str) -> str:
 
 @lru_cache(maxsize=3)
 def _names(column: str) -> frozenset[str]:
-    """Names that runs of any kind may be chosen by: those measured, and of hardware and networks all others too."""
-    found = {network_of(name) if column == "model" else name for kind in KINDS for name in _joined(kind)[column]}
+    """Return names by which runs can be chosen: those measured, and for hardware and networks all catalogue names."""
+    measured = {
+        network_of(name) if column == "model" else name for kind in KINDS for name in _evaluated_rows(kind)[column]
+    }
     table, key = {"accelerator": ("accelerators", "key"), "model": ("models", "name")}.get(column, ("", ""))
-    return frozenset(found | set(catalog.table(table)[key] if table else ()))
+    return frozenset(measured | set(catalog.table(table)[key] if table else ()))
 
 
 def models_of(kind: str = "") -> tuple[str, ...]:
-    """What can be put in the place of the full prediction of one kind, or of any, in the order of the tables.
+    """Return the alternatives to the full prediction of one kind, or of any, in the order of the tables.
 
     >>> models_of("classic")[:3]
     ('full', 'without neighbours', 'without products')
     """
-    tables = KINDS[kind] if kind else [table for each in KINDS.values() for table in each]
+    tables = KINDS[kind] if kind else [table for members in KINDS.values() for table in members]
     names = dict.fromkeys(name for table in tables for name in _ratios(table_name(table)))
     return tuple(dict.fromkeys([*(name for name in names if name not in _rule_names()), *_rule_names()]))
 
 
 def base_of(model: str) -> str:
-    """What a model is fairly compared with: terms are switched off in the model without neighbours.
+    """Return the fair baseline of a model: terms are switched off in the model without neighbours.
 
     >>> base_of("without launch"), base_of("without neighbours"), base_of("constant utilisation")
     ('without neighbours', 'full', 'full')
@@ -244,8 +246,8 @@ def _ratios(table: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=5)
-def _joined(kind: str) -> pd.DataFrame:
-    """Judged rows with what the measured tables and the sources say of them; never change it."""
+def _evaluated_rows(kind: str) -> pd.DataFrame:
+    """Return evaluated rows joined with measured tables and sources; never change it."""
     return pd.concat([_of_table(table) for table in KINDS[kind]], ignore_index=True)
 
 
@@ -253,8 +255,8 @@ def _joined(kind: str) -> pd.DataFrame:
 def _of_table(table: str) -> pd.DataFrame:
     judged = catalog.table(table_name(table)).drop(columns=["how", "source"])
     names = {column: name for name, column in _ratios(table_name(table)).items()}
-    told = ["id", "source", "model", "accelerator", "devices", "precision", "date"]
-    measured = catalog.table(measurements_of(table))[told]
+    columns = ["id", "source", "model", "accelerator", "devices", "precision", "date"]
+    measured = catalog.table(measurements_of(table))[columns]
     rows = judged.rename(columns=names).merge(measured, on="id", how="left", validate="one_to_one")
     first = rows["source"].str.partition(";")[0]
     sources = catalog.table("sources").set_index("key")
@@ -274,27 +276,32 @@ def _of_table(table: str) -> pd.DataFrame:
 
 
 def as_rows(rows: pd.DataFrame, model: str = FULL) -> pd.DataFrame:
-    """Each run with what a model predicts of it; the intervals belong to the full model."""
-    ratio = _known(rows, model)
-    found = rows.loc[ratio.index, list(ROWS)].assign(predicted=rows["measured"] * np.exp(ratio), ratio=np.exp(ratio))
+    """Return each run with a model's prediction of it; the intervals belong to the full model."""
+    ratio = _ratios_of(rows, model)
+    predictions = rows.loc[ratio.index, list(ROWS)].assign(
+        predicted=rows["measured"] * np.exp(ratio), ratio=np.exp(ratio)
+    )
     for level in LEVELS if model == FULL else ():
         reach = np.exp(rows[f"half_{level}"])
-        found[f"low_{level}"], found[f"high_{level}"] = found["predicted"] / reach, found["predicted"] * reach
-    return found.reset_index(drop=True)
+        predictions[f"low_{level}"], predictions[f"high_{level}"] = (
+            predictions["predicted"] / reach,
+            predictions["predicted"] * reach,
+        )
+    return predictions.reset_index(drop=True)
 
 
-def _known(rows: pd.DataFrame, model: str) -> pd.Series:
-    """Logarithmic ratios of a model, of the rows that it says something of."""
+def _ratios_of(rows: pd.DataFrame, model: str) -> pd.Series:
+    """Return the logarithmic ratios of a model, of the rows that it predicts."""
     if model not in (FULL, NO_NEIGHBOURS) and model not in models_of():
         raise refused("model", model, f"is not a choice; take one of {', '.join(models_of())}")
-    found = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
-    if not len(found):
+    ratios = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
+    if not len(ratios):
         raise ValueError(f"nothing is predicted {shown(model)} for these runs: another kind has it")
-    return found
+    return ratios
 
 
 def per_prediction(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line for each model and rule, over the rows that it says something of.
+    """Return one line per model and baseline, over the rows that it predicts.
 
     `compared_with` names the model that it is fairly compared with, `compared_error` its median error on the same rows.
     """
@@ -308,31 +315,31 @@ def per_prediction(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def grouped(rows: pd.DataFrame, by: str, model: str = FULL) -> pd.DataFrame:
-    """Figures of each group, the groups in the order of their names.
+    """Return the figures of each group, the groups in the order of their names.
 
     `rows`: from `chosen`; `by`, `model`: as for `accuracy`.
     """
-    ratio = _known(rows, model)
-    kept = rows.loc[ratio.index]
-    labels = np.full(len(kept), "all") if by == "all" else kept[by].to_numpy(dtype=str)
-    errors, group = ratio.to_numpy(), kept["publisher"].to_numpy(dtype=str)
-    half = {level: kept[f"half_{level}"].to_numpy() for level in LEVELS}
+    ratio = _ratios_of(rows, model)
+    selected = rows.loc[ratio.index]
+    labels = np.full(len(selected), "all") if by == "all" else selected[by].to_numpy(dtype=str)
+    errors, group = ratio.to_numpy(), selected["publisher"].to_numpy(dtype=str)
+    half = {level: selected[f"half_{level}"].to_numpy() for level in LEVELS}
     names, codes = np.unique(labels, return_inverse=True)
     lines = [
-        _line(errors[at], group[at], {level: each[at] for level, each in half.items()} if model == FULL else None)
+        _line(errors[at], group[at], {level: reach[at] for level, reach in half.items()} if model == FULL else None)
         for at in (codes == i for i in range(len(names)))
     ]
     return pd.DataFrame([{by: name, **line} for name, line in zip(names, lines, strict=True)])
 
 
 def repeats(rows: pd.DataFrame) -> pd.DataFrame:
-    """The noise floor: how far runs lie from the median of the runs that no column tells from them.
+    """Return the noise floor: the deviation of runs from the median of runs that agree in every column.
 
     `rows`: from `chosen`. Gives one line for each reading of "the same": what is the same, configurations measured more
     than once, their runs, publishers, and the median and the ninetieth percentile of |outcome / median of the same -
     1|.
     """
-    lines = [_repeats(rows, words, aside) for words, aside in ASIDE.items()]
+    lines = [_repeats(rows, words, aside) for words, aside in REPEAT_COLUMNS.items()]
     return pd.DataFrame([line for line in lines if line["configurations"]])
 
 
@@ -359,18 +366,18 @@ def _repeats(rows: pd.DataFrame, words: str, aside: tuple[str, ...]) -> dict[str
 
 def _line(errors: np.ndarray, group: np.ndarray, half: dict[int, np.ndarray] | None) -> dict[str, Any]:
     low, high = np.quantile(np.abs(np.expm1(errors)), (0.25, 0.75))
-    found = figures(errors, group, half)
-    first = {name: found.pop(name) for name in ("rows", "publishers", "median_error")}
-    return {**first, "lower_quartile": low, "upper_quartile": high, **found}
+    values = figures(errors, group, half)
+    first = {name: values.pop(name) for name in ("rows", "publishers", "median_error")}
+    return {**first, "lower_quartile": low, "upper_quartile": high, **values}
 
 
 def forget() -> None:
     """Drop what is cached; tests that change tables need it."""
-    for cached in (_ratios, _joined, _of_table, _names):
+    for cached in (_ratios, _evaluated_rows, _of_table, _names):
         cached.cache_clear()
 
 
-LEAST = 5
+MIN_RUNS = 5
 SAME_RUN = (
     "publisher",
     "model",
@@ -383,12 +390,12 @@ SAME_RUN = (
     "attention_kernel",
     "fused_norm",
 )
-TOLD = ("publisher", "model", "devices", "seq_len", "attention_kernel", "fused_norm")
+CONFIGURATION_COLUMNS = ("publisher", "model", "devices", "seq_len", "attention_kernel", "fused_norm")
 LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero_stage", "sequence_parallel", "micro_batch", "activation_recompute")
 
 
 def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
-    """How good the layout is that the predictions call fastest, of those that a publisher measured for one run.
+    """Return the rank of the configuration predicted to be fastest, of those that a publisher measured for one run.
 
     `rows`: judged runs with predicted and measured step times, as `cookbook.accuracy(by="row")` gives them. Gives one
     line a run of which at least five layouts were measured: publisher, model, devices, seq_len, attention_kernel,
@@ -401,13 +408,13 @@ def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     lines: list[dict[str, Any]] = []
     for _, group in runs.groupby(list(SAME_RUN), dropna=False):
         steps = group.groupby(list(LAYOUT), dropna=False)[["measured", "predicted"]].median().reset_index()
-        if len(steps) < LEAST:
+        if len(steps) < MIN_RUNS:
             continue
         over = steps["measured"] / steps["measured"].min()
         first = group.iloc[0]
         lines.append(
             {
-                **{name: first[name] for name in TOLD},
+                **{name: first[name] for name in CONFIGURATION_COLUMNS},
                 "layouts": len(steps),
                 "rank_correlation": steps["measured"].rank().corr(steps["predicted"].rank()),
                 "chosen": over[steps["predicted"].idxmin()],
@@ -415,7 +422,9 @@ def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
                 "slowest": over.max(),
             }
         )
-    return pd.DataFrame(lines, columns=[*TOLD, "layouts", "rank_correlation", "chosen", "median", "slowest"])
+    return pd.DataFrame(
+        lines, columns=[*CONFIGURATION_COLUMNS, "layouts", "rank_correlation", "chosen", "median", "slowest"]
+    )
 
 
 # Two runs are the same but for the number of devices where these agree.
@@ -433,7 +442,7 @@ SAME_BUT_DEVICES = (
     "data",
     "unit",
 )
-HELD = 0.8
+COVERED_SHARE = 0.8
 
 
 def scaling(
@@ -451,7 +460,7 @@ def scaling(
     precision: str = "",
     seq: float | None = None,
 ) -> pd.DataFrame:
-    """Data-parallel training from one device to many: step, speed-up with its interval, and what a step is made of.
+    """Return data-parallel training from one device to many: step, speed-up with its interval, and the parts of a step.
 
     Parameters
     ----------
@@ -524,7 +533,8 @@ def scaling(
 
 @lru_cache(maxsize=1)
 def pairs() -> pd.DataFrame:
-    """Measured runs on several devices that have a twin on one, and the speed-up predicted with the publisher unseen.
+    """Return measured runs on several devices with a twin on one, and the predicted speed-up with the publisher held
+    out.
 
     Columns as of `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over
     measured), network (of the zoo), nodes, low_80 and high_80: from what the other publishers' speed-ups were off by.
@@ -537,23 +547,23 @@ def pairs() -> pd.DataFrame:
     keys = list(SAME_BUT_DEVICES)
     one = rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")
     many = rows[rows["devices"] > 1].join(one, on=keys, how="inner")
-    found = many.assign(
+    twins = many.assign(
         measured_speed_up=many["measured"] / many["measured_one"],
         predicted_speed_up=many["predicted"] / many["predicted_one"],
         network=[networks.spoken(name).key for name in many["model"]],
         nodes=np.ceil(many["devices"] / many["per_node"].fillna(many["devices"].clip(upper=8))),
     )
-    found = found.assign(ratio=found["predicted_speed_up"] / found["measured_speed_up"]).reset_index(drop=True)
-    ends = np.ones((2, len(found)))
-    for publisher in found["publisher"].unique():
-        own = (found["publisher"] == publisher).to_numpy()
-        ends[:, own] = _reach(found[~own], found.loc[own, "devices"], found.loc[own, "nodes"])
-    low, high = found["predicted_speed_up"].to_numpy() * ends
-    return found.assign(low_80=low, high_80=high).drop(columns=["measured_one", "predicted_one"])
+    twins = twins.assign(ratio=twins["predicted_speed_up"] / twins["measured_speed_up"]).reset_index(drop=True)
+    ends = np.ones((2, len(twins)))
+    for publisher in twins["publisher"].unique():
+        own = (twins["publisher"] == publisher).to_numpy()
+        ends[:, own] = _reach(twins[~own], twins.loc[own, "devices"], twins.loc[own, "nodes"])
+    low, high = twins["predicted_speed_up"].to_numpy() * ends
+    return twins.assign(low_80=low, high_80=high).drop(columns=["measured_one", "predicted_one"])
 
 
 def judged_pairs(ids: Any) -> pd.DataFrame:
-    """Speed-ups of some runs by publisher, on one node and on several.
+    """Return speed-ups of some runs by publisher, on one node and on several.
 
     Columns: publisher, nodes, runs; medians of measured and predicted efficiency, of the error of the predicted
     speed-up and of what claiming the ideal would be off by; inside_80: share inside the interval that the other
@@ -561,35 +571,37 @@ def judged_pairs(ids: Any) -> pd.DataFrame:
 
     ValueError: none of the runs has a twin on one device.
     """
-    found = pairs()
-    found = found[found["id"].isin(ids)]
-    if not len(found):
+    twins = pairs()
+    twins = twins[twins["id"].isin(ids)]
+    if not len(twins):
         raise ValueError("none of these runs has a twin on one device: take kind = classic, or other publishers")
-    measured = found["measured_speed_up"]
-    each = found.assign(
-        nodes=np.where(found["nodes"] > 1, "several", "one"),
+    measured = twins["measured_speed_up"]
+    by_publisher = twins.assign(
+        nodes=np.where(twins["nodes"] > 1, "several", "one"),
         runs=1,
-        measured=measured / found["devices"],
-        predicted=found["predicted_speed_up"] / found["devices"],
-        error=np.abs(found["ratio"] - 1),
-        error_of_ideal=np.abs(found["devices"] / measured - 1),
-        inside_80=(found["low_80"] <= measured) & (measured <= found["high_80"]),
+        measured=measured / twins["devices"],
+        predicted=twins["predicted_speed_up"] / twins["devices"],
+        error=np.abs(twins["ratio"] - 1),
+        error_of_ideal=np.abs(twins["devices"] / measured - 1),
+        inside_80=(twins["low_80"] <= measured) & (measured <= twins["high_80"]),
     ).groupby(["publisher", "nodes"])
-    middle = each[["measured", "predicted", "error", "error_of_ideal"]].median()
-    return each[["runs"]].sum().join(middle).join(each[["inside_80"]].mean()).reset_index()
+    middle = by_publisher[["measured", "predicted", "error", "error_of_ideal"]].median()
+    return by_publisher[["runs"]].sum().join(middle).join(by_publisher[["inside_80"]].mean()).reset_index()
 
 
 def reach(devices: Any, nodes: Any) -> np.ndarray:
-    """Ends of the 80 per cent interval of a speed-up over the predicted one, (2, ...): 1 for one device."""
+    """Return the ends of the 80 per cent interval of a speed-up over the predicted one, (2, ...): 1 for one device."""
     return _reach(pairs(), devices, nodes)
 
 
-def _reach(known: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
-    """Ends from the errors of known speed-ups; between nodes, which only cost more, low reaches further."""
-    error, publisher = np.abs(np.log(known["ratio"].to_numpy())), known["publisher"].to_numpy()
-    one = known["nodes"].to_numpy() == 1
-    near = pooled_quantile(error[one], publisher[one], HELD)
-    far = max(near, pooled_quantile(error[~one], publisher[~one], HELD)) if (~one).any() else near
+def _reach(speed_ups: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
+    """Return the ends from the errors of known speed-ups; between nodes, which only cost more, the low end
+    is further.
+    """
+    error, publisher = np.abs(np.log(speed_ups["ratio"].to_numpy())), speed_ups["publisher"].to_numpy()
+    one = speed_ups["nodes"].to_numpy() == 1
+    near = pooled_quantile(error[one], publisher[one], COVERED_SHARE)
+    far = max(near, pooled_quantile(error[~one], publisher[~one], COVERED_SHARE)) if (~one).any() else near
     alone, several = np.asarray(devices) <= 1, np.asarray(nodes) > 1
     low, high = np.where(several, far, near), np.full(several.shape, near)
     return np.where(alone, 1.0, np.exp([-low, high]))

@@ -80,15 +80,15 @@ TIMES = {
 
 
 def rows(table: str) -> pd.DataFrame:
-    """Rows of one table of measurements: `TEXTS` and `NUMBERS`, outcomes in SI, NaN or blank where nothing is known.
+    """Return rows of one table of measurements: `TEXTS` and `NUMBERS`, outcomes in SI, NaN or blank where unknown.
 
     `table`: a key of `READERS`.
     """
     frame = catalog.table(table)
-    told = READERS[table](frame)
-    found = {name: told.get(name, frame.get(name, "")) for name in TEXTS}
-    found |= {name: told.get(name, frame.get(name, np.nan)) for name in NUMBERS}
-    return pd.DataFrame(found, index=frame.index)
+    columns = READERS[table](frame)
+    values = {name: columns.get(name, frame.get(name, "")) for name in TEXTS}
+    values |= {name: columns.get(name, frame.get(name, np.nan)) for name in NUMBERS}
+    return pd.DataFrame(values, index=frame.index)
 
 
 def _classic(frame: pd.DataFrame) -> dict[str, Any]:
@@ -136,9 +136,9 @@ def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
 
 def _inference(frame: pd.DataFrame) -> dict[str, Any]:
     metric, value = frame["metric"], frame["value"]
-    timed, each = metric.isin(list(TIMES)), metric.str.endswith("/GPU")
+    timed, per_gpu = metric.isin(list(TIMES)), metric.str.endswith("/GPU")
     unit = metric.where(~timed, "").str.removesuffix("/GPU")
-    rate = (value * np.where(each, frame["devices"], 1)).mask(timed)
+    rate = (value * np.where(per_gpu, frame["devices"], 1)).mask(timed)
     counted = unit.isin(SAMPLES) & (frame["scenario"] == "static") & frame["batch"].notna()
     tokens = unit.str.contains("tokens/s") & frame["parameters"].notna()
     text = _joined(frame, "accelerator_as_printed", "note", "locator")
@@ -157,17 +157,17 @@ def _inference(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _storage(frame: pd.DataFrame) -> dict[str, Any]:
-    found: dict[str, Any] = {"unit": "", "throughput": np.nan}
+    rates: dict[str, Any] = {"unit": "", "throughput": np.nan}
     for column, unit in (
         ("iops", "IO/s"),
         ("write_bandwidth", "B/s written"),
         ("read_bandwidth", "B/s read"),
         ("samples_per_s", "samples/s"),
     ):
-        known = frame[column].notna()
-        found = {
-            "unit": np.where(known, unit, found["unit"]),
-            "throughput": frame[column].where(known, found["throughput"]),
+        stated = frame[column].notna()
+        rates = {
+            "unit": np.where(stated, unit, rates["unit"]),
+            "throughput": frame[column].where(stated, rates["throughput"]),
         }
     decode = frame["kind"] == "decode"
     return {
@@ -182,12 +182,12 @@ def _storage(frame: pd.DataFrame) -> dict[str, Any]:
         "processor": frame["cpu"].mask(decode, frame["system"]),
         "layout": _counted(frame["workers"], "workers"),
         "task": _counted(frame["sample_bytes"], "B"),
-        **found,
+        **rates,
     }
 
 
 def _collectives(frame: pd.DataFrame) -> dict[str, Any]:
-    known = frame["algorithm_bandwidth"].notna() & frame["payload_bytes"].notna()
+    stated = frame["algorithm_bandwidth"].notna() & frame["payload_bytes"].notna()
     return {
         "id": _numbered("collective", frame),
         "kind": "collectives",
@@ -198,7 +198,7 @@ def _collectives(frame: pd.DataFrame) -> dict[str, Any]:
         "throughput": frame["bus_bandwidth"],
         "unit": "B/s a rank (bus bandwidth)",
         "time": frame["payload_bytes"] / frame["algorithm_bandwidth"],
-        "time_of": np.where(known, "operation", ""),
+        "time_of": np.where(stated, "operation", ""),
         "layout": frame["algorithm"],
         "link": frame["intra_node_link"],
         "network_link": frame["inter_node_link"],
@@ -233,7 +233,7 @@ READERS = {
 
 
 def framework(software: str) -> str:
-    """Framework that a printed name of software tells; the name itself where none is known, blank where blank.
+    """Return the framework of a printed name of software; the name itself where none is known, blank where blank.
 
     >>> framework("NGC MXNet 20.06"), framework("Torch7 cuDNN 5.1"), framework("turbojpeg")
     ('MXNet', 'Torch7', 'turbojpeg')
@@ -257,7 +257,7 @@ def _joined(frame: pd.DataFrame, *columns: str) -> pd.Series:
 
 
 def _counted(values: pd.Series, words: str) -> pd.Series:
-    """Whole numbers with their unit as text; blank where missing."""
+    """Return integers with their unit as text; blank where missing."""
     return values.map(lambda value: f"{value:,.0f} {words}" if np.isfinite(value) else "")
 
 
@@ -266,7 +266,7 @@ def _numbered(name: str, frame: pd.DataFrame) -> list[str]:
 
 
 def _layout(frame: pd.DataFrame) -> pd.Series:
-    """Layout in one text; the data-parallel size follows from it and the devices."""
+    """Return the parallelism configuration in one text; the data-parallel size follows from it and the devices."""
     columns = (
         "tp",
         "pp",
@@ -295,20 +295,22 @@ def _layout(frame: pd.DataFrame) -> pd.Series:
 
 
 def _servers(accelerators: pd.Series, texts: pd.Series) -> dict[str, list[str]]:
-    """Server and processor of rows whose words name a system of the catalogue with that accelerator; else blank."""
+    """Return server and processor of rows whose words name a system of the catalogue with that accelerator;
+    else blank.
+    """
     systems = _systems()
-    known: dict[tuple[str, str], tuple[str, str]] = {}
-    found = []
+    by_text: dict[tuple[str, str], tuple[str, str]] = {}
+    matches = []
     for key, text in zip(accelerators, texts, strict=True):
-        if (key, text) not in known:
+        if (key, text) not in by_text:
             plain = normalise(text) if key in systems else ""
-            known[key, text] = next((row[1:] for row in systems.get(key, ()) if _spelled(row[0], plain)), ("", ""))
-        found.append(known[key, text])
-    return {"server": [server for server, _ in found], "processor": [processor for _, processor in found]}
+            by_text[key, text] = next((row[1:] for row in systems.get(key, ()) if _spelled(row[0], plain)), ("", ""))
+        matches.append(by_text[key, text])
+    return {"server": [server for server, _ in matches], "processor": [processor for _, processor in matches]}
 
 
 def _spelled(name: str, text: str) -> bool:
-    """Whether a text holds a name that no digit follows, so that no larger model is meant."""
+    """Return True if a text contains a name that no digit follows, so that no larger model is meant."""
     return any(not rest[:1].isdigit() for rest in text.split(name)[1:])
 
 
@@ -319,96 +321,112 @@ def _without_brackets(name: str) -> str:
 
 
 def _systems() -> dict[str, list[tuple[str, str, str]]]:
-    """Accelerator -> (spelling, name, processor) of the systems it is sold in, the longest spelling first."""
-    frame, found = catalog.table("systems"), dict[str, list[tuple[str, str, str]]]()
+    """Return (spelling, name, processor) of the systems with each accelerator, the longest spelling first."""
+    frame, by_accelerator = catalog.table("systems"), dict[str, list[tuple[str, str, str]]]()
     for row in frame.itertuples(index=False):
         name = _without_brackets(row.name).strip()
         vendor, _, model = name.partition(" ")
         spelling = normalise(model if vendor.casefold() in ("aws", "azure", "gcp") else name)
         for key in filter(None, {row.accelerator_key, *row.accelerator_alternatives.split(";")}):
             # A TPU v3-8 is not named by a v3-8192.
-            found.setdefault(key, []).append((spelling, row.name, row.cpu))
-    return {key: sorted(each, key=lambda one: -len(one[0])) for key, each in found.items()}
+            by_accelerator.setdefault(key, []).append((spelling, row.name, row.cpu))
+    return {key: sorted(spellings, key=lambda one: -len(one[0])) for key, spellings in by_accelerator.items()}
 
 
 # Runs that differ in nothing but devices and batch: a curve of scaling.
-SAME = ("publisher", "source", "kind", "phase", "model", "task", "accelerator", "precision", "software", "data", "unit")
+CURVE_KEYS = (
+    "publisher",
+    "source",
+    "kind",
+    "phase",
+    "model",
+    "task",
+    "accelerator",
+    "precision",
+    "software",
+    "data",
+    "unit",
+)
 # Kinds whose rate is one rate of all devices together; a collective's is that of one rank.
-TOGETHER = ("training", "inference", "matmul")
+ADDITIVE_KINDS = ("training", "inference", "matmul")
 # A multiply-add of the forward pass is 2 FLOP, and the backward pass does it twice more.
 TRAINING_FLOP_PER_MAC = 6.0
 
 
 def per_device(rows: pd.DataFrame) -> pd.Series:
-    """Rate over devices [items/s]; missing where rates of devices do not add up, or their number is unknown."""
-    together = rows["kind"].isin(TOGETHER) | ((rows["kind"] == "storage") & (rows["unit"] == "samples/s"))
+    """Return the rate per device [items/s]; missing where rates of devices do not add up, or their number
+    is unknown.
+    """
+    together = rows["kind"].isin(ADDITIVE_KINDS) | ((rows["kind"] == "storage") & (rows["unit"] == "samples/s"))
     return (rows["throughput"] / rows["devices"]).where(together & (rows["devices"] > 0))
 
 
 def per_watt(rows: pd.DataFrame) -> pd.Series:
-    """Rate over the design power (TDP) of the devices [items/s/W]; no power was measured, hosts are left out."""
+    """Return the rate over the design power (TDP) of the devices [items/s/W]; no power was measured, hosts are left
+    out.
+    """
     watts = rows["accelerator"].map(catalog.table("accelerators").set_index("key")["tdp_watts"])
-    return (rows["throughput"] / (rows["devices"] * watts)).where(rows["kind"].isin(TOGETHER))
+    return (rows["throughput"] / (rows["devices"] * watts)).where(rows["kind"].isin(ADDITIVE_KINDS))
 
 
 def efficiencies(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weak and strong scaling efficiency, and the kind of curve that a row belongs to.
+    """Return weak and strong scaling efficiency, and the kind of curve that a row belongs to.
 
-    A curve holds runs of one publisher that are equal in all of `SAME` and in the layout of training, and
+    A curve holds runs of one publisher that are equal in all of `CURVE_KEYS` and in the layout of training, and
     in batch a device (weak) or in global batch (strong). The base is the median rate per device on its fewest devices;
     those runs have no efficiency of their own.
 
-    `rows`: columns of `SAME`, `layout`, `devices`, `batch`, `batch_per_device` and `throughput`. Gives
+    `rows`: columns of `CURVE_KEYS`, `layout`, `devices`, `batch`, `batch_per_device` and `throughput`. Gives
     ``weak_efficiency``, ``strong_efficiency`` (NaN without fewer devices to compare with), ``scaling`` (weak, strong,
     weak and strong, or blank).
     """
     run = rows[rows["kind"].isin(("training", "inference")) & rows["throughput"].notna() & rows["batch"].notna()]
     layout = run["layout"].where(run["kind"] == "training", "")
-    each = run["throughput"] / run["devices"]
-    found, member = rows[[]].copy(), {}
+    per_device_rate = run["throughput"] / run["devices"]
+    result, member = rows[[]].copy(), {}
     for name, fixed in (("weak", "batch_per_device"), ("strong", "batch")):
-        keys = [run[column] for column in SAME] + [layout, run[fixed]]
+        keys = [run[column] for column in CURVE_KEYS] + [layout, run[fixed]]
         fewest = run["devices"].groupby(keys, dropna=False).transform("min")
-        base = each.where(run["devices"] == fewest).groupby(keys, dropna=False).transform("median")
-        found[f"{name}_efficiency"] = (each / base).where(run["devices"] > fewest)
+        base = per_device_rate.where(run["devices"] == fewest).groupby(keys, dropna=False).transform("median")
+        result[f"{name}_efficiency"] = (per_device_rate / base).where(run["devices"] > fewest)
         grows = run["devices"].groupby(keys, dropna=False).transform("max") > fewest
         member[name] = rows.index.isin(run.index[grows])
     both = [member["weak"] & member["strong"], member["weak"], member["strong"]]
-    return found.reindex(rows.index).assign(scaling=np.select(both, ["weak and strong", "weak", "strong"], ""))
+    return result.reindex(rows.index).assign(scaling=np.select(both, ["weak and strong", "weak", "strong"], ""))
 
 
 def utilisation(rows: pd.DataFrame, flop_per_item: Any) -> pd.Series:
-    """Share of the dense peak of the devices in the number format of the row that the network's own FLOP amount to.
+    """Return the share of the devices' dense peak, in the row's number format, of the network's own FLOP.
 
     `rows`: `throughput`, `devices`, `accelerator`, `number_format`; `flop_per_item`: FLOP of one item that `throughput`
     counts.
     """
     names = rows[["accelerator", "number_format"]].drop_duplicates()
-    known = {(key, name): peak_flops(key, name) if key and name else np.nan for key, name in names.to_numpy()}
-    peak = [known[pair] for pair in zip(rows["accelerator"], rows["number_format"], strict=True)]
+    peaks = {(key, name): peak_flops(key, name) if key and name else np.nan for key, name in names.to_numpy()}
+    peak = [peaks[pair] for pair in zip(rows["accelerator"], rows["number_format"], strict=True)]
     return rows["throughput"] * flop_per_item / (rows["devices"] * np.asarray(peak))
 
 
 @lru_cache(maxsize=1)
 def classic_flop() -> dict[str, float]:
-    """FLOP of training one counted item, by id of training_classic, layer by layer; takes some seconds, once."""
+    """Return the FLOP of training one counted item, by id of training_classic, layer by layer; slow, computed once."""
     frame = catalog.table("training_classic")
-    known: dict[tuple[str, ...], float] = {}
-    found = {}
+    by_network: dict[tuple[str, ...], float] = {}
+    by_id = {}
     for row in frame[["id", "model", "task_input", "unit"]].itertuples(index=False):
         what = (row.model, row.task_input, row.unit)
-        if what not in known:
-            known[what] = _flop(networks.trained(*what))
-        found[row.id] = known[what]
-    return found
+        if what not in by_network:
+            by_network[what] = _flop(networks.trained(*what))
+        by_id[row.id] = by_network[what]
+    return by_id
 
 
-def _flop(given: networks.Input) -> float:
-    if not given.name or given.why:
+def _flop(network: networks.Input) -> float:
+    if not network.name or network.why:
         return float("nan")
-    work = zoo.model(str(given.name), **json.loads(given.arguments or "{}"))
+    work = zoo.model(str(network.name), **json.loads(network.arguments or "{}"))
     return (
         TRAINING_FLOP_PER_MAC
-        * float(work.ops.total("macs", 1, (given.seq if given.seq == given.seq else work.seq) or 1))
-        / given.items
+        * float(work.ops.total("macs", 1, (work.seq if np.isnan(network.seq) else network.seq) or 1))
+        / network.items
     )

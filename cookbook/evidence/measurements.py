@@ -5,6 +5,7 @@ Reads tables alone: nothing is fitted here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -25,7 +26,7 @@ from cookbook.units import shown
 # Distance of a factor of e in samples of a device, and in devices, where a reader asks for what was run most alike.
 AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}
 # No measured figure is beyond this.
-MOST = 1e30
+MAX_VALUE = 1e30
 
 COLUMNS = (
     "id",
@@ -76,15 +77,18 @@ COLUMNS = (
     "how",
 )
 # Kinds whose software is a framework; elsewhere it is the benchmark.
-RUN = ("training", "inference", "storage")
+RUN_KINDS = ("training", "inference", "storage")
 # Judged tables: measured table -> table of left-out predictions.
-JUDGED = {"training_classic": "validation_classic_rows", "training_transformer": "validation_transformer_rows"}
+EVALUATED_TABLES = {
+    "training_classic": "validation_classic_rows",
+    "training_transformer": "validation_transformer_rows",
+}
 
 
 def measurements(
     near: str | Mapping[str, Any] | None = None, versus: str = "", classic_flop: bool = False, **where: Any
 ) -> pd.DataFrame:
-    """All measurements that the predictions were developed with, one row each, in SI and with their sources.
+    """Return all measurements used to develop the predictions, one row each, in SI and with their sources.
 
     Parameters
     ----------
@@ -128,12 +132,12 @@ def measurements(
     rows = _with_classic() if flag("classic_flop", classic_flop) else everything()
     versus = text("versus", versus)
     for column, wanted in where.items():
-        rows = _kept(rows, column, wanted)
+        rows = _matching(rows, column, wanted)
     if not len(rows):
-        raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
+        raise ValueError(f"no measurement matches {_filter_words(where)}: loosen one of them")
     if near is not None and (not isinstance(near, (str, Mapping)) or len(near) > 200):
-        said = "must be the id of a row, or a dict such as {'model': 'resnet50'}"
-        raise refused("near", near, said)
+        allowed = "must be the id of a row, or a dict such as {'model': 'resnet50'}"
+        raise refused("near", near, allowed)
     if near is not None:
         rows = nearest_rows(rows, configuration(near), str(near))
     return beside(rows, versus) if versus else rows.copy()
@@ -141,11 +145,11 @@ def measurements(
 
 @lru_cache(maxsize=1)
 def everything() -> pd.DataFrame:
-    """The frame of all rows, cached; never change it."""
+    """Return the frame of all rows, cached; never change it."""
     rows = pd.concat(
         [measurement_rows.rows(name).assign(table=name) for name in measurement_rows.READERS], ignore_index=True
     )
-    rows = _named(rows)
+    rows = _with_names(rows)
     rows = rows.assign(
         batch_per_device=rows["batch"] / rows["devices"],
         per_device=measurement_rows.per_device(rows),
@@ -156,7 +160,7 @@ def everything() -> pd.DataFrame:
         value=rows["throughput"].fillna(rows["time"]),
         counted=rows["unit"].where(rows["throughput"].notna(), "s a " + rows["time_of"]),
     )
-    return _predicted(rows)[list(COLUMNS)]
+    return _with_predictions(rows)[list(COLUMNS)]
 
 
 @lru_cache(maxsize=1)
@@ -167,8 +171,8 @@ def _with_classic() -> pd.DataFrame:
     return rows.assign(utilisation=rows["utilisation"].fillna(measurement_rows.utilisation(rows, flop)))
 
 
-def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the names that other tables give: of devices, publishers, pages, frameworks and networks."""
+def _with_names(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the names from other tables: of devices, publishers, pages, frameworks and networks."""
     sources = catalog.table("sources").set_index("key")
     devices = catalog.table("accelerators").set_index("key")
     first = rows["source"].str.partition(";")[0]
@@ -179,7 +183,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
         device=rows["accelerator"].map(devices["name"]).fillna(""),
         generation=rows["accelerator"].map(devices["vendor"] + " " + devices["generation"]).fillna(""),
         year=rows["date"].str.extract(r"((?:19|20)\d\d)")[0].astype(float),
-        framework=_each(rows["software"], measurement_rows.framework).where(rows["kind"].isin(RUN), ""),
+        framework=_each(rows["software"], measurement_rows.framework).where(rows["kind"].isin(RUN_KINDS), ""),
         network=_each(rows["model"], measurement_rows.network),
     )
 
@@ -188,31 +192,31 @@ def _each(values: pd.Series, function: Any) -> pd.Series:
     return values.map({value: function(value) for value in values.unique()})
 
 
-def _predicted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with what was predicted of them, their publisher left out; a predicted time becomes a rate.
+def _with_predictions(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with their predictions, their publisher held out; a predicted time becomes a rate.
 
     An id that two tables share gets the name of its table before it.
     """
     parts = []
-    for table, name in JUDGED.items():
+    for table, name in EVALUATED_TABLES.items():
         judged = catalog.table(name)[["id", "software_level", "tier", "full", "half_80"]]
         parts.append(judged.assign(table=table, full=judged["full"] * (1 if table == "training_classic" else -1)))
-    found = rows.merge(pd.concat(parts), on=["table", "id"], how="left", validate="one_to_one")
-    predicted, reach = found["throughput"] * np.exp(found["full"]), np.exp(found["half_80"])
+    joined = rows.merge(pd.concat(parts), on=["table", "id"], how="left", validate="one_to_one")
+    predicted, reach = joined["throughput"] * np.exp(joined["full"]), np.exp(joined["half_80"])
     decoded = catalog.table("validation_storage_rows").query("kind == 'decoding'").set_index("id")["predicted"]
-    shared = found["id"].duplicated(keep=False)
-    return found.assign(
-        id=found["id"].mask(shared, found["table"] + ":" + found["id"]),
-        predicted=predicted.fillna(found["id"].map(decoded)),
+    shared = joined["id"].duplicated(keep=False)
+    return joined.assign(
+        id=joined["id"].mask(shared, joined["table"] + ":" + joined["id"]),
+        predicted=predicted.fillna(joined["id"].map(decoded)),
         low80=predicted / reach,
         high80=predicted * reach,
-        software_level=found["software_level"].fillna(""),
-        tier=found["tier"].fillna(""),
+        software_level=joined["software_level"].fillna(""),
+        tier=joined["tier"].fillna(""),
     )
 
 
-def _kept(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
-    """Rows whose column is what is wanted."""
+def _matching(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
+    """Return the rows whose column matches `wanted`."""
     whole = everything()
     if column not in whole:
         close = ", ".join(nearest(column, list(COLUMNS), 3))
@@ -222,57 +226,57 @@ def _kept(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
     if isinstance(wanted, (list, tuple)) and not wanted:
         return rows
     names = [text(column, name) for name in listed(column, wanted)]
-    known = set(whole[column])
-    names = [name if name in known else _spelled(column, name, known) for name in names]
+    values = set(whole[column])
+    names = [name if name in values else _spelled(column, name, values) for name in names]
     return rows[rows[column].isin(names)] if names else rows
 
 
 def _between(values: pd.Series, column: str, wanted: Any) -> pd.Series:
     numbers = list(wanted) if isinstance(wanted, (list, tuple)) else [wanted, wanted]
     low, high = (*numbers, None)[:2] if len(numbers) == 2 else (None, None)
-    if len(numbers) != 2 or not all(n is None or (isinstance(n, (int, float)) and abs(n) < MOST) for n in numbers):
+    if len(numbers) != 2 or not all(n is None or (isinstance(n, (int, float)) and abs(n) < MAX_VALUE) for n in numbers):
         raise refused(column, wanted, "is not a number; give one, or (lowest, highest)")
     if low is not None and high is not None and low > high:
         raise refused(column, wanted, f"holds nothing: give the lowest first, ({high}, {low})")
     return values.between(-np.inf if low is None else low, np.inf if high is None else high)
 
 
-def _spelled(column: str, name: Any, known: set[str]) -> str:
-    """A value as the frame spells it."""
+def _spelled(column: str, name: Any, values: set[str]) -> str:
+    """Return a value as the frame spells it."""
     if column in ("accelerator", "network") and isinstance(name, str):
         try:
-            found = catalog.lookup("accelerators" if column == "accelerator" else "models", name)
+            key = catalog.lookup("accelerators" if column == "accelerator" else "models", name)
         except catalog.UnknownName:
-            found = ""
-        if found and found in known:
-            return found
-    close = ", ".join(nearest(str(name), sorted(known - {""}), 3))
+            key = ""
+        if key and key in values:
+            return key
+    close = ", ".join(nearest(str(name), sorted(values - {""}), 3))
     raise ValueError(f"no measurement has {column} = {shown(name)}; nearest: {close}")
 
 
 def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration as a mapping; that of a row where its id is given."""
+    """Return a configuration as a mapping; that of a row where its id is given."""
     if isinstance(near, str):
-        found = everything().query("id == @near")
-        if not len(found):
+        match = everything().query("id == @near")
+        if not len(match):
             close = ", ".join(nearest(near, everything()["id"].tolist(), 3))
             raise ValueError(f"no measurement has id = {shown(near)}; nearest: {close}")
-        return {name: found.iloc[0][name] for name in ASKED}
+        return {name: match.iloc[0][name] for name in ASKED}
     unknown = [name for name in near if name not in ASKED]
     if unknown:
         raise ValueError(f"near has no {shown(unknown[0])}; it takes {', '.join(ASKED)}")
-    given = dict(near)
-    known = everything()
+    wanted = dict(near)
+    all_rows = everything()
     for name, kind in (("accelerator", "accelerators"), ("model", "models")):
-        if given.get(name) and not ((known[name] == given[name]) | (known["network"] == given[name])).any():
-            given[name] = catalog.lookup(kind, str(given[name]))
-    return given
+        if wanted.get(name) and not ((all_rows[name] == wanted[name]) | (all_rows["network"] == wanted[name])).any():
+            wanted[name] = catalog.lookup(kind, str(wanted[name]))
+    return wanted
 
 
-def _words(where: Mapping[str, Any]) -> str:
+def _filter_words(where: Mapping[str, Any]) -> str:
     def said(wanted: Any) -> str:
         several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
-        if several and not all(isinstance(each, str) for each in wanted):
+        if several and not all(isinstance(entry, str) for entry in wanted):
             return " to ".join(end if n is None else str(n) for n, end in zip(wanted, ("least", "most"), strict=False))
         return " or ".join(wanted) if several else str(wanted)
 
@@ -280,9 +284,18 @@ def _words(where: Mapping[str, Any]) -> str:
 
 
 # What a configuration may say; what it leaves out does not count.
-ASKED = ("kind", "phase", "model", "accelerator", "devices", "batch_per_device", "precision", "framework")
+ASKED = (
+    "kind",
+    "phase",
+    "model",
+    "accelerator",
+    "devices",
+    "batch_per_device",
+    "precision",
+    "framework",
+)
 # What decides about a rate beside the thing compared.
-DECIDES = (
+DECIDING_COLUMNS = (
     "kind",
     "phase",
     "network",
@@ -295,7 +308,7 @@ DECIDES = (
     "unit",
 )
 # Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
-TIED = {
+COMPARABLE = {
     "framework": (),
     "software": (),
     "software_level": (),
@@ -311,7 +324,7 @@ TIED = {
 
 
 def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "") -> pd.DataFrame:
-    """Rows by their distance from a configuration, nearest first; none beyond the reach of corrections.
+    """Return rows by their distance from a configuration, nearest first; none beyond the reach of corrections.
 
     Distances are those by which similar runs correct predictions, with devices counted like the batch.
 
@@ -332,25 +345,29 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "")
     same = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
     rows = rows[np.logical_and.reduce(same)] if same else rows
     far = distances(_runs(_frame(asked)), _runs(rows), LABEL_COSTS, AMOUNT_COSTS)
-    found = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= REACH]
-    found = found.sort_values(["distance", "other"], kind="stable").drop(columns="other")
-    if not len(found):
-        said = ", ".join(f"{name} = {value}" for name, value in asked.items())
-        raise ValueError(f"nothing like {said} was measured: another maker's devices are out of reach; name less")
-    return found
+    near = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= REACH]
+    near = near.sort_values(["distance", "other"], kind="stable").drop(columns="other")
+    if not len(near):
+        wanted = ", ".join(f"{name} = {value}" for name, value in asked.items())
+        raise ValueError(f"nothing like {wanted} was measured: another maker's devices are out of reach; name less")
+    return near
 
 
-def _frame(asked: Mapping[str, Any]) -> pd.DataFrame:
-    """One row with what was asked alone."""
-    given = {name: value for name, value in asked.items() if value not in ("", None) and value == value}
+def _frame(fields: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row with the requested fields alone."""
+    stated = {name: value for name, value in fields.items() if value not in ("", None) and not _is_nan(value)}
     for name in ("devices", "batch_per_device"):
-        if name in given and not (isinstance(given[name], (int, float)) and given[name] > 0):
-            raise refused(name, given[name], "is not possible; give a number above 0")
-    return pd.DataFrame([given])
+        if name in stated and not (isinstance(stated[name], (int, float)) and stated[name] > 0):
+            raise refused(name, stated[name], "is not possible; give a number above 0")
+    return pd.DataFrame([stated])
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _runs(rows: pd.DataFrame) -> Runs:
-    """Measurements as what likeness is told by."""
+    """Return measurements as runs, by which similarity is computed."""
     devices = catalog.table("accelerators").set_index("key")
     labels, amounts = {}, {}
     if "model" in rows:
@@ -373,32 +390,32 @@ def _runs(rows: pd.DataFrame) -> Runs:
 
 
 def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
-    """What one thing is worth: the best rate of each of its values, where all else that decides is equal.
+    """Return the effect of one column: the best rate of each of its values, everything else relevant being equal.
 
     Parameters
     ----------
     rows : pandas.DataFrame
         Measurements.
     what : str
-        A key of `TIED`.
+        A key of `COMPARABLE`.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each value in each setting that two values or more were measured in: `setting` (a number),
-        `values` (how many), the columns of `DECIDES` that are equal, `what`, its best `throughput`, `publisher`,
-        `year`, `software`, `url` and `id`, and `times` (rate over that of the slowest value of the setting), the
-        settings with the largest ratio first.
+        One row for each value in each setting in which two values or more were measured: `setting` (a number),
+        `values` (their number), the columns of `DECIDING_COLUMNS` that are equal, `what`, its best `throughput`,
+        `publisher`, `year`, `software`, `url` and `id`, and `times` (rate over that of the slowest value of the
+        setting), the settings with the largest ratio first.
 
     Raises
     ------
     ValueError
         Another column, or no setting in which two values were measured.
     """
-    if what not in TIED:
-        raise refused("versus", what, f"cannot be compared; take one of {', '.join(TIED)}")
+    if what not in COMPARABLE:
+        raise refused("versus", what, f"cannot be compared; take one of {', '.join(COMPARABLE)}")
     rows = rows[(rows[what] != "") & rows["throughput"].notna() & rows["batch_per_device"].notna()]
-    same = [name for name in DECIDES if name not in TIED[what]]
+    same = [name for name in DECIDING_COLUMNS if name not in COMPARABLE[what]]
     best = rows.sort_values("throughput", kind="stable").groupby([*same, what], dropna=False).tail(1)
     by = best.groupby(same, dropna=False)
     times = best["throughput"] / by["throughput"].transform("min")
@@ -443,7 +460,7 @@ NAMES = {
     "publisher": "publisher",
 }
 # Why a value may not be stated.
-WHY = {
+MISSING_REASONS = {
     "weak_efficiency": ": it needs the same run on fewer devices",
     "utilisation": ": FLOP or peak are not known",
     "strong_efficiency": ": it needs the same batch on fewer devices",
@@ -476,40 +493,40 @@ class Selected:
 
     @cached_property
     def counted(self) -> str:
-        """What the shown rows count: "images/s", or "all"; blank for shares."""
+        """Return the unit of the shown rows: "images/s", or "all"; blank for shares."""
         column = Y[self.y][1]
         if not column or self.unit == "all":
             return self.unit if column else ""
-        known = self.stated[column].value_counts()
-        if self.unit and self.unit not in known:
-            there = ", ".join(known.index[:4])
+        counts = self.stated[column].value_counts()
+        if self.unit and self.unit not in counts:
+            offered = ", ".join(counts.index[:4])
             raise ValueError(
-                f"no measurement matches: none of these counts {self.unit!r}, but {there}; "
+                f"no measurement matches: none of these counts {self.unit!r}, but {offered}; "
                 "choose one of them under Counted in"
             )
-        return self.unit or str(known.index[0])
+        return self.unit or str(counts.index[0])
 
     @cached_property
     def stated(self) -> pd.DataFrame:
-        """Rows that state the value asked for."""
-        found = _those(self.rows, self.rows[self.y] > 0)
-        if not len(found):
-            what = f"{Y[self.y][0]}{WHY.get(self.y, '')}"
+        """Return the rows that state the requested value."""
+        rows = _filtered(self.rows, self.rows[self.y] > 0)
+        if not len(rows):
+            what = f"{Y[self.y][0]}{MISSING_REASONS.get(self.y, '')}"
             raise ValueError(
                 f"no measurement matches: {len(self.rows):,} pass the filters, but none states {what}; "
                 "choose another value, or loosen a filter"
             )
-        return found
+        return rows
 
     @cached_property
     def of_unit(self) -> pd.DataFrame:
-        """Those of them that count the same, whether or not they say where on the other axis they stand."""
+        """Return those with the same unit, whether or not they state the other axis."""
         column = Y[self.y][1]
         same = self.stated
-        return same if not column or self.counted == "all" else _those(same, same[column] == self.counted)
+        return same if not column or self.counted == "all" else _filtered(same, same[column] == self.counted)
 
     def alike(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Of other measurements, those that could be shown too."""
+        """Return the rows of other measurements that could be shown too."""
         fits = rows[self.y] > 0
         if self.counted not in ("", "all"):
             fits &= rows[Y[self.y][1]] == self.counted
@@ -517,21 +534,23 @@ class Selected:
 
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """Rows in the picture: with a place on both axes, each group reduced to its best or middle run if asked."""
-        found = self.of_unit
+        """Return the plotted rows: with a value on both axes, each group reduced to its best or middle run
+        on request.
+        """
+        rows = self.of_unit
         if self.x in NUMBERS:
-            found = _those(found, found[self.x] > 0)
-        if not len(found):
+            rows = _filtered(rows, rows[self.x] > 0)
+        if not len(rows):
             raise ValueError(
                 f"no measurement matches: none of {len(self.of_unit):,} states its {self.words_x}; "
                 "choose another horizontal axis, or loosen a filter"
             )
-        return found if self.aggregate == "all" else found.loc[self._chosen(found)]
+        return rows if self.aggregate == "all" else rows.loc[self._chosen(rows)]
 
-    def _chosen(self, found: pd.DataFrame) -> pd.Index:
-        """One run for each place and group: the best, or the middle one, so that each mark keeps its source."""
-        keys = [found[self.x], *([found[self.by]] if self.by else [])]
-        order = found[[self.y]].assign(at=found.groupby(keys, dropna=False).ngroup())
+    def _chosen(self, rows: pd.DataFrame) -> pd.Index:
+        """Return one run per position and group: the best, or the middle one, so that each mark keeps its source."""
+        keys = [rows[self.x], *([rows[self.by]] if self.by else [])]
+        order = rows[[self.y]].assign(at=rows.groupby(keys, dropna=False).ngroup())
         rising = self.aggregate == "median" or self.y == "time"
         order = order.sort_values(["at", self.y], ascending=[True, rising], kind="stable")
         count = order.groupby("at")[self.y].transform("size")
@@ -545,7 +564,7 @@ class Selected:
 
     @property
     def unit_words(self) -> str:
-        """Unit of the values shown."""
+        """Return the unit of the values shown."""
         if self.y == "time":
             return "s" if self.counted == "all" else f"s a {self.counted}"
         base = "in mixed units" if self.counted == "all" else self.counted
@@ -553,7 +572,7 @@ class Selected:
 
     @cached_property
     def beside(self) -> np.ndarray:
-        """Predicted value, low and high end of its 80 % interval for each row shown; NaN where none is known."""
+        """Return predicted value, low and high end of its 80 % interval for each row shown; NaN where none is known."""
         shown = self.shown
         if self.y in ("weak_efficiency", "strong_efficiency"):
             return np.full((len(shown), 3), np.nan)
@@ -562,6 +581,6 @@ class Selected:
         return (value / ratio)[:, [0, 2, 1]] if self.y == "time" else value * ratio
 
 
-def _those(rows: pd.DataFrame, wanted: pd.Series) -> pd.DataFrame:
-    """Rows that are wanted; the frame itself where all are, since copying it takes longest."""
+def _filtered(rows: pd.DataFrame, wanted: pd.Series) -> pd.DataFrame:
+    """Return the rows where `wanted`; the frame itself where all are, since copying is slow."""
     return rows if wanted.all() else rows[wanted]

@@ -10,15 +10,15 @@ Array = NDArray[np.float64]
 
 
 # Entries of a list or range that is made an array; what is an array already has its memory.
-MOST = 10_000_000
+MAX_ENTRIES = 10_000_000
 # Signs of what is written for readers of Python's insides.
-INSIDES = ("<", "np.", "(", "\n")
+INTERNAL_SIGNS = ("<", "np.", "(", "\n")
 
 
 def floats(name: str, value: ArrayLike) -> Array:
-    """`value` as floats; ValueError quotes what is none, or tells its kind."""
-    if not isinstance(value, np.ndarray | float | int) and (size := _length(value)) > MOST:
-        raise ValueError(f"{name} has {size:,} entries: give at most {MOST:,}")
+    """Return `value` as floats; the ValueError quotes a value that is not a number, or names its type."""
+    if not isinstance(value, np.ndarray | float | int) and (size := _length(value)) > MAX_ENTRIES:
+        raise ValueError(f"{name} has {size:,} entries: give at most {MAX_ENTRIES:,}")
     try:
         return np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -26,11 +26,13 @@ def floats(name: str, value: ArrayLike) -> Array:
 
 
 def written(value: object) -> str:
-    """What a message quotes of `value`: what it is written as, or its kind where that speaks of Python's insides."""
-    given = str(value)[:40]
+    """Return the text with which a message quotes `value`: its repr, or its type where the repr shows Python's
+    internals.
+    """
+    text = str(value)[:40]
     if isinstance(value, str):
-        return repr(given)
-    return f"a {type(value).__name__}" if any(sign in given for sign in INSIDES) else given
+        return repr(text)
+    return f"a {type(value).__name__}" if any(sign in text for sign in INTERNAL_SIGNS) else text
 
 
 def _length(value: object) -> int:
@@ -48,7 +50,7 @@ def _reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, reme
 
 
 def positive(name: str, value: ArrayLike) -> Array:
-    """`value` as floats, each > 0 or NaN."""
+    """Return `value` as floats, each > 0 or NaN."""
     if type(value) is np.float64 and not value <= 0:
         return value  # type: ignore[return-value]
     values = floats(name, value)
@@ -59,7 +61,7 @@ def positive(name: str, value: ArrayLike) -> Array:
 
 
 def non_negative(name: str, value: ArrayLike) -> Array:
-    """`value` as floats, each >= 0 or NaN."""
+    """Return `value` as floats, each >= 0 or NaN."""
     if type(value) is np.float64 and not value < 0:
         return value  # type: ignore[return-value]
     values = floats(name, value)
@@ -70,7 +72,7 @@ def non_negative(name: str, value: ArrayLike) -> Array:
 
 
 def at_least_one(name: str, value: ArrayLike) -> Array:
-    """`value` as floats, each >= 1 or NaN."""
+    """Return `value` as floats, each >= 1 or NaN."""
     if type(value) is np.float64 and not value < 1:
         return value  # type: ignore[return-value]
     values = floats(name, value)
@@ -81,7 +83,7 @@ def at_least_one(name: str, value: ArrayLike) -> Array:
 
 
 def fraction(name: str, value: ArrayLike) -> Array:
-    """`value` as floats, each between 0 and 1 or NaN."""
+    """Return `value` as floats, each between 0 and 1 or NaN."""
     if type(value) is np.float64 and 0 <= value <= 1:
         return value  # type: ignore[return-value]
     values = floats(name, value)

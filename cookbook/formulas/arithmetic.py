@@ -19,7 +19,7 @@ FLOP_PER_MAC = 2
 def training_flop(
     forward_macs: ArrayLike, samples: ArrayLike = 1, backward: ArrayLike = 2, recomputed: ArrayLike = 0
 ) -> Array:
-    r"""Arithmetic of training on a number of samples.
+    r"""Return the FLOP of training on a number of samples.
 
     Each matrix product of the forward pass has two in the backward pass, the gradient of its input and that of its
     weights.
@@ -56,7 +56,7 @@ def training_flop(
 
 
 def sustained_rate(flop: ArrayLike, seconds: ArrayLike) -> Array:
-    r"""Rate that must be held to finish in time.
+    r"""Return the throughput that must be sustained to finish in time.
 
     .. math:: R = F / t
 
@@ -85,7 +85,7 @@ def sustained_rate(flop: ArrayLike, seconds: ArrayLike) -> Array:
 
 
 def smooth_max(a: ArrayLike, b: ArrayLike, smoothness: ArrayLike = 2) -> Array:
-    r"""Maximum of two times that overlap imperfectly.
+    r"""Return the maximum of two times that overlap imperfectly.
 
     .. math:: m = (a^p + b^p)^{1/p}
 
@@ -173,7 +173,7 @@ def op_seconds(
 
 
 def arithmetic_intensity(flop: ArrayLike, bytes_moved: ArrayLike) -> Array:
-    r"""Arithmetic done per byte moved.
+    r"""Return the arithmetic intensity: FLOP per byte moved.
 
     .. math:: I = F / M
 
@@ -205,7 +205,7 @@ def arithmetic_intensity(flop: ArrayLike, bytes_moved: ArrayLike) -> Array:
 
 
 def ridge_point(peak_flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
-    r"""Intensity from which on arithmetic, not memory, is the limit.
+    r"""Return the arithmetic intensity above which arithmetic, not memory, is the limit.
 
     .. math:: I_r = P / W
 
@@ -234,7 +234,7 @@ def ridge_point(peak_flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
 
 
 def attainable_flops(intensity: ArrayLike, peak_flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
-    r"""The roofline: the highest rate an operation of this intensity can reach.
+    r"""Return the roofline: the highest throughput that an operation of this intensity can reach.
 
     .. math:: R = \min(P, I W)
 
@@ -272,7 +272,7 @@ def bound_by(
     mem_bandwidth: ArrayLike,
     launch_seconds: ArrayLike = 0,
 ) -> NDArray[np.str_]:
-    r"""Which part of an operation takes longest.
+    r"""Return the name of the part of an operation that takes longest.
 
     .. math:: \arg\max (F / P, \; M / W, \; t_0)
 
@@ -312,7 +312,7 @@ def bound_by(
 
 
 def perfect_overlap_seconds(parts_seconds: ArrayLike) -> Array:
-    r"""Lower bound of the time of several parts: each hides behind the longest.
+    r"""Return the lower bound of the time of several parts: each is hidden behind the longest.
 
     .. math:: t = \max_i t_i
 

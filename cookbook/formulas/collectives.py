@@ -374,7 +374,8 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
 
 
 def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_bytes: ArrayLike) -> Array:
-    r"""Bandwidth that an exchange of some size reaches: small ones leave links idle between their pieces.
+    r"""Return the bandwidth that a collective of some size reaches: small messages leave links idle between their
+    pieces.
 
     .. math:: \beta(M) = \frac{\beta}{1 + \sqrt{M_{1/2} / M}}
 
@@ -612,7 +613,8 @@ def rail_all_to_all_seconds(
 
 
 def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike) -> Array:
-    r"""Rate between the halves of a nested network, along the borders of its groups where they are small enough.
+    r"""Return the rate between the halves of a nested network, along the borders of its groups where they are small
+    enough.
 
     .. math:: B = \frac{n}{2} \min_{l: g_l \le n / 2} \beta_l
 
@@ -646,7 +648,8 @@ def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths
 def dragonfly_bandwidth(
     bandwidth: ArrayLike, taper: ArrayLike, partners: ArrayLike, used_groups: ArrayLike, groups: ArrayLike
 ) -> Array:
-    r"""Rate of one device out of its dragonfly group, where traffic takes detours once the direct links are full.
+    r"""Return the rate of one device out of its dragonfly group, where traffic takes detours once the direct links are
+    full.
 
     Of the links of a group, those to its q partners carry traffic at once, those to the G - k idle groups detours, and
     those to other busy groups its own detours and theirs:
@@ -692,7 +695,9 @@ def dragonfly_bandwidth(
 def _levels(
     devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
 ) -> tuple[Array, Array, Array, Array]:
-    """Devices, sizes of groups and rates as arrays of one depth, and the starts of a tree through all levels."""
+    """Return devices, group sizes and rates as arrays of one depth, and the start-up times of a tree through all
+    levels.
+    """
     n = at_least_one("devices", devices)
     rates, starts = positive("bandwidths", bandwidths), non_negative("latencies", latencies)
     g, rate, start = np.broadcast_arrays(*map(np.atleast_1d, (at_least_one("groups", groups), rates, starts)))
@@ -834,7 +839,7 @@ def torus_all_to_all_seconds(
 
 
 def torus_bisection_bandwidth(shape: ArrayLike, bandwidth: ArrayLike, wraps: ArrayLike = 1) -> Array:
-    r"""Rate between the halves of a torus, cut across its longest axis.
+    r"""Return the rate between the halves of a torus, cut across its longest axis.
 
     .. math:: B = l \frac{n}{\max_a k_a} \beta
 

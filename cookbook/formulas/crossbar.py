@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 
 from cookbook.formulas._arguments import Array, floats, non_negative, positive, written
 
-MOST_BITS, MOST_SOLVED = 24, 1024
+MAX_BITS, MAX_SOLVED = 24, 1024
 
 
 def column_currents(conductances: ArrayLike, voltages: ArrayLike) -> Array:
-    r"""Currents of the columns of a crossbar whose wires have no resistance.
+    r"""Return the currents of the columns of a crossbar whose wires have no resistance.
 
     .. math:: I_j = \sum_i G_{ij} V_i
 
@@ -49,7 +49,7 @@ def column_currents(conductances: ArrayLike, voltages: ArrayLike) -> Array:
 
 
 def wire_currents(conductances: ArrayLike, voltages: ArrayLike, wire_ohms: float) -> Array:
-    r"""The same with wires that have a resistance: Kirchhoff's law at every crossing, solved exactly.
+    r"""Return the column currents where wires have a resistance: Kirchhoff's law at every crossing, solved exactly.
 
     Rows are driven at column 0; columns end in a virtual ground below the last row. One piece of wire lies between two
     neighbours, before the first cell of a row and below the last of a column.
@@ -87,9 +87,9 @@ def wire_currents(conductances: ArrayLike, voltages: ArrayLike, wire_ohms: float
     if ohms == 0:
         return column_currents(cells, driven)
     rows, columns = cells.shape
-    if cells.size > MOST_SOLVED:
+    if cells.size > MAX_SOLVED:
         raise ValueError(
-            f"conductances has {rows:,} x {columns:,} cells, outside [1, {MOST_SOLVED:,}]: solve a smaller tile, or "
+            f"conductances has {rows:,} x {columns:,} cells, outside [1, {MAX_SOLVED:,}]: solve a smaller tile, or "
             "use wired_conductances"
         )
     above = np.arange(cells.size).reshape(rows, columns)
@@ -105,13 +105,13 @@ def wire_currents(conductances: ArrayLike, voltages: ArrayLike, wire_ohms: float
             system[a.ravel(), b.ravel()] -= value.ravel()
     for ends in (above[:, 0], below[-1]):
         system[ends, ends] += 1 / ohms
-    known = np.zeros(2 * cells.size)
-    known[above[:, 0]] = driven / ohms
-    return np.asarray(np.linalg.solve(system, known)[below[-1]] / ohms)
+    sources = np.zeros(2 * cells.size)
+    sources[above[:, 0]] = driven / ohms
+    return np.asarray(np.linalg.solve(system, sources)[below[-1]] / ohms)
 
 
 def wired_conductances(conductances: ArrayLike, wire_ohms: float) -> Array:
-    r"""Conductances that cells seem to have behind their wires: a fast approximation of `wire_currents`.
+    r"""Return the effective conductances of cells behind their wires: a fast approximation of `wire_currents`.
 
     Each cell loses what its own row and its own column drop if all rows have one voltage and all cells carry what they
     would without wires. Currents are linear in voltages, so that holds for the mean of many inputs too.
@@ -149,7 +149,8 @@ def wired_conductances(conductances: ArrayLike, wire_ohms: float) -> Array:
 
 
 def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: ArrayLike) -> tuple[Array, Array]:
-    r"""Two cells whose difference is a signed weight: one carries its amount, the other rests at the least conductance.
+    r"""Return two cells whose difference is a signed weight: one carries its amount, the other rests at the least
+    conductance.
 
     .. math:: G^\pm = G_0 + (G_1 - G_0) \, \mathrm{round}((L - 1) \max(\pm w, 0)) / (L - 1)
 
@@ -183,13 +184,13 @@ def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: A
     low, high = _finite("least", least), _finite("largest", largest)
     if not np.all(low < high):
         raise ValueError(f"largest = {float(high):g} is outside (least, inf), least = {float(low):g}: swap the two")
-    steps = _whole("levels", levels, 2, 2**MOST_BITS) - 1
+    steps = _integer("levels", levels, 2, 2**MAX_BITS) - 1
     up, down = (np.rint(steps * np.maximum(sign * shares, 0)) / steps for sign in (1, -1))
     return low + (high - low) * up, low + (high - low) * down
 
 
 def noisy(conductances: ArrayLike, spread: ArrayLike, largest: ArrayLike, draws: ArrayLike) -> Array:
-    r"""Conductances with Gaussian noise that does not depend on them: of programming, or of one reading.
+    r"""Return conductances with additive Gaussian noise, independent of them: of programming, or of one reading.
 
     .. math:: G' = \max(G + \sigma G_1 z, 0)
 
@@ -224,7 +225,7 @@ def noisy(conductances: ArrayLike, spread: ArrayLike, largest: ArrayLike, draws:
 
 
 def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, exponent: ArrayLike) -> Array:
-    r"""Conductances that fell since they were programmed.
+    r"""Return conductances after they have drifted since programming.
 
     .. math:: G(t) = G(t_0) (t / t_0)^{-\nu}
 
@@ -264,7 +265,8 @@ def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, expon
 
 
 def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Array:
-    r"""What a converter of so many bits makes of values of either sign: the nearest of its levels, clipped.
+    r"""Return the nearest level of a converter with this number of bits for values of either sign, clipped to full
+    scale.
 
     Levels lie on both sides of 0, so that one of the 2^b codes is left over: two bits tell -f, 0 and f.
 
@@ -295,13 +297,13 @@ def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Arra
     >>> quantised([0.2, 0.9, -5.0], 3, 3.0).tolist()
     [0.0, 1.0, -3.0]
     """
-    ends, count = positive("full_scale", _finite("full_scale", full_scale)), _whole("bits", bits, 2, MOST_BITS)
+    ends, count = positive("full_scale", _finite("full_scale", full_scale)), _integer("bits", bits, 2, MAX_BITS)
     step = ends / (2 ** (count - 1) - 1)
     return step * np.rint(np.clip(_finite("values", values, signed=True), -ends, ends) / step)
 
 
 def shafiee_2016_bits(rows: ArrayLike, input_bits: ArrayLike, cell_bits: ArrayLike) -> Array:
-    r"""Bits that a converter needs to lose nothing of the sum of a column.
+    r"""Return the number of bits that a converter needs to lose nothing of a column's sum.
 
     .. math:: b = \lceil \log_2 R \rceil + v + w \;(- 1 \text{ if } v = 1 \text{ or } w = 1)
 
@@ -330,12 +332,12 @@ def shafiee_2016_bits(rows: ArrayLike, input_bits: ArrayLike, cell_bits: ArrayLi
     >>> int(shafiee_2016_bits(128, 1, 2))
     9
     """
-    count, drive, cell = _whole("rows", rows, 1), _bits("input_bits", input_bits), _bits("cell_bits", cell_bits)
+    count, drive, cell = _integer("rows", rows, 1), _bits("input_bits", input_bits), _bits("cell_bits", cell_bits)
     return np.ceil(np.log2(count)) + drive + cell - ((drive == 1) | (cell == 1))
 
 
 def walden_1999(bits: ArrayLike, step_joules: ArrayLike) -> Array:
-    r"""Energy of one conversion, the same for each level that is told apart: doubles with every bit.
+    r"""Return the energy of one conversion at a constant cost per level: it doubles with every bit.
 
     .. math:: E = F \, 2^b
 
@@ -360,11 +362,12 @@ def walden_1999(bits: ArrayLike, step_joules: ArrayLike) -> Array:
     >>> f"{walden_1999(8, 6.5e-15):.3g}"
     '1.66e-12'
     """
-    return _finite("step_joules", step_joules) * 2 ** _whole("bits", bits, 1, MOST_BITS)
+    return _finite("step_joules", step_joules) * 2 ** _integer("bits", bits, 1, MAX_BITS)
 
 
 def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike) -> Array:
-    r"""Energy of one conversion of the best converters published: flat up to a corner, then limited by thermal noise.
+    r"""Return the energy of one conversion of the best published converters: flat up to a corner, then thermal-noise
+    limited.
 
     .. math:: E = E_0 \, 4^{\max(b - c, 0)}
 
@@ -391,12 +394,12 @@ def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike)
     >>> f"{rekhi_2019(8, 0.3e-12, 10.5):.2g}", f"{rekhi_2019(12, 0.3e-12, 10.5):.2g}"
     ('3e-13', '2.4e-12')
     """
-    beyond = np.maximum(_whole("bits", bits, 1, MOST_BITS) - _finite("corner_bits", corner_bits), 0)
+    beyond = np.maximum(_integer("bits", bits, 1, MAX_BITS) - _finite("corner_bits", corner_bits), 0)
     return _finite("floor_joules", floor_joules) * 4.0**beyond
 
 
 def cell_joules(conductance: ArrayLike, volts: ArrayLike, seconds: ArrayLike, mean_square: ArrayLike = 1.0) -> Array:
-    r"""Heat of one cell while it is read.
+    r"""Return the heat of one cell while it is read.
 
     .. math:: E = G V^2 t \, \overline{v^2}
 
@@ -430,7 +433,7 @@ def cell_joules(conductance: ArrayLike, volts: ArrayLike, seconds: ArrayLike, me
 
 
 def mean_square_input(bits: ArrayLike) -> Array:
-    r"""Mean square of inputs whose levels are equally frequent, as a share of the largest input's square.
+    r"""Return the mean square of inputs whose levels are equally frequent, as a share of the largest input's square.
 
     .. math:: \overline{v^2} = (2 L - 1) / (6 (L - 1)), \quad L = 2^b
 
@@ -453,12 +456,13 @@ def mean_square_input(bits: ArrayLike) -> Array:
     >>> float(mean_square_input(1)), round(float(mean_square_input(8)), 3)
     (0.5, 0.334)
     """
-    count = 2.0 ** _whole("bits", bits, 1, MOST_BITS)
+    count = 2.0 ** _integer("bits", bits, 1, MAX_BITS)
     return (2 * count - 1) / (6 * (count - 1))
 
 
 def slices(bits: ArrayLike, each: ArrayLike) -> Array:
-    r"""Pieces into which a number is cut: cells of a weight, or cycles in which an input is applied.
+    r"""Return the number of pieces into which a number is cut: cells of a weight, or cycles in which an input is
+    applied.
 
     .. math:: s = \lceil b / e \rceil
 
@@ -494,7 +498,7 @@ def tiles(
     cells: ArrayLike = 1,
     groups: ArrayLike = 1,
 ) -> Array:
-    r"""Tiles that hold the weights of a layer; independent groups share a tile along its diagonal.
+    r"""Return the number of tiles that hold the weights of a layer; independent groups share a tile along its diagonal.
 
     .. math:: T = \lceil m / R \rceil \lceil n c / C \rceil \lceil g / p \rceil, \quad
               p = \max(1, \min(\lfloor R / m \rfloor, \lfloor C / n c \rfloor))
@@ -528,10 +532,10 @@ def tiles(
     >>> float(tiles(300, 100, 128, 128, 8)), float(tiles(9, 1, 128, 128, 8, groups=32))
     (21.0, 3.0)
     """
-    high, wide = _whole("rows", rows, 1), _whole("columns", columns, 1)
-    down, across = _whole("inputs", inputs, 1), _whole("outputs", outputs, 1) * _whole("cells", cells, 1)
+    high, wide = _integer("rows", rows, 1), _integer("columns", columns, 1)
+    down, across = _integer("inputs", inputs, 1), _integer("outputs", outputs, 1) * _integer("cells", cells, 1)
     packed = np.maximum(np.minimum(np.floor(high / down), np.floor(wide / across)), 1)
-    return np.ceil(down / high) * np.ceil(across / wide) * np.ceil(_whole("groups", groups, 1) / packed)
+    return np.ceil(down / high) * np.ceil(across / wide) * np.ceil(_integer("groups", groups, 1) / packed)
 
 
 def product_joules(
@@ -547,7 +551,7 @@ def product_joules(
     cell_joules: ArrayLike,
     add_joules: ArrayLike,
 ) -> dict[str, Array]:
-    r"""Energy of one matrix-vector product by what it is spent on.
+    r"""Return the energy of one matrix-vector product by component.
 
     .. math:: E = k \left( \lceil m / R \rceil n s (E_{ADC} + E_{+}) + m \lceil n c / C \rceil E_{DAC}
               + m n c E_{cell} \right)
@@ -592,10 +596,10 @@ def product_joules(
     >>> max(parts, key=parts.get), f"{sum(parts.values()) / (128 * 16):.3g}"
     ('ADC', '2.15e-12')
     """
-    down, across = _whole("inputs", inputs, 1), _whole("outputs", outputs, 1)
-    beside, pieces = _whole("cells", cells, 1), _whole("cycles", cycles, 1)
-    converted = pieces * np.ceil(down / _whole("rows", rows, 1)) * across * _whole("conversions", conversions, 1)
-    driven = pieces * down * np.ceil(across * beside / _whole("columns", columns, 1))
+    down, across = _integer("inputs", inputs, 1), _integer("outputs", outputs, 1)
+    beside, pieces = _integer("cells", cells, 1), _integer("cycles", cycles, 1)
+    converted = pieces * np.ceil(down / _integer("rows", rows, 1)) * across * _integer("conversions", conversions, 1)
+    driven = pieces * down * np.ceil(across * beside / _integer("columns", columns, 1))
     return {
         "ADC": converted * _finite("adc_joules", adc_joules),
         "DAC": driven * _finite("dac_joules", dac_joules),
@@ -638,13 +642,13 @@ def product_seconds(
     >>> float(product_seconds(128, 16, 10e-9, 1, 1.28e9).round(12))
     1.6e-06
     """
-    rate = _whole("adcs", adcs, 1) * positive("adc_rate", _finite("adc_rate", adc_rate))
-    busy = np.maximum(_finite("pulse_seconds", pulse_seconds), _whole("converted", converted, 1) / rate)
-    return _whole("cycles", cycles, 1) * busy
+    rate = _integer("adcs", adcs, 1) * positive("adc_rate", _finite("adc_rate", adc_rate))
+    busy = np.maximum(_finite("pulse_seconds", pulse_seconds), _integer("converted", converted, 1) / rate)
+    return _integer("cycles", cycles, 1) * busy
 
 
 def amdahl_1967(share: ArrayLike, factor: ArrayLike) -> Array:
-    r"""How many times better the whole becomes if one part of it becomes so many times better.
+    r"""Return the overall improvement if one part improves by a factor.
 
     .. math:: g = 1 / (1 - s + s / f)
 
@@ -676,7 +680,7 @@ def amdahl_1967(share: ArrayLike, factor: ArrayLike) -> Array:
 
 
 def hebb_1949(patterns: ArrayLike) -> Array:
-    r"""Weights that make patterns the network's states of rest: units that agree are joined.
+    r"""Return the weights that make patterns the network's fixed points: units that agree are connected.
 
     .. math:: W_{ij} = \frac{1}{N} \sum_p x_i^p x_j^p, \quad W_{ii} = 0
 
@@ -699,14 +703,14 @@ def hebb_1949(patterns: ArrayLike) -> Array:
     >>> hebb_1949([[1, 1, -1]]).round(3).tolist()
     [[0.0, 0.333, -0.333], [0.333, 0.0, -0.333], [-0.333, -0.333, 0.0]]
     """
-    known = _signs("patterns", patterns, 2)
-    weights = known.T @ known / known.shape[1]
+    signs = _signs("patterns", patterns, 2)
+    weights = signs.T @ signs / signs.shape[1]
     np.fill_diagonal(weights, 0.0)
     return np.asarray(weights)
 
 
 def hopfield_1982_energy(weights: ArrayLike, states: ArrayLike) -> Array:
-    r"""Energy of states, which no update raises.
+    r"""Return the energy of states, which no update raises.
 
     .. math:: E = -\frac{1}{2} x^T W x
 
@@ -731,12 +735,12 @@ def hopfield_1982_energy(weights: ArrayLike, states: ArrayLike) -> Array:
     >>> float(hopfield_1982_energy([[0, 2], [2, 0]], [1, -1]))
     2.0
     """
-    joined, now = _joined(weights), _signs("states", states, 1)
+    joined, now = _symmetric(weights), _signs("states", states, 1)
     return np.asarray(-0.5 * np.einsum("...i,ij,...j->...", now, joined, now))
 
 
 def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
-    r"""States that a network passes, one unit after the other taking the sign of what it is told.
+    r"""Return the states that a network passes through while one unit after the other takes the sign of its input.
 
     .. math:: x_i \leftarrow \mathrm{sign} \sum_j W_{ij} x_j, \quad \text{as it was where the sum is } 0
 
@@ -766,18 +770,18 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
     >>> recall(hebb_1949([[1, 1, -1]]), [1, -1, -1], [0, 1, 2])[-1].tolist()
     [1.0, 1.0, -1.0]
     """
-    joined, now = _joined(weights), _signs("state", state, 1).copy()
+    joined, now = _symmetric(weights), _signs("state", state, 1).copy()
     if now.ndim != 1 or len(now) != len(joined):
         raise ValueError(f"state has the shape {now.shape}, outside ({len(joined)},): give one sign for each unit")
-    asked = np.asarray(order)
-    if not asked.size:
+    sequence = np.asarray(order)
+    if not sequence.size:
         raise ValueError("order = [] is outside one unit or more: give the units in the order of their updates")
-    if asked.dtype.kind not in "iu" or np.any((asked < 0) | (asked >= len(now))):
+    if sequence.dtype.kind not in "iu" or np.any((sequence < 0) | (sequence >= len(now))):
         raise ValueError(f"order holds a unit outside [0, {len(now) - 1}]: give places of units, whole numbers")
-    passed = np.empty((asked.size + 1, len(now)))
+    passed = np.empty((sequence.size + 1, len(now)))
     passed[0] = now
     rounding = len(now) * np.finfo(float).eps * np.abs(joined).sum(axis=1)
-    for step, unit in enumerate(asked.ravel()):
+    for step, unit in enumerate(sequence.ravel()):
         field = joined[unit] @ now
         if abs(field) > rounding[unit]:
             now[unit] = np.sign(field)
@@ -786,7 +790,7 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
 
 
 def amit_1985_patterns(units: ArrayLike) -> Array:
-    r"""Random patterns that so many units can hold before nearly all of them are lost at once.
+    r"""Return the number of random patterns that this number of units can store before nearly all are lost at once.
 
     .. math:: P = 0.138 \, N
 
@@ -815,8 +819,8 @@ def amit_1985_patterns(units: ArrayLike) -> Array:
     return 0.138 * count
 
 
-def _whole(name: str, value: Any, low: int, high: float = 1e12) -> Array:
-    """Whole numbers in a range, as floats."""
+def _integer(name: str, value: Any, low: int, high: float = 1e12) -> Array:
+    """Return integers in a range, as floats."""
     values = _finite(name, value, signed=True)
     bad = (values < low) | (values > high) | (values != np.rint(values))
     if np.any(bad):
@@ -825,12 +829,12 @@ def _whole(name: str, value: Any, low: int, high: float = 1e12) -> Array:
     return values
 
 
-def _bits(name: str, value: ArrayLike, most: int = MOST_BITS) -> Array:
-    return _whole(name, value, 1, most)
+def _bits(name: str, value: ArrayLike, most: int = MAX_BITS) -> Array:
+    return _integer(name, value, 1, most)
 
 
 def _finite(name: str, value: Any, signed: bool = False) -> Array:
-    """Finite numbers, not negative unless they may be: noise and conductances that are missing help nobody."""
+    """Return finite numbers, non-negative unless `signed`: missing noise or conductances would give no answer."""
     values = floats(name, value)
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} holds NaN or infinity, outside the finite numbers: give every figure")
@@ -852,17 +856,19 @@ def _rows(voltages: ArrayLike, conductances: ArrayLike) -> Array:
 
 
 def _signs(name: str, values: ArrayLike, least: int) -> Array:
-    found = _finite(name, values, signed=True)
-    if found.ndim < least or not found.size or not np.all(np.abs(found) == 1):
+    signs = _finite(name, values, signed=True)
+    if signs.ndim < least or not signs.size or not np.all(np.abs(signs) == 1):
         what = "a table of patterns by units" if least > 1 else "a row of units"
         raise ValueError(f"{name} must be {what} that holds -1 and 1 alone: give signs, not 0 and 1")
-    return found
+    return signs
 
 
-def _joined(weights: Any) -> Array:
-    found = _finite("weights", weights, signed=True)
-    if found.ndim != 2 or found.shape[0] != found.shape[1] or not np.array_equal(found, found.T):
-        raise ValueError(f"weights has the shape {found.shape} and must be square and symmetric: give W = W transposed")
-    if np.any(np.diagonal(found)):
+def _symmetric(weights: Any) -> Array:
+    square = _finite("weights", weights, signed=True)
+    if square.ndim != 2 or square.shape[0] != square.shape[1] or not np.array_equal(square, square.T):
+        raise ValueError(
+            f"weights has the shape {square.shape} and must be square and symmetric: give W = W transposed"
+        )
+    if np.any(np.diagonal(square)):
         raise ValueError("weights has a diagonal that is not 0: a unit must not tell itself; set it to 0")
-    return found
+    return square

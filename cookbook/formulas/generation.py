@@ -36,7 +36,7 @@ ACTIVATION, SUMS, ROUNDS, HALVINGS, LEAST, BUSIEST = 2.0, 2, 24, 40, 0.05, 0.98
 
 
 class Decoder(NamedTuple):
-    """What a language model holds and multiplies.
+    """The sizes of a language model: what it stores and multiplies.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Group(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """What software reaches of the devices.
+    """The shares of the devices' peaks and the overheads that serving software reaches.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class Engine(NamedTuple):
 
 
 class Steady(NamedTuple):
-    """What a server does once as many requests leave it as arrive.
+    """The state of a server once as many requests leave it as arrive.
 
     Attributes
     ----------
@@ -210,13 +210,13 @@ class Steady(NamedTuple):
     decoding: np.ndarray
 
 
-def _joined(one: Any, other: Any) -> np.ndarray:
+def _overlapped(one: Any, other: Any) -> np.ndarray:
     """Time of two things that overlap, except where both take equally long."""
     return np.asarray(np.hypot(one, other))
 
 
 def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarray:
-    """Share of a layer's experts that at least one of some tokens is sent to, were all as likely.
+    """Return the share of a layer's experts that at least one token is routed to, if all are equally likely.
 
     .. math:: 1 - (1 - k / E)^T
 
@@ -248,7 +248,8 @@ def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarra
 
 
 def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, span: Any = 0.0) -> np.ndarray:
-    r"""Tokens that a layer attends to, and whose keys and values it keeps, on average over the layers of a network.
+    r"""Return the number of tokens that a layer attends to, and whose keys and values it caches, averaged over all
+    layers.
 
     A share of the layers attends within a sliding window and keeps nothing that has left it; the others attend to all.
     While a sequence grows, the mean over its lengths is less than that of its mean length.
@@ -284,7 +285,7 @@ def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, spa
     [4096.0, 6314.7]
     """
     middle, half = np.asarray(context, dtype=float), np.asarray(span, dtype=float) / 2
-    over, under = (np.maximum(middle + each - window, 0.0) for each in (half, -half))
+    over, under = (np.maximum(middle + offset - window, 0.0) for offset in (half, -half))
     beyond = np.where(half > 0, (over - under) / np.where(half > 0, 2 * half, 1.0), over > 0)
     return np.asarray(middle - windowed * beyond * (over + under) / 2)
 
@@ -294,37 +295,41 @@ def _attended(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
 
 
 def _state_seconds(sequences: Any, times: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Seconds in which the state of each sequence is read or written so many times; shards have a part of it each."""
+    """Return the seconds in which each sequence's state is read or written this many times, sharded over devices."""
     return np.asarray(
         times * sequences * decoder.state_bytes / (group.shards * group.mem_bandwidth * engine.cache_share)
     )
 
 
-def _own(sequences: Any, group: Group) -> np.ndarray:
-    """Sequences of one replica of the attention, of the busiest where there are fewer than replicas."""
+def _per_replica(sequences: Any, group: Group) -> np.ndarray:
+    """Return the sequences of one attention replica, of the busiest where there are fewer sequences than replicas."""
     return np.maximum(sequences / np.asarray(group.replicas, dtype=float), np.minimum(sequences, 1.0))
 
 
-def _in_turn(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: Any) -> dict[str, np.ndarray]:
-    """Parts of a pass whose halves take turns: both read the weights and start kernels, and hide what they send."""
+def _alternated(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: Any) -> dict[str, np.ndarray]:
+    """Return the parts of a pass whose halves alternate: both read weights and launch kernels;
+    communication is hidden.
+    """
     sent = 2 * half["tensor_exchange"]
-    left = {"tensor_exchange": np.maximum(sent - (2 * _total(half) - sent), 0.0)}
+    left = {"tensor_exchange": np.maximum(sent - (2 * _total_seconds(half) - sent), 0.0)}
     return {name: np.where(use, left.get(name, 2 * half[name]), part) for name, part in whole.items()}
 
 
 def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Seconds in which the busiest device reads its weights: of experts, those that its tokens are sent to."""
+    """Return the seconds in which the busiest device reads its weights: of experts, those that its tokens are routed
+    to.
+    """
     touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
     # The most of n devices has so many more than the mean where each expert is as likely (Raab & Steger 1998).
-    each = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
-    most = each + np.sqrt(2 * each * np.log(group.spread) * (1 - touched))
-    uneven = np.minimum(np.minimum(most / each, 1 / touched), group.spread)
+    mean = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
+    largest = mean + np.sqrt(2 * mean * np.log(group.spread) * (1 - touched))
+    uneven = np.minimum(np.minimum(largest / mean, 1 / touched), group.spread)
     experts = decoder.expert_bytes * touched * uneven / group.replicas * engine.expert_reading
     return np.asarray((decoder.weight_bytes + experts) / (group.shards * group.mem_bandwidth * engine.weight_share))
 
 
-def _multiplied(tokens: Any, own: Any, last: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Weights that one device multiplies tokens with: all of its replica, and the even part of all experts'.
+def _multiplied_weights(tokens: Any, own: Any, last: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Return the weights that one device multiplies tokens with: all of its replica, and the even part of all experts'.
 
     An expert works on whole tiles of tokens, of which the last is half empty on average, and at a pace of its own.
     """
@@ -336,31 +341,33 @@ def _multiplied(tokens: Any, own: Any, last: Any, decoder: Decoder, group: Group
     return np.asarray((alike + engine.expert_pace * routed * filled / group.replicas) / group.shards)
 
 
-def _touched(decoder: Decoder, engine: Engine) -> np.ndarray:
-    """Bytes of activations that are read or written for each token; rows of experts are gathered and summed up."""
+def _activation_bytes(decoder: Decoder, engine: Engine) -> np.ndarray:
+    """Return the bytes of activations read or written per token; rows of experts are gathered and summed."""
     sorted_out = np.where(np.asarray(decoder.experts) > 1, decoder.experts_per_token * engine.expert_passes, 0.0)
     return np.asarray(decoder.hidden * decoder.layers * (engine.touches + sorted_out) * ACTIVATION)
 
 
-def _sums(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Seconds of the sums over shards and the hand-over between stages of one pass; `tokens`: of one replica."""
+def _communication_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Return the seconds of all-reduces over shards and transfers between stages in one pass; `tokens` are one
+    replica's.
+    """
     shards, moved = np.asarray(group.shards, dtype=float), tokens * decoder.hidden * ACTIVATION
-    ring = _started(shards, engine) + 2 * (shards - 1) / shards * moved / group.link
+    ring = _start_seconds(shards, engine) + 2 * (shards - 1) / shards * moved / group.link
     hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + moved / group.link / shards)
     # Tokens of replicas go to the devices of their experts and come back, in the place of the second sum: once over
     # the network to each node that has some, and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
     apart, spread, nodes = (
         np.asarray(group.replicas) > 1,
-        *(np.asarray(each, dtype=float) for each in (group.spread, group.nodes)),
+        *(np.asarray(count, dtype=float) for count in (group.spread, group.nodes)),
     )
-    others, beyond = (experts_read(decoder.experts_per_token, each, 1) * (each - 1) for each in (spread, nodes))
+    others, beyond = (experts_read(decoder.experts_per_token, count, 1) * (count - 1) for count in (spread, nodes))
     away = moved / shards * (others / group.link + beyond / group.network)
-    sent = np.where(apart, 2 * (_started(spread, engine) + away), ring)
+    sent = np.where(apart, 2 * (_start_seconds(spread, engine) + away), ring)
     return np.asarray(SUMS / 2 * decoder.layers * (ring + sent) + hops)
 
 
-def _started(devices: np.ndarray, engine: Engine) -> np.ndarray:
-    """Seconds until so many devices have begun to exchange; none for one."""
+def _start_seconds(devices: np.ndarray, engine: Engine) -> np.ndarray:
+    """Return the seconds until this number of devices has started communicating; none for one."""
     return np.asarray(np.where(devices > 1, engine.start_seconds + engine.rank_seconds * (devices - 1), 0.0))
 
 
@@ -371,7 +378,7 @@ def _host(sequences: Any, decoder: Decoder, engine: Engine) -> np.ndarray:
 def decode_step_seconds(
     batch: Any, context: Any, *, decoder: Decoder, group: Group, engine: Engine, drafted: Any = 0.0, span: Any = 0.0
 ) -> np.ndarray:
-    r"""Seconds in which every sequence of a batch gets one more token.
+    r"""Return the seconds in which every sequence of a batch gets one more token.
 
     Weights are read once while products run, keys and values of each sequence after them; a state of fixed size, s, is
     read and written, whatever the context, which takes longer than working on it. Stages of a pipeline work on parts of
@@ -417,13 +424,13 @@ def decode_step_seconds(
     >>> float(decode_step_seconds(1, 0, decoder=model, group=one, engine=ideal).round(5))
     0.008
     """
-    return _total(_decode_parts(batch, context, decoder, group, engine, drafted, span))
+    return _total_seconds(_decode_parts(batch, context, decoder, group, engine, drafted, span))
 
 
 def decode_parts(
     batch: Any, context: Any, *, decoder: Decoder, group: Group, engine: Engine, drafted: Any = 0.0, span: Any = 0.0
 ) -> dict[str, np.ndarray]:
-    r"""The parts of `decode_step_seconds`: weights, products, cache, elementwise, tensor_exchange and launch.
+    r"""Return the parts of `decode_step_seconds`: weights, products, cache, elementwise, tensor_exchange and launch.
 
     .. math:: t = \sum_i t_i
 
@@ -462,39 +469,43 @@ def decode_parts(
     >>> round(float(parts["cache"]), 4)
     0.0172
     """
-    return _apart(_decode_parts(batch, context, decoder, group, engine, drafted, span))
+    return _separated(_decode_parts(batch, context, decoder, group, engine, drafted, span))
 
 
 def _decode_parts(
     batch: Any, context: Any, decoder: Decoder, group: Group, engine: Engine, drafted: Any, span: Any
 ) -> dict[str, np.ndarray]:
-    """Parts of a step, of which weights and products overlap."""
+    """Return the parts of a step, of which weights and products overlap."""
     part = np.asarray(batch, dtype=float)
     part = part / np.minimum(np.asarray(group.stages, dtype=float), np.maximum(part, 1.0))
-    given = (context, decoder, group, engine, drafted, span)
-    found = _step_parts(part, *given)
+    arguments = (context, decoder, group, engine, drafted, span)
+    parts = _step_parts(part, *arguments)
     if not np.any(engine.in_turn):
-        return found
-    return _in_turn(found, _step_parts(part / 2, *given), (engine.in_turn > 0) & (_own(part, group) >= 2))
+        return parts
+    return _alternated(
+        parts, _step_parts(part / 2, *arguments), (engine.in_turn > 0) & (_per_replica(part, group) >= 2)
+    )
 
 
 def _step_parts(
     part: np.ndarray, context: Any, decoder: Decoder, group: Group, engine: Engine, drafted: Any, span: Any
 ) -> dict[str, np.ndarray]:
-    """Parts of one pass with so many sequences."""
+    """Return the parts of one pass with this number of sequences."""
     shards = np.asarray(group.shards, dtype=float)
-    each, bandwidth, own = 1 + np.asarray(drafted, dtype=float), group.mem_bandwidth, _own(part, group)
-    tokens = own * each
-    weights = _read_seconds(part * each, decoder, group, engine)
-    products = 2 * _multiplied(part * each, tokens, tokens, decoder, group, engine) / (group.peak * engine.decode_share)
+    new, bandwidth, own = 1 + np.asarray(drafted, dtype=float), group.mem_bandwidth, _per_replica(part, group)
+    tokens = own * new
+    weights = _read_seconds(part * new, decoder, group, engine)
+    products = (
+        2 * _multiplied_weights(part * new, tokens, tokens, decoder, group, engine) / (group.peak * engine.decode_share)
+    )
     cache = own * _attended(context, decoder, span) * decoder.cache_bytes / np.minimum(shards, decoder.cache_heads)
     return {
         "weights": weights,
         "products": np.asarray(products),
         "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share)
-        + _state_seconds(own, 1 + each, decoder, group, engine),
-        "elementwise": tokens * _touched(decoder, engine) / bandwidth,
-        "tensor_exchange": _sums(tokens, decoder, group, engine),
+        + _state_seconds(own, 1 + new, decoder, group, engine),
+        "elementwise": tokens * _activation_bytes(decoder, engine) / bandwidth,
+        "tensor_exchange": _communication_seconds(tokens, decoder, group, engine),
         "launch": _host(own, decoder, engine),
     }
 
@@ -502,7 +513,7 @@ def _step_parts(
 def prefill_seconds(
     tokens: Any, *, decoder: Decoder, group: Group, engine: Engine, prompts: Any = 1.0, cached: Any = 0.0
 ) -> np.ndarray:
-    r"""Seconds of one pass over prompts, to the first token of their answers.
+    r"""Return the seconds of one pass over prompts, to the first token of their answers.
 
     Layers that attend compare tokens with those before them; those that keep a state take f operations a token.
 
@@ -543,13 +554,13 @@ def prefill_seconds(
     >>> float(prefill_seconds(1000, decoder=model, group=one, engine=ideal).round(4))
     0.0513
     """
-    return _total(_prefill_parts(tokens, decoder, group, engine, prompts, cached))
+    return _total_seconds(_prefill_parts(tokens, decoder, group, engine, prompts, cached))
 
 
 def prefill_parts(
     tokens: Any, *, decoder: Decoder, group: Group, engine: Engine, prompts: Any = 1.0, cached: Any = 0.0
 ) -> dict[str, np.ndarray]:
-    r"""The parts of `prefill_seconds`: weights, products, attention, elementwise, tensor_exchange and launch.
+    r"""Return the parts of `prefill_seconds`: weights, products, attention, elementwise, tensor_exchange and launch.
 
     .. math:: t = \sum_i t_i
 
@@ -586,43 +597,45 @@ def prefill_parts(
     >>> round(float(parts["attention"]), 4)
     0.0564
     """
-    return _apart(_prefill_parts(tokens, decoder, group, engine, prompts, cached))
+    return _separated(_prefill_parts(tokens, decoder, group, engine, prompts, cached))
 
 
 def _prefill_parts(
     tokens: Any, decoder: Decoder, group: Group, engine: Engine, prompts: Any, cached: Any
 ) -> dict[str, np.ndarray]:
-    """Parts of a pass over prompts, of which weights and products overlap."""
-    prompts, given = np.asarray(prompts, dtype=float), (cached, decoder, group, engine)
-    found = _pass_parts(prompts, tokens, *given)
+    """Return the parts of a pass over prompts, of which weights and products overlap."""
+    prompts, arguments = np.asarray(prompts, dtype=float), (cached, decoder, group, engine)
+    parts = _pass_parts(prompts, tokens, *arguments)
     if not np.any(engine.in_turn):
-        return found
-    return _in_turn(found, _pass_parts(prompts / 2, tokens, *given), (engine.in_turn > 0) & (_own(prompts, group) >= 2))
+        return parts
+    return _alternated(
+        parts, _pass_parts(prompts / 2, tokens, *arguments), (engine.in_turn > 0) & (_per_replica(prompts, group) >= 2)
+    )
 
 
 def _pass_parts(
     prompts: np.ndarray, tokens: Any, cached: Any, decoder: Decoder, group: Group, engine: Engine
 ) -> dict[str, np.ndarray]:
-    """Parts of one pass over so many prompts."""
+    """Return the parts of one pass over this number of prompts."""
     shards, length = np.asarray(group.shards, dtype=float), np.asarray(tokens, dtype=float)
     new = np.maximum(length * (1 - np.asarray(cached, dtype=float)), 1.0)
-    own = _own(prompts, group)
+    own = _per_replica(prompts, group)
     weights = _read_seconds(prompts * new, decoder, group, engine)
     rate = group.peak * engine.prompt_share
-    products = 2 * _multiplied(prompts * new, own * new, own, decoder, group, engine) / rate
+    products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
     every = own * new
     # Each new token looks at what is before it: half of the new ones, and all that is kept.
     seen = _attended(length - new / 2, decoder, new)
     attending = decoder.layers * decoder.attending
     scores = 4 * attending * decoder.heads * decoder.head_dim * every * seen + decoder.state_flop * every
     written = attending * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
-    touched = every * _touched(decoder, engine) / group.mem_bandwidth
+    touched = every * _activation_bytes(decoder, engine) / group.mem_bandwidth
     busy = 1 + engine.attention_ramp * shards / np.maximum(every * decoder.heads, 1.0)
     # Pieces of a pass fill the stages of a pipeline one after the other.
     stages = np.asarray(group.stages, dtype=float)
     pieces = np.maximum(np.maximum(every / engine.piece, np.minimum(own, stages)), 1.0)
     filled = (pieces + stages - 1) / (pieces * stages)
-    found = {
+    parts = {
         "weights": weights * filled,
         "products": np.asarray(products * filled),
         "attention": (
@@ -632,31 +645,32 @@ def _pass_parts(
         )
         * filled,
         "elementwise": touched * filled,
-        "tensor_exchange": _sums(every, decoder, group, engine) * filled,
+        "tensor_exchange": _communication_seconds(every, decoder, group, engine) * filled,
     }
-    work, started = _total(found), decoder.layers * engine.prompt_seconds
-    return found | {"launch": _host(own, decoder, engine) + _joined(work, started) - work}
+    work, started = _total_seconds(parts), decoder.layers * engine.prompt_seconds
+    return parts | {"launch": _host(own, decoder, engine) + _overlapped(work, started) - work}
 
 
 OVERLAPPING = ("weights", "products")
 
 
-def _total(parts: dict[str, np.ndarray]) -> np.ndarray:
-    """Seconds of parts that come one after the other, but for weights and products, which overlap."""
+def _total_seconds(parts: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the seconds of parts that run one after the other, except weights and products, which overlap."""
     others = [part for name, part in parts.items() if name not in OVERLAPPING]
-    return np.asarray(sum(others, _joined(*(parts[name] for name in OVERLAPPING))))
+    return np.asarray(sum(others, _overlapped(*(parts[name] for name in OVERLAPPING))))
 
 
-def _apart(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Parts that add up: of the time of weights and products together each has its share of the sum of squares."""
-    both = np.maximum(_joined(*(parts[name] for name in OVERLAPPING)), 1e-300)
+def _separated(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return parts that add up: weights and products divide their common time by their shares of the sum of squares."""
+    both = np.maximum(_overlapped(*(parts[name] for name in OVERLAPPING)), 1e-300)
     return {name: np.asarray(part**2 / both) if name in OVERLAPPING else part for name, part in parts.items()}
 
 
 def cache_slots(
     tokens: Any, *, decoder: Decoder, group: Group, memory_share: Any, reserved_bytes: Any = 0.0, span: Any = 0.0
 ) -> np.ndarray:
-    r"""Sequences whose keys, values and states fit beside the weights of one copy; 0 where not even the weights do.
+    r"""Return the number of sequences whose cache and state fit beside one copy of the weights; 0 where the weights do
+    not fit.
 
     .. math:: \frac{n (s M - r) - W}{L c + k}
 
@@ -693,15 +707,15 @@ def cache_slots(
     """
     shards = np.asarray(group.shards, dtype=float)
     devices = shards * group.stages * group.replicas
-    room = devices * (memory_share * np.asarray(group.memory_bytes, dtype=float) - reserved_bytes)
-    room = room - (decoder.weight_bytes + decoder.embedded_bytes) * group.replicas - decoder.expert_bytes
+    free = devices * (memory_share * np.asarray(group.memory_bytes, dtype=float) - reserved_bytes)
+    free = free - (decoder.weight_bytes + decoder.embedded_bytes) * group.replicas - decoder.expert_bytes
     copies = np.maximum(shards / decoder.cache_heads, 1.0)
-    kept = _attended(tokens, decoder, span) * decoder.cache_bytes * copies + decoder.state_bytes
-    return np.asarray(np.maximum(room, 0.0) / kept)
+    sequence_bytes = _attended(tokens, decoder, span) * decoder.cache_bytes * copies + decoder.state_bytes
+    return np.asarray(np.maximum(free, 0.0) / sequence_bytes)
 
 
 def accepted_tokens(acceptance: Any, drafted: Any) -> np.ndarray:
-    r"""Tokens that one step of speculative decoding yields on average.
+    r"""Return the mean number of tokens that one step of speculative decoding yields.
 
     .. math:: \frac{1 - a^{d + 1}}{1 - a}
 
@@ -731,13 +745,13 @@ def accepted_tokens(acceptance: Any, drafted: Any) -> np.ndarray:
     >>> accepted_tokens([0, 0.8, 1], 4).round(2).tolist()
     [1.0, 3.36, 5.0]
     """
-    taken, count = np.broadcast_arrays(np.asarray(acceptance, dtype=float), np.asarray(drafted, dtype=float))
-    if not np.all((taken >= 0) & (taken <= 1)):
-        raise ValueError(f"acceptance = {np.max(taken):g} is outside its range; give a share from 0 to 1")
+    probability, count = np.broadcast_arrays(np.asarray(acceptance, dtype=float), np.asarray(drafted, dtype=float))
+    if not np.all((probability >= 0) & (probability <= 1)):
+        raise ValueError(f"acceptance = {np.max(probability):g} is outside its range; give a share from 0 to 1")
     if not np.all(count >= 0):
         raise ValueError(f"drafted = {np.min(count):g} is outside its range; give 0 tokens or more")
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(taken == 1, count + 1, (1 - taken ** (count + 1)) / (1 - taken))
+        return np.where(probability == 1, count + 1, (1 - probability ** (count + 1)) / (1 - probability))
 
 
 def steady_service(
@@ -755,7 +769,7 @@ def steady_service(
     drafted: Any = 0.0,
     acceptance: Any = 0.0,
 ) -> Steady:
-    r"""What one copy of the weights does while a fixed number of requests is always there (closed loop).
+    r"""Return the state of one copy of the weights that serves a fixed number of requests in a closed loop.
 
     The devices never rest, so that requests per second follow from the work of one: its prompt, and its share of each
     step. How prompts and steps take turns hardly changes that; it decides how long the first and each further token
@@ -810,22 +824,22 @@ def steady_service(
     >>> (256 * found.requests_per_second).round(0).tolist()
     [69.0, 1949.0]
     """
-    prompt, answer, chunk = (np.maximum(np.asarray(each, dtype=float), 1.0) for each in (prompt, answer, chunk))
-    asked, most = np.asarray(concurrency, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
-    inside, new = np.minimum(asked, most), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
+    prompt, answer, chunk = (np.maximum(np.asarray(value, dtype=float), 1.0) for value in (prompt, answer, chunk))
+    requests, capacity = np.asarray(concurrency, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
+    inside, new = np.minimum(requests, capacity), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
     present = inside
-    given: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
-    alone = prefill_seconds(prompt, **given, cached=cached)
+    setup: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
+    alone = prefill_seconds(prompt, **setup, cached=cached)
     first, gained = np.asarray(prefill_first, dtype=bool), accepted_tokens(acceptance, drafted)
     least, steps = np.minimum(inside, 1.0), np.maximum(answer / gained, 1.0)
     decoding, context, cost = 0.8 * inside, prompt + answer / 2, alone
     for _ in range(ROUNDS):
         decoding = np.maximum(decoding, least)
-        step = decode_step_seconds(decoding, context, **given, drafted=drafted, span=answer)
+        step = decode_step_seconds(decoding, context, **setup, drafted=drafted, span=answer)
         # A pass takes the prompts that came during the one before, and the step beside it.
         rate = 1 / (cost + steps * step / decoding)
         together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, inside), 1.0))
-        cost = prefill_seconds(prompt, **given, prompts=together, cached=cached) / together
+        cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         mixed = step + cost * decoding / steps
         # Requests have fallen out of step with each other: a prompt waits for the pass that runs, and for prompts
         # that came before it as in a queue with one server, of all others at most.
@@ -833,15 +847,15 @@ def steady_service(
         queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
         beside = np.where(first, 0.0, np.ceil(new / chunk) * step)
         waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + beside)
-        found = inside - rate * np.minimum(waited, 0.9 * inside / rate)
-        decoding = (decoding + found) / 2
+        decoded = inside - rate * np.minimum(waited, 0.9 * inside / rate)
+        decoding = (decoding + decoded) / 2
         # Of those that are there, some are on their way to the engine or back.
-        inside = np.clip(np.minimum(asked - rate * engine.request_seconds, present), least, present)
+        inside = np.clip(np.minimum(requests - rate * engine.request_seconds, present), least, present)
     # Between two tokens of an answer there is a step; prompts that go first stop few of them, each for long.
     token = np.where(first, step, mixed) * (steps / answer)
     outside = np.asarray(engine.request_seconds, dtype=float)
-    waited = waited + outside + np.maximum(asked - inside - rate * outside, 0.0) / rate
-    return Steady(rate, waited, token, np.maximum(asked, least) / rate, decoding)
+    waited = waited + outside + np.maximum(requests - inside - rate * outside, 0.0) / rate
+    return Steady(rate, waited, token, np.maximum(requests, least) / rate, decoding)
 
 
 def open_service(
@@ -859,7 +873,7 @@ def open_service(
     drafted: Any = 0.0,
     acceptance: Any = 0.0,
 ) -> Steady:
-    r"""What one copy of the weights does where requests arrive at random at a rate (open loop).
+    r"""Return the state of one copy of the weights where requests arrive at random at a rate (open loop).
 
     Prompts take a share of the time, r, and wait for each other as in a queue with one server; answers share the rest.
     For means of whole tables at once, as `steady_service` is of a closed loop.
@@ -904,23 +918,23 @@ def open_service(
     >>> found.requests_per_second.round(1).tolist(), found.first_token_seconds.round(2).tolist()
     ([1.0, 4.0, 10.1], [0.06, 0.06, nan])
     """
-    prompt, answer, chunk = (np.maximum(np.asarray(each, dtype=float), 1.0) for each in (prompt, answer, chunk))
+    prompt, answer, chunk = (np.maximum(np.asarray(value, dtype=float), 1.0) for value in (prompt, answer, chunk))
     comes, most = np.asarray(rate, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
     new = np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
     steps = np.maximum(answer / accepted_tokens(acceptance, drafted), 1.0)
-    given: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
+    setup: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
 
     def shared(batch: Any, rate: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds of a step, and of one prompt among as many as come in the time of a step and a prompt."""
+        """Return the seconds of a step, and of one prompt among those that arrive during a step and a prompt."""
         seen: dict[str, Any] = {"context": prompt + answer / 2, "span": answer}
-        step = decode_step_seconds(np.maximum(batch, 1.0), **seen, **given, drafted=drafted)
+        step = decode_step_seconds(np.maximum(batch, 1.0), **seen, **setup, drafted=drafted)
         together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, most), 1.0))
-        cost = prefill_seconds(prompt, **given, prompts=together, cached=cached) / together
+        cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         return step, np.where(first, cost, np.maximum(cost - weights / together, LEAST * cost))
 
     # A chunk beside a step reads no weights of its own.
-    first, weights = np.asarray(prefill_first, dtype=bool), decode_step_seconds(1.0, 0.0, **given)
-    alone = prefill_seconds(prompt, **given, cached=cached)
+    first, weights = np.asarray(prefill_first, dtype=bool), decode_step_seconds(1.0, 0.0, **setup)
+    alone = prefill_seconds(prompt, **setup, cached=cached)
     step, cost = shared(most, np.inf)  # passes are full
     capacity = 1 / (cost + steps * step / most)
     low, high = np.zeros(np.shape(capacity)), np.broadcast_to(most, np.shape(capacity))
@@ -930,10 +944,10 @@ def open_service(
         less = middle * (1 - comes * cost) < comes * steps * step
         low, high = np.where(less, middle, low), np.where(less, high, middle)
     step, cost = shared(high, comes)
-    taken = comes * cost
+    occupied = comes * cost
     beside, met = np.where(first, 0.0, np.ceil(new / chunk) * (step - weights)), np.minimum(high, 1.0)
-    wait = alone + met * (beside + step / 2) + taken * cost / (2 * (1 - taken)) + engine.request_seconds
-    token = step / (1 - taken) * (steps / answer)
+    wait = alone + met * (beside + step / 2) + occupied * cost / (2 * (1 - occupied)) + engine.request_seconds
+    token = step / (1 - occupied) * (steps / answer)
     lost = comes >= capacity
-    wait, token, batch = (np.where(lost, np.nan, each) for each in (wait, token, high))
+    wait, token, batch = (np.where(lost, np.nan, value) for value in (wait, token, high))
     return Steady(np.minimum(comes, capacity), wait, token, wait + (answer - 1) * token, batch)

@@ -10,7 +10,7 @@ from cookbook.formulas._arguments import Array, at_least_one, fraction, non_nega
 
 
 def cache_hit_rate(data_bytes: ArrayLike, cache_bytes: ArrayLike, shuffled: ArrayLike = 1) -> Array:
-    r"""Part of the reads of a later epoch that a least-recently-used cache, such as the page cache, serves.
+    r"""Return the share of a later epoch's reads that a least-recently-used cache, such as the page cache, serves.
 
     .. math:: h = \sigma \left[ c + (1 - c) \ln(1 - c) \right], \quad c = C / D < 1; \quad h = 1, \; C \ge D
 
@@ -53,7 +53,7 @@ def cache_hit_rate(data_bytes: ArrayLike, cache_bytes: ArrayLike, shuffled: Arra
 
 
 def cached_rate(hit_rate: ArrayLike, cache_rate: ArrayLike, storage_rate: ArrayLike) -> Array:
-    r"""Rate of reads of which some are served by a cache: times add, not rates.
+    r"""Return the rate of reads of which a cache serves some: times add, not rates.
 
     .. math:: r = \left( \frac{h}{r_c} + \frac{1 - h}{r_s} \right)^{-1}
 
@@ -86,7 +86,7 @@ def cached_rate(hit_rate: ArrayLike, cache_rate: ArrayLike, storage_rate: ArrayL
 
 
 def working_threads(workers: ArrayLike, cores: ArrayLike, second_thread: ArrayLike, remote: ArrayLike = 0) -> Array:
-    r"""Cores' worth of work that worker processes do, with two threads a core and with memory of another socket.
+    r"""Return the number of cores that worker processes effectively use, with two threads per core and remote memory.
 
     .. math:: n = \left[ \min(w, c) + g \min(\max(w - c, 0), c) \right] (1 - u)
 
@@ -115,9 +115,9 @@ def working_threads(workers: ArrayLike, cores: ArrayLike, second_thread: ArrayLi
     >>> [float(working_threads(w, 8, 0.25)) for w in (4, 8, 16, 64)]
     [4.0, 8.0, 10.0, 10.0]
     """
-    asked, there = non_negative("workers", workers), positive("cores", cores)
-    second = fraction("second_thread", second_thread) * np.clip(asked - there, 0, there)
-    return (np.minimum(asked, there) + second) * (1 - fraction("remote", remote))
+    threads, physical = non_negative("workers", workers), positive("cores", cores)
+    second = fraction("second_thread", second_thread) * np.clip(threads - physical, 0, physical)
+    return (np.minimum(threads, physical) + second) * (1 - fraction("remote", remote))
 
 
 def decode_rate(
@@ -128,7 +128,7 @@ def decode_rate(
     collation: ArrayLike,
     sharpness: ArrayLike,
 ) -> Array:
-    r"""Samples a second that loader processes decode and one process collects into batches.
+    r"""Return the samples per second that loader processes decode and one process collates into batches.
 
     .. math:: r = \left[ \left( \frac{n}{1/r_1 + o/r_0} \right)^{-p} + (k\, r_0)^{-p} \right]^{-1/p}
 
@@ -163,16 +163,16 @@ def decode_rate(
     """
     count, one = non_negative("workers", workers), positive("single_rate", single_rate)
     reference, power = positive("reference_rate", reference_rate), at_least_one("sharpness", sharpness)
-    each = 1 / one + non_negative("handover", handover) / reference
+    sample_seconds = 1 / one + non_negative("handover", handover) / reference
     # Times a sample, as rates to a negative power overflow.
-    parallel, collect = each / np.maximum(count, 1), 1 / (positive("collation", collation) * reference)
+    parallel, collect = sample_seconds / np.maximum(count, 1), 1 / (positive("collation", collation) * reference)
     slower = np.maximum(parallel, collect)
     both = slower * (1 + (np.minimum(parallel, collect) / slower) ** power) ** (1 / power)
     return np.where(count < 1, one, 1 / both)
 
 
 def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: ArrayLike, variation: ArrayLike) -> Array:
-    r"""Rate of a supply and a demand with a buffer of prefetched batches between them.
+    r"""Return the rate of a supply and a demand with a buffer of prefetched batches between them.
 
     .. math:: r = r_- \frac{1 - \rho^K}{1 - \rho^{K+1}}, \quad \rho = r_- / r_+, \quad K = 1 + d / v^2
 
@@ -216,7 +216,7 @@ def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: Arr
 
 
 def partly_serial_rate(synthetic_rate: ArrayLike, host_seconds: ArrayLike) -> Array:
-    r"""Training on real data, from training on synthetic data and the host work that nothing hides.
+    r"""Return the training rate on real data, from that on synthetic data and the host work that nothing hides.
 
     .. math:: \frac{1}{r} = \frac{1}{r_s} + c
 
@@ -252,7 +252,7 @@ def accelerator_utilisation(
     prefetch: ArrayLike,
     variation: ArrayLike,
 ) -> Array:
-    r"""Part of the time in which an accelerator computes, as MLPerf Storage defines it.
+    r"""Return the share of the time in which an accelerator computes, as MLPerf Storage defines it.
 
     .. math:: AU = t\, r / b, \quad r = \mathrm{pipelined}\left(s, \frac{b}{t + o}\right)
 
@@ -292,7 +292,7 @@ def accelerator_utilisation(
 
 
 def largest_accelerators(supply_rate: ArrayLike, demand_rate: ArrayLike, utilisation: ArrayLike) -> Array:
-    r"""Largest number of accelerators that a supply keeps at a utilisation, in the limit of deep buffers.
+    r"""Return the largest number of accelerators that a supply sustains at a utilisation, in the limit of deep buffers.
 
     .. math:: N = \left\lfloor \frac{s}{AU_{min}\, r} \right\rfloor
 

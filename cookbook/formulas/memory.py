@@ -14,7 +14,7 @@ from cookbook.formulas._arguments import Array, at_least_one, fraction, non_nega
 
 
 def weight_bytes(parameters: ArrayLike, bytes_per_weight: ArrayLike) -> Array:
-    r"""Memory of the weights that the arithmetic reads.
+    r"""Return the memory of the weights that the arithmetic reads.
 
     .. math:: M_w = N w
 
@@ -43,7 +43,7 @@ def weight_bytes(parameters: ArrayLike, bytes_per_weight: ArrayLike) -> Array:
 
 
 def gradient_bytes(parameters: ArrayLike, bytes_per_gradient: ArrayLike) -> Array:
-    r"""Memory of the gradients of all weights.
+    r"""Return the memory of the gradients of all weights.
 
     .. math:: M_g = N g
 
@@ -72,7 +72,7 @@ def gradient_bytes(parameters: ArrayLike, bytes_per_gradient: ArrayLike) -> Arra
 
 
 def master_bytes(parameters: ArrayLike, bytes_per_master: ArrayLike) -> Array:
-    r"""Memory of the full-precision copy kept beside low-precision weights.
+    r"""Return the memory of the full-precision copy kept beside low-precision weights.
 
     .. math:: M_c = N c
 
@@ -101,7 +101,7 @@ def master_bytes(parameters: ArrayLike, bytes_per_master: ArrayLike) -> Array:
 
 
 def optimiser_bytes(parameters: ArrayLike, state_elements: ArrayLike, bytes_per_state: ArrayLike) -> Array:
-    r"""Memory of the optimiser's states (momentum, variance).
+    r"""Return the memory of the optimiser's states (momentum, variance).
 
     .. math:: M_o = N k s
 
@@ -140,7 +140,7 @@ def update_bytes(
     bytes_per_gradient: ArrayLike,
     bytes_per_copy: ArrayLike = 0,
 ) -> Array:
-    r"""Traffic of one optimiser step: gradient, weights and states read, weights and states written.
+    r"""Return the traffic of one optimiser step: gradient, weights and states read, weights and states written.
 
     .. math:: M = N \left[ (r - 1 + w) s + g + c \right]
 
@@ -187,7 +187,7 @@ def activation_bytes(
     largest_block_bytes: ArrayLike,
     recompute: ArrayLike = 0,
 ) -> Array:
-    r"""Memory of the activations kept for the backward pass.
+    r"""Return the memory of the activations kept for the backward pass.
 
     Without recomputation everything saved in the forward pass stays. With full recomputation only the input
     of each block stays, and one block at a time is saved again; shares between the two are interpolated.
@@ -223,16 +223,16 @@ def activation_bytes(
     >>> float(activation_bytes(100, 10, 10)), float(activation_bytes(100, 10, 10, recompute=1))
     (100.0, 20.0)
     """
-    kept = non_negative("saved_bytes", saved_bytes)
-    again = non_negative("block_input_bytes", block_input_bytes) + non_negative(
+    saved = non_negative("saved_bytes", saved_bytes)
+    recomputed = non_negative("block_input_bytes", block_input_bytes) + non_negative(
         "largest_block_bytes", largest_block_bytes
     )
     share = fraction("recompute", recompute)
-    return np.asarray((1 - share) * kept + share * np.minimum(kept, again))
+    return np.asarray((1 - share) * saved + share * np.minimum(saved, recomputed))
 
 
 def workspace_bytes(buffer_bytes: ArrayLike, runtime_bytes: ArrayLike) -> Array:
-    r"""Memory in flight: the tensors of the operation at work, and what the runtime itself holds.
+    r"""Return the transient memory: the tensors of the running operation, and the runtime's own.
 
     .. math:: M_t = B + R
 
@@ -270,7 +270,7 @@ def training_bytes(
     state_elements: ArrayLike,
     bytes_per_state: ArrayLike,
 ) -> dict[str, Array]:
-    r"""Memory of training by part, on one device that holds the whole model.
+    r"""Return the memory of training by part, on one device with the whole model.
 
     .. math:: M = N (w + g + c + k s) + M_a + M_t
 
@@ -322,7 +322,7 @@ def training_bytes(
 def inference_bytes(
     parameters: ArrayLike, bytes_per_weight: ArrayLike, cache: ArrayLike, workspace: ArrayLike
 ) -> dict[str, Array]:
-    r"""Memory of inference by part: no gradients, no states, nothing saved.
+    r"""Return the memory of inference by part: no gradients, no states, nothing saved.
 
     .. math:: M = N w + M_k + M_t
 
@@ -359,7 +359,7 @@ def inference_bytes(
 
 
 def largest_batch(capacity_bytes: ArrayLike, fixed_bytes: ArrayLike, bytes_per_sample: ArrayLike) -> Array:
-    r"""Largest batch whose memory, linear in the batch, fits the device.
+    r"""Return the largest batch whose memory, linear in the batch, fits the device.
 
     .. math:: b = \max\left(0, \left\lfloor \frac{C - M_0}{m} \right\rfloor\right)
 
@@ -403,7 +403,7 @@ def sharded_state_bytes(
     gradient_bytes: ArrayLike,
     optimiser_bytes: ArrayLike,
 ) -> dict[str, Array]:
-    r"""Weights, gradients and optimiser states on one device, shared out among data-parallel ranks by stage.
+    r"""Return weights, gradients and optimiser states on one device, sharded over data-parallel ranks by ZeRO stage.
 
     .. math:: M = N \left( \frac{w}{n^{[z \ge 3]}} + \frac{g}{n^{[z \ge 2]}} + \frac{o}{n^{[z \ge 1]}} \right)
 
@@ -440,10 +440,10 @@ def sharded_state_bytes(
     """
     count, level = at_least_one("ranks", ranks), non_negative("stage", stage)
     whole = non_negative("parameters", parameters)
-    each = {"weights": (3, weight_bytes), "gradients": (2, gradient_bytes), "optimiser": (1, optimiser_bytes)}
+    states = {"weights": (3, weight_bytes), "gradients": (2, gradient_bytes), "optimiser": (1, optimiser_bytes)}
     return {
         name: whole * non_negative(f"{name} bytes", size) / np.where(level >= least, count, 1)
-        for name, (least, size) in each.items()
+        for name, (least, size) in states.items()
     }
 
 
@@ -456,7 +456,7 @@ def layer_activation_bytes(
     element_bytes: ArrayLike,
     mask_bytes: ArrayLike,
 ) -> dict[str, Array]:
-    r"""Activations that one layer keeps for its backward pass, by where they arise.
+    r"""Return the activations that one layer saves for its backward pass, by where they arise.
 
     .. math:: M = T \left( w s + w d + w f \right) + (2 w + b)\, c
 
@@ -505,7 +505,7 @@ def layer_activation_bytes(
 
 
 def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: ArrayLike) -> Array:
-    r"""Activations of a part of the layers where a share of them is computed again from its inputs.
+    r"""Return the activations of a part of the layers, a share of which is recomputed from its inputs.
 
     .. math:: M = (1 - r) A + r \min(A, I)
 
@@ -532,14 +532,15 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
     >>> recomputed_bytes(34.0, 2.0, [0, 0.5, 1]).tolist()
     [34.0, 18.0, 2.0]
     """
-    kept, share = non_negative("kept_bytes", kept_bytes), fraction("recompute", recompute)
-    return (1 - share) * kept + share * np.minimum(kept, non_negative("input_bytes", input_bytes))
+    saved, share = non_negative("kept_bytes", kept_bytes), fraction("recompute", recompute)
+    return (1 - share) * saved + share * np.minimum(saved, non_negative("input_bytes", input_bytes))
 
 
 def micro_batches_held(
     stages: ArrayLike, interleave: ArrayLike, micro_batches: ArrayLike, share: ArrayLike = np.nan
 ) -> Array:
-    r"""Micro-batches whose activations the first stage of a pipeline holds at once (one forward, one backward).
+    r"""Return the micro-batches whose activations the first stage of a pipeline stores at once (one forward, one
+    backward).
 
     .. math:: q = \min\left( m,\; p \left( 1 + \frac{p - 1}{p v} [v > 1] \right) \right)
 
@@ -579,7 +580,7 @@ def micro_batches_held(
 
 
 def logits_bytes(tokens: ArrayLike, vocabulary: ArrayLike, bytes_per_logit: ArrayLike) -> Array:
-    r"""Logits of the last stage with what the loss keeps of them.
+    r"""Return the bytes of the last stage's logits, with what the loss stores of them.
 
     .. math:: M = u\, T V
 
@@ -611,7 +612,7 @@ def logits_bytes(tokens: ArrayLike, vocabulary: ArrayLike, bytes_per_logit: Arra
 
 
 def fits(needed_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray:
-    r"""Whether what is needed goes into the memory of a device.
+    r"""Return True where the needed memory fits the device.
 
     .. math:: M \le C
 

@@ -19,7 +19,8 @@ from cookbook.formulas.collectives import exposed_seconds
 def matrix_unit_rate(
     peak_flops: ArrayLike, efficiency: ArrayLike, reference_flops: ArrayLike, exponent: ArrayLike
 ) -> Array:
-    r"""Rate of matrix units (tensor cores): faster units are harder to feed and reach a smaller share of their peak.
+    r"""Return the rate of matrix units (tensor cores): faster units are harder to feed and reach a smaller share of
+    their peak.
 
     .. math:: R = e P (P / P_0)^{-x}
 
@@ -54,7 +55,7 @@ def matrix_unit_rate(
 
 
 def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: ArrayLike = 1) -> Array:
-    r"""Rate of plain arithmetic units on one product, in FLOP of the direct algorithm.
+    r"""Return the rate of plain arithmetic units on one product, in FLOP of the direct algorithm.
 
     .. math:: R = e P g
 
@@ -87,7 +88,7 @@ def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: Array
 
 
 def issued_share(lanes: ArrayLike, others: ArrayLike) -> Array:
-    r"""Share of the peak of plain arithmetic units that their schedulers, of one instruction a cycle, can feed.
+    r"""Return the share of the vector units' peak that their schedulers, with one instruction per cycle, can feed.
 
     .. math:: s = \min\left(1, \; \frac{1}{l (1 + q)}\right)
 
@@ -119,7 +120,7 @@ def issued_share(lanes: ArrayLike, others: ArrayLike) -> Array:
 
 
 def issue_rate(peak_flops: ArrayLike, lanes: ArrayLike) -> Array:
-    r"""Rate of instructions of any sort that all schedulers start, one operation for every lane of a width.
+    r"""Return the rate of instructions of any kind that all schedulers issue, one operation per lane.
 
     .. math:: R_i = P / (2 l)
 
@@ -150,7 +151,7 @@ def issue_rate(peak_flops: ArrayLike, lanes: ArrayLike) -> Array:
 
 
 def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
-    r"""Multiplications that minimal filtering saves in a square convolution of stride 1.
+    r"""Return the factor of multiplications that minimal filtering saves in a square convolution of stride 1.
 
     .. math:: g = \left( \frac{m r}{m + r - 1} \right)^2
 
@@ -231,7 +232,7 @@ def stream_seconds(
     issued: ArrayLike = np.inf,
     kept: ArrayLike = 1,
 ) -> Array:
-    r"""Time of operations that only move data: norms, activations, sums, pooling, softmax.
+    r"""Return the time of operations that only move data: norms, activations, sums, pooling, softmax.
 
     Traffic shrinks with the number format, instructions do not.
 
@@ -273,7 +274,7 @@ def stream_seconds(
 
 
 def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
-    r"""Share of what an operation reads and writes that passes a cache by, when the next reads what it wrote.
+    r"""Return the share of an operation's traffic that misses a cache, when the next operation reads what it wrote.
 
     .. math:: m = \frac{h}{h + C}
 
@@ -471,7 +472,7 @@ def pass_seconds(device_seconds: ArrayLike, host_seconds: ArrayLike, overlap: Ar
 
 
 def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike = 1, waiting: ArrayLike = 0) -> Array:
-    r"""Rate of replicas that each run one batch after the other.
+    r"""Return the throughput of replicas that each run one batch after the other.
 
     .. math:: R = \frac{r\, b}{t\,(1 + w\,[r > 1])}
 
@@ -507,7 +508,8 @@ def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike
 
 
 def kernels_left(products: ArrayLike, others: ArrayLike, kept: ArrayLike) -> Array:
-    r"""Kernels of one pass: every matrix product, and what fusion leaves of norms, activations and sums.
+    r"""Return the number of kernels of one pass: all matrix products, and the norms, activations and sums that fusion
+    leaves.
 
     .. math:: n = n_p + k\, n_o
 
@@ -543,7 +545,7 @@ def kernels_left(products: ArrayLike, others: ArrayLike, kept: ArrayLike) -> Arr
 def sustained_peak(
     peak_flops: ArrayLike, watts: ArrayLike, joules_per_flop: ArrayLike, smoothness: ArrayLike = 4
 ) -> Array:
-    r"""Peak that a device can hold within its design power, when all its arithmetic units are busy.
+    r"""Return the peak that a device can sustain within its design power, when all its arithmetic units are busy.
 
     .. math:: P_s = \left( P^{-p} + (W / e)^{-p} \right)^{-1/p}
 

@@ -120,7 +120,7 @@ def flush_seconds(stage_seconds: ArrayLike, micro_batches: ArrayLike) -> Array:
 def bubble_share(
     kind: str, stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, weights_share: ArrayLike = 1 / 3
 ) -> Array:
-    r"""Time that devices of a pipeline with equal stages wait, over the time that they compute.
+    r"""Return the time that devices of a pipeline with equal stages wait, divided by the time that they compute.
 
     .. math:: \frac{(p - 1)\, g}{m v}, \quad g = \max(0, 1 - k x): \text{ weight gradients fill k of the gaps}
 
@@ -152,16 +152,16 @@ def bubble_share(
     >>> [round(float(bubble_share(kind, 8, 32, 2)), 4) for kind in SCHEDULES]
     [0.2188, 0.2188, 0.1094, 0.0729]
     """
-    known = dict.fromkeys([*SCHEDULES, *FILLED])
-    if kind not in known:
-        raise ValueError(f"kind = {str(kind)[:40]!r} is not a schedule; take one of {', '.join(known)}")
+    kinds = dict.fromkeys([*SCHEDULES, *FILLED])
+    if kind not in kinds:
+        raise ValueError(f"kind = {str(kind)[:40]!r} is not a schedule; take one of {', '.join(kinds)}")
     chunks = at_least_one("interleave", interleave) if kind == "interleaved" else 1.0
     waits = (at_least_one("stages", stages) - 1) * unfilled_share(FILLED.get(kind, 0.0), weights_share)
     return waits / (at_least_one("micro_batches", micro_batches) * chunks)
 
 
 def unfilled_share(filled: ArrayLike, weights_share: ArrayLike) -> Array:
-    r"""Part of a pipeline's bubble that weight gradients, which nobody waits for, do not fill.
+    r"""Return the share of a pipeline's bubble that weight gradients, which nothing waits for, do not fill.
 
     .. math:: g = \max(0, 1 - k x)
 
@@ -197,7 +197,7 @@ def schedule(
     interleave: int = 1,
     weights_share: float = 0.5,
 ) -> dict[str, Array]:
-    r"""Every pass of one flush: on which device, of which micro-batch, from when to when.
+    r"""Return every pass of one flush: its device, micro-batch, start and end.
 
     .. math:: t_{start} = \max(t_{device\ free},\; t_{input\ there}), \qquad t_{end} = t_{start} + t_{pass}
 
@@ -281,7 +281,7 @@ class _Plan:
         if self.kind == "interleaved":
             ahead = 2 * ahead + (self.chunks - 1) * self.stages
         ahead = min(ahead, total)
-        steady = [each for pair in zip(forward[ahead:], backward, strict=False) for each in pair]
+        steady = [task for pair in zip(forward[ahead:], backward, strict=False) for task in pair]
         return forward[:ahead] + steady + backward[total - ahead :]
 
     def _nth(self, k: int, back: bool) -> tuple[int, int]:
@@ -297,8 +297,8 @@ def _run(plan: _Plan, seconds: Array) -> dict[str, Array]:
     done: dict[tuple[int, int, int], float] = {}
     waiting = [plan.order(device) for device in range(plan.stages)]
     free, owed = [0.0] * plan.stages, [list[tuple[int, int]]() for _ in range(plan.stages)]
-    kept = [0] * plan.stages
-    found: list[tuple[float, ...]] = []
+    stored = [0] * plan.stages
+    passes: list[tuple[float, ...]] = []
     last = plan.stages * plan.chunks - 1
 
     def ready(device: int) -> float | None:
@@ -311,21 +311,21 @@ def _run(plan: _Plan, seconds: Array) -> dict[str, Array]:
 
     def take(device: int, phase: int, micro: int, chunk: int, start: float) -> None:
         end = start + float(seconds[phase, device])
-        found.append((device, micro, chunk, phase, start, end))
+        passes.append((device, micro, chunk, phase, start, end))
         free[device] = end
-        kept[device] += {FORWARD: 1, WEIGHTS: -1}.get(phase, 0)
+        stored[device] += {FORWARD: 1, WEIGHTS: -1}.get(phase, 0)
         if phase != WEIGHTS:
             done[phase, micro, chunk * plan.stages + device] = end
         if phase == BACKWARD and plan.kind == "zero-bubble":
             owed[device].append((micro, chunk))
 
     while any(waiting):
-        _fill(plan, waiting, ready, free, owed, kept, take, seconds)
+        _fill(plan, waiting, ready, free, owed, stored, take, seconds)
     for device, left in enumerate(owed):
         for micro, chunk in left:
             take(device, WEIGHTS, micro, chunk, free[device])
     names = ("device", "micro_batch", "chunk", "phase", "start", "end")
-    return dict(zip(names, np.array(sorted(found, key=lambda each: (each[4], each[0]))).T, strict=True))
+    return dict(zip(names, np.array(sorted(passes, key=lambda entry: (entry[4], entry[0]))).T, strict=True))
 
 
 def _fill(
@@ -334,16 +334,16 @@ def _fill(
     ready: Callable[[int], float | None],
     free: list[float],
     owed: list[list[tuple[int, int]]],
-    kept: list[int],
+    stored: list[int],
     take: Callable[[int, int, int, int, float], None],
     seconds: Array,
 ) -> None:
-    """Take the pass that can start first; weight gradients fill a gap before it, and free the memory that it needs."""
+    """Run the pass that can start first; weight gradients fill a gap before it, and free the memory that it needs."""
     starts = [(max(at, free[d]), d) for d in range(plan.stages) if waiting[d] and (at := ready(d)) is not None]
     start, device = min(starts)
     phase, micro, chunk = waiting[device].pop(0)
     while owed[device] and (
-        free[device] + seconds[WEIGHTS, device] <= start + 1e-12 or (phase == FORWARD and kept[device] >= plan.stages)
+        free[device] + seconds[WEIGHTS, device] <= start + 1e-12 or (phase == FORWARD and stored[device] >= plan.stages)
     ):
         take(device, WEIGHTS, *owed[device].pop(0), free[device])
     take(device, phase, micro, chunk, max(start, free[device]))
@@ -352,7 +352,7 @@ def _fill(
 def hpe_2017_data_parallel_seconds(
     model_flop: ArrayLike, weight_bytes: ArrayLike, workers: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
 ) -> dict[str, Array]:
-    r"""Computation and exchange of data-parallel training as the Deep Learning Cookbook of 2017 put it.
+    r"""Return computation and communication of data-parallel training as in the Deep Learning Cookbook of 2017.
 
     .. math:: t_c = \frac{c}{p \gamma}, \qquad t_x = \frac{2 w \log_2 p}{\beta}
 
@@ -398,7 +398,8 @@ def hpe_2017_data_parallel_seconds(
 def hpe_2017_best_workers(
     model_flop: ArrayLike, weight_bytes: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
 ) -> Array:
-    r"""Workers at which the step of `hpe_2017_data_parallel_seconds` is shortest: more make it longer.
+    r"""Return the number of workers at which the step of `hpe_2017_data_parallel_seconds` is shortest: more make it
+    longer.
 
     .. math:: p^* = \max\left( 1, \frac{c\, \beta \ln 2}{2\, w\, \gamma} \right)
 
@@ -555,7 +556,7 @@ def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: Ar
 def compressed_bytes(
     payload_bytes: ArrayLike, kept_share: ArrayLike, element_bytes: ArrayLike, index_bytes: ArrayLike
 ) -> Array:
-    r"""Gradients of which only the largest are sent, each with its position.
+    r"""Return the bytes of gradients of which only the largest are sent, each with its position.
 
     .. math:: M' = \min\left( M,\; r M \frac{w + i}{w} \right)
 
@@ -625,7 +626,7 @@ def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: Arra
 
 
 def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, period: ArrayLike) -> Array:
-    r"""Mean time of a step where parameters are averaged only now and then.
+    r"""Return the mean time of a step where parameters are averaged only once per period.
 
     .. math:: t = t_s + \frac{x}{H}
 
@@ -659,7 +660,7 @@ def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, peri
 
 
 def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
-    r"""Speed-up of a problem of fixed size, of which a share cannot be split.
+    r"""Return the Speed-up of a problem of fixed size, of which a share cannot be split.
 
     .. math:: S = \frac{1}{s + (1 - s) / p}
 
@@ -689,7 +690,7 @@ def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
 
 
 def gustafson_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
-    r"""Speed-up of a problem that grows with the workers, of whose time a share does not grow.
+    r"""Return the Speed-up of a problem that grows with the workers, of whose time a share does not grow.
 
     .. math:: S = s + p (1 - s)
 
@@ -722,7 +723,8 @@ _quantile = np.vectorize(NormalDist().inv_cdf, otypes=[float])
 
 
 def slowest_seconds(mean_seconds: ArrayLike, spread_seconds: ArrayLike, workers: ArrayLike) -> Array:
-    r"""Expected time of the slowest of many workers whose times scatter normally: the step that all wait for.
+    r"""Return the expected time of the slowest of many workers whose times scatter normally: the step that all wait
+    for.
 
     .. math:: t = \mu + \sigma\, \Phi^{-1}\left( \frac{p - 3/8}{p + 1/4} \right)
 
@@ -757,7 +759,7 @@ def slowest_seconds(mean_seconds: ArrayLike, spread_seconds: ArrayLike, workers:
 
 
 def samples_to_target(least_samples: ArrayLike, batch: ArrayLike, critical_batch: ArrayLike) -> Array:
-    r"""Samples to a given loss: batches beyond the critical one need more of them.
+    r"""Return the number of samples to a given loss: batches beyond the critical one need more of them.
 
     .. math:: E = E_0 \left( 1 + \frac{B}{B_c} \right)
 
@@ -790,7 +792,7 @@ def samples_to_target(least_samples: ArrayLike, batch: ArrayLike, critical_batch
 
 
 def _side(grid: ArrayLike) -> Array:
-    """Rows of a square grid: a whole number, for ten devices form none."""
+    """Return the rows of a square grid, an integer: ten devices form no square."""
     rows = at_least_one("grid", grid)
     uneven = rows > np.floor(rows)
     if uneven.any():
@@ -848,7 +850,8 @@ def summa_seconds(
 def summa_required_bandwidth(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> Array:
-    r"""Rate at which each device of a grid has to receive so that data does not take longer than computation.
+    r"""Return the rate at which each device of a grid has to receive so that data does not take longer than
+    computation.
 
     .. math:: \beta \ge \frac{w\, (p - 1)\, \gamma}{n}
 
@@ -886,7 +889,8 @@ def summa_required_bandwidth(
 def hpe_2017_summa_bandwidth(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> Array:
-    r"""The same as the Deep Learning Cookbook of 2017 put it: p in place of p - 1, so that one device needs data, too.
+    r"""Return the bandwidth as in the Deep Learning Cookbook of 2017: p in place of p - 1, so that one device needs
+    data, too.
 
     .. math:: \beta \ge \frac{w\, p\, \gamma}{n}
 
@@ -984,7 +988,7 @@ def replicated_seconds(
 
 
 def cluster_mtbf_seconds(device_mtbf_seconds: ArrayLike, devices: ArrayLike) -> Array:
-    r"""Mean time between failures of a job that stops when any of its devices fails.
+    r"""Return the mean time between failures of a job that stops when any of its devices fails.
 
     .. math:: M = M_1 / n
 
@@ -1044,7 +1048,7 @@ def young_1974_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: Arr
 
 
 def daly_2006_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
-    r"""Time of work between checkpoints that loses least, also where checkpoints take long beside failures.
+    r"""Return the time of work between checkpoints that loses least, even where checkpoints are long beside failures.
 
     .. math:: \tau = \sqrt{2 \delta M} \left( 1 + \tfrac{1}{3} \sqrt{\tfrac{\delta}{2 M}}
         + \tfrac{1}{9} \tfrac{\delta}{2 M} \right) - \delta \quad (\delta < 2 M), \quad \text{else } M
@@ -1072,14 +1076,14 @@ def daly_2006_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: Arra
     """
     write, mtbf = non_negative("checkpoint_seconds", checkpoint_seconds), positive("mtbf_seconds", mtbf_seconds)
     share = np.minimum(write / (2 * mtbf), 1)
-    found = np.sqrt(2 * write * mtbf) * (1 + np.sqrt(share) / 3 + share / 9) - write
-    return np.where(write < 2 * mtbf, found, mtbf)
+    interval = np.sqrt(2 * write * mtbf) * (1 + np.sqrt(share) / 3 + share / 9) - write
+    return np.where(write < 2 * mtbf, interval, mtbf)
 
 
 def useful_share(
     interval_seconds: ArrayLike, checkpoint_seconds: ArrayLike, restart_seconds: ArrayLike, mtbf_seconds: ArrayLike
 ) -> Array:
-    r"""Share of the time that goes into work that is kept: neither checkpoints, nor lost, nor restarting.
+    r"""Return the share of the time spent on work that is kept: not checkpointing, lost or restarting.
 
     .. math:: g = \frac{\tau}{M e^{R / M} \left( e^{(\tau + \delta) / M} - 1 \right)}
 

@@ -19,21 +19,23 @@ from cookbook.formulas.generation import attended_tokens
 
 __all__ = ["batch_shares", "bulk_queue", "held_tokens", "mixed_seconds", "service_latencies"]
 Cost = Callable[[Any, Any], Any]
-# Points of quadratures and those of rounds of a fixed point, states of the chain of waiting tokens, and what is small.
-POINTS, SOME, STATES, MANY, ROUNDS, SMALL, CLOSE = 2048, 256, 96, 25, 12, 1e-9, 1e-3
-# Variance left of what forgets itself as requests come and go, averaged over the stay of one: 2 / e.
-STAY = 0.74
-# Mean gaps between arrivals within which most of a cluster comes, as simulated.
-TOGETHER = 0.2
-# Load up to which a queue is followed that larger passes would shorten.
-FULL = 0.97
+# Points of the final quadrature and of the fixed point's rounds, states of the chain of waiting tokens, the mean below
+# which counts are computed exactly, rounds, and tolerances.
+POINTS, FIXED_POINT_POINTS, STATES, MAX_SMALL_COUNT, ROUNDS, TINY, TOLERANCE = 2048, 256, 96, 25, 12, 1e-9, 1e-3
+# Variance left of a process that decorrelates as requests come and go, averaged over the stay of one: 2 / e.
+VARIANCE_LEFT = 0.74
+# Number of mean gaps between arrivals within which most of a cluster arrives, as simulated.
+CLUSTER_GAPS = 0.2
+# Largest load at which a queue is computed although larger passes would shorten it.
+MAX_LOAD = 0.97
 DIMENSIONS = 9
-HELD = ("prompt", "answer", "prompt_spread", "answer_spread", "window", "windowed")
+LOAD_FIELDS = ("prompt", "answer", "prompt_spread", "answer_spread", "window", "windowed")
 PERCENTILES = (50, 95, 99)
 
 
 def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.0) -> Array:
-    r"""Share of time in which 0, 1, 2 ... requests are decoded: processor sharing with a rate that depends on them.
+    r"""Return the shares of time in which 0, 1, 2 ... requests are decoded: processor sharing, its rate depending on
+    them.
 
     .. math:: \pi_n \propto \prod_{i=1}^{n} \lambda\, o\, \frac{\tau_i}{i}
               \left(\frac{1}{z} + \left(1 - \frac{1}{z}\right) \frac{i - 1}{\lambda o \tau_i}\right)
@@ -76,16 +78,16 @@ def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.
     batch = np.arange(1, len(seconds) + 1)
     peak, alone = float(np.ravel(positive("peakedness", peakedness))[0]), float(work * seconds[0])
     if peak < 1:
-        peak = max(peak, 1 - alone / max(np.ceil(alone / (1 - peak) - SMALL), 1.0))
+        peak = max(peak, 1 - alone / max(np.ceil(alone / (1 - peak) - TINY), 1.0))
     births = np.maximum(work * seconds / peak + (1 - 1 / peak) * (batch - 1), 0.0)
     with np.errstate(divide="ignore"):
         logs = np.concatenate([[0.0], np.cumsum(np.log(births / batch))])
-    found = np.exp(logs - logs.max())
+    weights = np.exp(logs - logs.max())
     load = work * seconds[-1] / batch[-1]
     if load < 1:  # at more, requests wait without end, and all that is there is the largest batch
-        found[-1] /= 1 - load
-        return np.asarray(found / found.sum())
-    return np.asarray(np.eye(len(found))[-1])
+        weights[-1] /= 1 - load
+        return np.asarray(weights / weights.sum())
+    return np.asarray(np.eye(len(weights))[-1])
 
 
 def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) -> Array:
@@ -128,7 +130,7 @@ def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) 
 
 
 def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
-    r"""Share of iterations that find 0, 1, 2 ... units waiting; each serves some, while others arrive.
+    r"""Return the shares of iterations that find 0, 1, 2 ... units waiting; each serves some, while others arrive.
 
     .. math:: Q' = Q - s(Q) + \sum_{i=1}^{N} X_i, \quad N \sim \mathrm{Poisson}(a(Q))
 
@@ -158,9 +160,9 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     [0.5, 0.324]
     """
     units = np.atleast_1d(non_negative("served", served)).ravel()
-    out = np.floor(units + SMALL).astype(int)
+    out = np.floor(units + TINY).astype(int)
     mean = np.broadcast_to(np.atleast_1d(non_negative("mean_arrivals", mean_arrivals)).ravel(), out.shape)
-    share = np.atleast_1d(positive("sizes", np.asarray(sizes, dtype=float) + SMALL**2)).ravel()
+    share = np.atleast_1d(positive("sizes", np.asarray(sizes, dtype=float) + TINY**2)).ravel()
     count = len(out)
     wide = 1 << int(np.ceil(np.log2(2 * max(count, len(share)))))
     wave = np.fft.rfft(share / share.sum(), wide)
@@ -170,23 +172,23 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     left = np.clip(np.arange(count) - out, 0, count - 1)[:, None]
     matrix = come[alike[:, None], np.arange(count) + count - left]
     part = np.maximum(units - out, 0.0)[:, None]
-    if part.max() > SMALL:
+    if part.max() > TINY:
         matrix += part * (come[alike[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
     matrix[:, -1] += np.maximum(1 - matrix.sum(1), 0.0)
     system = np.vstack([(matrix / matrix.sum(1, keepdims=True)).T - np.eye(count), np.ones(count)])
-    found = np.linalg.lstsq(system, np.eye(count + 1)[-1], rcond=None)[0] if count < 3 else _stationary(system)
-    return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
+    solution = np.linalg.lstsq(system, np.eye(count + 1)[-1], rcond=None)[0] if count < 3 else _stationary(system)
+    return np.asarray(np.maximum(solution, 0.0) / np.maximum(solution, 0.0).sum())
 
 
 def _stationary(system: Array) -> Array:
-    """Solution of balance equations of which one is redundant."""
+    """Return the solution of balance equations of which one is redundant."""
     square = system[:-1].copy()
     square[-1] = system[-1]
     return np.linalg.solve(square, np.eye(len(square))[-1])
 
 
 def _points() -> tuple[Array, Array]:
-    """Points that fill a unit cube evenly (Roberts' R-sequence), and the same as standard normal values."""
+    """Return points that fill a unit cube evenly (Roberts' R-sequence), also as standard normal values."""
     root = 1.0
     for _ in range(64):  # the root of x^(d + 1) = x + 1
         root = (1 + root) ** (1 / (DIMENSIONS + 1))
@@ -205,34 +207,34 @@ def _lognormal(mean: float, spread: float, normal: Array) -> Array:
 
 
 def _poisson(mean: Array, share: Array) -> Array:
-    """Counts of which `share` of a Poisson distribution is not above."""
-    found, term = np.zeros_like(mean), np.exp(-mean)
+    """Return the quantiles of Poisson distributions at `share`."""
+    count, term = np.zeros_like(mean), np.exp(-mean)
     below = term.copy()
-    for each in range(1, int(mean.max() + 8 * np.sqrt(mean.max()) + 12)):
-        found += share > below
-        term = term * mean / each
+    for number in range(1, int(mean.max() + 8 * np.sqrt(mean.max()) + 12)):
+        count += share > below
+        term = term * mean / number
         below = below + term
-    return found
+    return count
 
 
 def _branching(mean: Array, part: float, share: Array) -> Array:
-    """Counts of which `share` of a generalised Poisson distribution (Consul, 1989) is not above.
+    """Return the quantiles of generalised Poisson distributions (Consul, 1989) at `share`.
 
     Those that come meanwhile each make it last longer, so that a further `part` of one comes.
     """
     scale = np.log1p(1 / (1 - part) ** 2 / np.maximum(mean, 1.0))
-    found, few = mean * np.exp(np.sqrt(scale) * NORMAL[:, 2] - scale / 2), np.flatnonzero(mean < MANY)
-    first, share = np.maximum(mean[few] * (1 - part), SMALL), share[few]
+    counts, few = mean * np.exp(np.sqrt(scale) * NORMAL[:, 2] - scale / 2), np.flatnonzero(mean < MAX_SMALL_COUNT)
+    first, share = np.maximum(mean[few] * (1 - part), TINY), share[few]
     count, below, factorial = np.zeros_like(first), np.exp(-first), 0.0
-    for each in range(1, 4 * MANY):
+    for number in range(1, 4 * MAX_SMALL_COUNT):
         above = share > below
         if not above.any():
             break
         count += above
-        total, factorial = first + each * part, factorial + np.log(each)  # of which the logarithm
-        below = below + first * np.exp((each - 1) * np.log(total) - total - factorial)
-    found[few] = count
-    return found
+        total, factorial = first + number * part, factorial + np.log(number)  # of which the logarithm
+        below = below + first * np.exp((number - 1) * np.log(total) - total - factorial)
+    counts[few] = count
+    return counts
 
 
 def held_tokens(
@@ -243,7 +245,8 @@ def held_tokens(
     window: float = np.inf,
     windowed: float = 0.0,
 ) -> Array:
-    r"""Tokens that a request keeps and reads while it is decoded, and those that a token of its prompt attends to.
+    r"""Return the tokens that a request caches and reads while decoding, and those that a token of its prompt attends
+    to.
 
     Means over time, so that long answers count as often as they have tokens; of prompts, over their tokens.
 
@@ -313,8 +316,8 @@ class _Service:
         self.decode, self.prefill = decode, prefill
         for name in ("prompt", "answer", "prompt_spread", "answer_spread", "chunk", "burstiness", "first"):
             setattr(self, name, load[name])
-        self.steps = max(self.answer - 1, SMALL)
-        self.context, self.attended, self.uneven = held_tokens(**{name: load[name] for name in HELD}).tolist()
+        self.steps = max(self.answer - 1, TINY)
+        self.context, self.attended, self.uneven = held_tokens(**{name: load[name] for name in LOAD_FIELDS}).tolist()
         self.idle = min(float(decode(1.0, 0.0)), float(prefill(1.0, 0.0)))
         self.packed = self._packed() if self.first else 0.0
         self.drawn = _lognormal(self.prompt, self.prompt_spread, NORMAL[:, 0])
@@ -333,52 +336,54 @@ class _Service:
     first: bool
 
     def step(self, batch: Any) -> Any:
-        """Seconds of an iteration without prompts."""
+        """Return the seconds of an iteration without prompts."""
         return self.decode(batch, self.context)
 
     def room(self, batch: float) -> float:
-        """Tokens of prompts of one iteration, at most; on average where prompts are taken whole."""
+        """Return the largest number of prompt tokens in one iteration; the mean where prompts are processed whole."""
         return self.packed if self.first else max(self.chunk - batch, 1.0)
 
     def _packed(self) -> float:
         if self.prompt_spread == 0:
             return max(float(np.floor(self.chunk / self.prompt)), 1.0) * self.prompt
         passes, left = 0, 0.0
-        drawn = _lognormal(self.prompt, self.prompt_spread, np.random.default_rng(0).standard_normal(POINTS))
-        for each in drawn.tolist():
-            passes, left = (passes + 1, self.chunk - each) if each > left else (passes, left - each)
-        return float(drawn.sum()) / passes
+        lengths = _lognormal(self.prompt, self.prompt_spread, np.random.default_rng(0).standard_normal(POINTS))
+        for length in lengths.tolist():
+            passes, left = (passes + 1, self.chunk - length) if length > left else (passes, left - length)
+        return float(lengths.sum()) / passes
 
     def iteration(self, tokens: Any, batch: float) -> Array:
-        """Seconds of an iteration with so many tokens of prompts."""
+        """Return the seconds of an iteration with this number of prompt tokens."""
         tokens = np.asarray(tokens, dtype=float)
         alone = self.prefill(np.maximum(tokens, 1.0), self.attended)
-        step = float(self.step(max(batch, 1.0))) * (1.0 if batch > SMALL else SMALL)
+        step = float(self.step(max(batch, 1.0))) * (1.0 if batch > TINY else TINY)
         # As `mixed_seconds`, without its checks.
-        if not self.first and batch > SMALL:
+        if not self.first and batch > TINY:
             alone = np.maximum(np.maximum(step, alone), step + alone - self.idle)
         return np.where(tokens > 0, alone, step)
 
     def burst(self, rate: float, batch: float) -> float:
-        """Requests that come together: of a cluster, those within the pass over one prompt."""
+        """Return the number of requests that arrive together: of a cluster, those within the pass over one prompt."""
         if self.burstiness <= 1 or not rate > 0:
             return 1.0
         come = rate * float(self.iteration(min(self.prompt, self.room(batch)), batch))
-        return 1 + (self.burstiness - 1) / 2 * float(-np.expm1(-come / TOGETHER))
+        return 1 + (self.burstiness - 1) / 2 * float(-np.expm1(-come / CLUSTER_GAPS))
 
     def chain(self, rate: float, batch: float, closed: bool, share: float = 1.0) -> tuple[Array, Array, Array, float]:
-        """Waiting units at starts of iterations: shares, seconds and arrivals of each; tokens of one unit."""
+        """Return shares, seconds and arrivals per number of units waiting at an iteration's start; and the tokens of
+        one unit.
+        """
         room = self.room(batch)
         full = float(self.iteration(room, batch))
         load = min((share * batch / self.steps if closed else rate * full) * self.prompt / room, 0.97)
-        each = self.prompt * (1 + self.prompt_spread**2)
+        mean = self.prompt * (1 + self.prompt_spread**2)
         burst = self.burst(rate, batch)
-        around = rate * self.prompt * float(self.iteration(min(room, each), batch)) * burst
-        top = (4 * each + 8 * around) * burst + 5 * each * burst / (1 - load)
+        around = rate * self.prompt * float(self.iteration(min(room, mean), batch)) * burst
+        top = (4 * mean + 8 * around) * burst + 5 * mean * burst / (1 - load)
         whole = min(self.prompt, room)  # of this, units are whole parts
         unit = whole / max(np.ceil(whole * STATES / top), 1.0)
         tokens = np.arange(STATES) * unit
-        drawn = np.clip(self.drawn / unit + SMALL, 0.5, STATES - 2)
+        drawn = np.clip(self.drawn / unit + TINY, 0.5, STATES - 2)
         sizes = np.bincount(drawn.astype(int), 1 - drawn % 1, STATES) + np.bincount(
             drawn.astype(int) + 1, drawn % 1, STATES
         )
@@ -397,19 +402,20 @@ class _Service:
         batch: float,
         closed: bool,
         share: float = 1.0,
-        points: int = SOME,
-        known: tuple[Any, ...] | None = None,
+        points: int = FIXED_POINT_POINTS,
+        chain: tuple[Any, ...] | None = None,
     ) -> tuple[Array, float, Array]:
-        """Times to the first token at points of the quadrature, and mean time between two tokens of an answer.
+        """Return the times to first token at points of the quadrature, and the mean time between two tokens of an
+        answer.
 
         What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
         """
-        found, seconds, come, unit = known or self.chain(rate, batch, closed, share)
+        shares, seconds, come, unit = chain or self.chain(rate, batch, closed, share)
         uniform, normal = UNIFORM[:points], NORMAL[:points]
         room = max(self.room(batch), unit)
-        weight = found * (come if closed else seconds)
-        weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(found))[0]
-        state = np.minimum(np.searchsorted(np.cumsum(weight), uniform[:, 0]), len(found) - 1)
+        weight = shares * (come if closed else seconds)
+        weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(shares))[0]
+        state = np.minimum(np.searchsorted(np.cumsum(weight), uniform[:, 0]), len(shares) - 1)
         lasts, now = seconds[state], np.minimum(state * unit, room)
         passed = np.ones(points) if closed else uniform[:, 1]
         burst = self.burst(rate, batch)
@@ -422,106 +428,109 @@ class _Service:
             after = after * burst + np.floor(np.log(uniform[:, 4]) / np.log(mates))
         own = _lognormal(self.prompt, self.prompt_spread, normal[:, 5])
         ahead = state * unit - now + self._sum(before, normal[:, 6]) + own
-        passes = np.ceil(ahead / room - SMALL) - 1
+        passes = np.ceil(ahead / room - TINY) - 1
         if self.first:  # whole prompts: one that does not fit beside those before it waits for the next pass
-            passes = np.floor((ahead - own) / room + SMALL)
-            late = (ahead - passes * room > np.maximum(self.chunk, own)) & (passes * room < ahead - own - SMALL)
+            passes = np.floor((ahead - own) / room + TINY)
+            late = (ahead - passes * room > np.maximum(self.chunk, own)) & (passes * room < ahead - own - TINY)
             passes, ahead = passes + late, np.where(late, (passes + 1) * room + own, ahead)
         full = float(self.iteration(room, batch))
         later = self._sum(after, normal[:, 7]) + (0 if closed else rate * self.prompt * passes * full)
         last = np.minimum(ahead - passes * room + later, room if not self.first else np.maximum(room, own))
         last = np.where((own >= self.chunk) & self.first, own, last)
         spent = (1 - passed) * lasts + passes * full + self.iteration(last, batch)
-        between = float(found @ seconds) / max(float(found[0]) if self.first else 1.0, SMALL)
+        between = float(shares @ seconds) / max(float(shares[0]) if self.first else 1.0, TINY)
         step = float(seconds[0])
         stretch = max(between / step, 1.0)
         a_token = max(full - (0.0 if self.first else step), 0.0) / room
-        usual = (between - step) / stretch if self.first else float(found @ np.arange(len(found))) * unit * a_token
+        usual = (between - step) / stretch if self.first else float(shares @ np.arange(len(shares))) * unit * a_token
         behind = 0.0 if closed else max(rate * float(spent.mean()) * self.prompt * a_token - usual, 0.0)
         return spent, between + behind * stretch / max(self.steps, 1.0), passes
 
     def pauses(self, inside: float) -> float:
-        """Seconds in which prompts go before the next iteration, where each of so many ends in one of its own.
+        """Return the seconds of prompts before the next iteration, where each of these requests ends in its own
+        iteration.
 
         The first prompt takes a pass, and each further one as much of one as prompts go to a pass.
         """
         mean = inside / max(self.steps, 1.0)
-        count = np.arange(1.0, 2 * MANY + 2 * mean)
+        count = np.arange(1.0, 2 * MAX_SMALL_COUNT + 2 * mean)
         shares = np.exp(count * np.log(mean) - mean - np.cumsum(np.log(count)))
         passes = 1 + (count - 1) * self.prompt / self.packed
         return float(shares @ (passes * self.iteration(count * self.prompt / passes, 0.0)))
 
     def _sum(self, counts: Array, normal: Array) -> Array:
-        """Tokens of so many prompts together."""
+        """Return the total tokens of this number of prompts."""
         spread = self.prompt_spread / np.sqrt(np.maximum(counts, 1.0))
         return counts * np.exp(np.sqrt(np.log1p(spread**2)) * normal - np.log1p(spread**2) / 2) * self.prompt
 
     def answers(self) -> Array:
-        """Tokens of answers but the first, at the points of the quadrature."""
+        """Return the tokens of answers except the first, at the points of the quadrature."""
         return np.maximum(_lognormal(self.answer, self.answer_spread, NORMAL[:, 8]) - 1, 0.0)
 
     def slowed(self, shares: Array, stretch: float, between: float, rate: float, closed: bool = False) -> Array:
-        """Mean time between tokens of single answers, at the points of the quadrature."""
+        """Return the mean time between tokens of single answers, at the points of the quadrature."""
         batch = np.arange(len(shares))
         steps = stretch * np.asarray(self.step(np.maximum(batch, 1)))
         weight = shares * batch
         weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(shares))[-1]
         mean = float(weight @ steps)
-        spread = STAY * max(float(weight @ (steps - mean) ** 2), 0.0)  # averaged over as long as it lasts
+        spread = VARIANCE_LEFT * max(float(weight @ (steps - mean) ** 2), 0.0)  # averaged over as long as it lasts
         # Prompts that come meanwhile, and others while those are worked on: a branching count.
         least = float(self.step(1.0))
         count, beside = np.maximum(self.answers(), 1.0), float(weight @ batch)
         plain, room = between / stretch, self.room(beside)
         alone = float(self.iteration(min(self.prompt, room), beside)) - (0.0 if self.first else plain)
-        pause = max(alone, SMALL) * max(self.prompt / room, 1.0)
+        pause = max(alone, TINY) * max(self.prompt / room, 1.0)
         most = np.inf if self.first else float(self.iteration(room, beside))
-        part = 0.0 if closed else max(min(rate * pause, 1 - 1 / stretch, FULL), 0.0)
+        part = 0.0 if closed else max(min(rate * pause, 1 - 1 / stretch, MAX_LOAD), 0.0)
         # Long prompts bring more of them than short ones: in all, as if each brought so large a part of one.
         part = 1 - ((1 + self.prompt_spread**2) / (1 - part) ** 2 - self.prompt_spread**2) ** -0.5
         more = _branching((between - plain) / pause * count, part, UNIFORM[:, 2])
-        excess = max(plain - least, SMALL * between)
+        excess = max(plain - least, TINY * between)
         scale = np.log1p(min(spread / stretch**2, max(plain * (most - plain), 0.0)) / excess**2)
         steps = least + excess * np.exp(np.sqrt(scale) * NORMAL[:, 4] - scale / 2)
         return np.minimum(steps + self._sum(more, NORMAL[:, 7]) / self.prompt * pause / count, most)
 
 
 def _open(service: _Service, rate: float) -> dict[str, Any]:
-    """Requests that come at a rate, whatever the service does."""
+    """Return the steady state for requests that arrive at a rate, independent of the service."""
     most = max(int(service.slots), 1)
     steps = np.asarray(service.step(np.arange(1, most + 1)), dtype=float)
-    stretch, slope, last, shares, batch, known, usual = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None, 1.0
+    stretch, slope, last, shares, batch, chain, usual = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None, 1.0
     # A full engine takes as many prompts as answers end; where that is not enough, more at once, which is cheaper.
     loads, ends = [], most / service.steps
     for many in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
         more = max(float(service.iteration(many, most)) - (0.0 if service.first else steps[-1]), 0.0) / many
         loads.append(rate * (more * service.prompt + service.steps * steps[-1] / most))
-    load = max(min(loads[0], FULL), loads[1])
+    load = max(min(loads[0], MAX_LOAD), loads[1])
     for _ in range(ROUNDS):
         slow = np.append(stretch * steps[:-1], load * most / (rate * service.steps))
         uneven = 1 + ((1 - 1 / max(stretch, 1.0)) * service.prompt_spread) ** 2
         peak = 1 + (min(stretch, usual) ** 2 * uneven * service.burstiness - 1) / (1 + service.answer_spread**2)
         shares = batch_shares(rate, service.steps, slow, max(peak, 0.2))
-        batch = max(float(shares @ np.arange(most + 1)) / max(1 - shares[0], SMALL), 1.0)
-        known = service.chain(rate, batch, False)
-        found, seconds = known[:2]  # as much longer as prompts make iterations in all, without those that it waited for
-        usual = float(found @ seconds) / max(float(found[0]) if service.first else 1.0, SMALL) / float(seconds[0])
-        again = service.waits(rate, batch, False, known=known)[1] / float(service.step(batch))
-        if abs(again / stretch - 1) < CLOSE:
+        batch = max(float(shares @ np.arange(most + 1)) / max(1 - shares[0], TINY), 1.0)
+        chain = service.chain(rate, batch, False)
+        waiting, seconds = chain[
+            :2
+        ]  # as much longer as prompts make iterations in all, without those that it waited for
+        usual = float(waiting @ seconds) / max(float(waiting[0]) if service.first else 1.0, TINY) / float(seconds[0])
+        update = service.waits(rate, batch, False, chain=chain)[1] / float(service.step(batch))
+        if abs(update / stretch - 1) < TOLERANCE:
             break
         if last[0] not in (0.0, stretch):
-            slope = min(max((again - last[1]) / (stretch - last[0]), -3.0), 0.75)
-        last, stretch = (stretch, again), stretch + (again - stretch) / (1 - slope)
-    waits = alone = service.waits(rate, batch, False, points=POINTS, known=known)[0]
-    if shares[0] > CLOSE:
+            slope = min(max((update - last[1]) / (stretch - last[0]), -3.0), 0.75)
+        last, stretch = (stretch, update), stretch + (update - stretch) / (1 - slope)
+    waits = alone = service.waits(rate, batch, False, points=POINTS, chain=chain)[0]
+    if shares[0] > TOLERANCE:
         alone = service.waits(rate, 0.0, False, points=POINTS)[0]
     uniform = UNIFORM
     first = np.where(uniform[:, 3] < shares[0], alone, waits)
     by_memory = service.uneven if service.kv_slots < 2 * most else 0.0
     full = batch_shares(rate, service.steps, slow, max(peak + by_memory, 0.2))
     queued = full[-1] if load < 1 else 1.0
-    slot = slow[-1] * service.steps / most / max(1 - load, SMALL) * (1 + service.answer_spread**2) / 2
+    slot = slow[-1] * service.steps / most / max(1 - load, TINY) * (1 + service.answer_spread**2) / 2
     first = first + np.where(
-        uniform[:, 5] > 1 - queued, slot * -np.log(np.maximum((1 - uniform[:, 5]) / max(queued, SMALL), SMALL)), 0.0
+        uniform[:, 5] > 1 - queued, slot * -np.log(np.maximum((1 - uniform[:, 5]) / max(queued, TINY), TINY)), 0.0
     )
     batch = float(shares @ np.arange(most + 1))
     between = batch / (rate * service.steps)
@@ -537,28 +546,28 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
 
 
 def _closed(service: _Service, clients: float) -> dict[str, Any]:
-    """So many clients, each of which asks again when it is answered."""
+    """Return the steady state for this number of clients, each of which sends its next request once it is answered."""
     inside = min(clients, service.slots)
     low, high, below, above = 0.0, 1.0, 1.0, 1.0
     for _ in range(ROUNDS):  # share of its iterations in which a request is decoded: regula falsi (Illinois)
         share = 1.0 if service.first else low + (high - low) * min(max(below / (below + above), 0.02), 0.98)
         others = (inside - 1) * share
         between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
-        known = service.chain(0.0, others, True)
-        waits, passes = service.waits(0.0, others, True, known=known)[::2]
+        chain = service.chain(0.0, others, True)
+        waits, passes = service.waits(0.0, others, True, chain=chain)[::2]
         if service.first:  # prompts go before: where answers have iterations, nobody waits
             break
         more = service.steps / (float(passes.mean()) + 1 + service.steps) - share
         crowded = others * service.prompt / service.steps > 0.98 * service.room(others)
-        if (abs(more) < CLOSE / 2 and not crowded) or high - low < CLOSE / 2:
+        if (abs(more) < TOLERANCE / 2 and not crowded) or high - low < TOLERANCE / 2:
             break
         if crowded or more < 0:
-            high, above, below = share, max(-more, SMALL) if not crowded else above, below / 2
+            high, above, below = share, max(-more, TINY) if not crowded else above, below / 2
         else:
             low, below, above = share, more, above / 2
-    waits = service.waits(0.0, others, True, points=POINTS, known=known)[0]
+    waits = service.waits(0.0, others, True, points=POINTS, chain=chain)[0]
     batch = inside * share
-    if not service.first and others * service.prompt / service.steps > FULL * service.room(others):
+    if not service.first and others * service.prompt / service.steps > MAX_LOAD * service.room(others):
         # Prompts fill all iterations, and what is left of the cycle they wait.
         room = service.room(batch)
         between = float(service.iteration(room, batch))
@@ -584,7 +593,7 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
 
 
 def _alone(service: _Service, clients: float) -> dict[str, Any]:
-    """One answer at a time: no prompt shares an iteration with the answer of another."""
+    """Return the steady state of one answer at a time: no prompt shares an iteration with the answer of another."""
     first, token = float(service.prefill(service.prompt, service.attended)), float(service.step(1.0))
     cycle = first + token * service.steps
     return {
@@ -599,13 +608,15 @@ def _alone(service: _Service, clients: float) -> dict[str, Any]:
 
 
 def _together(service: _Service, clients: float) -> dict[str, Any]:
-    """Answers of one length in a closed loop: requests that were prefilled together end, and come again, together."""
+    """Return the steady state of a closed loop of equally long answers: requests prefilled together end and return
+    together.
+    """
     inside = np.floor(min(clients, service.slots))
     if inside <= 1 and service.prompt_spread == 0:
         return _alone(service, clients)
     room = service.room(inside)
     if service.first:
-        passes = np.ceil(inside * service.prompt / room - SMALL)
+        passes = np.ceil(inside * service.prompt / room - TINY)
         tokens = np.minimum(np.arange(1, passes + 1) * room, inside * service.prompt)
         ends = np.cumsum(service.iteration(np.diff(tokens, prepend=0.0), 1.0))
         cycle = ends[-1] + service.steps * float(service.step(inside))
@@ -624,11 +635,11 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
     spent, own, passes, crowd, cycle = float(inside), np.zeros(1), 1.0, 1.0, 1.0
     for _ in range(ROUNDS):
         room = service.room(spent)
-        parts = np.ceil(service.prompt / room - SMALL)
+        parts = np.ceil(service.prompt / room - TINY)
         # Crowds split where their prompts are too long for one iteration, and never join again: two deviations fit.
         spread = service.prompt_spread
         crowd = (np.sqrt(spread**2 + room / service.prompt) - spread) ** 2
-        crowd = min(max(crowd if spread else np.floor(crowd + SMALL), 1.0), inside)
+        crowd = min(max(crowd if spread else np.floor(crowd + TINY), 1.0), inside)
         # A cycle has as many iterations as all prompts fill, if its answers have fewer.
         rounds = max(service.steps + parts, inside * service.prompt / room)
         passes = rounds - service.steps
@@ -670,7 +681,7 @@ def service_latencies(
     windowed: float = 0.0,
     state: float = 0.0,
 ) -> dict[str, Any]:
-    r"""Throughput and percentiles of latency of one engine in a steady state.
+    r"""Return throughput and latency percentiles of one engine in a steady state.
 
     For one service whose lengths and arrivals spread, in some hundredths of a second; means of thousands of services
     of fixed lengths at once are those of `cookbook.formulas.generation.steady_service`.
@@ -742,19 +753,19 @@ def service_latencies(
     }
     service = _Service(decode, prefill, load)
     if np.isnan(clients):
-        found = _open(service, float(rate))
+        steady = _open(service, float(rate))
     elif service.answer <= 1 or (
         service.answer_spread == 0 and (service.first or service.prompt_spread == 0 or 2 * prompt <= chunk)
     ):
-        found = _together(service, float(clients))
+        steady = _together(service, float(clients))
     else:
-        found = _closed(service, float(clients))
-    whole = found["first"] + found["token"] * service.answers()
-    told = {name: found[name] for name in ("rate", "batch", "busy", "stable")}
-    told["rate"], told["batch"] = float(told["rate"]), float(told["batch"])
-    for name, values in (("ttft", found["first"]), ("tpot", found["token"]), ("e2e", whole)):
-        told[name] = float(values.mean())
-        told |= {
+        steady = _closed(service, float(clients))
+    whole = steady["first"] + steady["token"] * service.answers()
+    summary = {name: steady[name] for name in ("rate", "batch", "busy", "stable")}
+    summary["rate"], summary["batch"] = float(summary["rate"]), float(summary["batch"])
+    for name, values in (("ttft", steady["first"]), ("tpot", steady["token"]), ("e2e", whole)):
+        summary[name] = float(values.mean())
+        summary |= {
             f"{name}_p{at}": float(end) for at, end in zip(PERCENTILES, np.percentile(values, PERCENTILES), strict=True)
         }
-    return told
+    return summary

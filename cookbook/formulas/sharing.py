@@ -9,13 +9,13 @@ import numpy as np
 from cookbook.formulas._arguments import Array, non_negative, positive, written
 
 # Servers of a queue, and tasks of one resource.
-MOST = 100_000
+MAX_COUNT = 100_000
 
 __all__ = ["drf_tasks", "erlang_wait_seconds", "jain_index", "max_min_rates"]
 
 
 def erlang_wait_seconds(servers: int, arrival_rate: float, service_seconds: float) -> float:
-    r"""Mean wait of a job of one GPU where jobs come and last at random: the queue M/M/c.
+    r"""Return the mean wait of a job of one GPU with random arrivals and durations: the queue M/M/c.
 
     .. math:: W = \frac{C}{c / s - \lambda}, \quad
               C = \left(1 + (1 - \rho) \frac{c!}{a^c} \sum_{k<c} \frac{a^k}{k!}\right)^{-1}, \quad
@@ -44,10 +44,10 @@ def erlang_wait_seconds(servers: int, arrival_rate: float, service_seconds: floa
     >>> erlang_wait_seconds(1, 0.5, 1.0), round(erlang_wait_seconds(2, 1.0, 1.0), 4)
     (1.0, 0.3333)
     """
-    given = float(_finite("servers", positive("servers", servers), MOST))
-    count = int(given)
-    if count < 1 or count != given:
-        raise ValueError(f"servers = {written(servers)} is outside [1, {MOST:,}]: give whole GPUs, one or more")
+    value = float(_finite("servers", positive("servers", servers), MAX_COUNT))
+    count = int(value)
+    if count < 1 or count != value:
+        raise ValueError(f"servers = {written(servers)} is outside [1, {MAX_COUNT:,}]: give whole GPUs, one or more")
     rate = float(_finite("arrival_rate", positive("arrival_rate", arrival_rate)))
     seconds = float(_finite("service_seconds", positive("service_seconds", service_seconds)))
     offered = rate * seconds
@@ -61,7 +61,7 @@ def erlang_wait_seconds(servers: int, arrival_rate: float, service_seconds: floa
 
 
 def jain_index(shares: Sequence[float]) -> float:
-    r"""Fairness of what several get: 1 if all get the same, 1/n if one gets all.
+    r"""Return Jain's fairness index of shares: 1 if all are equal, 1/n if one gets everything.
 
     .. math:: J = \frac{(\sum x_i)^2}{n \sum x_i^2}
 
@@ -93,7 +93,7 @@ def jain_index(shares: Sequence[float]) -> float:
 
 
 def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) -> Array:
-    r"""Rate of each flow where links are shared fairly: nobody can get more without taking from one who has less.
+    r"""Return the rate of each flow under max-min fairness: none can gain without taking from one that has less.
 
     .. math:: r_f = \min_{l \in f} \frac{C_l - \sum_{g \ni l, g\,fixed} r_g}{|\{g \ni l, g\,free\}|}
 
@@ -125,8 +125,8 @@ def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) 
         free = {flow: set(links) for flow, links in enumerate(routes)}
     except TypeError:
         raise ValueError(f"routes = {written(routes)} is no list of lists: give the links of each flow") from None
-    known = set(range(len(left)))
-    beyond = [link for links in free.values() for link in links if link not in known]
+    valid = set(range(len(left)))
+    beyond = [link for links in free.values() for link in links if link not in valid]
     if beyond:
         raise ValueError(f"routes name the link {beyond[0]!r}, of {len(left)}: number links from 0 to {len(left) - 1}")
     rates = np.full(len(routes), np.inf)
@@ -141,7 +141,7 @@ def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) 
 
 
 def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> list[int]:
-    r"""Whole tasks of each user under dominant resource fairness, tasks being given out one by one.
+    r"""Return the number of tasks of each user under dominant resource fairness, tasks being assigned one by one.
 
     .. math:: s_u = \max_r \frac{n_u d_{u,r}}{C_r}
 
@@ -168,25 +168,25 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
     >>> drf_tasks([9, 18], [[1, 4], [3, 1]])
     [3, 2]
     """
-    room = np.array(positive("capacity", capacity), dtype=float)
+    free = np.array(positive("capacity", capacity), dtype=float)
     tasks = np.array(non_negative("demands", demands), dtype=float)
-    if tasks.ndim != 2 or tasks.shape[1] != len(room):
-        raise ValueError(f"demands has shape {tasks.shape}; give for each user one number for each of {len(room)}")
+    if tasks.ndim != 2 or tasks.shape[1] != len(free):
+        raise ValueError(f"demands has shape {tasks.shape}; give for each user one number for each of {len(free)}")
     if not (tasks > 0).any(axis=1).all():
         raise ValueError("demands has a user whose task takes nothing; leave that user out")
     least = np.where(tasks > 0, tasks, np.inf).min(axis=0)
-    if not (np.isfinite(room).all() and np.isfinite(tasks).all()) or (room / least > MOST).any():
-        raise ValueError(f"demands give more than {MOST:,} tasks of one resource; count them in larger units")
-    shares, given, slack = (tasks / room).max(axis=1), np.zeros(len(tasks), dtype=int), 1e-9 * room
-    while (able := (tasks <= room + slack).all(axis=1)).any():
-        user = int(np.argmin(np.where(able, given * shares, np.inf)))
-        given[user] += 1
-        room -= tasks[user]
-    return [int(count) for count in given]
+    if not (np.isfinite(free).all() and np.isfinite(tasks).all()) or (free / least > MAX_COUNT).any():
+        raise ValueError(f"demands give more than {MAX_COUNT:,} tasks of one resource; count them in larger units")
+    shares, assigned, slack = (tasks / free).max(axis=1), np.zeros(len(tasks), dtype=int), 1e-9 * free
+    while (able := (tasks <= free + slack).all(axis=1)).any():
+        user = int(np.argmin(np.where(able, assigned * shares, np.inf)))
+        assigned[user] += 1
+        free -= tasks[user]
+    return [int(count) for count in assigned]
 
 
 def _finite(name: str, values: Array, most: float = np.inf) -> Array:
-    """One finite number."""
+    """Return one finite number."""
     if np.ndim(values) or not np.isfinite(values) or not values <= most:
         ends = "" if most == np.inf else f" up to {most:,}"
         raise ValueError(f"{name} = {str(values)[:40]} must be one finite number{ends}")

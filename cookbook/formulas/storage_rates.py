@@ -12,7 +12,7 @@ from cookbook.formulas._arguments import Array, at_least_one, fraction, non_nega
 
 
 def concurrency_rate(request_bytes: ArrayLike, queue_depth: ArrayLike, latency: ArrayLike) -> Array:
-    r"""Rate that so many requests in flight can draw: Little's law.
+    r"""Return the rate that this number of requests in flight can draw: Little's law.
 
     .. math:: \beta = Q\, b / \tau
 
@@ -56,7 +56,7 @@ def tier_rate(
     efficiency: ArrayLike = 1,
     seeking: ArrayLike = 0,
 ) -> Array:
-    r"""Rate of a storage tier: the least of its bandwidth, its operations and what the queue draws.
+    r"""Return the rate of a storage tier: the least of its bandwidth, its operations and what the queue draws.
 
     .. math:: \beta = \min(\kappa B,\; I b,\; Q b / \tau); \quad
         1 / \beta = 1 / (\kappa B) + 1 / (I b) \; \text{where a head seeks, then reads}
@@ -110,7 +110,7 @@ def clients_rate(
     connections: ArrayLike,
     connection_rate: ArrayLike,
 ) -> Array:
-    r"""Rate at which clients together read a shared store, each with its own network and connections.
+    r"""Return the total rate at which clients read a shared store, each with its own network and connections.
 
     .. math:: \beta = \min(\beta_s,\; n \min(\beta_c,\; m \beta_m))
 
@@ -154,7 +154,7 @@ def clients_rate(
 def host_copy_rate(
     link_bandwidth: ArrayLike, uplink_bandwidth: ArrayLike, sharers: ArrayLike, efficiency: ArrayLike
 ) -> Array:
-    r"""Rate of copies from the host to each accelerator behind a shared switch.
+    r"""Return the rate of copies from the host to each accelerator behind a shared switch.
 
     .. math:: \beta = \eta \min(B,\; U / n)
 
@@ -196,7 +196,7 @@ def checkpoint_stall_share(
     asynchronous: ArrayLike = 0,
     copy_bandwidth: ArrayLike = np.inf,
 ) -> Array:
-    r"""Part of the time that training stands still for checkpoints.
+    r"""Return the share of the time in which training stalls for checkpoints.
 
     .. math:: s = \frac{w}{T + w},\quad w = (1 - a) \frac{M}{W} + a \left[ \frac{M}{C} +
         \max\left(0, \frac{M}{W} - T\right) \right]
@@ -241,7 +241,7 @@ def checkpoint_stall_share(
 def read_share_beside_writes(
     checkpoint_bytes: ArrayLike, write_bandwidth: ArrayLike, interval: ArrayLike, asynchronous: ArrayLike = 0
 ) -> Array:
-    r"""Part of the read bandwidth that is left where checkpoints are written behind the training.
+    r"""Return the share of the read bandwidth that asynchronous checkpoint writes leave.
 
     .. math:: 1 - a \min\left(1, \frac{M}{W T}\right) / 2
 
@@ -279,7 +279,7 @@ def read_share_beside_writes(
 
 
 def drive_writes_per_day(written_bytes: ArrayLike, days: ArrayLike, capacity: ArrayLike) -> Array:
-    r"""Endurance that a workload needs: how often a day it fills its drives.
+    r"""Return the endurance that a workload needs: drive writes per day.
 
     .. math:: e = M / (d\, C)
 
@@ -312,7 +312,7 @@ def drive_writes_per_day(written_bytes: ArrayLike, days: ArrayLike, capacity: Ar
 
 
 def drive_life_years(needed: ArrayLike, bought: ArrayLike, rated_years: ArrayLike) -> Array:
-    r"""Years until the rated writes of a drive are used up.
+    r"""Return the years until the rated writes of a drive are used up.
 
     .. math:: L = Y\, e_b / e_n
 
@@ -374,16 +374,16 @@ def credit_seconds(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike) -> Arr
     >>> round(float(credit_seconds(5.4e6, 3000, 100)) / 60)
     31
     """
-    have, taken, given = np.broadcast_arrays(
+    credits, rate, baseline = np.broadcast_arrays(
         non_negative("credit", credit), non_negative("draw", draw), positive("refill", refill)
     )
-    above = taken > given
+    above = rate > baseline
     with np.errstate(invalid="ignore"):
-        return np.where(above, have / np.where(above, taken - given, 1), np.inf)
+        return np.where(above, credits / np.where(above, rate - baseline, 1), np.inf)
 
 
 def credit_left(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike, seconds: ArrayLike) -> Array:
-    r"""Credits after reading for a while from a full bucket, which holds no more than it did.
+    r"""Return the credits after reading for a while from a full bucket, which never exceed its initial content.
 
     .. math:: C' = \min(C, \max(0, C - (r - b) t))
 
@@ -412,11 +412,11 @@ def credit_left(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike, seconds: 
     >>> [float(credit_left(1000.0, draw, 50.0, 4.0)) for draw in (100.0, 20.0, 900.0)]
     [800.0, 1000.0, 0.0]
     """
-    have, taken = non_negative("credit", credit), non_negative("draw", draw)
-    given, time = positive("refill", refill), non_negative("seconds", seconds)
+    credits, rate = non_negative("credit", credit), non_negative("draw", draw)
+    baseline, time = positive("refill", refill), non_negative("seconds", seconds)
     with np.errstate(invalid="ignore"):
-        spent = np.where(taken > given, (taken - given) * time, 0)
-    return np.where(np.isinf(have), have, np.maximum(have - np.where(np.isinf(have), 0, spent), 0))
+        spent = np.where(rate > baseline, (rate - baseline) * time, 0)
+    return np.where(np.isinf(credits), credits, np.maximum(credits - np.where(np.isinf(credits), 0, spent), 0))
 
 
 def bursting_seconds(volume: ArrayLike, burst_rate: ArrayLike, later_rate: ArrayLike, credits: ArrayLike) -> Array:

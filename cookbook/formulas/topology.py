@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from cookbook.formulas._arguments import Array, non_negative, positive
 
 # A share within this part of the smallest is that share: rounding makes no winner.
-SAME = 1e-9
+RELATIVE_TOLERANCE = 1e-9
 
 
 def widest_bandwidths(bandwidth: ArrayLike, forwards: ArrayLike) -> Array:
-    r"""Bandwidth of the widest path between every two nodes, nothing else running.
+    r"""Return the bandwidth of the widest path between every two nodes, with no other traffic.
 
     .. math:: w_{ij} = \max_{P: i \to j} \min_{(a, b) \in P} \beta_{ab}
 
@@ -49,7 +49,7 @@ def widest_bandwidths(bandwidth: ArrayLike, forwards: ArrayLike) -> Array:
 
 
 def widest_paths(bandwidth: ArrayLike, forwards: ArrayLike) -> NDArray[np.int64]:
-    r"""The path between every two nodes: the widest, of those the one with the fewest links, of those the first.
+    r"""Return the path between every two nodes: the widest, of those with the fewest links, of those the first.
 
     .. math:: P_{ij} = \arg\min \{ |P| : \beta_{ab} \ge w_{ij} \text{ for all } (a, b) \in P \}
 
@@ -101,7 +101,7 @@ def _graph(bandwidth: ArrayLike, forwards: ArrayLike) -> tuple[Array, NDArray[np
 
 
 def _hops(links: NDArray[np.bool_], passes: NDArray[np.bool_]) -> Array:
-    """Fewest links from node to node."""
+    """Return the fewest links from node to node."""
     hops = np.where(links, 1.0, np.inf)
     for node in np.flatnonzero(passes):
         hops = np.minimum(hops, hops[:, [node]] + hops[[node], :])
@@ -112,7 +112,7 @@ def _hops(links: NDArray[np.bool_], passes: NDArray[np.bool_]) -> Array:
 def _walk(
     links: NDArray[np.bool_], passes: NDArray[np.bool_], hops: Array, source: int, target: int
 ) -> NDArray[np.int64]:
-    """One shortest path, at each node the first neighbour that lies on one."""
+    """Return one shortest path, at each node through the first neighbour on one."""
     path, node = np.full(len(links), -1), source
     for place in range(len(links)):
         path[place] = node
@@ -125,7 +125,7 @@ def _walk(
 
 
 def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) -> Array:
-    r"""Rates of flows that share links fairly: none can grow without one that is no faster shrinking.
+    r"""Return max-min fair rates of flows that share links: none can grow unless one that is no faster shrinks.
 
     Progressive filling: all rates grow alike until a link is full or a flow has what it asks for; those flows stop,
     the others go on. Hence the share of a flow is settled at the link where the equal shares are smallest:
@@ -172,8 +172,8 @@ def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) ->
         if np.isinf(step):
             break
         left = np.maximum(left - step * load, 0)
-        full = (share <= step * (1 + SAME)) & (load > 0)
-        grows &= ~(crossed[:, full] > 0).any(axis=1) & (rates < wanted * (1 - SAME))
+        full = (share <= step * (1 + RELATIVE_TOLERANCE)) & (load > 0)
+        grows &= ~(crossed[:, full] > 0).any(axis=1) & (rates < wanted * (1 - RELATIVE_TOLERANCE))
     return rates
 
 

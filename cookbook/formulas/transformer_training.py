@@ -7,7 +7,7 @@ from cookbook.formulas._arguments import Array, at_least_one, fraction, non_nega
 
 
 def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
-    r"""Width that a tensor core computes when it is asked for another one: the next multiple.
+    r"""Return the width that a tensor core computes for a requested one: the next multiple.
 
     .. math:: x' = q \lceil x / q \rceil
 
@@ -75,7 +75,7 @@ def product_seconds(flop: ArrayLike, moved_bytes: ArrayLike, flops: ArrayLike, m
 
 
 def mean_context(seq_len: ArrayLike, window: ArrayLike = np.inf) -> Array:
-    r"""Keys that a token attends to on average, causal, within a sliding window.
+    r"""Return the mean number of keys that a token attends to, causal, within a sliding window.
 
     .. math:: c = \frac{u (u + 1)}{2 s} + \frac{(s - u) u}{s}, \quad u = \min(s, w)
 
@@ -106,7 +106,7 @@ def mean_context(seq_len: ArrayLike, window: ArrayLike = np.inf) -> Array:
 
 
 def attention_flop(tokens: ArrayLike, context: ArrayLike, query_width: ArrayLike, value_width: ArrayLike) -> Array:
-    r"""Arithmetic of the attention core: scores, and the values weighted by them.
+    r"""Return the FLOP of the attention core: scores, and the values weighted by them.
 
     .. math:: F = 2 T c (d_q + d_v)
 
@@ -149,7 +149,8 @@ def elementwise_bytes(
     attention_passes: ArrayLike,
     mlp_passes: ArrayLike,
 ) -> Array:
-    r"""Traffic of the operations between the matrix products of a layer: norms, sums, rotations, activations.
+    r"""Return the traffic of the operations between the matrix products of a layer: norms, sums, rotations,
+    activations.
 
     .. math:: M = T \left( \frac{p_h h}{S} + p_a d + p_f f \right)
 
@@ -194,7 +195,7 @@ def elementwise_bytes(
 
 
 def distinct_ranks(choices: ArrayLike, ranks: ArrayLike) -> Array:
-    r"""Expected number of different devices that a token's experts sit on.
+    r"""Return the expected number of different devices that store a token's experts.
 
     .. math:: r = n \left[ 1 - (1 - 1/n)^k \right]
 
@@ -225,7 +226,7 @@ def distinct_ranks(choices: ArrayLike, ranks: ArrayLike) -> Array:
 
 
 def expert_rows(tokens: ArrayLike, choices: ArrayLike, experts: ArrayLike, ragged_rows: ArrayLike) -> Array:
-    r"""Rows that the expert products of all local experts compute, the ragged end of each included.
+    r"""Return the rows that the expert products of all local experts compute, including the ragged end of each.
 
     .. math:: R = k T + q\, E
 

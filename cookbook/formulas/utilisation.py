@@ -9,7 +9,8 @@ from cookbook.formulas._arguments import Array, non_negative, positive
 
 
 def kaplan_2020(parameters: ArrayLike, recomputed: ArrayLike = 0) -> Array:
-    r"""Parameters alone: two operations each forward, four backward, two more where the forward pass is repeated.
+    r"""Return the FLOP of the parameters alone: 2 each forward, 4 backward, 2 more where the forward pass is
+    recomputed.
 
     .. math:: F = (6 + 2 r) N
 
@@ -38,7 +39,7 @@ def kaplan_2020(parameters: ArrayLike, recomputed: ArrayLike = 0) -> Array:
 
 
 def chowdhery_2022(parameters: ArrayLike, layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike) -> Array:
-    r"""Model FLOP as in PaLM: parameters and all of the attention matrix, its masked half too; nothing twice.
+    r"""Return model FLOP as in PaLM: parameters and the whole attention matrix, its masked half too; no recomputation.
 
     .. math:: F = 6 N + 12 l h s
 
@@ -79,7 +80,7 @@ def repeated_forward(
     products: ArrayLike,
     attention: ArrayLike,
 ) -> Array:
-    r"""What recomputation adds to the model FLOP of `chowdhery_2022`: the hardware FLOP are the sum of both.
+    r"""Return the FLOP that recomputation adds to those of `chowdhery_2022`: the hardware FLOP are the sum of both.
 
     .. math:: F = 2 r N + 4 r_a l h s
 
@@ -122,7 +123,7 @@ def repeated_forward(
 
 
 def korthikanti_2022(layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, vocabulary: ArrayLike) -> Array:
-    r"""Model FLOP from the widths of a plain transformer whose MLP is four times as wide.
+    r"""Return model FLOP from the widths of a plain transformer whose MLP is four times as wide.
 
     .. math:: F = 72 l h^2 (1 + s / 6 h + V / 12 l h)
 
@@ -156,7 +157,7 @@ def korthikanti_2022(layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, v
 
 
 def narayanan_2021(layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, vocabulary: ArrayLike) -> Array:
-    r"""Hardware FLOP: the same with the forward pass computed twice, whether or not the run did so.
+    r"""Return hardware FLOP with the forward pass computed twice, whether or not the run did so.
 
     .. math:: F = 96 l h^2 (1 + s / 6 h + V / 16 l h)
 

@@ -35,7 +35,7 @@ PEAK_UNIT = "FLOP/s"
 PLAUSIBLE = {"B": 80e9, "B/s": 3e12, "W": 300.0, "FLOP/s": 300e12}
 # Beyond these no figure of one device can be.
 LEAST, MOST = 1e-3, 1e21
-MOST_COUNT = 1e6
+MAX_COUNT = 1e6
 LONGEST_NAME = 80
 OWN = "own: "
 COLUMNS = ("key", "name", "vendor", "kind", "memory_bytes", "mem_bandwidth", "tdp_watts", "launch_date")
@@ -46,9 +46,9 @@ class ByFigures:
 
     @cached_property
     def _identity(self) -> tuple[Any, ...]:
-        values = [getattr(self, each.name) for each in fields(self)]  # type: ignore[arg-type]
+        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
         flat = [str(sorted(value.items())) if isinstance(value, Mapping) else value for value in values]
-        return tuple("nan" if value != value else value for value in flat)
+        return tuple("nan" if isinstance(value, float) and math.isnan(value) else value for value in flat)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(self) is type(other) and self._identity == other._identity)
@@ -59,7 +59,7 @@ class ByFigures:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What was measured on one device, for predictions of that device alone: factors, and how far they miss.
+    """The calibration measured on one device, for predictions of that device alone: factors, and their errors.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Calibrated:
     here: bool = True
 
     def of(self, what: str, kind: str) -> float:
-        """Factor on one thing in one kind of prediction; 1 where none was measured.
+        """Return the factor on one part in one kind of prediction; 1 where none was measured.
 
         >>> Calibrated((("compute", 0.5), ("compute/inference", 1.5))).of("compute", "inference")
         0.75
@@ -148,18 +148,18 @@ class Accelerator(ByFigures):
 
     @property
     def like(self) -> str:
-        """Key of the catalogue row that the record was built from; blank for one of the reader's own."""
+        """Return the key of the catalogue row that the record was built from; blank for one of the reader's own."""
         return "" if self.key.startswith(OWN) else self.key.removesuffix("*")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = [getattr(self, each.name) for each in fields(self)]
+        values = [getattr(self, field.name) for field in fields(self)]
         return Accelerator, tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
 
 
 def accelerator(
     name: str | Accelerator | None = None, *, like: str | Accelerator | None = None, **changes: Any
 ) -> Accelerator:
-    """An accelerator of the catalogue, one like it with some figures changed, or one of your own.
+    """Return an accelerator of the catalogue, one like it with some values changed, or one of your own.
 
     Parameters
     ----------
@@ -191,34 +191,34 @@ def accelerator(
     'own: My chip'
     """
     if like is not None:
-        return _changed(_known(like), None if name is None else _new_name(name), changes)
+        return _changed_device(_as_accelerator(like), None if name is None else _new_name(name), changes)
     if name is None:
         raise ValueError('accelerator needs a name, or like= and what differs: accelerator(like="h100-sxm", ...)')
-    return _own(name, changes) if changes else _known(name)
+    return _own_device(name, changes) if changes else _as_accelerator(name)
 
 
 def found_key(table: str, name: Any) -> str:
-    """Key of a row by name; text that is longer than any name is not compared in full."""
+    """Return the key of a row by name; text that is longer than any name is not compared in full."""
     if not isinstance(name, str):
         raise refused("name", name, f"is no text: give a name of the table {table}, such as 'h100-sxm'")
     # No name is that long; the mark keeps its start from being taken for one.
     return catalog.lookup(table, name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
 
 
-def _known(name: Any) -> Accelerator:
+def _as_accelerator(name: Any) -> Accelerator:
     return name if isinstance(name, Accelerator) else _row(found_key("accelerators", name))
 
 
 @cache
 def catalogue() -> Mapping[str, Mapping[str, Any]]:
-    """The table ``accelerators`` by key, each row as a mapping, in SI."""
+    """Return the table ``accelerators`` by key, each row as a mapping, in SI."""
     records = catalog.table("accelerators").to_dict("records")
     return MappingProxyType({record["key"]: MappingProxyType(record) for record in records})
 
 
 @cache
 def interconnects() -> Mapping[str, Mapping[str, Any]]:
-    """The table ``interconnects`` by key, each row as a mapping, in SI."""
+    """Return the table ``interconnects`` by key, each row as a mapping, in SI."""
     return MappingProxyType({row["key"]: row for row in catalog.table("interconnects").to_dict("records")})
 
 
@@ -245,8 +245,8 @@ def _peak_names() -> tuple[str, ...]:
     return tuple(column for column in catalog.table("accelerators").columns if column.startswith(PEAK))
 
 
-def _own(name: Any, given: Mapping[str, Any]) -> Accelerator:
-    """An accelerator that the catalogue does not have, from its figures alone."""
+def _own_device(name: Any, stated: Mapping[str, Any]) -> Accelerator:
+    """Return an accelerator that the catalogue does not have, from its stated values alone."""
     text = _new_name(name)
     try:
         key = found_key("accelerators", text)
@@ -254,12 +254,12 @@ def _own(name: Any, given: Mapping[str, Any]) -> Accelerator:
         close = unknown.nearest[0]
     else:
         raise ValueError(
-            f"{next(iter(given))}= needs like=, as the catalogue has {key}: write accelerator(like={key!r}, ...), or "
+            f"{next(iter(stated))}= needs like=, as the catalogue has {key}: write accelerator(like={key!r}, ...), or "
             "give an accelerator of your own another name"
         )
-    values = _values(given)
-    missing = [each for each in REQUIRED if each not in values]
-    missing += [] if any(each.startswith(PEAK) for each in values) else ["a peak such as peak_bf16"]
+    values = _values(stated)
+    missing = [field for field in REQUIRED if field not in values]
+    missing += [] if any(field.startswith(PEAK) for field in values) else ["a peak such as peak_bf16"]
     if missing:
         raise ValueError(
             f"{shown(text, 30)} is not in the catalogue, and one of your own needs {', '.join(missing)} too; to change "
@@ -277,19 +277,19 @@ def _own(name: Any, given: Mapping[str, Any]) -> Accelerator:
         launch_date="",
         sources=(),
     )
-    return _with(blank, values, key=blank.key, name=text)
+    return _with_values(blank, values, key=blank.key, name=text)
 
 
-def _changed(base: Accelerator, name: str | None, changes: Mapping[str, Any]) -> Accelerator:
+def _changed_device(base: Accelerator, name: str | None, changes: Mapping[str, Any]) -> Accelerator:
     values = _values(changes)
     new = bool(values) and not base.changed
     key = f"{base.key}*" if new else base.key
     if base.key.startswith(OWN) and name:
         key = OWN + name
-    return _with(base, values, key=key, name=name or (f"{base.name}, changed" if new else base.name))
+    return _with_values(base, values, key=key, name=name or (f"{base.name}, changed" if new else base.name))
 
 
-def _with(base: Accelerator, values: Mapping[str, Any], **named: Any) -> Accelerator:
+def _with_values(base: Accelerator, values: Mapping[str, Any], **named: Any) -> Accelerator:
     plain: dict[str, Any] = {column: value for column, value in values.items() if not column.startswith(PEAK)}
     # A link that is given where the model has none joins all devices of the node.
     if "device_link" in values and not base.device_link_kind:
@@ -309,26 +309,26 @@ def _new_name(name: Any) -> str:
     return text
 
 
-def _values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Figures and words that were given, in SI; what cannot be is refused by name."""
+def _values(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stated quantities and words in SI; invalid ones are refused by name."""
     allowed = [*QUANTITIES, *WORDS, *_peak_names()]
-    for name in given:
+    for name in stated:
         if name not in allowed:
             close = ", ".join(nearest(name[:LONGEST_NAME], allowed, 3))
             raise ValueError(f"accelerator has no field {shown(name)} to change; nearest: {close}")
-    return {name: _word(name, value) if name in WORDS else _quantity(name, value) for name, value in given.items()}
+    return {name: _word(name, value) if name in WORDS else _quantity(name, value) for name, value in stated.items()}
 
 
 def _word(name: str, value: Any) -> str:
-    known = sorted({row[name] for row in catalogue().values()} - {""})
-    if not isinstance(value, str) or value not in known:
-        close = ", ".join(nearest(value[:LONGEST_NAME], known, 3) if isinstance(value, str) else known[:3])
+    words = sorted({row[name] for row in catalogue().values()} - {""})
+    if not isinstance(value, str) or value not in words:
+        close = ", ".join(nearest(value[:LONGEST_NAME], words, 3) if isinstance(value, str) else words[:3])
         raise refused(name, value, f"is not in the table accelerators; nearest: {close}")
     return value
 
 
 def _quantity(changed_field: str, value: Any) -> float:
-    """A changed figure in SI, refused if it cannot be one."""
+    """Return a changed quantity in SI; invalid values are refused."""
     unit = QUANTITIES.get(changed_field, PEAK_UNIT)
     example = units.human(PLAUSIBLE[unit], unit) if unit else "8"
     try:
@@ -342,7 +342,7 @@ def _quantity(changed_field: str, value: Any) -> float:
     except (TypeError, ValueError) as error:
         reason = str(error) if len(str(error)) < 180 else str(error)[:180] + "…"
         raise ValueError(f"{changed_field} is {shown(value)}: {reason}. Write for example {example!r}") from None
-    low, high = (LEAST, MOST) if unit else (1.0, MOST_COUNT)
+    low, high = (LEAST, MOST) if unit else (1.0, MAX_COUNT)
     if not math.isfinite(number) or number <= 0:
         raise ValueError(f"{changed_field} is {shown(value)}; it must be above 0 and finite, for example {example!r}")
     if not low <= number <= high or (changed_field == "scale_up_devices" and number != round(number)):
@@ -353,7 +353,7 @@ def _quantity(changed_field: str, value: Any) -> float:
 
 
 def peak_flops(device: str | Accelerator, number_format: str) -> float:
-    """Dense peak of a device in a number format [FLOP/s]; NaN if it lacks the format.
+    """Return the dense peak of a device in a number format [FLOP/s]; NaN if it lacks the format.
 
     The number format says which columns count: FP16 training counts the rate with 32-bit accumulation, which on
     GeForce cards is half of the advertised one.
@@ -366,13 +366,13 @@ def peak_flops(device: str | Accelerator, number_format: str) -> float:
     UnknownName
         If the device or the number format is not known.
     """
-    peaks = _known(device).peaks
+    peaks = _as_accelerator(device).peaks
     return _peak(peaks, found_key("number_formats", number_format))
 
 
 def _peak(peaks: Mapping[str, float], number_format: str) -> float:
-    found = (peaks[column] for column in _peak_columns()[number_format])
-    return next((peak for peak in found if not math.isnan(peak)), math.nan)
+    stated = (peaks[column] for column in _peak_columns()[number_format])
+    return next((peak for peak in stated if not math.isnan(peak)), math.nan)
 
 
 @lru_cache(maxsize=1)
@@ -382,17 +382,17 @@ def _peak_columns() -> dict[str, list[str]]:
 
 
 def formats(device: str | Accelerator) -> list[str]:
-    """Number formats that a device has a peak for.
+    """Return the number formats that a device has a peak for.
 
     >>> formats("v100")
     ['fp32', 'fp16']
     """
-    peaks = _known(device).peaks
+    peaks = _as_accelerator(device).peaks
     return [name for name in _peak_columns() if not math.isnan(_peak(peaks, name))]
 
 
 def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.DataFrame:
-    """Accelerators as a table in SI, one row each, for work on many at once.
+    """Return accelerators as a table in SI, one row each, for work on many at once.
 
     Parameters
     ----------
@@ -409,6 +409,6 @@ def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.Dat
     columns = [*COLUMNS, *peaks, "sources"]
     if keys is None:
         return frame.assign(sources=[tuple(source.split(";")) for source in frame["source"]])[columns]
-    devices = [_known(key) for key in ([keys] if isinstance(keys, (str, Accelerator)) else keys)]
+    devices = [_as_accelerator(key) for key in ([keys] if isinstance(keys, (str, Accelerator)) else keys)]
     rows = [{**{column: getattr(device, column) for column in COLUMNS}, **device.peaks} for device in devices]
     return pd.DataFrame(rows, columns=columns[:-1]).assign(sources=[device.sources for device in devices])

@@ -17,7 +17,7 @@ from cookbook.catalog.reading import likeness
 from cookbook.catalog.refusals import refused
 from cookbook.hardware.accelerator import (
     LONGEST_NAME,
-    MOST_COUNT,
+    MAX_COUNT,
     Accelerator,
     ByFigures,
     accelerator,
@@ -28,19 +28,19 @@ from cookbook.hardware.accelerator import (
 from cookbook.units import shown
 
 # Devices of a node where neither a server nor the caller says.
-NODE = 8
+DEFAULT_NODE = 8
 # Devices of the largest single machine; racks and pods print the network of a part.
 LARGEST_NODE = 16
 # Rows of link_shares by kind of link; of other links no share is known.
 SHARES = {"fast": "nvlink", "bus": "pcie"}
-BUS = "pcie-3-0-x16"
+DEFAULT_BUS = "pcie-3-0-x16"
 # What the list of cloud prices calls an offer that is no instance.
 NO_INSTANCE = "(per chip)"
 
 
 @dataclass(frozen=True, eq=False)
 class Machine(ByFigures):
-    """What a job runs on, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
+    """The machine that a job runs on, in SI; read-only, hashable, and equal to another with the same values.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Machine(ByFigures):
 
 
 def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -> Machine:
-    """The machine of a name or a record.
+    """Return the machine of a name or a record.
 
     Parameters
     ----------
@@ -130,27 +130,27 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
             f"machine = {shown(what)}: give the name of an accelerator, a server or a cloud instance, or a record of "
             "accelerator(...) or machine(...)"
         )
-    known = _of_record(what) if isinstance(what, Accelerator) else what
-    found = _by_name(known) if isinstance(known, str) else known
-    return found if count is None or count == found.per_node else _resized(found, count)
+    source = _of_record(what) if isinstance(what, Accelerator) else what
+    result = _by_name(source) if isinstance(source, str) else source
+    return result if count is None or count == result.per_node else _resize(result, count)
 
 
 def _count(per_node: Any) -> int:
-    whole = isinstance(per_node, Real) and not isinstance(per_node, bool) and per_node == per_node
-    if not whole or not 1 <= per_node <= MOST_COUNT or per_node != int(per_node):
-        raise refused("per_node", per_node, f"must be a whole number from 1 to {MOST_COUNT:,.0f}")
+    number = isinstance(per_node, Real) and not isinstance(per_node, bool)
+    if not number or not 1 <= per_node <= MAX_COUNT or per_node != int(per_node):  # NaN fails the bounds
+        raise refused("per_node", per_node, f"must be a whole number from 1 to {MAX_COUNT:,.0f}")
     return int(per_node)
 
 
-def _resized(found: Machine, count: int) -> Machine:
-    """The same machine with other devices a node; of a server no more than it has."""
-    if count > found.per_node and (found.server or found.instance):
+def _resize(base: Machine, count: int) -> Machine:
+    """Return the machine with another number of devices per node; for a server, no more than it has."""
+    if count > base.per_node and (base.server or base.instance):
         raise ValueError(
-            f"per_node = {count}: {found.name} has {found.per_node} accelerators; give that or fewer, or name the "
-            f"accelerator, {found.accelerator.name}"
+            f"per_node = {count}: {base.name} has {base.per_node} accelerators; give that or fewer, or name the "
+            f"accelerator, {base.accelerator.name}"
         )
-    more = found.per_node / count if found.network_shared else 1.0
-    return replace(found, per_node=count, network=found.network * more, ring_network=found.ring_network * more)
+    more = base.per_node / count if base.network_shared else 1.0
+    return replace(base, per_node=count, network=base.network * more, ring_network=base.ring_network * more)
 
 
 @lru_cache(maxsize=4096)
@@ -170,20 +170,20 @@ def _by_name(name: str) -> Machine:
             return build(key)
     row = _instances().get(spelling)
     if row is None:
-        raise _no_machine(name, [key for error in unknown for key in error.nearest])
+        raise _unknown_machine(name, [key for error in unknown for key in error.nearest])
     return _instance(row)
 
 
-def _no_machine(name: str, near: list[str]) -> UnknownName:
-    """The error for a name that no table has, with the three nearest of all tables."""
+def _unknown_machine(name: str, near: list[str]) -> UnknownName:
+    """Return the error for a name that no table has, with the three nearest of all tables."""
     wanted = normalise(name[:LONGEST_NAME])
 
-    def score(known: str) -> float:
-        spelling = normalise(known)
+    def score(candidate: str) -> float:
+        spelling = normalise(candidate)
         return likeness(wanted, spelling) + (len(wanted) > 1 and spelling.startswith(wanted))
 
-    known = dict.fromkeys([*near, *(row["instance"] for row in _instances().values())])
-    nearest = sorted(known, key=score, reverse=True)[:3]
+    candidates = dict.fromkeys([*near, *(row["instance"] for row in _instances().values())])
+    nearest = sorted(candidates, key=score, reverse=True)[:3]
     error = UnknownName("accelerators", name[: LONGEST_NAME + 1], nearest)
     error.message = (
         f"no accelerator, server or cloud instance is called {shown(name)}; nearest names: {', '.join(nearest)}. Write "
@@ -195,13 +195,13 @@ def _no_machine(name: str, near: list[str]) -> UnknownName:
 
 @cache
 def _instances() -> Mapping[str, Mapping[str, Any]]:
-    """Rows of cloud_prices by spelling of the instance, alone and behind its provider."""
-    found: dict[str, Mapping[str, Any]] = {}
+    """Return the rows of cloud_prices by spelling of the instance, alone and after its provider."""
+    rows: dict[str, Mapping[str, Any]] = {}
     for row in catalog.table("cloud_prices").to_dict("records"):
         if row["instance"] not in ("", NO_INSTANCE):
             for spelling in (row["instance"], f"{row['provider']} {row['instance']}"):
-                found.setdefault(normalise(spelling), row)
-    return MappingProxyType(found)
+                rows.setdefault(normalise(spelling), row)
+    return MappingProxyType(rows)
 
 
 @cache
@@ -211,14 +211,14 @@ def _servers() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def _server_keys() -> Mapping[str, str]:
-    """Keys of servers by spelling, without those that are keys of accelerators too."""
-    taken = {normalise(key) for key in catalogue()}
-    return MappingProxyType({normalise(key): key for key in _servers() if normalise(key) not in taken})
+    """Return the keys of servers by spelling, without those that are also keys of accelerators."""
+    accelerators = {normalise(key) for key in catalogue()}
+    return MappingProxyType({normalise(key): key for key in _servers() if normalise(key) not in accelerators})
 
 
 @lru_cache(maxsize=1024)
 def _of_record(device: Accelerator) -> Machine:
-    return _built(device, device.name, NODE, device.sources)
+    return _build(device, device.name, DEFAULT_NODE, device.sources)
 
 
 def _server(key: str) -> Machine:
@@ -227,7 +227,7 @@ def _server(key: str) -> Machine:
         raise ValueError(f"machine = {key!r}: the catalogue does not say for certain which accelerator it has")
     device = accelerator(row["accelerator_key"])
     sources = tuple(dict.fromkeys([*device.sources, *row["source"].split(";")]))
-    return replace(_built(device, row["name"], int(row["devices"]), sources, row), server=key)
+    return replace(_build(device, row["name"], int(row["devices"]), sources, row), server=key)
 
 
 def _instance(row: Mapping[str, Any]) -> Machine:
@@ -244,13 +244,13 @@ def _instance(row: Mapping[str, Any]) -> Machine:
     if same is not None and (same.accelerator, same.per_node) == (device, int(count)):
         return replace(same, instance=name)
     sources = tuple(dict.fromkeys([*device.sources, *row["source"].split(";")]))
-    return replace(_built(device, name, int(count), sources), instance=name)
+    return replace(_build(device, name, int(count), sources), instance=name)
 
 
-def _built(
+def _build(
     device: Accelerator, name: str, per_node: int, sources: tuple[str, ...], server: Mapping[str, Any] | None = None
 ) -> Machine:
-    """A machine from its device and, where there is one, the row of its server."""
+    """Return a machine from its device and, where there is one, the row of its server."""
     of_node = server["network_bandwidth"] if server else math.nan
     stated, ports = math.isfinite(of_node), server["network_ports"] if server else math.nan
     network = of_node / per_node if stated else network_rate(device)
@@ -278,13 +278,13 @@ def _built(
 
 @cache
 def link_shares() -> Mapping[str, float]:
-    """Share of the nominal rate of a link that sums of gradients reach, by kind of link."""
+    """Return the share of the nominal rate of a link that an all-reduce reaches, by kind of link."""
     table = catalog.table("link_shares")
     return MappingProxyType(dict(zip(table["link"], table["share"].astype(float), strict=True)))
 
 
 def ring_link(device: Accelerator, node_link_kind: str = "", bus_key: str = "") -> float:
-    """Rate of one device within its node that an all-reduce reaches, one direction [B/s].
+    """Return the rate per device within its node that an all-reduce reaches, one direction [B/s].
 
     Parameters
     ----------
@@ -308,11 +308,11 @@ def ring_link(device: Accelerator, node_link_kind: str = "", bus_key: str = "") 
     share = shares["pcie-geforce" if row.get("peer_copies") == "no" else "pcie"]
     if not bus_key and math.isfinite(device.host_link) and (not row or "host_link" in device.changed):
         return device.host_link * share
-    return float(interconnects()[bus_key or row.get("bus_key") or BUS]["bandwidth"]) * share
+    return float(interconnects()[bus_key or row.get("bus_key") or DEFAULT_BUS]["bandwidth"]) * share
 
 
 def host_rate(device: Accelerator) -> float:
-    """Rate that copies from the host to one device reach, one direction [B/s]; NaN where its link is not known.
+    """Return the rate of copies from the host to one device, one direction [B/s]; NaN where its link is not known.
 
     >>> round(host_rate(accelerator("a100-sxm-80gb")) / 1e9, 1), round(host_rate(accelerator("h100-sxm")) / 1e9, 1)
     (25.2, 54.2)
@@ -323,19 +323,19 @@ def host_rate(device: Accelerator) -> float:
 
 
 def _row(device: Accelerator) -> Mapping[str, Any]:
-    """Row of the catalogue that a device was built from; empty for one of the reader's own."""
+    """Return the catalogue row that a device was built from; empty for one of the reader's own."""
     return catalogue()[device.like] if device.like else {}
 
 
 @cache
 def constant(name: str) -> float:
-    """A figure of the table ``constants``, in SI."""
+    """Return a value of the table ``constants``, in SI."""
     table = catalog.table("constants").set_index("name")
     return float(units.si(f"{table.loc[name, 'value']} {table.loc[name, 'unit']}".strip(), None))
 
 
 def generation(key: str) -> str:
-    """Generation of an accelerator of the catalogue by its key, also where some figures are changed; else blank.
+    """Return the generation of a catalogue accelerator by its key, also where some values are changed; else blank.
 
     >>> generation("h100-sxm") == generation("h200-sxm*"), generation("x9-sxm")
     (True, '')
@@ -345,7 +345,7 @@ def generation(key: str) -> str:
 
 
 def cores_per_device(device: Accelerator) -> float:
-    """What layouts count of one device: the cores that are programmed as devices of their own, else 1 [-].
+    """Return the number of cores per device that are programmed as devices of their own, else 1 [-].
 
     >>> cores_per_device(accelerator("trainium1")), cores_per_device(accelerator("h100-sxm"))
     (2.0, 1.0)
@@ -356,34 +356,34 @@ def cores_per_device(device: Accelerator) -> float:
 
 @cache
 def _networks() -> Mapping[str, float]:
-    """Network rate of one device in the systems of the catalogue, their median, by accelerator [B/s]."""
+    """Return the median network rate of one device in the systems of the catalogue, by accelerator [B/s]."""
     rates: dict[str, list[float]] = {}
     for row in _servers().values():
         key, count = row["accelerator_key"], row["devices"]
         if key and row["network_ports"] > 0 and 1 < count <= LARGEST_NODE:
             rates.setdefault(key, []).append(float(row["network_bandwidth"]) / count)
-    return MappingProxyType({key: sorted(found)[len(found) // 2] for key, found in rates.items()})
+    return MappingProxyType({key: sorted(values)[len(values) // 2] for key, values in rates.items()})
 
 
 def network_rate(device: Accelerator) -> float:
-    """Usual network rate of one device [B/s], where nothing states one.
+    """Return the usual network rate of one device [B/s], where nothing states one.
 
     That of its systems, else of its generation, else of the vendor's device nearest in age; of an accelerator of the
     reader's own that of its generation, and of the device nearest in memory bandwidth.
     """
-    known, row = _networks(), _row(device)
-    if device.like in known:
-        return known[device.like]
+    rates, row = _networks(), _row(device)
+    if device.like in rates:
+        return rates[device.like]
     about = catalogue()
-    same = [other for other in known if device.generation and about[other]["generation"] == device.generation]
-    same = same or [other for other in known if row and about[other]["vendor"] == device.vendor] or list(known)
+    same = [other for other in rates if device.generation and about[other]["generation"] == device.generation]
+    same = same or [other for other in rates if row and about[other]["vendor"] == device.vendor] or list(rates)
 
     def far(other: str) -> float:
         if row:
             return abs(_year(other) - _year(device.like))
         return abs(math.log(about[other]["mem_bandwidth"] / device.mem_bandwidth))
 
-    return known[min(same, key=far)]
+    return rates[min(same, key=far)]
 
 
 def _year(key: str) -> int:

@@ -27,7 +27,7 @@ Flow = tuple[str, str]
 ROWS = ("memory", "socket", "pcie_switch", "storage", "nic", "network", "accelerator", "nvswitch")
 FORWARDS = ("socket", "pcie_switch", "nvswitch", "nic")
 SOURCES = ("memory", "storage", "network")
-SPOKEN = {
+KIND_NAMES = {
     "memory": "memory",
     "storage": "drive",
     "socket": "processor",
@@ -38,7 +38,7 @@ SPOKEN = {
     "network": "network",
 }
 # A link with less than this part of its rate left is full.
-EMPTY = 1e-9
+NEGLIGIBLE_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ class Topology(Result):
             _rate(f"links: bandwidth of {link.start} to {link.end}", link.bandwidth)
 
     def summary(self) -> str:
-        """Its accelerators, roots, nodes and links, counted."""
+        """Return the numbers of its accelerators, roots, nodes and links."""
         count = len(self.named("accelerator"))
         devices = f"{count} accelerator{'s' * (count != 1)}"
         return f"{self.name}: {devices}, {self.root}, {len(self.nodes)} nodes, {len(self.links)} links"
 
     def _repr_html_(self) -> str:
-        facts = {"kind": "nodes", **{SPOKEN[kind]: len(self.named(kind)) for kind in ROWS if self.named(kind)}}
+        facts = {"kind": "nodes", **{KIND_NAMES[kind]: len(self.named(kind)) for kind in ROWS if self.named(kind)}}
         if self.named("memory"):
             facts["input, all at once"] = f"{self.concurrent(self.input_flows()).min() / 1e9:,.3g} GB/s"
         if self.ring_flows():
@@ -122,25 +122,27 @@ class Topology(Result):
         return card(self.summary(), facts)
 
     def named(self, kind: str) -> list[str]:
-        """Names of the nodes of a `kind`: accelerator, memory, storage, nic, network, socket, pcie_switch, nvswitch."""
+        """Return the names of the nodes of a `kind`: accelerator, memory, storage, nic, network, socket, pcie_switch,
+        nvswitch.
+        """
         if not isinstance(kind, str) or kind not in ROWS:
             raise ValueError(f"kind is {shown(kind)}; it must be one of {', '.join(ROWS)}")
         return [node.name for node in self.nodes if node.kind == kind]
 
     def spoken(self, name: str) -> str:
-        """A node in a sentence: "accelerator 3"."""
+        """Return the name of a node in a sentence: "accelerator 3"."""
         number = "".join(letter for letter in name if letter.isdigit())
-        return f"{SPOKEN[self.nodes[self._place(name)].kind]} {number}".strip()
+        return f"{KIND_NAMES[self.nodes[self._place(name)].kind]} {number}".strip()
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """Nodes on the way from `start` to `end`, both included."""
+        """Return the nodes on the way from `start` to `end`, both included."""
         between = _paths(self)[self._place(start), self._place(end)]
         if between[0] < 0:
             raise ValueError(f"no path leads from {start} to {end} in {self.name}")
         return tuple(self.nodes[place].name for place in between if place >= 0)
 
     def bandwidth(self, start: str, end: str) -> float:
-        """What one flow from `start` to `end` gets with nothing else running [B/s]."""
+        """Return the bandwidth of one flow from `start` to `end` with no other traffic [B/s]."""
         return float(self.concurrent([(start, end)])[0])
 
     def latency(self, start: str, end: str) -> float:
@@ -150,7 +152,7 @@ class Topology(Result):
         return float(formulas.message_latency(constant("message-start-in-node"), added))
 
     def concurrent(self, flows: Iterable[Flow], demands: ArrayLike = np.inf) -> np.ndarray:
-        """What each flow gets when all run at the same time and share links fairly (max-min).
+        """Return the rate of each flow when all run at the same time and share links fairly (max-min).
 
         Parameters
         ----------
@@ -182,7 +184,8 @@ class Topology(Result):
         return frame.assign(bandwidth=capacities, used=used, share=used / capacities, flows=crossing)
 
     def input_flows(self, source: str = "memory") -> list[Flow]:
-        """One flow from a `source` to each accelerator: memory, storage (straight to the device), network, or a node.
+        """Return one flow from a `source` to each accelerator: memory, storage (direct to the device), network, or a
+        node.
 
         Each accelerator reads from the node of that kind with the widest path; of equal ones from the nearest, of
         those from the one that the fewest others read from.
@@ -202,22 +205,22 @@ class Topology(Result):
         return flows
 
     def rings(self, order: Sequence[str] | None = None) -> list[list[Flow]]:
-        """The rings of an all-reduce, each accelerator to the next: one in the `order` given, or all that find room.
+        """Return the rings of an all-reduce, each accelerator to the next: one in the given `order`, or all that fit.
 
         Without an order, ring after ring is laid where its narrowest pair is widest, until links are full. Where the
         first leads over links between accelerators alone, so do the others, as in communication libraries.
         """
         if order is not None and not (isinstance(order, (list, tuple)) and all(isinstance(a, str) for a in order)):
             raise refused("order", order, "is no order of accelerators; give a list of their names")
-        found = [tuple(order)] if order is not None else _rings(self)
-        return [list(pairwise([*ring, ring[0]])) for ring in found if len(ring) > 1]
+        rings = [tuple(order)] if order is not None else _rings(self)
+        return [list(pairwise([*ring, ring[0]])) for ring in rings if len(ring) > 1]
 
     def ring_flows(self, order: Sequence[str] | None = None) -> list[Flow]:
-        """The flows of all `rings`, in the `order` given or as they find room, in one list."""
+        """Return the flows of all `rings`, in the given `order` or as they fit, in one list."""
         return [flow for ring in self.rings(order) for flow in ring]
 
     def ring_bandwidth(self, beside: Iterable[Flow] = (), order: Sequence[str] | None = None) -> float:
-        """Rate of an all-reduce over `rings`, of an `order` if given, while the flows `beside` run [B/s].
+        """Return the rate of an all-reduce over `rings`, of an `order` if given, while the flows `beside` run [B/s].
 
         Each ring goes at the pace of its slowest flow. It is what benchmarks call bus bandwidth, and what the formulas
         of collectives take; NaN for one accelerator, which has nothing to exchange.
@@ -228,7 +231,7 @@ class Topology(Result):
         return sum(paces) if paces else math.nan
 
     def frame(self) -> pd.DataFrame:
-        """Nodes and links as one tidy frame, laid out for a drawing: a row for each kind, memory on top.
+        """Return nodes and links as one tidy frame, laid out for a drawing: a row for each kind, memory on top.
 
         Returns
         -------
@@ -236,7 +239,7 @@ class Topology(Result):
             part (node or link), name, kind, start, end, bandwidth [B/s], x, y, x2, y2 (0 to 1; of a link its two
             ends), how, source. Columns that do not apply are blank or NaN.
         """
-        at = _places(self.nodes)
+        at = _positions(self.nodes)
         rows: list[dict[str, Any]] = [
             {
                 "part": "node",
@@ -280,7 +283,9 @@ class Topology(Result):
         return names.index(name)
 
     def _uses(self, flows: Iterable[Flow]) -> tuple[np.ndarray, np.ndarray, list[Flow]]:
-        """Which flow crosses which link, the links' rates, and their ends; each direction is a link of its own."""
+        """Return which flow crosses which link, the links' rates, and their ends; each direction is a link
+        of its own.
+        """
         rates, flows = _rates(self), _pairs(flows)
         directed = {(int(a), int(b)): i for i, (a, b) in enumerate(np.argwhere(rates > 0))}
         uses = np.zeros((len(flows), len(directed)))
@@ -300,27 +305,27 @@ def _rate(name: str, value: Any) -> float:
 
 
 def _pairs(flows: Any) -> list[Flow]:
-    found: list[Any] = list(flows) if isinstance(flows, Iterable) and not isinstance(flows, (str, Mapping)) else [None]
-    if not all(isinstance(flow, (list, tuple)) and len(flow) == 2 for flow in found):
+    pairs: list[Any] = list(flows) if isinstance(flows, Iterable) and not isinstance(flows, (str, Mapping)) else [None]
+    if not all(isinstance(flow, (list, tuple)) and len(flow) == 2 for flow in pairs):
         raise refused("flows", flows, "are no pairs of nodes; give a list such as [('memory0', 'gpu0')]")
-    return found
+    return pairs
 
 
 def _demands(demands: Any, count: int) -> np.ndarray:
-    """Most that each flow asks for; NaN, text and negative rates are refused."""
+    """Return the most that each flow requests; NaN, text and negative rates are refused."""
     allowed = f"give one rate of zero or more for all flows, or {count} of them [B/s]"
     try:
-        found = np.asarray(demands, dtype=float)
+        rates = np.asarray(demands, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise refused("demands", demands, f"are no rates: {allowed}") from None
-    if found.shape not in ((), (count,)) or not (found >= 0).all():
+    if rates.shape not in ((), (count,)) or not (rates >= 0).all():
         raise refused("demands", demands, f"is outside [0, inf): {allowed}")
-    return found
+    return rates
 
 
 @lru_cache(maxsize=64)
 def _rates(machine: Topology) -> np.ndarray:
-    """Rate from each node to each other [B/s]; links between the same two nodes add up."""
+    """Return the rate from each node to each other [B/s]; links between the same two nodes add up."""
     places = {node.name: place for place, node in enumerate(machine.nodes)}
     rates = np.zeros((len(places), len(places)))
     for link in machine.links:
@@ -336,23 +341,23 @@ def _paths(machine: Topology) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _rings(machine: Topology) -> tuple[tuple[str, ...], ...]:
-    """Rings of all accelerators, each with its reverse, the widest that the links left by those before it allow."""
+    """Return rings of all accelerators, each with its reverse, the widest that the remaining link bandwidth allows."""
     left, passes = _rates(machine).copy(), np.array([node.kind in FORWARDS for node in machine.nodes])
     devices = [place for place, node in enumerate(machine.nodes) if node.kind == "accelerator"]
-    found: list[list[int]] = []
+    tours: list[list[int]] = []
     while len(devices) > 1 and (ring := _widest_ring(formulas.widest_bandwidths(left, passes), devices)):
         for tour in (ring, [ring[0], *ring[:0:-1]]):
             uses = _crossed(tour, formulas.widest_paths(left, passes))
             if uses is not None:
                 passes = passes & (uses.sum(axis=0) > 0)
                 left = np.maximum(left - uses * (left[uses > 0] / uses[uses > 0]).min(), 0)
-                left[left < EMPTY * _rates(machine)] = 0
-                found.append(tour)
-    return tuple(tuple(machine.nodes[place].name for place in ring) for ring in found)
+                left[left < NEGLIGIBLE_SHARE * _rates(machine)] = 0
+                tours.append(tour)
+    return tuple(tuple(machine.nodes[place].name for place in ring) for ring in tours)
 
 
 def _crossed(ring: Sequence[int], paths: np.ndarray) -> np.ndarray | None:
-    """How often a ring crosses each link; None if some pair of it has no path."""
+    """Return the number of times a ring crosses each link; None if some pair of it has no path."""
     uses = np.zeros(paths.shape[:2])
     for start, end in pairwise([*ring, ring[0]]):
         if paths[start, end, 0] < 0:
@@ -363,7 +368,9 @@ def _crossed(ring: Sequence[int], paths: np.ndarray) -> np.ndarray | None:
 
 
 def _widest_ring(width: np.ndarray, devices: list[int]) -> list[int]:
-    """All devices in the ring whose narrowest pair is widest, the first such in their order; empty if there is none."""
+    """Return all devices in the ring whose narrowest pair is widest, the first in their order; empty if
+    there is none.
+    """
     for least in np.unique(width[np.ix_(devices, devices)])[::-1]:
         joined = {a: [b for b in devices if b != a and width[a, b] >= least] for a in devices}
         ring = _ring(joined, devices[:1], len(devices)) if 0 < least < np.inf else []
@@ -373,15 +380,15 @@ def _widest_ring(width: np.ndarray, devices: list[int]) -> list[int]:
 
 
 def _ring(joined: Mapping[int, list[int]], begun: list[int], length: int) -> list[int]:
-    """The first closed tour that starts as `begun`; empty if there is none."""
+    """Return the first closed tour that starts with `begun`; empty if there is none."""
     if len(begun) == length:
         return begun if begun[0] in joined[begun[-1]] else []
     tours = (_ring(joined, [*begun, other], length) for other in joined[begun[-1]] if other not in begun)
     return next(filter(None, tours), [])
 
 
-def _places(nodes: Sequence[Node]) -> dict[str, tuple[float, float]]:
-    """Where each node is drawn: kinds in rows, evenly spaced in the order of the nodes."""
+def _positions(nodes: Sequence[Node]) -> dict[str, tuple[float, float]]:
+    """Return the drawing position of each node: kinds in rows, evenly spaced in the order of the nodes."""
     rows = [[node.name for node in nodes if node.kind == kind] for kind in ROWS]
     filled = [row for row in rows if row]
     height = max(len(filled) - 1, 1)
@@ -393,7 +400,7 @@ def _places(nodes: Sequence[Node]) -> dict[str, tuple[float, float]]:
 
 
 def topology(name: str | Topology) -> Topology:
-    """The graph of a machine's inside: its nodes, its links, and what flows get alone and together.
+    """Return the graph of a machine's inside: its nodes, its links, and the rates of flows alone and concurrently.
 
     Parameters
     ----------
@@ -445,7 +452,7 @@ def _rows(table: str, key: str) -> list[dict[str, Any]]:
 
 
 def _link(row: Mapping[str, Any], kinds: pd.DataFrame) -> Link:
-    """A link with the rate of all side by side; recalled if its wiring or its rate is."""
+    """Return a link with the total rate of its parallel lanes; recalled if its wiring or its rate is."""
     count, kind = int(row["count"]), kinds.loc[row["link"]] if row["link"] else None
     if kind is None:
         return Link(row["from"], row["to"], count * row["bandwidth"], row["note"], row["how"], row["source"])

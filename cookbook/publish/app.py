@@ -36,7 +36,7 @@ class Question:
 
 @cache
 def questions() -> tuple[Question, ...]:
-    """Every panel, in the order of the recipes, in the words of its own module; nothing is imported.
+    """Return every panel, in the order of the recipes, in the words of its own module; nothing is imported.
 
     Examples
     --------
@@ -44,40 +44,42 @@ def questions() -> tuple[Question, ...]:
     Question(name='finetuning', title='Can I fine-tune this model on that GPU?', recipe='01', line='Can this language \
 model be fine-tuned on these GPUs, by which method, and what would help?')
     """
-    found = []
+    entries = []
     for name, home in panels.RECIPES.items():
         path = Path(panels.__file__).parents[1].joinpath(*home.split(".")).with_suffix(".py")
         tree = ast.parse(path.read_text(encoding="utf-8"))
         made = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
         where, _, line = (ast.get_docstring(tree) or "").partition("\n")[0].partition(": ")
         title = (ast.get_docstring(made) or "").partition('"')[2].partition('"')[0]
-        found.append(Question(name, title, where.rpartition(" ")[2], line[:1].upper() + line[1:]))
-    return tuple(sorted(found, key=lambda each: (each.recipe, each.name)))
+        entries.append(Question(name, title, where.rpartition(" ")[2], line[:1].upper() + line[1:]))
+    return tuple(sorted(entries, key=lambda entry: (entry.recipe, entry.name)))
 
 
 def first_page(base: str = "/") -> str:
-    """HTML that asks what the reader must decide, and lists every panel; `base` is where the app stands."""
+    """Return HTML that asks what the reader must decide, and lists every panel; `base` is the app's address."""
     words = "Choose what is nearest to your decision, and take its questions in their order."
     return _page(base, "What must you decide?", words, False)
 
 
 def problem_page(title: str, words: str, base: str = "/") -> str:
-    """HTML that says why a page cannot be opened (`title`), what to do (`words`), and which there are below `base`."""
+    """Return HTML that explains why a page cannot be opened (`title`), what to do (`words`), and the panels below
+    `base`.
+    """
     return _page(base, title, words, True)
 
 
 def _page(base: str, title: str, words: str, problem: bool) -> str:
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True)
-    known = {each.name: each for each in questions()}
+    by_name = {entry.name: entry for entry in questions()}
     style = (HERE / "site.css").read_text(encoding="utf-8")
-    decisions = [(decision, [known[name] for name in names]) for decision, names in DECISIONS]
+    decisions = [(decision, [by_name[name] for name in names]) for decision, names in DECISIONS]
     return environment.get_template("app.html").render(
         base=base, title=title, words=words, problem=problem, panels=questions(), decisions=decisions, style=style
     )
 
 
 def notebook(most_bytes: float | None) -> nbformat.NotebookNode:
-    """The notebook behind every page: one cell, run before anybody asks; `most_bytes` as of a page."""
+    """Return the notebook behind every page: one cell, run before any request; `most_bytes` as of a page."""
     source = f"from cookbook.panels.listing import page\npage({most_bytes!r})"
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     metadata = {"kernelspec": kernel, "title": "Deep Learning Cookbook"}

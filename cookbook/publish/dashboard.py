@@ -32,10 +32,10 @@ LOOPBACK = "127.0.0.1"
 # Processes that wait for a reader, pages at once, memory that one may allocate [B], and letters of a token at least.
 SPARE, MOST, MEMORY, TOKEN = 2, 30, 1e9, 16
 # Memory that stays free [B]; pages that start at the same time; a page that nobody looks at is closed after [s].
-LEAST_FREE, AT_ONCE, IDLE = 5e8, 4, 600
+MIN_FREE, AT_ONCE, IDLE = 5e8, 4, 600
 # The request that is being answered: readers who come together are counted before any of them has a process.
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
-NEEDED = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8", "anywidget")
+REQUIRED_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8", "anywidget")
 
 
 class Page(TornadoVoilaHandler):
@@ -49,7 +49,7 @@ class Page(TornadoVoilaHandler):
         _ = self.xsrf_token  # sets the cookie without which a page that is closed could not end its process
         if not name:
             self.finish(first_page(self.base_url))
-        elif name not in {each.name for each in questions()}:
+        elif name not in {entry.name for entry in questions()}:
             self._sorry(404, "There is no such panel", f"The address asks for {name[:60]!r}. These are the panels:")
         else:
             async with app.gate:
@@ -57,16 +57,16 @@ class Page(TornadoVoilaHandler):
                     self.set_header("Retry-After", "60")
                     self._sorry(503, "No room for another page", why)
                     return
-                asked = object()
-                REQUEST.set(asked)
-                app.opening.add(asked)
+                request = object()
+                REQUEST.set(request)
+                app.opening.add(request)
                 try:
                     await super().get(None)
                 finally:
-                    app.opening.discard(asked)
+                    app.opening.discard(request)
 
     def write_error(self, status_code: int, **_: Any) -> None:
-        """Say in words that a page could not be made, with `status_code`."""
+        """Explain in words that a page could not be made, with `status_code`."""
         title = HTTPStatus(status_code).phrase
         self._sorry(status_code, title, "This page could not be opened. Reload it; the log of the app says more.")
 
@@ -83,14 +83,14 @@ class Dashboard(Voila):
     opening: set[object] = Set(help="Requests for pages to which no process is given yet.")  # type: ignore[assignment]
 
     def setup_template_dirs(self) -> None:
-        """Our page before Voila's, which would fetch styles from elsewhere."""
+        """Put our page before Voila's, which would fetch styles from elsewhere."""
         super().setup_template_dirs()
         self.template_paths.insert(0, str(Path(__file__).parent / "voila"))
         self.gate = asyncio.Semaphore(AT_ONCE)
 
     def init_settings(self) -> dict[str, Any]:
-        """Voila's; its manager notes which processes have a page, and prepares no more than there may be pages."""
-        found, manager = super().init_settings(), self.kernel_manager
+        """Return Voila's settings; the manager notes which kernels have a page, and prepares no more than allowed."""
+        defaults, manager = super().init_settings(), self.kernel_manager
         give, begin, fill = manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed
         self.given = set[str]()
 
@@ -116,36 +116,40 @@ class Dashboard(Voila):
                 fill(delay, notebook_name, **more)
 
         manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed = given, begun, filled
-        return dict(found)
+        return dict(defaults)
 
     def pages(self) -> int:
-        """How many pages are open."""
+        """Return the number of open pages."""
         return len(self.given.intersection(self.kernel_manager.list_kernel_ids()))
 
     def init_handlers(self) -> list[Any]:
-        """Voila's, with ours in place of the one that shows the notebook; no file is handed out, nor what was asked."""
-        *others, (_, __, given) = super().init_handlers()
-        kept = [each for each in others if "/voila/files/" not in each[0] and "/voila/query/" not in each[0]]
-        return [*kept, (url_path_join(self.server_url, "/"), Page, given)]
+        """Return Voila's handlers, with ours for the notebook's page; no file and no query is served."""
+        *others, (_, __, options) = super().init_handlers()
+        allowed = [
+            handler for handler in others if "/voila/files/" not in handler[0] and "/voila/query/" not in handler[0]
+        ]
+        return [*allowed, (url_path_join(self.server_url, "/"), Page, options)]
 
     def full(self) -> str:
-        """Why no other page can be opened; "" where one can."""
+        """Return why no other page can be opened; "" where one can."""
         if self.pages() + len(self.opening) >= self.most:
             return (
                 f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
                 "that you no longer need and try again in a minute, or ask whoever started it for more (--most)."
             )
         free = psutil.virtual_memory().available
-        if free < LEAST_FREE:
+        if free < MIN_FREE:
             return (
                 f"The memory of this machine is exhausted: {human(free, 'B')} are left, and a page needs "
-                f"{human(LEAST_FREE, 'B')}. Close pages that you no longer need and try again."
+                f"{human(MIN_FREE, 'B')}. Close pages that you no longer need and try again."
             )
         return ""
 
 
 def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int) -> Config:
-    """What the server is told: the notebook at `path`, and `bind`, `port`, `token`, `spare` and `most` of `serve`."""
+    """Return the server's configuration: the notebook at `path`, and `bind`, `port`, `token`, `spare` and `most` of
+    `serve`.
+    """
     local = [bind, "localhost"]
     return Config(
         {
@@ -165,7 +169,7 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
             "VoilaConfiguration": {
                 "preheat_kernel": True,
                 "default_pool_size": spare,
-                "extension_allowlist": list(NEEDED),
+                "extension_allowlist": list(REQUIRED_EXTENSIONS),
                 "allow_template_override": "NO",
                 "allow_theme_override": "NO",
             },
@@ -178,7 +182,8 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
 
 
 def token_for(bind: str, token: str | None) -> str:
-    """The token that readers need: `token`, or a new one where `bind` lets others in, or none on this machine alone.
+    """Return the token that readers need: `token`, or a new one where `bind` lets others in, or none on this machine
+    alone.
 
     Raises
     ------
@@ -198,7 +203,7 @@ def token_for(bind: str, token: str | None) -> str:
 
 
 def is_loopback(bind: str) -> bool:
-    """Whether the address `bind` is reached from this machine alone.
+    """Return True if the address `bind` is reached from this machine alone.
 
     Raises
     ------
@@ -273,7 +278,9 @@ def serve(
 
 
 def greeting(bind: str, port: int, token: str) -> list[str]:
-    """What the shell says: `bind`, `port` and `token` as one address, who can reach it, and how to stop the app."""
+    """Return the shell's message: `bind`, `port` and `token` as one address, who can reach it, and how to
+    stop the app.
+    """
     host = socket.gethostname() if bind in ("0.0.0.0", "::") else f"[{bind}]" if ":" in bind else bind
     key = f"?token={quote(token, safe='')}" if token else ""
     lines = [f"The cookbook's app: http://{host}:{port}/{key}"]

@@ -29,11 +29,11 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 SOLUTION = "solution"
 PLACEHOLDER = {"code": "# your turn", "markdown": "*Your turn: write your answer here.*"}
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-SHOWN = (b"IHDR", b"PLTE", b"tRNS", b"IEND")
+PNG_CHUNKS = (b"IHDR", b"PLTE", b"tRNS", b"IEND")
 
 
 def read(path: str | Path) -> nbformat.NotebookNode:
-    """The notebook at `path`; raises ValueError in a sentence where the file is none."""
+    """Read the notebook at `path`; raises ValueError in a sentence where the file is none."""
     try:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
@@ -96,7 +96,7 @@ def normalise(path: str | Path) -> Path:
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The same `notebook` without what differs between two equal runs; solutions and what they print are folded."""
+    """Return the `notebook` without what differs between two equal runs; solutions and their output are folded."""
     notebook.metadata = _metadata()
     code_cells = 0
     for number, cell in enumerate(notebook.cells, start=1):
@@ -113,27 +113,27 @@ def _metadata() -> nbformat.NotebookNode:
     return nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}})
 
 
-def _refuse_unknown(parameters: dict[str, Any], known: list[str], name: str) -> None:
-    unknown = ", ".join(sorted(set(parameters) - set(known)))
+def _refuse_unknown(parameters: dict[str, Any], allowed: list[str], name: str) -> None:
+    unknown = ", ".join(sorted(set(parameters) - set(allowed)))
     if unknown:
-        offered = ", ".join(known) or "none (no cell is tagged `parameters`)"
+        offered = ", ".join(allowed) or "none (no cell is tagged `parameters`)"
         raise ValueError(f"{name} has no parameter {unknown}; its parameters are: {offered}")
 
 
 def _stable_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in metadata.items() if key in KEPT_CELL_METADATA}
-    if "tags" in kept:
-        kept["tags"] = [tag for tag in kept["tags"] if tag != "injected-parameters"]
-        if not kept["tags"]:
-            del kept["tags"]
-    if SOLUTION in kept.get("tags", []):
-        kept["jupyter"] = {**kept.get("jupyter", {}), "outputs_hidden": True}
-    return kept
+    stable = {key: value for key, value in metadata.items() if key in KEPT_CELL_METADATA}
+    if "tags" in stable:
+        stable["tags"] = [tag for tag in stable["tags"] if tag != "injected-parameters"]
+        if not stable["tags"]:
+            del stable["tags"]
+    if SOLUTION in stable.get("tags", []):
+        stable["jupyter"] = {**stable.get("jupyter", {}), "outputs_hidden": True}
+    return stable
 
 
 def _normalise_outputs(cell: nbformat.NotebookNode, count: int) -> None:
     cell.execution_count = count
-    cell.outputs = [each for output in _joined(cell.outputs) for each in _apart(output)]
+    cell.outputs = [part for output in _merged_outputs(cell.outputs) for part in _split_card(output)]
     for output in cell.outputs:
         if "execution_count" in output:
             output["execution_count"] = count
@@ -144,19 +144,21 @@ def _normalise_outputs(cell: nbformat.NotebookNode, count: int) -> None:
             output["metadata"] = nbformat.from_dict({})
 
 
-def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """Printed text that came in several messages as one output: how a kernel cuts it depends on the clock."""
-    found: list[nbformat.NotebookNode] = []
+def _merged_outputs(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Join printed text that came in several messages into one output: how a kernel cuts it depends on the clock."""
+    merged: list[nbformat.NotebookNode] = []
     for output in outputs:
-        if found and output.get("name") and found[-1].get("name") == output["name"]:
-            found[-1]["text"] += output["text"]
+        if merged and output.get("name") and merged[-1].get("name") == output["name"]:
+            merged[-1]["text"] += output["text"]
         else:
-            found.append(output)
-    return found
+            merged.append(output)
+    return merged
 
 
-def _apart(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    """A card and its picture as two outputs: of the kinds in one output, a page shows only the first that it knows."""
+def _split_card(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """Split a card and its picture into two outputs: of the kinds in one output, a page shows only the first that it
+    knows.
+    """
     data = output.get("data", {})
     if not {"text/html", "image/png"} <= set(data):
         return [output]
@@ -178,7 +180,7 @@ def _static_charts() -> Iterator[None]:
 
 
 def repack_png(encoded: str) -> str:
-    """The same picture as `encoded` (a PNG in base64), its pixels compressed as far as zlib goes.
+    """Return the picture `encoded` (a PNG in base64) with its pixels compressed as far as zlib goes.
 
     Charts are drawn with a fast compressor; this takes two fifths of its size. Anything but a PNG comes back as it is.
     """
@@ -191,17 +193,17 @@ def repack_png(encoded: str) -> str:
         body = data[place + 8 : place + 8 + length]
         if kind == b"IDAT":
             pixels += body
-        elif kind in SHOWN:
+        elif kind in PNG_CHUNKS:
             chunks.append((kind, body))
         place += 12 + length
-    header, rows = _flat(chunks[0][1], zlib.decompress(pixels))
+    header, rows = _filtered_rows(chunks[0][1], zlib.decompress(pixels))
     chunks[0] = b"IHDR", header
     chunks.insert(-1, (b"IDAT", zlib.compress(rows, 9)))
     return base64.b64encode(SIGNATURE + b"".join(_chunk(kind, body) for kind, body in chunks)).decode()
 
 
-def _flat(header: bytes, rows: bytes) -> tuple[bytes, bytes]:
-    """Rows as differences of neighbours (PNG filter 1) as plain red, green and blue; any other rows as they are.
+def _filtered_rows(header: bytes, rows: bytes) -> tuple[bytes, bytes]:
+    """Return rows as differences of neighbours (PNG filter 1) as plain red, green and blue; any other rows as they are.
 
     Large flat areas, of which charts consist, are compressed better so.
     """
@@ -232,7 +234,7 @@ def student(path: str | Path, out: str | Path = "build/student") -> Path:
     target = check_target(out / path.name, path, new_folders=True)
     for cell, below in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
         if SOLUTION in cell.metadata.get("tags", []):
-            cell.source = _your_turn(cell, below)
+            cell.source = _blank_for(cell, below)
             cell.metadata = nbformat.from_dict({"tags": ["your-turn"]})
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -245,15 +247,15 @@ def student(path: str | Path, out: str | Path = "build/student") -> Path:
     return write(notebook, target)
 
 
-def _your_turn(cell: nbformat.NotebookNode, below: nbformat.NotebookNode | None) -> str:
-    """What stands where a solution was: a blank for its answer, and the check of it with what that needs."""
+def _blank_for(cell: nbformat.NotebookNode, below: nbformat.NotebookNode | None) -> str:
+    """Return the replacement of a solution: a blank for its answer, and its check with what that needs."""
     source = cell.source if cell.cell_type == "code" else ""
     made = {name for statement in _statements(source) for name in _names(statement, ast.Store)}
     checks = [statement for statement in _statements(source) if _check_in(statement)]
     later = _statements(below.source) if below is not None and below.cell_type == "code" else []
     calls = [call for statement in checks or later if (call := _check_in(statement)) and call.args]
-    asked = calls[0].args[0] if calls else None
-    name = asked.id if isinstance(asked, ast.Name) and asked.id in made else "answer" if checks else ""
+    checked = calls[0].args[0] if calls else None
+    name = checked.id if isinstance(checked, ast.Name) and checked.id in made else "answer" if checks else ""
     if not name:
         return PLACEHOLDER.get(cell.cell_type, "")
     lines = [f"{name} = ...  # your turn"]
@@ -273,24 +275,24 @@ def _statements(source: str) -> list[ast.stmt]:
 
 
 def _check_in(statement: ast.AST) -> ast.Call | None:
-    """The call of `check` within a statement."""
+    """Return the call of `check` within a statement."""
     calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
     return next((call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) == "check"), None)
 
 
 def _names(node: ast.AST, how: type[ast.expr_context]) -> list[str]:
-    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, how)]
+    return [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, how)]
 
 
 def _needed(wanted: list[ast.expr], statements: list[ast.stmt], answer: str) -> list[ast.stmt]:
-    """The statements that a check rests on, in their order, but for that of the answer."""
-    names, kept = {name for node in wanted for name in _names(node, ast.Load)}, list[ast.stmt]()
+    """Return the statements that a check depends on, in their order, except that of the answer."""
+    names, needed = {name for node in wanted for name in _names(node, ast.Load)}, list[ast.stmt]()
     for statement in reversed(statements):
         stored = set(_names(statement, ast.Store)) - {answer}
         if stored & names:
             names |= set(_names(statement, ast.Load))
-            kept.insert(0, statement)
-    return kept
+            needed.insert(0, statement)
+    return needed
 
 
 MAX_BYTES = 300_000
@@ -298,7 +300,7 @@ CELLS, WORDS, PROSE_SHARE = (22, 36), (600, 2500), (0.45, 0.65)
 MEDIAN_LINES, P90_LINES, MAX_LINES = 3, 8, 10
 MAX_IMPORTS, MAX_DEF_LINES, MAX_PARAMETERS = 4, 8, 6
 ALLOWED_IMPORTS = ("cookbook", "numpy", "pandas", "altair", "math")
-PLUMBING = ("observe", "on_click", "interact", "interactive", "interactive_output", "jslink", "on_trait_change")
+WIDGET_CALLS = ("observe", "on_click", "interact", "interactive", "interactive_output", "jslink", "on_trait_change")
 EMPTY_LINKS = ("click here", "here", "link", "this link", "this", "more", "read more")
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.S | re.M)
@@ -310,39 +312,39 @@ _WORD = re.compile(r"[^\W_][\w'’.,-]*")
 
 
 def lint(path: str | Path) -> list[str]:
-    """Problems of the notebook at `path`, one plain sentence each; empty if it keeps every budget."""
+    """Return the problems of the notebook at `path`, one plain sentence each; empty if it keeps every budget."""
     path = Path(path)
     notebook = read(path)
     prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     recipe = bool(re.match(r"\d\d-", path.name)) and not path.name.startswith("00-")
-    problems = _size(path, notebook, prose, recipe)
+    problems = _size_problems(path, notebook, prose, recipe)
     problems += _headings(prose) + _words_and_pictures(prose)
-    problems += _code(code)
+    problems += _code_problems(code)
     problems += _cells(notebook, code, recipe)
-    return problems + _money(notebook) + _given_away(code)
+    return problems + _money_problems(notebook) + _answers_revealed(code)
 
 
 def code_lines(source: str) -> int:
-    """Lines of `source` that a reader must follow: neither blank nor comment only."""
+    """Return the number of lines of `source` that a reader must follow: neither blank nor comment only."""
     return sum(1 for line in source.splitlines() if line.strip() and not line.strip().startswith("#"))
 
 
 def words(prose: list[str]) -> int:
-    """Words in the markdown cells `prose`, without code, formulas, addresses and tags."""
+    """Return the number of words in the markdown cells `prose`, without code, formulas, addresses and tags."""
     text = "\n".join(_FENCE.sub(" ", source) for source in prose)
     for pattern in (r"\$\$.*?\$\$", r"\$[^$\n]+\$", r"`[^`]*`", r"\]\([^)]*\)", r"<[^>]+>"):
         text = re.sub(pattern, " ", text, flags=re.S)
     return len(_WORD.findall(text))
 
 
-def _size(path: Path, notebook: nbformat.NotebookNode, prose: list[str], recipe: bool) -> list[str]:
+def _size_problems(path: Path, notebook: nbformat.NotebookNode, prose: list[str], recipe: bool) -> list[str]:
     # The check of an exercise belongs to the answer above it; a question is read and not run through.
     problems, kinds = [], [set(cell.metadata.get("tags", [])) for cell in notebook.cells]
-    cells, told = (sum(not kind & tags for kind in kinds) for tags in ({"check"}, {"check", "question"}))
+    cells, counted = (sum(not kind & tags for kind in kinds) for tags in ({"check"}, {"check", "question"}))
     if path.stat().st_size > MAX_BYTES:
         problems.append(f"file has {path.stat().st_size / 1e3:.0f} kB; at most {MAX_BYTES / 1e3:.0f}")
-    share = len(prose) / max(told, 1)
+    share = len(prose) / max(counted, 1)
     if not PROSE_SHARE[0] <= share <= PROSE_SHARE[1]:
         least, most = map(percent, PROSE_SHARE)
         problems.append(f"{percent(share)} of the cells are prose; {least} to {most} wanted")
@@ -381,8 +383,10 @@ def _words_and_pictures(prose: list[str]) -> list[str]:
     return problems
 
 
-def _code(cells: list[nbformat.NotebookNode]) -> list[str]:
-    """Budgets of code; folded cells (questions, solutions, checks), which nobody follows, count for the longest."""
+def _code_problems(cells: list[nbformat.NotebookNode]) -> list[str]:
+    """Check the budgets of code; folded cells (questions, solutions, checks), which nobody follows, count for the
+    longest.
+    """
     sources = [cell.source for cell in cells]
     shown = [cell.source for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden", False)]
     lengths = sorted(count for count in map(code_lines, shown) if count)
@@ -413,7 +417,7 @@ def _of_tree(tree: ast.Module) -> list[str]:
             problems.append(f"function {node.name} is longer than {MAX_DEF_LINES} lines; it belongs in the package")
         elif isinstance(node, ast.Attribute | ast.Name):
             name = node.attr if isinstance(node, ast.Attribute) else node.id
-            if name in PLUMBING:
+            if name in WIDGET_CALLS:
                 problems.append(f"widget plumbing ({name}); it belongs in the package")
     if imports > MAX_IMPORTS:
         problems.append(f"{imports} import lines; at most {MAX_IMPORTS}")
@@ -453,41 +457,43 @@ def _cells(notebook: nbformat.NotebookNode, code: list[nbformat.NotebookNode], r
     return problems
 
 
-def _money(notebook: nbformat.NotebookNode) -> list[str]:
-    """US dollars have one spelling in what is read; in Markdown, two bare signs would enclose a formula."""
+def _money_problems(notebook: nbformat.NotebookNode) -> list[str]:
+    """Check that US dollars have one spelling; in Markdown, two bare signs would enclose a formula."""
     problems = []
     for cell in notebook.cells:
-        given = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in cell.get("outputs", [])]
-        if re.search(r"\bk?USD\b", cell.source if cell.cell_type == "markdown" else "\n".join(given)):
+        texts = [
+            output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", [])
+        ]
+        if re.search(r"\bk?USD\b", cell.source if cell.cell_type == "markdown" else "\n".join(texts)):
             problems.append(f"cell {cell.get('id', '?')} says USD; write $, in code by cb.human(amount, 'USD')")
         if cell.cell_type == "markdown" and re.search(r"(?<!<span>)\\\$", cell.source):
             problems.append(f"cell {cell.get('id', '?')} has a bare dollar sign; write <span>\\$</span> in Markdown")
     return problems
 
 
-def _given_away(code: list[nbformat.NotebookNode]) -> list[str]:
-    """The headline of a panel shares no number with the answer of the question that follows it."""
-    problems, said = [], set[str]()
+def _answers_revealed(code: list[nbformat.NotebookNode]) -> list[str]:
+    """Check that a panel's headline shares no number with the answer of the question that follows it."""
+    problems, shown_numbers = [], set[str]()
     for cell in code:
         shown = [output.get("data", {}).get("text/plain", "") for output in cell.outputs]
         if "cb.panels." in cell.source:
             headlines = [re.split(r"(?<=[^.]\.) (?=[A-Z\d$])|\n", text)[0] for text in shown if text]
-            said = {number for text in headlines for number in _NUMBER.findall(text)}
+            shown_numbers = {number for text in headlines for number in _NUMBER.findall(text)}
         for answer in _answers(cell.source):
-            if given := said & {*_NUMBER.findall(answer)}:
-                told = ", ".join(sorted(given))
-                problems.append(f"the panel above question {cell.get('id', '?')} gives its answer away: {told}")
-            said = set()
+            if revealed := shown_numbers & {*_NUMBER.findall(answer)}:
+                listed = ", ".join(sorted(revealed))
+                problems.append(f"the panel above question {cell.get('id', '?')} gives its answer away: {listed}")
+            shown_numbers = set()
     return problems
 
 
 def _answers(source: str) -> Iterator[str]:
-    """The right option of each `predict_first` in a cell."""
+    """Yield the right option of each `predict_first` in a cell."""
     calls = (node for statement in _statements(source) for node in ast.walk(statement) if isinstance(node, ast.Call))
     for call in calls:
         if getattr(call.func, "attr", "") == "predict_first":
-            told = (keyword.value for keyword in call.keywords if keyword.arg == "answer")
-            yield from (str(node.value) for node in told if isinstance(node, ast.Constant))
+            values = (keyword.value for keyword in call.keywords if keyword.arg == "answer")
+            yield from (str(node.value) for node in values if isinstance(node, ast.Constant))
 
 
 def _parameters(source: str) -> list[str]:

@@ -42,7 +42,7 @@ Way = tuple[str | int, ...]
 
 
 def opening(code: str) -> dict[str, Any] | None:
-    """Arguments of the panel in the `code` that it prints; None where it is another, or rests on a variable.
+    """Return the arguments of the panel in the `code` that it prints; None where it is another, or uses a variable.
 
     Examples
     --------
@@ -55,13 +55,13 @@ def opening(code: str) -> dict[str, Any] | None:
     if not isinstance(call, ast.Call) or ast.unparse(call.func) != "cb.panels.model_zoo":
         return None
     try:
-        return {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
+        return {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg}
     except ValueError:  # a variable of the notebook
         return None
 
 
 def scripts(code: str) -> dict[str, Any]:
-    """What the page of the panel of a `code` needs: its `style` and `table`, and `modules`: Vega, then the panel.
+    """Return what the page of a panel's `code` needs: its `style` and `table`, and `modules`: Vega, then the panel.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def scripts(code: str) -> dict[str, Any]:
 
 
 def axes(panel: Panel) -> dict[str, tuple[Any, ...]]:
-    """Values of each choice, those of the state of `panel` among them."""
+    """Return the values of each choice, including those of the state of `panel`."""
     return {
         name: values if panel.values[name] in values else (panel.values[name], *values)
         for name, values in CHOICES.items()
@@ -83,7 +83,7 @@ def axes(panel: Panel) -> dict[str, tuple[Any, ...]]:
 
 @lru_cache(maxsize=2)
 def table(code: str) -> str:
-    """JSON of all that the panel of a code says in every state of the choices; no tag can end it.
+    """Return JSON of all that the panel of a code shows in every state of the choices; no tag can end it.
 
     Parameters
     ----------
@@ -97,25 +97,25 @@ def table(code: str) -> str:
         the place of the first state),
         and `fields`, each with its `path`, the choices that it depends on, and where its values stand in `pool`.
     """
-    given = {name: value for name, value in (opening(code) or {}).items() if name not in LEFT_OUT}
-    kept = {name: value for name, value in given.items() if name not in CHOICES}
-    panel = model_zoo(**given)
+    arguments = {name: value for name, value in (opening(code) or {}).items() if name not in LEFT_OUT}
+    fixed = {name: value for name, value in arguments.items() if name not in CHOICES}
+    panel = model_zoo(**arguments)
     choices, first = axes(panel), panel.values
-    told = [dict(_leaves(each)) for each in _states(panel, choices)]
+    leaves = [dict(_leaves(state)) for state in _states(panel, choices)]
     specs = {name: panel._spec(DRAWN[name]([panel._view.kept], None)) for name in PICTURES}
-    found = {
+    content = {
         "shape": _shape(panel, choices),
         "specs": specs,
         "name": panel.name,
-        "kept": kept,
+        "kept": fixed,
         "axes": [[name, values, values.index(first[name])] for name, values in choices.items()],
-        **_packed(told, [len(values) for values in choices.values()]),
+        **_packed(leaves, [len(values) for values in choices.values()]),
     }
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _states(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
-    """What the panel says in each state, in the order of the choices."""
+    """Yield what the panel shows in each state, in the order of the choices."""
     sources = dict[tuple[Any, ...], Any]()
     panel.receive({"do": "open", "what": "sources"})
     for place in itertools.product(*choices.values()):
@@ -136,16 +136,16 @@ def _states(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> Iterator[di
             "sources": sources[by],
             "charts": {
                 name: {
-                    "signals": {**each.signals, live.TITLE_SIGNAL: each.title},
-                    "columns": live.to_columns(each.frame),
+                    "signals": {**chart.signals, live.TITLE_SIGNAL: chart.title},
+                    "columns": live.to_columns(chart.frame),
                 }
-                for name, each in drawn.items()
+                for name, chart in drawn.items()
             },
         }
 
 
 def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """Controls of a page: each choice as buttons, with the words of the panel's own control."""
+    """Return the controls of a page: each choice as buttons, with the words of the panel's own control."""
     made = [_choice(panel._controls[name], values) for name, values in choices.items()]
     views = panel._controls["picture"]
     assert isinstance(views, Choice)
@@ -153,7 +153,7 @@ def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, An
         "picture",
         views.label,
         views.group,
-        tuple(each for each in views.options if each[0] in PICTURES),
+        tuple(option for option in views.options if option[0] in PICTURES),
         place="picture",
     )
     return {
@@ -163,12 +163,12 @@ def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, An
         "binder": "",
         "presets": [],
         "page": True,
-        "controls": [each.describe() for each in (*made, few)],
+        "controls": [control.describe() for control in (*made, few)],
     }
 
 
 def _choice(control: Control, values: Sequence[Any]) -> Choice:
-    """Buttons in place of a box or a slider; what a button sends is the place of its value."""
+    """Return buttons in place of a box or a slider; a button sends the index of its value."""
     tips = {value: tip for value, _, tip in control.options} if isinstance(control, Choice) else {}
     words = [control.text(value) if isinstance(control, Slider) else control.told(value) for value in values]
     options = tuple(
@@ -178,19 +178,19 @@ def _choice(control: Control, values: Sequence[Any]) -> Choice:
 
 
 def _leaves(node: Any, path: Way = ()) -> Iterator[tuple[Way, Any]]:
-    """Every text, number and null of a nest of mappings and lists, with the way to it."""
+    """Yield every text, number and null of nested mappings and lists, with its path."""
     if isinstance(node, Mapping):
-        for name, each in node.items():
-            yield from _leaves(each, (*path, name))
+        for name, member in node.items():
+            yield from _leaves(member, (*path, name))
     elif isinstance(node, (list, tuple)):
-        for at, each in enumerate(node):
-            yield from _leaves(each, (*path, at))
+        for at, member in enumerate(node):
+            yield from _leaves(member, (*path, at))
     else:
         yield path, node
 
 
-def _packed(told: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[str, Any]:
-    """Leaves of all states, each over the choices that it depends on.
+def _packed(states: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[str, Any]:
+    """Return the leaves of all states, each over the choices that it depends on.
 
     Returns
     -------
@@ -216,13 +216,13 @@ def _packed(told: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[str
         return places[key]
 
     fields = []
-    for path in dict.fromkeys(path for each in told for path in each):
-        at = np.array([place(each[path]) if path in each else 0 for each in told]).reshape(tuple(sizes))
+    for path in dict.fromkeys(path for state in states for path in state):
+        at = np.array([place(state[path]) if path in state else 0 for state in states]).reshape(tuple(sizes))
         for axis in range(at.ndim):
             if (at == at.take([0], axis)).all():
                 at = at.take([0], axis)
         ids, which = np.unique(at, return_inverse=True)
         wide = len(np.base_repr(len(ids) - 1, 36)) if len(ids) > 1 else 0
-        codes = "".join(np.base_repr(each, 36).lower().zfill(wide) for each in which.ravel().tolist()) if wide else ""
+        codes = "".join(np.base_repr(code, 36).lower().zfill(wide) for code in which.ravel().tolist()) if wide else ""
         fields.append([list(path), [axis for axis in range(at.ndim) if at.shape[axis] > 1], wide, ids.tolist(), codes])
     return {"pool": pool, "fields": fields}

@@ -25,9 +25,9 @@ from cookbook.catalog.files import write_csv, write_text
 
 Read = Callable[[str], Any]
 Row = dict[str, str]
-WAYS = ("usd_per_hour", "usd_per_hour_spot", "usd_per_hour_reserved_1y", "usd_per_hour_reserved_3y")
-TIMEOUT, HOURS_A_YEAR, MOST_PAGES = 120, 8760, 500
-TERMS = {"1 Year": ("usd_per_hour_reserved_1y", 1), "3 Years": ("usd_per_hour_reserved_3y", 3)}
+PRICE_COLUMNS = ("usd_per_hour", "usd_per_hour_spot", "usd_per_hour_reserved_1y", "usd_per_hour_reserved_3y")
+TIMEOUT, HOURS_A_YEAR, MAX_PAGES = 120, 8760, 500
+RESERVED_TERMS = {"1 Year": ("usd_per_hour_reserved_1y", 1), "3 Years": ("usd_per_hour_reserved_3y", 3)}
 AZURE_SERIES = re.compile(r"^standard_n", re.IGNORECASE)
 
 
@@ -55,7 +55,7 @@ class Catalogue:
 
 @dataclass(frozen=True)
 class Change:
-    """What a refresh did: rows written anew, rows added, and instances of which the catalogue says nothing."""
+    """The changes of a refresh: rows rewritten, rows added, and instances missing from the catalogue."""
 
     updated: int
     added: int
@@ -63,13 +63,13 @@ class Change:
 
 
 def read_json(url: str) -> Any:
-    """What stands at `url`, read as JSON."""
+    """Read the JSON at `url`."""
     with urlopen(url, timeout=TIMEOUT) as answer:
         return json.load(answer)
 
 
 def azure_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
-    """Linux prices of accelerated virtual machines from Azure's retail prices, page by page.
+    """Return Linux prices of accelerated virtual machines from Azure's retail prices, page by page.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def azure_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]
     ValueError
         If a page is not of the form known, so that nothing wrong is written.
     """
-    found: dict[str, dict[str, float]] = {}
-    for _ in range(MOST_PAGES):
+    prices: dict[str, dict[str, float]] = {}
+    for _ in range(MAX_PAGES):
         page = read(url)
         if not isinstance(page, Mapping) or "Items" not in page:
             raise ValueError(f"{url} is not a page of Azure's retail prices: it has no Items")
@@ -97,22 +97,22 @@ def azure_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]
             column, price = _azure_item(item)
             if column:
                 name = str(item["armSkuName"]).partition("_")[2].replace("_", " ")
-                found.setdefault(name, {})[column] = price
+                prices.setdefault(name, {})[column] = price
         url = page.get("NextPageLink") or ""
         if not url:
             break
-    return found
+    return prices
 
 
 def _azure_item(item: Mapping[str, Any]) -> tuple[str, float]:
-    """Column and USD an hour of one item; no column where it is not what the table holds."""
+    """Return column and USD per hour of one item; no column where the table does not include it."""
     name, kind, price = str(item.get("armSkuName", "")), item.get("type"), float(item.get("retailPrice") or 0)
     sort = str(item.get("skuName", ""))
     other = "Windows" in str(item.get("productName", "")) or "Low Priority" in sort
     if not AZURE_SERIES.match(name) or other or price <= 0 or item.get("currencyCode") != "USD":
         return "", 0.0
-    if kind == "Reservation" and item.get("reservationTerm") in TERMS:
-        column, years = TERMS[str(item["reservationTerm"])]
+    if kind == "Reservation" and item.get("reservationTerm") in RESERVED_TERMS:
+        column, years = RESERVED_TERMS[str(item["reservationTerm"])]
         return column, price / (years * HOURS_A_YEAR)
     if kind == "Consumption" and item.get("unitOfMeasure") == "1 Hour":
         return ("usd_per_hour_spot" if "Spot" in sort else "usd_per_hour"), price
@@ -120,7 +120,7 @@ def _azure_item(item: Mapping[str, Any]) -> tuple[str, float]:
 
 
 def aws_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
-    """Linux on-demand prices of one region from the price list of AWS; the file is large.
+    """Return Linux on-demand prices of one region from the price list of AWS; the file is large.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def aws_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
     if not isinstance(offers, Mapping) or not {"products", "terms"} <= set(offers):
         raise ValueError(f"{url} is not a price list of AWS: it has no products and terms")
     wanted = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
-    found: dict[str, dict[str, float]] = {}
+    by_instance: dict[str, dict[str, float]] = {}
     for sku, product in offers["products"].items():
         facts = product.get("attributes", {})
         if any(facts.get(name) != value for name, value in wanted.items()):
@@ -148,8 +148,8 @@ def aws_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
             if part.get("unit") == "Hrs" and "USD" in part["pricePerUnit"]
         ]
         if prices and max(prices) > 0:
-            found[facts["instanceType"]] = {"usd_per_hour": max(prices)}
-    return found
+            by_instance[facts["instanceType"]] = {"usd_per_hour": max(prices)}
+    return by_instance
 
 
 _AZURE = "https://prices.azure.com/api/retail/prices?$filter=" + quote(
@@ -168,7 +168,7 @@ def refresh_prices(
     read: Read = read_json,
     today: str = "",
 ) -> dict[str, Change]:
-    """Write what catalogues ask today into `cloud_prices`; what the rows said before goes to `cloud_price_history`.
+    """Write today's catalogue prices into `cloud_prices`; the rows' earlier content goes to `cloud_price_history`.
 
     A row of the same cloud, instance and region is written anew; an instance known from another region gets a row.
     Instances that no row knows are left out: which accelerator they hold is for a person to say.
@@ -199,8 +199,8 @@ def refresh_prices(
     if unknown:
         raise ValueError(f"no catalogue called {unknown[0]!r}; take some of {', '.join(CATALOGUES)}")
     tables = {name: _Table.read(folder / f"{name}.csv") for name in ("cloud_prices", "cloud_price_history", "sources")}
-    found = {name: CATALOGUES[name].find(CATALOGUES[name].url, read) for name in names}
-    changes = {name: _merge(CATALOGUES[name], prices, tables, today) for name, prices in found.items()}
+    by_catalogue = {name: CATALOGUES[name].find(CATALOGUES[name].url, read) for name in names}
+    changes = {name: _merge(CATALOGUES[name], prices, tables, today) for name, prices in by_catalogue.items()}
     for name in ("sources", "cloud_price_history", "cloud_prices"):  # what rows said is kept before they say another
         tables[name].write()
     return changes
@@ -209,7 +209,7 @@ def refresh_prices(
 def _merge(
     catalogue: Catalogue, prices: Mapping[str, Mapping[str, float]], tables: Mapping[str, _Table], today: str
 ) -> Change:
-    """Put one catalogue's prices into the rows."""
+    """Merge one catalogue's prices into the rows."""
     rows, history, updated, added = tables["cloud_prices"].rows, tables["cloud_price_history"], 0, 0
     ours = [row for row in rows if row["provider"] == catalogue.provider]
     latest = {row["instance"]: row for row in sorted(ours, key=lambda row: row["date"])}
@@ -226,8 +226,8 @@ def _merge(
         else:
             rows.append(new)
             added += 1
-    known = {row["key"] for row in tables["sources"].rows}
-    if (updated or added) and catalogue.source not in known:
+    source_keys = {row["key"] for row in tables["sources"].rows}
+    if (updated or added) and catalogue.source not in source_keys:
         tables["sources"].rows.append(
             dict.fromkeys(tables["sources"].columns, "")
             | {
@@ -243,8 +243,8 @@ def _merge(
 
 
 def _priced(row: Row, catalogue: Catalogue, prices: Mapping[str, float], today: str) -> Row:
-    """The row with today's prices; ways to rent that the catalogue does not state are blank, not old."""
-    new = row | {way: f"{prices[way]:.6g}" if way in prices else "" for way in WAYS}
+    """Return the row with today's prices; rental terms that the catalogue does not state are blank, not old."""
+    new = row | {way: f"{prices[way]:.6g}" if way in prices else "" for way in PRICE_COLUMNS}
     one = f"{prices['usd_per_hour'] / float(row['devices']):.6g}" if "usd_per_hour" in prices else ""
     return new | {
         "region": catalogue.region,
@@ -259,7 +259,7 @@ def _priced(row: Row, catalogue: Catalogue, prices: Mapping[str, float], today: 
 
 
 def _earlier(row: Row, columns: list[str]) -> list[Row]:
-    """The row as history, for each accelerator; none where it had no date or no price on demand."""
+    """Return the row as history, for each accelerator; none where it had no date or no price on demand."""
     if not (row["date"] and row["usd_per_device_hour"]):
         return []
     count = float(row["devices"])
@@ -310,7 +310,7 @@ HEADINGS = (
 
 
 def accuracy_section(report: pd.DataFrame | None = None) -> str:
-    """Markdown: one row a kind, errors and intervals with each publisher left out in turn, and the baseline.
+    """Return Markdown: one row per kind, errors and intervals with each publisher held out in turn, and the baseline.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def write_accuracy(path: str | Path, report: pd.DataFrame | None = None) -> Path
 
 
 def links(repo: str, tag: str, notebooks: list[Path]) -> str:
-    """Markdown list of launch links: one a notebook of `notebooks`, for the GitHub repository `repo` at `tag`.
+    """Return a Markdown list of launch links: one per notebook of `notebooks`, for the GitHub `repo` at `tag`.
 
     Raises ValueError for a `repo` that is not owner/name or a `tag` that is not a version such as v0.1.0.
 
@@ -373,7 +373,7 @@ def links(repo: str, tag: str, notebooks: list[Path]) -> str:
 
 
 def write_links(readme: str | Path, repo: str, tag: str) -> Path:
-    """Put launch links for every notebook beside `readme` into it; pinned to a tag, a link opens the same next year.
+    """Write launch links for every notebook beside `readme` into it; pinned to a tag, a link opens the same next year.
 
     Raises ValueError if the marks are missing, or as `links` does for a bad `repo` or `tag`.
     """
@@ -382,7 +382,7 @@ def write_links(readme: str | Path, repo: str, tag: str) -> Path:
 
 
 def marks(part: str) -> tuple[str, str]:
-    """The two lines between which a command writes the `part` of a page."""
+    """Return the two lines between which a command writes the `part` of a page."""
     return f"<!-- {part}: start -->", f"<!-- {part}: end -->"
 
 
@@ -390,8 +390,8 @@ def put(path: str | Path, part: str, text: str) -> Path:
     """Write `text` between the marks of a `part` of the page at `path`; raises ValueError where it lacks them."""
     start, end = marks(part)
     page = Path(path).read_text(encoding="utf-8")
-    before, found, rest = page.partition(start)
+    before, opened, rest = page.partition(start)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
+    if not (opened and closed):
         raise ValueError(f"{path} lacks the marks {start} and {end}; put them where the part belongs")
     return write_text(path, f"{before}{start}\n{text}{end}{after}")

@@ -43,7 +43,7 @@ def report(
     note: str = "",
     pdf: bool = False,
 ) -> list[Path]:
-    """Write what a panel says in one state as a page of its own, and as PDF where asked.
+    """Write a panel in one state as a page of its own, and as PDF on request.
 
     The page holds answer, interval, inputs, chart, table, sources with their links, versions and the code that gives it
     again. It asks for nothing; its one script is that of the button which prints it.
@@ -79,7 +79,7 @@ def report(
     if out.suffix.lower() not in PAGES:
         raise ValueError(f"out = {out} is a page; give a name that ends in .html, and pdf=True for the PDF beside it")
     record = panels.record(panel, question, note=note)
-    values = {each: value for each, value in panel.values.items() if _fits_a_cell(value)}
+    values = {control: value for control, value in panel.values.items() if _fits_a_cell(value)}
     with TemporaryDirectory() as folder:
         source = Path(folder) / "report.ipynb"
         nbformat.write(_notebook(), source)
@@ -94,11 +94,13 @@ def report(
 
 
 def made(name: str, state: Mapping[str, Any]) -> Any:
-    """The panel called `name` with its controls set as `state` says; ValueError says what is wrong with either."""
+    """Return the panel called `name` with its controls set to `state`; a ValueError explains what is wrong
+    with either.
+    """
     if name not in panels.RECIPES:
         raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(panels.RECIPES)}")
     panel = getattr(panels, name)()
-    strange = [each for each in state if each not in panel.values]
+    strange = [control for control in state if control not in panel.values]
     if strange:
         raise ValueError(f"{name} has no control {shown(strange[0])}; it has {', '.join(panel.values)}")
     panel.update(**state)
@@ -108,7 +110,7 @@ def made(name: str, state: Mapping[str, Any]) -> Any:
 
 
 def read_state(given: list[str]) -> dict[str, Any]:
-    """Controls `given` as ``name=value`` on a command line; lists and empty values are written as JSON.
+    """Read controls `given` as ``name=value`` on a command line; lists and empty values are written as JSON.
 
     ValueError says where one has no name or no sign.
 
@@ -117,20 +119,20 @@ def read_state(given: list[str]) -> dict[str, Any]:
     >>> read_state(["task=serve", "rate=20", 'accelerators=["t4", "l4"]', "seq=null"])
     {'task': 'serve', 'rate': 20, 'accelerators': ['t4', 'l4'], 'seq': None}
     """
-    found: dict[str, Any] = {}
-    for each in given:
-        name, sign, text = each.partition("=")
+    state: dict[str, Any] = {}
+    for assignment in given:
+        name, sign, text = assignment.partition("=")
         if not sign or not name.strip():
-            raise ValueError(f"--set {shown(each)} is not NAME=VALUE; write one such as task=serve")
+            raise ValueError(f"--set {shown(assignment)} is not NAME=VALUE; write one such as task=serve")
         try:
-            found[name.strip()] = json.loads(text)
+            state[name.strip()] = json.loads(text)
         except ValueError:
-            found[name.strip()] = text
-    return found
+            state[name.strip()] = text
+    return state
 
 
 def _fits_a_cell(value: Any) -> bool:
-    """Whether papermill can write a value into a cell."""
+    """Return True if papermill can write a value into a cell."""
     try:
         return bool(json.loads(json.dumps(value)) == value)
     except (TypeError, ValueError):
@@ -144,7 +146,7 @@ def _notebook() -> nbformat.NotebookNode:
 
 
 def _outputs(notebook: nbformat.NotebookNode, kind: str) -> list[str]:
-    """What the cells of a notebook show of one kind, in order."""
+    """Return the cells' outputs of one kind, in order."""
     return [
         str(output["data"][kind])
         for cell in notebook.cells
@@ -154,7 +156,7 @@ def _outputs(notebook: nbformat.NotebookNode, kind: str) -> list[str]:
 
 
 def printed(source: Path) -> Path:
-    """The page `source` as PDF beside it, printed by the Chromium of this machine; OSError where there is none."""
+    """Print the page `source` to a PDF beside it, by the Chromium of this machine; OSError where there is none."""
     names = (os.environ.get("CHROMIUM", ""), *BROWSERS)
     browser = next((path for path in (shutil.which(name) for name in names if name) if path), None)
     if browser is None:
@@ -175,7 +177,7 @@ def printed(source: Path) -> Path:
 
 
 def _print(browser: str, source: Path, target: Path) -> str:
-    """Why a browser could not print a page to a file; "" where it could."""
+    """Return why a browser could not print a page to a file; "" where it could."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [browser, *FLAGS, f"--user-data-dir={profile}", f"--print-to-pdf={target}", source.resolve().as_uri()]
         try:

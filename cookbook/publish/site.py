@@ -26,7 +26,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from cookbook.catalog.files import write_text
-from cookbook.charts.card import SAVED
+from cookbook.charts.card import SAVED_NOTE
 from cookbook.publish import offline
 from cookbook.publish.notebook import WIDGET_VIEW, read
 
@@ -39,13 +39,13 @@ h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp section small span strong
 th thead tr tt u ul var"""
 MATHML = """math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr
 mtd mstyle mpadded mphantom mfenced menclose mmultiscripts mprescripts none"""
-EVERYWHERE = """class id title role lang dir scope align valign colspan rowspan open start aria-label aria-hidden
+GLOBAL_ATTRIBUTES = """class id title role lang dir scope align valign colspan rowspan open start aria-label aria-hidden
 tabindex alt width height border style"""
 FORMULA = """display xmlns displaystyle mathvariant stretchy fence form separator accent lspace rspace linethickness
 columnalign rowspacing columnspacing minsize maxsize movablelimits scriptlevel largeop symmetric notation close
 separators depth voffset"""
 STYLES = "text-align list-style list-style-type margin padding width background-color"
-UNSEEN = re.compile(r"(?is)<(script|style|noscript|template|iframe|object|svg)\b.*?(</\1\s*>|\Z)")
+UNSAFE_ELEMENTS = re.compile(r"(?is)<(script|style|noscript|template|iframe|object|svg)\b.*?(</\1\s*>|\Z)")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+|(?![a-z][a-z0-9+.-]*:|//)\S+", re.I)
 
 # Of a course: rows of its schedule, recipes and links in them, what to leave with; what is shown of a recipe.
@@ -61,16 +61,16 @@ class MathMLRenderer(IPythonRenderer):
     """Markdown to HTML with formulas as MathML, which browsers draw without any script."""
 
     def heading(self, text: str, level: int, **_: Any) -> str:
-        """Heading of `level` with its words as the anchor; `text` is HTML."""
+        """Return the heading of `level` with its words as the anchor; `text` is HTML."""
         anchor = re.sub(r"\W+", "-", unescape(re.sub(r"<[^>]*>", "", text))).strip("-")
         return f'<h{level} id="{anchor}">{text}</h{level}>\n'
 
     def block_math(self, body: str) -> str:
-        """Formula on a line of its own; `body` is LaTeX."""
+        """Return a formula on a line of its own; `body` is LaTeX."""
         return convert(body.strip(), display="block")
 
     def inline_math(self, body: str) -> str:
-        """Formula within a line; `body` is LaTeX."""
+        """Return a formula within a line; `body` is LaTeX."""
         return convert(body.strip())
 
 
@@ -79,7 +79,7 @@ class OfflineExporter(HTMLExporter):
 
     @pass_context
     def markdown2html(self, context: Any, source: str) -> str:
-        """Markdown `source` of the cell in `context` as HTML."""
+        """Return the Markdown `source` of the cell in `context` as HTML."""
         renderer = MathMLRenderer(
             escape=False,
             embed_images=True,
@@ -123,17 +123,17 @@ class Page:
 
 
 def site(notebooks: str | Path = "notebooks", out: str | Path = "build/site") -> Path:
-    """Write into the folder `out` a gallery and pages: `notebooks`, README and what it leads to, slides, names."""
+    """Write a gallery and pages into the folder `out`: `notebooks`, README and the pages it links, slides, names."""
     notebooks, out = Path(notebooks), Path(out)
     out.mkdir(parents=True, exist_ok=True)
     paths = [*sorted(notebooks.glob("*.ipynb")), *sorted(notebooks.glob("history/*.ipynb"))]
     recipes, names = [page(path) for path in paths], reference()
-    about = [_about(readme)] if (readme := notebooks.parent / "README.md").is_file() else []
-    about += [_written(path) for path in sorted(notebooks.parent.glob("docs/*.md"))] if about else []
-    about += [_course(path) for path in sorted(notebooks.glob("facilitator/*-course.md"))]
+    about = [_readme_page(readme)] if (readme := notebooks.parent / "README.md").is_file() else []
+    about += [_markdown_page(path) for path in sorted(notebooks.parent.glob("docs/*.md"))] if about else []
+    about += [_slides_page(path) for path in sorted(notebooks.glob("facilitator/*-course.md"))]
     opening = re.search(r"(?s)<p>.*?</p>", recipes[0].body) if recipes else None
     front = Page("index", "Deep Learning Cookbook", opening[0] if opening else "")
-    known = {each.name for each in [front, *recipes, *names, *about]}
+    names_known = {entry.name for entry in [front, *recipes, *names, *about]}
     script = (HERE / "site.js").read_text(encoding="utf-8")
     shared = {
         "style": (HERE / "site.css").read_text(encoding="utf-8"),
@@ -145,98 +145,102 @@ def site(notebooks: str | Path = "notebooks", out: str | Path = "build/site") ->
     template = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True).get_template("site.html")
     index = _index([*recipes, *names, *about])
     for group in ([front], recipes, names, about):
-        for before, each, after in zip([None, *group], group, [*group[1:], None], strict=False):
-            shown = {"page": replace(each, body=_led(each.body, known)), "before": before, "after": after}
-            panel = offline.scripts(each.live) if each.live else {}
+        for before, current, after in zip([None, *group], group, [*group[1:], None], strict=False):
+            shown = {
+                "page": replace(current, body=_links_kept(current.body, names_known)),
+                "before": before,
+                "after": after,
+            }
+            panel = offline.scripts(current.live) if current.live else {}
             shown["digests"] = [_digest(text) for text in (script, *panel.get("modules", ()))]
-            text = template.render(**shown, index=index if each is front else "", panel=panel, **shared)
-            write_text(out / f"{each.name}.html", text)
+            text = template.render(**shown, index=index if current is front else "", panel=panel, **shared)
+            write_text(out / f"{current.name}.html", text)
     return out
 
 
 def _digest(script: str) -> str:
-    """What the rules of a page know one of its scripts by."""
+    """Return the hash by which a page's content policy allows one of its scripts."""
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def _index(pages: list[Page]) -> str:
-    """What the search reads, as JSON that no tag can end: (heading, title of the page, address, text) of sections."""
+    """Return the search index as JSON that no tag can end: (heading, title of the page, address, text) of sections."""
     entries = [
-        (title, each.title, f"{each.name}.html#{anchor}", text)
-        for each in pages
-        for anchor, title, text in each.sections
+        (title, entry.title, f"{entry.name}.html#{anchor}", text)
+        for entry in pages
+        for anchor, title, text in entry.sections
     ]
     return json.dumps(entries, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _led(body: str, known: set[str]) -> str:
-    """Links lead to a page of the site, to a place in this one or to the web; what else they led to is plain text."""
+def _links_kept(body: str, pages_known: set[str]) -> str:
+    """Keep links to a page of the site, a place in this one or the web; other links become plain text."""
 
     def kept(link: re.Match[str]) -> str:
         stem, page_of_ours, _ = link[1].partition(".html")
         elsewhere = link[1].startswith(("#", "http:", "https:", "mailto:"))
-        return link[0] if elsewhere or (page_of_ours and stem in known) else link[2]
+        return link[0] if elsewhere or (page_of_ours and stem in pages_known) else link[2]
 
     return re.sub(r'(?s)<a\b[^>]*?href="([^"]*)"[^>]*>(.*?)</a>', kept, body)
 
 
 def page(path: str | Path) -> Page:
-    """The notebook at `path` as a page."""
+    """Return the notebook at `path` as a page."""
     path = Path(path)
     notebook = read(path)
     opening = next((cell.source for cell in notebook.cells if cell.cell_type == "markdown"), path.stem)
-    asked, minutes = re.search(r"(?s)\*\*(.+?)\*\*", opening), re.search(r"(?i)\babout (\d+) minutes", opening)
-    found = {"question": " ".join(asked[1].split()) if asked else "", "minutes": minutes[1] if minutes else ""}
+    question, minutes = re.search(r"(?s)\*\*(.+?)\*\*", opening), re.search(r"(?i)\babout (\d+) minutes", opening)
+    fields = {"question": " ".join(question[1].split()) if question else "", "minutes": minutes[1] if minutes else ""}
     panels = (output.data for cell in notebook.cells for output in cell.get("outputs", []) if _is_panel(output))
     if panel := next(panels, None):
-        answer, _, title = _said(panel["text/plain"])
+        answer, _, title = _panel_text(panel["text/plain"])
         first = re.split(r"(?<=[^.]\.) (?=[A-Z\d])", answer)[0]
-        found |= {"line": first, "alt": title, "picture": panel["image/png"]}
-        found |= {"live": _live(path.stem, panel["text/plain"])}
+        fields |= {"line": first, "alt": title, "picture": panel["image/png"]}
+        fields |= {"live": _live_code(path.stem, panel["text/plain"])}
     for cell in notebook.cells:
         if "outputs" in cell:
-            cell.outputs = list(_carded(cell.outputs))
+            cell.outputs = list(_with_cards(cell.outputs))
     resources = {"metadata": {"name": path.stem, "path": str(path.parent)}}
     plain = dict.fromkeys(("embed_images", "exclude_input_prompt", "exclude_output_prompt"), True)
     body, _ = OfflineExporter(template_name="basic", **plain).from_notebook_node(notebook, resources)
     body = clean(body)
-    if found.get("live"):
+    if fields.get("live"):
         body = body.replace(CARD, f'<div class="ck-live"></div>{CARD}', 1)
-    return _finished(path.stem, opening.splitlines()[0].lstrip("# "), body, **found)
+    return _assembled_page(path.stem, opening.splitlines()[0].lstrip("# "), body, **fields)
 
 
-def _live(stem: str, words: str) -> str:
-    """Code of the panel that answers on its page, from what it prints; empty for any other."""
+def _live_code(stem: str, words: str) -> str:
+    """Return the code of the panel that answers on its page, from its printed text; empty for any other."""
     if not stem.startswith(offline.RECIPE):
         return ""
     code = next((line for line in words.splitlines() if line.startswith("cb.panels.")), "")
     return code if code and offline.opening(code) is not None else ""
 
 
-def _about(readme: Path) -> Page:
-    """README as a page, without its pictures, which the front page has."""
+def _readme_page(readme: Path) -> Page:
+    """Return README as a page, without its pictures, which the front page has."""
     text = re.sub(r"(?s)<details>.*?</details>|!\[[^\]]*\]\([^)]*\)", "", readme.read_text(encoding="utf-8"))
-    return replace(_written(readme, text), name="about", title="Install and accuracy")
+    return replace(_markdown_page(readme, text), name="about", title="Install and accuracy")
 
 
-def _written(path: Path, text: str = "") -> Page:
-    """A page of Markdown, or another `text` for it; links to other pages lead to those of the site."""
+def _markdown_page(path: Path, text: str = "") -> Page:
+    """Return a page of Markdown, or of another `text`; links to other pages lead to those of the site."""
     text = text or path.read_text(encoding="utf-8")
     body = clean(MarkdownWithMath(renderer=MathMLRenderer(escape=False)).render(text))
     body = re.sub(r'href="(?:\.\./)?(?:notebooks|docs)/', 'href="', body)
     body = body.replace('href="../README.md', 'href="about.md').replace('href="facilitator/', 'href="slides-')
     body = re.sub(r'href="([\w-]+)\.md(#[^"]*)?"', r'href="\1.html"', body)
-    return _finished(path.stem, text.partition("\n")[0].lstrip("# "), body)
+    return _assembled_page(path.stem, text.partition("\n")[0].lstrip("# "), body)
 
 
-def _course(path: Path) -> Page:
-    """The slides of a course."""
+def _slides_page(path: Path) -> Page:
+    """Return the slides of a course."""
     body = clean(slides(path))
-    return _finished(f"slides-{path.stem}", "Slides: " + path.stem.replace("-", " "), body)
+    return _assembled_page(f"slides-{path.stem}", "Slides: " + path.stem.replace("-", " "), body)
 
 
 def slides(course: str | Path) -> str:
-    """HTML of the slides of a course, one section a slide; they show votes and questions, and no answer.
+    """Return HTML of the slides of a course, one section per slide; they show votes and questions, and no answer.
 
     Parameters
     ----------
@@ -260,27 +264,27 @@ def slides(course: str | Path) -> str:
         raise ValueError(f"{course} has no schedule: its rows begin like '| 9:00–9:45 | block | recipe | how |'")
     title, sentence = text.partition("\n")[0].lstrip("# "), TO_LEAVE_WITH.search(text)
     whole = "".join(f"<tr><td>{start}–{end}</td><td>{_line(block)}</td></tr>" for start, end, block, *_ in rows)
-    kept = f"<p>{_line(_sentence(sentence[1]))}</p>" if sentence else ""
-    found = [(title, kept), ("Schedule", f"<table>{whole}</table>")]
+    closing = f"<p>{_line(_capitalised(sentence[1]))}</p>" if sentence else ""
+    sections = [(title, closing), ("Schedule", f"<table>{whole}</table>")]
     for start, end, block, recipe, how, *leaves in rows:
         if linked := RECIPE.search(recipe):
-            found += _slides_of(course, linked[1], f"{start}–{end}", block, how, leaves)
+            sections += _slides_of(course, linked[1], f"{start}–{end}", block, how, leaves)
         else:
-            found.append((f"{_line(block)}, until {end}", f"<p>{_line(how)}</p>"))
+            sections.append((f"{_line(block)}, until {end}", f"<p>{_line(how)}</p>"))
     return "".join(
         f'<section class="slide"><h{min(at, 1) + 1} id="slide-{at}">{head}</h{min(at, 1) + 1}>{body}</section>\n'
-        for at, (head, body) in enumerate(found)
+        for at, (head, body) in enumerate(sections)
     )
 
 
 def _slides_of(
     course: Path, name: str, time: str, block: str, how: str, leaves: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """Heading and HTML of each slide of a block: the decision, the votes, what to discuss, what to keep."""
+    """Yield heading and HTML of each slide of a block: the decision, the votes, what to discuss, what to keep."""
     notebook = read(course.parents[1] / f"{name}.ipynb")
     opening = next(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    asked, goals = re.search(r"(?s)\*\*(.+?)\*\*", opening), re.findall(r"^\d\. (.+)$", opening, re.M)
-    decision = f'<p class="question">{_line(asked[1])}</p>' if asked else ""
+    question_bold, goals = re.search(r"(?s)\*\*(.+?)\*\*", opening), re.findall(r"^\d\. (.+)$", opening, re.M)
+    decision = f'<p class="question">{_line(question_bold[1])}</p>' if question_bold else ""
     goal = f"<p>You will be able to</p><ol>{_points(goals)}</ol>" if goals else ""
     yield f"{_line(block)} ({time})", f"{decision}{goal}"
     votes = [vote for cell in notebook.cells if cell.cell_type == "code" for vote in _votes(cell.source)]
@@ -294,13 +298,13 @@ def _slides_of(
         listed = re.findall(r"^- (.+?)(?: \(.*)?$", aloud[1], re.M) if aloud else []
         if listed:
             yield "Discuss", f"<ul>{_points(listed[:TO_DISCUSS])}</ul>"
-        if kept := TO_LEAVE_WITH.search(text):
+        if sentence := TO_LEAVE_WITH.search(text):
             with_you = f"<p>You leave with: {_line(leaves[0])}.</p>" if leaves and leaves[0] else ""
-            yield "To keep", f'<p class="question">{_line(_sentence(kept[1]))}</p>{with_you}'
+            yield "To keep", f'<p class="question">{_line(_capitalised(sentence[1]))}</p>{with_you}'
 
 
 def _votes(source: str) -> Iterator[tuple[str, list[str]]]:
-    """Question and options of each `predict_first` in the code of a cell."""
+    """Yield question and options of each `predict_first` in the code of a cell."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "predict_first":
             question, options = map(ast.literal_eval, node.args[:2])
@@ -311,20 +315,20 @@ def _points(texts: list[str]) -> str:
     return "".join(f"<li>{_line(text).rstrip(';')}</li>" for text in texts)
 
 
-def _sentence(text: str) -> str:
-    """A sentence with a capital letter, as it stands alone on a slide."""
+def _capitalised(text: str) -> str:
+    """Return a sentence with a capital letter, as it is printed alone on a slide."""
     return text[:1].upper() + text[1:]
 
 
 def _line(text: str) -> str:
-    """Markdown of one line as HTML: emphasis and code stay, of links their words."""
+    """Return one line of Markdown as HTML: emphasis and code remain, links become their words."""
     text = escape(LINK.sub(r"\1", " ".join(text.split())), quote=False)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     return re.sub(r"(?<![\w*])\*(\w[^*]*[\w.?!])\*(?![\w*])", r"<em>\1</em>", text)
 
 
-def _finished(name: str, title: str, body: str, **more: Any) -> Page:
-    """A page whose wide tables and formulas scroll in a box of their own."""
+def _assembled_page(name: str, title: str, body: str, **more: Any) -> Page:
+    """Return a page whose wide tables and formulas scroll in a box of their own."""
     body = re.sub(r'href="(?:\.\./|history/)?([\w-]+)\.ipynb', r'href="\1.html', body)  # all pages lie in one folder
     wide = r'(?s)<table\b.*?</table>|<math\b[^>]*display="block".*?</math>'
     body = re.sub(wide, r'<div class="scroll">\g<0></div>', body)
@@ -338,17 +342,19 @@ def _finished(name: str, title: str, body: str, **more: Any) -> Page:
 
 
 def _text(body: str) -> str:
-    """What HTML says, without code of the package."""
+    """Return the text of HTML, without code of the package."""
     body = re.sub(r'(?s)<pre class="source".*?</pre>', "", body)
     body = re.sub(r"</?(?:m\w+|code|strong|em|a|span)\b[^>]*>", "", body)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
 
 
 def clean(body: str) -> str:
-    """The HTML of `body` without what could run: scripts, handlers of events, links to anything but pages and mail."""
+    """Return the HTML of `body` without what could run: scripts, event handlers, links to anything but
+    pages and mail.
+    """
     style = CSSSanitizer(allowed_css_properties=STYLES.split())
     return bleach.clean(
-        UNSEEN.sub("", body),
+        UNSAFE_ELEMENTS.sub("", body),
         tags={*TEXT.split(), *MATHML.split()},
         attributes=_allowed,
         css_sanitizer=style,
@@ -363,31 +369,33 @@ def _allowed(tag: str, name: str, value: str) -> bool:
     if name == "src":
         return tag == "img" and PICTURE.fullmatch(value) is not None
     formula = tag in MATHML.split() and name in FORMULA.split()
-    return formula or name in EVERYWHERE.split()
+    return formula or name in GLOBAL_ATTRIBUTES.split()
 
 
 def _is_panel(output: nbformat.NotebookNode) -> bool:
-    """Whether a panel was shown: a picture beside a sentence; a lone chart says what it is in angle brackets."""
+    """Return True if a panel was shown: a picture beside a sentence; a lone chart is described in angle brackets."""
     data = output.get("data", {})
     picture = PICTURE.fullmatch(f"data:image/png;base64,{data.get('image/png', '?')}")
     return bool(picture) and not data.get("text/plain", "<").startswith("<")
 
 
-def _said(words: str) -> tuple[str, list[str], str]:
-    """Answer, badges and title of the chart from what a panel prints."""
+def _panel_text(words: str) -> tuple[str, list[str], str]:
+    """Return answer, badges and title of the chart from a panel's printed text."""
     first, _, rest = words.partition("\n")
     answer, badges = re.fullmatch(r"(.*?)((?: \[[^\]]*\])*) *", first).groups()  # type: ignore[union-attr]
     title = re.match(r"\w+: (.*) \(rows=", rest)
     return answer, re.findall(r"\[([^\]]*)\]", badges), title[1] if title else answer
 
 
-def _carded(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode]:
-    """Outputs as a page shows them: a panel as its card around its picture, a picture with its text as alternative."""
+def _with_cards(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode]:
+    """Yield outputs as a page shows them: a panel as its card around its picture, a picture with its text as
+    alternative.
+    """
     card = ""
     for output in outputs:
         data = output.get("data", {})
         if _is_panel(output):
-            answer, badges, title = _said(data["text/plain"])
+            answer, badges, title = _panel_text(data["text/plain"])
             quiet = f'<p class="ck-badges">{escape(" · ".join(badges))}</p>'
             card = card or f'<div class="ck-card"><p>{escape(answer)}</p>{quiet}</div>'
             picture = f'<img src="data:image/png;base64,{data["image/png"]}" alt="{escape(title)}">'
@@ -398,7 +406,7 @@ def _carded(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookN
             chart = re.match(r"<\w+ (['\"])(.*)\1 rows=", words)
             output["metadata"] = nbformat.from_dict({"image/png": {"alt": chart[2] if chart else words}})
         elif set(data) == {"text/html"} and data["text/html"].startswith('<div class="ck-card">'):
-            card = data["text/html"].replace(SAVED, "")
+            card = data["text/html"].replace(SAVED_NOTE, "")
             continue
         if set(data) != {WIDGET_VIEW}:
             yield output
@@ -407,44 +415,46 @@ def _carded(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookN
 
 @cache
 def reference() -> tuple[Page, ...]:
-    """A page for each room of the package, written from the docstrings of its public names; the first lists them."""
+    """Return a page for each namespace of the package, from the docstrings of its public names; the first
+    lists them.
+    """
     intro = "<p>Public functions and their results, each with its arguments, units, source in print, and code.</p>"
-    rooms = [_room(*room) for room in _rooms()]
-    return _finished("reference", "Reference", f'<h1 id="reference">Reference</h1>{intro}'), *rooms
+    rooms = [_namespace_page(*room) for room in _namespaces()]
+    return _assembled_page("reference", "Reference", f'<h1 id="reference">Reference</h1>{intro}'), *rooms
 
 
-def _rooms() -> Iterator[tuple[str, ModuleType]]:
-    """Each room by the name under which a notebook reaches it."""
+def _namespaces() -> Iterator[tuple[str, ModuleType]]:
+    """Yield each namespace by the name under which a notebook reaches it."""
     package, formulas = import_module("cookbook"), import_module("cookbook.formulas")
     yield "cb", package
     for name in ("planning", "panels", "charts"):
         yield f"cb.{name}", getattr(package, name)
-    for found in pkgutil.iter_modules(formulas.__path__):
-        if not found.name.startswith("_"):
-            module = import_module(f"{formulas.__name__}.{found.name}")
-            ours = getattr(package, found.name, None) is module
-            yield f"cb.{found.name}" if ours else module.__name__, module
+    for submodule in pkgutil.iter_modules(formulas.__path__):
+        if not submodule.name.startswith("_"):
+            module = import_module(f"{formulas.__name__}.{submodule.name}")
+            ours = getattr(package, submodule.name, None) is module
+            yield f"cb.{submodule.name}" if ours else module.__name__, module
 
 
-def _room(prefix: str, module: ModuleType) -> Page:
-    """Public functions and classes of `module`, and the classes that its functions return."""
+def _namespace_page(prefix: str, module: ModuleType) -> Page:
+    """Return public functions and classes of `module`, and the classes that its functions return."""
     own = [name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == module.__name__]
     public = [*getattr(module, "__all__", ()), *(name for name in own if not name.startswith("_"))]
     things = {name: inspect.unwrap(thing) for name in public if callable(thing := getattr(module, name))}
     for thing in [*things.values()]:
-        given = getattr(thing, "__annotations__", {}).get("return")
-        result = vars(import_module(thing.__module__)).get(given) if isinstance(given, str) else given
+        returned = getattr(thing, "__annotations__", {}).get("return")
+        result = vars(import_module(thing.__module__)).get(returned) if isinstance(returned, str) else returned
         if inspect.isclass(result) and result.__module__.startswith("cookbook."):
             things.setdefault(result.__name__, result)
     entries = "".join(_entry(prefix if name in public else "", name, thing) for name, thing in things.items())
     first, _, rest = inspect.getdoc(module).partition("\n")  # type: ignore[union-attr]
     body = f'<h1 id="{prefix}"><code>{prefix}</code></h1><p>{_inline(first)}</p>{_docstring(rest)}{entries}'
     name = f"reference-{prefix.replace('.', '-')}"
-    return _finished(name, prefix, body, line=first, names=tuple(things))
+    return _assembled_page(name, prefix, body, line=first, names=tuple(things))
 
 
 def _entry(prefix: str, name: str, thing: Any) -> str:
-    """Signature, docstring, place and code of one function or class; code without the docstring."""
+    """Return signature, docstring, location and code of one function or class; code without the docstring."""
     lines, start = inspect.getsourcelines(thing)
     node = ast.parse(dedent("".join(lines))).body[0]
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
@@ -468,18 +478,18 @@ def _entry(prefix: str, name: str, thing: Any) -> str:
 
 
 def _members(node: ast.ClassDef) -> str:
-    """Public methods and properties of a class with the first sentence of each."""
-    found = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
+    """Return public methods and properties of a class with the first sentence of each."""
+    public = [member for member in node.body if isinstance(member, ast.FunctionDef) and not member.name.startswith("_")]
     rows = [
-        f"<dt><code>.{each.name}{'' if each.decorator_list else f'({ast.unparse(each.args)})'}</code></dt>"
-        f"<dd>{_inline((ast.get_docstring(each) or '').partition(chr(10) * 2)[0])}</dd>"
-        for each in found
+        f"<dt><code>.{member.name}{'' if member.decorator_list else f'({ast.unparse(member.args)})'}</code></dt>"
+        f"<dd>{_inline((ast.get_docstring(member) or '').partition(chr(10) * 2)[0])}</dd>"
+        for member in public
     ]
     return f"<h3>Members</h3><dl>{''.join(rows)}</dl>" if rows else ""
 
 
 def _docstring(text: str) -> str:
-    """Sections of a numpy docstring as HTML."""
+    """Return the sections of a numpy docstring as HTML."""
     first, *more = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.M)
     return _prose(first) + "".join(
         f"<h3>{title}</h3>{_listed(section)}" for title, section in zip(more[::2], more[1::2], strict=True)
@@ -487,7 +497,7 @@ def _docstring(text: str) -> str:
 
 
 def _listed(section: str) -> str:
-    """Names with the indented text below each, or plain prose."""
+    """Return names with the indented text below each, or plain prose."""
     first, *more = re.split(r"^(\S.*)\n(?=    \S)", section, flags=re.M)
     rows = [
         f"<dt><code>{escape(name)}</code>{sep}{_inline(kind)}</dt><dd>{_prose(dedent(text))}</dd>"
@@ -497,7 +507,7 @@ def _listed(section: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Paragraphs, lists, formulas and examples of a docstring."""
+    """Return paragraphs, lists, formulas and examples of a docstring."""
     done = []
     for block in re.split(r"\n\s*\n", text.strip()):
         if block.startswith(".. math::"):
@@ -514,7 +524,7 @@ def _prose(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Code, formulas and emphasis within a line."""
-    text = re.sub(r":math:`([^`]+)`", lambda found: convert(found[1]), escape(text, quote=False))
-    text = re.sub(r"``(.+?)``|`([^`]+)`", lambda found: f"<code>{found[1] or found[2]}</code>", text)
+    """Return code, formulas and emphasis within a line."""
+    text = re.sub(r":math:`([^`]+)`", lambda match: convert(match[1]), escape(text, quote=False))
+    text = re.sub(r"``(.+?)``|`([^`]+)`", lambda match: f"<code>{match[1] or match[2]}</code>", text)
     return re.sub(r"(?<![\w*])\*(\w[^*\n]*\w)\*(?![\w*])", r"<em>\1</em>", text)

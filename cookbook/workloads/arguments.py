@@ -14,7 +14,7 @@ import numpy as np
 from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.units import shown
 from cookbook.workloads.layers import ACT_FLOP, NORM_FLOP, Length
-from cookbook.workloads.limits import MOST_PARAMETERS, MOST_WORK
+from cookbook.workloads.limits import MAX_PARAMETERS, MAX_WORK
 from cookbook.workloads.ops import POLYNOMIALS, Ops
 
 # Arguments that count something, and those of them that may be left to the layer.
@@ -61,35 +61,35 @@ LOOPED = (
     "deep_supervision",
     "heads_out",
 )
-LARGEST, MOST_LAYERS, MOST_ELEMENTS = 10**9, 1000, 1000
+LARGEST, MAX_LAYERS, MAX_ELEMENTS = 10**9, 1000, 1000
 WORDS = {"act": ACT_FLOP, "norm": NORM_FLOP}
 
 
 def whole(value: Any, name: str, most: int = LARGEST, least: int = 1) -> int:
-    """A whole number within bounds; raises ValueError naming the argument."""
+    """Return an integer within bounds; raises ValueError naming the argument."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not least <= value <= most or value != round(value):
-        limit = f"of {least} or more" if not number or value < least or value != value else f"from {least} to {most:,}"
+        limit = f"from {least} to {most:,}" if number and value >= least else f"of {least} or more"
         raise refused(name, value, f"must be a whole number {limit}")
     return int(value)
 
 
 def stated(value: Any, name: str, most: int, usual: int | None = None, least: int = 1) -> int:
-    """The same of a value that a file may leave out; ValueError where nothing is usual then."""
+    """Return an integer that a file may leave out; ValueError where it has no default."""
     if value is None and usual is None:
         raise ValueError(f"{name} is missing")
     return whole(usual if value is None else value, name, most, least)
 
 
 def sample_sizes(shape: Any, example: str, most: int = 4) -> list[Any]:
-    """The sizes of one sample that a reader gives; ValueError where they are no list, none or too many."""
+    """Return the sizes of one sample that a reader gives; ValueError where they are no list, none or too many."""
     if not isinstance(shape, list | tuple) or not 0 < len(shape) <= most:
         raise refused("shape", shape, f"must be that of one sample, such as {example}")
     return list(shape)
 
 
 def check_names(given: Collection[str], names: Sequence[str], what: str) -> None:
-    """Refuse a change by a name that a kind of source does not take."""
+    """Refuse an argument by a name that a kind of source does not take."""
     unknown = next((name for name in given if name not in names), None)
     if unknown is not None:
         raise ValueError(f"{shown(unknown)} is no argument of {what}; it takes {' and '.join(names)}")
@@ -97,7 +97,7 @@ def check_names(given: Collection[str], names: Sequence[str], what: str) -> None
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Begin every refusal inside with what it is of, and refuse what cannot be computed."""
+    """Prefix every refusal inside with what it is of, and refuse what cannot be computed."""
     try:
         yield
     except ValueError as problem:
@@ -137,19 +137,21 @@ def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any
         _check_sequence(name, value, usual)
     elif kind.startswith("int") or (kind == "Size" and not isinstance(value, Length)):
         default = 1 if parameter is None else parameter.default
-        zero = any(isinstance(each, int) and not isinstance(each, bool) and each == 0 for each in (default, usual))
-        whole(value, name, MOST_LAYERS if name in LOOPED else LARGEST, 0 if zero else 1)
+        zero = any(
+            isinstance(number, int) and not isinstance(number, bool) and number == 0 for number in (default, usual)
+        )
+        whole(value, name, MAX_LAYERS if name in LOOPED else LARGEST, 0 if zero else 1)
     elif kind.startswith("float"):
         _positive(name, value)
     elif name == "padding":
-        for each in value if isinstance(value, list | tuple) else [value]:
-            if not (isinstance(each, str) and each in ("same", "valid")) and not isinstance(each, list | tuple):
-                _padding(each, value)
+        for side in value if isinstance(value, list | tuple) else [value]:
+            if not (isinstance(side, str) and side in ("same", "valid")) and not isinstance(side, list | tuple):
+                _padding(side, value)
 
 
-def _padding(each: Any, value: Any) -> None:
+def _padding(side: Any, value: Any) -> None:
     try:
-        whole(each, "padding", least=0)
+        whole(side, "padding", least=0)
     except ValueError:
         raise TypeError(f"padding = {shown(value)}") from None
 
@@ -161,29 +163,29 @@ def _positive(name: str, value: Any) -> None:
 
 
 def _check_sequence(name: str, value: Any, usual: Any) -> None:
-    if not isinstance(value, list | tuple) or not 0 < len(value) <= MOST_ELEMENTS:
+    if not isinstance(value, list | tuple) or not 0 < len(value) <= MAX_ELEMENTS:
         raise refused(name, value, f"must be a list of whole numbers, such as {shown(usual)}")
-    for each in value:
-        if isinstance(each, list | tuple):
-            _check_sequence(name, each, usual)
+    for member in value:
+        if isinstance(member, list | tuple):
+            _check_sequence(name, member, usual)
         else:
-            whole(each, name, MOST_LAYERS if name in LOOPED else LARGEST, 0)
+            whole(member, name, MAX_LAYERS if name in LOOPED else LARGEST, 0)
 
 
 def _check_members(name: str, value: Any, usual: Any) -> None:
     if not isinstance(value, Mapping):
         raise refused(name, value, f"must be a mapping such as {shown(dict(usual or {}), 150)}")
-    for key, each in value.items():
-        if isinstance(each, str | list | tuple | Mapping) or not isinstance(key, str):
-            raise ValueError(f"{name}: {shown(key)} = {shown(each)} must be a number")
-        if each is not None and not isinstance(each, bool):
-            whole(each, f"{name}: {key}", MOST_LAYERS if key in LOOPED else LARGEST, 0)
+    for key, number in value.items():
+        if isinstance(number, str | list | tuple | Mapping) or not isinstance(key, str):
+            raise ValueError(f"{name}: {shown(key)} = {shown(number)} must be a number")
+        if number is not None and not isinstance(number, bool):
+            whole(number, f"{name}: {key}", MAX_LAYERS if key in LOOPED else LARGEST, 0)
     if value.get("top_k") and value.get("number") and value["top_k"] > value["number"]:
         raise ValueError(f"{name}: top_k = {value['top_k']} is more than the {value['number']} experts there are")
 
 
 def check_heads(arguments: Mapping[str, Any]) -> None:
-    """Heads must divide the width that they share, where they have no size of their own."""
+    """Check that heads divide the width that they share, where they have no size of their own."""
     heads, width, groups = (arguments.get(name) for name in ("heads", "width", "kv_heads"))
     alone = arguments.get("head_dim") is None and arguments.get("latent") is None
     if isinstance(heads, int) and isinstance(width, int) and alone and width % heads:
@@ -202,20 +204,20 @@ def check_possible(ops: Ops, otherwise: str) -> None:
     if not math.isfinite(total) or total <= 0 or not ((ops.parameters >= 0).all() and (ops.weights >= 0).all()):
         raise ValueError(otherwise)
     parameters = float((ops.parameters * ops.count).sum())
-    if parameters > MOST_PARAMETERS:
+    if parameters > MAX_PARAMETERS:
         raise ValueError(
             f"the network would have {parameters:.1e} parameters; networks of up to "
-            f"{MOST_PARAMETERS:.0e} are read, so check its sizes"
+            f"{MAX_PARAMETERS:.0e} are read, so check its sizes"
         )
-    if total > MOST_WORK:
+    if total > MAX_WORK:
         raise ValueError(
             f"one sample would need {total:.1e} elements and multiplications; networks of up to "
-            f"{MOST_WORK:.0e} are read, so check its sizes"
+            f"{MAX_WORK:.0e} are read, so check its sizes"
         )
 
 
 def read_only(value: Any) -> Any:
-    """The same with mappings and lists that nobody can change."""
+    """Return the value with mappings and lists made immutable."""
     if isinstance(value, Mapping):
-        return MappingProxyType({key: read_only(each) for key, each in value.items()})
+        return MappingProxyType({key: read_only(member) for key, member in value.items()})
     return tuple(map(read_only, value)) if isinstance(value, list | tuple) else value

@@ -86,7 +86,7 @@ class Shape:
 
     @cached_property
     def positions(self) -> np.ndarray:
-        """Number of positions as coefficients of (1, s, pairs)."""
+        """Return the number of positions as coefficients of (1, s, pairs)."""
         symbolic = [x for x in self.space if isinstance(x, Length)]
         fixed = math.prod(float(x) for x in self.space if not isinstance(x, Length))
         if len(symbolic) > 1:
@@ -95,16 +95,16 @@ class Shape:
 
     @cached_property
     def elements(self) -> np.ndarray:
-        """Number of elements as coefficients of (1, s, pairs)."""
+        """Return the number of elements as coefficients of (1, s, pairs)."""
         return self.positions * self.channels
 
     def with_channels(self, channels: float) -> Shape:
-        """A new tensor over the same positions."""
+        """Return a new tensor over the same positions."""
         return Shape(channels, self.space)
 
 
 def per_axis(value: Any, axes: int, name: str) -> tuple[Any, ...]:
-    """`value` once for each axis; a tuple must have the right length already."""
+    """Return `value` once for each axis; a tuple must have the right length already."""
     if isinstance(value, (tuple, list)):
         if len(value) != axes:
             raise ValueError(f"{name} = {value!r}: give one number, or {axes} numbers for {axes} axes")
@@ -113,7 +113,7 @@ def per_axis(value: Any, axes: int, name: str) -> tuple[Any, ...]:
 
 
 def window_output(size: Size, kernel: int, stride: int, padding: Any, dilation: int = 1, ceil: bool = False) -> Size:
-    """Positions left along one axis after a sliding window (convolution or pooling).
+    """Return the positions left along one axis after a sliding window (convolution or pooling).
 
     A symbolic length shrinks by the stride alone: edge effects of a few positions are left out. Padding "same"
     keeps ceil(size / stride) positions; "valid" pads nothing.
@@ -141,7 +141,7 @@ def window_output(size: Size, kernel: int, stride: int, padding: Any, dilation: 
 
 
 def upsampled(size: Size, kernel: int, stride: int, padding: Any) -> Size:
-    """Positions along one axis after a transposed convolution; padding "same" multiplies by the stride."""
+    """Return the positions along one axis after a transposed convolution; padding "same" multiplies by the stride."""
     if padding == "same" or not isinstance(size, (int, float)):
         return size * stride
     return (size - 1) * stride - 2 * padding + kernel
@@ -178,22 +178,22 @@ NORM_STATISTICS_BYTES = {"layer": 8, "rms": 4}  # float32 mean and deviation (or
 
 
 def batched(amount: np.ndarray) -> np.ndarray:
-    """A column of `Ops` that grows with the batch, from coefficients of (1, s, pairs)."""
+    """Return a column of `Ops` that grows with the batch, from coefficients of (1, s, pairs)."""
     return np.array([np.zeros(3), amount])
 
 
 def not_batched(amount: np.ndarray) -> np.ndarray:
-    """A column that does not."""
+    """Return a column of `Ops` that does not grow with the batch, from coefficients of (1, s, pairs)."""
     return np.array([amount, np.zeros(3)])
 
 
 def constant(value: float) -> np.ndarray:
-    """Coefficients of an amount that does not depend on the sequence length."""
+    """Return the coefficients of an amount that does not depend on the sequence length."""
     return np.array([value, 0.0, 0.0])
 
 
 def elements(tensors: Iterable[Shape]) -> np.ndarray:
-    """Elements of several tensors, as coefficients of (1, s, pairs)."""
+    """Return the elements of several tensors, as coefficients of (1, s, pairs)."""
     return sum((x.elements for x in tensors), np.zeros(3))
 
 
@@ -206,25 +206,25 @@ class Trace:
         self._block, self._times = "", 1.0
 
     def ops(self) -> Ops:
-        """The finished table."""
+        """Return the finished table."""
         return from_rows(self.rows)
 
     # ---- inputs -----------------------------------------------------------------------------------------------
     def image(self, channels: int, *space: int) -> Shape:
-        """An image, video clip or volume: channels, then positions along each axis."""
+        """Return the shape of an image, video clip or volume: channels, then positions along each axis."""
         return Shape(channels, space)
 
     def tokens(self, length: Size, features: float) -> Shape:
-        """A sequence of feature vectors; `length` may be the symbol `S`."""
+        """Return the shape of a sequence of feature vectors; `length` may be the symbol `S`."""
         return Shape(features, (length,))
 
     def vector(self, features: float) -> Shape:
-        """One feature vector a sample."""
+        """Return the shape of one feature vector per sample."""
         return Shape(features)
 
     @contextmanager
     def block(self, name: str, repeat: float = 1) -> Iterator[None]:
-        """Operations inside belong to block `name` and occur `repeat` times (identical blocks, own parameters).
+        """Put the operations inside into block `name`, `repeat` times (identical blocks, each with its own parameters).
 
         Recomputation of activations works on blocks. Blocks may nest: names join with "/", repeats multiply.
         """
@@ -234,9 +234,9 @@ class Trace:
         try:
             yield
         finally:
-            kept = self._kept
+            inner = self._kept
             self._block, self._times, self._kept = outer
-            self._kept |= kept
+            self._kept |= inner
 
     # ---- matrix-like work -------------------------------------------------------------------------------------
     def conv(
@@ -253,7 +253,7 @@ class Trace:
         name: str = "conv",
         shared: bool = False,
     ) -> Shape:
-        """Convolution over 1, 2 or 3 axes: grouped, depthwise (groups = channels), dilated or transposed.
+        """Write a convolution over 1, 2 or 3 axes: grouped, depthwise (groups = channels), dilated or transposed.
 
         `padding` is a number (both sides), "same" (ceil(size / stride) positions) or "valid"; `shared` weights add no
         parameters.
@@ -280,7 +280,7 @@ class Trace:
         return y
 
     def linear(self, x: Shape, out: int, bias: bool = True, name: str = "linear", shared: bool = False) -> Shape:
-        """Fully connected layer at every position; `shared` weights (tied embeddings) add no parameters."""
+        """Write a fully connected layer at every position; `shared` weights (tied embeddings) add no parameters."""
         y = x.with_channels(out)
         self.write_product(
             [x],
@@ -299,7 +299,7 @@ class Trace:
     def expert_linear(
         self, x: Shape, out: int, experts: int, top_k: int, name: str = "experts", bias: bool = False, keep: bool = True
     ) -> Shape:
-        """Mixture of experts: each position passes through `top_k` of `experts` weight matrices.
+        """Write a mixture of experts: each position passes through `top_k` of `experts` weight matrices.
 
         The output has the features of all chosen experts side by side (top_k * out). Weights read are those of all
         experts, an upper limit that small batches do not reach. `keep` = False where another matrix has kept the same
@@ -325,7 +325,7 @@ class Trace:
         return y
 
     def matmul(self, x: Shape, y: Shape, out: Shape, macs: np.ndarray, name: str = "matmul") -> Shape:
-        """Product of two activations (no weights); `macs` per sample as coefficients of (1, s, pairs)."""
+        """Write a product of two activations (no weights); `macs` per sample as coefficients of (1, s, pairs)."""
         self.write(
             "matmul",
             name,
@@ -350,7 +350,7 @@ class Trace:
         dropout: bool = False,
         name: str = "attention",
     ) -> Shape:
-        """Attention core of already projected queries, keys and values: scores, softmax, weighted values.
+        """Write the attention core of already projected queries, keys and values: scores, softmax, weighted values.
 
         Parameters
         ----------
@@ -411,7 +411,7 @@ class Trace:
         biases: int = 2,
         name: str = "recurrent",
     ) -> Shape:
-        """RNN, GRU or LSTM over a sequence: one sequential step a position, in each layer.
+        """Write an RNN, GRU or LSTM over a sequence: one sequential step per position, in each layer.
 
         `biases` is the number of bias vectors a gate has (cuDNN and PyTorch 2, TensorFlow 1, some none).
         """
@@ -423,7 +423,7 @@ class Trace:
             y = x.with_channels(state * directions)
             gates = GATES[cell] * hidden
             weights = directions * (gates * (x.channels + state) + (projection or 0) * hidden)
-            kept = y.positions * directions * hidden * (KEPT_AT_A_STEP[cell] + bool(projection))
+            saved = y.positions * directions * hidden * (KEPT_AT_A_STEP[cell] + bool(projection))
             self.write(
                 "recurrent",
                 f"{name}.{layer}",
@@ -431,7 +431,7 @@ class Trace:
                 vector_flop=batched(y.positions * directions * gates * 5),
                 reads=batched(x.elements + y.positions * directions * gates),
                 writes=batched(y.elements),
-                saved=self.kept(x, y) + batched(kept),
+                saved=self.kept(x, y) + batched(saved),
                 m=batched(constant(1.0)),
                 n=not_batched(constant(gates)),
                 k=not_batched(constant(x.channels + state)),
@@ -446,34 +446,36 @@ class Trace:
     def embedding(
         self, length: Size | tuple, vocab: int, features: int, name: str = "embedding", shared: bool = False
     ) -> Shape:
-        """Look-up of `length` rows of a vocab x features table for each sample."""
+        """Write the look-up of `length` rows of a vocab x features table for each sample."""
         y = Shape(features, length if isinstance(length, tuple) else (length,))
         self.write_embedding(y, name, 0 if shared else vocab * features)
         return y
 
     def parameter(self, number: float, name: str = "parameter") -> None:
-        """Stand-alone trainable parameters (class token, position table, layer scale)."""
+        """Write Stand-alone trainable parameters (class token, position table, layer scale)."""
         self.write("elementwise", name, weights=number, parameters=number)
 
     def norm(
         self, x: Shape, kind: str = "batch", affine: bool = True, bias: bool | None = None, name: str = "norm"
     ) -> Shape:
-        """Normalisation: batch, layer, group, instance (2 parameters a channel), rms (1) or lrn (none)."""
+        """Write a normalisation: batch, layer, group, instance (2 parameters per channel), rms (1) or lrn (none)."""
         _known(kind, NORM_FLOP, "norm", name)
         biased = kind not in ("rms", "lrn") if bias is None else bias
         return self.write_norm(x, kind, name, x.channels * (1 + biased) * affine * (kind != "lrn"))
 
     def act(self, x: Shape, kind: str = "relu", name: str = "", in_place: bool = True) -> Shape:
-        """Activation function; one that the backward pass can undo from its output keeps only that."""
+        """Write an activation function; if the backward pass can invert it from its output, only the output
+        is saved.
+        """
         _known(kind, ACT_FLOP, "activation", name)
         return self.write_act(x, x.with_channels(x.channels), kind, name or kind, in_place=in_place)
 
     def softmax(self, x: Shape, name: str = "softmax") -> Shape:
-        """Softmax over the features of each position."""
+        """Write a softmax over the features of each position."""
         return self.write_softmax(x, x.with_channels(x.channels), name)
 
     def dropout(self, x: Shape, name: str = "dropout") -> Shape:
-        """Dropout: keeps a mask of one byte an element."""
+        """Write a dropout, which saves a mask of one byte per element."""
         y = x.with_channels(x.channels)
         self.write(
             "elementwise",
@@ -486,19 +488,19 @@ class Trace:
         return y
 
     def add(self, *xs: Shape, name: str = "add") -> Shape:
-        """Elementwise sum."""
+        """Write an elementwise sum."""
         return self._combine(xs, name, keep=False)
 
     def multiply(self, *xs: Shape, name: str = "multiply") -> Shape:
-        """Elementwise product (gates); both factors are kept for the backward pass."""
+        """Write an elementwise product (gates); both factors are saved for the backward pass."""
         return self._combine(xs, name, keep=True)
 
     def scale(self, x: Shape, name: str = "scale") -> Shape:
-        """Trainable factor for each channel."""
+        """Write a trainable factor for each channel."""
         return self.write_vector(x, x.with_channels(x.channels), "elementwise", name, 1, x, x.channels)
 
     def concat(self, xs: Sequence[Shape], name: str = "concat") -> Shape:
-        """Concatenation along the channels."""
+        """Write a concatenation along the channels."""
         y = Shape(sum(x.channels for x in xs), xs[0].space)
         return self.write_elementwise([y], y, name, 0)
 
@@ -512,7 +514,7 @@ class Trace:
         ceil: bool = False,
         name: str = "pool",
     ) -> Shape:
-        """Max or average pooling; max keeps its input and 8-byte indices, the average nothing."""
+        """Write max or average pooling; max saves its input and 8-byte indices, the average nothing."""
         axes = len(x.space)
         kernels, strides = per_axis(kernel, axes, "kernel"), per_axis(stride or kernel, axes, "stride")
         pads = per_axis(padding, axes, "padding")
@@ -522,21 +524,21 @@ class Trace:
         return self.write_pool(x, y, math.prod(kernels), kind, name)
 
     def global_pool(self, x: Shape, name: str = "global_pool") -> Shape:
-        """Mean over all positions."""
+        """Write the mean over all positions."""
         y = Shape(x.channels)
         self.write("pool", name, vector_flop=batched(x.elements), reads=batched(x.elements), writes=batched(y.elements))
         return y
 
     def resize(self, x: Shape, factor: float, name: str = "resize") -> Shape:
-        """Nearest or bilinear up-sampling of every axis by `factor`."""
+        """Write nearest or bilinear up-sampling of every axis by `factor`."""
         return self.write_elementwise([x], Shape(x.channels, tuple(s * factor for s in x.space)), name)
 
     def sample(self, x: Shape, y: Shape, name: str = "sample") -> Shape:
-        """Gather or interpolate `x` into another shape (regions of interest, patches)."""
+        """Write a gather or interpolation of `x` into another shape (regions of interest, patches)."""
         return self.write_elementwise([y], y, name)
 
     def scan(self, x: Shape, state: int, name: str = "scan") -> Shape:
-        """Selective scan of a state-space model: per position and feature, one update of `state` numbers."""
+        """Write a selective scan of a state-space model: per position and feature, one update of `state` numbers."""
         y = x.with_channels(x.channels)
         self.write(
             "scan",
@@ -549,18 +551,18 @@ class Trace:
         return y
 
     def loss(self, x: Shape, name: str = "loss") -> Shape:
-        """Softmax cross-entropy over the features of each position."""
+        """Write the softmax cross-entropy over the features of each position."""
         y = x.with_channels(x.channels)
         return self.write_vector(x, y, "loss", name, 6, y)
 
     def flatten(self, x: Shape) -> Shape:
-        """All positions and channels as one vector (no work)."""
+        """Return all positions and channels as one vector (no work)."""
         if x.elements[1:].any():
             raise ValueError("flatten: the sequence length is symbolic; give it as a number")
         return Shape(float(x.elements[0]), (), x.tensor)
 
     def reshape(self, x: Shape, channels: float, *space: Size) -> Shape:
-        """The same elements seen as another shape (no work)."""
+        """Return the same elements as another shape (no work)."""
         y = Shape(channels, space, x.tensor)
         if not np.allclose(x.elements, y.elements):
             raise ValueError(f"reshape: {x} has not as many elements as {y}")
@@ -568,7 +570,7 @@ class Trace:
 
     # ---- rows of the table: what a layer above, or a graph whose shapes are known, writes -------------------------
     def write(self, kind: str, name: str, **columns: Any) -> None:
-        """One operation by the columns of `Ops`."""
+        """Append one operation by the columns of `Ops`."""
         columns.setdefault("active_parameters", columns.get("parameters", 0.0))
         self.rows.append({"name": name, "kind": kind, "block": self._block, "count": self._times, **columns})
 
@@ -586,7 +588,7 @@ class Trace:
         groups: float = 1,
         parameters: float | None = None,
     ) -> None:
-        """Products of rows x k with k x n; parameters are the weights and biases unless they are told apart."""
+        """Write products of rows x k with k x n; `parameters` defaults to weights and biases."""
         self.write(
             kind,
             name,
@@ -614,7 +616,7 @@ class Trace:
         parameters: float = 0.0,
         **columns: Any,
     ) -> Shape:
-        """Work on each element of x, with what is kept of it."""
+        """Write work on each element of x, with the tensor saved for the backward pass."""
         self.write(
             kind,
             name,
@@ -629,7 +631,7 @@ class Trace:
         return y
 
     def write_norm(self, x: Shape, kind: str, name: str, parameters: float) -> Shape:
-        """Normalisation of the channels of each position."""
+        """Write a normalisation of the channels of each position."""
         mask = batched(x.positions * NORM_STATISTICS_BYTES.get(kind, 0))
         y = x.with_channels(x.channels)
         return self.write_vector(x, y, "norm", name, NORM_FLOP[kind], x, parameters, mask_bytes=mask)
@@ -637,16 +639,16 @@ class Trace:
     def write_act(
         self, x: Shape, y: Shape, kind: str, name: str, parameters: float = 0.0, in_place: bool = True
     ) -> Shape:
-        """Activation function from x to y."""
+        """Write an activation function from x to y."""
         keep = y if kind in KEEPS_OUTPUT and in_place else x
         return self.write_vector(x, y, "activation", name, ACT_FLOP[kind], keep, parameters)
 
     def write_softmax(self, x: Shape, y: Shape, name: str) -> Shape:
-        """Softmax from x to y."""
+        """Write a softmax from x to y."""
         return self.write_vector(x, y, "softmax", name, SOFTMAX_FLOP, y)
 
     def write_pool(self, x: Shape, y: Shape, taps: float, kind: str, name: str) -> Shape:
-        """Pooling of so many taps each; "max" keeps its input and the place of the largest."""
+        """Write pooling of this number of taps each; "max" saves its input and the position of the largest."""
         largest = kind == "max"
         self.write(
             "pool",
@@ -660,7 +662,7 @@ class Trace:
         return y
 
     def write_embedding(self, y: Shape, name: str, parameters: float) -> None:
-        """Look-up of one row of a table at each position."""
+        """Write the look-up of one row of a table at each position."""
         self.write(
             "embedding",
             name,
@@ -679,7 +681,7 @@ class Trace:
         keep: Sequence[Shape] = (),
         parameters: float = 0.0,
     ) -> Shape:
-        """Anything done element by element of what is written."""
+        """Write an elementwise operation over the elements written."""
         self.write(
             "elementwise",
             name,
@@ -693,7 +695,7 @@ class Trace:
         return y
 
     def kept(self, *tensors: Shape) -> np.ndarray:
-        """Elements kept for the backward pass that no operation before has kept."""
+        """Return the elements saved for the backward pass that no earlier operation has saved."""
         fresh = {x.tensor: x for x in tensors if x.tensor not in self._kept}
         self._kept |= set(fresh)
         return batched(elements(fresh.values()))
@@ -710,7 +712,7 @@ def _known(kind: str, table: dict[str, int], what: str, name: str) -> None:
 
 
 def _pairs(x: Shape, keys: Shape, causal: bool, window: float | None) -> np.ndarray:
-    """(query, key) pairs per sample as coefficients of (1, s, pairs)."""
+    """Return the (query, key) pairs per sample as coefficients of (1, s, pairs)."""
     q, kv = x.positions, keys.positions
     if not q[1] or not kv[1]:
         if causal and not q[1] and not kv[1]:
@@ -742,7 +744,7 @@ def self_attention(
     gate: bool = False,
     name: str = "attention",
 ) -> Shape:
-    """Projections, attention core and output projection; `memory` makes it cross-attention.
+    """Write projections, attention core and output projection; `memory` makes it cross-attention.
 
     `bias` is that of the output projection and, unless `qkv_bias` says otherwise, of query, key and value; `dropout`
     is that of the attention weights; `gate` multiplies what heads give with as many numbers made of the input.
@@ -771,7 +773,9 @@ def mlp(
     out: int | None = None,
     name: str = "mlp",
 ) -> Shape:
-    """Two linear layers with an activation between; `gated` adds a third whose output multiplies (SwiGLU, GeGLU)."""
+    """Write two linear layers with an activation between; `gated` adds a third whose output multiplies
+    (SwiGLU, GeGLU).
+    """
     up, gate, down = mlp_products(int(x.channels), hidden)
     y = t.act(t.linear(x, up[1], bias, f"{name}.up"), act, f"{name}.{act}")
     if gated:
@@ -793,7 +797,7 @@ def transformer_block(
     norm_bias: bool | None = None,
     **attention: object,
 ) -> Shape:
-    """Norm, self-attention, add, (norm, cross-attention on `memory`, add,) norm, MLP, add.
+    """Write norm, self-attention, add, (norm, cross-attention on `memory`, add,) norm, MLP, add.
 
     Counts are the same for norms before or after. Further arguments go to `self_attention`.
     """
@@ -830,7 +834,7 @@ def conv_norm(
     act: str = "relu",
     name: str = "conv",
 ) -> Shape:
-    """Convolution without bias, batch norm, activation (`act` = "" for none).
+    """Write convolution without bias, batch norm, activation (`act` = "" for none).
 
     `padding` defaults to what keeps the size at stride 1.
     """
@@ -845,27 +849,27 @@ def conv_norm(
 def squeeze_excite(
     t: Trace, x: Shape, hidden: int, act: str = "relu", gate: str = "sigmoid", name: str = "se"
 ) -> Shape:
-    """Squeeze-and-excitation gate on the channels (Hu et al., arXiv:1709.01507)."""
+    """Write a squeeze-and-excitation gate on the channels (Hu et al., arXiv:1709.01507)."""
     s = t.act(t.linear(t.global_pool(x, f"{name}.pool"), hidden, name=f"{name}.squeeze"), act, f"{name}.{act}")
     s = t.act(t.linear(s, int(x.channels), name=f"{name}.excite"), gate, f"{name}.{gate}")
     return t.multiply(x, s, name=f"{name}.gate")
 
 
 def classify(t: Trace, x: Shape, classes: int, dropout: bool = False) -> Ops:
-    """Global mean, linear classifier, loss: the last of a network, which is given back."""
+    """Write global mean, linear classifier and loss, and return the finished network."""
     x = t.flatten(t.global_pool(x))
     t.loss(t.linear(t.dropout(x) if dropout else x, classes, name="classifier"))
     return t.ops()
 
 
 def variant_of(table: Mapping[Any, Any], value: Any, argument: str) -> Any:
-    """The entry of a table of published variants; ValueError names the others where there is none."""
+    """Return the entry of a table of published variants; ValueError names the others where there is none."""
     if value not in table:
         raise ValueError(f"{argument} = {value!r}; take one of {', '.join(repr(v) for v in table)}")
     return table[value]
 
 
 def divisible(channels: float, divisor: int = 8) -> int:
-    """Nearest multiple of `divisor` that is not more than 10 % below `channels`."""
+    """Return the nearest multiple of `divisor` that is not more than 10 % below `channels`."""
     nearest = max(divisor, int(channels + divisor / 2) // divisor * divisor)
     return nearest + divisor if nearest < 0.9 * channels else nearest

@@ -13,18 +13,18 @@ import zlib
 from typing import Any, BinaryIO
 
 # Bytes of a text that describes a network, of a checkpoint's header, and of an ONNX file, which protobuf limits.
-MOST_BYTES_OF_TEXT, MOST_BYTES_OF_HEADER, MOST_BYTES_OF_GRAPH = 8 * 2**20, 48 * 2**20, 2**31 - 1
+MAX_TEXT_BYTES, MAX_HEADER_BYTES, MAX_GRAPH_BYTES = 8 * 2**20, 48 * 2**20, 2**31 - 1
 # Groups (lists and objects) and values of one JSON text.
-MOST_GROUPS, MOST_VALUES = 600_000, 4_000_000
+MAX_GROUPS, MAX_VALUES = 600_000, 4_000_000
 # Layers of a description, nodes and operations of a graph, and inputs of all of them together.
-MOST_LAYERS_OF_FILE, MOST_NODES, MOST_REFERENCES = 5000, 50_000, 250_000
-MOST_FIELDS, MOST_TENSORS, LARGEST_TENSOR = 50_000, 200_000, 2**48
-MOST_PARAMETERS, MOST_WORK = 10**15, 1e24  # of a network; of one sample, in elements and multiplications
-MOST_BYTES_OF_DIRECTORY = 4 * 2**20  # of a zip archive: the list of what is in it
+MAX_FILE_LAYERS, MAX_NODES, MAX_REFERENCES = 5000, 50_000, 250_000
+MAX_FIELDS, MAX_TENSORS, LARGEST_TENSOR = 50_000, 200_000, 2**48
+MAX_PARAMETERS, MAX_WORK = 10**15, 1e24  # of a network; of one sample, in elements and multiplications
+MAX_DIRECTORY_BYTES = 4 * 2**20  # of a zip archive: the list of what is in it
 
 
-def parsed_json(text: str, what: str, groups: int = MOST_GROUPS, values: int = MOST_VALUES) -> Any:
-    """What a JSON text says.
+def parsed_json(text: str, what: str, groups: int = MAX_GROUPS, values: int = MAX_VALUES) -> Any:
+    """Return the value of a JSON text.
 
     Parameters
     ----------
@@ -50,15 +50,17 @@ def parsed_json(text: str, what: str, groups: int = MOST_GROUPS, values: int = M
 
 
 def check_members(text: str, what: str, groups: int, values: int) -> None:
-    """Refuse a JSON text of more lists and objects, or of more values, before any of them is made."""
-    for marks, most, each in (("{[", groups, "lists and groups"), (",", values, "values")):
+    """Refuse a JSON text with too many lists and objects, or too many values, before any of them is parsed."""
+    for marks, most, noun in (("{[", groups, "lists and groups"), (",", values, "values")):
         number = sum(map(text.count, marks))
         if number > most:
-            raise ValueError(f"{what} has {number:,} {each}; at most {most:,} are read")
+            raise ValueError(f"{what} has {number:,} {noun}; at most {most:,} are read")
 
 
 def archived_text(file: BinaryIO, name: str, beside: str) -> str:
-    """A text in a zip archive that has another file beside it, "" where there is none; nothing else is unpacked."""
+    """Return a text in a zip archive that also contains another file, "" where there is none; nothing else
+    is unpacked.
+    """
     try:
         if not _directory_fits(file):
             return ""
@@ -68,14 +70,14 @@ def archived_text(file: BinaryIO, name: str, beside: str) -> str:
             if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 return ""  # others may ask for gigabytes before they give a byte
             with archive.open(name) as inside:
-                text = inside.read(MOST_BYTES_OF_TEXT + 1)
+                text = inside.read(MAX_TEXT_BYTES + 1)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):
         return ""
-    return text.decode("utf-8", "replace") if len(text) <= MOST_BYTES_OF_TEXT else ""
+    return text.decode("utf-8", "replace") if len(text) <= MAX_TEXT_BYTES else ""
 
 
 def _directory_fits(file: BinaryIO) -> bool:
-    """Whether the directory of a zip archive is small enough to be read: its size stands at the end of the file."""
+    """Return True if the directory of a zip archive is small enough to be read: its size is at the end of the file."""
     end, longest = file.seek(0, 2), 22 + 2**16
     file.seek(max(end - longest, 0))
     tail = file.read(longest)
@@ -83,4 +85,4 @@ def _directory_fits(file: BinaryIO) -> bool:
     if at < 0 or at + 16 > len(tail):
         return False
     file.seek(0)
-    return bool(struct.unpack("<I", tail[at + 12 : at + 16])[0] <= MOST_BYTES_OF_DIRECTORY)
+    return bool(struct.unpack("<I", tail[at + 12 : at + 16])[0] <= MAX_DIRECTORY_BYTES)

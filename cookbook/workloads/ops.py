@@ -21,7 +21,7 @@ _NOT_MULTIPLIED = ("m", "n", "k")
 
 
 def attended_pairs(seq: Any, causal: Any = False, window: Any = np.inf) -> np.ndarray:
-    """Number of (query, key) pairs that attention computes for one sequence and one head.
+    """Return the number of (query, key) pairs that attention computes for one sequence and one head.
 
     Parameters
     ----------
@@ -112,21 +112,21 @@ class Ops:
 
     @property
     def parameter_count(self) -> float:
-        """Trainable parameters."""
+        """Return the number of trainable parameters."""
         return float(self.parameters @ self.count)
 
     @property
     def active_parameter_count(self) -> float:
-        """Trainable parameters that one token uses; fewer than all in a mixture of experts."""
+        """Return the trainable parameters that one token uses; fewer than all in a mixture of experts."""
         return float(self.active_parameters @ self.count)
 
     @cached_property
     def needs_seq(self) -> bool:
-        """Whether any quantity depends on a sequence length."""
+        """Return True if any quantity depends on a sequence length."""
         return bool(any(np.any(getattr(self, p)[..., 1:]) for p in POLYNOMIALS))
 
     def column(self, quantity: str, batch: Any = 1, seq: Any = None) -> np.ndarray:
-        """One quantity of each operation, times how often the operation occurs (matmul shapes excepted).
+        """Return one quantity of each operation, times the operation's count (matmul shapes excepted).
 
         Parameters
         ----------
@@ -177,12 +177,12 @@ class Ops:
         return np.asarray(out)
 
     def by(self, label: str, quantity: str, batch: Any = 1, seq: Any = None) -> dict[str, np.ndarray]:
-        """Totals of one quantity for each value of a text column (`name`, `kind` or `block`)."""
+        """Return the totals of one quantity for each value of a text column (`name`, `kind` or `block`)."""
         values, labels = self.column(quantity, batch, seq), getattr(self, label)
         return {str(key): values[labels == key].sum(0) for key in dict.fromkeys(labels)}
 
     def frame(self, batch: float = 1, seq: float | None = None, element_bytes: float = 2.0) -> pd.DataFrame:
-        """The table as a reader sees it, one row an operation, for one batch and sequence length.
+        """Return the table as a reader sees it, one row per operation, for one batch and sequence length.
 
         Parameters
         ----------
@@ -217,8 +217,8 @@ class Ops:
         if quantity == "flop":
             return 2.0 * self.macs
         if quantity not in POLYNOMIALS:
-            known = ", ".join(("flop", *POLYNOMIALS, *NUMBERS))
-            raise refused("quantity", quantity, f"is not a column of Ops; take one of {known}")
+            columns = ", ".join(("flop", *POLYNOMIALS, *NUMBERS))
+            raise refused("quantity", quantity, f"is not a column of Ops; take one of {columns}")
         return np.asarray(getattr(self, quantity))
 
     def _axes(self, batch: Any, seq: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -255,12 +255,12 @@ def from_rows(rows: Sequence[dict[str, Any]]) -> Ops:
 
 
 def join(tables: Sequence[Ops]) -> Ops:
-    """One table out of several, in order (a network of parts)."""
+    """Concatenate several tables, in order (a network of parts)."""
     return Ops(**{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(Ops)})
 
 
 def repeat(ops: Ops, times: float) -> Ops:
-    """The same operations `times` times over, each with its own parameters."""
+    """Return the operations `times` times over, each with its own parameters."""
     return replace(ops, count=ops.count * times)
 
 
@@ -270,14 +270,17 @@ Product = tuple[Any, Any]
 
 
 def attention_products(width: Any, query: Any, keys: Any, values: Any) -> tuple[Product, ...]:
-    """Query, key, value and output: widths of the stream, of all query heads, and of all key and value heads."""
+    """Return query, key, value and output products: widths of the stream, of all query heads, and of all key-value
+    heads.
+    """
     return (width, query), (width, keys), (width, keys), (values, width)
 
 
 def latent_products(
     width: Any, query: Any, expanded: Any, values: Any, q_rank: Any, kv_rank: Any, rope_dim: Any
 ) -> tuple[Product, ...]:
-    """Multi-head latent attention: query down and up, key-value down and up, output; the ranks are never split.
+    """Return the products of multi-head latent attention: query and key-value down and up, output; ranks are never
+    split.
 
     `q_rank` is 0 where queries are not compressed.
     """
@@ -286,10 +289,10 @@ def latent_products(
 
 
 def mlp_products(width: Any, hidden: Any, gates: Any = 1) -> tuple[Product, ...]:
-    """Up, gate and down; `gates` is 1 where the layer has one, else 0."""
+    """Return up, gate and down products; `gates` is 1 where the layer has one, else 0."""
     return (width, hidden), (width, gates * hidden), (hidden, width)
 
 
 def weights_of(products: Sequence[Product]) -> Any:
-    """Weights of some products, biases aside."""
+    """Return the number of weights of some products, without biases."""
     return sum(inputs * outputs for inputs, outputs in products)

@@ -21,7 +21,7 @@ from cookbook.workloads.arguments import (
     COUNTS,
     LARGEST,
     LOOPED,
-    MOST_LAYERS,
+    MAX_LAYERS,
     OPTIONAL,
     check,
     check_heads,
@@ -52,7 +52,7 @@ TRACE_LAYERS = (
     "scan",
     "loss",
 )
-LONGEST_TITLE, MOST_AXES = 200, 8
+LONGEST_TITLE, MAX_AXES = 200, 8
 PER_AXIS = ("kernel", "stride", "dilation")  # arguments of a layer that may be a number for each axis
 # Builders of language models: what has blocks of transformers that a layout can split.
 DECODER = "transformers.decoder"
@@ -67,7 +67,7 @@ BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
 @lru_cache(maxsize=1)
 def published_formats() -> dict[str, str]:
-    """Number format of the weights of each network's published checkpoint, "" where that is bf16 or was not looked up.
+    """Return the number format of each network's published weights, "" where that is bf16 or was not looked up.
 
     The formats are those of `weights_format`; from the column of that name of the table ``models``.
     """
@@ -143,7 +143,7 @@ class Workload:
 
 
 def model(name: str, **changes: Any) -> Workload:
-    """A network of the zoo by name or alias.
+    """Return a network of the zoo by name or alias.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def model(name: str, **changes: Any) -> Workload:
 
 
 def models() -> pd.DataFrame:
-    """The whole zoo, one row a network: parameters, forward MAC at the default input, and how far it is verified.
+    """Return the zoo, one row per network: parameters, forward MAC at the default input, and its verification.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def models() -> pd.DataFrame:
 
 
 def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Our counts beside the published ones.
+    """Return our counts beside the published ones.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
 def layers(
     table: Sequence[Mapping[str, Any]] | str, input: Sequence[Any] | None = None, title: str = "Your network"
 ) -> Workload:
-    """A network of the reader's own, from a table of layers.
+    """Build a network of the reader's own, from a table of layers.
 
     Parameters
     ----------
@@ -275,8 +275,8 @@ def layers(
         except ValueError as problem:
             raise ValueError(f"{place}: {problem}") from None
         except (TypeError, ArithmeticError, AttributeError, IndexError):
-            given = [f"{str(key)[:40]} = {shown(value, 40)}" for key, value in row.items() if key != "layer"][:4]
-            words = ", ".join(given) or "no arguments"
+            stated = [f"{str(key)[:40]} = {shown(value, 40)}" for key, value in row.items() if key != "layer"][:4]
+            words = ", ".join(stated) or "no arguments"
             raise ValueError(f"{place}: nothing can be computed with {words}; check what each must be") from None
     ops = t.ops()
     check_possible(ops, "the table gives no network whose work can be counted; give smaller sizes")
@@ -288,8 +288,8 @@ def layers(
 
 
 def _sample_shape(input: Any) -> Shape:
-    """The shape of one sample: channels, then positions, "s" for the sequence length."""
-    if not isinstance(input, Sequence) or isinstance(input, str) or not 0 < len(input) <= MOST_AXES:
+    """Return the shape of one sample: channels, then positions, "s" for the sequence length."""
+    if not isinstance(input, Sequence) or isinstance(input, str) or not 0 < len(input) <= MAX_AXES:
         raise refused("input", input, "must be (channels, positions, ...), like (3, 224, 224) or (64, 's')")
     channels, *space = input
     lengths = tuple(S if isinstance(p, str) and p == "s" else whole(p, "input") for p in space)
@@ -302,23 +302,23 @@ def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]
     rows: Any = table
     if isinstance(table, str):
         rows = parsed_json(table, "the layer table")
-    named = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MOST_LAYERS])
+    named = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MAX_LAYERS])
     if not named:
         raise ValueError('the layer table must be a list with at least one layer like {"layer": "linear", "out": 10}')
-    if len(rows) > MOST_LAYERS:
-        raise ValueError(f"the layer table has {len(rows):,} layers; give at most {MOST_LAYERS:,}")
+    if len(rows) > MAX_LAYERS:
+        raise ValueError(f"the layer table has {len(rows):,} layers; give at most {MAX_LAYERS:,}")
     return list(rows)
 
 
 def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
     arguments = {key: value for key, value in row.items() if key not in ("layer", "repeat")}
-    layer, times = row.get("layer"), whole(row.get("repeat", 1), "repeat", MOST_LAYERS)
+    layer, times = row.get("layer"), whole(row.get("repeat", 1), "repeat", MAX_LAYERS)
     for argument in COUNTS:
-        given = arguments.get(argument, 1)
-        if given is None and argument in OPTIONAL:
+        stated = arguments.get(argument, 1)
+        if stated is None and argument in OPTIONAL:
             continue
-        for number in given if isinstance(given, list | tuple) and argument in PER_AXIS else [given]:
-            whole(number, argument, MOST_LAYERS if argument in LOOPED else LARGEST)
+        for number in stated if isinstance(stated, list | tuple) and argument in PER_AXIS else [stated]:
+            whole(number, argument, MAX_LAYERS if argument in LOOPED else LARGEST)
     if not isinstance(layer, str):
         raise refused("layer", layer, "must be the name of a layer, such as linear")
     if layer == "embedding":
@@ -326,8 +326,8 @@ def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
             raise ValueError("an embedding must be the first layer, without input=")
         return t.embedding(S, **_known_arguments(Trace.embedding, arguments))
     if layer not in TRACE_LAYERS + BLOCK_LAYERS:
-        known = ", ".join(TRACE_LAYERS + BLOCK_LAYERS)
-        raise ValueError(f"unknown layer {shown(layer)}; take one of embedding, {known}")
+        names = ", ".join(TRACE_LAYERS + BLOCK_LAYERS)
+        raise ValueError(f"unknown layer {shown(layer)}; take one of embedding, {names}")
     if x is None:
         raise ValueError("the first layer must be an embedding, or give input=(channels, positions, ...)")
     function = _layer_function(layer)
@@ -341,23 +341,23 @@ def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
 
 
 def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a layer, refused where one is unknown or missing."""
-    taken = _parameters(function)
-    names = [n for n, p in taken.items() if p.kind is not p.VAR_KEYWORD and n not in ("name", "memory")]
+    """Return the arguments of a layer, refused where one is unknown or missing."""
+    parameters = _parameters(function)
+    names = [n for n, p in parameters.items() if p.kind is not p.VAR_KEYWORD and n not in ("name", "memory")]
     unknown = [a for a in arguments if a not in (*names, "name")]
     if unknown:
         raise ValueError(f"unknown argument {shown(unknown[0])}; it takes {', '.join(names)}")
-    missing = [n for n in names if taken[n].default is inspect.Parameter.empty and n not in arguments]
+    missing = [n for n in names if parameters[n].default is inspect.Parameter.empty and n not in arguments]
     if missing:
         raise ValueError(f"needs {' and '.join(map(repr, missing))}; it takes {', '.join(names)}")
     for name, value in arguments.items():
         if name not in COUNTS:
-            check(taken.get(name), name, value)
+            check(parameters.get(name), name, value)
     return arguments
 
 
 def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Arguments of `transformers.decoder` that a table of layers amounts to; ValueError says what is in the way.
+    """Return arguments of `transformers.decoder` equal to a table of layers; ValueError names the obstacle.
 
     A layout splits attention, feed-forward, embedding and head: norms, biases, activations and dropout may be any.
     """
@@ -369,20 +369,20 @@ def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     head = body.pop()[1] if body else table
     if head["layer"] != "linear" or head["out"] != table["vocab"] or head["repeat"] != 1:
         raise ValueError(f"its last layer is not linear with the {int(table['vocab']):,} outputs of its embedding")
-    found = _decoder_blocks(body, int(table["features"]))
-    windows = _windows([block["window"] for block in found])
-    dense = next((at for at, block in enumerate(found) if block["experts"]), 0)
-    for at, block in enumerate(found):
-        like = found[-1] if at >= dense else {**found[-1], "experts": None, "hidden": found[0]["hidden"]}
+    blocks = _decoder_blocks(body, int(table["features"]))
+    windows = _windows([block["window"] for block in blocks])
+    dense = next((at for at, block in enumerate(blocks) if block["experts"]), 0)
+    for at, block in enumerate(blocks):
+        like = blocks[-1] if at >= dense else {**blocks[-1], "experts": None, "hidden": blocks[0]["hidden"]}
         other = next((name for name in block if name != "window" and block[name] != like[name]), "")
         if other:
             raise ValueError(f"its blocks are not equal: {other} differs between them")
-    experts = {**found[-1]["experts"], "first_dense": dense} if found[-1]["experts"] else None
+    experts = {**blocks[-1]["experts"], "first_dense": dense} if blocks[-1]["experts"] else None
     return {
         "vocab": int(table["vocab"]),
         "width": int(table["features"]),
-        "depth": len(found),
-        **found[0],
+        "depth": len(blocks),
+        **blocks[0],
         **windows,
         "experts": experts,
         "tied": bool(head["shared"]),
@@ -390,12 +390,12 @@ def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _windows(reach: Sequence[float | None]) -> dict[str, Any]:
-    """Sliding window of blocks, of which some may attend without it; ValueError where they have several.
+    """Return the sliding window of blocks, of which some may attend without it; ValueError where there are several.
 
     >>> _windows([1024, None, 1024, None]), _windows([None, None])
     ({'window': 1024, 'full_every': 2}, {'window': None, 'full_every': None})
     """
-    sizes, depth, full = sorted({each for each in reach if each is not None}), len(reach), reach.count(None)
+    sizes, depth, full = sorted({size for size in reach if size is not None}), len(reach), reach.count(None)
     if len(sizes) > 1:
         raise ValueError(f"its blocks are not equal: their windows are {sizes[0]:g} and {sizes[1]:g} tokens; give one")
     every = depth // full if sizes and full else None
@@ -405,8 +405,8 @@ def _windows(reach: Sequence[float | None]) -> dict[str, Any]:
 
 
 def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -> list[dict[str, Any]]:
-    """Sizes of each pair of causal attention and feed-forward, which may be written as one block or as its layers."""
-    found: list[dict[str, Any]] = []
+    """Return the sizes of each pair of causal attention and feed-forward, written as one block or as its layers."""
+    blocks: list[dict[str, Any]] = []
     attention, inner = dict[str, Any](), 0
     for number, row in rows:
         layer, times = row["layer"], int(row["repeat"])
@@ -415,22 +415,22 @@ def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -
         if row.get("gate"):
             raise ValueError(f"layer {number} ({layer}) has an output gate")
         if layer == "transformer_block" and not attention:
-            found += [_attention_sizes(row, width) | _feed_forward_sizes(row)] * times
+            blocks += [_attention_sizes(row, width) | _feed_forward_sizes(row)] * times
         elif layer == "self_attention" and not attention and times == 1:
             attention = _attention_sizes(row, width)
         elif layer in ("mlp", "moe") and attention and not inner and times == 1 and row.get("out") in (None, width):
-            found.append(attention | _feed_forward_sizes(row))
+            blocks.append(attention | _feed_forward_sizes(row))
             attention = {}
         elif layer == "linear" and attention and not inner and times == 1:
             inner = int(row["out"])
         elif layer == "linear" and inner and times == 1 and row["out"] == width:
-            found.append(attention | _feed_forward_sizes({"hidden": inner}))
+            blocks.append(attention | _feed_forward_sizes({"hidden": inner}))
             attention, inner = {}, 0
         elif not (layer == "act" and inner):
             raise ValueError(f"layer {number} ({layer}) is part of no block of attention and feed-forward")
-    if attention or not found:
+    if attention or not blocks:
         raise ValueError("it has attention without a feed-forward layer" if attention else "it has no attention")
-    return found
+    return blocks
 
 
 def _attention_sizes(row: Mapping[str, Any], width: int) -> dict[str, Any]:
@@ -456,9 +456,9 @@ def _feed_forward_sizes(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A layer with what it takes by default."""
-    taken = _parameters(_layer_function(row["layer"]))
-    return {"repeat": 1, **{name: each.default for name, each in taken.items()}, **row}
+    """Return a layer with its default arguments."""
+    parameters = _parameters(_layer_function(row["layer"]))
+    return {"repeat": 1, **{name: parameter.default for name, parameter in parameters.items()}, **row}
 
 
 def _layer_function(layer: str) -> Any:
@@ -466,11 +466,13 @@ def _layer_function(layer: str) -> Any:
 
 
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    """Arguments of a layer; the trace and the input come first, and a block takes those of its attention too."""
-    taken = dict(list(inspect.signature(function).parameters.items())[2:])
-    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
-        taken = dict(list(inspect.signature(parts.self_attention).parameters.items())[2:]) | taken
-    return taken
+    """Return the arguments of a layer; the trace and the input come first, and a block takes those of its attention
+    too.
+    """
+    parameters = dict(list(inspect.signature(function).parameters.items())[2:])
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        parameters = dict(list(inspect.signature(parts.self_attention).parameters.items())[2:]) | parameters
+    return parameters
 
 
 @lru_cache(maxsize=512)
@@ -504,12 +506,14 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     table = catalog.table("models")
     row = table.loc[table["name"] == workload.name].iloc[0]
     builder, stated = builder_function(row["builder"]), json.loads(row["arguments"] or "{}")
-    taken = inspect.signature(builder).parameters
-    unknown = [c for c in changes if c not in taken]
+    parameters = inspect.signature(builder).parameters
+    unknown = [c for c in changes if c not in parameters]
     if unknown:
-        raise ValueError(f"{workload.name} has no argument {shown(unknown[0])}; its builder takes {', '.join(taken)}")
+        raise ValueError(
+            f"{workload.name} has no argument {shown(unknown[0])}; its builder takes {', '.join(parameters)}"
+        )
     arguments = {**stated, **changes}
-    usual = {name: stated.get(name, parameter.default) for name, parameter in taken.items()}
+    usual = {name: stated.get(name, parameter.default) for name, parameter in parameters.items()}
     changed = ", ".join(f"{key} = {shown(value, 40).strip(chr(39))}" for key, value in list(changes.items())[:3])
     by_default = ", ".join(f"{key} = {shown(usual[key], 40)}" for key in list(changes)[:3])
     try:
@@ -523,36 +527,36 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
 
 
 def checked_ops(builder: str, arguments: Mapping[str, Any], given: Mapping[str, Any], usual: Mapping[str, Any]) -> Ops:
-    """The operations of a builder's network, of whose arguments those `given` by a reader or a file are checked.
+    """Return the operations of a builder's network; the arguments `given` by a reader or a file are checked.
 
     `usual`: values that show what an argument may be. ValueError: what an argument cannot be, or what the builder says.
     """
-    function, found = builder_function(builder), words(builder)
-    taken = inspect.signature(function).parameters
+    function, allowed = builder_function(builder), words(builder)
+    parameters = inspect.signature(function).parameters
     for name, value in given.items():
-        check(taken[name], name, value, usual[name])
+        check(parameters[name], name, value, usual[name])
     check_heads({**usual, **given})
     ops: Ops = function(**arguments)
     for name, value in given.items():  # what a builder does not refuse by itself
         if name != "pattern":  # of which it refuses what it cannot read, and the zoo has not all there are
-            check_word(taken[name], name, value, found.get(name, ()))
+            check_word(parameters[name], name, value, allowed.get(name, ()))
     return ops
 
 
 @lru_cache(maxsize=256)
 def words(builder: str) -> dict[str, frozenset[str]]:
-    """The words that networks of one builder have, by argument."""
-    found: dict[str, set[str]] = {}
+    """Return the words that networks of one builder have, by argument."""
+    by_argument: dict[str, set[str]] = {}
     table = catalog.table("models")
     for cell in table.loc[table["builder"] == builder, "arguments"]:
         for name, value in json.loads(cell or "{}").items():
             if isinstance(value, str):
-                found.setdefault(name, set()).add(value)
-    return {name: frozenset(values) for name, values in found.items()}
+                by_argument.setdefault(name, set()).add(value)
+    return {name: frozenset(values) for name, values in by_argument.items()}
 
 
 def all_arguments(workload: Workload) -> dict[str, Any]:
-    """Arguments of a network of the zoo, those that its builder takes by default with them.
+    """Return the arguments of a network of the zoo, with its builder's defaults.
 
     Parameters
     ----------
@@ -569,13 +573,13 @@ def all_arguments(workload: Workload) -> dict[str, Any]:
     >>> all_arguments(model("resnet50_v1.5", image=224)) == all_arguments(model("resnet50_v1.5"))
     True
     """
-    taken = inspect.signature(builder_function(workload.builder)).parameters.values()
-    usual = {each.name: each.default for each in taken if each.default is not each.empty}
+    parameters = inspect.signature(builder_function(workload.builder)).parameters.values()
+    usual = {parameter.name: parameter.default for parameter in parameters if parameter.default is not parameter.empty}
     return {**usual, **workload.arguments}
 
 
 @lru_cache(maxsize=64)
 def builder_function(builder: str) -> Any:
-    """The function of `cookbook.workloads` that a builder such as "transformers.decoder" names."""
+    """Return the function of `cookbook.workloads` that a builder such as "transformers.decoder" names."""
     module, _, function = builder.rpartition(".")
     return getattr(import_module(f"cookbook.workloads.builders.{module}"), function)

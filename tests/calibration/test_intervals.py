@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cookbook.calibration.intervals import LARGEST, half_width, widths
-from cookbook.evidence import BAND, coverage_band, figures, interval_score, paired, student_t
+from cookbook.calibration.intervals import LARGEST_ERROR, half_width, widths
+from cookbook.evidence import COVERAGE_BAND, coverage_band, figures, interval_score, paired, student_t
 from cookbook.prediction.constants import ADAPTERS, DATASHEET, EXPERTS, LEVELS, NEW_ENGINE, SEEN, SIBLING, TIERS
 
 CHAIN = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
@@ -63,7 +63,7 @@ def test_a_large_publisher_weighs_as_much_as_a_small_one():
 def test_one_misread_row_widens_no_more_than_a_wrong_one():
     errors, group = publishers(np.random.default_rng(0), 8)
     wrong, misread = errors.copy(), errors.copy()
-    wrong[0], misread[0] = LARGEST, 50.0
+    wrong[0], misread[0] = LARGEST_ERROR, 50.0
     assert half_width(misread, group, 0.8) == half_width(wrong, group, 0.8)
 
 
@@ -155,7 +155,7 @@ def test_what_is_run_in_a_special_way_has_an_interval_of_its_own():
 
 
 def test_what_is_run_in_a_special_way_does_not_widen_the_rest():
-    """Mixtures four times as uncertain, whose errors are cut at `LARGEST`: the others keep their nominal share."""
+    """Mixtures four times as uncertain, their errors cut at `LARGEST_ERROR`: the others keep their nominal share."""
     sizes = {SEEN: (14, 1.0), EXPERTS: (14, 4.0)}
     errors, group, tier = made(sizes)
     found = {width.tier: width.half[0] for width in widths(errors, group, tier, np.zeros(len(errors), bool))}
@@ -193,7 +193,7 @@ def test_coverage_is_judged_by_publisher():
     errors = np.repeat([0.0, 0.0, 0.5, 0.5, 0.0], [20, 16, 4, 18, 2])
     group = np.repeat(["all", "right", "hardly"], 20)
     found = figures(errors, group, {level: np.full(60, 0.2) for level in LEVELS})
-    assert found["publishers_in_band"] == pytest.approx(1 / 3) and BAND == (0.6, 0.95)
+    assert found["publishers_in_band"] == pytest.approx(1 / 3) and COVERAGE_BAND == (0.6, 0.95)
     assert found["publishers_covered_80"] == pytest.approx((1 + 0.8 + 0.1) / 3)
     assert found["mean_of_medians"] == pytest.approx((0 + 0 + np.expm1(0.5)) / 3)
 

@@ -68,7 +68,7 @@ def test_a_time_needs_a_batch_in_the_unit_that_is_counted():
 def synthetic(**columns: object) -> pd.DataFrame:
     """Runs that differ only in what is given."""
     rows = pd.DataFrame(columns)
-    same = dict.fromkeys(measurement_rows.SAME, "a") | {"kind": "training", "layout": ""}
+    same = dict.fromkeys(measurement_rows.CURVE_KEYS, "a") | {"kind": "training", "layout": ""}
     rows = rows.assign(**{name: value for name, value in same.items() if name not in rows})
     return rows.assign(batch_per_device=rows["batch"] / rows["devices"])
 
@@ -140,7 +140,7 @@ def test_versus_leaves_one_thing_to_differ():
     pairs = cb.measurements(kind="training", versus="framework")
     for _, each in pairs.groupby("setting"):
         assert each["framework"].is_unique and len(each) == each["values"].iloc[0] > 1
-        assert (each[list(measurements.DECIDES)].nunique(dropna=False) == 1).all()
+        assert (each[list(measurements.DECIDING_COLUMNS)].nunique(dropna=False) == 1).all()
         np.testing.assert_allclose(each["times"], each["throughput"] / each["throughput"].min())
     best = ROWS.set_index("id").loc[pairs["id"]]
     assert (best["throughput"].to_numpy() == pairs["throughput"].to_numpy()).all()

@@ -1,6 +1,6 @@
 """What it takes to add a device, a field of a scenario, and a panel: made in a copy, files counted, and then asked for.
 
-A file that a command of the Makefile writes (data/README.md) is not counted: nobody edits it by hand.
+Files that `make data-readme` writes are not counted: nobody edits them by hand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-WRITTEN = {"data/README.md"}
+WRITTEN = {"data/README.md", "data/schema/_tables.csv"}
 MOST_FILES = {"device": 3, "field": 4, "panel": 4}
 
 

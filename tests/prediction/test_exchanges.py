@@ -27,7 +27,7 @@ def test_the_committed_constants_are_those_that_the_fit_finds() -> None:
 
 def test_exchanges_of_left_out_publishers_are_predicted_within_stated_bounds(publishers: dict[str, np.ndarray]) -> None:
     """Half of the rows within 12 %, of those below 1 GB within 25 %; a constant share of the links is far worse."""
-    small = publishers["payload"] < judged.BIG
+    small = publishers["payload"] < judged.LARGE_PAYLOAD
     assert len(small) > 100 and len(set(publishers["group"])) >= 4
     assert median(publishers["model"]) < 0.12 and median(publishers["model"][small]) < 0.25
     assert median(publishers["constant bandwidth"][small]) > 1

@@ -26,15 +26,15 @@ ROOFS = {
     "with ADCs and sums": (PALETTE[1], [1, 0]),
     "digital devices": (MUTED, [1, 0]),
 }
-WHOSE = {"ours": (PALETTE[0], "circle"), "published": (PALETTE[1], "diamond")}
+ORIGINS = {"ours": (PALETTE[0], "circle"), "published": (PALETTE[1], "diamond")}
 _CURVE_KEY = "Line: mean of the draws; band: worst to best. Dashed: the network in floating point. Ring: as chosen."
 _ROOF_KEY = "Level lines: weights stay in the crossbar. Digital: peak or memory over design power. Marks: this network."
 _BESIDE_KEY = "A full tile of each machine: published peak, and ours from its tile and bits. Nothing is fitted to them."
-_ROOM = 190
+_LABEL_WIDTH = 190
 
 
 def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bits") -> Any:
-    """Share of digits read right over one figure of the crossbar.
+    """Return a chart of the share of digits read correctly over one parameter of the crossbar.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
 
 
 def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Operations for a joule over arithmetic for each byte: digital devices under their roofs, a crossbar level.
+    """Return a chart of operations per joule over arithmetic per byte: digital devices under their roofs, a crossbar
+    level.
 
     Parameters
     ----------
@@ -138,25 +139,25 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         "Operations for one joule on two logarithmic axes. Digital devices: a slope where memory is the limit, level "
         "where arithmetic is. A crossbar: level lines for its cells, with drivers, and with converters."
     )
-    said = title or f"A crossbar beside {count} digital device{'s' * (count != 1)}"
+    headline = title or f"A crossbar beside {count} digital device{'s' * (count != 1)}"
     ends = {"left": left, "right": right, "bottom": bottom, "top": top}
-    return look.finished(frame, layers, said, _ROOF_KEY, words, **ends)
+    return look.finished(frame, layers, headline, _ROOF_KEY, words, **ends)
 
 
 def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
-    """Ends of both axes of `energy_roofline`: whole decades around its lines."""
+    """Return the ends of both axes of `energy_roofline`: whole decades around its lines."""
     left, right = look.decades(frame["x"], 1.0, 1000.0)
     bottom, top = look.decades(frame["y"], 1e9, 1e15)
     return left, right, bottom, top
 
 
 def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Published operations for a joule beside ours, one row a machine.
+    """Return a chart of published operations per joule beside ours, one row per machine.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (machine, in order from the top), `whose` (a key of `WHOSE`), `value` [FLOP/J], missing where
+        Tidy rows: `row` (machine, in order from the top), `whose` (a key of `ORIGINS`), `value` [FLOP/J], missing where
         it is not known, `other` (the value of the other one), `text` (words at the right, once a row).
     title : str, optional
         The takeaway; how many have both by default.
@@ -174,17 +175,17 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     '1 machine beside our figures'
     """
     low, high = beside_domain(frame)
-    scale, y = look.log_scale("low", "high"), look.rows_axis(_ROOM)
+    scale, y = look.log_scale("low", "high"), look.rows_axis(_LABEL_WIDTH)
     x = alt.X("value:Q", title="For one joule [FLOP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18))
-    known = look.rows_with("value")
+    marked = look.rows_with("value")
     tip = [alt.Tooltip("row:N", title="machine"), alt.Tooltip("whose:N"), *look.number_tips(".3~s", "value")]
     layers = [
-        *look.row_text(alt.Chart(), _ROOM),
-        known.transform_filter("isValid(datum.other)")
+        *look.row_text(alt.Chart(), _LABEL_WIDTH),
+        marked.transform_filter("isValid(datum.other)")
         .mark_rule(strokeWidth=2, color=MUTED, clip=True)
         .encode(x=x, x2="other:Q", y=y),
-        known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
-            x=x, y=y, tooltip=tip, **look.looks("whose", WHOSE, look.top_legend())
+        marked.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
+            x=x, y=y, tooltip=tip, **look.looks("whose", ORIGINS, look.top_legend())
         ),
     ]
     count = frame.loc[frame["value"].notna() & frame["other"].notna(), "row"].nunique()
@@ -192,10 +193,10 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
         "One row for each published machine: a diamond at its peak operations for a joule, a circle at ours, on a "
         "logarithmic axis; at the right their ratio, or what is not stated."
     )
-    said = title or f"{count} machine{'s' * (count != 1)} beside our figures"
-    return look.finished(frame, layers, said, _BESIDE_KEY, words, low=low, high=high)
+    headline = title or f"{count} machine{'s' * (count != 1)} beside our figures"
+    return look.finished(frame, layers, headline, _BESIDE_KEY, words, low=low, high=high)
 
 
 def beside_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of `beside`: whole decades."""
+    """Return the ends of the axis of `beside`: whole decades."""
     return look.decades(frame["value"].dropna(), 1e11, 1e15)

@@ -29,7 +29,7 @@ PARTS = ("ADC", "DAC", "cells", "digital sums")
 FLOP_PER_MAC = 2
 PEAK, FORMAT = "peak_int8", "INT8"
 # What was published and ours must know of a machine before it can predict it.
-NEEDED = ("rows", "columns", "cells", "conversions", "weight_bits", "input_bits", "drive_bits", "adc_bits")
+REQUIRED_COLUMNS = ("rows", "columns", "cells", "conversions", "weight_bits", "input_bits", "drive_bits", "adc_bits")
 _SIDES, _BITS = (1, 4096), (1, 16)
 
 
@@ -64,7 +64,9 @@ class Tile:
 
     @property
     def lossless_bits(self) -> int:
-        """Bits of a converter that would tell every sum of a full column apart; one more tells the signs of pairs."""
+        """Return the bits of a converter that distinguishes every sum of a full column; one of them is for the signs of
+        pairs.
+        """
         return int(formulas.shafiee_2016_bits(self.rows, self.drive_bits, self.cell_bits)) + 1
 
     def __repr__(self) -> str:
@@ -75,7 +77,7 @@ class Tile:
 
 
 def number(name: str, value: Any, low: float, high: float, whole: bool = True) -> float:
-    """A number in its range; ValueError names the argument, the value, the range and the remedy."""
+    """Return a number in its range; a ValueError names the argument, the value, the range and the remedy."""
     fits = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not fits or not low <= value <= high or (whole and value != int(value)):
         kind = "whole numbers of [" if whole else "["
@@ -94,7 +96,7 @@ def crossbar_tile(
     adc_bits: int = 8,
     converter: Callable[[int], Any] | None = None,
 ) -> Tile:
-    """A crossbar, its slices and its converters.
+    """Return a crossbar with its slices and its converters.
 
     Parameters
     ----------
@@ -119,7 +121,7 @@ def crossbar_tile(
     >>> crossbar_tile(weight_bits=8, cell_bits=2)
     <Tile 128 x 128: weights of 8 bits in 4 pairs of cells, inputs of 8 bits in 8 cycles, ADC of 8 bits>
     """
-    given = {
+    arguments = {
         "rows": (rows, *_SIDES),
         "columns": (rows if columns is None else columns, *_SIDES),
         "weight_bits": (weight_bits, 2, _BITS[1]),
@@ -128,7 +130,7 @@ def crossbar_tile(
         "drive_bits": (drive_bits, 1, 8),
         "adc_bits": (adc_bits, 2, _BITS[1]),
     }
-    sizes = {name: int(number(name, *of)) for name, of in given.items()}
+    sizes = {name: int(number(name, *of)) for name, of in arguments.items()}
     if converter is not None and not callable(converter):
         raise refused("converter", converter, "is no function: give one from bits to joules")
     slices = int(formulas.slices(sizes["weight_bits"] - 1, sizes["cell_bits"]))
@@ -145,9 +147,9 @@ def crossbar_tile(
 def _joules(
     adc_bits: int, drive_bits: int, paired: bool, pulse: float, converter: Callable[[int], Any] | None = None
 ) -> dict[str, float]:
-    """Energy of one conversion, drive, reading of a cell and addition [J]."""
+    """Return the energy of one conversion, one drive, reading of a cell and one addition [J]."""
     step = figure("crossbar-adc-energy") / 2 ** figure("crossbar-adc-bits")
-    adc = formulas.walden_1999(adc_bits, step) if converter is None else _converted(converter, adc_bits)
+    adc = formulas.walden_1999(adc_bits, step) if converter is None else _conversion_joules(converter, adc_bits)
     # Levels are taken as equally frequent, and of a pair one cell rests.
     least, largest = figure("crossbar-least-share"), figure("crossbar-largest-conductance")
     mean = largest * (least + (1 - least) * (0.25 if paired else 0.5))
@@ -156,8 +158,8 @@ def _joules(
     return {"ADC": float(adc), "DAC": float(drive), "cells": float(heat), "digital sums": figure("crossbar-add-energy")}
 
 
-def _converted(converter: Callable[[int], Any], bits: int) -> float:
-    """Energy of one conversion by a formula of the reader's [J]."""
+def _conversion_joules(converter: Callable[[int], Any], bits: int) -> float:
+    """Return the energy of one conversion by a formula of the reader's [J]."""
     try:
         joules = float(converter(bits))
     except (TypeError, ValueError, OverflowError):
@@ -168,7 +170,7 @@ def _converted(converter: Callable[[int], Any], bits: int) -> float:
 
 
 def checked_tile(tile: Any) -> Tile:
-    """A tile; `crossbar_tile()` where none is given. ValueError for anything else."""
+    """Return a tile; `crossbar_tile()` where none is given. ValueError for anything else."""
     if tile is not None and not isinstance(tile, Tile):
         raise refused("tile", tile, "is no tile: give one of cb.planning.crossbar_tile")
     return tile or crossbar_tile()
@@ -212,16 +214,16 @@ class Mapped(Result):
 
     @property
     def mac_joules(self) -> float:
-        """Energy of one MAC, converters included [J]."""
+        """Return the energy of one MAC, converters included [J]."""
         return sum(self.joules.values()) / self.macs
 
     @property
     def flop_per_joule(self) -> float:
-        """Operations for one joule [FLOP/J]."""
+        """Return the operations per joule [FLOP/J]."""
         return FLOP_PER_MAC / self.mac_joules
 
     def share(self, part: str) -> float:
-        """Share of the energy that a part takes.
+        """Return a part's share of the energy.
 
         >>> map_to_crossbars("alexnet").share("ADC") > 0.4
         True
@@ -229,16 +231,16 @@ class Mapped(Result):
         return self.joules[part] / sum(self.joules.values())
 
     def frame(self) -> pd.DataFrame:
-        """Layers with their tiles, conversions, energy and time."""
+        """Return the layers with their tiles, conversions, energy and time."""
         return self.layers.copy()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain figures."""
-        kept = ("title", "tiles", "cells", "conversions", "macs", "left_macs", "joules", "latency", "seconds")
-        return plain({name: getattr(self, name) for name in kept})
+        """Return the results as plain values."""
+        names = ("title", "tiles", "cells", "conversions", "macs", "left_macs", "joules", "latency", "seconds")
+        return plain({name: getattr(self, name) for name in names})
 
     def summary(self) -> str:
-        """Tiles, energy of a MAC and pace."""
+        """Return tiles, energy per MAC and pace in one line."""
         return (
             f"{self.title}: {self.tiles:,.0f} tiles of {self.tile.rows} x {self.tile.columns}, "
             f"{human(self.mac_joules, 'J')} a MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
@@ -246,7 +248,7 @@ class Mapped(Result):
         )
 
     def pace(self) -> str:
-        """How long a sample takes, and how soon the next one follows."""
+        """Return the time of a sample, and the time until the next one follows, in words."""
         if self.sample != "token":
             return f"{human(self.seconds, 's')} from {self.sample} to {self.sample} in a full pipeline"
         return (
@@ -260,15 +262,15 @@ class Mapped(Result):
             {
                 "Layer": top["layer"],
                 "Tiles": top["tiles"].map("{:,.0f}".format),
-                "Energy": top["joules"].map(lambda each: human(each, "J")),
-                "Time": top["seconds"].map(lambda each: human(each, "s")),
+                "Energy": top["joules"].map(lambda value: human(value, "J")),
+                "Time": top["seconds"].map(lambda value: human(value, "s")),
             }
         )
         return card(self.summary(), rows)
 
 
 def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = None, seq: float | None = None) -> Mapped:
-    """Lay a network's weights on tiles, and count conversions, energy and time of one sample.
+    """Map a network's weights to tiles, and count conversions, energy and time of one sample.
 
     Parameters
     ----------
@@ -290,7 +292,7 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     True
     """
     tile = checked_tile(tile)
-    network, length = _asked(model, seq)
+    network, length = _network_and_length(model, seq)
     layers = _layers(network, length)
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
     beside = 2 * tile.slices
@@ -312,14 +314,16 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     # Groups that lie on one tile share its converter.
     packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * beside)), groups)
     wide = np.maximum(np.minimum(outputs * tile.slices * np.maximum(packed, 1), tile.columns // 2), 1)
-    each = formulas.product_seconds(wide, tile.cycles, figure("crossbar-pulse"), 1, figure("crossbar-adc-rate"))
+    product_seconds = formulas.product_seconds(
+        wide, tile.cycles, figure("crossbar-pulse"), 1, figure("crossbar-adc-rate")
+    )
     converted = tile.cycles * np.ceil(inputs / tile.rows) * outputs * tile.slices * all_times
     layers["tiles"] = formulas.tiles(inputs, outputs, tile.rows, tile.columns, beside, groups) * count
     layers["cells"] = inputs * outputs * groups * beside * count
     layers["macs"], layers["conversions"] = inputs * outputs * all_times, converted
     layers["joules"] = sum(parts.values()) * all_times
-    layers["seconds"] = each * times
-    whole = float(network.ops.total("macs", 1, length))
+    layers["seconds"] = product_seconds * times
+    total_macs = float(network.ops.total("macs", 1, length))
     return Mapped(
         network.title,
         "token" if length == 1 else network.sample,
@@ -328,7 +332,7 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
         float(layers["cells"].sum()),
         float(converted.sum()),
         float(layers["macs"].sum()),
-        max(whole - float(layers["macs"].sum()), 0.0),
+        max(total_macs - float(layers["macs"].sum()), 0.0),
         {name: float((part * all_times).sum()) for name, part in parts.items()},
         float((layers["seconds"] * count).sum()),
         float(layers["seconds"].max()),
@@ -337,37 +341,37 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
 
 
 def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
-    """Layers with weights: sizes of the product of one group, groups, and products of one sample."""
+    """Return the layers with weights: sizes of the product of one group, groups, and products of one sample."""
     ops = network.ops
     n, k, macs = (ops.column(name, 1, seq) for name in ("n", "k", "macs"))
-    kept = np.isin(ops.kind, MATMUL_KINDS) & (ops.weights > 0) & (n > 0) & (k > 0) & (macs > 0)
-    n, k, count, groups = n[kept], k[kept], ops.count[kept], ops.groups[kept]
+    stored = np.isin(ops.kind, MATMUL_KINDS) & (ops.weights > 0) & (n > 0) & (k > 0) & (macs > 0)
+    n, k, count, groups = n[stored], k[stored], ops.count[stored], ops.groups[stored]
     # A layer of several products of one shape with other weights each (experts, recurrent gates) has more groups.
-    held = np.maximum(np.rint(ops.weights[kept] / (n * k)), groups)
-    if not kept.any():
+    matrices = np.maximum(np.rint(ops.weights[stored] / (n * k)), groups)
+    if not stored.any():
         raise ValueError(f"model = {network.title!r} has no layer with weights to store: take another network")
     return pd.DataFrame(
         {
-            "layer": ops.name[kept],
+            "layer": ops.name[stored],
             "inputs": k,
             "outputs": n,
-            "groups": held,
+            "groups": matrices,
             "count": count,
-            "products": macs[kept] / (n * k * held * count),
+            "products": macs[stored] / (n * k * matrices * count),
         }
     )
 
 
 @lru_cache(maxsize=1)
-def _published() -> pd.DataFrame:
+def _published_rows() -> pd.DataFrame:
     rows = catalog.table("crossbars")
     ours = []
     for row in rows.to_dict("records"):
-        if any(np.isnan(row[name]) for name in NEEDED):
+        if any(np.isnan(row[name]) for name in REQUIRED_COLUMNS):
             ours.append((np.nan, np.nan))
             continue
         pulse = figure("crossbar-pulse") if np.isnan(row["pulse"]) else row["pulse"]
-        each = _joules(int(row["adc_bits"]), int(row["drive_bits"]), row["cells"] > row["conversions"], pulse)
+        joules = _joules(int(row["adc_bits"]), int(row["drive_bits"]), row["cells"] > row["conversions"], pulse)
         outputs = row["columns"] / row["conversions"]
         cycles = formulas.slices(row["input_bits"], row["drive_bits"])
         parts = formulas.product_joules(
@@ -378,10 +382,10 @@ def _published() -> pd.DataFrame:
             row["cells"],
             row["conversions"],
             cycles,
-            each["ADC"],
-            each["DAC"],
-            each["cells"],
-            each["digital sums"],
+            joules["ADC"],
+            joules["DAC"],
+            joules["cells"],
+            joules["digital sums"],
         )
         total = float(sum(parts.values()))
         ours.append((FLOP_PER_MAC * row["rows"] * outputs / total, float(parts["ADC"]) / total))
@@ -390,7 +394,7 @@ def _published() -> pd.DataFrame:
 
 
 def published_crossbars() -> pd.DataFrame:
-    """Machines that were published, and what our formulas say of a full tile of theirs.
+    """Return published machines, and our formulas' values for a full tile of theirs.
 
     Our figure takes their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
 
@@ -405,11 +409,11 @@ def published_crossbars() -> pd.DataFrame:
     >>> int(published_crossbars()["ratio"].notna().sum()) >= 3
     True
     """
-    return _published().copy()
+    return _published_rows().copy()
 
 
 def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.DataFrame:
-    """Operations for a joule that digital devices reach at best: INT8 peak or memory, over the design power.
+    """Return the best operations per joule of digital devices: INT8 peak or memory, divided by the design power.
 
     Parameters
     ----------
@@ -444,8 +448,8 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     if not isinstance(devices, Iterable) or isinstance(devices, (str, bytes, Mapping)):
         raise refused("devices", devices, "is no list: give names of accelerators, such as ['h100-sxm']")
     rows: list[tuple[Any, ...]] = []
-    for each in devices:
-        device = each if isinstance(each, Accelerator) else device_named(each)
+    for entry in devices:
+        device = entry if isinstance(entry, Accelerator) else device_named(entry)
         peak = device.peaks.get(PEAK, np.nan)
         rate = device.mem_bandwidth * np.minimum(peak / device.mem_bandwidth, at) / device.tdp_watts
         rows += [(device.key, device.name, x, y, FLOP_PER_MAC / y) for x, y in zip(at, rate, strict=True) if y > 0]
@@ -453,7 +457,8 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
 
 
 def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None = None) -> float:
-    """Arithmetic for each byte of weights that a digital device reads once for a batch, one byte a weight [FLOP/B].
+    """Return the FLOP per byte of weights of a digital device that reads them once per batch, one byte per weight
+    [FLOP/B].
 
     Activations are left out, as beside a crossbar: as if they all stayed on the chip.
 
@@ -469,15 +474,15 @@ def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None =
     >>> round(digital_intensity("alexnet")), round(digital_intensity("alexnet", 100))
     (24, 2377)
     """
-    layers = _layers(*_asked(model, seq))
+    layers = _layers(*_network_and_length(model, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
     used = number("batch", batch, 1, 1e6) * layers["products"]
     # Of experts, a small batch reads those that it asks for.
     return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
 
 
-def _asked(workload: str | Workload, seq: float | None) -> tuple[Workload, float | None]:
-    """The network, and tokens of a sample: one, a step of decoding, where it reads tokens and none are given."""
+def _network_and_length(workload: str | Workload, seq: float | None) -> tuple[Workload, float | None]:
+    """Return the network, and tokens of a sample: one, a decoding step, where it reads tokens and none are given."""
     network = network_of(workload)
     if seq is not None:
         return network, number("seq", seq, 1, 1e8, whole=False)

@@ -20,7 +20,7 @@ from cookbook.formulas import crossbar as formulas
 from cookbook.prediction.constants import figure
 from cookbook.topics.analog.crossbar import Tile, checked_tile, crossbar_tile, number
 
-LETTERS = "0123456789abcdefg"
+PIXEL_LETTERS = "0123456789abcdefg"
 SIDE, CLASSES, TRAINED_ON = 8, 10, 1200
 # What a curve may go over: a field of the tile, or what cells and wires do.
 CELLS = {
@@ -28,8 +28,8 @@ CELLS = {
     "read": "crossbar-read-spread",
     "wire_ohms": "crossbar-wire-ohms",
 }
-OVER = ("adc_bits", "rows", "weight_bits", "cell_bits", "input_bits", *CELLS, "days")
-MOST_DRAWS, MOST_VALUES, DAY = 100, 100, 86400.0
+VARIED = ("adc_bits", "rows", "weight_bits", "cell_bits", "input_bits", *CELLS, "days")
+MAX_DRAWS, MAX_VALUES, DAY = 100, 100, 86400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class DigitNetwork:
 
 @lru_cache(maxsize=1)
 def digit_images() -> tuple[np.ndarray, np.ndarray]:
-    """Images, 1,797 by 64 pixels from 0 to 1, and what was written.
+    """Return images, 1,797 by 64 pixels from 0 to 1, and the digits written.
 
     Examples
     --------
@@ -67,10 +67,12 @@ def digit_images() -> tuple[np.ndarray, np.ndarray]:
     ((1797, 64), [0, 1, 2, 3])
     """
     rows = catalog.table("digits")
-    images = np.array([[LETTERS.index(letter) for letter in row] for row in rows["pixels"]]) / (len(LETTERS) - 1)
+    images = np.array([[PIXEL_LETTERS.index(letter) for letter in row] for row in rows["pixels"]]) / (
+        len(PIXEL_LETTERS) - 1
+    )
     written = rows["digit"].to_numpy().astype(int)
-    for each in (images, written):
-        each.setflags(write=False)
+    for array in (images, written):
+        array.setflags(write=False)
     return images, written
 
 
@@ -97,37 +99,37 @@ def train_digits(hidden: int = 32, epochs: int = 40, seed: int = 0) -> DigitNetw
     True
     """
     sizes = number("hidden", hidden, 1, 256), number("epochs", epochs, 1, 200), number("seed", seed, 0, 2**32 - 1)
-    return _trained(*map(int, sizes))
+    return _train(*map(int, sizes))
 
 
 @lru_cache(maxsize=16)
-def _trained(hidden: int, epochs: int, seed: int) -> DigitNetwork:
-    """Adam on the mean cross-entropy, fifty images at a time."""
-    images, written = (each[:TRAINED_ON] for each in digit_images())
+def _train(hidden: int, epochs: int, seed: int) -> DigitNetwork:
+    """Train by Adam on the mean cross-entropy, fifty images at a time."""
+    images, written = (array[:TRAINED_ON] for array in digit_images())
     rng = np.random.default_rng(seed)
     sizes = (SIDE * SIDE, hidden, CLASSES)
     state = [rng.normal(0, np.sqrt(2 / a), (a, b)) for a, b in pairwise(sizes)]
     state += [np.zeros(b) for b in sizes[1:]]
-    moments = [(np.zeros_like(each), np.zeros_like(each)) for each in state]
+    moments = [(np.zeros_like(weights), np.zeros_like(weights)) for weights in state]
     step = 0
     for _ in range(epochs):
         for batch in rng.permutation(TRAINED_ON).reshape(-1, 50):
             step += 1
-            for each, slope, (mean, square) in zip(
+            for value, slope, (mean, square) in zip(
                 state, _slopes(state, images[batch], written[batch]), moments, strict=True
             ):
                 mean += 0.1 * (slope - mean)
                 square += 0.001 * (slope**2 - square)
                 rate = 3e-3 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-                each -= rate * mean / (np.sqrt(square) + 1e-8)
+                value -= rate * mean / (np.sqrt(square) + 1e-8)
     inner = np.maximum(images @ state[0] + state[2], 0)
-    found = DigitNetwork((state[0], state[1]), (state[2], state[3]), 0.0, (1.0, float(inner.max())))
-    tests, answers = (each[TRAINED_ON:] for each in digit_images())
-    return replace(found, accuracy=float(np.mean(_exact(found, tests) == answers)))
+    network = DigitNetwork((state[0], state[1]), (state[2], state[3]), 0.0, (1.0, float(inner.max())))
+    tests, answers = (array[TRAINED_ON:] for array in digit_images())
+    return replace(network, accuracy=float(np.mean(_exact(network, tests) == answers)))
 
 
 def _slopes(state: Sequence[np.ndarray], images: np.ndarray, written: np.ndarray) -> list[np.ndarray]:
-    """Gradients of the mean cross-entropy, by back-propagation, with a small decay of weights."""
+    """Return the gradients of the mean cross-entropy, by back-propagation, with a small weight decay."""
     inner = np.maximum(images @ state[0] + state[2], 0)
     scores = inner @ state[1] + state[3]
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -155,7 +157,7 @@ def crossbar_accuracy(
     draws: int = 5,
     seed: int = 0,
 ) -> np.ndarray:
-    """Share of the test digits that a network reads right on crossbars, once for each draw of its cells.
+    """Return the share of test digits that a network reads correctly on crossbars, once per draw of its cells.
 
     Weights are cut into slices and stored in pairs of cells, inputs are applied piece by piece, the currents of each
     tile are converted, shifted and added. Converters are set to the largest current among 200 images of the training.
@@ -192,19 +194,19 @@ def crossbar_accuracy(
     tile = checked_tile(tile)
     if not isinstance(network, DigitNetwork):
         raise refused("network", network, "is no trained network: give one of cb.planning.train_digits")
-    given = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
+    stated = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
     spreads = {
         name: number(
             name, figure(CELLS[name]) if value is None else value, 0, 1 if name != "wire_ohms" else 1e4, whole=False
         )
-        for name, value in given.items()
+        for name, value in stated.items()
     }
-    number("draws", draws, 1, MOST_DRAWS)
+    number("draws", draws, 1, MAX_DRAWS)
     number("seed", seed, 0, 2**32 - 1)
     spreads["days"] = number("days", days, 0, 36525, whole=False)
-    images, written = (each[TRAINED_ON:] for each in digit_images())
+    images, written = (part[TRAINED_ON:] for part in digit_images())
     sample = digit_images()[0][:TRAINED_ON:6]
-    found = []
+    shares = []
     for draw in range(int(draws)):
         rng = np.random.default_rng([seed, draw])
         values, tuned = images, sample
@@ -213,8 +215,8 @@ def crossbar_accuracy(
             values = array.product(values) + bias
             if layer < len(network.weights) - 1:
                 values, tuned = np.maximum(values, 0), np.maximum(array.product(tuned) + bias, 0)
-        found.append(np.mean(np.argmax(values, axis=1) == written))
-    return np.array(found)
+        shares.append(np.mean(np.argmax(values, axis=1) == written))
+    return np.array(shares)
 
 
 class _Programmed:
@@ -243,7 +245,7 @@ class _Programmed:
         self.read = quiet
 
     def _cells(self, shares: np.ndarray, spreads: Mapping[str, float]) -> np.ndarray:
-        """Difference of each pair of cells behind noise, drift and wires, in levels."""
+        """Return the difference of each pair of cells after noise, drift and wires, in levels."""
         tile, low, high = self.tile, figure("crossbar-least-share"), 1.0
         pair = np.stack(formulas.conductance_pair(shares, low, high, self.levels), axis=2)
         cells = formulas.noisy(pair, spreads["programming"], high, self.rng.standard_normal(pair.shape))
@@ -264,7 +266,7 @@ class _Programmed:
         return (pairs[:, :, 0] - pairs[:, :, 1]) * (self.levels - 1) / (high - low)
 
     def _applied(self, values: np.ndarray) -> np.ndarray:
-        """Inputs cut into pieces, lowest first: cycles by samples by rows, whole numbers."""
+        """Return inputs cut into pieces, lowest first: cycles by samples by rows, integers."""
         whole = np.rint(np.clip(values / self.full_scale, 0, 1) * (2**self.tile.input_bits - 1)).astype(np.int32)
         applied = np.empty((self.tile.cycles, *whole.shape), dtype=np.float32)
         for cycle in range(self.tile.cycles):
@@ -272,19 +274,19 @@ class _Programmed:
         return applied
 
     def _sums(self, applied: np.ndarray) -> list[np.ndarray]:
-        """What each tile's columns carry, before conversion: one array for each block of rows."""
-        found = []
+        """Return the column sums of each tile, before conversion: one array for each block of rows."""
+        blocks = []
         for top in range(0, self.cells.shape[0], self.tile.rows):
             rows = applied[:, :, top : top + self.tile.rows]
             sums = rows @ self.cells[top : top + self.tile.rows]
             if self.read:
                 noise = self.read * (self.levels - 1) * np.sqrt(2 * np.einsum("csr,csr->cs", rows, rows))
                 sums += noise[:, :, None] * self.rng.standard_normal(sums.shape, dtype=np.float32)
-            found.append(sums)
-        return found
+            blocks.append(sums)
+        return blocks
 
     def product(self, values: np.ndarray) -> np.ndarray:
-        """Inputs times weights, as the crossbar computes it."""
+        """Return inputs times weights, as the crossbar computes it."""
         tile, total = self.tile, np.zeros(1)
         for top, sums in zip(self.tops, self._sums(self._applied(values)), strict=True):
             step = np.float32(top / (2 ** (tile.adc_bits - 1) - 1))
@@ -300,7 +302,7 @@ class _Programmed:
 def accuracy_curve(
     over: str, values: Sequence[float], tile: Tile | None = None, network: DigitNetwork | None = None, **more: Any
 ) -> pd.DataFrame:
-    """Accuracy on crossbars while one thing changes: mean, least and most over draws of the cells.
+    """Return accuracy on crossbars over one parameter: mean, least and most over draws of the cells.
 
     Parameters
     ----------
@@ -323,26 +325,26 @@ def accuracy_curve(
     >>> bool(curve["mean"][0] < curve["mean"][1])
     True
     """
-    if not isinstance(over, str) or over not in OVER:
-        raise refused("over", over, f"is nothing that a curve can go over; take one of {', '.join(OVER)}")
+    if not isinstance(over, str) or over not in VARIED:
+        raise refused("over", over, f"is nothing that a curve can go over; take one of {', '.join(VARIED)}")
     if (
         not isinstance(values, Iterable)
         or isinstance(values, (str, bytes, Mapping))
-        or not (tried := list(islice(values, MOST_VALUES + 1)))
+        or not (tried := list(islice(values, MAX_VALUES + 1)))
     ):
         raise refused("values", values, "holds no value: give a list of values to set it to, at least one")
-    if len(tried) > MOST_VALUES:
-        raise refused("values", values, f"holds more than {MOST_VALUES} values: give fewer")
+    if len(tried) > MAX_VALUES:
+        raise refused("values", values, f"holds more than {MAX_VALUES} values: give fewer")
     tile, rows = checked_tile(tile), []
     for value in tried:
         fields = ("adc_bits", "weight_bits", "cell_bits", "input_bits")
-        each = replace_tile(tile, **{over: value}) if over in fields else tile
-        each = replace_tile(tile, rows=value, columns=value) if over == "rows" else each
-        found = crossbar_accuracy(network, each, **{**more, **({} if over in (*fields, "rows") else {over: value})})
-        rows.append((value, found.mean(), found.min(), found.max()))
+        changed = replace_tile(tile, **{over: value}) if over in fields else tile
+        changed = replace_tile(tile, rows=value, columns=value) if over == "rows" else changed
+        shares = crossbar_accuracy(network, changed, **{**more, **({} if over in (*fields, "rows") else {over: value})})
+        rows.append((value, shares.mean(), shares.min(), shares.max()))
     return pd.DataFrame(rows, columns=[over, "mean", "least", "most"])
 
 
 def replace_tile(tile: Tile, **changes: Any) -> Tile:
-    """The same tile with some figures changed, checked anew."""
+    """Return the tile with some values changed, checked again."""
     return crossbar_tile(**{**tile.arguments, **changes})

@@ -9,14 +9,24 @@ import numpy as np
 from cookbook.topics.clinic.reading import TERMS, Reading, Spans
 
 # Terms of an attribution in the order of charts; logs know steps alone, so what they usually take is the steady part.
-ORDER = ("steady", "compute", "memory traffic", "launch", "communication", "input", "checkpoint", "slowdown", "idle")
+CHART_ORDER = (
+    "steady",
+    "compute",
+    "memory traffic",
+    "launch",
+    "communication",
+    "input",
+    "checkpoint",
+    "slowdown",
+    "idle",
+)
 # With an accelerator, what its kernels do comes first: the host may wait meanwhile, and costs nothing. On a processor
 # a checkpoint or a wait for input is work of the step itself, whatever operations it is made of.
 ON_DEVICE = ("compute", "memory traffic", "communication", "checkpoint", "input", "launch")
 ON_PROCESSOR = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch")
 # A step is slow if it takes half as much again as those beside it, or more; saving is a slow step that comes back after
 # at least five others, three of four times in the same distance; a slowdown is a fifth more from one step to the end.
-SLOWER, BESIDE, NEAREST, EVEN, LATER, MARGIN = (1.5, 2.0, 3.0, 5.0, 8.0), 11, 5, 0.75, 1.2, 0.1
+SLOW_FACTORS, MEDIAN_WINDOW, NEAREST, EVEN, LATER, MARGIN = (1.5, 2.0, 3.0, 5.0, 8.0), 11, 5, 0.75, 1.2, 0.1
 
 
 class Attribution(NamedTuple):
@@ -34,14 +44,14 @@ class Attribution(NamedTuple):
 
 
 def attribute(reading: Reading) -> Attribution:
-    """Share out the time of each step of a trace or a log."""
+    """Attribute the time of each step of a trace or a log to terms."""
     if reading.spans is not None:
-        return _of_spans(reading.steps, reading.spans)
-    return _of_log(reading)
+        return _attribute_spans(reading.steps, reading.spans)
+    return _attribute_log(reading)
 
 
 def union_by(starts: np.ndarray, ends: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Which stretches between sorted `points` some interval covers; overlaps count once.
+    """Return the stretches between sorted `points` that some interval covers; overlaps count once.
 
     Examples
     --------
@@ -55,7 +65,7 @@ def union_by(starts: np.ndarray, ends: np.ndarray, points: np.ndarray) -> np.nda
     return np.cumsum(change)[:-1] > 0
 
 
-def _of_spans(steps: np.ndarray, spans: Spans) -> Attribution:
+def _attribute_spans(steps: np.ndarray, spans: Spans) -> Attribution:
     order = ON_DEVICE if spans.device else ON_PROCESSOR
     points = np.unique(np.concatenate([spans.start, spans.end, steps.ravel()]))
     lengths, middles = np.diff(points), (points[:-1] + points[1:]) / 2
@@ -68,23 +78,25 @@ def _of_spans(steps: np.ndarray, spans: Spans) -> Attribution:
     seconds = np.zeros((len(steps), len(order) + 1))
     np.add.at(seconds, (step[inside], chosen[inside]), lengths[inside])
     terms = (*order, "idle")
-    whole = tuple(each for each in ORDER if each in terms)
+    terms_in_order = tuple(term_name for term_name in CHART_ORDER if term_name in terms)
     facts = dict(spans.facts)
     facts["operations"] = facts.get("operations", 0.0) / max(len(steps), 1)
-    return Attribution(whole, seconds[:, [terms.index(each) for each in whole]], facts)
+    return Attribution(terms_in_order, seconds[:, [terms.index(term_name) for term_name in terms_in_order]], facts)
 
 
-def _of_log(reading: Reading) -> Attribution:
-    """A log's steps: what is usual, what comes back, what stays slower, and what happens now and then."""
+def _attribute_log(reading: Reading) -> Attribution:
+    """Attribute a log's steps: usual time, what returns periodically, what stays slower, and what happens
+    occasionally.
+    """
     times = reading.steps[:, 1] - reading.steps[:, 0]
-    told = np.zeros(len(times))
+    attributed = np.zeros(len(times))
     seconds: dict[str, np.ndarray] = {}
     for term, column in reading.columns.items():
-        seconds[term] = np.minimum(column, times - told)
-        told = told + seconds[term]
-    rest = times - told
-    usual = _beside(rest)
-    saved, every = _returning(rest, usual)
+        seconds[term] = np.minimum(column, times - attributed)
+        attributed = attributed + seconds[term]
+    rest = times - attributed
+    usual = _running_median(rest)
+    saved, every = _periodic(rest, usual)
     saving = np.zeros(len(times))
     saving[saved] = (rest - usual)[saved]
     facts = {"every": every}
@@ -97,28 +109,28 @@ def _of_log(reading: Reading) -> Attribution:
         seconds["slowdown"] = late
         facts |= {"slower from": float(shift + 1), "times slower": after}
     else:
-        seconds["idle"] = np.where(rest > SLOWER[0] * usual, rest - usual, 0.0)
+        seconds["idle"] = np.where(rest > SLOW_FACTORS[0] * usual, rest - usual, 0.0)
     seconds["steady"] = np.maximum(times - sum(seconds.values()), 0.0)
     facts["spread"] = float((np.quantile(times, 0.9) - np.quantile(times, 0.1)) / np.median(times))
-    terms = tuple(each for each in ORDER if each in seconds)
-    return Attribution(terms, np.stack([seconds[each] for each in terms], axis=1), facts)
+    terms = tuple(term_name for term_name in CHART_ORDER if term_name in seconds)
+    return Attribution(terms, np.stack([seconds[term_name] for term_name in terms], axis=1), facts)
 
 
-def _beside(times: np.ndarray) -> np.ndarray:
-    """Median of each step and those beside it."""
-    wide = min(BESIDE, len(times))
+def _running_median(times: np.ndarray) -> np.ndarray:
+    """Return the median of each step and its neighbours."""
+    wide = min(MEDIAN_WINDOW, len(times))
     padded = np.pad(times, wide // 2, mode="reflect")
     return np.median(np.lib.stride_tricks.sliding_window_view(padded, wide)[: len(times)], axis=1)
 
 
-def _returning(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
-    """Slow steps that come back in equal distances, and the distance; none and 0 where there are none.
+def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return slow steps that recur at equal distances, and the distance; none and 0 where there are none.
 
     On a machine with other work single steps are slow now and then, so sets of ever slower steps are looked at: the one
     that explains most time counts.
     """
     best, every, most = np.empty(0, dtype=int), 0.0, 0.0
-    for times in SLOWER:
+    for times in SLOW_FACTORS:
         slow = np.flatnonzero(rest > times * usual)
         gaps = np.diff(slow)
         if len(gaps) < 2 or len(slow) > len(rest) / NEAREST:
@@ -132,7 +144,7 @@ def _returning(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _shift(times: np.ndarray) -> tuple[int, float]:
-    """Step from which all is slower, and how many times; (0, 1) where nothing is."""
+    """Return the step from which all are slower, and by which factor; (0, 1) where none are."""
     count = len(times)
     edge = max(int(np.ceil(MARGIN * count)), 5)
     if count < 2 * edge:

@@ -22,12 +22,12 @@ TERMS = {
     "idle": TIME_PARTS["bubble"],
 }
 # Pixels for the longest label: which rows are shown changes in place.
-_ROOM = 110
+_LABEL_WIDTH = 110
 _KEY = "Bars: a mean step of each stretch of the run; every instant counts once. Right: its length."
 
 
 def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Where the time of a mean step went, one stacked bar for each stretch of a run.
+    """Return a chart of the time of a mean step by term, one stacked bar for each stretch of a run.
 
     Parameters
     ----------
@@ -55,7 +55,9 @@ def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
     bar = (
         alt.Chart()
         .mark_bar(height={"band": 0.6}, clip=True)
-        .encode(x=x, x2="end:Q", y=look.rows_axis(_ROOM), tooltip=tip, color=look.coloured("part", TERMS, legend))
+        .encode(
+            x=x, x2="end:Q", y=look.rows_axis(_LABEL_WIDTH), tooltip=tip, color=look.coloured("part", TERMS, legend)
+        )
     )
     first = frame[frame["row"] == frame["row"].iloc[0]]
     largest = first.loc[(first["end"] - first["start"]).idxmax(), "part"]
@@ -63,7 +65,7 @@ def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
         "Stacked horizontal bars of time, one a stretch of a run, the whole run first: the parts of a mean step in one "
         "fixed order and colour. Words at the right give its length."
     )
-    layers = [*look.row_text(alt.Chart(), _ROOM), bar]
+    layers = [*look.row_text(alt.Chart(), _LABEL_WIDTH), bar]
     return look.finished(
         frame,
         layers,
@@ -76,6 +78,6 @@ def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def drawn(frame: pd.DataFrame) -> list[str]:
-    """Parts that are long enough to be seen: a hundredth of the longest bar."""
+    """Return the parts that are long enough to be visible: a hundredth of the longest bar."""
     longest = (frame["end"] - frame["start"]).groupby(frame["part"]).max()
     return [part for part in TERMS if longest.get(part, 0.0) > 0.01 * frame["end"].max()]

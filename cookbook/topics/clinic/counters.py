@@ -57,8 +57,8 @@ Series = dict[str, list[float]]
 
 
 def dmon(lines: list[str], name: str) -> Reading:
-    """``nvidia-smi dmon`` or ``dcgmi dmon``: the names of the columns stand in lines that begin with #."""
-    notes, found = Notes(), defaultdict(list)
+    """Read ``nvidia-smi dmon`` or ``dcgmi dmon``: the names of the columns are in lines that begin with #."""
+    notes, columns = Notes(), defaultdict(list)
     head: list[str] = []
     for line, text in enumerate(lines, start=1):
         cells = text.replace("#", " ").split()
@@ -70,14 +70,14 @@ def dmon(lines: list[str], name: str) -> Reading:
                 notes.add("lines with another number of columns than the header", f"line {line}")
                 continue
             for key, cell in zip(head, cells, strict=True):
-                found[key].append(number(cell))
+                columns[key].append(number(cell))
     dcgm = bool(head) and head[0] == "entity"
-    told = _known(found, DCGM_COLUMNS if dcgm else DMON_COLUMNS, notes)
-    return _device(told, name, "DCGM counters (dcgmi dmon)" if dcgm else "nvidia-smi dmon", notes)
+    series = _counter_series(columns, DCGM_COLUMNS if dcgm else DMON_COLUMNS, notes)
+    return _device(series, name, "DCGM counters (dcgmi dmon)" if dcgm else "nvidia-smi dmon", notes)
 
 
 def _one_entity(cells: list[str]) -> list[str]:
-    """ "GPU 0" as one cell."""
+    """Return the cells with "GPU 0" as one cell."""
     return [" ".join(cells[:2]), *cells[2:]] if cells[0].upper() in ("GPU", "GPU-I", "GPU-CI") else cells
 
 
@@ -135,22 +135,22 @@ IGNORED = {
 }
 
 
-def _known(found: Mapping[str, list[float]], columns: Mapping[str, tuple[str, float]], notes: Notes) -> Series:
-    told: Series = {}
-    for key, values in found.items():
+def _counter_series(cells: Mapping[str, list[float]], columns: Mapping[str, tuple[str, float]], notes: Notes) -> Series:
+    series: Series = {}
+    for key, values in cells.items():
         if key in columns and any(math.isfinite(value) for value in values):
             counter, factor = columns[key]
-            told.setdefault(counter, [value * factor for value in values])
+            series.setdefault(counter, [value * factor for value in values])
         elif key not in columns and key not in IGNORED:
             notes.add("columns that are not read", key)
-    return told
+    return series
 
 
-def _device(told: Series, name: str, kind: str, notes: Notes, throttled: float = math.nan) -> Reading:
-    """Means of what an accelerator's counters say; its clock counts where it works."""
-    counters = {key: _mean(values) for key, values in told.items() if key in COUNTERS}
-    clock = np.array(told.get("clock", []), dtype=float)
-    busy = np.array(told.get("gpu busy", []), dtype=float)
+def _device(series: Series, name: str, kind: str, notes: Notes, throttled: float = math.nan) -> Reading:
+    """Return the means of an accelerator's counters; its clock counts only under load."""
+    counters = {key: _mean(values) for key, values in series.items() if key in COUNTERS}
+    clock = np.array(series.get("clock", []), dtype=float)
+    busy = np.array(series.get("gpu busy", []), dtype=float)
     if len(clock):
         at_work = clock[(busy >= 0.5) & np.isfinite(clock)] if len(busy) == len(clock) else clock[np.isfinite(clock)]
         if len(at_work):
@@ -171,13 +171,13 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def is_query(cells: list[str]) -> bool:
-    """Whether a header is one of ``nvidia-smi --query-gpu``."""
+    """Return True if a header is one of ``nvidia-smi --query-gpu``."""
     return any(cell.split(" [")[0].strip() in QUERY_COLUMNS for cell in cells)
 
 
 def query(rows: list[list[str]], name: str) -> Reading:
-    """``nvidia-smi --query-gpu=... --format=csv``."""
-    head, notes, found = [cell.split(" [")[0] for cell in rows[0]], Notes(), defaultdict(list)
+    """Read ``nvidia-smi --query-gpu=... --format=csv``."""
+    head, notes, columns = [cell.split(" [")[0] for cell in rows[0]], Notes(), defaultdict(list)
     throttled = []
     for line, row in enumerate(rows[1:], start=2):
         if len(row) != len(head):
@@ -189,15 +189,15 @@ def query(rows: list[list[str]], name: str) -> Reading:
                 if any(word in key for word in ("power_cap", "slowdown", "thermal", "power_brake")):
                     throttled.append((line, cell.strip() == "Active"))
             else:
-                found[key].append(number(cell))
-    told = _known(found, QUERY_COLUMNS, notes)
+                columns[key].append(number(cell))
+    series = _counter_series(columns, QUERY_COLUMNS, notes)
     lines = {line for line, _ in throttled}
     share = len({line for line, on in throttled if on}) / len(lines) if lines else math.nan
-    return _device(told, name, "nvidia-smi table (CSV)", notes, share)
+    return _device(series, name, "nvidia-smi table (CSV)", notes, share)
 
 
 def nccl(lines: list[str], name: str) -> Reading:
-    """Output of NCCL tests: the largest bus bandwidth, and the time of the smallest message."""
+    """Read the output of NCCL tests: the largest bus bandwidth, and the time of the smallest message."""
     notes, rates, times, wrong = Notes(), [], [], 0.0
     for line, text in enumerate(lines, start=1):
         cells = text.split()
@@ -206,7 +206,7 @@ def nccl(lines: list[str], name: str) -> Reading:
         figures = [number(cell) for cell in cells]
         # size, count, then words and perhaps a root; time, algbw, busbw, wrong out of place and in place
         tail = figures[-8:] if len(cells) >= 12 else figures[-4:] if len(cells) >= 8 else []
-        if len(tail) < 3 or not all(math.isfinite(each) for each in (figures[0], *tail[:3])) or tail[0] <= 0:
+        if len(tail) < 3 or not all(math.isfinite(figure) for figure in (figures[0], *tail[:3])) or tail[0] <= 0:
             notes.add("lines that are no row of results", f"line {line}")
             continue
         rates.append(tail[2] * 1e9)
@@ -221,27 +221,27 @@ def nccl(lines: list[str], name: str) -> Reading:
 
 
 def fio(found: Mapping[str, Any], name: str) -> Reading:
-    """``fio --output-format=json``."""
-    jobs, notes, told = found.get("jobs"), Notes(), defaultdict[str, float](float)
+    """Read ``fio --output-format=json``."""
+    jobs, notes, rates = found.get("jobs"), Notes(), defaultdict[str, float](float)
     if not isinstance(jobs, list) or not all(isinstance(job, Mapping) for job in jobs):
         raise ValueError(f"{name}: jobs must be a list of objects, as fio writes it")
     latencies = []
     for place, job in enumerate(jobs[:10_000]):
         for side in ("read", "write"):
-            told_side = job.get(side)
+            result = job.get(side)
             rate = (
-                number(told_side.get("bw_bytes", number(told_side.get("bw")) * 1024))
-                if isinstance(told_side, Mapping)
+                number(result.get("bw_bytes", number(result.get("bw")) * 1024))
+                if isinstance(result, Mapping)
                 else math.nan
             )
             if not math.isfinite(rate):
                 notes.add(f"jobs without {side}.bw_bytes", f"jobs[{place}]")
                 continue
-            told[f"{side} rate"] += rate
-            latency = told_side.get("clat_ns")
+            rates[f"{side} rate"] += rate
+            latency = result.get("clat_ns")
             if side == "read" and isinstance(latency, Mapping) and number(latency.get("mean")) > 0:
                 latencies.append(number(latency.get("mean")) * 1e-9)
-    counters = {key: rate for key, rate in told.items() if rate > 0}
+    counters = {key: rate for key, rate in rates.items() if rate > 0}
     if latencies:
         counters["read latency"] = float(np.mean(latencies))
     if not counters:
@@ -250,7 +250,7 @@ def fio(found: Mapping[str, Any], name: str) -> Reading:
 
 
 def iostat(lines: list[str], name: str) -> Reading:
-    """``iostat -x``: the first report is of the time since the machine started, and left out where others follow."""
+    """Read ``iostat -x``: the first report covers the time since boot, and is left out where others follow."""
     notes, waits = Notes(), []
     reports: list[list[Mapping[str, float]]] = []
     head: list[str] = []
@@ -298,7 +298,7 @@ METRICS = {
     "sglang:num_queue_reqs": "requests waiting",
     "sglang:token_usage": "cache of keys and values full",
 }
-SHARED = {
+DCGM_METRICS = {
     "DCGM_FI_DEV_GPU_UTIL": ("gpu busy", 0.01),
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("gpu busy", 1.0),
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": ("tensor cores busy", 1.0),
@@ -314,7 +314,7 @@ MEANS = {
 
 
 def is_prometheus(lines: list[str]) -> bool:
-    """Whether the first lines are metrics in the text format of Prometheus."""
+    """Return True if the first lines are metrics in the text format of Prometheus."""
     some = [line for line in lines[:400] if line.strip()]
     if any(line.startswith(("# TYPE ", "# HELP ")) for line in some):
         return True
@@ -322,8 +322,8 @@ def is_prometheus(lines: list[str]) -> bool:
 
 
 def prometheus(lines: list[str], name: str) -> Reading:
-    """Metrics of vLLM, SGLang or dcgm-exporter, read once: gauges as they stand, means of what was counted."""
-    notes, found, unknown = Notes(), defaultdict(list), 0
+    """Read metrics of vLLM, SGLang or dcgm-exporter, scraped once: gauges as they are, means of what was counted."""
+    notes, samples, unknown = Notes(), defaultdict(list), 0
     for line, text in enumerate(lines, start=1):
         if not text.strip() or text.startswith("#"):
             continue
@@ -332,25 +332,25 @@ def prometheus(lines: list[str], name: str) -> Reading:
         if not match:
             notes.add("lines that are no metric", f"line {line}")
         elif math.isfinite(value):
-            found[match[1]].append(value)
+            samples[match[1]].append(value)
     counters: dict[str, float] = {}
-    for key, values in found.items():
+    for key, values in samples.items():
         if key in METRICS:
             whole = sum(values) if "requests" in METRICS[key] or "preempt" in METRICS[key] else max(values)
             counters.setdefault(METRICS[key], float(whole))
-        elif key in SHARED:
-            counter, factor = SHARED[key]
+        elif key in DCGM_METRICS:
+            counter, factor = DCGM_METRICS[key]
             counters[counter] = _mean(values) * factor
         else:
             unknown += 1
     for ending, counter in MEANS.items():
         for engine in ("vllm:", "sglang:"):
-            count = sum(found.get(f"{engine}{ending}_count", []))
+            count = sum(samples.get(f"{engine}{ending}_count", []))
             if count > 0:
-                counters[counter] = sum(found.get(f"{engine}{ending}_sum", [])) / count
+                counters[counter] = sum(samples.get(f"{engine}{ending}_sum", [])) / count
     if not counters:
         raise ValueError(
-            f"{name} is metrics of something else: none of its {len(found)} names is of vLLM, SGLang or DCGM"
+            f"{name} is metrics of something else: none of its {len(samples)} names is of vLLM, SGLang or DCGM"
         )
     if unknown:
         notes.add(f"{unknown} names of metrics are not read")

@@ -22,21 +22,21 @@ from cookbook.topics.clinic.files import read_trace
 from cookbook.topics.clinic.reading import Reading
 from cookbook.units import human
 
-MOST_FILES, MOST_STRETCHES = 64, 20
+MOST_FILES, MAX_STRETCHES = 64, 20
 # What a step is for; and of a log, of which nothing is known of what it is made of.
-WORK = ("compute", "steady")
+WORK_TERMS = ("compute", "steady")
 # A term that was predicted, and stays below this share of a step, holds nothing back, whatever its interval.
-LEAST_SHARE = 0.05
+MIN_SHARE = 0.05
 # Share of the products in a format from which it is that of the training; share of their time that a narrower one saves
 # at least; share of the others' wait that one process must explain; share of a term that a finer cause must explain.
 MOSTLY, NARROWER, EXPLAINED = 0.5, 0.5, 0.5
 # Forward and backward pass read the weights three times, an optimiser reads and writes them and its states up to nine
 # times, so matmuls of a tiny batch are at least a quarter of the traffic.
-MATMULS = 0.25
-NARROW = ("bf16", "fp16", "fp8")
+MATMUL_SHARE = 0.25
+NARROW_FORMATS = ("bf16", "fp16", "fp8")
 # How a prediction's parts are called here.
-PARTS = {"optimiser": "memory traffic", "bubble": "idle", "waiting": "idle"}
-FINER = {
+TERM_OF_PART = {"optimiser": "memory traffic", "bubble": "idle", "waiting": "idle"}
+CAUSE_OF_TERM = {
     "input": "input",
     "launch": "host-bound",
     "checkpoint": "checkpoint",
@@ -64,17 +64,17 @@ HEADLINES = {
 
 
 def usual_share(term: str) -> float:
-    """Share of a step that a term may take before it counts as what holds the step back; of work, all of it.
+    """Return the share of a step that a term may take before it counts as the bottleneck; of work, all of it.
 
     >>> usual_share("compute"), usual_share("input")
     (1.0, 0.05)
     """
-    return 1.0 if term in WORK else figure(f"clinic-usual-{term.replace(' ', '-')}")
+    return 1.0 if term in WORK_TERMS else figure(f"clinic-usual-{term.replace(' ', '-')}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Result):
-    """What holds a step back.
+    """The bottleneck of a training step.
 
     Attributes
     ----------
@@ -115,13 +115,13 @@ class Diagnosis(Result):
     stretches: tuple[tuple[str, Mapping[str, float]], ...] = field(default=(), repr=False)
 
     def summary(self) -> str:
-        """The headline."""
+        """Return the headline."""
         return self.answer.split(". ", 1)[0].replace("**", "")
 
     def frame(self) -> pd.DataFrame:
-        """One row a term of the step, in the order of charts."""
+        """Return one row per term of the step, in the order of charts."""
         names = ["term", "seconds", "share", "low", "high", "usual", "predicted", "gap"]
-        return pd.DataFrame([dict(each) for each in self.terms], columns=names)
+        return pd.DataFrame([dict(term) for term in self.terms], columns=names)
 
 
 def diagnose(
@@ -134,7 +134,7 @@ def diagnose(
     stretches: int = 5,
     **plan: Any,
 ) -> Diagnosis:
-    """Say what holds a training step back, from what profilers, counters and logs say.
+    """Find the bottleneck of a training step in the files of profilers, counters and logs.
 
     Parameters
     ----------
@@ -178,96 +178,100 @@ def diagnose(
     if not 0 < len(paths) <= MOST_FILES:
         raise ValueError(f"path has {len(paths)} files; give 1 to {MOST_FILES} of one run")
     if (model is None) != (accelerator is None) or (model is None and plan):
-        raise ValueError("a prediction needs both model and system, such as model='resnet50', system='a100-sxm-80gb'")
+        raise ValueError(
+            "a prediction needs both model and accelerator, such as model='resnet50', accelerator='a100-sxm-80gb'"
+        )
     if precision is not None and not isinstance(precision, str):
         raise refused("precision", precision, "must be a number format such as 'bf16'")
-    if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MOST_STRETCHES:
-        raise refused("stretches", stretches, f"must be a whole number from 1 to {MOST_STRETCHES}")
-    readings = [each if isinstance(each, Reading) else read_trace(each, pattern) for each in paths]
+    if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MAX_STRETCHES:
+        raise refused("stretches", stretches, f"must be a whole number from 1 to {MAX_STRETCHES}")
+    readings = [source if isinstance(source, Reading) else read_trace(source, pattern) for source in paths]
     predicted = None if model is None else _predicted(model, accelerator, precision, plan)
-    return _diagnosis(readings, predicted, precision, stretches)
+    return _diagnose_readings(readings, predicted, precision, stretches)
 
 
 def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Point and upper end of the interval of each term [s]."""
-    found = train_step(model, system, dict(plan) or None, precision=precision)
-    point, high = float(np.ravel(found.point)[0]), float(np.ravel(found.high80)[0])
+    """Return the point and upper interval end of each term [s]."""
+    estimate = train_step(model, system, dict(plan) or None, precision=precision)
+    point, high = float(np.ravel(estimate.point)[0]), float(np.ravel(estimate.high80)[0])
     if not math.isfinite(point):
-        raise ValueError(f"there is no prediction: {np.ravel(found.why)[0]}")
+        raise ValueError(f"there is no prediction: {np.ravel(estimate.why)[0]}")
     wide = high / point if math.isfinite(high) else 1.5
-    told = {"steady": (point, point * wide)}
-    for part, seconds in found.by_part.items():
-        term = "communication" if part.endswith("communication") else PARTS.get(part, part)
+    by_term = {"steady": (point, point * wide)}
+    for part, seconds in estimate.by_part.items():
+        term = "communication" if part.endswith("communication") else TERM_OF_PART.get(part, part)
         own = float(np.ravel(seconds)[0])
-        before = told.get(term, (0.0, 0.0))
-        told[term] = (before[0] + own, before[1] + own * wide)
-    return told
+        before = by_term.get(term, (0.0, 0.0))
+        by_term[term] = (before[0] + own, before[1] + own * wide)
+    return by_term
 
 
-def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None, stretches: int) -> Diagnosis:
+def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str | None, stretches: int) -> Diagnosis:
     timed = [reading for reading in readings if len(reading.steps)]
     counted = {key: value for reading in readings for key, value in reading.counters.items()}
     notes = tuple(f"{reading.name}: {note}" for reading in readings for note in reading.notes)
     kinds = tuple(dict.fromkeys(reading.kind for reading in readings))
     if not timed:
-        return _of_counters(counted, notes, kinds)
+        return _diagnose_counters(counted, notes, kinds)
     shared = [attribute(reading)._replace(stretches=stretches) for reading in timed]
-    waits = [_share(each, "communication") for each in shared]
+    waits = [_share(attribution, "communication") for attribution in shared]
     # Of several processes, the one that waits most tells what the others cost it.
     at = int(np.argmax(waits))
-    found = shared[at]
-    terms = _terms(found, predicted)
-    late = _late(shared, at)
-    cause, term, seen = _cause(found, terms, late, precision)
-    shares = _shares(found, term)
-    told = next(each for each in terms if each["term"] == term)
-    evidence = (*seen, *_told(counted, above=True))
+    waiting = shared[at]
+    terms = _terms(waiting, predicted)
+    late = _straggling(shared, at)
+    cause, term, seen = _cause(waiting, terms, late, precision)
+    shares = _shares(waiting, term)
+    main = next(row for row in terms if row["term"] == term)
+    evidence = (*seen, *_counter_words(counted, above=True))
     # What others wait for a straggler is the part that its remedies shorten; the exchange itself stays.
-    waited = min(late[0] / _share(found, term), 1.0) if cause == "straggler" else 1.0
-    remedies = () if cause == "healthy" else _remedies(cause, found, waited)
-    meant = "" if precision is None else f"Meant: {precision[:20]}; {_formats(found.facts)}."
-    answer = _answer(cause, found, told, (evidence, remedies, notes, meant), predicted is not None)
-    ends, usual = (float(shares.min()), float(shares.max())), float(np.median(found.steps))
+    waited = min(late[0] / _share(waiting, term), 1.0) if cause == "straggler" else 1.0
+    remedies = () if cause == "healthy" else _remedies(cause, waiting, waited)
+    meant = "" if precision is None else f"Meant: {precision[:20]}; {_formats(waiting.facts)}."
+    answer = _answer(cause, waiting, main, (evidence, remedies, notes, meant), predicted is not None)
+    ends, usual = (float(shares.min()), float(shares.max())), float(np.median(waiting.steps))
     return Diagnosis(
-        cause, answer, told["share"], *ends, usual, evidence, remedies, terms, notes, kinds, _stretches(found)
+        cause, answer, main["share"], *ends, usual, evidence, remedies, terms, notes, kinds, _stretches(waiting)
     )
 
 
-def _stretches(found: Attribution) -> tuple[tuple[str, dict[str, float]], ...]:
-    """Mean step of the whole run and of each stretch by term, with the numbers of its steps."""
-    count = len(found.steps)
-    parts = [("whole run", found.seconds)]
-    for places in np.array_split(np.arange(count), min(found.stretches, count)):
+def _stretches(attribution: Attribution) -> tuple[tuple[str, dict[str, float]], ...]:
+    """Return the mean step of the whole run and of each stretch by term, with the numbers of its steps."""
+    count = len(attribution.steps)
+    parts = [("whole run", attribution.seconds)]
+    for places in np.array_split(np.arange(count), min(attribution.stretches, count)):
         steps = f"{places[0] + 1}" if len(places) == 1 else f"{places[0] + 1} to {places[-1] + 1}"
-        parts.append((f"step{'s' * (len(places) > 1)} {steps}", found.seconds[places]))
-    return tuple((label, dict(zip(found.terms, map(float, rows.mean(axis=0)), strict=True))) for label, rows in parts)
+        parts.append((f"step{'s' * (len(places) > 1)} {steps}", attribution.seconds[places]))
+    return tuple(
+        (label, dict(zip(attribution.terms, map(float, rows.mean(axis=0)), strict=True))) for label, rows in parts
+    )
 
 
-def _shares(found: Attribution, term: str) -> np.ndarray:
-    """Share that a term takes in each stretch of the run, or in each step where there are fewer."""
-    pieces = min(found.stretches, len(found.steps))
-    own = np.array_split(found.seconds[:, found.terms.index(term)], pieces)
-    whole = np.array_split(found.steps, pieces)
+def _shares(attribution: Attribution, term: str) -> np.ndarray:
+    """Return a term's share of each stretch of the run, or of each step where there are fewer."""
+    pieces = min(attribution.stretches, len(attribution.steps))
+    own = np.array_split(attribution.seconds[:, attribution.terms.index(term)], pieces)
+    whole = np.array_split(attribution.steps, pieces)
     return np.array([one.sum() / all_.sum() if all_.sum() > 0 else 0.0 for one, all_ in zip(own, whole, strict=True)])
 
 
-def _share(found: Attribution, term: str) -> float:
-    whole = float(found.steps.sum())
-    if term not in found.terms or whole <= 0:
+def _share(attribution: Attribution, term: str) -> float:
+    whole = float(attribution.steps.sum())
+    if term not in attribution.terms or whole <= 0:
         return 0.0
-    return float(found.seconds[:, found.terms.index(term)].sum()) / whole
+    return float(attribution.seconds[:, attribution.terms.index(term)].sum()) / whole
 
 
-def _terms(found: Attribution, predicted: Any) -> tuple[dict[str, Any], ...]:
-    mean = float(found.steps.mean())
-    told = []
-    for term in found.terms:
-        share, shares = _share(found, term), _shares(found, term)
+def _terms(attribution: Attribution, predicted: Any) -> tuple[dict[str, Any], ...]:
+    mean = float(attribution.steps.mean())
+    rows = []
+    for term in attribution.terms:
+        share, shares = _share(attribution, term), _shares(attribution, term)
         usual, point = usual_share(term), math.nan
         if predicted is not None:
             point, high = predicted.get(term, (0.0, 0.0))
-            usual = max(high / mean, 0.0 if term in WORK else min(usual_share(term), LEAST_SHARE))
-        told.append(
+            usual = max(high / mean, 0.0 if term in WORK_TERMS else min(usual_share(term), MIN_SHARE))
+        rows.append(
             {
                 "term": term,
                 "seconds": share * mean,
@@ -279,67 +283,76 @@ def _terms(found: Attribution, predicted: Any) -> tuple[dict[str, Any], ...]:
                 "gap": share - usual,
             }
         )
-    return tuple(told)
+    return tuple(rows)
 
 
-def _late(shared: list[Attribution], at: int) -> tuple[float, float]:
-    """How much more work the slowest process has than the one that waits [share of a step], and how often so."""
-    if len(shared) < 2 or not all("communication" in each.terms for each in shared):
+def _straggling(shared: list[Attribution], at: int) -> tuple[float, float]:
+    """Return the extra work of the slowest process over that of the waiting one [share of a step], and how often."""
+    if len(shared) < 2 or not all("communication" in attribution.terms for attribution in shared):
         return 0.0, math.nan
-    count = min(len(each.steps) for each in shared)
-    work = [each.steps[:count] - each.seconds[:count, each.terms.index("communication")] for each in shared]
+    count = min(len(attribution.steps) for attribution in shared)
+    work = [
+        attribution.steps[:count] - attribution.seconds[:count, attribution.terms.index("communication")]
+        for attribution in shared
+    ]
     slow = max(range(len(work)), key=lambda place: float(np.sum(work[place])))
     more = work[slow] - work[at]
     return float(np.sum(more) / np.sum(shared[at].steps[:count])), float(np.mean(more > 0))
 
 
 def _cause(
-    found: Attribution, terms: Sequence[Mapping[str, Any]], late: tuple[float, float], precision: str | None
+    attribution: Attribution, terms: Sequence[Mapping[str, Any]], late: tuple[float, float], precision: str | None
 ) -> tuple[str, str, tuple[str, ...]]:
-    """The largest gap: its cause, its term, and what was seen."""
-    facts = found.facts
-    gaps = {each["term"]: each["gap"] for each in terms}
-    format_, wide = _wide(facts, precision)
+    """Return the cause of the largest gap, its term, and the evidence."""
+    facts = attribution.facts
+    gaps = {row["term"]: row["gap"] for row in terms}
+    format_, wide = _wide_format(facts, precision)
     if wide:
-        gaps["compute"] = max(gaps.get("compute", 0.0), NARROWER * _share(found, "compute"))
-    term = max(gaps, key=lambda each: gaps[each])
-    if gaps[term] <= 0 or (term in WORK and not wide and gaps[term] < usual_share("idle")):
-        main = max(found.terms, key=lambda each: _share(found, each))
-        return "healthy", main, _seen(found, main)
+        gaps["compute"] = max(gaps.get("compute", 0.0), NARROWER * _share(attribution, "compute"))
+    term = max(gaps, key=lambda name: gaps[name])
+    if gaps[term] <= 0 or (term in WORK_TERMS and not wide and gaps[term] < usual_share("idle")):
+        main = max(attribution.terms, key=lambda name: _share(attribution, name))
+        return "healthy", main, _evidence(attribution, main)
     if term in ("compute", "steady"):
-        told = (_formats(facts),) if wide and precision is None else ()
-        return format_ or {"compute": "compute"}.get(term, "unexplained"), term, (*told, *_seen(found, term))
-    cause = FINER[term]
-    thin = facts.get("thin seconds", 0.0) >= MATMULS * _share(found, "memory traffic") * float(found.steps.sum())
+        formats = (_formats(facts),) if wide and precision is None else ()
+        return (
+            format_ or {"compute": "compute"}.get(term, "unexplained"),
+            term,
+            (*formats, *_evidence(attribution, term)),
+        )
+    cause = CAUSE_OF_TERM[term]
+    thin = facts.get("thin seconds", 0.0) >= MATMUL_SHARE * _share(attribution, "memory traffic") * float(
+        attribution.steps.sum()
+    )
     if term == "memory traffic" and facts.get("thin", 0.0) >= EXPLAINED and thin:
         cause = "tiny batch"
-    if term == "communication" and late[0] >= EXPLAINED * _share(found, "communication"):
+    if term == "communication" and late[0] >= EXPLAINED * _share(attribution, "communication"):
         cause = "straggler"
-    seen = _seen(found, term)
+    seen = _evidence(attribution, term)
     if cause in ("communication", "straggler"):
-        seen = (*seen, _told_late(late))
+        seen = (*seen, _straggler_words(late))
     return cause, term, seen
 
 
-def _wide(facts: Mapping[str, float], precision: str | None) -> tuple[str, float]:
-    """A number format that is wider than it was meant to be, and the share of the products that have it."""
-    for each in ("fp64", "fp32"):
-        meant = precision != "fp64" if each == "fp64" else precision in NARROW
-        if meant and facts.get(each, 0.0) >= MOSTLY:
-            return each, facts[each]
+def _wide_format(facts: Mapping[str, float], precision: str | None) -> tuple[str, float]:
+    """Return a number format wider than intended, and the share of the products that use it."""
+    for format_ in ("fp64", "fp32"):
+        meant = precision != "fp64" if format_ == "fp64" else precision in NARROW_FORMATS
+        if meant and facts.get(format_, 0.0) >= MOSTLY:
+            return format_, facts[format_]
     return "", 0.0
 
 
 def _formats(facts: Mapping[str, float]) -> str:
-    """What matmuls ran in, as far as the files tell."""
-    known = {each: facts[each] for each in ("fp64", "fp32", "tf32", "bf16", "fp16") if facts.get(each)}
-    if not known:
+    """Return the number formats of matmuls in words, as far as the files report them."""
+    shares = {name: facts[name] for name in ("fp64", "fp32", "tf32", "bf16", "fp16") if facts.get(name)}
+    if not shares:
         return "the files do not tell the formats of matmuls"
-    most = max(known, key=lambda each: known[each])
-    return f"{100 * known[most]:.0f} % of the time of matmuls is in {most}"
+    most = max(shares, key=lambda name: shares[name])
+    return f"{100 * shares[most]:.0f} % of the time of matmuls is in {most}"
 
 
-def _told_late(late: tuple[float, float]) -> str:
+def _straggler_words(late: tuple[float, float]) -> str:
     if math.isnan(late[1]):
         return "one process alone: give the traces of the others too, to tell a slow network from a slow process"
     return (
@@ -348,55 +361,55 @@ def _told_late(late: tuple[float, float]) -> str:
     )
 
 
-def _seen(found: Attribution, term: str) -> tuple[str, ...]:
-    """What was counted that bears on a term."""
-    facts, told = found.facts, []
+def _evidence(attribution: Attribution, term: str) -> tuple[str, ...]:
+    """Return the counts that bear on a term, in words."""
+    facts, words = attribution.facts, []
     if term in ("launch", "compute", "memory traffic") and facts.get("operations"):
-        told.append(
+        words.append(
             f"{human(round(facts['operations']))} operations a step, {100 * facts.get('short', 0):.0f} % of "
             "them shorter than 20 µs"
         )
     if term == "memory traffic" and "thin" in facts:
-        told.append(f"{100 * facts['thin']:.0f} % of the time of matmuls is in some with a side below 16")
+        words.append(f"{100 * facts['thin']:.0f} % of the time of matmuls is in some with a side below 16")
     if facts.get("every") and term == "checkpoint":
-        told.append(f"a slow step returns every {facts['every']:.0f} steps, as checkpoints do, or evaluation")
+        words.append(f"a slow step returns every {facts['every']:.0f} steps, as checkpoints do, or evaluation")
     if facts.get("times slower") and term == "slowdown":
-        told.append(f"steps from number {facts['slower from']:.0f} on take {facts['times slower']:.2f}× as long")
-    if "spread" in facts and not told:
-        told.append(f"the middle 80 % of the steps differ by {100 * facts['spread']:.0f} % of a usual step")
-    return tuple(told)
+        words.append(f"steps from number {facts['slower from']:.0f} on take {facts['times slower']:.2f}× as long")
+    if "spread" in facts and not words:
+        words.append(f"the middle 80 % of the steps differ by {100 * facts['spread']:.0f} % of a usual step")
+    return tuple(words)
 
 
-def _remedies(cause: str, found: Attribution, part: float) -> tuple[dict[str, Any], ...]:
-    """The three cheapest, each with the gain in speed and an interval; they act on a part of their term."""
+def _remedies(cause: str, attribution: Attribution, part: float) -> tuple[dict[str, Any], ...]:
+    """Return the three cheapest remedies, each with its speed-up and an interval; they act on a part of their term."""
     table = catalog.table("remedies")
     rows = table[table["cause"] == cause].sort_values("rank", kind="stable")
-    told = []
+    remedies = []
     for row in rows.to_dict("records"):
-        share, shares = part * _share(found, row["term"]), part * _shares(found, row["term"])
+        share, shares = part * _share(attribution, row["term"]), part * _shares(attribution, row["term"])
         low, high = row["least"] * float(shares.min()), row["most"] * float(shares.max())
         middle = (row["least"] + row["most"]) / 2 * share
-        gains = [1 / (1 - min(each, 0.99)) for each in (middle, low, high)]
-        told.append(
+        gains = [1 / (1 - min(saving, 0.99)) for saving in (middle, low, high)]
+        remedies.append(
             {"remedy": row["remedy"], "gain": gains[0], "gain_low": gains[1], "gain_high": gains[2], "why": row["why"]}
         )
-    return tuple(told)
+    return tuple(remedies)
 
 
-def _answer(cause: str, found: Attribution, told: Mapping[str, Any], more: Any, beside: bool) -> str:
+def _answer(cause: str, attribution: Attribution, row: Mapping[str, Any], more: Any, beside: bool) -> str:
     evidence, remedies, notes, meant = more
-    share = _percent(told["share"])
-    main = {"compute": "computing", "steady": "the usual step", "memory traffic": "moving memory"}
-    ratio = told["seconds"] / told["predicted"] if told["predicted"] > 0 else math.nan
-    lines = [HEADLINES[cause].format(share=share, main=main.get(told["term"], told["term"]), ratio=ratio)]
-    count = len(found.steps)
-    median = human(float(np.median(found.steps)), "s")
+    share = _percent(row["share"])
+    names = {"compute": "computing", "steady": "the usual step", "memory traffic": "moving memory"}
+    ratio = row["seconds"] / row["predicted"] if row["predicted"] > 0 else math.nan
+    lines = [HEADLINES[cause].format(share=share, main=names.get(row["term"], row["term"]), ratio=ratio)]
+    count = len(attribution.steps)
+    median = human(float(np.median(attribution.steps)), "s")
     lines.append(
         f"Step: {median} (median of {count:,} step{'s' * (count != 1)}); the share is "
-        f"{_percent(told['low'])} to {_percent(told['high'])} over the run."
+        f"{_percent(row['low'])} to {_percent(row['high'])} over the run."
     )
     if beside:
-        lines.append(f"Prediction: {human(told['predicted'], 's')} for it, {human(told['seconds'], 's')} measured.")
+        lines.append(f"Prediction: {human(row['predicted'], 's')} for it, {human(row['seconds'], 's')} measured.")
     if evidence:
         lines.append(f"Evidence: {'; '.join(evidence)}.")
     if meant:
@@ -416,18 +429,20 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _of_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tuple[str, ...]) -> Diagnosis:
-    """Counters alone: which of them is furthest beyond its limit."""
-    over = {key: _beyond(COUNTERS[key], value) for key, value in counted.items()}
+def _diagnose_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tuple[str, ...]) -> Diagnosis:
+    """Diagnose by counters alone: which of them exceeds its limit the most."""
+    over = {key: _excess(COUNTERS[key], value) for key, value in counted.items()}
     worst = max(over, key=lambda key: over[key])
-    found = over[worst] > 0
-    first = worst if found else next(iter(counted))
-    told = COUNTERS[first]
-    share = counted[first] if told.unit == "share" else math.nan
-    said = told.words.format(f"**{_value(told, counted[first])}**")
-    ends = f"{'at least' if told.limit < 0 else 'at most'} {_value(told, abs(told.limit))}"
-    answer = f"{said[0].upper()}{said[1:]}. Rule of thumb: {ends}." if found else f"No counter stands out: {said}."
-    rest = _told({key: value for key, value in counted.items() if key != first})
+    exceeded = over[worst] > 0
+    first = worst if exceeded else next(iter(counted))
+    counter = COUNTERS[first]
+    share = counted[first] if counter.unit == "share" else math.nan
+    words = counter.words.format(f"**{_value(counter, counted[first])}**")
+    ends = f"{'at least' if counter.limit < 0 else 'at most'} {_value(counter, abs(counter.limit))}"
+    answer = (
+        f"{words[0].upper()}{words[1:]}. Rule of thumb: {ends}." if exceeded else f"No counter stands out: {words}."
+    )
+    rest = _counter_words({key: value for key, value in counted.items() if key != first})
     lines = [
         answer,
         *([f"Beside: {'; '.join(rest)}."] if rest else []),
@@ -436,20 +451,20 @@ def _of_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tu
     if notes:
         lines.append(f"Not understood: {'; '.join(notes[:2])}{f'; {len(notes) - 2} more' if len(notes) > 2 else ''}.")
     return Diagnosis(
-        told.cause if found else "healthy",
+        counter.cause if exceeded else "healthy",
         " ".join(lines),
         share,
         math.nan,
         math.nan,
         math.nan,
-        _told(counted),
+        _counter_words(counted),
         notes=notes,
         kinds=kinds,
     )
 
 
-def _beyond(counter: Counter, value: float) -> float:
-    """How far a counter is beyond its limit, as a ratio less 1; nothing where it has none."""
+def _excess(counter: Counter, value: float) -> float:
+    """Return the excess of a counter over its limit, as a ratio minus 1; -inf where it has no limit."""
     if math.isnan(counter.limit) or math.isnan(value):
         return -math.inf
     if counter.limit < 0:
@@ -465,10 +480,10 @@ def _value(counter: Counter, value: float) -> str:
     return f"{human(value)} {counter.unit}"
 
 
-def _told(counted: Mapping[str, float], above: bool = False) -> tuple[str, ...]:
-    """Counters in words; `above` keeps those beyond their limits."""
+def _counter_words(counted: Mapping[str, float], above: bool = False) -> tuple[str, ...]:
+    """Return counters in words; `above` selects those beyond their limits."""
     return tuple(
         COUNTERS[key].words.format(_value(COUNTERS[key], value))
         for key, value in counted.items()
-        if math.isfinite(value) and (not above or _beyond(COUNTERS[key], value) > 0)
+        if math.isfinite(value) and (not above or _excess(COUNTERS[key], value) > 0)
     )

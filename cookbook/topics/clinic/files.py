@@ -9,13 +9,13 @@ from typing import Any
 from cookbook import catalog
 from cookbook.topics.clinic import counters, logs, spans
 from cookbook.topics.clinic.reading import SQLITE, Reading, cells_of, contents, lines_of, parsed_json, text_of
-from cookbook.topics.machine.report import OTHERS
+from cookbook.topics.machine.report import OTHER_FILES
 
-KNOWN = (
+KNOWN_FORMATS = (
     "Chrome and PyTorch traces, Nsight Systems (SQLite, CSV), nvidia-smi, DCGM, NCCL tests, fio, iostat, metrics "
     "of vLLM and SGLang, training logs"
 )
-FIRST = 60  # lines that are looked at
+HEAD_LINES = 60  # lines that are looked at
 
 
 def read_trace(path: str | Path, pattern: str = "") -> Reading:
@@ -71,7 +71,7 @@ def read_text(text: str, name: str = "your text", pattern: str = "") -> Reading:
 
 
 def patient(name: str) -> list[Path]:
-    """Files of a run with a planted cause, from the table ``traces``.
+    """Return the files of a run with a planted cause, from the table ``traces``.
 
     Raises
     ------
@@ -88,37 +88,37 @@ def patient(name: str) -> list[Path]:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text begins as JSON; "[train] step 1" and "[2026-01-01]" begin lines of logs."""
+    """Return True if a text begins as JSON; "[train] step 1" and "[2026-01-01]" begin lines of logs."""
     start = "".join(text.lstrip()[:200].split())[:2]
     return start.startswith("{") or start in ("[{", "[[", "[]", '["')
 
 
 def _is_lines(text: str) -> bool:
-    """Whether each line is an object of its own."""
+    """Return True if each line is an object of its own."""
     first = [line.strip() for line in text.lstrip()[:20_000].splitlines()[:2]]
     return len(first) == 2 and all(line.startswith("{") and line.endswith("}") for line in first)
 
 
-def _from_json(found: Any, name: str) -> Reading:
-    if isinstance(found, list):
-        if found and isinstance(found[0], Mapping) and "ph" in found[0]:
-            return spans.chrome(found, name)
-        raise ValueError(f"{name} is a list of JSON that no tool here writes; known are {KNOWN}")
-    if not isinstance(found, Mapping):
-        raise ValueError(f"{name} is one JSON value and no trace; known are {KNOWN}")
-    if "traceEvents" in found:
-        return spans.chrome(found, name)
-    if "fio version" in found or "jobs" in found:
-        return counters.fio(found, name)
-    if found.get("schema") == "dl-cookbook-measurements":
+def _from_json(content: Any, name: str) -> Reading:
+    if isinstance(content, list):
+        if content and isinstance(content[0], Mapping) and "ph" in content[0]:
+            return spans.chrome(content, name)
+        raise ValueError(f"{name} is a list of JSON that no tool here writes; known are {KNOWN_FORMATS}")
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{name} is one JSON value and no trace; known are {KNOWN_FORMATS}")
+    if "traceEvents" in content:
+        return spans.chrome(content, name)
+    if "fio version" in content or "jobs" in content:
+        return counters.fio(content, name)
+    if content.get("schema") == "dl-cookbook-measurements":
         raise ValueError(f"{name} is a file of results of this cookbook; read it with cb.measure.read")
-    told = next((words for key, words in OTHERS.items() if key in found), "JSON of another tool")
-    keys = ", ".join(repr(str(key)[:30]) for key in list(found)[:4])
-    raise ValueError(f"{name} is {told}, with the keys {keys or 'none'}, and no trace; known are {KNOWN}")
+    tool = next((words for key, words in OTHER_FILES.items() if key in content), "JSON of another tool")
+    keys = ", ".join(repr(str(key)[:30]) for key in list(content)[:4])
+    raise ValueError(f"{name} is {tool}, with the keys {keys or 'none'}, and no trace; known are {KNOWN_FORMATS}")
 
 
 def _from_lines(lines: list[str], name: str, pattern: str) -> Reading:
-    some = [line for line in lines if line.strip()][:FIRST]
+    some = [line for line in lines if line.strip()][:HEAD_LINES]
     if not some:
         raise ValueError(f"{name} is empty: nothing was recorded, or the tool had not closed it; record again")
     if pattern:
@@ -134,7 +134,7 @@ def _from_lines(lines: list[str], name: str, pattern: str) -> Reading:
         return counters.prometheus(lines, name)
     if any(line.startswith("avg-cpu:") or line.split()[0].rstrip(":") == "Device" for line in some):
         return counters.iostat(lines, name)
-    at = next((place for place, line in enumerate(lines[:FIRST]) if _is_table(line)), None)
+    at = next((place for place, line in enumerate(lines[:HEAD_LINES]) if _is_table(line)), None)
     if at is not None:
         rows = cells_of(lines[at:], name)
         if counters.is_query(rows[0]):
@@ -144,8 +144,8 @@ def _from_lines(lines: list[str], name: str, pattern: str) -> Reading:
 
 
 def _is_table(line: str) -> bool:
-    """Whether a line names columns of a table that is known."""
+    """Return True if a line names columns of a known table."""
     cells = cells_of([line], "")[0]
     names = {cell.lower() for cell in cells}
-    nsight = "name" in names and any(each.startswith(("duration (", "total time (")) for each in names)
+    nsight = "name" in names and any(name.startswith(("duration (", "total time (")) for name in names)
     return counters.is_query(cells) or logs.is_header(cells) or nsight

@@ -20,8 +20,8 @@ from cookbook.topics.clinic.reading import Notes, Reading, number, steps_from
 from cookbook.units import shown
 
 # Columns by what they hold: unit in seconds, or negative for a rate in steps a second.
-STEP = ("step", "iteration", "iter", "global_step", "batch_idx", "it", "steps")
-TIMES = {
+STEP_COLUMNS = ("step", "iteration", "iter", "global_step", "batch_idx", "it", "steps")
+TIME_COLUMNS = {
     "step_time": 1.0,
     "step_time_s": 1.0,
     "step_seconds": 1.0,
@@ -47,8 +47,8 @@ TIMES = {
     "steps_per_sec": -1.0,
     "train_steps_per_second": -1.0,
 }
-CLOCKS = ("timestamp", "wall_time", "_timestamp", "unix_time")
-TERMS = {
+CLOCK_COLUMNS = ("timestamp", "wall_time", "_timestamp", "unix_time")
+TERM_COLUMNS = {
     "input": ("data_time", "data_time_s", "dataloader_time", "data_wait", "data_loading_time", "input_time"),
     "communication": ("comm_time", "communication_time", "allreduce_time", "all_reduce_time", "grad_sync_time"),
     "checkpoint": ("checkpoint_time", "save_time", "checkpoint_save_time"),
@@ -56,7 +56,7 @@ TERMS = {
 }
 FIGURE, WORDS = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)", "(?:step|it|iter|iteration|batch)"
 # Times of steps as lines of text usually tell them.
-USUAL = (
+USUAL_PATTERNS = (
     ("{ms}ms/step", re.compile(rf"(?<![\w.]){FIGURE} ?ms ?/ ?{WORDS}\b"), 1e-3),
     ("{seconds}s/step", re.compile(rf"(?<![\w.]){FIGURE} ?s ?/ ?{WORDS}\b"), 1.0),
     ("{rate}it/s", re.compile(rf"(?<![\w.]){FIGURE} ?(?:step|steps|it|iter)/s\b"), -1.0),
@@ -64,14 +64,14 @@ USUAL = (
     ("step_time: {seconds}", re.compile(rf"{WORDS}[_ ]time[ :=]{{1,3}}{FIGURE}(?![0-9.]| ?ms)"), 1.0),
     ("step_time: {ms} ms", re.compile(rf"{WORDS}[_ ]time[ :=]{{1,3}}{FIGURE} ?ms"), 1e-3),
 )
-MOST_PATTERN, LONGEST_LINE = 200, 2_000
+MAX_PATTERN, LONGEST_LINE = 200, 2_000
 FEWEST, LONGEST_STEP = 3, 1e7  # steps of a log; seconds of one, some hundred days
 
 
 def is_header(cells: Sequence[str]) -> bool:
-    """Whether a line of CSV names a time of a step, or a step and a clock."""
+    """Return True if a line of CSV names a time of a step, or a step and a clock."""
     names = {_normalised(cell) for cell in cells}
-    return bool(names & set(TIMES)) or bool(names & set(CLOCKS) and names & set(STEP))
+    return bool(names & set(TIME_COLUMNS)) or bool(names & set(CLOCK_COLUMNS) and names & set(STEP_COLUMNS))
 
 
 def _normalised(name: Any) -> str:
@@ -79,56 +79,56 @@ def _normalised(name: Any) -> str:
 
 
 def from_rows(rows: list[list[str]], name: str) -> Reading:
-    """A log as CSV, whose first line names the columns."""
+    """Read a log as CSV, whose first line names the columns."""
     head, notes = rows[0], Notes()
-    kept = []
+    records = []
     for line, row in enumerate(rows[1:], start=2):
         if len(row) == len(head):
-            kept.append((line, dict(zip(head, row, strict=True))))
+            records.append((line, dict(zip(head, row, strict=True))))
         elif any(row):
             notes.add("lines with another number of columns than the header", f"line {line}")
-    return _reading(kept, name, "training log (CSV)", notes)
+    return _reading(records, name, "training log (CSV)", notes)
 
 
 def from_json_lines(lines: list[str], name: str) -> Reading:
-    """A log with one JSON object a line."""
-    notes, kept = Notes(), []
+    """Read a log with one JSON object per line."""
+    notes, records = Notes(), []
     for line, text in enumerate(lines, start=1):
         if not text.strip():
             continue
         try:
-            found = json.loads(text)
+            record = json.loads(text)
         except (ValueError, RecursionError):
             notes.add("lines that are no JSON", f"line {line}")
             continue
-        if isinstance(found, dict):
-            kept.append((line, found))
+        if isinstance(record, dict):
+            records.append((line, record))
         else:
             notes.add("lines that are no JSON object", f"line {line}")
-    return _reading(kept, name, "training log (JSON lines)", notes)
+    return _reading(records, name, "training log (JSON lines)", notes)
 
 
 def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str, notes: Notes) -> Reading:
     keys = {_normalised(key): key for _, row in rows for key in row}
-    timed, clock = (next((each for each in names if each in keys), "") for names in (TIMES, CLOCKS))
+    timed, clock = (next((column for column in names if column in keys), "") for names in (TIME_COLUMNS, CLOCK_COLUMNS))
     if not timed and not clock:
         raise ValueError(
             f"{name} tells no time of a step: its columns are {shown(sorted(keys)[:8])}; name one "
             "step_time (seconds), step_time_ms or steps_per_second"
         )
-    found, columns = (
+    steps, columns = (
         [],
         {
             term: key
-            for term, names in TERMS.items()
-            if (key := next((keys[each] for each in names if each in keys), None))
+            for term, names in TERM_COLUMNS.items()
+            if (key := next((keys[column] for column in names if column in keys), None))
         },
     )
     rows = _in_order(rows, keys, notes)
     before = math.nan
     for line, row in rows:
         value = number(row.get(keys[timed or clock]))
-        seconds = _seconds(value, TIMES[timed]) if timed else value - before
+        seconds = _seconds(value, TIME_COLUMNS[timed]) if timed else value - before
         before = value
         if not timed and (line == rows[0][0] or not math.isfinite(seconds)):
             continue
@@ -138,13 +138,13 @@ def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str
                 f"line {line}, column {keys[timed or clock]}",
             )
             continue
-        found.append((seconds, *(number(row.get(key)) for key in columns.values())))
-    return _made(found, list(columns), name, kind, notes)
+        steps.append((seconds, *(number(row.get(key)) for key in columns.values())))
+    return _log_reading(steps, list(columns), name, kind, notes)
 
 
 def _in_order(rows: Sequence[tuple[int, Mapping[str, Any]]], keys: Mapping[str, str], notes: Notes) -> Any:
-    """Rows whose step goes on; what goes back is told and kept, for restarts do that."""
-    step = next((keys[each] for each in STEP if each in keys), None)
+    """Return rows, noting where the step number goes backwards, as it does after restarts."""
+    step = next((keys[name] for name in STEP_COLUMNS if name in keys), None)
     if step is None:
         return rows
     before = -math.inf
@@ -162,8 +162,8 @@ def _seconds(value: float, scale: float) -> float:
     return 1 / value if value > 0 else math.nan
 
 
-def _made(found: Iterable[tuple[float, ...]], terms: list[str], name: str, kind: str, notes: Notes) -> Reading:
-    table = np.array(list(found), dtype=float).reshape(-1, 1 + len(terms))
+def _log_reading(steps: Iterable[tuple[float, ...]], terms: list[str], name: str, kind: str, notes: Notes) -> Reading:
+    table = np.array(list(steps), dtype=float).reshape(-1, 1 + len(terms))
     if len(table) < FEWEST:
         raise ValueError(
             f"{name} has {len(table)} steps with a time; at least {FEWEST} are needed to tell a usual "
@@ -174,19 +174,21 @@ def _made(found: Iterable[tuple[float, ...]], terms: list[str], name: str, kind:
 
 
 def from_text(lines: list[str], name: str, pattern: str = "") -> Reading:
-    """A log of plain text: times as lines usually tell them, or where `pattern` says they stand."""
-    asked = [_compiled(pattern)] if pattern else list(USUAL)
+    """Read a log of plain text, with times as lines usually print them, or where `pattern` locates them."""
+    patterns = [_compiled(pattern)] if pattern else list(USUAL_PATTERNS)
     lines = [line[:LONGEST_LINE] for line in lines]
-    counted = [(sum(1 for line in lines if each[1].search(line)), -place) for place, each in enumerate(asked)]
+    counted = [
+        (sum(1 for line in lines if candidate[1].search(line)), -place) for place, candidate in enumerate(patterns)
+    ]
     most, place = max(counted)
     if most < FEWEST:
-        told = f"the pattern {shown(pattern)} fits {most}" if pattern else f"a time of a step stands in {most}"
+        match_words = f"the pattern {shown(pattern)} fits {most}" if pattern else f"a time of a step stands in {most}"
         raise ValueError(
-            f'{name} is not understood: {told} of its {len(lines):,} lines; give pattern="step {{step}} '
+            f'{name} is not understood: {match_words} of its {len(lines):,} lines; give pattern="step {{step}} '
             'took {seconds} s" with the words of your log'
         )
-    _, used, scale = asked[-place]
-    notes, found, before = Notes(), [], -math.inf
+    _, used, scale = patterns[-place]
+    notes, steps, before = Notes(), [], -math.inf
     for line, text in enumerate(lines, start=1):
         match = used.search(text)
         if not match:
@@ -197,20 +199,20 @@ def from_text(lines: list[str], name: str, pattern: str = "") -> Reading:
         before = at if math.isfinite(at) else before
         seconds = _seconds(number(match["time"] if "time" in used.groupindex else match[1]), scale)
         if 0 < seconds < LONGEST_STEP:
-            found.append((seconds,))
+            steps.append((seconds,))
         else:
             notes.add("steps without a time", f"line {line}")
     if most < len(lines):
         notes.add(f"{len(lines) - most:,} lines tell no time of a step")
-    return _made(found, [], name, "training log (text)", notes)
+    return _log_reading(steps, [], name, "training log (text)", notes)
 
 
 def _compiled(pattern: Any) -> tuple[str, re.Pattern[str], float]:
-    """A reader's pattern as an expression that reads every letter once: no part of it can repeat another."""
-    if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_PATTERN:
-        raise refused("pattern", pattern, f"must be a text of 1 to {MOST_PATTERN} letters")
+    """Compile a reader's pattern to an expression that reads every letter once: no part of it can repeat another."""
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN:
+        raise refused("pattern", pattern, f"must be a text of 1 to {MAX_PATTERN} letters")
     scales = {"{seconds}": 1.0, "{ms}": 1e-3, "{rate}": -1.0}
-    named = [each for each in scales if each in pattern]
+    named = [mark for mark in scales if mark in pattern]
     if len(named) != 1 or pattern.count(named[0]) != 1 or pattern.count("{step}") > 1 or pattern.count("*") > 1:
         raise refused(
             "pattern", pattern, f"must hold one of {', '.join(scales)}, at most one {{step}} and at most one *"

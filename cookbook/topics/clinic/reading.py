@@ -19,9 +19,9 @@ from cookbook.workloads.limits import check_members
 
 # Bytes of one file, before and after it is unpacked; events, lines and cells of one file; letters of a line.
 LARGEST_FILE, LARGEST_TEXT = 256_000_000, 512_000_000
-MOST_EVENTS, MOST_LINES, LONGEST_LINE = 1_500_000, 500_000, 100_000
-MOST_GROUPS, MOST_VALUES = 8_000_000, 40_000_000  # of JSON
-MOST_NOTES = 8
+MAX_EVENTS, MAX_LINES, LONGEST_LINE = 1_500_000, 500_000, 100_000
+MAX_GROUPS, MAX_VALUES = 8_000_000, 40_000_000  # of JSON
+MAX_NOTES = 8
 SQLITE, GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 # What a span was spent on, in the order in which an instant that several share is given away.
 TERMS = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch", "idle")
@@ -29,7 +29,7 @@ TERMS = ("checkpoint", "input", "compute", "memory traffic", "communication", "l
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """What a profiler saw: one entry a span.
+    """The spans of a profiler: one entry per span.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What one file says.
+    """The content of one file.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Reading:
 
 
 class Notes:
-    """What was not understood, counted by kind, each with the first place where it was met."""
+    """What was not understood, counted by kind, each with the first location where it occurred."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[Any]] = {}
@@ -94,15 +94,15 @@ class Notes:
         entry[0] += 1
 
     def __call__(self) -> tuple[str, ...]:
-        told = [
+        lines = [
             f"{what}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
             for what, (count, place) in self._found.items()
         ]
-        return (*told[:MOST_NOTES], *([f"{len(told) - MOST_NOTES} more kinds"] if len(told) > MOST_NOTES else []))
+        return (*lines[:MAX_NOTES], *([f"{len(lines) - MAX_NOTES} more kinds"] if len(lines) > MAX_NOTES else []))
 
 
 def contents(path: str | Path) -> tuple[Path, bytes]:
-    """A file's bytes, unpacked where it is compressed; of a database only its first bytes.
+    """Return a file's bytes, unpacked where it is compressed; of a database only its first bytes.
 
     Raises
     ------
@@ -121,31 +121,31 @@ def contents(path: str | Path) -> tuple[Path, bytes]:
             raise ValueError(f"{name} has {size:,} bytes, at most {LARGEST_FILE:,} are read; record fewer steps")
         with target.open("rb") as file:
             first = file.read(16)
-            found = first if first == SQLITE else first + file.read()
+            content = first if first == SQLITE else first + file.read()
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror or 'no such file'}; give a file of a trace") from None
-    if found.startswith(GZIP):
-        found = _unpacked(found, name)
-    if not found.strip():
+    if content.startswith(GZIP):
+        content = _unpacked(content, name)
+    if not content.strip():
         raise ValueError(f"{name} is empty: nothing was recorded, or the tool had not closed it; record again")
-    return target, found
+    return target, content
 
 
 def _unpacked(packed: bytes, name: str) -> bytes:
     try:
         machine = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        found = machine.decompress(packed, LARGEST_TEXT + 1)
+        content = machine.decompress(packed, LARGEST_TEXT + 1)
     except (zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{name} cannot be unpacked ({error}); compress it again with gzip") from None
-    if len(found) > LARGEST_TEXT:
+    if len(content) > LARGEST_TEXT:
         raise ValueError(f"{name} unpacks to more than {LARGEST_TEXT:,} bytes; record fewer steps")
     if not machine.eof:
         raise ValueError(f"{name} ends in the middle of its compression: it is truncated; copy the whole file")
-    return found
+    return content
 
 
 def text_of(raw: bytes, name: str) -> str:
-    """Bytes as text; ValueError where they are none."""
+    """Decode bytes to text; ValueError where they are none."""
     encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         text = raw.decode(encoding)
@@ -159,10 +159,10 @@ def text_of(raw: bytes, name: str) -> str:
 
 
 def lines_of(text: str, name: str) -> list[str]:
-    """Lines of a text, none of them too long."""
+    """Return the lines of a text, none of them too long."""
     lines = text.splitlines()
-    if len(lines) > MOST_LINES:
-        raise ValueError(f"{name} has {len(lines):,} lines, at most {MOST_LINES:,} are read; cut it")
+    if len(lines) > MAX_LINES:
+        raise ValueError(f"{name} has {len(lines):,} lines, at most {MAX_LINES:,} are read; cut it")
     for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST_LINE:
             raise ValueError(f"{name}: line {number} has {len(line):,} letters, at most {LONGEST_LINE:,} are read")
@@ -170,8 +170,8 @@ def lines_of(text: str, name: str) -> list[str]:
 
 
 def parsed_json(text: str, name: str) -> Any:
-    """What a JSON text says; ValueError in words where it is truncated, too deep or none."""
-    check_members(text, name, MOST_GROUPS, MOST_VALUES)
+    """Parse a JSON text; ValueError in words where it is truncated, too deep or invalid."""
+    check_members(text, name, MAX_GROUPS, MAX_VALUES)
     try:
         return json.loads(text, parse_int=_bounded)
     except json.JSONDecodeError as error:
@@ -190,7 +190,9 @@ def _bounded(digits: str) -> int | float:
 
 
 def number(value: Any) -> float:
-    """A finite number, or NaN for anything else; words such as "98 %", "1410 MHz" or "N/A" are read as they print."""
+    """Return a finite number, or NaN for anything else; words such as "98 %", "1410 MHz" or "N/A" are parsed as
+    printed.
+    """
     if isinstance(value, bool) or value is None:
         return math.nan
     if isinstance(value, str):
@@ -199,14 +201,14 @@ def number(value: Any) -> float:
         if not value or value[0] not in "+-.0123456789" or len(value) > 40 or "_" in value:
             return math.nan
     try:
-        found = float(value)
+        parsed = float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
-    return found if math.isfinite(found) else math.nan
+    return parsed if math.isfinite(parsed) else math.nan
 
 
 def cells_of(lines: list[str], name: str) -> list[list[str]]:
-    """Rows of CSV lines."""
+    """Return the rows of CSV lines."""
     try:
         return [[cell.strip() for cell in row] for row in csv.reader(lines)]
     except csv.Error as error:
@@ -214,6 +216,6 @@ def cells_of(lines: list[str], name: str) -> list[list[str]]:
 
 
 def steps_from(durations: np.ndarray) -> np.ndarray:
-    """Steps one after the other from their durations [s]."""
+    """Return consecutive steps from their durations [s]."""
     ends = np.cumsum(durations)
     return np.stack([ends - durations, ends], axis=1)

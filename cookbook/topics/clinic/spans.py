@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cookbook.topics.clinic.reading import MOST_EVENTS, TERMS, Notes, Reading, Spans, number
+from cookbook.topics.clinic.reading import MAX_EVENTS, TERMS, Notes, Reading, Spans, number
 
 # Operations of the processor that multiply matrices or convolve; all others move memory.
-PRODUCTS = (
+MATMUL_NAMES = (
     "aten::mm",
     "aten::addmm",
     "aten::bmm",
@@ -48,8 +48,21 @@ PRODUCTS = (
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
 )
 # Parts of the names of kernels that multiply: all other kernels move memory.
-KERNELS = ("gemm", "conv", "cutlass", "xmma", "flash", "fmha", "attention", "wgrad", "dgrad", "mma_", "gemv", "nvjet")
-EXCHANGES = (
+MATMUL_KERNELS = (
+    "gemm",
+    "conv",
+    "cutlass",
+    "xmma",
+    "flash",
+    "fmha",
+    "attention",
+    "wgrad",
+    "dgrad",
+    "mma_",
+    "gemv",
+    "nvjet",
+)
+COLLECTIVE_NAMES = (
     "gloo:",
     "nccl",
     "rccl",
@@ -63,8 +76,8 @@ EXCHANGES = (
     "reduce_scatter",
     "reducescatter",
 )
-INPUT = ("dataloader", "data_load", "load_batch", "fetch_batch", "get_batch", "next_batch", "input_pipeline")
-SAVING = (
+INPUT_NAMES = ("dataloader", "data_load", "load_batch", "fetch_batch", "get_batch", "next_batch", "input_pipeline")
+CHECKPOINT_NAMES = (
     "save_checkpoint",
     "checkpoint_save",
     "write_checkpoint",
@@ -73,17 +86,17 @@ SAVING = (
     "save_state",
     "checkpoint",
 )
-STEPS = ("profilerstep#", "train_step", "training_step", "iteration", "step ", "step_", "step#", "iter ")
+STEP_NAMES = ("profilerstep#", "train_step", "training_step", "iteration", "step ", "step_", "step#", "iter ")
 # An operation of the processor shorter than this is mostly the call itself: PyTorch needs a few microseconds to find
 # and start one, and its profiler as much again.
-SHORT = 20e-6
+SHORT_SECONDS = 20e-6
 # A matmul whose smallest dimension is n does at most n / 2 FLOP for each byte of an FP32 operand; processors and
 # accelerators need some ten and more to be busy, so one thinner than this waits for memory.
-THIN = 16
+THIN_SIDE = 16
 # Silence between two operations that is still the host at work (Python, the framework); longer is silence.
-GAP = 1e-3
+MAX_GAP = 1e-3
 # Operations that only call others.
-CALLS = ("autograd::", "Optimizer.", "torch::", "DistributedDataParallel")
+CALLER_NAMES = ("autograd::", "Optimizer.", "torch::", "DistributedDataParallel")
 FORMATS = {"double": "fp64", "float": "fp32", "c10::bfloat16": "bf16", "c10::half": "fp16", "bfloat16": "bf16"}
 KERNEL_FORMATS = (
     ("dgemm", "fp64"),
@@ -101,7 +114,7 @@ KERNEL_FORMATS = (
     ("sgemm", "fp32"),
 )
 COMPUTE, MEMORY, EXCHANGE, LAUNCH = (
-    TERMS.index(each) for each in ("compute", "memory traffic", "communication", "launch")
+    TERMS.index(term) for term in ("compute", "memory traffic", "communication", "launch")
 )
 
 
@@ -117,49 +130,49 @@ class Event(NamedTuple):
 
 
 def chrome(found: Mapping[str, Any] | Sequence[Any], name: str) -> Reading:
-    """A Chrome trace, as PyTorch's profiler, JAX or TensorFlow write it."""
-    told = found.get("traceEvents") if isinstance(found, Mapping) else found
-    if not isinstance(told, list):
+    """Read a Chrome trace, as PyTorch's profiler, JAX or TensorFlow write it."""
+    entries = found.get("traceEvents") if isinstance(found, Mapping) else found
+    if not isinstance(entries, list):
         raise ValueError(f"{name}: traceEvents must be a list of events; export the trace again")
-    if len(told) > MOST_EVENTS:
-        raise ValueError(f"{name} has {len(told):,} events, at most {MOST_EVENTS:,} are read; record fewer steps")
+    if len(entries) > MAX_EVENTS:
+        raise ValueError(f"{name} has {len(entries):,} events, at most {MAX_EVENTS:,} are read; record fewer steps")
     notes = Notes()
-    events = [event for place, each in enumerate(told) if (event := _event(each, place, notes))]
+    events = [event for place, entry in enumerate(entries) if (event := _event(entry, place, notes))]
     rank = _rank(found)
     kind = "PyTorch profiler trace" if isinstance(found, Mapping) and "schemaVersion" in found else "Chrome trace"
     return _reading(events, name, kind, notes, rank)
 
 
-def _rank(found: Any) -> int | None:
-    told = found.get("distributedInfo") if isinstance(found, Mapping) else None
-    rank = number(told.get("rank")) if isinstance(told, Mapping) else math.nan
+def _rank(trace: Any) -> int | None:
+    info = trace.get("distributedInfo") if isinstance(trace, Mapping) else None
+    rank = number(info.get("rank")) if isinstance(info, Mapping) else math.nan
     return int(rank) if math.isfinite(rank) and 0 <= rank < 1e7 else None
 
 
-def _event(each: Any, place: int, notes: Notes) -> Event | None:
-    """A complete event, or None for what is none, which is noted unless it is known to say nothing of time."""
-    if not isinstance(each, Mapping):
+def _event(entry: Any, place: int, notes: Notes) -> Event | None:
+    """Return a complete event, or None for anything else, which is noted unless it is known not to concern time."""
+    if not isinstance(entry, Mapping):
         notes.add("an event that is no object", f"event {place}")
         return None
-    phase = each.get("ph")
+    phase = entry.get("ph")
     if phase != "X":
         if phase not in ("M", "i", "I", "s", "t", "f", "C", "R", "n", "N", "D", "O", "c"):
             notes.add(f"events of phase {str(phase)[:10]!r}", f"event {place}")
         return None
-    start, length = number(each.get("ts")), number(each.get("dur"))
+    start, length = number(entry.get("ts")), number(entry.get("dur"))
     if not (math.isfinite(start) and math.isfinite(length)):
         notes.add("events without begin or length", f"event {place}, keys ts and dur")
         return None
     if length < 0:
         notes.add("events that end before they begin: the clock goes backwards", f"event {place}")
         return None
-    args = each.get("args")
+    args = entry.get("args")
     return Event(
         start * 1e-6,
         (start + length) * 1e-6,
-        str(each.get("name", ""))[:300],
-        str(each.get("cat", "")),
-        (str(each.get("pid")), str(each.get("tid"))),
+        str(entry.get("name", ""))[:300],
+        str(entry.get("cat", "")),
+        (str(entry.get("pid")), str(entry.get("tid"))),
         args if isinstance(args, Mapping) else {},
     )
 
@@ -178,7 +191,7 @@ def _reading(events: list[Event], name: str, kind: str, notes: Notes, rank: int 
 
 
 def _steps(events: Iterable[Event], notes: Notes) -> tuple[np.ndarray, Any]:
-    """Begin and end of the steps, and the track that marks them."""
+    """Return begin and end of the steps, and the track that marks them."""
     marked = [event for event in events if _is_step(event)]
     if not marked:
         return np.empty((0, 2)), None
@@ -189,17 +202,17 @@ def _steps(events: Iterable[Event], notes: Notes) -> tuple[np.ndarray, Any]:
     marked = [event for event in marked if event.track == own and event.end > event.start]
     numbers = [_digits(event.name) for event in marked]
     ordered = [event for _, event in sorted(zip(numbers, marked, strict=True), key=lambda pair: pair[0])]
-    kept: list[tuple[float, float]] = []
+    steps: list[tuple[float, float]] = []
     for event in ordered if len(set(numbers)) == len(numbers) else sorted(marked):
-        if kept and event.start < kept[-1][1] - 1e-6:
+        if steps and event.start < steps[-1][1] - 1e-6:
             notes.add("steps that begin before the one before has ended: the clock goes backwards", event.name)
             continue
-        kept.append((event.start, event.end))
-    return np.array(kept).reshape(-1, 2), own
+        steps.append((event.start, event.end))
+    return np.array(steps).reshape(-1, 2), own
 
 
 def _is_step(event: Event) -> bool:
-    return event.kind in ("user_annotation", "nvtx", "") and event.name.lower().startswith(STEPS)
+    return event.kind in ("user_annotation", "nvtx", "") and event.name.lower().startswith(STEP_NAMES)
 
 
 def _family(name: str) -> str:
@@ -212,27 +225,29 @@ def _digits(name: str) -> int:
 
 
 def _spans(events: list[Event], own: Any) -> Spans:
-    """Spans by what they were spent on, and what is counted beside."""
+    """Return spans by their term, with counts."""
     device = [event for event in events if event.kind in ("kernel", "gpu_memcpy", "gpu_memset")]
-    found: list[tuple[float, float, int]] = []
+    spans: list[tuple[float, float, int]] = []
     facts: dict[str, float] = {}
     formats: dict[str, float] = defaultdict(float)
     for event in device:
         term = _kernel(event)
-        found.append((event.start, event.end, term))
+        spans.append((event.start, event.end, term))
         if term == COMPUTE:
-            formats[next((each for word, each in KERNEL_FORMATS if word in event.name.lower()), "")] += _length(event)
-    found += [(event.start, event.end, mark) for event in events if (mark := _marked(event, own)) is not None]
+            formats[next((format_ for word, format_ in KERNEL_FORMATS if word in event.name.lower()), "")] += _length(
+                event
+            )
+    spans += [(event.start, event.end, mark) for event in events if (mark := _marked(event, own)) is not None]
     host = [event for event in events if event.kind in ("cpu_op", "cuda_runtime", "cuda_driver", "operator")]
     if device:
-        found += [(event.start, event.end, LAUNCH) for event in host if "ynchronize" not in event.name]
+        spans += [(event.start, event.end, LAUNCH) for event in host if "ynchronize" not in event.name]
         facts["operations"] = float(len(device))
-        facts["short"] = float(np.mean([_length(event) < SHORT for event in device]))
+        facts["short"] = float(np.mean([_length(event) < SHORT_SECONDS for event in device]))
     else:
-        found += list(_on_processor(host, facts, formats))
+        spans += list(_on_processor(host, facts, formats))
     timed = sum(formats.values())
-    facts |= {each: length / timed for each, length in formats.items() if each and timed}
-    table = np.array(sorted(found), dtype=float).reshape(-1, 3)
+    facts |= {format_: length / timed for format_, length in formats.items() if format_ and timed}
+    table = np.array(sorted(spans), dtype=float).reshape(-1, 3)
     return Spans(table[:, 0], table[:, 1], table[:, 2].astype(int), bool(device), facts)
 
 
@@ -241,66 +256,72 @@ def _length(event: Event) -> float:
 
 
 def _kernel(event: Event) -> int:
-    """What a kernel or a copy of an accelerator is spent on."""
+    """Return the term of an accelerator's kernel or copy."""
     name = event.name.lower()
-    if name.startswith(EXCHANGES) or any(word in name for word in ("nccl", "rccl", "allreduce", "all_reduce")):
+    if name.startswith(COLLECTIVE_NAMES) or any(word in name for word in ("nccl", "rccl", "allreduce", "all_reduce")):
         return EXCHANGE
     if event.kind == "gpu_memcpy" and "htod" in name.replace(" ", "").replace("->", "to"):
         return TERMS.index("input")
-    return COMPUTE if event.kind == "kernel" and any(word in name for word in KERNELS) else MEMORY
+    return COMPUTE if event.kind == "kernel" and any(word in name for word in MATMUL_KERNELS) else MEMORY
 
 
 def _is_exchange(event: Event) -> bool:
-    return event.name.lower().startswith(EXCHANGES)
+    return event.name.lower().startswith(COLLECTIVE_NAMES)
 
 
 def _marked(event: Event, own: Any) -> int | None:
-    """What a range that somebody named is spent on; input and checkpoints count where the steps are counted."""
+    """Return the term of a named range; input and checkpoints count on the track where steps are counted."""
     if event.kind not in ("user_annotation", "nvtx", "cpu_op", ""):
         return None
     name = event.name.lower()
-    if name.startswith(EXCHANGES):
+    if name.startswith(COLLECTIVE_NAMES):
         return EXCHANGE
     if event.kind == "cpu_op" or (own is not None and event.track != own):
         return None
-    if any(word in name for word in INPUT):
+    if any(word in name for word in INPUT_NAMES):
         return TERMS.index("input")
-    return TERMS.index("checkpoint") if name.startswith(SAVING) and "activation" not in name else None
+    return TERMS.index("checkpoint") if name.startswith(CHECKPOINT_NAMES) and "activation" not in name else None
 
 
 def _on_processor(
     host: list[Event], facts: dict[str, float], formats: dict[str, float]
 ) -> Iterator[tuple[float, float, int]]:
-    """Operations of the processor: long ones are work, short ones and those that only call others are the way to it."""
+    """Yield operations of the processor: long ones are work, short ones and those that only call others are
+    overhead.
+    """
     lengths, thin, products = [], 0.0, 0.0
     tracks: dict[Any, list[Event]] = defaultdict(list)
     for event in host:
         if not _is_exchange(event):
             tracks[event.track].append(event)
-    for each in tracks.values():
+    for track in tracks.values():
         busy = -math.inf
-        for event, own, leaf in _own_times(sorted(each, key=lambda event: (event.start, -event.end))):
-            if 0 < event.start - busy < GAP:
+        for event, own, leaf in _own_times(sorted(track, key=lambda event: (event.start, -event.end))):
+            if 0 < event.start - busy < MAX_GAP:
                 yield busy, event.start, LAUNCH
             busy = max(busy, event.end)
-            product = event.name in PRODUCTS
-            term = LAUNCH if own < SHORT or event.name.startswith(CALLS) else COMPUTE if product else MEMORY
+            product = event.name in MATMUL_NAMES
+            term = (
+                LAUNCH if own < SHORT_SECONDS or event.name.startswith(CALLER_NAMES) else COMPUTE if product else MEMORY
+            )
             if leaf or product:
                 lengths.append(own)
             if product:
                 formats[_format(event.args)] += own
-                narrow = _smallest(event) < THIN
+                narrow = _smallest(event) < THIN_SIDE
                 thin, products = thin + own * narrow, products + own
                 term = MEMORY if term == COMPUTE and narrow else term
             yield event.start, event.end, term
     facts["operations"] = float(len(lengths))
-    facts["short"] = float(np.mean(np.array(lengths) < SHORT)) if lengths else 0.0
+    facts["short"] = float(np.mean(np.array(lengths) < SHORT_SECONDS)) if lengths else 0.0
     facts["thin"] = thin / products if products else 0.0
     facts["thin seconds"] = thin
 
 
 def _own_times(ordered: list[Event]) -> list[tuple[Event, float, bool]]:
-    """Each operation of a thread with the time that none inside it takes, and whether none is inside it."""
+    """Return each operation of a thread with its own time, excluding operations inside, and True where there are none
+    inside.
+    """
     inner, stack = [0.0] * len(ordered), list[int]()
     leaf = [True] * len(ordered)
     for place, event in enumerate(ordered):
@@ -314,23 +335,25 @@ def _own_times(ordered: list[Event]) -> list[tuple[Event, float, bool]]:
 
 
 def _format(args: Mapping[str, Any]) -> str:
-    """Number format of a product: that of its last matrix."""
+    """Return the number format of a product: that of its last matrix."""
     types = args.get("Input type")
-    known = (
-        [FORMATS[str(each).lower()] for each in types if str(each).lower() in FORMATS]
+    formats = (
+        [FORMATS[str(name).lower()] for name in types if str(name).lower() in FORMATS]
         if isinstance(types, list)
         else []
     )
-    return known[-1] if known else ""
+    return formats[-1] if formats else ""
 
 
 def _smallest(event: Event) -> float:
-    """Smallest dimension of a matmul of two matrices; infinite where it is no such or is not told."""
+    """Return the smallest dimension of a product of two matrices; infinite for other operations or where
+    not reported.
+    """
     dims = event.args.get("Input Dims")
     if event.name not in ("aten::mm", "aten::addmm") or not isinstance(dims, list):
         return math.inf
-    matrices = [each for each in dims if isinstance(each, list) and len(each) == 2]
-    sides = [number(side) for each in matrices[-2:] for side in each]
+    matrices = [dim for dim in dims if isinstance(dim, list) and len(dim) == 2]
+    sides = [number(side) for matrix in matrices[-2:] for side in matrix]
     # Rows and columns of the result and what is summed over; a bias or a mask is neither.
     return min(sides) if len(sides) == 4 and all(math.isfinite(side) and side > 0 for side in sides) else math.inf
 
@@ -344,11 +367,11 @@ TABLES = {
 }
 # What copyKind of a copy says (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
 COPIES = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD"}
-MOST_STEPS_OF_SQLITE = 400_000_000
+MAX_SQLITE_STEPS = 400_000_000
 
 
 def nsight_sqlite(path: Path, name: str) -> Reading:
-    """An export of Nsight Systems as SQLite, opened read-only; nothing in it is executed but our own queries."""
+    """Read an export of Nsight Systems as SQLite, opened read-only; nothing in it is executed but our own queries."""
     notes, events = Notes(), list[Event]()
     try:
         base = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
@@ -357,7 +380,7 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
     try:
         base.text_factory = lambda raw: raw.decode("utf-8", "replace")
         base.execute("PRAGMA trusted_schema = OFF")
-        budget = iter(range(MOST_STEPS_OF_SQLITE // 100_000))
+        budget = iter(range(MAX_SQLITE_STEPS // 100_000))
         base.set_progress_handler(lambda: next(budget, None) is None, 100_000)
         names = {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not names & set(TABLES):
@@ -365,13 +388,13 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
                 f"{name} is a SQLite database of something else: none of its {len(names)} tables is one "
                 "of Nsight Systems; give what `nsys export --type sqlite` wrote"
             )
-        strings = f"SELECT id, value FROM StringIds LIMIT {MOST_EVENTS}"
+        strings = f"SELECT id, value FROM StringIds LIMIT {MAX_EVENTS}"
         texts = dict(base.execute(strings)) if "StringIds" in names else {}
         for table, kind in TABLES.items():
             if table in names:
-                events += _rows(base, table, kind, texts, notes, MOST_EVENTS + 1 - len(events))
-        if len(events) > MOST_EVENTS:
-            raise ValueError(f"{name} has more than {MOST_EVENTS:,} events; record fewer steps")
+                events += _rows(base, table, kind, texts, notes, MAX_EVENTS + 1 - len(events))
+        if len(events) > MAX_EVENTS:
+            raise ValueError(f"{name} has more than {MAX_EVENTS:,} events; record fewer steps")
     except UnicodeDecodeError:
         raise ValueError(f"{name} is broken as a database: the name of a table is no text; export it again") from None
     except sqlite3.Error as error:
@@ -384,15 +407,16 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
 def _rows(
     base: sqlite3.Connection, table: str, kind: str, texts: Mapping[Any, str], notes: Notes, most: int
 ) -> Iterator[Event]:
-    """Rows of one table as events, `most` of them; columns that a version does not have are blank."""
+    """Yield rows of one table as events, `most` of them; columns that a version does not have are blank."""
     have = {row[1] for row in base.execute(f"PRAGMA table_info({table})")}
     if not {"start", "end"} <= have:
         notes.add(f"table {table} has no columns start and end")
         return
-    asked = [
-        each if each in have else "NULL" for each in ("shortName", "nameId", "textId", "text", "copyKind", "globalTid")
+    columns = [
+        column if column in have else "NULL"
+        for column in ("shortName", "nameId", "textId", "text", "copyKind", "globalTid")
     ]
-    query = f'SELECT start, "end", {", ".join(asked)} FROM {table} LIMIT {most}'
+    query = f'SELECT start, "end", {", ".join(columns)} FROM {table} LIMIT {most}'
     for start, end, *words, copy, thread in base.execute(query):
         begin, close = number(start), number(end)
         if not (math.isfinite(begin) and math.isfinite(close)):
@@ -400,18 +424,20 @@ def _rows(
         elif close < begin:
             notes.add(f"rows of {table} that end before they begin: the clock goes backwards")
         else:
-            told = next((texts.get(word, word) for word in words if word is not None), COPIES.get(copy, ""))
+            label = next((texts.get(word, word) for word in words if word is not None), COPIES.get(copy, ""))
             track = ("gpu", "") if kind in ("kernel", "gpu_memcpy", "gpu_memset") else ("host", str(thread))
-            yield Event(begin * 1e-9, close * 1e-9, str(told)[:300], kind, track, {})
+            yield Event(begin * 1e-9, close * 1e-9, str(label)[:300], kind, track, {})
 
 
 def nsight_csv(rows: list[list[str]], header: int, name: str) -> Reading:
-    """What ``nsys stats --format csv`` gives of cuda_gpu_trace (each kernel) or of cuda_gpu_kern_sum (their sums)."""
+    """Read what ``nsys stats --format csv`` writes of cuda_gpu_trace (each kernel) or of cuda_gpu_kern_sum (their
+    sums).
+    """
     head = [cell.lower() for cell in rows[header]]
     scale = next(
         (
-            each
-            for unit, each in (("(ns)", 1e-9), ("(us)", 1e-6), ("(ms)", 1e-3), ("(s)", 1.0))
+            factor
+            for unit, factor in (("(ns)", 1e-9), ("(us)", 1e-6), ("(ms)", 1e-3), ("(s)", 1.0))
             if any(cell.endswith(unit) for cell in head)
         ),
         1e-9,
@@ -437,9 +463,9 @@ def nsight_csv(rows: list[list[str]], header: int, name: str) -> Reading:
             notes.add("lines without a duration", f"line {line}")
             continue
         at += length
-        told = row[column["name"]]
-        kind = "gpu_memcpy" if "memcpy" in told.lower() else "kernel"
-        events.append(Event(start, start + length, told[:300], kind, ("gpu", ""), {}))
+        label = row[column["name"]]
+        kind = "gpu_memcpy" if "memcpy" in label.lower() else "kernel"
+        events.append(Event(start, start + length, label[:300], kind, ("gpu", ""), {}))
     if summed:
         notes.add("sums of kernels tell no gaps between them; export cuda_gpu_trace too")
     return _reading(events, name, "Nsight Systems table (CSV)", notes, None)

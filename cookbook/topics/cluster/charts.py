@@ -19,7 +19,7 @@ TEAMS = {
     "H": "#8C564B",
     "service": MUTED,
 }
-HOURS = 24  # that are drawn on either side of the hour chosen
+HOURS_AROUND = 24  # that are drawn on either side of the hour chosen
 _DAYS = "['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']"
 _CLOCK = f"{_DAYS}[floor((datum.value + 168) / 24) % 7] + ' ' + format((datum.value + 168) % 24, '02d') + ':00'"
 _KEY = "One line a GPU; gap: idle. The rule is the hour chosen: words above say what was in use and who waited."
@@ -27,7 +27,7 @@ _GAINS_KEY = "Points: mean over weeks; lines: 90 % interval. Dashed: what is cla
 
 
 def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False) -> Any:
-    """Who has which GPU when, two days around an hour that can be moved.
+    """Return a chart of every GPU's job over time, two days around an hour that can be moved.
 
     Parameters
     ----------
@@ -55,7 +55,9 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     x = alt.X(
         "start:Q",
         title=None,
-        scale=alt.Scale(domainMin=alt.ExprRef(f"hour - {HOURS}"), domainMax=alt.ExprRef(f"hour + {HOURS}"), nice=False),
+        scale=alt.Scale(
+            domainMin=alt.ExprRef(f"hour - {HOURS_AROUND}"), domainMax=alt.ExprRef(f"hour + {HOURS_AROUND}"), nice=False
+        ),
         axis=alt.Axis(labelExpr=_CLOCK, values=list(range(-48, 24 * 54, 12)), labelOverlap=True),
     )
     names = alt.Axis(
@@ -77,10 +79,12 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
         alt.Tooltip("gpus:Q", title="GPUs"),
         *look.number_tips(",.4~g", "start", "end"),
     ]
-    known = _colours(frame)
-    teams = [team for team in known if team in set(frame["team"].dropna())]
-    colour = look.coloured("team", known, look.top_legend(symbolType="square", columns=5, values=alt.ExprRef("teams")))
-    near = f"datum.end > hour - {HOURS} && datum.start < hour + {HOURS}"
+    colours = _colours(frame)
+    teams = [team for team in colours if team in set(frame["team"].dropna())]
+    colour = look.coloured(
+        "team", colours, look.top_legend(symbolType="square", columns=5, values=alt.ExprRef("teams"))
+    )
+    near = f"datum.end > hour - {HOURS_AROUND} && datum.start < hour + {HOURS_AROUND}"
     stays = look.rows_of("stay").transform_filter(near).mark_rect(stroke="#ffffff", strokeWidth=0.5, clip=True)
     now = look.rows_of("hour").transform_filter("datum.start == hour")
     label: dict[str, Any] = {"y": alt.value(0), "fontSize": 12, "dy": -8, "clip": False}
@@ -91,12 +95,12 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
             x=x, y=alt.value(0), text="text:N"
         ),
     ]
-    whole = frame[frame["what"] == "stay"]
-    nodes, pitch = int(whole["node"].max()) + 1, 9
+    jobs = frame[frame["what"] == "stay"]
+    nodes, pitch = int(jobs["node"].max()) + 1, 9
     hours = frame[frame["what"] == "hour"].reset_index(drop=True)
     worst = hours.loc[hours[["waiting", "idle"]].min(axis=1).idxmax()]
     wait = f"{worst['waiting']:.0f} {'job waits' if worst['waiting'] == 1 else 'jobs wait'}"
-    said = f"At the worst hour {wait} beside {worst['idle']:.0f} idle GPUs"
+    headline = f"At the worst hour {wait} beside {worst['idle']:.0f} idle GPUs"
     words = (
         "Every GPU of the cluster as a line over two days around an hour, coloured by the team whose job has it; "
         "a gap where it is idle. A dashed rule marks the hour."
@@ -104,7 +108,7 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     chart = look.finished(
         frame,
         layers,
-        title or said,
+        title or headline,
         _KEY,
         words,
         top=float(nodes * pitch),
@@ -120,18 +124,18 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
 
 
 def _colours(frame: pd.DataFrame) -> dict[str, str]:
-    """Colours of all teams: other names than those of `TEAMS` have what these leave, in the order of their letters."""
-    there = set(frame["team"].dropna())
-    kept = {name: colour for name, colour in TEAMS.items() if name in there or name == "service"}
-    spare = [colour for name, colour in TEAMS.items() if name not in kept]
-    others = sorted(there - set(TEAMS))
+    """Return colours of all teams: names that are not in `TEAMS` get the remaining ones, in alphabetical order."""
+    present = set(frame["team"].dropna())
+    fixed = {name: colour for name, colour in TEAMS.items() if name in present or name == "service"}
+    spare = [colour for name, colour in TEAMS.items() if name not in fixed]
+    others = sorted(present - set(TEAMS))
     if not others:
         return TEAMS
-    return {**dict(zip(others, itertools.cycle(spare or PALETTE), strict=False)), **kept}
+    return {**dict(zip(others, itertools.cycle(spare or PALETTE), strict=False)), **fixed}
 
 
 def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float | None = None) -> Any:
-    """What policies gain over another on the same weeks, by load.
+    """Return a chart of the gains of policies over another on the same weeks, by load.
 
     Parameters
     ----------
@@ -156,7 +160,7 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     >>> gains(pd.DataFrame(rows), "finished", claim=0.2).title.text
     'At most 1 % is gained, by fifo at a load of 0.5'
     """
-    known = dict(zip(dict.fromkeys(frame["policy"]), PALETTE, strict=False))
+    colours = dict(zip(dict.fromkeys(frame["policy"]), PALETTE, strict=False))
     low, high = f"{of}_low", f"{of}_high"
     best = frame.loc[frame[of].idxmax()]
     x = alt.X(
@@ -172,8 +176,8 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
         scale=alt.Scale(domain=ends, nice=False),
         axis=alt.Axis(labelExpr="format(100 * datum.value, '~g')"),
     )
-    colour = look.coloured("policy", known, look.top_legend(symbolType="square", columns=5))
-    shapes = alt.Scale(domain=list(known), range=list(look.SHAPES[: len(known)]))
+    colour = look.coloured("policy", colours, look.top_legend(symbolType="square", columns=5))
+    shapes = alt.Scale(domain=list(colours), range=list(look.SHAPES[: len(colours)]))
     shape = alt.Shape("policy:N", scale=shapes, legend=None)
     tip = [alt.Tooltip("policy:N"), *look.number_tips(",.3~g", "load", of, low, high)]
     point = alt.Chart().mark_point(filled=True, size=60, opacity=1)
@@ -184,7 +188,7 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     ]
     if claim is not None:
         layers.append(look.one_row(claimed=str(claim)).mark_rule(color=MUTED, strokeDash=[6, 4]).encode(y="claimed:Q"))
-    said = f"At most {100 * best[of]:.0f} % is gained, by {best['policy']} at a load of {best['load']:g}"
+    headline = f"At most {100 * best[of]:.0f} % is gained, by {best['policy']} at a load of {best['load']:g}"
     loads = f"{frame['load'].min():g} to {frame['load'].max():g}"
-    words = f"Lines of what {len(known)} policies gain over loads from {loads}, with intervals."
-    return look.finished(frame, layers, title or said, _GAINS_KEY, words)
+    words = f"Lines of what {len(colours)} policies gain over loads from {loads}, with intervals."
+    return look.finished(frame, layers, title or headline, _GAINS_KEY, words)

@@ -26,20 +26,20 @@ MIXES = ("research", "mixed", "large")
 CUT, TENTH = 2.5, NormalDist().inv_cdf(0.9)
 # Three in the afternoon, when most jobs arrive, days of a week before the weekend, and the hour at which time begins.
 PEAK, WORKDAYS, SUNDAY = 15, 5, 6 * 24
-GIVEN = "given"
-MOST_JOBS = 2_000_000
+OWN_KIND = "given"
+MAX_JOBS = 2_000_000
 
 
 @lru_cache(maxsize=8)
 def classes(mix: str) -> list[dict[str, Any]]:
-    """Rows of the table ``cluster_jobs`` that a mix has, with their share of the jobs as `share`."""
+    """Return the rows of the table ``cluster_jobs`` in a mix, with their share of the jobs as `share`."""
     rows = catalog.table("cluster_jobs")
     rows = rows[rows[mix] > 0].assign(share=rows[mix] / rows[mix].sum())
     return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
 
 
 def mean_gpu_seconds(mix: str, errors: Sequence[float]) -> float:
-    """GPU-seconds of a job on average, in theory; `errors` are the spreads of true times around predicted ones."""
+    """Return the expected GPU-seconds of a job; `errors` are the spreads of true times around predicted ones."""
     return sum(
         row["share"] * row["gpus"] * row["median"] * _mean_factor(row["spread"]) * _mean_factor(error)
         for row, error in zip(classes(mix), errors, strict=True)
@@ -47,7 +47,7 @@ def mean_gpu_seconds(mix: str, errors: Sequence[float]) -> float:
 
 
 def _mean_factor(spread: float) -> float:
-    """Mean over median of a logarithmic normal length that is cut at `CUT` standard deviations."""
+    """Return mean over median of a log-normal length that is cut at `CUT` standard deviations."""
     normal = NormalDist()
     inside = math.exp(spread**2 / 2) * (normal.cdf(CUT - spread) - normal.cdf(-CUT - spread))
     return inside + normal.cdf(-CUT) * (math.exp(spread * CUT) + math.exp(-spread * CUT))
@@ -57,7 +57,8 @@ def _mean_factor(spread: float) -> float:
 def speeds_of(
     model: str, micro_batch: float, gpus: int, most: int, accelerator: str, per_node: int, network: float, across: float
 ) -> tuple[Speeds, float]:
-    """Speed of a class of jobs by GPUs, GPUs a node and whether the job lies behind two switches; asked and packed: 1.
+    """Return the relative speed of a class of jobs by GPUs, GPUs per node, and True behind two switches; requested,
+    packed: 1.
 
     Returns
     -------
@@ -67,35 +68,40 @@ def speeds_of(
     counts = sorted({2**power for power in range(most.bit_length()) if 2**power <= most} | {gpus})
     nodes = [2**power for power in range(per_node.bit_length()) if 2**power <= per_node]
     axes = {"devices": counts, "per_node": nodes, "network": [network, across]}
-    found = sweep("train_step", progress=False, model=model, micro_batch=micro_batch, accelerator=accelerator, **axes)
-    rows = {(row["devices"], row["per_node"], row["network"]): row for row in found.to_dict("records")}
-    whole = rows[gpus, max(each for each in nodes if each <= gpus), network]
-    if not whole["rate"] > 0:
+    table = sweep("train_step", progress=False, model=model, micro_batch=micro_batch, accelerator=accelerator, **axes)
+    rows = {(row["devices"], row["per_node"], row["network"]): row for row in table.to_dict("records")}
+    requested = rows[gpus, max(count for count in nodes if count <= gpus), network]
+    if not requested["rate"] > 0:
         raise ValueError(
-            f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({whole['why']}); "
+            f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({requested['why']}); "
             "take another accelerator"
         )
     # Lying apart never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
-    packed = {count: rows[count, max(each for each in nodes if each <= count), network]["rate"] for count in counts}
+    packed = {
+        count: rows[count, max(node_size for node_size in nodes if node_size <= count), network]["rate"]
+        for count in counts
+    }
     speeds = {
         (count, on, crossed): float(
-            min(rows[count, on, across if crossed else network]["rate"], packed[count]) / whole["rate"]
+            min(rows[count, on, across if crossed else network]["rate"], packed[count]) / requested["rate"]
         )
         for count, on, crossed in itertools.product(counts, nodes, (False, True))
         if on <= count and packed[count] > 0
     }
-    return speeds, math.log(whole["high80"] / whole["low80"]) / (2 * TENTH)
+    return speeds, math.log(requested["high80"] / requested["low80"]) / (2 * TENTH)
 
 
 def share_across(network: float, oversubscription: float, per_switch: int) -> float:
-    """What a node has of its switch's uplink when all nodes behind it send: max-min sharing [B/s]."""
+    """Return a node's share of its switch's uplink when all nodes behind it send: max-min sharing [B/s]."""
     uplink = per_switch * network / oversubscription
     routes = [[node, per_switch] for node in range(per_switch)]
     return float(max_min_rates(routes, [network] * per_switch + [uplink])[0])
 
 
 def intensity(hours: np.ndarray, rhythm: float) -> np.ndarray:
-    """Arrivals in each hour of a week from Monday, mean 1; `rhythm` 0 is even, 1 that of the constants."""
+    """Return the relative arrival rate in each hour of a week from Monday, mean 1; `rhythm` 0 is even, 1 that of the
+    constants.
+    """
     swing, weekend = (figure(f"cluster-{name}") for name in ("day-swing", "weekend"))
     day = 1 + rhythm * swing * np.cos(2 * np.pi * (hours % 24 + 0.5 - PEAK) / 24)
     level = day * np.where(hours // 24 % 7 < WORKDAYS, 1.0, 1 - rhythm * (1 - weekend))
@@ -103,12 +109,12 @@ def intensity(hours: np.ndarray, rhythm: float) -> np.ndarray:
 
 
 def arrivals(mean: float, seconds: float, rhythm: float, random: np.random.Generator) -> np.ndarray:
-    """Times of a Poisson process whose rate follows the day and the week [s]; `mean` is jobs a second."""
+    """Return times of a Poisson process whose rate follows the day and the week [s]; `mean` is jobs per second."""
     hours = np.arange(math.ceil(seconds / HOUR))
     summed = np.concatenate([[0.0], np.cumsum(intensity(hours + SUNDAY, rhythm))]) * HOUR * mean
     count = random.poisson(summed[-1])
-    if count > MOST_JOBS:
-        raise ValueError(f"{count:,} jobs would arrive, more than {MOST_JOBS:,}: take fewer weeks, nodes or load")
+    if count > MAX_JOBS:
+        raise ValueError(f"{count:,} jobs would arrive, more than {MAX_JOBS:,}: take fewer weeks, nodes or load")
     return np.asarray(np.interp(np.sort(random.uniform(0, summed[-1], count)), summed, np.arange(len(summed)) * HOUR))
 
 
@@ -122,10 +128,10 @@ def generate(
     seed: int,
     place: tuple[str, int, float, float],
 ) -> list[Job]:
-    """Jobs of so many seconds; `demand` is each team's share of them, `place` the last arguments of `speeds_of`."""
+    """Return jobs over `seconds`; `demand` is each team's share of them, `place` the last arguments of `speeds_of`."""
     rows, random = classes(mix), np.random.default_rng(seed)
-    known = [speeds_of(row["model"], row["micro_batch"], int(row["gpus"]), int(row["most"]), *place) for row in rows]
-    times = arrivals(load * gpus / mean_gpu_seconds(mix, [error for _, error in known]), seconds, rhythm, random)
+    by_class = [speeds_of(row["model"], row["micro_batch"], int(row["gpus"]), int(row["most"]), *place) for row in rows]
+    times = arrivals(load * gpus / mean_gpu_seconds(mix, [error for _, error in by_class]), seconds, rhythm, random)
     count = len(times)
     kinds = random.choice(len(rows), count, p=[row["share"] for row in rows])
     teams = random.choice(len(demand), count, p=list(demand.values()))
@@ -133,7 +139,7 @@ def generate(
     luck, names = random.random(count), list(demand)
     jobs = []
     for order, (time, at, team) in enumerate(zip(times.tolist(), kinds.tolist(), teams.tolist(), strict=True)):
-        row, (speeds, error) = rows[at], known[at]
+        row, (speeds, error) = rows[at], by_class[at]
         expected = row["median"] * math.exp(row["spread"] * lengths[order])
         jobs.append(
             _job(
@@ -155,14 +161,16 @@ def generate(
 
 
 def read(table: Any) -> list[Job]:
-    """Jobs of a reader's own: rows with arrival, hours [h], gpus; team ("A"), urgent (False) and use (1), if given."""
+    """Read jobs of a reader's own: rows with arrival, hours [h], gpus; optionally team ("A"), urgent (False) and use
+    (1).
+    """
     if not isinstance(table, (pd.DataFrame, Sequence)) or isinstance(table, str):
         raise refused("jobs", table, "is no table; give rows with arrival [h], gpus and hours")
     rows = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
     if not rows:
         raise ValueError("jobs is empty: nothing arrives; give at least one row with arrival [h], gpus and hours")
-    if len(rows) > MOST_JOBS:
-        raise ValueError(f"jobs has {len(rows):,} rows; give at most {MOST_JOBS:,}")
+    if len(rows) > MAX_JOBS:
+        raise ValueError(f"jobs has {len(rows):,} rows; give at most {MAX_JOBS:,}")
     jobs = []
     for order, row in enumerate(rows):
         if not isinstance(row, Mapping) or not {"arrival", "gpus", "hours"} <= set(row):
@@ -177,12 +185,12 @@ def read(table: Any) -> list[Job]:
         jobs.append(
             _job(
                 order,
-                GIVEN,
+                OWN_KIND,
                 team,
                 when * HOUR,
                 length * HOUR,
                 int(count),
-                ANYWHERE,
+                ANY_SPEED,
                 0.5,
                 (int(count), int(count)),
                 _urgent(order, row),
@@ -203,11 +211,11 @@ class _Anywhere(dict[tuple[int, int, bool], float]):
         return 1.0
 
 
-ANYWHERE = _Anywhere()
+ANY_SPEED = _Anywhere()
 
 
 def _missing(value: Any) -> bool:
-    """Whether a cell of a table is empty: None, NaN or pandas' NA."""
+    """Return True if a cell of a table is empty: None, NaN or pandas' NA."""
     return value is None or value is pd.NA or (isinstance(value, (float, np.floating)) and math.isnan(value))
 
 

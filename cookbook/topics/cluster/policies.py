@@ -16,12 +16,12 @@ from typing import Any
 
 HOUR = 3600.0
 # Between two changes of the size of one elastic job.
-CALM = 2 * HOUR
+RESIZE_AFTER = 2 * HOUR
 Spots = list[tuple[int, int]]
 
 
 def static(cluster: Any) -> None:
-    """Each team has its own GPUs, used by nobody else, first come, first served."""
+    """Give each team its own GPUs, used by nobody else, first come, first served."""
     for team in cluster.teams:
         for job in cluster.waiting(team):
             if cluster.used[team] + cluster.needs(job) > cluster.quota[team] or not cluster.start(job):
@@ -29,14 +29,14 @@ def static(cluster: Any) -> None:
 
 
 def fifo(cluster: Any) -> None:
-    """One queue for all, first come, first served: nobody overtakes."""
+    """Serve one queue for all, first come, first served: nobody overtakes."""
     for job in cluster.waiting():
         if not cluster.start(job):
             break
 
 
 def backfill(cluster: Any) -> None:
-    """One queue; others overtake a job that waits, if by prediction they do not delay it (EASY, Lifka 1995)."""
+    """Serve one queue; others overtake a waiting job if by prediction they do not delay it (EASY, Lifka 1995)."""
     at, spare = None, 0
     for job in cluster.waiting():
         if at is None:
@@ -49,39 +49,39 @@ def backfill(cluster: Any) -> None:
 
 
 def fair(cluster: Any) -> None:
-    """The team that holds least goes first: max-min fair shares, which is what DRF is with one resource."""
+    """Start the team with the fewest GPUs first: max-min fair shares, which is DRF with one resource."""
     teams = set(cluster.teams)
     while teams:
-        team = min(teams, key=lambda each: (cluster.used[each], each))
+        team = min(teams, key=lambda name: (cluster.used[name], name))
         if not any(cluster.start(job) for job in cluster.waiting(team)):
             teams.remove(team)
 
 
 def priority(cluster: Any) -> None:
-    """As backfill, but urgent jobs go first and stop others, which write a checkpoint and wait again."""
+    """Backfill, but let urgent jobs go first and stop others, which write a checkpoint and wait again."""
     for job in cluster.waiting(urgent=True):
         if not cluster.start(job):
-            victims = [each for each in reversed(cluster.running) if not each.urgent]
-            if cluster.free + sum(each.held for each in victims) >= job.gpus:
+            victims = [candidate for candidate in reversed(cluster.running) if not candidate.urgent]
+            if cluster.free + sum(victim.held for victim in victims) >= job.gpus:
                 while not cluster.start(job) and victims:
                     cluster.stop(victims.pop(0))
     backfill(cluster)
 
 
 def elastic(cluster: Any) -> None:
-    """As backfill, but elastic jobs shrink when others wait and grow when nobody does."""
+    """Backfill, but shrink elastic jobs when others wait and grow them when nobody does."""
     backfill(cluster)
     first = next(cluster.waiting(full=True), None)
-    able = [job for job in cluster.running if job.most > job.least and cluster.now - job.since >= CALM]
+    able = [job for job in cluster.running if job.most > job.least and cluster.now - job.since >= RESIZE_AFTER]
     if first and first.gpus > cluster.free:
         shrunk = False
-        for job in sorted(able, key=lambda each: -each.held):
+        for job in sorted(able, key=lambda running: -running.held):
             if job.held > job.least and cluster.free < first.gpus:
                 shrunk = cluster.resize(job, max(job.held // 2, job.least)) or shrunk
         if shrunk:
             backfill(cluster)
     elif not first and cluster.free:
-        for job in sorted(able, key=lambda each: each.held):
+        for job in sorted(able, key=lambda running: running.held):
             if job.held < job.most and cluster.free >= job.held:
                 cluster.resize(job, job.held * 2)
 
@@ -99,7 +99,9 @@ POLICIES: Mapping[str, Callable[[Any], None]] = MappingProxyType(
 
 
 def pack(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spots:
-    """As few nodes as can be, behind one switch if one has room; a small job fills the fullest node that has room."""
+    """Place a job on as few nodes as possible, behind one switch if it fits; a small job fills the fullest node that
+    fits.
+    """
     if gpus <= per_node:
         rooms = [(room, node) for node, room in enumerate(free) if room >= gpus]
         if rooms:
@@ -111,19 +113,19 @@ def pack(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spot
 
 
 def same_node(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spots:
-    """As `pack`, but a job waits until the fewest nodes that could hold it are free."""
-    found = pack(free, gpus, per_node, per_switch)
-    return found if len(found) <= -(-gpus // per_node) else []
+    """Place as `pack`, but wait until the fewest nodes that could fit the job are free."""
+    spots = pack(free, gpus, per_node, per_switch)
+    return spots if len(spots) <= -(-gpus // per_node) else []
 
 
 def spread(free: Sequence[int], gpus: int, per_node: int, _per_switch: int) -> Spots:
-    """Evenly over as many nodes as have room, the emptiest first."""
+    """Place a job evenly over as many nodes as have free GPUs, the emptiest first."""
     nodes = sorted((node for node, room in enumerate(free) if room), key=lambda node: -free[node])[:gpus]
     return _filled(nodes, free, gpus, -(-gpus // max(len(nodes), 1))) or _filled(nodes, free, gpus, per_node)
 
 
 def _filled(nodes: Sequence[int], free: Sequence[int], gpus: int, most: int) -> Spots:
-    """GPUs of some nodes in their order, no more than `most` of each; empty if they have too few."""
+    """Return GPUs of some nodes in their order, no more than `most` of each; empty if they have too few."""
     spots: Spots = []
     for node in nodes:
         take = min(free[node], gpus, most)

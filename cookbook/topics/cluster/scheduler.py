@@ -15,10 +15,10 @@ from cookbook.progress_bar import progress_bar
 from cookbook.topics.cluster.policies import Spots
 
 # Jobs of one size and team that a policy looks at, and of all; jobs between two looks at the bar.
-DEPTH, LOOKS, STRIDE = 4, 32, 2000
+DEPTH, MAX_LOOKED_AT, STRIDE = 4, 32, 2000
 SERVICE = -1  # in the place of a job
 # How long a service stands in the way of jobs that never run beside it [s].
-PATIENCE = 86400.0
+MAX_STALL = 86400.0
 # Speed beside that on the GPUs asked for, all packed: by (GPUs, GPUs a node, whether they are behind two switches).
 Speeds = Mapping[tuple[int, int, bool], float]
 # Lines of the log: job, begin and end [s], node, lane of the node.
@@ -90,7 +90,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds for all jobs; times in seconds.
+    """The rules for all jobs; times in seconds.
 
     Attributes
     ----------
@@ -161,16 +161,16 @@ class Cluster:
 
     @property
     def running(self) -> list[Job]:
-        """What runs, in the order of starts."""
+        """Return the running jobs, in the order of their starts."""
         return list(self._running.values())
 
     def waiting(self, team: str | None = None, urgent: bool | None = None, full: bool = False) -> Iterator[Job]:
-        """Jobs that wait, first come first; while no GPU is free none but urgent ones, unless `full`.
+        """Yield the waiting jobs, first come first; while no GPU is free none but urgent ones, unless `full`.
 
         Of the jobs of one team and size those after one that does not fit are left out, and those after the fourth;
         32 are looked at in all, which do not start.
         """
-        look, looks = full or urgent is not None, LOOKS
+        look, looks = full or urgent is not None, MAX_LOOKED_AT
         if not look and self.free <= 0 and not self._cells:
             return
         heads = [
@@ -191,7 +191,7 @@ class Cluster:
                 heappush(heads, (queue[at].order, key, at))
 
     def needs(self, job: Job) -> int:
-        """GPUs that a job takes of those that are free: none if it gets a part of one that is shared already."""
+        """Return the number of free GPUs that a job needs: none if it gets a part of one that is already shared."""
         return 0 if self._small(job) and self._open(job) else job.gpus
 
     def start(self, job: Job, gpus: int | None = None) -> bool:
@@ -206,7 +206,7 @@ class Cluster:
             return False
         self._queues[(job.team, job.gpus, job.urgent)].remove(job)
         self._queued -= 1
-        if job.first != job.first:
+        if math.isnan(job.first):
             job.first = self.now
         job.waited += self._env.now - job.queued
         self._run(job)
@@ -222,7 +222,7 @@ class Cluster:
         self._queued += 1
 
     def resize(self, job: Job, gpus: int) -> bool:
-        """Go on with another number of GPUs after saving and loading; False, and as before, if that cannot be."""
+        """Continue a job on another number of GPUs after saving and loading; False, without a change, if impossible."""
         rules, room = self.rules, list(self._room)
         for node, _ in job.lanes:
             room[node] += 1
@@ -237,7 +237,7 @@ class Cluster:
         return True
 
     def reservation(self, job: Job) -> tuple[float, int]:
-        """When a job could start if all that runs ends as predicted [s], and GPUs that are left over then."""
+        """Return when a job could start if all running jobs end as predicted [s], and the GPUs left over then."""
         free = self.free
         for due, _, held in self._dues:
             free += held
@@ -248,7 +248,7 @@ class Cluster:
     def run(
         self, jobs: Sequence[Job], marks: Sequence[float] = (), progress: bool = False, to_end: bool = False
     ) -> list[dict[str, float]]:
-        """All jobs from the first to the end of the last; what had been summed up by each of the `marks` [s].
+        """Run all jobs from the first to the end of the last, and return the sums up to each of the `marks` [s].
 
         A service lasts until the last arrival and mark; `to_end`: as long as there are jobs, whose end is a mark too.
         """
@@ -259,17 +259,19 @@ class Cluster:
                 "simulating a cluster needs the package simpy: run `make lab`, or `python -m pip install simpy`"
             ) from None
         self._env = simpy.Environment()
-        found: list[dict[str, float]] = []
+        sums: list[dict[str, float]] = []
         for mark in marks:
-            self._env.timeout(mark).callbacks.append(lambda _: found.append(dict(self.summed())))
+            self._env.timeout(mark).callbacks.append(lambda _: sums.append(dict(self.summed())))
         if self.rules.service:
             self._env.process(self._serve(max([jobs[-1].arrival, *marks]), to_end))
         self._env.process(self._arrive(jobs, progress))
         self._env.run()
-        return [*found, self._closed] if to_end else found
+        return [*sums, self._closed] if to_end else sums
 
     def summed(self) -> dict[str, float]:
-        """GPU-seconds held, worked, served and idle while a job waited, job-seconds inside and waiting, up to now."""
+        """Return GPU-seconds held, worked, served and idle while a job waited, job-seconds inside and waiting, up to
+        now.
+        """
         now = self._env.now
         passed = now - self.now
         if passed > 0:
@@ -298,7 +300,7 @@ class Cluster:
                 progress_bar(done, len(jobs), unit="jobs", since=begun)
 
     def _take(self, job: Job, count: int) -> bool:
-        """GPUs of a job and its speed there."""
+        """Assign GPUs to a job, and set its speed there."""
         if count > self.free:
             return False
         spots = self._place(self._room, count, self.rules.per_node, self.rules.per_switch)
@@ -306,26 +308,26 @@ class Cluster:
             return False
         self.summed()
         switches = {node // self.rules.per_switch for node, _ in spots}
-        most = max(taken for _, taken in spots)
+        most = max(count_on for _, count_on in spots)
         speed = job.speeds.get((count, 1 << (most.bit_length() - 1), len(switches) > 1))
         if speed is None:
             raise ValueError(
                 f"a job of {job.kind!r} has no predicted speed on {count} GPUs, {most} a node; start it "
                 f"with {job.least} to {job.most} GPUs, a power of two"
             )
-        for node, taken in spots:
-            job.lanes += [(node, self._lanes[node].pop()) for _ in range(taken)]
-            self._room[node] -= taken
+        for node, lane_count in spots:
+            job.lanes += [(node, self._lanes[node].pop()) for _ in range(lane_count)]
+            self._room[node] -= lane_count
         job.held, job.rate = count, speed
         self.free -= count
         self._hold(job.team, count, 0)
         return True
 
     def _slice(self, job: Job) -> bool:
-        """A part of a GPU, of one that is shared already if there is any."""
+        """Assign a part of a GPU, preferably of one that is already shared."""
         cell = self._open(job)
         if cell is None:
-            node = max(range(len(self._room)), key=lambda each: (self._room[each] > 0, -self._room[each]))
+            node = max(range(len(self._room)), key=lambda index: (self._room[index] > 0, -self._room[index]))
             if not self._room[node]:
                 return False
             self.summed()
@@ -342,13 +344,13 @@ class Cluster:
         return True
 
     def _small(self, job: Job) -> bool:
-        """Whether a job may share a GPU."""
+        """Return True if a job may share a GPU."""
         return self.rules.slices > 1 and job.gpus == 1 and job.use * self.rules.slices <= 1
 
     def _open(self, job: Job) -> Cell | None:
-        """The fullest GPU that is shared and has a part left for a job."""
-        able = [each for each in self._cells if each.jobs < self.rules.slices and each.owner in (None, job.team)]
-        return max(able, key=lambda each: each.jobs, default=None)
+        """Return the fullest shared GPU with a part left for a job."""
+        able = [cell for cell in self._cells if cell.jobs < self.rules.slices and cell.owner in (None, job.team)]
+        return max(able, key=lambda cell: cell.jobs, default=None)
 
     def _hold(self, team: str | None, whole: int, slots: int) -> None:
         """Count what a team holds; whole numbers are kept, so that nothing drifts."""
@@ -358,7 +360,7 @@ class Cluster:
             self.used[team] = self._whole[team] + self._slots[team] / self.rules.slices
 
     def _run(self, job: Job) -> None:
-        """From a start to the end that will be, failures and restarts in it."""
+        """Schedule a job from its start to its end, with failures and restarts in it."""
         now, rules = self._env.now, self.rules
         pure = job.left / job.rate
         job.due = now + pure * job.expected / job.work + job.debt
@@ -409,20 +411,20 @@ class Cluster:
         job.lanes, job.held = [], 0
 
     def _give(self, lanes: Sequence[tuple[int, int]]) -> None:
-        """GPUs back to their nodes."""
+        """Return GPUs to their nodes."""
         for node, lane in lanes:
             self._lanes[node].append(lane)
             self._room[node] += 1
         self.free += len(lanes)
 
     def _serve(self, last: float, to_end: bool) -> Iterator[Any]:
-        """What a service holds, hour by hour until `last`; jobs make room for it, the latest first.
+        """Adjust the service's GPUs every hour until `last`; jobs make way for it, the latest first.
 
-        `to_end`: as long as jobs are inside, unless none has run for `PATIENCE`.
+        `to_end`: as long as jobs are inside, unless none has run for `MAX_STALL`.
         """
         assert self.rules.service is not None
         ran = last
-        while self._env.now <= last or (to_end and self._inside and self._env.now - ran < PATIENCE):
+        while self._env.now <= last or (to_end and self._inside and self._env.now - ran < MAX_STALL):
             wanted = self.rules.service(self._env.now)
             for job in reversed(self.running):
                 if self.free >= wanted - len(self._serving):
@@ -432,7 +434,7 @@ class Cluster:
             while len(self._serving) > wanted:
                 self._served()
             while len(self._serving) < wanted and self.free:
-                node = max(range(len(self._room)), key=lambda each: self._room[each])
+                node = max(range(len(self._room)), key=lambda index: self._room[index])
                 self._serving.append(((node, self._lanes[node].pop()), self._env.now))
                 self._room[node] -= 1
                 self.free -= 1
@@ -445,7 +447,7 @@ class Cluster:
         self._policy(self)
 
     def _served(self) -> None:
-        """The service gives back the GPU that it got last."""
+        """Release the GPU that the service got last."""
         lane, since = self._serving.pop()
         if self.lines is not None:
             self.lines.append((SERVICE, since, self._env.now, *lane))
@@ -453,7 +455,7 @@ class Cluster:
 
 
 def _failures(luck: float, mean: float) -> int:
-    """How often a job fails: the Poisson count at a quantile."""
+    """Return the number of failures of a job: the Poisson count at a quantile."""
     if mean > 50:
         return round(mean)
     count, term = 0, math.exp(-mean)

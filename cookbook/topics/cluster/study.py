@@ -43,13 +43,13 @@ __all__ = [
     "max_min_rates",
 ]
 # Days before what is measured, so that a cluster is not empty at first; most of several arguments.
-WARM = DAY
-MOST_TEAMS, MOST_NODES, MOST_SLICES, MOST_LOAD, MOST_SKEW = 8, 4096, 7, 4.0, 100.0
+WARM_UP = DAY
+MAX_TEAMS, MAX_NODES, MAX_SLICES, MAX_LOAD, MAX_SKEW = 8, 4096, 7, 4.0, 100.0
 # What a maker of a product for sharing clusters claims: rows of the table ``cluster_facts``.
-CLAIMED = {"utilisation": "gain of GPU utilisation", "finished": "gain of job throughput"}
+CLAIM_OF_MEASURE = {"utilisation": "gain of GPU utilisation", "finished": "gain of job throughput"}
 # Weeks drawn again for an interval of a mean, and its ends.
-AGAIN, ENDS = 2000, (0.05, 0.95)
-RELIABLE = "Meta RSC-1"
+RESAMPLES, ENDS = 2000, (0.05, 0.95)
+RELIABILITY_STUDY = "Meta RSC-1"
 PERCENTILES = (50, 95)
 # Lanes from one node to the next in a chart.
 PITCH = 9
@@ -92,17 +92,19 @@ class ClusterRun(Result):
 
     @property
     def measures(self) -> dict[str, float]:
-        """What the run is judged by."""
+        """Return the measures by which the run is evaluated."""
         return dict(self._measures)
 
     @property
     def sums(self) -> dict[str, float]:
-        """What was summed up by the clock over the whole run."""
+        """Return the sums over the whole run."""
         return dict(self._sums)
 
     @property
     def jobs(self) -> pd.DataFrame:
-        """Every job: kind, team, gpus, arrival, start, end [s], wait (also after stops) [s], granted [GPU-s], stops."""
+        """Return every job: kind, team, gpus, arrival, start, end [s], wait (also after stops) [s], granted [GPU-s],
+        stops.
+        """
         return pd.DataFrame(
             {
                 "kind": [job.kind for job in self._jobs],
@@ -119,16 +121,17 @@ class ClusterRun(Result):
 
     @property
     def timeline(self) -> pd.DataFrame:
-        """Every stay of a job on a GPU: job, team, kind, gpus, start, end [s], node, lane; of the service: job -1.
+        """Return every stay of a job on a GPU: job, team, kind, gpus, start, end [s], node, lane; of the service: job
+        -1.
 
         Empty if `log` was False.
         """
-        found = pd.DataFrame(self._lines, columns=["job", "start", "end", "node", "lane"])
-        named = [self._named(job) for job in found["job"]]
-        return found.assign(**{name: [each[name] for each in named] for name in ("team", "kind", "gpus")})
+        stays = pd.DataFrame(self._lines, columns=["job", "start", "end", "node", "lane"])
+        named = [self._named(job) for job in stays["job"]]
+        return stays.assign(**{name: [record[name] for record in named] for name in ("team", "kind", "gpus")})
 
     def drawn(self) -> pd.DataFrame:
-        """The first week as `cookbook.charts.timeline` takes it: stays of jobs on GPUs, and each hour in words.
+        """Return the first week as `cookbook.charts.timeline` takes it: stays of jobs on GPUs, and each hour in words.
 
         Raises
         ------
@@ -154,64 +157,66 @@ class ClusterRun(Result):
             for job, since, until, node, low, high in _bands(lines)
         ]
         at = begin + HOUR * np.arange(int((end - begin) // HOUR) + 1)
-        waiting = _at(at, [(job.arrival, job.ended) for job in self._jobs])
-        waiting -= _at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
-        used = _at(at, _merged(lines))
+        waiting = _count_at(at, [(job.arrival, job.ended) for job in self._jobs])
+        waiting -= _count_at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
+        used = _count_at(at, _merged(lines))
         for hour, (wait, held) in enumerate(zip(waiting.tolist(), used.tolist(), strict=True)):
-            said = f"{held} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
-            rows.append({"what": "hour", "start": float(hour), "text": said, "waiting": wait, "idle": self.gpus - held})
+            words = f"{held} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
+            rows.append(
+                {"what": "hour", "start": float(hour), "text": words, "waiting": wait, "idle": self.gpus - held}
+            )
         return pd.DataFrame(rows)
 
     def _named(self, job: int) -> dict[str, Any]:
-        """Whose a stay is."""
+        """Return team, kind and GPUs of a stay."""
         if job == SERVICE:
             return {"team": "service", "kind": "service", "gpus": 1}
-        found = self._jobs[job]
-        return {"team": found.team, "kind": found.kind, "gpus": found.gpus}
+        stay = self._jobs[job]
+        return {"team": stay.team, "kind": stay.kind, "gpus": stay.gpus}
 
     def frame(self) -> pd.DataFrame:
-        """The measures, one row each, in SI units but for kWh and USD."""
+        """Return the measures, one row each, in SI units except kWh and USD."""
         return pd.DataFrame({"measure": list(self.measures), "value": list(self.measures.values())})
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values; a missing figure is None."""
+        """Return plain Python values; a missing value is None."""
         return plain({"title": self.title, "assumed": self.assumed, **self.measures})
 
     def summary(self) -> str:
-        """What is in use, how many jobs were done, and how long they waited."""
-        found = self.measures
+        """Return utilisation, the number of finished jobs, and their waits in one line."""
+        measures = self.measures
         return (
-            f"{self.title}: {100 * found['utilisation']:.0f} % in use, {found['finished']:,.0f} jobs done, half "
-            f"of them waited {units.human(found['wait_p50'], 's')} or less, 5 % more than "
-            f"{units.human(found['wait_p95'], 's')}"
+            f"{self.title}: {100 * measures['utilisation']:.0f} % in use, {measures['finished']:,.0f} jobs done, half "
+            f"of them waited {units.human(measures['wait_p50'], 's')} or less, 5 % more than "
+            f"{units.human(measures['wait_p95'], 's')}"
         )
 
     def _repr_html_(self) -> str:
-        taken = [f"Taken where nothing was given: {each}." for each in self.assumed]
-        return card(self.summary(), self.frame().round(3), taken)
+        notes = [f"Taken where nothing was given: {note}." for note in self.assumed]
+        return card(self.summary(), self.frame().round(3), notes)
 
 
-def _at(times: np.ndarray, stays: Sequence[tuple[float, ...]]) -> np.ndarray:
-    """How many stays, (since, until), hold at each time."""
+def _count_at(times: np.ndarray, stays: Sequence[tuple[float, ...]]) -> np.ndarray:
+    """Return the number of stays, (since, until), at each time."""
     ends = np.sort(np.array([stay[:2] for stay in stays] or np.empty((0, 2)), dtype=float), axis=0)
     return np.asarray(np.searchsorted(ends[:, 0], times, "right") - np.searchsorted(ends[:, 1], times, "right"))
 
 
 def _merged(lines: Sequence[Line]) -> list[tuple[float, float]]:
-    """When each GPU is in use, however many share it."""
-    found: list[tuple[float, float]] = []
+    """Return the intervals in which each GPU is in use, regardless of how many jobs share it."""
+    intervals: list[tuple[float, float]] = []
     last: tuple[int, int] | None = None
     for _, since, until, node, lane in sorted(lines, key=lambda line: (line[3], line[4], line[1])):
-        if (node, lane) == last and since < found[-1][1]:
-            found[-1] = (found[-1][0], max(until, found[-1][1]))
+        if (node, lane) == last and since < intervals[-1][1]:
+            intervals[-1] = (intervals[-1][0], max(until, intervals[-1][1]))
         else:
-            found.append((since, until))
+            intervals.append((since, until))
         last = (node, lane)
-    return found
+    return intervals
 
 
 def _bands(lines: Sequence[Line]) -> Iterator[tuple[int, float, float, int, int, int]]:
-    """Stays with neighbouring lanes put together: job, since, until, node, first lane and that after the last."""
+    """Yield stays with neighbouring lanes combined: job, since, until, node, first lane and that after the last."""
     stays: dict[tuple[int, float, float, int], list[int]] = {}
     for job, since, until, node, lane in lines:
         stays.setdefault((job, since, until, node), []).append(lane)
@@ -250,7 +255,7 @@ def cluster(
     progress: bool = True,
     log: bool = True,
 ) -> ClusterRun:
-    """Weeks of a cluster that teams share, simulated event by event; all policies of one `seed` meet the same jobs.
+    """Simulate weeks of a cluster that teams share, event by event; all policies of one `seed` meet the same jobs.
 
     Parameters
     ----------
@@ -304,17 +309,26 @@ def cluster(
     ([0.0, 1.0], 0.708)
     """
     chosen = _function("policy", policy, POLICIES)
-    found = _setting(
+    rules = _rules(
         nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None, chosen is POLICIES["static"]
     )
-    sent, demand = _sent(
-        jobs, mix, load, teams, skew, weeks, seed, rhythm, found, _where(accelerator, found, network, oversubscription)
+    sent, demand = _jobs_and_demand(
+        jobs,
+        mix,
+        load,
+        teams,
+        skew,
+        weeks,
+        seed,
+        rhythm,
+        rules,
+        _place_arguments(accelerator, rules, network, oversubscription),
     )
-    owned = _owned(quota, tuple(demand), found)
-    _possible(sent, found, owned if found.apart else None, quota is None)
-    there = Cluster(found, owned, chosen, _function("place", place, PLACEMENTS), flag("log", log))
-    marks = [WARM, WARM + whole("weeks", weeks, 520) * WEEK] if jobs is None else [sent[0].arrival]
-    sums = there.run(sent, marks, flag("progress", progress), to_end=jobs is not None)
+    owned = _team_quotas(quota, tuple(demand), rules)
+    _check_possible(sent, rules, owned if rules.apart else None, quota is None)
+    simulated = Cluster(rules, owned, chosen, _function("place", place, PLACEMENTS), flag("log", log))
+    marks = [WARM_UP, WARM_UP + whole("weeks", weeks, 520) * WEEK] if jobs is None else [sent[0].arrival]
+    sums = simulated.run(sent, marks, flag("progress", progress), to_end=jobs is not None)
     unfinished = [job for job in sent if math.isnan(job.ended)]
     if unfinished:
         raise ValueError(
@@ -324,14 +338,21 @@ def cluster(
         )
     window = (marks[0], marks[1] if jobs is None else max(job.ended for job in sent))
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
-    measures = _measures(sent, sums, window, found, accelerator)
-    assumed = _assumed(found, jobs is not None, mtbf_days)
+    measures = _measures(sent, sums, window, rules, accelerator)
+    assumed = _assumed(rules, jobs is not None, mtbf_days)
     return ClusterRun(
-        f"{name} on {there.total:,} GPUs", measures, there.areas, assumed, there.total, window, sent, there.lines or []
+        f"{name} on {simulated.total:,} GPUs",
+        measures,
+        simulated.areas,
+        assumed,
+        simulated.total,
+        window,
+        sent,
+        simulated.lines or [],
     )
 
 
-def _setting(
+def _rules(
     nodes: Any,
     per_node: Any,
     per_switch: Any,
@@ -342,20 +363,20 @@ def _setting(
     own: bool,
     apart: bool,
 ) -> Rules:
-    """Rules of the cluster, each argument looked at."""
-    count, each = whole("nodes", nodes, MOST_NODES), whole("per_node", per_node, 64)
+    """Return the rules of the cluster, each argument checked."""
+    count, node_gpus = whole("nodes", nodes, MAX_NODES), whole("per_node", per_node, 64)
     none = isinstance(service, (int, np.integer)) and not isinstance(service, bool) and service == 0
-    wanted = 0 if none else whole("service", service, count * each)
-    if wanted == count * each:
+    wanted = 0 if none else whole("service", service, count * node_gpus)
+    if wanted == count * node_gpus:
         raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
-    held = partial(_served, wanted, flag("beside", beside)) if wanted else None
+    held = partial(_service_gpus, wanted, flag("beside", beside)) if wanted else None
     return Rules(
         count,
-        each,
-        whole("per_switch", per_switch, MOST_NODES),
-        whole("share", share, MOST_SLICES),
+        node_gpus,
+        whole("per_switch", per_switch, MAX_NODES),
+        whole("share", share, MAX_SLICES),
         mtbf,
         interval,
         restart,
@@ -365,29 +386,31 @@ def _setting(
 
 
 def _mtbf(days: Any) -> float:
-    """Mean time between failures of one GPU [s]."""
+    """Return the mean time between failures of one GPU [s]."""
     if days is not None:
         endless = isinstance(days, (float, np.floating)) and math.isinf(days) and days > 0
         return math.inf if endless else quantity("mtbf_days", days, "", "1000, or math.inf for none", 1e-3, 1e9) * DAY
-    row = catalog.table("long_runs").set_index("name").loc[RELIABLE]
+    row = catalog.table("long_runs").set_index("name").loc[RELIABILITY_STUDY]
     return float(row["devices"] * row["duration"] / row["interruptions"])
 
 
-def _served(peak: int, beside: bool, now: float) -> int:
-    """GPUs that a service holds: its peak, or what people need at this hour."""
+def _service_gpus(peak: int, beside: bool, now: float) -> int:
+    """Return the GPUs of a service: its peak, or what people need at this hour."""
     night = figure("cluster-service-night")
     day = (1 + math.cos(2 * math.pi * (now / HOUR % 24 - jobs.PEAK) / 24)) / 2
     return math.ceil(peak * (night + (1 - night) * day)) if beside else peak
 
 
-def _where(accelerator: Any, found: Rules, network: Any, oversubscription: Any) -> tuple[str, int, float, float]:
+def _place_arguments(
+    accelerator: Any, rules: Rules, network: Any, oversubscription: Any
+) -> tuple[str, int, float, float]:
     rate = quantity("network", network, "B/s", "'12.5 GB/s'", 1e3, 1e15)
     over = quantity("oversubscription", oversubscription, "", "2", 1, 1e3)
     name = catalog.lookup("accelerators", text("accelerator", accelerator))
-    return name, found.per_node, rate, jobs.share_across(rate, over, min(found.per_switch, 64))
+    return name, rules.per_node, rate, jobs.share_across(rate, over, min(rules.per_switch, 64))
 
 
-def _sent(
+def _jobs_and_demand(
     own: Any,
     mix: Any,
     load: Any,
@@ -396,79 +419,79 @@ def _sent(
     weeks: Any,
     seed: Any,
     rhythm: Any,
-    found: Rules,
+    rules: Rules,
     place: tuple[str, int, float, float],
 ) -> tuple[list[Job], dict[str, float]]:
-    """Jobs, and each team's share of them."""
+    """Return the jobs, and each team's share of them."""
     (kind,) = choices("mix", mix if isinstance(mix, str) else [mix], MIXES, ())
-    count, uneven = whole("teams", teams, MOST_TEAMS), quantity("skew", skew, "", "2", 1, MOST_SKEW)
-    asked = quantity("load", load, "", "0.8 (with no load nothing arrives)", 1e-3, MOST_LOAD)
+    count, uneven = whole("teams", teams, MAX_TEAMS), quantity("skew", skew, "", "2", 1, MAX_SKEW)
+    target = quantity("load", load, "", "0.8 (with no load nothing arrives)", 1e-3, MAX_LOAD)
     swing = quantity("rhythm", rhythm, "", "1", 0, 1)
     drawn = int(quantity("seed", seed, "", "0", 0, 2**32 - 1))
-    seconds = WARM + whole("weeks", weeks, 520) * WEEK
+    seconds = WARM_UP + whole("weeks", weeks, 520) * WEEK
     if own is not None:
         sent = jobs.read(own)
         return sent, {name: 1.0 for name in sorted({job.team for job in sent})}
     weights = np.array([uneven ** ((count - 1 - at) / max(count - 1, 1)) for at in range(count)])
     demand = dict(zip([chr(ord("A") + at) for at in range(count)], (weights / weights.sum()).tolist(), strict=True))
-    gpus = found.nodes * found.per_node
+    gpus = rules.nodes * rules.per_node
     largest = max(jobs.classes(kind), key=lambda row: row["gpus"])
     if largest["gpus"] > gpus:
         raise ValueError(
             f"nodes x per_node = {gpus} GPUs are fewer than the {largest['gpus']:.0f} that a job of "
             f"{largest['key']!r} asks in mix = {kind!r}; take more nodes"
         )
-    sent = jobs.generate(kind, gpus, asked, seconds, demand, swing, drawn, place)
+    sent = jobs.generate(kind, gpus, target, seconds, demand, swing, drawn, place)
     if not sent:
-        raise ValueError(f"load = {asked:g} on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
+        raise ValueError(f"load = {target:g} on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
     return sent, demand
 
 
-def _owned(quota: Any, teams: tuple[str, ...], found: Rules) -> dict[str, int]:
-    """GPUs of each team; what a service needs at its peak is nobody's by default."""
-    gpus = found.nodes * found.per_node
+def _team_quotas(quota: Any, teams: tuple[str, ...], rules: Rules) -> dict[str, int]:
+    """Return the GPUs of each team; a service's need at its peak belongs to no team by default."""
+    gpus = rules.nodes * rules.per_node
     if quota is None:
-        gpus -= max(_day(found))
+        gpus -= max(_service_by_hour(rules))
         return {team: gpus // len(teams) + (at < gpus % len(teams)) for at, team in enumerate(teams)}
     if isinstance(quota, Mapping):
-        given = dict(quota)
+        shares = dict(quota)
     elif isinstance(quota, Sequence) and not isinstance(quota, str):
-        given = dict(zip(teams, quota, strict=False)) if len(quota) == len(teams) else {}
+        shares = dict(zip(teams, quota, strict=False)) if len(quota) == len(teams) else {}
     else:
-        given = {}
-    if set(given) != set(teams):
+        shares = {}
+    if set(shares) != set(teams):
         raise refused("quota", quota, f"must have a number of GPUs for each of the teams {', '.join(teams)}")
-    for team, count in given.items():
+    for team, count in shares.items():
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 0 <= count <= gpus:
             raise ValueError(
                 f"quota of team {team} = {shown(count)} must be a whole number from 0 to the {gpus} GPUs "
                 "of the cluster; lower it or add nodes"
             )
-    if sum(given.values()) > gpus:
+    if sum(shares.values()) > gpus:
         raise refused(
             "quota",
             quota,
-            f"sums to {sum(given.values())} GPUs, more than the {gpus} of the cluster; lower one of them or add nodes",
+            f"sums to {sum(shares.values())} GPUs, more than the {gpus} of the cluster; lower one of them or add nodes",
         )
-    return {team: int(given[team]) for team in teams}
+    return {team: int(shares[team]) for team in teams}
 
 
-def _function(name: str, given: Any, known: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    if callable(given):
-        return given
-    (chosen,) = choices(name, given if isinstance(given, str) else [given], tuple(known), ())
-    return known[chosen]
+def _function(name: str, value: Any, by_name: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    if callable(value):
+        return value
+    (chosen,) = choices(name, value if isinstance(value, str) else [value], tuple(by_name), ())
+    return by_name[chosen]
 
 
-def _day(found: Rules) -> list[int]:
-    """GPUs that the service holds in each hour of a day."""
-    return [found.service(hour * HOUR) for hour in range(24)] if found.service else [0]
+def _service_by_hour(rules: Rules) -> list[int]:
+    """Return the GPUs of the service in each hour of a day."""
+    return [rules.service(hour * HOUR) for hour in range(24)] if rules.service else [0]
 
 
-def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None, equal: bool) -> None:
-    """Whether each job could ever run; else what contradicts what. `equal`: no quota was given."""
-    gpus, held = found.nodes * found.per_node, min(_day(found))
-    for job in sorted(sent, key=lambda each: -each.gpus):
+def _check_possible(sent: Sequence[Job], rules: Rules, owned: Mapping[str, int] | None, equal: bool) -> None:
+    """Check that each job could ever run, else name the contradiction. `equal`: no quota was given."""
+    gpus, held = rules.nodes * rules.per_node, min(_service_by_hour(rules))
+    for job in sorted(sent, key=lambda other: -other.gpus):
         if job.gpus > gpus:
             raise ValueError(
                 f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or ask fewer"
@@ -490,12 +513,12 @@ def _measures(
     sent: Sequence[Job],
     sums: Sequence[Mapping[str, float]],
     window: tuple[float, float],
-    found: Rules,
+    rules: Rules,
     accelerator: str,
 ) -> dict[str, float]:
-    """What a run is judged by, of the jobs that arrive in the window."""
+    """Return the measures of a run, over the jobs that arrive in the window."""
     begin, end = window
-    gpus, seconds = found.nodes * found.per_node, end - begin
+    gpus, seconds = rules.nodes * rules.per_node, end - begin
     busy, work, served, idle = (
         (sums[1][name] - sums[0][name]) / (gpus * seconds) for name in ("busy", "work", "service", "idle")
     )
@@ -509,7 +532,7 @@ def _measures(
         parts.append(1 - waits[own].sum() / stays[own].sum())
     power, price = machine_power(accelerator, gpus), hourly_usd(accelerator)
     hours = seconds / HOUR
-    found_: dict[str, float] = {
+    measures: dict[str, float] = {
         "utilisation": busy,
         "effective": work,
         "goodput": work / busy if busy else math.nan,
@@ -517,8 +540,8 @@ def _measures(
         "finished": finished,
     }
     for name, values in (("wait", waits), ("stay", stays)):
-        found_ |= {f"{name}_p{part}": float(np.percentile(values, part)) for part in PERCENTILES}
-    found_ |= {
+        measures |= {f"{name}_p{part}": float(np.percentile(values, part)) for part in PERCENTILES}
+    measures |= {
         "wait_mean": float(waits.mean()),
         "makespan": max(job.ended for job in sent) - begin,
         "fairness": jain_index(parts),
@@ -527,18 +550,22 @@ def _measures(
         "idle_waiting": idle,
     }
     for name, which in (("", "median"), ("_low", "low"), ("_high", "high")):
-        rated, idle, full = (getattr(each, which) for each in (power.rated, power.idle, power.full))
-        found_[f"kwh{name}"] = float(power_watts(rated, min(work + served, 1.0), idle, full)) * hours / 1e3
-        found_[f"usd{name}"] = float(getattr(price, which)) * gpus * hours
-    found_["usd_per_job"] = found_["usd"] / finished if finished else math.nan
-    return found_
+        rated, idle, full = (getattr(spread, which) for spread in (power.rated, power.idle, power.full))
+        measures[f"kwh{name}"] = float(power_watts(rated, min(work + served, 1.0), idle, full)) * hours / 1e3
+        measures[f"usd{name}"] = float(getattr(price, which)) * gpus * hours
+    measures["usd_per_job"] = measures["usd"] / finished if finished else math.nan
+    return measures
 
 
-def _assumed(found: Rules, own: bool, mtbf_days: Any) -> tuple[str, ...]:
-    said = [f"a checkpoint every {found.interval / 60:.0f} min, {found.restart / 60:.0f} min to save or to start again"]
+def _assumed(rules: Rules, own: bool, mtbf_days: Any) -> tuple[str, ...]:
+    notes = [
+        f"a checkpoint every {rules.interval / 60:.0f} min, {rules.restart / 60:.0f} min to save or to start again"
+    ]
     if mtbf_days is None:
-        said.append("no failures" if own else f"a failure of each GPU every {found.mtbf / DAY:,.0f} days ({RELIABLE})")
-    return tuple(said)
+        notes.append(
+            "no failures" if own else f"a failure of each GPU every {rules.mtbf / DAY:,.0f} days ({RELIABILITY_STUDY})"
+        )
+    return tuple(notes)
 
 
 def cluster_weeks(
@@ -551,7 +578,7 @@ def cluster_weeks(
     progress: bool = True,
     **fixed: Any,
 ) -> pd.DataFrame:
-    """Several policies on the same weeks, each week drawn for itself: one row a load, mix, week and policy.
+    """Simulate several policies on the same weeks, each drawn independently: one row per load, mix, week and policy.
 
     Parameters
     ----------
@@ -583,21 +610,21 @@ def cluster_weeks(
         raise refused("policies", policies, "must be a list of policies, such as ['static', 'backfill']")
     loads, mixes = listed("load", load), listed("mix", mix)
     count, first = whole("weeks", weeks, 10_000), int(quantity("seed", seed, "", "0", 0, 2**31))
-    taken = {"weeks", "log"} & set(fixed)
-    if taken:
-        raise ValueError(f"{', '.join(sorted(taken))} cannot be given here: each row is one week; leave it out")
+    refused_names = {"weeks", "log"} & set(fixed)
+    if refused_names:
+        raise ValueError(f"{', '.join(sorted(refused_names))} cannot be given here: each row is one week; leave it out")
     rows, cases = [], list(itertools.product(loads, mixes, range(first, first + count), policies))
-    for done, (asked, kind, week, policy) in enumerate(cases, 1):
-        run = cluster(policy, load=asked, mix=kind, seed=week, progress=False, log=False, **fixed)
+    for done, (target, kind, week, policy) in enumerate(cases, 1):
+        run = cluster(policy, load=target, mix=kind, seed=week, progress=False, log=False, **fixed)
         name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
-        rows.append({"load": asked, "mix": kind, "week": week, "policy": name, **run.measures})
+        rows.append({"load": target, "mix": kind, "week": week, "policy": name, **run.measures})
         if flag("progress", progress):
             progress_bar(done, len(cases), unit="weeks")
     return pd.DataFrame(rows)
 
 
 def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str] = ("load", "mix")) -> pd.DataFrame:
-    """How much better each policy is than one of them on the same weeks: means with 90 % intervals.
+    """Return each policy's gain over one of them on the same weeks: means with 90 % intervals.
 
     Parameters
     ----------
@@ -622,9 +649,9 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     ValueError
         A table of another shape, without the policy compared with, or with several rows of a week and policy.
     """
-    if not isinstance(by, (list, tuple)) or not by or not all(isinstance(each, str) for each in by):
+    if not isinstance(by, (list, tuple)) or not by or not all(isinstance(column, str) for column in by):
         raise refused("by", by, "must be a list of columns, such as ['load', 'mix']")
-    needed = {*by, "week", "policy", "wait_mean", *CLAIMED}
+    needed = {*by, "week", "policy", "wait_mean", *CLAIM_OF_MEASURE}
     if not isinstance(found, pd.DataFrame) or not needed <= set(found):
         raise ValueError(f"found must be a table as of cb.planning.cluster_weeks, with {', '.join(sorted(needed))}")
     if not isinstance(against, str) or against not in set(found["policy"]):
@@ -676,14 +703,14 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
 
 
 def _interval(values: np.ndarray, middle: Callable[..., Any], random: np.random.Generator) -> tuple[float, float]:
-    """Ends of a 90 % interval of a mean or median: bootstrap."""
+    """Return the ends of a 90 % bootstrap interval of a mean or median."""
     if not len(values):
         return math.nan, math.nan
-    low, high = np.quantile(middle(values[random.integers(0, len(values), (AGAIN, len(values)))], axis=1), ENDS)
+    low, high = np.quantile(middle(values[random.integers(0, len(values), (RESAMPLES, len(values)))], axis=1), ENDS)
     return float(low), float(high)
 
 
 def claimed() -> dict[str, float]:
-    """Gains that AIStation's maker claims, as shares, by measure."""
+    """Return the gains that AIStation's maker claims, as shares, by measure."""
     rows = catalog.table("cluster_facts").set_index("quantity")["value"]
-    return {name: float(rows[quantity_]) / 100 for name, quantity_ in CLAIMED.items()}
+    return {name: float(rows[quantity_]) / 100 for name, quantity_ in CLAIM_OF_MEASURE.items()}

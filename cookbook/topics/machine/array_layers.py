@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 # Share of units that dropout leaves out, as a number of 256: masks are made of single random bytes.
-DROPPED = 26
+DROPOUT_BYTE = 26
 EPSILON = 1e-5
 # Random weights after which they are repeated: making more takes longer than the step that they are for.
-REPEATED = 2**20
+MAX_RANDOM = 2**20
 # The approximation of GELU with a hyperbolic tangent: Hendrycks & Gimpel, arXiv:1606.08415, section 2.
 GELU_SLOPE, GELU_CUBE = math.sqrt(2 / math.pi), 0.044715
 
@@ -31,7 +31,7 @@ class Parameter:
         self.moments: list[np.ndarray] = []
 
     def add(self, gradient: np.ndarray) -> None:
-        """Adds a gradient to what other places where the weights are used gave."""
+        """Add a gradient to those of other uses of the weights."""
         if self.gradient is None:
             self.gradient = gradient
         else:
@@ -45,39 +45,39 @@ class Maker:
         self.kind, self.random = kind, np.random.default_rng(0)
 
     def normal(self, *shape: int) -> Parameter:
-        """Weights that keep the size of what they multiply about as it is."""
-        block = self.random.standard_normal(min(math.prod(shape), REPEATED), dtype=np.float32) / math.sqrt(shape[0])
+        """Return weights that about preserve the scale of what they multiply."""
+        block = self.random.standard_normal(min(math.prod(shape), MAX_RANDOM), dtype=np.float32) / math.sqrt(shape[0])
         return Parameter(np.resize(block.astype(self.kind), shape))
 
     def constant(self, size: int, value: float = 0.0) -> Parameter:
-        """Biases and scales."""
+        """Return biases or scales."""
         return Parameter(np.full(size, value, self.kind))
 
 
 class Layer:
-    """What all layers have: parameters and parts; `forward` keeps what `backward` needs only while it trains."""
+    """The base of all layers: parameters and parts; `forward` stores what `backward` needs only in training."""
 
     parameters: Sequence[Parameter] = ()
     parts: Sequence[Layer] = ()
     kept: Any = None
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         raise NotImplementedError
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input, of that of the output."""
+        """Return the gradient of the input from that of the output."""
         raise NotImplementedError
 
     def layers(self) -> Iterator[Layer]:
-        """This layer and all inside."""
+        """Yield this layer and all inside."""
         yield self
         for part in self.parts:
             yield from part.layers()
 
     def all_parameters(self) -> list[Parameter]:
-        """Every parameter once, also where several layers share it."""
-        return list(dict.fromkeys(each for layer in self.layers() for each in layer.parameters))
+        """Return every parameter once, even if several layers share it."""
+        return list(dict.fromkeys(parameter for layer in self.layers() for parameter in layer.parameters))
 
 
 class Chain(Layer):
@@ -87,20 +87,20 @@ class Chain(Layer):
         self.parts = tuple(parts)
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of the last."""
+        """Return the output of the last layer."""
         for part in self.parts:
             x = part.forward(x, train)
         return x
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input of the first."""
+        """Return the gradient of the input of the first layer."""
         for part in reversed(self.parts):
             dy = part.backward(dy)
         return dy
 
 
 class Residual(Layer):
-    """What a branch gives, added to what a shortcut leaves of its input."""
+    """The sum of a branch and a shortcut."""
 
     def __init__(self, body: Layer, shortcut: Layer | None = None) -> None:
         self.body, self.shortcut = body, shortcut
@@ -127,7 +127,7 @@ class Linear(Layer):
         self.parameters = (self.weight, self.bias)
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         flat = x.reshape(-1, x.shape[-1])
         self.kept = flat if train else None
         y = flat @ self.weight.value
@@ -135,7 +135,9 @@ class Linear(Layer):
         return y.reshape(*x.shape[:-1], -1)
 
     def backward(self, dy: Any) -> Any:
-        """Gradients of weight, bias and input: two products of the size of the forward one."""
+        """Return the input's gradient, and add those of weight and bias: two products of the size of the
+        forward one.
+        """
         flat = dy.reshape(-1, dy.shape[-1])
         self.weight.add(self.kept.T @ flat)
         self.bias.add(flat.sum(0))
@@ -146,13 +148,13 @@ class Relu(Layer):
     """Rectified linear units."""
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         y = np.maximum(x, 0)
         self.kept = y if train else None
         return y
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input."""
+        """Return the gradient of the input."""
         return dy * (self.kept > 0)
 
 
@@ -160,13 +162,13 @@ class Gelu(Layer):
     """Gaussian error linear units by a hyperbolic tangent, as in GPT-2."""
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         bent = np.tanh(GELU_SLOPE * x * (1 + GELU_CUBE * x * x))
         self.kept = (x, bent) if train else None
         return 0.5 * x * (1 + bent)
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input."""
+        """Return the gradient of the input."""
         x, bent = self.kept
         slope = (1 - bent * bent) * (GELU_SLOPE * (1 + 3 * GELU_CUBE * x * x))
         return dy * (0.5 * (1 + bent + x * slope))
@@ -176,23 +178,23 @@ class Tanh(Layer):
     """Hyperbolic tangent."""
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         self.kept = np.tanh(x)
         return self.kept
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input."""
+        """Return the gradient of the input."""
         return dy * (1 - self.kept * self.kept)
 
 
 class Dropout(Layer):
     """Leaves out `dropped` of 256 units while it trains, by random bytes."""
 
-    def __init__(self, dropped: int = DROPPED) -> None:
+    def __init__(self, dropped: int = DROPOUT_BYTE) -> None:
         self.dropped, self.random = dropped, np.random.default_rng(0)
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch: the units that stay, so much larger that the mean is kept."""
+        """Return the output of a batch: the surviving units, scaled so that the mean is preserved."""
         if not train or not self.dropped:
             self.kept = None
             return x
@@ -201,7 +203,7 @@ class Dropout(Layer):
         return x * self.kept
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input."""
+        """Return the gradient of the input."""
         return dy if self.kept is None else dy * self.kept
 
 
@@ -213,18 +215,18 @@ class LayerNorm(Layer):
         self.parameters = (self.scale, self.shift)
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         even = x - x.mean(-1, keepdims=True)
-        each = 1 / np.sqrt(np.mean(even * even, -1, keepdims=True) + EPSILON)
-        even *= each
-        self.kept = (even, each) if train else None
+        inverse = 1 / np.sqrt(np.mean(even * even, -1, keepdims=True) + EPSILON)
+        even *= inverse
+        self.kept = (even, inverse) if train else None
         y = even * self.scale.value
         y += self.shift.value
         return y
 
     def backward(self, dy: Any) -> Any:
-        """Gradients of scale, shift and input."""
-        even, each = self.kept
+        """Return the input's gradient, and add those of scale and shift."""
+        even, inverse = self.kept
         self.scale.add((dy * even).reshape(-1, dy.shape[-1]).sum(0))
         self.shift.add(dy.reshape(-1, dy.shape[-1]).sum(0))
         dx = dy * self.scale.value
@@ -232,7 +234,7 @@ class LayerNorm(Layer):
         along = (dx * even).mean(-1, keepdims=True)
         dx -= mean
         dx -= even * along
-        dx *= each
+        dx *= inverse
         return dx
 
 
@@ -245,7 +247,7 @@ class BatchNorm(Layer):
         self.mean, self.variance = (make.constant(channels, value).value for value in (0.0, 1.0))
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch: while it trains by its own mean and variance, else by those seen before."""
+        """Return the output of a batch: in training by its own mean and variance, else by the running ones."""
         flat = x.reshape(*x.shape[:2], -1)
         if not train:
             factor = self.scale.value / np.sqrt(self.variance + EPSILON)
@@ -253,16 +255,16 @@ class BatchNorm(Layer):
             y += (self.shift.value - self.mean * factor)[:, None]
             return y.reshape(x.shape)
         even = flat - flat.mean((0, 2), keepdims=True)
-        each = 1 / np.sqrt(np.mean(even * even, (0, 2), keepdims=True) + EPSILON)
-        even *= each
-        self.kept = (even, each)
+        inverse = 1 / np.sqrt(np.mean(even * even, (0, 2), keepdims=True) + EPSILON)
+        even *= inverse
+        self.kept = (even, inverse)
         y = even * self.scale.value[:, None]
         y += self.shift.value[:, None]
         return y.reshape(x.shape)
 
     def backward(self, dy: Any) -> Any:
-        """Gradients of scale, shift and input."""
-        even, each = self.kept
+        """Return the input's gradient, and add those of scale and shift."""
+        even, inverse = self.kept
         flat = dy.reshape(even.shape)
         along, total = (flat * even).sum((0, 2)), flat.sum((0, 2))
         self.scale.add(along)
@@ -271,7 +273,7 @@ class BatchNorm(Layer):
         dx = even * (along / -count)[:, None]
         dx += flat
         dx -= (total / count)[:, None]
-        dx *= self.scale.value[:, None] * each
+        dx *= self.scale.value[:, None] * inverse
         return dx.reshape(dy.shape)
 
 
@@ -288,7 +290,7 @@ class Convolution(Layer):
         self.kernel, self.stride, self.padding = kernel, stride, padding
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         padded = _padded(x, self.padding)
         rows, columns = (taken(size, self.kernel, self.stride) for size in padded.shape[2:])
         self.kept = (padded, rows, columns) if train else None
@@ -301,7 +303,7 @@ class Convolution(Layer):
         return y
 
     def _unfolded(self, picture: Any, rows: int, columns: int) -> Any:
-        """Matrix of (channels times taps, positions): each tap is a shifted copy of the picture."""
+        """Return the matrix of (channels times taps, positions): each tap is a shifted copy of the picture."""
         k, s, channels = self.kernel, self.stride, len(picture)
         if k == 1:
             return picture[:, ::s, ::s].reshape(channels, -1)
@@ -311,7 +313,9 @@ class Convolution(Layer):
         return whole.reshape(channels * k * k, -1)
 
     def backward(self, dy: Any) -> Any:
-        """Gradients of weight, bias and input: pictures are unfolded again, and the gradient folded back."""
+        """Return the input's gradient, and add those of weight and bias: pictures are unfolded again, the gradient
+        folded back.
+        """
         padded, rows, columns = self.kept
         k, s, pad = self.kernel, self.stride, self.padding
         if self.bias:
@@ -337,12 +341,12 @@ def _padded(x: Any, pad: int, value: float = 0.0) -> Any:
 
 
 def taken(size: int, kernel: int, stride: int) -> int:
-    """Places along one axis at which a window stands."""
+    """Return the number of positions of a window along one axis."""
     return (size - kernel) // stride + 1
 
 
 def _window(x: Any, tap: int, kernel: int, stride: int, rows: int, columns: int) -> Any:
-    """What one tap of a window sees of the last two axes, at all places."""
+    """Return what one tap of a window sees of the last two axes, at all positions."""
     top, left = divmod(tap, kernel)
     return x[..., top : top + stride * (rows - 1) + 1 : stride, left : left + stride * (columns - 1) + 1 : stride]
 
@@ -354,7 +358,7 @@ class MaxPool(Layer):
         self.kernel, self.stride, self.padding = kernel, stride, padding
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         padded = _padded(x, self.padding, -np.inf)
         rows, columns = (taken(size, self.kernel, self.stride) for size in padded.shape[2:])
         y = _window(padded, 0, self.kernel, self.stride, rows, columns).copy()
@@ -364,14 +368,14 @@ class MaxPool(Layer):
         return y
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input: the first of a window that is the largest gets it."""
+        """Return the gradient of the input: the first largest entry of a window gets it."""
         padded, y = self.kept
         dx, left, pad = np.zeros_like(padded), dy.copy(), self.padding
         for tap in range(self.kernel**2):
             here = (self.kernel, self.stride, *y.shape[2:])
-            given = left * (_window(padded, tap, *here) == y)
-            _window(dx, tap, *here)[...] += given
-            left -= given
+            share = left * (_window(padded, tap, *here) == y)
+            _window(dx, tap, *here)[...] += share
+            left -= share
         return dx[:, :, pad : dx.shape[2] - pad, pad : dx.shape[3] - pad] if pad else dx
 
 
@@ -379,12 +383,12 @@ class MeanPool(Layer):
     """Mean of each channel."""
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         self.kept = x.shape
         return x.mean((2, 3))
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input."""
+        """Return the gradient of the input."""
         return np.broadcast_to(dy[:, :, None, None] / math.prod(self.kept[2:]), self.kept).astype(dy.dtype)
 
 
@@ -392,12 +396,12 @@ class Flat(Layer):
     """All values of a picture in one row."""
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch."""
+        """Return the output of a batch."""
         self.kept = x.shape
         return x.reshape(len(x), -1)
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input."""
+        """Return the gradient of the input."""
         return dy.reshape(self.kept)
 
 
@@ -411,7 +415,7 @@ class Attention(Layer):
         self.cache: Any = None
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch of sequences (batch, tokens, width)."""
+        """Return the output of a batch of sequences (batch, tokens, width)."""
         batch, tokens, width = x.shape
         q, k, v = self._heads(self.mix.forward(x, train), batch, tokens)
         if self.cache is not None:
@@ -426,11 +430,11 @@ class Attention(Layer):
         return self.out.forward((share @ v).transpose(0, 2, 1, 3).reshape(batch, tokens, width), train)
 
     def _heads(self, mixed: Any, batch: int, tokens: int) -> Any:
-        """Queries, keys and values as (batch, heads, tokens, size)."""
+        """Return queries, keys and values as (batch, heads, tokens, size)."""
         return mixed.reshape(batch, tokens, 3, self.heads, self.size).transpose(2, 0, 3, 1, 4)
 
     def backward(self, dy: Any) -> Any:
-        """Gradient of the input."""
+        """Return the gradient of the input."""
         q, k, v, share = self.kept
         batch, _, tokens, _ = q.shape
         dy = self.out.backward(dy).reshape(batch, tokens, self.heads, self.size).transpose(0, 2, 1, 3)
@@ -446,7 +450,7 @@ class Attention(Layer):
 
 
 def softmax(x: Any) -> Any:
-    """Shares that add up to 1 along the last axis, in the place of `x`."""
+    """Return shares that add up to 1 along the last axis, computed in place."""
     x -= x.max(-1, keepdims=True)
     np.exp(x, out=x)
     x /= x.sum(-1, keepdims=True)

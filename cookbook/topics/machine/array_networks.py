@@ -68,9 +68,9 @@ MOMENTUM_BYTES, ADAM_BYTES, WEIGHT_BYTES = 12, 16, 4
 # Rate and decay of an update; so small that weights stay where they are in a benchmark.
 RATE, MOMENTUM, BETA, DECAY, SMALL = 1e-6, 0.9, 0.999, 0.01, 1e-8
 # Elements of which an update works at once, so that they stay in a cache.
-BLOCK = 2**14
+UPDATE_BLOCK = 2**14
 # Times of a case over its arithmetic at the rate of a product, calls of a case, and what an update takes [s/parameter].
-SLOWER, CALLS, UPDATE_S = 2.0, 6.0, 8e-9
+STEP_SLOWDOWN, CALLS, UPDATE_S = 2.0, 6.0, 8e-9
 
 
 class Asked(NamedTuple):
@@ -83,7 +83,7 @@ class Asked(NamedTuple):
 
 
 def network(name: str, kind: Any = np.float32, **changes: Any) -> tuple[Layer, zoo.Workload]:
-    """Layers of one of the networks here with random weights, and its record in the zoo.
+    """Return the layers of one of the networks here with random weights, and its record in the zoo.
 
     `changes` are other sizes for its builder.
     """
@@ -103,11 +103,11 @@ def _dense(make: Maker, arguments: Mapping[str, Any]) -> Layer:
 
 def _alexnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
     layers, channels = list[Layer](), 3
-    for each in convnets.ALEXNET[arguments["variant"]][1]:
-        if len(each) == 2:
-            layers.append(MaxPool(*each))
+    for sizes in convnets.ALEXNET[arguments["variant"]][1]:
+        if len(sizes) == 2:
+            layers.append(MaxPool(*sizes))
         else:
-            out, kernel, stride, padding, _ = each
+            out, kernel, stride, padding, _ = sizes
             layers += [Convolution(make, channels, out, kernel, stride, padding), Relu()]
             channels = out
     return Chain(
@@ -162,12 +162,12 @@ class Table(Layer):
         self.parameters = (self.table,)
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Rows of the tokens."""
+        """Return the rows of the tokens."""
         self.kept = x if train else None
         return self.table.value[x]
 
     def backward(self, dy: Any) -> None:
-        """Adds the gradient of each row that was looked up."""
+        """Add the gradient of each row that was looked up."""
         if self.table.gradient is None:
             self.table.gradient = np.zeros_like(self.table.value)
         np.add.at(self.table.gradient, self.kept.reshape(-1), dy.reshape(-1, dy.shape[-1]))
@@ -190,7 +190,7 @@ class Encoder(Layer):
         self.parts = tuple(filter(None, (self.tokens, self.places, self.types, self.body, self.pooler)))
 
     def forward(self, x: Any, train: bool) -> Any:
-        """What the pooler makes of the first token, or all tokens where there is none."""
+        """Return the pooler's output for the first token, or all tokens where there is no pooler."""
         y = self.tokens.forward(x, train)
         y += self.places.forward(np.arange(x.shape[1]), train)
         y += self.types.forward(np.zeros_like(x), train)
@@ -199,7 +199,7 @@ class Encoder(Layer):
         return self.pooler.forward(y[:, 0], train) if self.pooler else y
 
     def backward(self, dy: Any) -> None:
-        """Gradients of all weights."""
+        """Add the gradients of all weights."""
         if self.pooler:
             first = self.pooler.backward(dy)
             dy = np.zeros(self.kept, first.dtype)
@@ -229,8 +229,10 @@ class Decoder(Layer):
         self.last = False
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Logits of each token, or of the last one alone where `last` is set."""
-        first = next((each.cache[0].shape[2] for each in self.attentions() if each.cache is not None), x.shape[1])
+        """Return the logits of each token, or of the last one alone where `last` is set."""
+        first = next(
+            (attention.cache[0].shape[2] for attention in self.attentions() if attention.cache is not None), x.shape[1]
+        )
         places = np.arange(first - x.shape[1], first) % len(self.places.table.value)
         y = self.tokens.forward(x, train)
         y += self.places.forward(places, train)
@@ -240,7 +242,7 @@ class Decoder(Layer):
         return y @ self.head.value.T
 
     def backward(self, dy: Any) -> None:
-        """Gradients of all weights."""
+        """Add the gradients of all weights."""
         y = self.kept
         self.head.add(dy.reshape(-1, dy.shape[-1]).T @ y.reshape(-1, y.shape[-1]))
         dx = self.body.backward(dy @ self.head.value)
@@ -248,8 +250,8 @@ class Decoder(Layer):
         self.places.backward(dx.sum(0))
 
     def attentions(self) -> list[Attention]:
-        """Attention of each block."""
-        return [each for each in self.layers() if isinstance(each, Attention)]
+        """Return the attention of each block."""
+        return [layer for layer in self.layers() if isinstance(layer, Attention)]
 
 
 def _decoder_block(make: Maker, width: int, heads: int, hidden: int) -> Layer:
@@ -259,13 +261,13 @@ def _decoder_block(make: Maker, width: int, heads: int, hidden: int) -> Layer:
 
 
 def shared(layer: Layer) -> Layer:
-    """The same layer once more: the weights are shared, what a pass keeps is not."""
-    return copy.deepcopy(layer, {id(each): each for each in layer.all_parameters()})
+    """Return a copy of the layer that shares its weights, but not what a pass stores."""
+    return copy.deepcopy(layer, {id(parameter): parameter for parameter in layer.all_parameters()})
 
 
 # ---- a step ---------------------------------------------------------------------------------------------------------
 def sample(record: zoo.Workload, batch: int, seq: int, kind: Any = np.float32) -> Any:
-    """Synthetic input of a batch: pictures, frames of speech, or tokens."""
+    """Return a synthetic input batch: pictures, frames of speech, or tokens."""
     random, shape = np.random.default_rng(1), input_shape(record, batch, seq)
     if record.builder in TRANSFORMERS:
         return random.integers(0, int(record.arguments["vocab"]), shape)
@@ -273,13 +275,13 @@ def sample(record: zoo.Workload, batch: int, seq: int, kind: Any = np.float32) -
 
 
 def learned(record: zoo.Workload, layer: Layer, x: Any) -> float:
-    """Loss of a batch, after the gradients of all weights were worked out.
+    """Compute the gradients of all weights, and return the loss of a batch.
 
     That of a decoder is of its next tokens, that of a classifier of its classes; of an encoder without a head it is the
     mean square of what it gives.
     """
-    for each in layer.all_parameters():
-        each.gradient = None
+    for parameter in layer.all_parameters():
+        parameter.gradient = None
     out = layer.forward(x, True)
     if record.builder == ENCODER:
         layer.backward(out * out.dtype.type(2 / out.size))
@@ -288,7 +290,7 @@ def learned(record: zoo.Workload, layer: Layer, x: Any) -> float:
     places = out[:, :-1] if record.builder == DECODER else out
     flat = softmax(places.reshape(-1, out.shape[-1]))
     at = (np.arange(len(flat)), targets.reshape(-1))
-    found = float(-np.mean(np.log(flat[at])))
+    loss = float(-np.mean(np.log(flat[at])))
     flat[at] -= 1
     flat *= flat.dtype.type(1 / len(flat))
     dy = flat
@@ -296,18 +298,18 @@ def learned(record: zoo.Workload, layer: Layer, x: Any) -> float:
         dy = np.zeros_like(out)
         dy[:, :-1] = flat.reshape(places.shape)
     layer.backward(dy)
-    return found
+    return loss
 
 
 def update(parameters: list[Parameter], adam: bool) -> None:
-    """One update of all weights by SGD with momentum or by AdamW, block after block."""
-    for each in parameters:
-        assert each.gradient is not None, "every weight has a gradient after a backward pass"
-        while len(each.moments) < (2 if adam else 1):
-            each.moments.append(np.zeros_like(each.value))
-        flat = [part.reshape(-1) for part in (each.value, each.gradient, *each.moments)]
-        for start in range(0, each.value.size, BLOCK):
-            (_adam if adam else _momentum)(*(part[start : start + BLOCK] for part in flat))
+    """Update all weights once by SGD with momentum or by AdamW, block by block."""
+    for parameter in parameters:
+        assert parameter.gradient is not None, "every weight has a gradient after a backward pass"
+        while len(parameter.moments) < (2 if adam else 1):
+            parameter.moments.append(np.zeros_like(parameter.value))
+        flat = [part.reshape(-1) for part in (parameter.value, parameter.gradient, *parameter.moments)]
+        for start in range(0, parameter.value.size, UPDATE_BLOCK):
+            (_adam if adam else _momentum)(*(part[start : start + UPDATE_BLOCK] for part in flat))
 
 
 def _momentum(weight: Any, gradient: Any, moment: Any) -> None:
@@ -329,42 +331,42 @@ def _adam(weight: Any, gradient: Any, first: Any, second: Any) -> None:
 
 # ---- cases ----------------------------------------------------------------------------------------------------------
 def cases(suite: str, quick: bool, rate: float) -> Iterator[Case]:
-    """Cases of a suite, "macro" or "language", with the time that each is expected to take at `rate` [FLOP/s]."""
-    asked: list[Asked] = []
+    """Yield the cases of a suite, "macro" or "language", with the expected time of each at `rate` [FLOP/s]."""
+    requests: list[Asked] = []
     for name, (small, usual, seq) in NETWORKS.items():
         batch, seq = (small, seq // 2) if quick else (usual, seq)
         if batch and suite == "macro":
-            asked += [Asked(name, batch, seq, "training"), Asked(name, batch, seq, "forward")]
+            requests += [Asked(name, batch, seq, "training"), Asked(name, batch, seq, "forward")]
     if suite == "macro":
-        asked += [Asked(DECODED, batch, 64 if quick else 128, "token") for batch in BATCHES]
+        requests += [Asked(DECODED, batch, 64 if quick else 128, "token") for batch in BATCHES]
     else:
         lengths = ((1, 32),) if quick else ((1, 64), (1, 256), (16, 64))
-        asked += [Asked(DECODED, batch, seq, phase) for batch, seq in lengths for phase in ("prompt", "token")]
-        asked += [] if quick else [Asked(DECODED, 1, 128, "training")]
+        requests += [Asked(DECODED, batch, seq, phase) for batch, seq in lengths for phase in ("prompt", "token")]
+        requests += [] if quick else [Asked(DECODED, 1, 128, "training")]
     held: dict[str, Any] = {}
-    for each in asked:
-        yield _case(each, held, rate)
+    for request in requests:
+        yield _case(request, held, rate)
 
 
-def _case(asked: Asked, held: dict[str, Any], rate: float) -> Case:
-    """One case; `held` keeps the network of the case before, where it is the same."""
-    name, batch, seq, phase = asked
+def _case(request: Asked, held: dict[str, Any], rate: float) -> Case:
+    """Return one case; `held` stores the network of the case before, for reuse where it is the same."""
+    name, batch, seq, phase = request
     benchmark = {"training": "training step", "forward": "forward pass", "prompt": "prefill", "token": "decode"}[phase]
     work = float(batch * seq if phase == "prompt" else batch)
 
     def prepare() -> Callable[[], Any]:
-        layer, record = _held(asked, held)
+        layer, record = _held(request, held)
         x = sample(record, batch, 1 if phase == "token" else seq)
         if phase == "training":
             return _training(layer, record, x)
         if phase == "token":
             size = (batch, layer.attentions()[0].heads, seq, layer.attentions()[0].size)
-            for each in layer.attentions():
-                each.cache = (np.full(size, 0.1, np.float32), np.full(size, 0.1, np.float32))
+            for attention in layer.attentions():
+                attention.cache = (np.full(size, 0.1, np.float32), np.full(size, 0.1, np.float32))
         return lambda: layer.forward(x, False)
 
     fields = told(name, batch, seq, "fp32")
-    return Case(benchmark, title(name, batch, seq), work, prepare, fields, seconds=expected_seconds(asked, rate))
+    return Case(benchmark, title(name, batch, seq), work, prepare, fields, seconds=expected_seconds(request, rate))
 
 
 def _training(layer: Layer, record: zoo.Workload, x: Any) -> Callable[[], Any]:
@@ -377,36 +379,36 @@ def _training(layer: Layer, record: zoo.Workload, x: Any) -> Callable[[], Any]:
     return call
 
 
-def _held(asked: Asked, held: dict[str, Any]) -> tuple[Any, zoo.Workload]:
-    """Layers of a case: those of the case before where it is of the same network, else new ones."""
-    if asked.model not in held:
+def _held(request: Asked, held: dict[str, Any]) -> tuple[Any, zoo.Workload]:
+    """Return the layers of a case: those of the case before where it is of the same network, else new ones."""
+    if request.model not in held:
         held.clear()
-    record = zoo.model(asked.model)
+    record = zoo.model(request.model)
     adam = record.builder in TRANSFORMERS
-    each = WEIGHT_BYTES if asked.phase != "training" else ADAM_BYTES if adam else MOMENTUM_BYTES
-    needed = each * record.ops.parameter_count * (asked.model not in held or asked.phase == "training")
+    weight_bytes = WEIGHT_BYTES if request.phase != "training" else ADAM_BYTES if adam else MOMENTUM_BYTES
+    needed = weight_bytes * record.ops.parameter_count * (request.model not in held or request.phase == "training")
     if needed > free_memory() / 2:
         raise ValueError(
             f"weights and what training keeps beside them take {human(needed, 'iB')}, more than half of "
             f"the {human(free_memory(), 'iB')} that are free"
         )
-    if asked.model not in held:
-        held[asked.model] = network(asked.model)
-    layer = held[asked.model][0]
+    if request.model not in held:
+        held[request.model] = network(request.model)
+    layer = held[request.model][0]
     for parameter in layer.all_parameters():
         parameter.gradient, parameter.moments = None, []
     if isinstance(layer, Decoder):
-        layer.last = asked.phase != "training"
+        layer.last = request.phase != "training"
         for attention in layer.attentions():
             attention.cache = None
-    return held[asked.model]
+    return held[request.model]
 
 
 def expected_seconds(asked: Asked, rate: float) -> float:
-    """About what all calls of a case take together [s], where a product runs at `rate` [FLOP/s]."""
+    """Return the approximate total time of all calls of a case [s], where a product runs at `rate` [FLOP/s]."""
     record = zoo.model(asked.model)
     tokens = 1 if asked.phase == "token" else asked.seq
     flop = 2.0 * float(record.ops.total("macs", asked.batch, tokens if record.ops.needs_seq else None))
     weights = record.ops.parameter_count
-    once = flop * (3 if asked.phase == "training" else 1) * SLOWER / rate
+    once = flop * (3 if asked.phase == "training" else 1) * STEP_SLOWDOWN / rate
     return CALLS * (once + weights * UPDATE_S * (1.0 if asked.phase == "training" else 0.1)) + weights * UPDATE_S

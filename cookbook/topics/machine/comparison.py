@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataFrame:
-    """Each measured network beside what is predicted for it.
+    """Return each measured network beside its prediction.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataF
     """
     if not isinstance(report, Report):
         raise refused("report", report, "must be what cb.measure.run or cb.measure.read gave")
-    found = machine(accelerator)
-    rows = [_beside(row, found) for row in report.rows if row["benchmark"] in ASKED]
+    device = machine(accelerator)
+    rows = [_compared_row(row, device) for row in report.rows if row["benchmark"] in ASKED]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def summary(compared: pd.DataFrame) -> pd.DataFrame:
-    """Median error and share inside the 80 % interval by benchmark, from what `beside` gives.
+    """Return median error and share inside the 80 % interval by benchmark, from the result of `beside`.
 
     Returns
     -------
@@ -84,23 +84,23 @@ def summary(compared: pd.DataFrame) -> pd.DataFrame:
         rows with an interval), median_memory_error.
     """
     lines = []
-    for benchmark, each in compared.groupby("benchmark", sort=False):
-        ranged = each[each["low80_s"].notna()]
+    for benchmark, rows in compared.groupby("benchmark", sort=False):
+        ranged = rows[rows["low80_s"].notna()]
         lines.append(
             {
                 "benchmark": benchmark,
-                "rows": len(each),
-                "predicted": int(each["ratio"].notna().sum()),
-                "median_error": (each["ratio"] - 1).abs().median(),
+                "rows": len(rows),
+                "predicted": int(rows["ratio"].notna().sum()),
+                "median_error": (rows["ratio"] - 1).abs().median(),
                 "inside80": ranged["inside80"].astype(float).mean() if len(ranged) else np.nan,
-                "median_memory_error": (each["memory_ratio"] - 1).abs().median(),
+                "median_memory_error": (rows["memory_ratio"] - 1).abs().median(),
             }
         )
     return pd.DataFrame(lines)
 
 
 def measured_device(report: Report, name: str = "this machine") -> Accelerator:
-    """A record of the device with the best rates that the report measured in place of datasheet peaks.
+    """Return a record of the device with the best rates that the report measured in place of datasheet peaks.
 
     Predictions expect peaks, of which networks reach a share, so of this record they are rather slow than fast; a
     calibration would fit the shares.
@@ -126,11 +126,11 @@ def measured_device(report: Report, name: str = "this machine") -> Accelerator:
     bandwidth = max((row["value"] for row in rows if row["benchmark"] == "memory"), default=0.0)
     if not peaks or not bandwidth:
         raise ValueError("the report has no matrix product or no memory bandwidth; measure the suite micro")
-    told = report.environment
-    memory = told.get("device_memory_bytes") or told.get("memory_bytes")
+    facts = report.environment
+    memory = facts.get("device_memory_bytes") or facts.get("memory_bytes")
     if not memory:
         raise ValueError("the report does not tell the memory of the device; install psutil and measure again")
-    kind = "gpu" if told.get("device_memory_bytes") else "cpu"
+    kind = "gpu" if facts.get("device_memory_bytes") else "cpu"
     figures: dict[str, Any] = {"memory_bytes": float(memory), "mem_bandwidth": bandwidth, **peaks}
     return accelerator(name, kind=kind, **figures)
 
@@ -200,18 +200,18 @@ ASKED: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
 }
 
 
-def _beside(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
-    told = {name: row.get(name) for name in ("benchmark", "model", "batch", "seq", "number_format", "method")}
-    told |= {"measured_s": row["median_s"], "measured_bytes": row.get("memory_bytes"), "why": ""}
+def _compared_row(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
+    fields = {name: row.get(name) for name in ("benchmark", "model", "batch", "seq", "number_format", "method")}
+    fields |= {"measured_s": row["median_s"], "measured_bytes": row.get("memory_bytes"), "why": ""}
     try:
-        found = ASKED[row["benchmark"]](row, system)
+        estimate = ASKED[row["benchmark"]](row, system)
     except (ValueError, UnknownName) as problem:
-        return told | {"why": str(problem)}
-    point = float(np.ravel(found.point)[0])
-    low, high = float(np.ravel(found.low80)[0]), float(np.ravel(found.high80)[0])
-    memory = float(np.ravel(found.memory_bytes)[0])
+        return fields | {"why": str(problem)}
+    point = float(np.ravel(estimate.point)[0])
+    low, high = float(np.ravel(estimate.low80)[0]), float(np.ravel(estimate.high80)[0])
+    memory = float(np.ravel(estimate.memory_bytes)[0])
     ratio = memory / row["memory_bytes"] if row.get("memory_bytes") else np.nan
-    return told | {
+    return fields | {
         "predicted_s": point,
         "low80_s": low,
         "high80_s": high,
@@ -219,6 +219,6 @@ def _beside(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
         "inside80": low <= row["median_s"] <= high if np.isfinite(low) else None,
         "predicted_bytes": memory,
         "memory_ratio": ratio,
-        "tier": str(np.ravel(found.tier)[0]),
-        "why": str(np.ravel(found.why)[0]),
+        "tier": str(np.ravel(estimate.tier)[0]),
+        "why": str(np.ravel(estimate.why)[0]),
     }

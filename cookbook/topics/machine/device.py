@@ -35,41 +35,41 @@ class Device:
 
     @property
     def gpu(self) -> bool:
-        """Whether it is CUDA or ROCm, whose memory and streams can be asked for."""
+        """Return True for CUDA or ROCm, whose memory and streams can be queried."""
         return self.name == "cuda"
 
     def wait(self) -> None:
-        """Returns once the device has done all that it was sent."""
+        """Wait until the device has done all submitted work."""
         if self.name != "cpu":
             getattr(self.torch, self.name).synchronize()
 
     def forget(self) -> None:
-        """Gives back memory of earlier cases."""
+        """Release memory of earlier cases."""
         gc.collect()
         if self.name != "cpu":
             getattr(self.torch, self.name).empty_cache()
 
     def count_peak(self) -> None:
-        """Counts the peak of memory anew, from what is allocated now."""
+        """Reset the peak of memory to what is allocated now."""
         self.wait()
         if self.gpu:
             self.torch.cuda.reset_peak_memory_stats()
 
     def peak(self) -> int | None:
-        """Most bytes allocated since `count_peak`, where the device counts them [B]."""
+        """Return the most bytes allocated since `count_peak`, where the device counts them [B]."""
         return int(self.torch.cuda.max_memory_allocated()) if self.gpu else None
 
     def free(self) -> float:
-        """Memory that a case may take [B]."""
+        """Return the memory that a case may use [B]."""
         return float(self.torch.cuda.mem_get_info()[0]) if self.gpu else free_memory()
 
     def room(self, size: float, what: str) -> None:
-        """Refuses what cannot fit: `what` takes `size` bytes."""
+        """Refuse a case that does not fit: `what` takes `size` bytes."""
         if size > self.free():
             raise ValueError(f"{what} take {human(size, 'iB')}, and {human(self.free(), 'iB')} are free")
 
     def kind(self, number_format: str) -> Any:
-        """Type of a tensor in a number format."""
+        """Return the type of a tensor in a number format."""
         names = {
             "fp32": "float32",
             "tf32": "float32",
@@ -82,12 +82,12 @@ class Device:
         return getattr(self.torch, names[number_format])
 
     def products(self, number_format: str) -> None:
-        """Sets whether products of 32 bits may round their factors to TF32."""
+        """Set whether 32-bit products may round their factors to TF32."""
         self.torch.backends.cuda.matmul.allow_tf32 = number_format == "tf32"
         self.torch.backends.cudnn.allow_tf32 = number_format == "tf32"
 
     def formats(self) -> list[str]:
-        """Number formats whose products are measured."""
+        """Return the number formats whose products are measured."""
         if self.name == "mps":
             return ["fp32", "fp16"]
         if not self.gpu:
@@ -96,16 +96,16 @@ class Device:
         return ["fp32", "tf32", "bf16", "fp16", *(["fp8", "int8"] if newer else [])]
 
     def usual(self) -> str:
-        """Number format of networks."""
+        """Return the number format in which networks run."""
         return {"cpu": "fp32", "mps": "fp16"}.get(self.name, "bf16")
 
     def described(self) -> dict[str, Any]:
-        """Name, memory and software of the device."""
+        """Return name, memory and software of the device."""
         torch = self.torch
-        found: dict[str, Any] = {"torch": str(torch.__version__), "torch_threads": torch.get_num_threads()}
+        fields: dict[str, Any] = {"torch": str(torch.__version__), "torch_threads": torch.get_num_threads()}
         if self.gpu:
             facts = torch.cuda.get_device_properties(0)
-            found |= {
+            fields |= {
                 "device_name": facts.name,
                 "device_memory_bytes": facts.total_memory,
                 "multiprocessors": facts.multi_processor_count,
@@ -113,12 +113,12 @@ class Device:
                 "cuda": torch.version.cuda or "",
                 "rocm": torch.version.hip or "",
             }
-            found |= {} if torch.version.hip else nvidia()
-        return found
+            fields |= {} if torch.version.hip else nvidia()
+        return fields
 
 
 def device_named(name: str | None) -> Device:
-    """The device that is asked for, or the fastest that PyTorch sees.
+    """Return the requested device, or the fastest that PyTorch sees.
 
     Raises
     ------
@@ -128,19 +128,19 @@ def device_named(name: str | None) -> Device:
     if name is not None and name not in DEVICES:
         raise refused("device", name, f"must be one of {', '.join(DEVICES)}; a GPU of AMD is cuda")
     torch = optional("torch")
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name is None:
-        name = next(each for each in ("cuda", "mps", "cpu") if there[each])
-    if not there[name]:
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if not available[name]:
         raise ValueError(
             f"device = {name!r}: PyTorch {torch.__version__} sees no such device; install its build for it"
-            f", or take one of {', '.join(each for each in DEVICES if there[each])}"
+            f", or take one of {', '.join(kind for kind in DEVICES if available[kind])}"
         )
     return Device(torch, name)
 
 
 def products(device: Device, quick: bool, layers: list[tuple[int, int]]) -> Iterator[Case]:
-    """Matrix products by size and number format: square ones, and `layers` as (inputs, outputs)."""
+    """Yield matrix products by size and number format: square ones, and `layers` as (inputs, outputs)."""
     largest = (512 if quick else 2048) if device.name == "cpu" else (2048 if quick else 16384)
     for number_format in device.formats():
         size = 256
@@ -155,7 +155,7 @@ def products(device: Device, quick: bool, layers: list[tuple[int, int]]) -> Iter
 
 
 def product(device: Device, m: int, n: int, k: int, number_format: str) -> Case:
-    """A matrix product of m x k by k x n: 2 m n k FLOP."""
+    """Return the case of a matrix product of m x k by k x n: 2 m n k FLOP."""
 
     def prepare() -> Callable[[], Any]:
         torch = device.torch
@@ -168,8 +168,8 @@ def product(device: Device, m: int, n: int, k: int, number_format: str) -> Case:
         out = torch.empty(m, n, **make)
         return lambda: torch.matmul(a, b, out=out)
 
-    told = {"number_format": number_format}
-    return Case("matmul", f"{m}x{n}x{k}", 2.0 * m * n * k, prepare, told, "torch")
+    fields = {"number_format": number_format}
+    return Case("matmul", f"{m}x{n}x{k}", 2.0 * m * n * k, prepare, fields, "torch")
 
 
 def _narrow(device: Device, m: int, n: int, k: int, number_format: str) -> Callable[[], Any]:
@@ -183,7 +183,7 @@ def _narrow(device: Device, m: int, n: int, k: int, number_format: str) -> Calla
 
 
 def convolutions(device: Device, quick: bool) -> Iterator[Case]:
-    """Convolutions of ResNet-50: inputs, outputs, pixels and kernel of `CONVOLUTIONS`."""
+    """Yield convolutions of ResNet-50: inputs, outputs, pixels and kernel of `CONVOLUTIONS`."""
     batch = (2 if quick else 8) if device.name == "cpu" else 64
     for number_format in (device.usual(),):
         for inputs, outputs, pixels, kernel in CONVOLUTIONS[:2] if quick else CONVOLUTIONS:
@@ -211,9 +211,9 @@ def _convolution(
 
     out = pixels // stride
     flop = 2.0 * batch * out * out * inputs * kernel * kernel * outputs
-    told = {"number_format": number_format, "batch": batch, "method": "channels last"}
+    fields = {"number_format": number_format, "batch": batch, "method": "channels last"}
     case = f"{kernel}x{kernel} {inputs}-{outputs} on {pixels}x{pixels}, stride {stride}"
-    return Case("convolution", case, flop, prepare, told, "torch")
+    return Case("convolution", case, flop, prepare, fields, "torch")
 
 
 def streams(device: Device, quick: bool) -> Iterator[Case]:
@@ -245,7 +245,7 @@ def _stream(device: Device, name: str, elements: int) -> Callable[[], Callable[[
 
 
 def launches(device: Device) -> Iterator[Case]:
-    """What starting one small kernel takes, sent by the host one after another, and replayed from a graph."""
+    """Yield launches of one small kernel, submitted by the host one after another, and replayed from a graph."""
 
     def eager() -> Callable[[], Any]:
         x = device.torch.zeros(1, device=device.name)
@@ -258,12 +258,12 @@ def launches(device: Device) -> Iterator[Case]:
             x = device.torch.zeros(1, device=device.name)
             return captured(device, lambda: [x.add_(1.0) for _ in range(100)])
 
-        told = {"number_format": "fp32", "method": "graph", "note": "100 kernels in one graph"}
-        yield Case("launch", "addition of one element, in a graph", 100.0, replayed, told, "torch")
+        fields = {"number_format": "fp32", "method": "graph", "note": "100 kernels in one graph"}
+        yield Case("launch", "addition of one element, in a graph", 100.0, replayed, fields, "torch")
 
 
 def captured(device: Device, call: Callable[[], Any]) -> Callable[[], Any]:
-    """A call as a CUDA graph that replays it; what the call holds is kept as long as the replay."""
+    """Return a CUDA graph that replays a call; what the call refers to lives as long as the replay."""
     torch = device.torch
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -275,20 +275,20 @@ def captured(device: Device, call: Callable[[], Any]) -> Callable[[], Any]:
     with torch.cuda.graph(graph):
         call()
 
-    def replay(kept: Callable[[], Any] = call) -> None:
+    def replay(owner: Callable[[], Any] = call) -> None:
         graph.replay()
 
     return replay
 
 
 def host_copies(device: Device, quick: bool) -> Iterator[Case]:
-    """Copies from host to device, from memory that is pinned and that is not."""
+    """Yield copies from host to device, from pinned and from pageable memory."""
     if device.name == "cpu":
         return
     size = 2**26 if quick else 2**28
     for method in ("pinned", "pageable") if device.gpu else ("pageable",):
-        told = {"method": method}
-        yield Case("host copy", f"{size // 2**20} MiB", float(size), _copy(device, size, method), told, "torch")
+        fields = {"method": method}
+        yield Case("host copy", f"{size // 2**20} MiB", float(size), _copy(device, size, method), fields, "torch")
 
 
 def _copy(device: Device, size: int, method: str) -> Callable[[], Callable[[], Any]]:
@@ -302,6 +302,6 @@ def _copy(device: Device, size: int, method: str) -> Callable[[], Callable[[], A
 
 
 def failure(error: Exception) -> str:
-    """Why a case failed, as one sentence."""
+    """Return why a case failed, as one sentence."""
     first = without_names(str(error)) or type(error).__name__
     return f"out of device memory: {first}" if "out of memory" in first.lower() else first

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 # What an absent library is wanted for.
-WANTED = {
+LIBRARY_USES = {
     "torch": "networks, GPUs and number formats beside fp32 and fp64",
     "PIL": "JPEG decoding",
     "psutil": "clocks and memory",
@@ -28,19 +28,19 @@ ONE_THREAD = "processor time of one thread, without what other programs take of 
 
 
 def absent(library: str) -> str:
-    """What to say where an optional library is not installed; empty where it is.
+    """Return the message for an optional library that is not installed; empty where it is.
 
     >>> absent("numpy")
     ''
     """
     if find_spec(library):
         return ""
-    name, use = PACKAGES.get(library, library), WANTED.get(library, "this")
+    name, use = PACKAGES.get(library, library), LIBRARY_USES.get(library, "this")
     return f"{name} is not installed, so {use} cannot be measured: python -m pip install 'dl-cookbook[measure]'"
 
 
 def optional(library: str) -> Any:
-    """An optional library.
+    """Import an optional library.
 
     Raises
     ------
@@ -53,8 +53,10 @@ def optional(library: str) -> Any:
 
 
 def environment(device: Any = None) -> dict[str, Any]:
-    """Processor, memory, clocks, load and software; of `device` (see `device.Device`) also name, memory and driver."""
-    found: dict[str, Any] = {
+    """Return processor, memory, clocks, load and software; of `device` (see `device.Device`) also name, memory and
+    driver.
+    """
+    facts: dict[str, Any] = {
         "processor": processor(),
         "machine": platform.machine(),
         "system": platform.system(),
@@ -65,32 +67,32 @@ def environment(device: Any = None) -> dict[str, Any]:
         "threads": {name: os.environ[name] for name in THREADS if name in os.environ},
         "load": load(),
     }
-    found |= _by_psutil()
+    facts |= _by_psutil()
     if device is not None:
-        found |= device.described()
-    return {name: value for name, value in found.items() if value not in (None, "", {})}
+        facts |= device.described()
+    return {name: value for name, value in facts.items() if value not in (None, "", {})}
 
 
 def processor() -> str:
-    """The maker's name of the processor, as the system tells it."""
+    """Return the maker's name of the processor, as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     except OSError:
         named = []
     if not named and sys.platform == "darwin":
-        asked = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, timeout=5)
-        named = [asked.stdout.strip()]
+        result = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, timeout=5)
+        named = [result.stdout.strip()]
     return (named[0] if named and named[0] else platform.processor() or platform.machine())[:200]
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def load() -> float | None:
-    """Processes that ran or waited in the last minute, this one included, where the system tells it."""
+    """Return the processes that ran or waited in the last minute, including this one, where the system reports it."""
     try:
         return round(os.getloadavg()[0], 2)
     except (AttributeError, OSError):
@@ -98,8 +100,8 @@ def load() -> float | None:
 
 
 def _blas() -> str:
-    told = np.show_config(mode="dicts")
-    blas = told.get("Build Dependencies", {}).get("blas", {}) if isinstance(told, Mapping) else {}
+    config = np.show_config(mode="dicts")
+    blas = config.get("Build Dependencies", {}).get("blas", {}) if isinstance(config, Mapping) else {}
     return f"{blas.get('name', '')} {blas.get('version', '')}".strip()[:100]
 
 
@@ -115,12 +117,12 @@ def _by_psutil() -> dict[str, Any]:
 
 
 def free_memory() -> float:
-    """Memory that can be had [B]; 1 GB where nothing tells it."""
+    """Return the available memory [B]; 1 GB where it is not reported."""
     return float(_by_psutil().get("memory_free_bytes") or 1e9)
 
 
 def nvidia() -> dict[str, Any]:
-    """Driver, limits and temperature of the first GPU of NVIDIA, where nvidia-ml-py is installed."""
+    """Return driver, limits and temperature of the first GPU of NVIDIA, where nvidia-ml-py is installed."""
     if not find_spec("pynvml"):
         return {"gpu_clock_note": "nvidia-ml-py is not installed, so clocks and throttling were not read"}
     ml = import_module("pynvml")
@@ -138,7 +140,7 @@ def nvidia() -> dict[str, Any]:
 
 
 def clock(gpu: bool) -> tuple[float, int] | None:
-    """Clock at this moment [Hz] and, of a GPU of NVIDIA, the bits of why it is held down; None where unreadable."""
+    """Return the current clock [Hz] and the throttling bits of an NVIDIA GPU; None where unreadable."""
     library = "pynvml" if gpu else "psutil"
     if not find_spec(library):
         return None
@@ -160,19 +162,19 @@ def clock(gpu: bool) -> tuple[float, int] | None:
 
 
 def clocks(seen: Sequence[tuple[float, int]]) -> dict[str, Any]:
-    """Slowest and fastest clock of those read right after each case, and every reason that held a GPU down."""
+    """Return the slowest and fastest clock read right after each case, and every reason that throttled a GPU."""
     if not seen:
         return {}
-    held = 0
+    bits = 0
     for _, reasons in seen:
-        held |= reasons
+        bits |= reasons
     speeds = [speed for speed, _ in seen]
-    found: dict[str, Any] = {"clock_low_hz": min(speeds), "clock_high_hz": max(speeds)}
-    return found | ({"gpu_throttle_reasons": hex(held)} if held else {})
+    fields: dict[str, Any] = {"clock_low_hz": min(speeds), "clock_high_hz": max(speeds)}
+    return fields | ({"gpu_throttle_reasons": hex(bits)} if bits else {})
 
 
 def without_names(sentence: str) -> str:
-    """A message of a library on one line, cut, and without this machine's folders, host and user."""
+    """Return a library's message on one line, cut, and without this machine's folders, host and user."""
     first = " ".join(sentence.split())[:300]
     secret = [str(Path.home()), str(Path.cwd()), platform.node(), os.environ.get("USER", "")]
     for word in sorted(filter(lambda text: len(text) > 2, secret), key=len, reverse=True):

@@ -25,7 +25,7 @@ WARM_UP, SAMPLES = 3, 9
 
 
 def main(arguments: list[str]) -> None:
-    """One process of the exchange: times each size and, as the first of them, writes the rows to the file named."""
+    """Run one process of the all-reduce: time each size and, at rank 0, write the rows to the given file."""
     target, most = Path(arguments[0]), int(arguments[1]) if len(arguments) > 1 else SIZES[-1]
     torch = optional("torch")
     gpus = torch.cuda.is_available() and torch.cuda.device_count() > 1
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
     device = Device(torch, "cuda" if gpus else "cpu")
     rows = [_measured(device, distributed, size) for size in SIZES if size <= most]
     if distributed.get_rank() == 0:
-        target.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+        target.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     distributed.destroy_process_group()
 
 
@@ -70,7 +70,7 @@ def _measured(device: Device, distributed: Any, size: int) -> dict[str, Any]:
 
 
 def exchanged(device: Device, watch: Watch, quick: bool) -> list[dict[str, Any]]:
-    """Rows of an all-reduce over the GPUs of this node, or over two processes on its cores.
+    """Return rows of an all-reduce over the GPUs of this node, or over two processes on its cores.
 
     Raises
     ------

@@ -62,11 +62,11 @@ START, LEAST, FREEDOM = 0.15, 0.03, 2.0
 # A spread of normal errors over their median size.
 OF_MEDIAN = 1.4826
 # Rows of a product up to which it is narrow.
-NARROW = 64
+NARROW_ROWS = 64
 # Change of a logarithm that tells a slope, the largest step, steps along slopes, and how often times are made anew.
 STEP, LEAP, STEPS, ROUNDS = 0.05, 0.7, 6, 4
 FEWEST_MODELS = 2
-MOST_REPORTS = 20
+MAX_REPORTS = 20
 COLUMNS = (
     "benchmark",
     "model",
@@ -87,7 +87,7 @@ COLUMNS = (
     "inside80",
     "path",
 )
-WORDS = {
+FACTOR_WORDS = {
     "compute": "share of the best measured product that networks reach",
     "convolution": "rate of convolutions beside that of products, over that on other devices",
     "memory": "memory bandwidth over what networks reach of it on other devices",
@@ -100,7 +100,7 @@ MAKERS = ("AMD", "Intel", "Apple", "NVIDIA", "IBM", "Ampere")
 
 @dataclass(frozen=True, repr=False)
 class Calibration(Result):
-    """What a machine was calibrated to.
+    """The constants to which a machine was calibrated.
 
     Attributes
     ----------
@@ -126,46 +126,51 @@ class Calibration(Result):
     lacks: str = field(default="", repr=False)
 
     def frame(self) -> pd.DataFrame:
-        """The constants as a table: constant, number_format, value, low80, high80, unit, rows, says, tier."""
+        """Return the constants as a table: constant, number_format, value, low80, high80, unit, rows, says, tier."""
         return pd.DataFrame(self.constants, columns=list(Figure._fields)).assign(tier=TIER)
 
     def predictions(self) -> pd.DataFrame:
-        """Each measured network beside its predictions: by the datasheet, calibrated, and with its model left out.
+        """Return each measured network beside its predictions: by the datasheet, calibrated, and with its model left
+        out.
 
         Times in seconds; errors are predicted over measured, less 1; `inside80` says whether the measured time lies in
         the 80 % interval around the prediction with its model left out; `path` is the library that ran the network.
         """
-        return pd.DataFrame([dict(each) for each in self.judged], columns=list(COLUMNS))
+        return pd.DataFrame([dict(row) for row in self.judged], columns=list(COLUMNS))
 
     def errors(self) -> dict[str, float]:
-        """Median errors before, after, and with each model left out; the share inside 80 % intervals; models, rows."""
+        """Return median errors before, after, and with each model left out; share inside 80 % intervals;
+        models, rows.
+        """
         rows = self.predictions()
-        found = {name: float(rows[f"{name}_error"].abs().median()) for name in ("before", "after", "left_out")}
+        medians = {name: float(rows[f"{name}_error"].abs().median()) for name in ("before", "after", "left_out")}
         inside = float(rows["inside80"].astype(float).mean()) if len(rows) else math.nan
-        return found | {"inside80": inside, "models": float(rows["model"].nunique()), "rows": float(len(rows))}
+        return medians | {"inside80": inside, "models": float(rows["model"].nunique()), "rows": float(len(rows))}
 
     def summary(self) -> str:
         """The calibration in one short line."""
         if not self.judged:
             return f"{self.accelerator.name}: single operations alone, no network was measured"
-        found = self.errors()
+        errors = self.errors()
         of = f" of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" if self.lacks else ""
         return (
-            f"{self.accelerator.name}: median error {percent(found['left_out'])} with each of "
-            f"{found['models']:.0f} models left out, {percent(found['before'])} by the datasheet{of}"
+            f"{self.accelerator.name}: median error {percent(errors['left_out'])} with each of "
+            f"{errors['models']:.0f} models left out, {percent(errors['before'])} by the datasheet{of}"
         )
 
     def lines(self) -> list[str]:
-        """The constants that matter most as sentences for a screen, and the errors."""
-        return [*(_line(each) for each in self.constants if each.says != "a row"), self.summary()]
+        """Return the constants that matter most as sentences for a screen, and the errors."""
+        return [*(_line(constant) for constant in self.constants if constant.says != "a row"), self.summary()]
 
 
-def _line(each: Figure) -> str:
+def _line(constant: Figure) -> str:
     value, low, high = (
-        human(figure, each.unit) if each.unit in ("s", "B/s", "FLOP/s") else f"{figure:.3g} {each.unit}"
-        for figure in (each.value, each.low80, each.high80)
+        human(figure, constant.unit) if constant.unit in ("s", "B/s", "FLOP/s") else f"{figure:.3g} {constant.unit}"
+        for figure in (constant.value, constant.low80, constant.high80)
     )
-    return f"{each.constant} {each.number_format}".strip() + f": {value.strip()} ({low.strip()} to {high.strip()})"
+    return (
+        f"{constant.constant} {constant.number_format}".strip() + f": {value.strip()} ({low.strip()} to {high.strip()})"
+    )
 
 
 def calibrate(
@@ -173,7 +178,7 @@ def calibrate(
     like: str | Accelerator | None = None,
     name: str = "this machine",
 ) -> Calibration:
-    """Constants of a machine from what was measured on it, and a device that predictions take from then on.
+    """Fit constants of a machine to measurements on it, and return them with a device that predictions can use.
 
     Parameters
     ----------
@@ -207,31 +212,31 @@ def calibrate(
     """
     whole = joined(report)
     plain = measured_device(calm(whole), name)
-    before, lacks = sheet(whole, like), _lacks(whole, like)
+    before, lacks = sheet(whole, like), _missing_device(whole, like)
     rows, left = _predictable(whole, plain)
-    known = figures(whole)
+    constants = figures(whole)
     measured = np.array([math.log(seconds_of(whole, row)) for row in rows])
     if len({row["model"] for row in rows}) < FEWEST_MODELS:
         left += [f"{row['benchmark']} {row['model']}: calibrating takes {FEWEST_MODELS} networks" for row in rows]
-        return Calibration(plain, before, tuple(known), (), tuple(left), lacks)
+        return Calibration(plain, before, tuple(constants), (), tuple(left), lacks)
     fit = _Fit(rows, plain, measured, expected(whole, plain))
-    found, covariance = fit.learned(range(len(rows)))
-    others = fit.left_out(found)
+    factors, covariance = fit.learned(range(len(rows)))
+    others = fit.left_out(factors)
     missed = others - measured
     models = [row["model"] for row in rows]
-    wide = _between(missed, models)
+    wide = _model_spread(missed, models)
     spreads = tuple((level, math.exp(student_t(level / 100, len(set(models)) - 1) * wide)) for level in LEVELS)
-    device = fit.device(found, spreads)
-    judged = _judged(rows, whole, before, device, others, dict(spreads)[80])
-    return Calibration(device, before, (*fit.figures(found, covariance), *known), judged, tuple(left), lacks)
+    device = fit.device(factors, spreads)
+    judged = _evaluated_rows(rows, whole, before, device, others, dict(spreads)[80])
+    return Calibration(device, before, (*fit.figures(factors, covariance), *constants), judged, tuple(left), lacks)
 
 
 def joined(report: Any) -> Report:
-    """One report of one machine from any form of one or several."""
+    """Return one report of one machine from any form of one or several."""
     several = report if isinstance(report, (list, tuple)) else [report]
-    if not 1 <= len(several) <= MOST_REPORTS:
-        raise ValueError(f"report = {len(several)} reports: give 1 to {MOST_REPORTS} of one machine")
-    read_all = [_report(each) for each in several]
+    if not 1 <= len(several) <= MAX_REPORTS:
+        raise ValueError(f"report = {len(several)} reports: give 1 to {MAX_REPORTS} of one machine")
+    read_all = [_report(entry) for entry in several]
     first = read_all[0]
     for other in read_all[1:]:
         for what in ("processor", "cores", "device_name", "torch", "torch_threads"):
@@ -241,15 +246,15 @@ def joined(report: Any) -> Report:
                     f"report: one is of {what} = {shown(mine)}, another of {shown(theirs)}; calibrate "
                     "each machine by itself"
                 )
-    if len({row["path"] for each in read_all for row in each.rows if row["benchmark"] in ASKED}) > 1:
+    if len({row["path"] for one in read_all for row in one.rows if row["benchmark"] in ASKED}) > 1:
         raise ValueError("report: networks of one ran in NumPy, of another in PyTorch; calibrate each by itself")
-    told: dict[str, Any] = {}
-    for each in reversed(read_all):
-        told |= each.environment
-    if any("shared" in each.environment for each in read_all):
-        told.setdefault("shared", "one of the reports")
-    rows = [row for each in read_all for row in each.rows]
-    return replace(first, environment=told, rows=rows) if len(read_all) > 1 else first
+    environment: dict[str, Any] = {}
+    for one in reversed(read_all):
+        environment |= one.environment
+    if any("shared" in one.environment for one in read_all):
+        environment.setdefault("shared", "one of the reports")
+    rows = [row for one in read_all for row in one.rows]
+    return replace(first, environment=environment, rows=rows) if len(read_all) > 1 else first
 
 
 def _report(report: Any) -> Report:
@@ -263,59 +268,59 @@ def _report(report: Any) -> Report:
 
 
 def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
-    """What a datasheet says of the machine of a report: the device that it names, else the nearest of the catalogue.
+    """Return the datasheet device of a report's machine: the one that it names, else the nearest of the catalogue.
 
     Of a processor, the share of its cores that computed, of its peaks and of its memory bandwidth.
     """
-    told = report.environment
+    environment = report.environment
     if like is not None:
-        found = accelerator(like)
-    elif told.get("device_name"):
-        found = _named(str(told["device_name"]))
+        device = accelerator(like)
+    elif environment.get("device_name"):
+        device = _named(str(environment["device_name"]))
     else:
-        found = _processor(str(told.get("processor", "")))
-    row = _cores().get(found.like, math.nan)
-    used = _used(told)
-    share = min(used / row, 1.0) if found.kind == "cpu" else 1.0
-    figures: dict[str, Any] = {"memory_bytes": _memory(told)} if math.isnan(found.memory_bytes) else {}
+        device = _processor(str(environment.get("processor", "")))
+    row = _cores().get(device.like, math.nan)
+    used = _cores_used(environment)
+    share = min(used / row, 1.0) if device.kind == "cpu" else 1.0
+    figures: dict[str, Any] = {"memory_bytes": _memory(environment)} if math.isnan(device.memory_bytes) else {}
     if share < 1.0:
-        figures |= {"mem_bandwidth": found.mem_bandwidth * share}
-        figures |= {column: peak * share for column, peak in found.peaks.items() if math.isfinite(peak)}
-        return accelerator(f"{found.name}, {used:g} of {row:g} cores"[:80], like=found, **figures)
-    return accelerator(like=found, **figures) if figures else found
+        figures |= {"mem_bandwidth": device.mem_bandwidth * share}
+        figures |= {column: peak * share for column, peak in device.peaks.items() if math.isfinite(peak)}
+        return accelerator(f"{device.name}, {used:g} of {row:g} cores"[:80], like=device, **figures)
+    return accelerator(like=device, **figures) if figures else device
 
 
-def _used(told: Mapping[str, Any]) -> float:
-    """Cores that computed: as many as threads where those are fewer."""
-    threads = told.get("torch_threads") or (1 if told.get("clock") == ONE_THREAD else math.inf)
-    return min(float(told.get("cores", math.nan)), float(threads))
+def _cores_used(environment: Mapping[str, Any]) -> float:
+    """Return the cores that computed: the number of threads where it is smaller."""
+    threads = environment.get("torch_threads") or (1 if environment.get("clock") == ONE_THREAD else math.inf)
+    return min(float(environment.get("cores", math.nan)), float(threads))
 
 
-def _memory(told: Mapping[str, Any]) -> float:
-    return float(told.get("device_memory_bytes") or told.get("memory_bytes") or 1e9)
+def _memory(environment: Mapping[str, Any]) -> float:
+    return float(environment.get("device_memory_bytes") or environment.get("memory_bytes") or 1e9)
 
 
 def _gpu(name: str) -> Accelerator | None:
-    """The accelerator that PyTorch calls by a name; none where the catalogue lacks it, or has a processor of it."""
+    """Return the accelerator with PyTorch's name for it; None where the catalogue lacks it, or it is a processor."""
     try:
-        found = accelerator(name)
+        device = accelerator(name)
     except UnknownName:
         return None
-    return found if found.kind != "cpu" else None
+    return device if device.kind != "cpu" else None
 
 
 def _named(name: str) -> Accelerator:
-    """The accelerator that PyTorch calls by a name, or the GPU that is spelt most alike."""
-    if found := _gpu(name):
-        return found
+    """Return the accelerator with PyTorch's name for it, or the GPU with the most similar spelling."""
+    if device := _gpu(name):
+        return device
     rows = accelerator_table()
     rows = rows[rows["kind"] != "cpu"]
     keys = dict(zip(rows["name"], rows["key"], strict=True))
     return accelerator(keys[nearest(name, list(keys), 1)[0]])
 
 
-def _lacks(report: Report, like: str | Accelerator | None) -> str:
-    """The device that a report names where the catalogue has none of that name; "" elsewhere."""
+def _missing_device(report: Report, like: str | Accelerator | None) -> str:
+    """Return the device that a report names where the catalogue has none of that name; "" elsewhere."""
     name = str(report.environment.get("device_name") or "")
     return name if like is None and name and _gpu(name) is None else ""
 
@@ -327,7 +332,7 @@ def _cores() -> dict[str, float]:
 
 
 def _processor(name: str) -> Accelerator:
-    """The processor of the catalogue whose model a name states, else the newest of its maker, else the newest."""
+    """Return the catalogue's processor whose model a name states, else the newest of its maker, else the newest."""
     rows = accelerator_table()
     rows = rows[(rows["kind"] == "cpu") & rows["mem_bandwidth"].notna() & rows["peak_fp32"].notna()]
     words = _words(name)
@@ -335,7 +340,7 @@ def _processor(name: str) -> Accelerator:
         model = [word for word in _words(str(printed)) if any(map(str.isdigit, word))]
         if model and max(model, key=len) in words:
             return accelerator(key)
-    maker = next((each for each in MAKERS if each.lower() in name.lower()), "")
+    maker = next((vendor for vendor in MAKERS if vendor.lower() in name.lower()), "")
     same = rows[rows["vendor"] == maker] if maker in set(rows["vendor"]) else rows
     return accelerator(str(same.sort_values("launch_date", kind="stable")["key"].iloc[-1]))
 
@@ -346,7 +351,7 @@ def _words(name: str) -> list[str]:
 
 # ---- the fit --------------------------------------------------------------------------------------------------------
 def _predictable(report: Report, device: Accelerator) -> tuple[list[Mapping[str, Any]], list[str]]:
-    """Rows of networks that have a prediction for the device, and why others have none."""
+    """Return rows of networks that have a prediction for the device, and why others have none."""
     rows: list[Mapping[str, Any]] = []
     left = []
     for row in report.rows:
@@ -354,19 +359,19 @@ def _predictable(report: Report, device: Accelerator) -> tuple[list[Mapping[str,
             continue
         try:
             _kind(row)
-            found = ASKED[row["benchmark"]](row, device)
+            estimate = ASKED[row["benchmark"]](row, device)
         except (ValueError, UnknownName) as problem:
             left.append(f"{row['benchmark']} {row['model']}: {problem}"[:300])
             continue
-        if math.isfinite(float(np.ravel(found.point)[0])):
+        if math.isfinite(float(np.ravel(estimate.point)[0])):
             rows.append(row)
         else:
-            left.append(f"{row['benchmark']} {row['model']}: {np.ravel(found.why)[0]}"[:300])
+            left.append(f"{row['benchmark']} {row['model']}: {np.ravel(estimate.why)[0]}"[:300])
     return rows, left
 
 
 def _kind(row: Mapping[str, Any]) -> str:
-    """Kind of prediction that answers for a row."""
+    """Return the kind of prediction for a row."""
     network = zoo.model(row["model"])
     if row["benchmark"] == "training step":
         return kind_of(network)
@@ -375,47 +380,51 @@ def _kind(row: Mapping[str, Any]) -> str:
 
 
 def expected(report: Report, device: Accelerator) -> dict[str, float]:
-    """What single operations say of the factors before any network was measured.
+    """Return the factors that single operations imply before any network was measured.
 
     Formulas expect the peak of a datasheet and take a share of it; the record has the best measured product, all of
     which a network is expected to reach.
     """
     vector = device.kind == "cpu"
-    found = {f"compute/{transformer.KIND}": matmul_share(device.key, "bf16", "", "") * 0.9}
+    factors = {f"compute/{transformer.KIND}": matmul_share(device.key, "bf16", "", "") * 0.9}
     for kind in (networks.KIND, forward.KIND):
-        found[f"compute/{kind}"] = _constant(kind, "vector_product" if vector else "product_efficiency")
+        factors[f"compute/{kind}"] = _constant(kind, "vector_product" if vector else "product_efficiency")
     kernels = {name: kernel_constant("matmul", f"{name}_share").value for name in ("peak", "bandwidth")}
     engine = _constant(generation.KIND, "compute_share") * _constant(generation.KIND, "engine_share")
-    found[f"compute/{generation.KIND}"] = kernels["peak"] * engine
+    factors[f"compute/{generation.KIND}"] = kernels["peak"] * engine
     if any(row["benchmark"] == "forward pass" and row["path"] == "numpy" for row in report.rows):
-        found[f"compute/{forward.KIND}"] *= forward.does()[NUMPY]["kernels"]
-    found = {name: 1 / share for name, share in found.items()}
+        factors[f"compute/{forward.KIND}"] *= forward.does()[NUMPY]["kernels"]
+    factors = {name: 1 / share for name, share in factors.items()}
     usual = next((name for name in ("fp32", "bf16", "fp16") if _products(report, name)), "fp32")
     best = max((row["work"] / seconds_of(report, row) for row in _products(report, usual)), default=math.nan)
-    gathered = [_read(row) / seconds_of(report, row) for row in _products(report, usual) if _sides(row)[0] == 1]
-    narrow = [row["work"] / seconds_of(report, row) for row in _products(report, usual) if 1 < _sides(row)[0] <= NARROW]
+    gathered = [_bytes_read(row) / seconds_of(report, row) for row in _products(report, usual) if _sides(row)[0] == 1]
+    narrow = [
+        row["work"] / seconds_of(report, row) for row in _products(report, usual) if 1 < _sides(row)[0] <= NARROW_ROWS
+    ]
     if gathered:
         reached = float(np.median(gathered)) / device.mem_bandwidth
-        found[f"memory/{generation.KIND}"] = reached / kernels["bandwidth"] / _constant(generation.KIND, "device_share")
+        factors[f"memory/{generation.KIND}"] = (
+            reached / kernels["bandwidth"] / _constant(generation.KIND, "device_share")
+        )
     if narrow:
-        found["narrow"] = float(np.median(narrow)) / best / _constant(generation.KIND, "decode_share")
+        factors["narrow"] = float(np.median(narrow)) / best / _constant(generation.KIND, "decode_share")
     if vector:
-        found |= _of_convolutions(report, best)
+        factors |= _of_convolutions(report, best)
     starts = [seconds_of(report, row) / row["work"] for row in report.rows if row["benchmark"] == "launch"]
-    return found | ({"host": min(starts) / _constant(transformer.KIND, "kernel_start")} if starts else {})
+    return factors | ({"host": min(starts) / _constant(transformer.KIND, "kernel_start")} if starts else {})
 
 
 def _products(report: Report, number_format: str) -> list[Mapping[str, Any]]:
     return [row for row in report.rows if row["benchmark"] == "matmul" and row.get("number_format") == number_format]
 
 
-def _read(row: Mapping[str, Any]) -> float:
-    """Bytes of the larger factor of a product."""
+def _bytes_read(row: Mapping[str, Any]) -> float:
+    """Return the bytes of the larger factor of a product."""
     return float(_sides(row)[1] * _sides(row)[2] * stored_bytes(str(row["number_format"])))
 
 
 def _of_convolutions(report: Report, best: float) -> dict[str, float]:
-    """What convolutions reached beside the best product, over what the formulas take for them; of PyTorch alone."""
+    """Return the rate of convolutions relative to the best product, over the formulas' assumption; of PyTorch alone."""
     shares = []
     for row in report.rows:
         if row["benchmark"] == "convolution" and row["path"] == "torch":
@@ -437,8 +446,8 @@ def _sides(row: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _constant(kind: str, name: str) -> float:
-    """Value of a constant for a device and an engine of which no row was measured."""
-    start = next(each.start for each in terms_of(kind).CONSTANTS if each.name == name)
+    """Return the value of a constant for a device and an engine without measured rows."""
+    start = next(constant.start for constant in terms_of(kind).CONSTANTS if constant.name == name)
     return committed(kind).values.get(name, {}).get("", start)
 
 
@@ -455,31 +464,33 @@ class _Fit:
         self.rows, self.plain, self.measured = rows, device, measured
         self.kinds = list(dict.fromkeys(map(_kind, rows)))
         self.models = np.array([row["model"] for row in rows])
-        self.pairs = [(each, kind) for each in FACTORS for kind in self.kinds if kind in OF_KINDS.get(each, self.kinds)]
-        alike = [each for each in FACTORS if any(each == pair[0] for pair in self.pairs)]
+        self.pairs = [
+            (factor, kind) for factor in FACTORS for kind in self.kinds if kind in OF_KINDS.get(factor, self.kinds)
+        ]
+        alike = [factor for factor in FACTORS if any(factor == pair[0] for pair in self.pairs)]
         self.names = [*alike, *("/".join(pair) for pair in self.pairs if FACTORS[pair[0]][1])]
         self.prior = np.array([FACTORS[name.partition("/")[0]]["/" in name] for name in self.names])
         self.expected = np.array([math.log(expected.get(name, 1.0)) for name in self.names])
 
     def device(self, logs: np.ndarray, spreads: tuple[tuple[int, float], ...] = ()) -> Accelerator:
-        """The device with factors of these logarithms."""
+        """Return the device with factors of these logarithms."""
         factors = tuple(zip(self.names, np.exp(logs).tolist(), strict=True))
         return replace(self.plain, calibrated=Calibrated(factors, spreads, tuple(self.kinds)))
 
     def predicted(self, logs: np.ndarray, rows: Sequence[int]) -> np.ndarray:
-        """Logarithms of predicted times, of as many sets of factors as `logs` has rows: (sets, rows)."""
-        devices = [self.device(each) for each in logs]
+        """Return logarithms of predicted times, one set for each row of `logs`: (sets, rows)."""
+        devices = [self.device(row_logs) for row_logs in logs]
         return np.array([np.log(ASKED[self.rows[at]["benchmark"]](self.rows[at], devices).point) for at in rows]).T
 
     def slopes(self, logs: np.ndarray, rows: Sequence[int]) -> np.ndarray:
-        """How the logarithms of predicted times change with those of the factors: (rows, factors)."""
+        """Return the derivatives of the logarithms of predicted times by those of the factors: (rows, factors)."""
         sets = self.predicted(np.stack([logs, *(logs + move for move in STEP * np.eye(len(logs)))]), rows)
         return (sets[1:] - sets[0]).T / STEP
 
     def fitted(
         self, logs: np.ndarray, missed: np.ndarray, rows: Sequence[int], spread: float, slopes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Factors that suit some of the rows as far as times are straight, and the precision of their logarithms."""
+        """Return factors fitted to some rows by linearised times, and the precision of their logarithms."""
         share, precision, begun = self.shares(rows), np.eye(len(logs)), logs
         for _ in range(STEPS):
             left = missed - slopes @ (logs - begun)
@@ -490,12 +501,12 @@ class _Fit:
         return logs, precision
 
     def shares(self, rows: Sequence[int]) -> np.ndarray:
-        """Weight of each row: rows of one model count together as the root of their number."""
+        """Return the weight of each row: rows of one model together count as the root of their number."""
         models = self.models[list(rows)].tolist()
-        return np.array([1 / math.sqrt(models.count(each)) for each in models])
+        return np.array([1 / math.sqrt(models.count(model)) for model in models])
 
     def learned(self, rows: Sequence[int], slopes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Factors of some of the rows, whose errors say how far each counts, and the covariance of their logarithms.
+        """Return factors of some rows, weighted by their errors, and the covariance of their logarithms.
 
         Slopes that are given show the way alone: what is reached is judged by times that are predicted anew.
         """
@@ -509,40 +520,49 @@ class _Fit:
         return logs, np.linalg.inv(precision)
 
     def left_out(self, near: np.ndarray) -> np.ndarray:
-        """Logarithm of the predicted time of each row by factors of the other models alone; slopes are taken `near`."""
+        """Return the logarithm of each row's predicted time by factors of the other models alone; slopes are taken
+        `near`.
+        """
         slopes = self.slopes(near, range(len(self.rows)))
-        found = np.full(len(self.rows), np.nan)
+        predicted = np.full(len(self.rows), np.nan)
         for model in dict.fromkeys(self.models.tolist()):
             out = np.flatnonzero(self.models == model)
             logs, _ = self.learned(np.flatnonzero(self.models != model).tolist(), slopes)
-            found[out] = self.predicted(logs[None], out.tolist())[0]
-        return found
+            predicted[out] = self.predicted(logs[None], out.tolist())[0]
+        return predicted
 
     def figures(self, logs: np.ndarray, covariance: np.ndarray) -> list[Figure]:
-        """Each factor in each kind of prediction, with its interval."""
-        found = []
+        """Return each factor in each kind of prediction, with its interval."""
+        constants = []
         freedom = max(len(set(self.models.tolist())) - 1, 1)
-        for each, kind in self.pairs:
-            at = [self.names.index(name) for name in (each, f"{each}/{kind}") if name in self.names]
+        for factor, kind in self.pairs:
+            at = [self.names.index(name) for name in (factor, f"{factor}/{kind}") if name in self.names]
             # Of peaks, what is left once the share that formulas take of a datasheet's peak is taken back.
-            value = float(np.exp(logs[at].sum() - (self.expected[at].sum() if each == "compute" else 0.0)))
+            value = float(np.exp(logs[at].sum() - (self.expected[at].sum() if factor == "compute" else 0.0)))
             reach = math.exp(student_t(0.8, freedom) * math.sqrt(covariance[np.ix_(at, at)].sum()))
             count = sum(_kind(row) == kind for row in self.rows)
-            found.append(
+            constants.append(
                 Figure(
-                    f"{each}, {kind.replace('_', ' ')}", "", value, value / reach, value * reach, "", count, WORDS[each]
+                    f"{factor}, {kind.replace('_', ' ')}",
+                    "",
+                    value,
+                    value / reach,
+                    value * reach,
+                    "",
+                    count,
+                    FACTOR_WORDS[factor],
                 )
             )
-        return found
+        return constants
 
 
-def _between(missed: np.ndarray, models: Sequence[str]) -> float:
-    """Spread of logarithmic errors, each model counting as one."""
+def _model_spread(missed: np.ndarray, models: Sequence[str]) -> float:
+    """Return the spread of logarithmic errors, each model counting as one."""
     named = np.array(models)
     return math.sqrt(float(np.mean([np.mean(missed[named == model] ** 2) for model in dict.fromkeys(models)])))
 
 
-def _judged(
+def _evaluated_rows(
     rows: Sequence[Mapping[str, Any]],
     report: Report,
     before: Accelerator,
@@ -550,11 +570,11 @@ def _judged(
     others: np.ndarray,
     reach: float,
 ) -> tuple[Mapping[str, Any], ...]:
-    found = []
+    rows_judged = []
     for row, log in zip(rows, others.tolist(), strict=True):
         measured, left_out = seconds_of(report, row), math.exp(log)
         times = {"before": _seconds(row, before), "after": _seconds(row, device), "left_out": left_out}
-        found.append(
+        rows_judged.append(
             {
                 **{name: row.get(name) for name in COLUMNS[:6]},
                 "kind": _kind(row),
@@ -567,7 +587,7 @@ def _judged(
                 "path": row["path"],
             }
         )
-    return tuple(found)
+    return tuple(rows_judged)
 
 
 def _seconds(row: Mapping[str, Any], device: Accelerator) -> float:

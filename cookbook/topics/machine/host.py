@@ -37,12 +37,12 @@ PICTURE, QUALITY, PICTURES = (500, 375), 85, 16
 
 
 def generator() -> np.random.Generator:
-    """Random input, the same in every run."""
+    """Return a random generator with a fixed seed."""
     return np.random.default_rng(0)
 
 
 def products(quick: bool) -> Iterator[Case]:
-    """Square matrix products of several sizes and both formats of NumPy, and those of one row and of a few."""
+    """Yield square matrix products of several sizes and both formats of NumPy, and those of one row and of a few."""
     for name, kind in FORMATS.items():
         for size in (256, 1024) if quick else (128, 256, 512, 1024, 2048):
             yield product(size, size, size, name, kind)
@@ -51,7 +51,7 @@ def products(quick: bool) -> Iterator[Case]:
 
 
 def product(m: int, n: int, k: int, number_format: str, kind: Any) -> Case:
-    """A matrix product of m x k by k x n: 2 m n k FLOP."""
+    """Return the case of a matrix product of m x k by k x n: 2 m n k FLOP."""
 
     def prepare() -> Callable[[], Any]:
         rng = generator()
@@ -63,7 +63,7 @@ def product(m: int, n: int, k: int, number_format: str, kind: Any) -> Case:
 
 
 def convolution(batch: int, channels: int, out: int, size: int, kernel: int = 3) -> Case:
-    """A convolution as the networks in NumPy do it: windows are copied into a matrix, then one product."""
+    """Return a convolution as the networks in NumPy do it: windows are copied into a matrix, then one product."""
 
     def prepare() -> Callable[[], Any]:
         sides = size + kernel - 1
@@ -100,12 +100,12 @@ def _stream(name: str, elements: int, moved: int, workers: int) -> Case:
             "add": lambda: np.add(b, c, out=a),
         }[name]
 
-    told = {
+    fields = {
         "number_format": "fp64",
         "method": f"{workers} {'core' if workers == 1 else 'cores'}",
         "note": "bytes read and written by the operation; what the caches load besides is not counted",
     }
-    return Case("memory", f"{name} {elements * 8 // 2**20} MiB", 8.0 * moved * elements, prepare, told)
+    return Case("memory", f"{name} {elements * 8 // 2**20} MiB", 8.0 * moved * elements, prepare, fields)
 
 
 def _in_threads(work: Callable[..., Any], pieces: list[tuple]) -> Callable[[], Any]:
@@ -114,7 +114,7 @@ def _in_threads(work: Callable[..., Any], pieces: list[tuple]) -> Callable[[], A
 
 
 def launch() -> Case:
-    """What starting one operation of NumPy takes: an addition of a single element."""
+    """Return the case of starting one operation of NumPy: an addition of a single element."""
 
     def prepare() -> Callable[[], Any]:
         x = np.zeros(1, np.float32)
@@ -126,7 +126,7 @@ def launch() -> Case:
 # ---- drives ---------------------------------------------------------------------------------------------------------
 @contextmanager
 def scratch(folder: str | Path | None, size: int) -> Iterator[Path]:
-    """A file of random bytes on the drive, removed at the end."""
+    """Create a file of random bytes on the drive, removed at the end."""
     handle, name = tempfile.mkstemp(prefix="cookbook-measure-", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -141,7 +141,7 @@ def scratch(folder: str | Path | None, size: int) -> Iterator[Path]:
 
 
 def opened(path: Path) -> tuple[int, str]:
-    """A file open for reading past the page cache where the system can, and what state the cache is in."""
+    """Return a file open for reading past the page cache where possible, and the state of the cache."""
     direct = getattr(os, "O_DIRECT", 0)
     if direct:
         try:
@@ -158,7 +158,7 @@ def opened(path: Path) -> tuple[int, str]:
 
 
 def drive(path: Path, size: int, files: ExitStack) -> Iterator[Case]:
-    """Reads of a scratch file of `size` bytes: one after another in blocks of 1 MiB, and of 4 KiB in random order.
+    """Yield reads of a scratch file of `size` bytes: sequential in blocks of 1 MiB, and of 4 KiB in random order.
 
     `files` closes the file at its end.
     """
@@ -170,9 +170,9 @@ def drive(path: Path, size: int, files: ExitStack) -> Iterator[Case]:
             random.Random(0).shuffle(places)
         reads = 16 if benchmark == "disk sequential" else 64
         work = float(reads * block if benchmark == "disk sequential" else reads)
-        told = {"method": state, "note": CACHED if "O_DIRECT, " in state else "one request at a time"}
+        fields = {"method": state, "note": CACHED if "O_DIRECT, " in state else "one request at a time"}
         case = f"{block // 1024} KiB blocks of {size // 2**20} MiB"
-        yield Case(benchmark, case, work, _reads(file, block, places, reads), told, "files")
+        yield Case(benchmark, case, work, _reads(file, block, places, reads), fields, "files")
 
 
 def _reads(file: int, block: int, places: list[int], reads: int) -> Callable[[], Any]:
@@ -196,7 +196,7 @@ def _reads(file: int, block: int, places: list[int], reads: int) -> Callable[[],
 
 
 def by_fio(path: Path, watch: Watch) -> list[dict[str, Any]]:
-    """Rows of reads with many requests at once, by fio, past the page cache: three runs of a second each.
+    """Return rows of reads with many requests at once, by fio, past the page cache: three runs of a second each.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def _row_of_fio(program: str, path: Path, benchmark: str, watch: Watch) -> dict[
     times, calls = [], 0
     with tempfile.TemporaryDirectory(prefix="cookbook-measure-") as folder:
         for _ in range(3):
-            told = Path(folder) / "fio.json"
+            output = Path(folder) / "fio.json"
             run_program(
                 [
                     program,
@@ -232,11 +232,11 @@ def _row_of_fio(program: str, path: Path, benchmark: str, watch: Watch) -> dict[
                     "--runtime=1",
                     "--time_based",
                     "--output-format=json",
-                    f"--output={told}",
+                    f"--output={output}",
                 ],
                 watch,
             )
-            rate, calls = read_fio(told.read_text(encoding="utf-8") if told.exists() else "")
+            rate, calls = read_fio(output.read_text(encoding="utf-8") if output.exists() else "")
             times.append(1.0 / rate)
     size, work = path.stat().st_size, float(block if benchmark == "disk sequential" else 1)
     return row(
@@ -253,7 +253,7 @@ def _row_of_fio(program: str, path: Path, benchmark: str, watch: Watch) -> dict[
 
 
 def read_fio(text: str) -> tuple[float, int]:
-    """Reads a second and reads in all, from what fio writes as JSON.
+    """Return reads per second and reads in all, from fio's JSON.
 
     Raises
     ------
@@ -261,8 +261,8 @@ def read_fio(text: str) -> tuple[float, int]:
         It is none, or nothing was read.
     """
     try:
-        found = json.loads(text[text.find("{") :])["jobs"][0]["read"]
-        rate, reads = float(found["iops"]), int(found["total_ios"])
+        result = json.loads(text[text.find("{") :])["jobs"][0]["read"]
+        rate, reads = float(result["iops"]), int(result["total_ios"])
     except (ValueError, KeyError, IndexError, TypeError):
         rate, reads = 0.0, 0
     if not rate > 0 or reads < 1:
@@ -272,7 +272,7 @@ def read_fio(text: str) -> tuple[float, int]:
 
 # ---- pictures -------------------------------------------------------------------------------------------------------
 def pictures() -> Iterator[Case]:
-    """Decoding of JPEG to RGB by one core, and by as many workers as there are cores.
+    """Yield decoding of JPEG to RGB by one core, and by one worker per core.
 
     Raises
     ------
@@ -281,12 +281,12 @@ def pictures() -> Iterator[Case]:
     """
     optional("PIL")
     for workers in sorted({1, cores()}):
-        told = {
+        fields = {
             "method": f"{workers} {'core' if workers == 1 else 'workers'}",
             "batch": PICTURES,
             "note": f"smooth picture with noise, quality {QUALITY}",
         }
-        yield Case("jpeg decode", f"{PICTURE[0]}x{PICTURE[1]}", float(PICTURES), _decoding(workers), told, "pillow")
+        yield Case("jpeg decode", f"{PICTURE[0]}x{PICTURE[1]}", float(PICTURES), _decoding(workers), fields, "pillow")
 
 
 def _decoding(workers: int) -> Callable[[], Callable[[], Any]]:
@@ -306,7 +306,7 @@ def _decoding(workers: int) -> Callable[[], Callable[[], Any]]:
 
 
 def encoded(image: Any) -> bytes:
-    """The picture as JPEG: slopes of colour with noise, which compresses about as photographs do."""
+    """Return the picture as JPEG: gradients of colour with noise, which compresses about like photographs."""
     width, height = PICTURE
     slopes = np.linspace(0, 200, width)[None, :, None] + np.linspace(0, 40, height)[:, None, None]
     noise = generator().normal(0, 8, (height, width, 3))
@@ -316,5 +316,5 @@ def encoded(image: Any) -> bytes:
 
 
 def why_no_pictures() -> str:
-    """Why pictures cannot be decoded here; empty where they can."""
+    """Return the reason why pictures cannot be decoded here; empty where they can."""
     return absent("PIL")

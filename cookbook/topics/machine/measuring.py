@@ -15,14 +15,14 @@ from cookbook.topics.machine.panel import this_machine
 from cookbook.topics.machine.report import Report
 from cookbook.topics.machine.suite import check, run
 
-READY = (
+READY_TEXT = (
     "Matrix products, memory, the drive and a few networks, in about {seconds:.0f} s at most. Nothing is sent "
     "anywhere. Close other programs first."
 )
-STATIC = "This button measures the machine that runs the page; it works in JupyterLab, on Binder and in Colab."
-KEEP = "Run the cells below to use it; to keep it: <code>button.report.write(&quot;measured.json&quot;)</code>."
+STATIC_TEXT = "This button measures the machine that runs the page; it works in JupyterLab, on Binder and in Colab."
+KEEP_TEXT = "Run the cells below to use it; to keep it: <code>button.report.write(&quot;measured.json&quot;)</code>."
 # Sentences that wrap stand closer than a row of widgets.
-CLOSE = '<div style="line-height:1.5">{}</div>'
+TIGHT_LINES = '<div style="line-height:1.5">{}</div>'
 
 
 class Measuring(ipywidgets.VBox):
@@ -34,9 +34,9 @@ class Measuring(ipywidgets.VBox):
         What the last press measured.
     """
 
-    def __init__(self, asked: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, Any]) -> None:
         self.report: Report | None = None
-        self._asked, self._wish, self._begun = asked, threading.Event(), threading.Lock()
+        self._asked, self._wish, self._begun = options, threading.Event(), threading.Lock()
         wide = ipywidgets.Layout(width="auto")
         self.start = ipywidgets.Button(
             description="Measure this machine",
@@ -51,7 +51,7 @@ class Measuring(ipywidgets.VBox):
             tooltip="Stops after the present sample; what was measured is kept",
         )
         self.bar = ipywidgets.IntProgress(value=0, max=1, layout=ipywidgets.Layout(flex="1 1 120px", max_width="400px"))
-        self.said = ipywidgets.HTML(CLOSE.format(escape(READY.format(seconds=asked["seconds"]))))
+        self.said = ipywidgets.HTML(TIGHT_LINES.format(escape(READY_TEXT.format(seconds=options["seconds"]))))
         self.start.on_click(lambda _: self.press())
         self.stop.on_click(lambda _: self._wish.set())
         self.found = ipywidgets.VBox()
@@ -75,7 +75,7 @@ class Measuring(ipywidgets.VBox):
             self.report = run(**self._asked, progress=self._progress, cancelled=self._wish.is_set)
             self._show(self.report)
         except (ValueError, OSError) as problem:
-            self.said.value = CLOSE.format(escape(f"{problem}."))
+            self.said.value = TIGHT_LINES.format(escape(f"{problem}."))
         finally:
             self.start.disabled, self.stop.disabled = False, True
             self._begun.release()
@@ -85,29 +85,29 @@ class Measuring(ipywidgets.VBox):
         self.said.value = escape(f"{number} of {count}: {name}")
 
     def _show(self, report: Report) -> None:
-        """The panel on a report, and how well its networks are predicted; why not, where too little was measured."""
+        """Show the panel on a report and the errors of its predictions, or the reason where too little was measured."""
         self.bar.value = self.bar.max if report.state == "complete" else self.bar.value
-        said = f"{report.summary()}."
+        words = f"{report.summary()}."
         try:
-            known: Calibration | None = calibrate(report)
+            calibration: Calibration | None = calibrate(report)
         except ValueError as problem:
-            known, said = None, f"{said} {problem}."
-        said = f"{said} {known.summary()[:1].upper()}{known.summary()[1:]}. " if known else said
-        self.said.value = CLOSE.format(escape(said) + (KEEP if known else ""))
-        self.found.children = [this_machine(known, picture="products")] if known else []
+            calibration, words = None, f"{words} {problem}."
+        words = f"{words} {calibration.summary()[:1].upper()}{calibration.summary()[1:]}. " if calibration else words
+        self.said.value = TIGHT_LINES.format(escape(words) + (KEEP_TEXT if calibration else ""))
+        self.found.children = [this_machine(calibration, picture="products")] if calibration else []
 
     def __repr__(self) -> str:
-        """What stays on a page without a kernel."""
-        return STATIC
+        """Return the text that remains on a page without a kernel."""
+        return STATIC_TEXT
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The live button, and for pages without a kernel what it is for."""
+        """Return the live button, with its purpose for pages without a kernel."""
         bundle = live.static_bundle(repr(self), None, super()._repr_mimebundle_(**kwargs))
-        return kept(bundle, f'<div class="ck-card"><p>{escape(STATIC)}</p></div>')
+        return kept(bundle, f'<div class="ck-card"><p>{escape(STATIC_TEXT)}</p></div>')
 
 
 def measure_here(device: str | None = None, quick: bool = True, seconds: float = 50.0) -> Measuring:
-    """A button that measures the machine on which the kernel runs, and then shows it as `this_machine` does.
+    """Return a button that measures the machine on which the kernel runs, and then shows it as `this_machine` does.
 
     Parameters
     ----------

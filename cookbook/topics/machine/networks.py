@@ -36,12 +36,12 @@ KNOWN_DECODER = (
     "dropout",
 )
 # Widths of a stack of layers where the zoo states none.
-DENSE_SIZES = {each.name: each.default for each in signature(sequence.dense_stack).parameters.values()}
+DENSE_SIZES = {parameter.name: parameter.default for parameter in signature(sequence.dense_stack).parameters.values()}
 ROTARY_BASE = 10_000.0
 
 
 def network(torch: Any, name: str, **changes: Any) -> tuple[Any, zoo.Workload]:
-    """Module of a network and its record in the zoo; `changes` are arguments of its builder.
+    """Return the module of a network and its record in the zoo; `changes` are arguments of its builder.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def network(torch: Any, name: str, **changes: Any) -> tuple[Any, zoo.Workload]:
 
 
 def input_shape(record: zoo.Workload, batch: int, seq: int) -> tuple[int, ...]:
-    """Shape of the input of a batch: (batch, tokens), (batch, features) or (batch, channels, rows, columns)."""
+    """Return the shape of an input batch: (batch, tokens), (batch, features) or (batch, channels, rows, columns)."""
     if record.builder in TRANSFORMERS:
         return batch, seq
     if record.builder == DENSE:
@@ -67,7 +67,7 @@ def input_shape(record: zoo.Workload, batch: int, seq: int) -> tuple[int, ...]:
 
 
 def sample(torch: Any, record: zoo.Workload, batch: int, seq: int, device: str, kind: Any) -> Any:
-    """Synthetic input of a batch: pictures, frames of speech, or tokens."""
+    """Return a synthetic input batch: pictures, frames of speech, or tokens."""
     shape = input_shape(record, batch, seq)
     if record.builder in TRANSFORMERS:
         return torch.randint(0, int(record.arguments["vocab"]), shape, device=device)
@@ -75,7 +75,9 @@ def sample(torch: Any, record: zoo.Workload, batch: int, seq: int, device: str, 
 
 
 def loss(torch: Any, record: zoo.Workload, module: Any, x: Any) -> Any:
-    """Loss of a batch: next tokens of a decoder, classes of a classifier, squares of an encoder without a head."""
+    """Return the loss of a batch: next tokens of a decoder, classes of a classifier, squares of an encoder without a
+    head.
+    """
     out = module(x)
     if record.builder == ENCODER:
         return out.float().square().mean()
@@ -86,7 +88,7 @@ def loss(torch: Any, record: zoo.Workload, module: Any, x: Any) -> Any:
 
 
 def adapted(torch: Any, module: Any, rank: int) -> Any:
-    """A decoder whose weights are frozen, with low-rank adapters beside every linear layer of its blocks."""
+    """Freeze the weights of a decoder, and add low-rank adapters beside every linear layer of its blocks."""
     module.requires_grad_(False)
     for layer in module.layers:
         for name, inner in list(layer.named_children()):
@@ -98,7 +100,7 @@ def adapted(torch: Any, module: Any, rank: int) -> Any:
 def _dense(torch: Any, arguments: Mapping[str, Any]) -> Any:
     nn, sizes = torch.nn, DENSE_SIZES | dict(arguments)
     widths = [sizes["inputs"], *[sizes["hidden"]] * sizes["layers"]]
-    layers = [each for a, b in pairwise(widths) for each in (nn.Linear(a, b), nn.ReLU())]
+    layers = [layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*layers, nn.Linear(widths[-1], sizes["classes"]))
 
 
@@ -177,7 +179,7 @@ def _decoder(torch: Any, arguments: Mapping[str, Any]) -> Any:
 
 @cache
 def _parts(torch: Any) -> dict[str, Any]:
-    """Classes of modules, made once PyTorch is there."""
+    """Return classes of modules, created once PyTorch is imported."""
     nn, F = torch.nn, torch.nn.functional
     Module: Any = nn.Module
 
@@ -271,7 +273,7 @@ def _block_part(torch: Any) -> Any:
         def attend(self, x: Any, turns: Any, cache: Any) -> Any:
             batch, seq, _ = x.shape
             q, k, v = self.qkv(x).split([self.heads * self.size, self.kv * self.size, self.kv * self.size], -1)
-            q, k, v = (each.view(batch, seq, -1, self.size).transpose(1, 2) for each in (q, k, v))
+            q, k, v = (projected.view(batch, seq, -1, self.size).transpose(1, 2) for projected in (q, k, v))
             if self.rotary:
                 q, k = _turned(torch, q, turns), _turned(torch, k, turns)
             if cache is not None:
@@ -321,7 +323,7 @@ def _decoder_part(torch: Any, block: Any) -> Any:
 
 
 def _turns(torch: Any, places: Any, size: int) -> tuple[Any, Any]:
-    """Cosines and sines of rotary positions."""
+    """Return cosines and sines of rotary positions."""
     rates = ROTARY_BASE ** (-torch.arange(0, size, 2, device=places.device).float() / size)
     angles = torch.outer(places.float(), rates).repeat(1, 2)
     return angles.cos(), angles.sin()

@@ -20,7 +20,7 @@ TIER = "measured here"
 # Middle 80 per cent of samples, between the quartiles and the extremes that a row keeps.
 TENTH, NINETIETH = 0.1, 0.9
 # Logarithm by which times differ from a fit at least, however well they lie on it: clocks and caches differ as much.
-LEAST_SPREAD = 0.01
+MIN_SPREAD = 0.01
 FEWEST_SIZES = 3
 # What each benchmark is called where all its cases are one constant, and whether larger is better.
 RATES = {
@@ -56,7 +56,7 @@ def seconds_of(report: Report, row: Mapping[str, Any]) -> float:
 
 
 def calm(report: Report) -> Report:
-    """The same report with the time that stands for each row in the place of its median."""
+    """Return the report with the representative time of each row in place of its median."""
     rows = []
     for row in report.rows:
         seconds = seconds_of(report, row)
@@ -66,32 +66,32 @@ def calm(report: Report) -> Report:
 
 
 def spread_of(row: Mapping[str, Any]) -> tuple[float, float]:
-    """Times between which the middle 80 per cent of the samples of a row lie [s]."""
+    """Return the 10th and 90th percentile of a row's times [s]."""
     low, q1, _, q3, high = (float(row[name]) for name in TIMES)
     return low + (q1 - low) * TENTH / 0.25, q3 + (high - q3) * (NINETIETH - 0.75) / 0.25
 
 
 def rate(row: Mapping[str, Any], seconds: float) -> float:
-    """Result of a row where one call takes so many seconds, in its unit."""
+    """Return the result of a row where one call takes `seconds`, in its unit."""
     return seconds / row["work"] if UNITS[row["benchmark"]] == "s" else row["work"] / seconds
 
 
 def figures(report: Report) -> list[Figure]:
-    """Constants of the device from the single operations of a report: asymptotes first, then each size and case."""
+    """Return constants of the device from a report's single operations: asymptotes first, then each size and case."""
     rows = [row for row in report.rows if row["benchmark"] in (*RATES, "matmul", "memory", "launch")]
-    found = []
+    constants = []
     for name in formats(rows):
-        found += _asymptote(report, name, [row for row in rows if _square(row, name)])
+        constants += _asymptote(report, name, [row for row in rows if _square(row, name)])
     for row in rows:
         slow, fast = sorted(rate(row, seconds) for seconds in spread_of(row))
         value = rate(row, seconds_of(report, row))
         constant = {"matmul": "matmul of", "memory": "memory bandwidth,", "launch": "start of an operation,"}.get(
             row["benchmark"], f"{RATES.get(row['benchmark'], '')},"
         )
-        told = ", ".join(filter(None, [row["case"], row.get("method")]))
-        found.append(
+        details = ", ".join(filter(None, [row["case"], row.get("method")]))
+        constants.append(
             Figure(
-                f"{constant} {told}",
+                f"{constant} {details}",
                 row.get("number_format") or "",
                 value,
                 min(slow, value),
@@ -101,11 +101,11 @@ def figures(report: Report) -> list[Figure]:
                 "a row",
             )
         )
-    return found
+    return constants
 
 
 def formats(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Number formats of the matrix products of a report, in their order."""
+    """Return the number formats of the matrix products of a report, in their order."""
     named = [str(row["number_format"]) for row in rows if row["benchmark"] == "matmul" and row.get("number_format")]
     return list(dict.fromkeys(named))
 
@@ -116,7 +116,7 @@ def _square(row: Mapping[str, Any], name: str) -> bool:
 
 
 def _asymptote(report: Report, name: str, rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """Rate that large products approach and the time that each takes beside: t = t0 + work / rate."""
+    """Return the rate that large products approach and the fixed time of each: t = t0 + work / rate."""
     work = np.array([row["work"] for row in rows], dtype=float)
     if len(np.unique(work)) < FEWEST_SIZES:
         return []
@@ -148,7 +148,7 @@ def _asymptote(report: Report, name: str, rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def line(work: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Intercept and slope of times over work, each relative error counting the same; errors of their logarithms.
+    """Return intercept and slope of times over work, relative errors weighted equally; errors of their logarithms.
 
     Parameters
     ----------
@@ -169,12 +169,12 @@ def line(work: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     """
     design = np.stack([1 / seconds, work / seconds], axis=1)
     target = np.ones(len(work))
-    found = np.linalg.lstsq(design, target, rcond=None)[0]
+    solution = np.linalg.lstsq(design, target, rcond=None)[0]
     free = max(len(work) - 2, 1)
-    if found[0] <= 0 or found[1] <= 0:
+    if solution[0] <= 0 or solution[1] <= 0:
         slope = float(np.exp(np.mean(np.log(seconds / work))))
-        spread = max(float(np.std(np.log(seconds / work), ddof=1)), LEAST_SPREAD)
+        spread = max(float(np.std(np.log(seconds / work), ddof=1)), MIN_SPREAD)
         return np.array([0.0, slope]), np.array([math.inf, spread / math.sqrt(len(work))]), len(work) - 1
-    spread = max(math.sqrt(float(np.sum((target - design @ found) ** 2)) / free), LEAST_SPREAD)
+    spread = max(math.sqrt(float(np.sum((target - design @ solution) ** 2)) / free), MIN_SPREAD)
     covariance = np.linalg.inv(design.T @ design) * spread**2
-    return found, np.sqrt(np.diag(covariance)) / found, free
+    return solution, np.sqrt(np.diag(covariance)) / solution, free

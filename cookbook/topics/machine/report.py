@@ -79,7 +79,7 @@ FIELDS = {
     "note": Field("text", False, "What to mind"),
 }
 # What rows of networks must tell beside, so that they can be predicted.
-NEEDS = {
+REQUIRED_FIELDS = {
     "training step": ("model", "batch"),
     "forward pass": ("model", "batch"),
     "prefill": ("model", "batch", "seq"),
@@ -87,7 +87,7 @@ NEEDS = {
 }
 TIMES = ("low_s", "q1_s", "median_s", "q3_s", "high_s")
 # Files of other tools by a key that they have and ours has not.
-OTHERS = {
+OTHER_FILES = {
     "traceEvents": "a Chrome or PyTorch profiler trace",
     "fio version": "a result of fio",
     "machine_info": "a result of pytest-benchmark",
@@ -100,7 +100,7 @@ OTHERS = {
 
 @dataclass(frozen=True, repr=False)
 class Report(Result):
-    """What one run measured.
+    """The results of one run.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Report(Result):
         return len(self.rows)
 
     def document(self) -> dict[str, Any]:
-        """The JSON object that `write` writes."""
+        """Return the JSON object that `write` writes."""
         return {
             "schema": SCHEMA,
             "version": VERSION,
@@ -139,11 +139,11 @@ class Report(Result):
             "options": dict(self.options),
             "environment": dict(self.environment),
             "rows": [dict(row) for row in self.rows],
-            "skipped": [dict(each) for each in self.skipped],
+            "skipped": [dict(entry) for entry in self.skipped],
         }
 
     def frame(self) -> pd.DataFrame:
-        """One row a result, with the columns of `FIELDS`; what a row does not state is blank."""
+        """Return one row per result, with the columns of `FIELDS`; what a row does not state is blank."""
         columns = {name: [row.get(name) for row in self.rows] for name in FIELDS}
         kinds = {"number": "float64", "integer": "Int64", "text": "str"}
         return pd.DataFrame({name: pd.Series(cells, dtype=kinds[FIELDS[name].type]) for name, cells in columns.items()})
@@ -157,13 +157,13 @@ class Report(Result):
         return Path(path)
 
     def summary(self) -> str:
-        """The report in one short line."""
+        """Return the report in one short line."""
         device = self.environment.get("device_name") or self.environment.get("processor") or "unknown device"
         left = f", {len(self.skipped)} skipped" if self.skipped else ""
         return f"{len(self.rows)} results on {device}, {self.state}{left}"
 
     def lines(self) -> list[str]:
-        """Each result as a sentence for a screen: median, and the middle half of the samples."""
+        """Return each result as a sentence for a screen: median, and the middle half of the samples."""
         return [_line(row) for row in self.rows]
 
 
@@ -174,21 +174,21 @@ def _line(row: Mapping[str, Any]) -> str:
     return f"{what}: {value}, {human(row['median_s'], 's')} ({human(row['q1_s'], 's')} to {human(row['q3_s'], 's')})"
 
 
-def row(benchmark: str, work: float, times: Sequence[float], calls: int, **told: Any) -> dict[str, Any]:
-    """A row of results from the times of one call [s], its work and what else is told of it."""
+def row(benchmark: str, work: float, times: Sequence[float], calls: int, **fields: Any) -> dict[str, Any]:
+    """Return a row of results from the times of one call [s], its work and its other fields."""
     ordered = sorted(times)
     shares = dict(zip(TIMES, (0.0, 0.25, 0.5, 0.75, 1.0), strict=True))
-    found = {name: rounded(_quantile(ordered, share)) for name, share in shares.items()}
-    median = found["median_s"]
+    quantiles = {name: rounded(_quantile(ordered, share)) for name, share in shares.items()}
+    median = quantiles["median_s"]
     value = median / work if UNITS[benchmark] == "s" else work / median
-    stated = {name: value for name, value in told.items() if value not in (None, "")}
+    stated = {name: entry for name, entry in fields.items() if entry not in (None, "")}
     whole: dict[str, Any] = {"benchmark": benchmark, **stated, "work": work, "value": rounded(value)}
-    whole |= {"unit": UNITS[benchmark], **found, "samples": len(ordered), "calls": calls}
+    whole |= {"unit": UNITS[benchmark], **quantiles, "samples": len(ordered), "calls": calls}
     return {name: whole[name] for name in FIELDS if name in whole}
 
 
 def rounded(value: float) -> float:
-    """A figure with as many digits as rows keep."""
+    """Return a value rounded to the digits that rows store."""
     return float(f"{value:.{DIGITS}g}")
 
 
@@ -240,7 +240,7 @@ def read(path: str | Path) -> Report:
 
 
 def own_run() -> Report:
-    """A run of the cookbook's own, which recipe 11 starts from: two virtual cores of a processor, one thread, PyTorch.
+    """Return the cookbook's own run, from which recipe 11 starts: two virtual cores, one thread, PyTorch.
 
     >>> own_run().environment["processor"], len(own_run())
     ('AMD EPYC', 52)
@@ -277,10 +277,10 @@ def _bounded(digits: str) -> int:
 
 
 def of_document(found: Any, name: str) -> Report:
-    """A report from its JSON object; ValueError that begins with `name` where it is none or a row cannot be."""
+    """Return a report from its JSON object; the ValueError for an invalid one or a bad row begins with `name`."""
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         keys = found if isinstance(found, dict) else {}
-        kind = next((words for key, words in OTHERS.items() if key in keys), "another JSON file")
+        kind = next((words for key, words in OTHER_FILES.items() if key in keys), "another JSON file")
         raise ValueError(f"{name} is {kind}, not a file of `python -m cookbook measure`")
     try:
         _check_document(found)
@@ -289,32 +289,32 @@ def of_document(found: Any, name: str) -> Report:
     return Report(**{key: found[key] for key in ("state", "created", "options", "environment", "rows", "skipped")})
 
 
-def _check_document(found: Mapping[str, Any]) -> None:
-    version = found.get("version")
+def _check_document(document: Mapping[str, Any]) -> None:
+    version = document.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise refused("version", version, f"must be a whole number from 1 to {VERSION}")
     if version > VERSION:
         raise ValueError(f"version {version} is of a later cookbook; this one reads up to {VERSION}: update it")
     kinds = {"created": str, "options": Mapping, "environment": Mapping, "rows": list, "skipped": list}
     for key, kind in kinds.items():
-        if not isinstance(found.get(key), kind):
+        if not isinstance(document.get(key), kind):
             words = {str: "a text", Mapping: "an object", list: "a list"}[kind]
-            raise refused(key, found.get(key), f"must be {words}; the file may be cut or changed by hand")
-    if found.get("state") not in STATES:
-        raise refused("state", found.get("state"), f"must be one of {', '.join(STATES)}")
-    if len(found["rows"]) > MOST_ROWS or len(found["skipped"]) > MOST_ROWS:
+            raise refused(key, document.get(key), f"must be {words}; the file may be cut or changed by hand")
+    if document.get("state") not in STATES:
+        raise refused("state", document.get("state"), f"must be one of {', '.join(STATES)}")
+    if len(document["rows"]) > MOST_ROWS or len(document["skipped"]) > MOST_ROWS:
         raise ValueError(f"it has more than {MOST_ROWS:,} rows; split it")
     for key in ("created", "options", "environment", "skipped"):
-        _check_plain(key, found[key])
-    for number, each in enumerate(found["rows"], start=1):
+        _check_plain(key, document[key])
+    for number, entry in enumerate(document["rows"], start=1):
         try:
-            _check_row(each)
+            _check_row(entry)
         except ValueError as problem:
             raise ValueError(f"row {number}: {problem}") from None
 
 
 def _check_plain(place: str, value: Any, depth: int = 0) -> None:
-    """Options, environment and what was skipped hold plain, short values."""
+    """Check that options, environment and skipped cases are plain, short values."""
     if depth > DEEPEST:
         raise ValueError(f"{place[:80]} is nested too deeply")
     if isinstance(value, Mapping):
@@ -330,29 +330,29 @@ def _check_plain(place: str, value: Any, depth: int = 0) -> None:
         _number(place, value)
 
 
-def _check_row(each: Any) -> None:
-    if not isinstance(each, Mapping):
-        raise ValueError(f"{shown(each)} must be an object with {', '.join(list(FIELDS)[:3])} ...")
-    unknown = [key for key in each if key not in FIELDS]
+def _check_row(entry: Any) -> None:
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"{shown(entry)} must be an object with {', '.join(list(FIELDS)[:3])} ...")
+    unknown = [key for key in entry if key not in FIELDS]
     if unknown:
         raise ValueError(f"{shown(unknown[0])} is no field of a result; the fields are {', '.join(FIELDS)}")
     for name, column in FIELDS.items():
-        _check_cell(name, column, each.get(name))
-    benchmark, unit = each["benchmark"], each["unit"]
+        _check_cell(name, column, entry.get(name))
+    benchmark, unit = entry["benchmark"], entry["unit"]
     if benchmark not in UNITS:
         raise refused("benchmark", benchmark, f"must be one of {', '.join(UNITS)}")
     if unit != UNITS[benchmark]:
         raise refused("unit", unit, f": a {benchmark} is given in {UNITS[benchmark]}; convert value and unit")
-    for name in NEEDS.get(benchmark, ()):
-        if not each.get(name):
-            raise ValueError(f"{name} is missing: a {benchmark} tells {', '.join(NEEDS[benchmark])}")
-    times = [each[name] for name in TIMES]
+    for name in REQUIRED_FIELDS.get(benchmark, ()):
+        if not entry.get(name):
+            raise ValueError(f"{name} is missing: a {benchmark} tells {', '.join(REQUIRED_FIELDS[benchmark])}")
+    times = [entry[name] for name in TIMES]
     if times != sorted(times) or times[0] <= 0:
         raise ValueError(f"times {', '.join(TIMES)} = {shown(times)} must be above 0 and in this order, in seconds")
-    expected = each["median_s"] / each["work"] if unit == "s" else each["work"] / each["median_s"]
-    if not math.isclose(each["value"], expected, rel_tol=TOLERANCE):
+    expected = entry["median_s"] / entry["work"] if unit == "s" else entry["work"] / entry["median_s"]
+    if not math.isclose(entry["value"], expected, rel_tol=TOLERANCE):
         raise ValueError(
-            f"value = {each['value']:g} {unit}, but work and median time give {expected:g} {unit}; "
+            f"value = {entry['value']:g} {unit}, but work and median time give {expected:g} {unit}; "
             "one of them is in another unit"
         )
 
@@ -366,10 +366,10 @@ def _check_cell(name: str, column: Field, value: Any) -> None:
         if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT:
             raise refused(name, value, f"must be a text of 1 to {LONGEST_TEXT:,} letters")
         return
-    found = _number(name, value)
-    if found < 0 or (found == 0 and column.required):
+    quantity = _number(name, value)
+    if quantity < 0 or (quantity == 0 and column.required):
         raise refused(name, value, "must be above 0")
-    if column.type == "integer" and found != round(found):
+    if column.type == "integer" and quantity != round(quantity):
         raise refused(name, value, "must be a whole number")
 
 

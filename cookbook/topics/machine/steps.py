@@ -28,7 +28,7 @@ RANK = 16
 
 
 class Training(NamedTuple):
-    """What a training step is asked for beside its network: batch, length, format, recomputation, rank of adapters."""
+    """The options of a training step beside its network: batch, length, format, recomputation, rank of adapters."""
 
     batch: int
     seq: int = 0
@@ -38,7 +38,7 @@ class Training(NamedTuple):
 
 
 def macro(device: Device, quick: bool) -> Iterator[Case]:
-    """Training step and forward pass of the reference networks, and decoding of a small language model."""
+    """Yield training step and forward pass of the reference networks, and decoding of a small language model."""
     gpu = device.name != "cpu"
     formats = [device.usual(), *(["tf32"] if device.gpu and not quick else [])]
     for name, (small, usual, large, seq) in NETWORKS.items():
@@ -54,7 +54,7 @@ def macro(device: Device, quick: bool) -> Iterator[Case]:
 
 
 def language(device: Device, quick: bool) -> Iterator[Case]:
-    """Prompts and decoding by batch and length, training steps by batch, length and recomputation, adapters."""
+    """Yield prompts and decoding by batch and length, training steps by batch, length and recomputation, adapters."""
     if not device.gpu or quick:
         for batch in (1, 4):
             yield prefill(device, "gpt2", batch, 128, device.usual())
@@ -78,7 +78,7 @@ def language(device: Device, quick: bool) -> Iterator[Case]:
 
 
 def made(device: Device, name: str, number_format: str, parameter_bytes: float) -> tuple[Any, zoo.Workload]:
-    """A network on the device with random weights, or ValueError where they cannot fit."""
+    """Create a network on the device with random weights; ValueError where they do not fit."""
     parameters = zoo.model(name).ops.parameter_count
     device.room(parameters * parameter_bytes, f"{human(parameters)} parameters")
     torch = device.torch
@@ -93,7 +93,7 @@ def made(device: Device, name: str, number_format: str, parameter_bytes: float) 
 
 
 def told(name: str, batch: int, seq: int, number_format: str, method: str = "eager", note: str = "") -> dict[str, Any]:
-    """Fields of the row of a network."""
+    """Return the fields of a network's row."""
     return {
         "model": name,
         "batch": batch,
@@ -105,12 +105,12 @@ def told(name: str, batch: int, seq: int, number_format: str, method: str = "eag
 
 
 def title(name: str, batch: int, seq: int) -> str:
-    """Sizes of a case in words."""
+    """Return the sizes of a case in words."""
     return f"{name}, batch {batch}" + (f", {seq} tokens" if seq else "")
 
 
 def training(device: Device, name: str, asked: Training) -> Case:
-    """One update: forward, backward and optimiser.
+    """Return the case of one update: forward, backward and optimiser.
 
     Weights and optimiser are 32 bits wide and 16-bit products are made by autocast; adapters stand beside frozen
     weights of 16 bits. Transformers are updated by AdamW, others by SGD with momentum.
@@ -125,7 +125,7 @@ def training(device: Device, name: str, asked: Training) -> Case:
         module.train()
         if asked.recompute:
             module.recompute = True
-        weights = [each for each in module.parameters() if each.requires_grad]
+        weights = [parameter for parameter in module.parameters() if parameter.requires_grad]
         adam = record.builder in networks.TRANSFORMERS
         optimiser = torch.optim.AdamW(weights, 1e-6, fused=device.gpu) if adam else torch.optim.SGD(weights, 1e-6, 0.9)
         x = networks.sample(torch, record, asked.batch, asked.seq, device.name, device.kind(held))
@@ -133,8 +133,8 @@ def training(device: Device, name: str, asked: Training) -> Case:
         def call() -> None:
             optimiser.zero_grad(set_to_none=True)
             with torch.autocast(device.name, device.kind(asked.number_format), asked.number_format in ("bf16", "fp16")):
-                found = networks.loss(torch, record, module, x)
-            found.backward()
+                loss = networks.loss(torch, record, module, x)
+            loss.backward()
             optimiser.step()
 
         return call
@@ -146,7 +146,9 @@ def training(device: Device, name: str, asked: Training) -> Case:
 
 
 def forward(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
-    """One forward pass without gradients, weights in the number format; of a decoder, the logits of the last token."""
+    """Return the case of one forward pass without gradients, in the number format; of a decoder, the last token's
+    logits.
+    """
 
     def prepare() -> Callable[[], Any]:
         module, record = made(device, name, number_format, BYTES[number_format])
@@ -160,7 +162,7 @@ def forward(device: Device, name: str, batch: int, seq: int, number_format: str)
 
 
 def prefill(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
-    """The pass over a prompt that gives the first token."""
+    """Return the case of the pass over a prompt that gives the first token."""
 
     def prepare() -> Callable[[], Any]:
         module, record = made(device, name, number_format, BYTES[number_format])
@@ -173,7 +175,7 @@ def prefill(device: Device, name: str, batch: int, seq: int, number_format: str)
 
 
 def decode(device: Device, name: str, batch: int, seq: int, number_format: str, method: str = "eager") -> Case:
-    """One token for each sequence, with keys and values of `seq` tokens in the cache."""
+    """Return the case of one token per sequence, with keys and values of `seq` tokens in the cache."""
 
     def prepare() -> Callable[[], Any]:
         torch = device.torch

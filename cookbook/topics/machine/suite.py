@@ -40,7 +40,7 @@ NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 55.0, 60.0, 600.
 SCRATCH = {True: 2**25, False: 2**28}
 # A processor or GPU that ends slower than it began by this share is told to have been throttled or shared.
 SLOWED = 0.1
-MOST_ROUNDS = 20
+MAX_ROUNDS = 20
 # Rows of the product whose rate tells what networks will take, and whether the processor slows down.
 REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
@@ -123,9 +123,9 @@ def _usual_seconds(used: Device | None, quick: bool, chosen: Sequence[str]) -> f
 
 def _suites(suites: Any) -> tuple[str, ...]:
     named = (suites,) if isinstance(suites, str) else suites
-    if not isinstance(named, (list, tuple)) or not named or any(each not in SUITES for each in named):
+    if not isinstance(named, (list, tuple)) or not named or any(suite not in SUITES for suite in named):
         raise refused("suites", suites, f"must be of {', '.join(SUITES)}")
-    return tuple(each for each in SUITES if each in named)
+    return tuple(suite for suite in SUITES if suite in named)
 
 
 def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> None:
@@ -136,8 +136,8 @@ def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> Non
     ValueError
         The argument, its value and what it may be.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
-        raise refused("rounds", rounds, f"must be a whole number from 1 to {MOST_ROUNDS}")
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
+        raise refused("rounds", rounds, f"must be a whole number from 1 to {MAX_ROUNDS}")
     if device is not None and device not in ("numpy", *DEVICES):
         raise refused("device", device, f"must be one of numpy, {', '.join(DEVICES)}; a GPU of AMD is cuda")
     if seconds is not None and (
@@ -164,7 +164,7 @@ class _Run:
         self.rate = math.inf
 
     def whole(self, suites: Sequence[str], folder: str | Path | None, options: dict[str, Any]) -> Report:
-        """All cases, and the report of what came of them."""
+        """Run all cases, and return the report."""
         state, begun, began = "complete", load(), self._reference()
         self.rate = 2.0 * REFERENCE**3 / began
         with ExitStack() as files:
@@ -179,14 +179,14 @@ class _Run:
                 state = stop.state
             except KeyboardInterrupt:
                 state = "cancelled"
-        found = environment(self.device) | ({"clock": ONE_THREAD} if self.alone else {})
-        found |= {"load_before": begun} | clocks(self.clocks) | _shared(begun) | _slowed(began, self._reference())
+        facts = environment(self.device) | ({"clock": ONE_THREAD} if self.alone else {})
+        facts |= {"load_before": begun} | clocks(self.clocks) | _shared(begun) | _slowed(began, self._reference())
         ended = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-        plain = {name: value for name, value in found.items() if value is not None}
+        plain = {name: value for name, value in facts.items() if value is not None}
         return Report(state, ended, options, plain, self.rows, self.skipped)
 
     def _reference(self) -> float:
-        """Fastest of a few products of moderate size [s], for comparison of end and beginning."""
+        """Return the fastest time of a few products of moderate size [s], to compare the end with the beginning."""
         a = host.generator().random((REFERENCE, REFERENCE)).astype(np.float32)
         now, times = time.process_time if self.alone else time.perf_counter, []
         for _ in range(12):
@@ -234,7 +234,7 @@ class _Run:
             yield from host.pictures()
 
     def _one(self, case: Case) -> None:
-        if any(each["case"] == case.case and each["benchmark"] == case.benchmark for each in self.skipped):
+        if any(entry["case"] == case.case and entry["benchmark"] == case.benchmark for entry in self.skipped):
             return
         if case.seconds > self.watch.left():
             why = f"it would take about {case.seconds:.0f} s, and {self.watch.left():.0f} s are left: give more seconds"
@@ -258,16 +258,18 @@ class _Run:
             return
         self._keep(case, times, calls, path=case.path, device=name, memory_bytes=peak)
 
-    def _keep(self, case: Case, times: list[float], calls: int, **told: Any) -> None:
-        """A row of a case; of one that an earlier round measured, its row with the samples of all rounds."""
+    def _keep(self, case: Case, times: list[float], calls: int, **fields: Any) -> None:
+        """Add the row of a case; of one that an earlier round measured, replace its row, with the samples of all
+        rounds.
+        """
         at = self.kept.setdefault(id(case), len(self.rows))
         before = self.samples.setdefault(id(case), [])
         before += times
-        made = row(case.benchmark, case.work, before, calls, case=case.case, **told, **case.told)
+        made = row(case.benchmark, case.work, before, calls, case=case.case, **fields, **case.told)
         self.rows[at : at + 1] = [made]
 
     def _rest(self, suites: Sequence[str]) -> None:
-        """Reads by fio and the all-reduce, which run in processes of their own."""
+        """Run reads by fio and the all-reduce, which need processes of their own."""
         if "micro" not in suites:
             return
         if self.scratch and not self.quick:
@@ -288,14 +290,14 @@ class _Run:
 
 
 def one_thread(device: Device | None) -> bool:
-    """Whether the processor computes with one thread, as its environment or PyTorch was told before."""
+    """Return True if the processor computes with one thread, as set by its environment or PyTorch."""
     if device is None:
         return cores() == 1 or any(os.environ.get(name) == "1" for name in THREADS)
     return device.name == "cpu" and device.torch.get_num_threads() == 1
 
 
 def layers_of(name: str) -> list[tuple[int, int]]:
-    """Inputs and outputs of the matrix products of a block of a gated language model, fused as engines do."""
+    """Return inputs and outputs of the matrix products of a gated language model's block, fused as engines do."""
     sizes = zoo.model(name).arguments
     width, hidden = int(sizes["width"]), int(sizes["hidden"])
     heads = int(sizes.get("kv_heads") or sizes["heads"])
@@ -304,7 +306,7 @@ def layers_of(name: str) -> list[tuple[int, int]]:
 
 
 def _shared(begun: float | None) -> dict[str, str]:
-    """A note where other programs kept the cores busy before the run."""
+    """Return a note where other programs kept the cores busy before the run."""
     if begun is None or begun < cores() / 2:
         return {}
     return {"shared": f"{begun:g} processes ran or waited on {cores()} cores before the run: medians may be slow"}
@@ -312,8 +314,8 @@ def _shared(begun: float | None) -> dict[str, str]:
 
 def _slowed(began: float, ended: float) -> dict[str, Any]:
     ratio = round(began / ended, 3)
-    said = {"speed_at_end": ratio}
+    fields = {"speed_at_end": ratio}
     if ratio < 1 - SLOWED:
         note = f"the processor ended at {percent(ratio)} of the speed that it began with: throttled, or shared"
-        return {**said, "throttling": note}
-    return said
+        return {**fields, "throttling": note}
+    return fields

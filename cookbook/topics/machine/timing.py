@@ -78,11 +78,11 @@ class Watch:
         self.timer = self.clock
 
     def left(self) -> float:
-        """Seconds that are left [s]."""
+        """Return the remaining time [s]."""
         return self.end - self.clock()
 
     def check(self) -> None:
-        """Raises Stopped where the run is cancelled or out of time."""
+        """Raise Stopped where the run is cancelled or out of time."""
         if self.cancelled():
             raise Stopped("cancelled")
         if self.clock() > self.end:
@@ -95,7 +95,7 @@ def timed(
     wait: Callable[[], Any] = lambda: None,
     warm: Callable[[], Any] = lambda: None,
 ) -> tuple[list[float], int]:
-    """Times of one call [s] in each sample, and calls in a sample; `wait` returns once the device is idle.
+    """Return times of one call [s] in each sample, and calls in a sample; `wait` returns once the device is idle.
 
     The first call is not counted, and `warm` is called after it. The second tells how many calls fill a sample, and is
     a sample itself where one does; three samples are taken at least.
@@ -125,7 +125,7 @@ def _seconds(call: Callable[[], Any], calls: int, watch: Watch, wait: Callable[[
 
 
 def run_program(command: list[str], watch: Watch) -> None:
-    """Runs a program to its end, or ends it where the run is cancelled or the program takes too long."""
+    """Run a program to its end, or end it where the run is cancelled or the program takes too long."""
     begin = watch.clock()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

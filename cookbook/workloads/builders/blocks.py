@@ -24,7 +24,7 @@ def moe(
     latent: int = 0,
     name: str = "moe",
 ) -> Shape:
-    """Mixture of experts: a router, `top_k` of `experts` MLPs for each token, `shared` hidden units for all tokens.
+    """Write a mixture of experts: a router, `top_k` of `experts` MLPs per token, `shared` hidden units for all tokens.
 
     `latent` features are what the chosen experts read and write, where fewer than x has; two projections lead there.
     """
@@ -57,7 +57,7 @@ def latent_attention(
     index: Mapping[str, int] | None = None,
     name: str = "mla",
 ) -> Shape:
-    """Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values through a low-rank bottleneck.
+    """Write multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values through a low-rank bottleneck.
 
     With `index` (heads, dim, top), small heads score all tokens before each, and it attends to the best `top` of them.
     Counted as in training: latents are expanded to full heads before the scores.

@@ -34,7 +34,7 @@ _HEAD = 32  # channels of a head of attention
 
 
 def coatnet(size: str = "0", image: int = 224, classes: int = 1000) -> Ops:
-    """CoAtNet 0 to 4."""
+    """Build CoAtNet 0 to 4."""
     widths, depths = variant_of(_COATNET, size, "size")
     t = Trace()
     x = _stem(t, image, _WIDTHS[widths][0], bias=False)
@@ -47,7 +47,7 @@ def coatnet(size: str = "0", image: int = 224, classes: int = 1000) -> Ops:
 
 
 def maxvit(size: str = "tiny", image: int = 224, classes: int = 1000) -> Ops:
-    """MaxViT tiny, small, base or large; windows and grids are a 32nd of the image's side."""
+    """Build MaxViT tiny, small, base or large; windows and grids are a 32nd of the image's side."""
     widths, depths = variant_of(_MAXVIT, size, "size")
     t = Trace()
     x = _stem(t, image, _WIDTHS[widths][0], bias=True)
@@ -80,7 +80,7 @@ def _shortcut(t: Trace, x: Shape, out: int, stride: int) -> Shape:
 
 
 def _convolution(t: Trace, x: Shape, out: int, stride: int) -> Shape:
-    """Inverted residual with a norm before it, four times as wide inside as its output."""
+    """Write an inverted residual with a norm before it, four times as wide inside as its output."""
     y = t.conv(t.norm(x, "batch"), 4 * out, 1, bias=False, name="expand")
     y = t.act(t.norm(y, "batch"), "gelu")
     y = t.conv(y, 4 * out, 3, stride, 1, groups=4 * out, bias=False, name="depthwise")
@@ -96,7 +96,7 @@ def _attention(t: Trace, x: Shape, out: int, stride: int) -> Shape:
 
 
 def _attended(t: Trace, x: Shape, out: int, side: int) -> Shape:
-    """Attention in windows of `side` x `side` positions, with a trained bias for each offset between two."""
+    """Write attention in windows of `side` x `side` positions, with a trained bias for each offset between two."""
     heads = out // _HEAD
     t.parameter((2 * side - 1) ** 2 * heads, "attention.relative_positions")
     q = t.linear(x, out, name="attention.q")

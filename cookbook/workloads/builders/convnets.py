@@ -18,7 +18,7 @@ from cookbook.workloads.ops import Ops
 
 
 def _column(t: Trace, x: Shape, layers: Sequence[tuple]) -> Shape:
-    """Convolutions with ReLU as (out, kernel, stride, padding, groups); max pools as (kernel, stride)."""
+    """Write convolutions with ReLU as (out, kernel, stride, padding, groups); max pools as (kernel, stride)."""
     for number, layer in enumerate(layers, start=1):
         if len(layer) == 2:
             x = t.pool(x, layer[0], layer[1], kind="max", name=f"pool{number}")
@@ -117,7 +117,7 @@ ALEXNET: dict[str, tuple[int, list[tuple]]] = {
 
 
 def alexnet(variant: str = "grouped", image: int | None = None, classes: int = 1000) -> Ops:
-    """AlexNet: grouped (2012), ungrouped, pool_first (CaffeNet), one_column (2014) or tf."""
+    """Build AlexNet: grouped (2012), ungrouped, pool_first (CaffeNet), one_column (2014) or tf."""
     size, layers = variant_of(ALEXNET, variant, "variant")
     t = Trace()
     x = _column(t, t.image(3, image or size, image or size), layers)
@@ -125,7 +125,7 @@ def alexnet(variant: str = "grouped", image: int | None = None, classes: int = 1
 
 
 def overfeat(image: int = 231, classes: int = 1000) -> Ops:
-    """OverFeat, fast model (Sermanet et al., arXiv:1312.6229, Table 1)."""
+    """Build OverFeat, fast model (Sermanet et al., arXiv:1312.6229, Table 1)."""
     t = Trace()
     layers = [
         (96, 11, 4, 0, 1),
@@ -146,7 +146,7 @@ VGG_WIDTHS = (64, 128, 256, 512, 512)
 
 
 def vgg(depth: int = 16, batch_norm: bool = False, image: int = 224, classes: int = 1000) -> Ops:
-    """VGG of 11, 13, 16 or 19 layers, with or without batch norm."""
+    """Build VGG of 11, 13, 16 or 19 layers, with or without batch norm."""
     t = Trace()
     x = vgg_features(t, t.image(3, image, image), depth, batch_norm)
     return _fully_connected(t, t.pool(x, 2, 2), (4096, 4096), classes)
@@ -155,7 +155,7 @@ def vgg(depth: int = 16, batch_norm: bool = False, image: int = 224, classes: in
 def vgg_features(
     t: Trace, x: Shape, depth: int, batch_norm: bool = False, ceil: bool = False, stages: int = 5
 ) -> Shape:
-    """Convolutions of the first `stages` stages of a VGG, without the pool that follows."""
+    """Write the convolutions of the first `stages` stages of a VGG, without the pool that follows."""
     times_and_widths = list(zip(variant_of(VGG, depth, "depth"), VGG_WIDTHS, strict=True))
     for stage, (times, width) in enumerate(times_and_widths[:stages], start=1):
         x = t.pool(x, 2, 2, ceil=ceil, name=f"pool{stage - 1}") if stage > 1 else x
@@ -181,7 +181,7 @@ _SQUEEZENET: dict[str, tuple[int, int, list]] = {
 
 
 def squeezenet(version: str = "1.0", image: int = 224, classes: int = 1000) -> Ops:
-    """SqueezeNet 1.0 or 1.1."""
+    """Build SqueezeNet 1.0 or 1.1."""
     width, kernel, layers = variant_of(_SQUEEZENET, version, "version")
     t = Trace()
     x = t.act(t.conv(t.image(3, image, image), width, kernel, 2, name="conv1"), "relu")
@@ -209,7 +209,7 @@ _DENSENET = {
 
 
 def densenet(depth: int = 121, image: int = 224, classes: int = 1000) -> Ops:
-    """DenseNet-BC of 121, 161, 169 or 201 layers."""
+    """Build DenseNet-BC of 121, 161, 169 or 201 layers."""
     stem, growth, stages = variant_of(_DENSENET, depth, "depth")
     t = Trace()
     x = t.pool(conv_norm(t, t.image(3, image, image), stem, 7, 2, name="stem"), 3, 2, 1)
@@ -225,7 +225,7 @@ def densenet(depth: int = 121, image: int = 224, classes: int = 1000) -> Ops:
 
 
 def darknet53(image: int = 256, classes: int = 1000) -> Ops:
-    """DarkNet-53 (Redmon & Farhadi, YOLOv3, arXiv:1804.02767, Table 1)."""
+    """Build DarkNet-53 (Redmon & Farhadi, YOLOv3, arXiv:1804.02767, Table 1)."""
     t = Trace()
     x = conv_norm(t, t.image(3, image, image), 32, 3, act="leaky", name="stem")
     for stage, (width, times) in enumerate(((64, 1), (128, 2), (256, 8), (512, 8), (1024, 4)), start=1):
@@ -238,7 +238,7 @@ def darknet53(image: int = 256, classes: int = 1000) -> Ops:
 
 
 def cspdarknet53(image: int = 256, classes: int = 1000) -> Ops:
-    """CSPDarkNet-53 (Wang et al., arXiv:1911.11929; backbone of YOLOv4, arXiv:2004.10934)."""
+    """Build CSPDarkNet-53 (Wang et al., arXiv:1911.11929; backbone of YOLOv4, arXiv:2004.10934)."""
     t = Trace()
     x = conv_norm(t, t.image(3, image, image), 32, 3, act="leaky", name="stem")
     for stage, (width, times) in enumerate(((64, 1), (128, 2), (256, 8), (512, 8), (1024, 4)), start=1):
@@ -256,7 +256,7 @@ def cspdarknet53(image: int = 256, classes: int = 1000) -> Ops:
 
 
 def perceptron(inputs: int, hidden: Sequence[int], classes: int) -> Ops:
-    """Fully connected ReLU layers and a classifier (DeepMNIST, SensorNet, acoustic models)."""
+    """Build fully connected ReLU layers and a classifier (DeepMNIST, SensorNet, acoustic models)."""
     t = Trace()
     return _fully_connected(t, t.vector(inputs), hidden, classes, dropout=False)
 
@@ -264,7 +264,7 @@ def perceptron(inputs: int, hidden: Sequence[int], classes: int) -> Ops:
 def text_cnn(
     length: int = 59, features: int = 128, kernels: Sequence[int] = (1, 3, 5), width: int = 128, classes: int = 10
 ) -> Ops:
-    """Sentence classification by convolutions of several widths (Kim, arXiv:1408.5882), on word vectors."""
+    """Build a sentence classifier of convolutions of several widths (Kim, arXiv:1408.5882), on word vectors."""
     t = Trace()
     x = t.tokens(length, features)
     x = t.act(t.concat([t.conv(x, width, k, padding=k // 2, name=f"conv{k}") for k in kernels]), "relu")
@@ -302,7 +302,7 @@ def _step(t: Trace, x: Shape, step: Any, norm: bool) -> Shape:
 
 
 def _block(t: Trace, x: Shape, name: str, times: int, *branches: Branch, residual: int = 0, act: bool = True) -> Shape:
-    """`times` equal blocks; `residual` projects the branches back to that many channels and adds them to the input."""
+    """Write `times` equal blocks; `residual` projects the branches back to that width and adds them to the input."""
     for _ in range(times):
         with t.block(name):
             y = _mixed(t, x, *branches)
@@ -328,7 +328,9 @@ _GOOGLENET = (
 
 
 def googlenet(batch_norm: bool = False, image: int = 224, classes: int = 1000) -> Ops:
-    """GoogLeNet without auxiliary classifiers: as published, or torchvision's (batch norm, 3x3 in place of 5x5)."""
+    """Build GoogLeNet without auxiliary classifiers: as published, or torchvision's (batch norm, 3x3 in
+    place of 5x5).
+    """
     t = Trace()
     x = t.image(3, image, image)
     stem = conv_norm if batch_norm else _conv_relu
@@ -358,7 +360,7 @@ def _conv_relu(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, name:
 
 
 def inception_v3(image: int = 299, classes: int = 1000) -> Ops:
-    """Inception v3 (Szegedy et al., arXiv:1512.00567, Table 1) without the auxiliary classifier."""
+    """Build inception v3 (Szegedy et al., arXiv:1512.00567, Table 1) without the auxiliary classifier."""
     t = Trace()
     x = t.image(3, image, image)
     for step in ((32, 3, 2), (32, 3, 1), (64, 3), "halve", (80, 1), (192, 3, 1), "halve"):
@@ -386,7 +388,7 @@ def inception_v3(image: int = 299, classes: int = 1000) -> Ops:
 
 
 def inception_v4(image: int = 299, classes: int = 1000) -> Ops:
-    """Inception v4 (Szegedy et al., arXiv:1602.07261, Figures 3 to 9)."""
+    """Build inception v4 (Szegedy et al., arXiv:1602.07261, Figures 3 to 9)."""
     t = Trace()
     x = t.image(3, image, image)
     for step in ((32, 3, 2), (32, 3, 1), (64, 3)):
@@ -422,7 +424,7 @@ def inception_v4(image: int = 299, classes: int = 1000) -> Ops:
 
 
 def inception_resnet_v2(image: int = 299, classes: int = 1000) -> Ops:
-    """Inception-ResNet v2 (Szegedy et al., arXiv:1602.07261, section 3.2, as the authors released it)."""
+    """Build Inception-ResNet v2 (Szegedy et al., arXiv:1602.07261, section 3.2, as the authors released it)."""
     t = Trace()
     x = t.image(3, image, image)
     for step in ((32, 3, 2), (32, 3, 1), (64, 3), "halve", (80, 1), (192, 3, 1), "halve"):
@@ -444,7 +446,7 @@ _XCEPTION = ((128, 128), (256, 256), (728, 728), *((728, 728, 728),) * 8, (728, 
 
 
 def xception(image: int = 299, classes: int = 1000) -> Ops:
-    """Xception."""
+    """Build Xception."""
     t = Trace()
     x = _step(t, _step(t, t.image(3, image, image), (32, 3, 2), True), (64, 3, 1), True)
     for number, widths in enumerate(_XCEPTION):
@@ -471,7 +473,7 @@ _XCEPTION41 = (((128,) * 3, 2), ((256,) * 3, 2), ((728,) * 3, 2), *(((728,) * 3,
 
 
 def xception41(image: int = 299, classes: int = 1000) -> Ops:
-    """Aligned Xception of 41 layers: strided separable convolutions instead of pools."""
+    """Build aligned Xception of 41 layers: strided separable convolutions instead of pools."""
     t = Trace()
     x = conv_norm(t, conv_norm(t, t.image(3, image, image), 32, 3, 2), 64, 3)
     for number, (widths, stride) in enumerate(_XCEPTION41):
@@ -489,7 +491,7 @@ def xception41(image: int = 299, classes: int = 1000) -> Ops:
 
 # ---- HRNet (Wang et al., arXiv:1908.07919, Table 1): 1, 4 and 3 modules of 2, 3 and 4 branches --------------------
 def hrnet(width: int = 32, image: int = 224, classes: int = 1000) -> Ops:
-    """HRNet as an image classifier: up to four resolutions side by side, mixed after every module."""
+    """Build HRNet as an image classifier: up to four resolutions side by side, mixed after every module."""
     t = Trace()
     x = conv_norm(t, conv_norm(t, t.image(3, image, image), 64, 3, 2, name="stem1"), 64, 3, 2, name="stem2")
     branches = [resnet_stage(t, x, 50, 0, 1, blocks=4)]
@@ -501,7 +503,7 @@ def hrnet(width: int = 32, image: int = 224, classes: int = 1000) -> Ops:
 
 
 def _grow(t: Trace, branches: list[Shape], width: int) -> list[Shape]:
-    """One more branch at half the coarsest resolution; the first time the finest changes its width too."""
+    """Write one more branch at half the coarsest resolution; the first time the finest changes its width too."""
     first = branches if branches[0].channels == width else [conv_norm(t, branches[0], width, 3, name="transition")]
     return [*first, conv_norm(t, branches[-1], width * 2 ** len(branches), 3, 2, name="transition.down")]
 
@@ -517,7 +519,7 @@ def _hr_module(t: Trace, branches: list[Shape]) -> list[Shape]:
 
 
 def _hr_exchange(t: Trace, x: Shape, target: Shape) -> Shape:
-    """`x` at the resolution and width of `target`."""
+    """Return `x` at the resolution and width of `target`."""
     out = int(target.channels)
     if x.channels == out:
         return x
@@ -529,7 +531,7 @@ def _hr_exchange(t: Trace, x: Shape, target: Shape) -> Shape:
 
 
 def _halvings(x: Shape, target: Shape) -> int:
-    """How often `x` must be halved to reach the width of `target`, which doubles with each halving."""
+    """Return the number of times `x` is halved to reach the width of `target`, which doubles with each halving."""
     return int(target.channels // x.channels).bit_length() - 1
 
 
@@ -550,7 +552,7 @@ _DPN92 = ((256, 3, 16), (512, 4, 32), (1024, 20, 24), (2048, 3, 128))
 
 
 def dpn92(image: int = 224, classes: int = 1000) -> Ops:
-    """DPN-92: every block adds to a residual path and appends to a dense path."""
+    """Build DPN-92: every block adds to a residual path and appends to a dense path."""
     t = Trace()
     x = t.pool(conv_norm(t, t.image(3, image, image), 64, 7, 2, name="stem"), 3, 2, 1)
     for stage, (residual, times, step) in enumerate(_DPN92):

@@ -25,14 +25,14 @@ def _heads(
     kernel: int = 3,
     strides: Sequence[int] = (1,) * 6,
 ) -> None:
-    """A convolution for each map and each kind of output (classes, boxes)."""
+    """Write a convolution for each map and each kind of output (classes, boxes)."""
     for out in outputs:
         for number, (x, boxes, stride) in enumerate(zip(maps, anchors, strides, strict=True)):
             t.conv(x, boxes * out, kernel, stride, kernel // 2, name=f"head{number + 1}")
 
 
 def _tower(t: Trace, maps: Sequence[Shape], depth: int, out: int, name: str, width: int = 256) -> None:
-    """`depth` 3x3 convolutions with ReLU and one to `out` channels; the maps share all weights."""
+    """Write `depth` 3x3 convolutions with ReLU and one to `out` channels; the maps share all weights."""
     for layer in range(depth + 1):
         last = layer == depth
         for number, x in enumerate(maps):
@@ -48,7 +48,7 @@ _SSD_ANCHORS = (4, 6, 6, 6, 4, 4)
 
 
 def ssd300_vgg16(image: int = 300, classes: int = 91) -> Ops:
-    """SSD300 on VGG-16 (Liu et al., arXiv:1512.02325, Figure 2; torchvision's form)."""
+    """Build SSD300 on VGG-16 (Liu et al., arXiv:1512.02325, Figure 2; torchvision's form)."""
     t = Trace()
     x = vgg_features(t, t.image(3, image, image), 16, stages=4, ceil=True)
     maps = [t.norm(x, "rms", name="l2_norm")]
@@ -69,7 +69,7 @@ _SSD_RESNET = {34: (256, 512, 512, 256, 256, 256), 50: (1024, 512, 512, 256, 256
 
 
 def ssd300_resnet(depth: int = 50, image: int = 300, classes: int = 81, head_strides: Sequence[int] = (1,) * 6) -> Ops:
-    """SSD300 on the first three stages of ResNet-34 (MLPerf Training) or ResNet-50 (NVIDIA).
+    """Build SSD300 on the first three stages of ResNet-34 (MLPerf Training) or ResNet-50 (NVIDIA).
 
     MLPerf Inference gives it images of 1200 pixels, and heads that stride over the large maps.
     """
@@ -95,7 +95,7 @@ def _conv_relu(
 
 
 def ssd_mobilenet_v1(image: int = 300, classes: int = 91) -> Ops:
-    """SSD on MobileNet v1 (Huang et al., arXiv:1611.10012; TensorFlow's object detection, MLPerf Inference)."""
+    """Build SSD on MobileNet v1 (Huang et al., arXiv:1611.10012; TensorFlow's object detection, MLPerf Inference)."""
     t = Trace()
     maps = mobilenet_v1_features(t, t.image(3, image, image), taps=(11, 13))
     for inner, out in ((256, 512), (128, 256), (128, 256), (64, 128)):
@@ -106,7 +106,7 @@ def ssd_mobilenet_v1(image: int = 300, classes: int = 91) -> Ops:
 
 
 def ssdlite320(image: int = 320, classes: int = 91) -> Ops:
-    """SSDlite320 on a reduced MobileNet v3 large (torchvision)."""
+    """Build SSDlite320 on a reduced MobileNet v3 large (torchvision)."""
     t = Trace()
     tap, x = mobilenet_v3_features(t, t.image(3, image, image), "large", reduced=True, taps=(11,))
     maps = [tap.with_channels(672), conv_norm(t, x, 480, 1, act="hardswish", name="head")]
@@ -125,7 +125,7 @@ def ssdlite320(image: int = 320, classes: int = 91) -> Ops:
 def pyramid(
     t: Trace, image: Sequence[int], depth: int, groups: int, group_width: int, first: int, stride_on: str = "3x3"
 ) -> list[Shape]:
-    """ResNet stages from number `first` on, brought to 256 channels from the top down."""
+    """Write ResNet stages from number `first` on, projected to 256 channels from the top down."""
     x, stages = resnet_stem(t, t.image(3, *image)), []
     for stage in range(4):
         x = resnet_stage(t, x, depth, stage, 1 if stage == 0 else 2, stride_on, groups, group_width)
@@ -146,7 +146,7 @@ def _size(image: int | Sequence[int]) -> tuple[int, int]:
 def retinanet(
     depth: int = 50, groups: int = 1, group_width: int = 64, image: int | Sequence[int] = 800, classes: int = 91
 ) -> Ops:
-    """RetinaNet on a ResNet or ResNeXt pyramid P3 to P7 (Lin et al., arXiv:1708.02002)."""
+    """Build RetinaNet on a ResNet or ResNeXt pyramid P3 to P7 (Lin et al., arXiv:1708.02002)."""
     t = Trace()
     maps = pyramid(t, _size(image), depth, groups, group_width, first=1)
     maps.append(t.conv(maps[-1], 256, 3, 2, 1, name="p6"))
@@ -165,7 +165,8 @@ def faster_rcnn(
     proposals: int = 1000,
     masks: int = 0,
 ) -> Ops:
-    """Faster R-CNN on a pyramid (Ren et al., arXiv:1506.01497); with `masks` regions, Mask R-CNN (arXiv:1703.06870).
+    """Build faster R-CNN on a pyramid (Ren et al., arXiv:1506.01497); with `masks` regions, Mask R-CNN
+    (arXiv:1703.06870).
 
     Parameters
     ----------
@@ -212,7 +213,7 @@ def rcnn(
     classes: int = 81,
     regions: int = 512,
 ) -> Ops:
-    """Region-based detector in training.
+    """Build a region-based detector in training.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def _predict(t: Trace, x: Shape, classes: int) -> None:
 
 
 def _late_stage(t: Trace, level: Shape, depth: int, stride_on: str, regions: int, classes: int, masks: bool) -> None:
-    """The fourth stage on 14 x 14 cells of each region, then a mean; masks start from its 7 x 7 cells."""
+    """Write the fourth stage on 14 x 14 cells of each region, then a mean; masks start from its 7 x 7 cells."""
     x = t.sample(level, Shape(level.channels, (regions * 14, 14)), "roi_align")
     x = resnet_stage(t, x, depth, 3, 2, stride_on)
     _predict(t, t.pool(x, 7, 7, kind="average").with_channels(x.channels), classes)
@@ -289,7 +290,7 @@ def _late_stage(t: Trace, level: Shape, depth: int, stride_on: str, regions: int
 
 
 def _keypoint_head(t: Trace, level: Shape, regions: int, points: int = 17) -> None:
-    """Eight 3x3 convolutions of 512 channels, then heat maps of 56 x 56."""
+    """Write eight 3x3 convolutions of 512 channels, then heat maps of 56 x 56."""
     x = t.sample(level, Shape(256, (regions * 14, 14)), "keypoint.roi_align")
     for number in range(1, 9):
         x = t.act(t.conv(x, 512, 3, padding=1, name=f"keypoint.conv{number}"), "relu")
@@ -297,7 +298,7 @@ def _keypoint_head(t: Trace, level: Shape, regions: int, points: int = 17) -> No
 
 
 def ssd_fpn(image: int = 320, classes: int = 90, anchors: int = 6, depth: int = 4, width: int = 256) -> Ops:
-    """SSD on a ResNet-50 pyramid P3 to P7 with heads that all maps share, in TensorFlow's form.
+    """Build SSD on a ResNet-50 pyramid P3 to P7 with heads that all maps share, in TensorFlow's form.
 
     The maps share the weights of the convolutions; each map has norms of its own.
     """
@@ -324,7 +325,7 @@ def unet(
     norm: str = "",
     bias: bool = True,
 ) -> Ops:
-    """U-Net of 1, 2 or 3 axes (Ronneberger et al., arXiv:1505.04597, Figure 1; Cicek et al., arXiv:1606.06650).
+    """Build a U-Net of 1, 2 or 3 axes (Ronneberger et al., arXiv:1505.04597, Figure 1; Cicek et al., arXiv:1606.06650).
 
     Parameters
     ----------
@@ -368,7 +369,7 @@ def nnunet(
     up_bias: bool = False,
     act: str = "leaky",
 ) -> Ops:
-    """nnU-Net (Isensee et al., arXiv:1809.10486): strided convolutions, instance norm; 2-D or 3-D by the image.
+    """Build nnU-Net (Isensee et al., arXiv:1809.10486): strided convolutions, instance norm; 2-D or 3-D by the image.
 
     `deep_supervision` is the number of coarser outputs beside the finest.
     """
@@ -393,7 +394,7 @@ def _instance_conv(t: Trace, x: Shape, out: int, stride: int, bias: bool, act: s
 
 
 def vnet(image: Sequence[int] = (64, 128, 128), channels: int = 1, classes: int = 2) -> Ops:
-    """V-Net (Milletari et al., arXiv:1606.04797, Figure 2): residual stages of 5x5x5 convolutions."""
+    """Build V-Net (Milletari et al., arXiv:1606.04797, Figure 2): residual stages of 5x5x5 convolutions."""
     t = Trace()
     x, skips = t.image(channels, *image), []
     for level, times in enumerate((1, 2, 3, 3, 3)):
@@ -420,7 +421,7 @@ def _vnet_stage(t: Trace, x: Shape, shortcut: Shape, width: int, times: int) -> 
 
 # ---- dilated ResNets ----------------------------------------------------------------------------------------------
 def _dilated_resnet(t: Trace, image: int, depth: int) -> list[Shape]:
-    """Outputs of the last two stages of a ResNet that keeps an eighth of the resolution."""
+    """Return the outputs of the last two stages of a ResNet that keeps an eighth of the resolution."""
     x = resnet_stem(t, t.image(3, image, image))
     x = resnet_stage(t, resnet_stage(t, x, depth, 0, 1), depth, 1, 2)
     third = resnet_stage(t, x, depth, 2, 1, dilation=2, first_dilation=1)
@@ -433,7 +434,7 @@ def _fcn_head(t: Trace, x: Shape, classes: int, name: str) -> Shape:
 
 
 def fcn(depth: int = 50, image: int = 520, classes: int = 21) -> Ops:
-    """FCN on a dilated ResNet with an auxiliary head (Long et al., arXiv:1411.4038; torchvision's form)."""
+    """Build FCN on a dilated ResNet with an auxiliary head (Long et al., arXiv:1411.4038; torchvision's form)."""
     t = Trace()
     third, last = _dilated_resnet(t, image, depth)
     t.loss(_fcn_head(t, last, classes, "head"))
@@ -442,7 +443,7 @@ def fcn(depth: int = 50, image: int = 520, classes: int = 21) -> Ops:
 
 
 def deeplabv3(depth: int = 50, image: int = 520, classes: int = 21) -> Ops:
-    """DeepLab v3 on a dilated ResNet with an auxiliary head (Chen et al., arXiv:1706.05587)."""
+    """Build DeepLab v3 on a dilated ResNet with an auxiliary head (Chen et al., arXiv:1706.05587)."""
     t = Trace()
     third, last = _dilated_resnet(t, image, depth)
     t.loss(_atrous_head(t, last, classes, 8))
@@ -460,7 +461,7 @@ def _atrous_head(t: Trace, x: Shape, classes: int, up: int) -> Shape:
 
 
 def deeplabv3_mobilenet(image: int = 520, classes: int = 21) -> Ops:
-    """DeepLab v3 on a dilated MobileNet v3 large with an auxiliary head (torchvision)."""
+    """Build DeepLab v3 on a dilated MobileNet v3 large with an auxiliary head (torchvision)."""
     t = Trace()
     tap, x = mobilenet_v3_features(t, t.image(3, image, image), "large", dilated=True, taps=(3,))
     x = conv_norm(t, x, 960, 1, act="hardswish", name="last")
@@ -470,7 +471,7 @@ def deeplabv3_mobilenet(image: int = 520, classes: int = 21) -> Ops:
 
 
 def lraspp(image: int = 520, classes: int = 21) -> Ops:
-    """LR-ASPP on a dilated MobileNet v3 large (Howard et al., arXiv:1905.02244, section 6.4)."""
+    """Build LR-ASPP on a dilated MobileNet v3 large (Howard et al., arXiv:1905.02244, section 6.4)."""
     t = Trace()
     low, x = mobilenet_v3_features(t, t.image(3, image, image), "large", dilated=True, taps=(3,))
     x = conv_norm(t, x, 960, 1, act="hardswish", name="last")

@@ -15,13 +15,13 @@ Attention = Callable[[Shape, str], Shape]
 
 
 def _embed_scalar(t: Trace, inputs: int, width: int, name: str) -> Shape:
-    """Two linear layers on a vector: embedding of the time step, of the guidance or of a pooled prompt."""
+    """Write two linear layers on a vector: embedding of the time step, of the guidance or of a pooled prompt."""
     x = t.act(t.linear(t.vector(inputs), width, name=f"{name}.0"), "silu", f"{name}.silu")
     return t.linear(x, width, name=f"{name}.2")
 
 
 def _modulation(t: Trace, condition: Shape, width: int, parts: int, name: str) -> Shape:
-    """Shifts, scales and gates out of the condition; returns one of them."""
+    """Write shifts, scales and gates computed from the condition; return one of them."""
     t.linear(t.act(condition, "silu", f"{name}.silu"), parts * width, name=name)
     return t.vector(width)
 
@@ -36,7 +36,9 @@ def _modulated_norm(t: Trace, x: Shape, factor: Shape, name: str) -> Shape:
 def dit(
     depth: int = 28, width: int = 1152, heads: int = 16, patch: int = 2, image: int = 256, classes: int = 1000
 ) -> Ops:
-    """DiT (Peebles & Xie, arXiv:2212.09748) on the 8x smaller latent of an image, adaLN-Zero blocks, learned sigma."""
+    """Build DiT (Peebles & Xie, arXiv:2212.09748) on the 8x smaller latent of an image, adaLN-Zero blocks, learned
+    sigma.
+    """
     t = Trace()
     side = image // 8
     x = t.conv(t.image(4, side, side), width, patch, patch, name="patches")
@@ -70,7 +72,7 @@ def _res_block(t: Trace, x: Shape, channels: int, time: Shape, name: str) -> Sha
 
 
 def _text_transformer(t: Trace, x: Shape, heads: int, depth: int, context: Shape, linear: bool, name: str) -> Shape:
-    """Blocks of self-attention, cross-attention on the prompt and a gated MLP, over all pixels."""
+    """Write blocks of self-attention, cross-attention on the prompt and a gated MLP, over all pixels."""
     height, width = x.space
     channels = int(x.channels)
     y = t.norm(x, "group", name=f"{name}.norm")
@@ -90,7 +92,7 @@ def _text_transformer(t: Trace, x: Shape, heads: int, depth: int, context: Shape
 
 
 def _pixel_attention(t: Trace, x: Shape, heads: int, name: str) -> Shape:
-    """Self-attention over all pixels (DDPM)."""
+    """Write self-attention over all pixels (DDPM)."""
     height, width = x.space
     y = t.reshape(t.norm(x, "group", name=f"{name}.norm"), x.channels, height * width)  # type: ignore[operator]
     y = self_attention(t, y, heads, flash=False, name=name)
@@ -108,7 +110,7 @@ def _unet(
     attend: dict[int, Attention],
     middle: Attention,
 ) -> None:
-    """U-Net of residual blocks; `attend` maps a level to the attention that follows its residual blocks."""
+    """Write a U-Net of residual blocks; `attend` maps a level to the attention that follows its residual blocks."""
 
     def step(x: Shape, width: int, attention: Attention | None, name: str) -> Shape:
         x = _res_block(t, x, width, time, f"{name}.res")
@@ -140,7 +142,9 @@ def ddpm_unet(
     attend_at: int = 16,
     res_blocks: int = 2,
 ) -> Ops:
-    """U-Net of DDPM (Ho, Jain & Abbeel, arXiv:2006.11239, appendix B): one head of attention at 16 x 16 pixels."""
+    """Build the U-Net of DDPM (Ho, Jain & Abbeel, arXiv:2006.11239, appendix B): one attention head at 16 x
+    16 pixels.
+    """
     t = Trace()
     time = _embed_scalar(t, channels, 4 * channels, "time")
 
@@ -165,7 +169,7 @@ def stable_diffusion_unet(
     pooled: int = 0,
     tokens: int = 77,
 ) -> Ops:
-    """Denoising U-Net of Stable Diffusion (Rombach et al., arXiv:2112.10752; SDXL, Podell et al., arXiv:2307.01952).
+    """Build the U-Net of Stable Diffusion (Rombach et al., arXiv:2112.10752; SDXL, Podell et al., arXiv:2307.01952).
 
     Parameters
     ----------
@@ -222,7 +226,7 @@ def _stream_out(t: Trace, x: Shape, y: Shape, factor: Shape, name: str) -> Shape
 def _double_block(
     t: Trace, image: Shape, text: Shape, condition: Shape, heads: int, qk_norm: int, text_ends: bool = False
 ) -> tuple[Shape, Shape]:
-    """Image and text with weights of their own, attending to both together; `text_ends`: no output for the text."""
+    """Write image and text streams with separate weights and joint attention; `text_ends`: no output for the text."""
     width = int(image.channels)
     factor = _modulation(t, condition, width, 6, "image.adaln")
     text_factor = _modulation(t, condition, width, 2 if text_ends else 6, "text.adaln")
@@ -236,7 +240,7 @@ def _double_block(
 
 
 def sd3(depth: int = 24, image: int = 1024, tokens: int = 333, context: int = 4096, pooled: int = 2048) -> Ops:
-    """MM-DiT of Stable Diffusion 3 (Esser et al., arXiv:2403.03206): 64 * depth features, depth heads."""
+    """Build the MM-DiT of Stable Diffusion 3 (Esser et al., arXiv:2403.03206): 64 * depth features, depth heads."""
     t = Trace()
     width, side = 64 * depth, image // 16
     x = t.reshape(t.conv(t.image(16, image // 8, image // 8), width, 2, 2, name="patches"), width, side * side)
@@ -260,7 +264,7 @@ def flux(
     tokens: int = 512,
     guidance: bool = True,
 ) -> Ops:
-    """FLUX.1 (Black Forest Labs): blocks with two streams, then blocks with attention and MLP side by side."""
+    """Build FLUX.1 (Black Forest Labs): blocks with two streams, then blocks with attention and MLP side by side."""
     t = Trace()
     pixels = (image // 16) ** 2
     x = t.linear(t.tokens(pixels, 64), width, name="image.in")

@@ -37,7 +37,7 @@ def resnet(
     deep_stem: bool = False,
     project_first: bool = False,
 ) -> Ops:
-    """ResNet of 18 to 269 layers.
+    """Build a ResNet of 18 to 269 layers.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def resnet(
 
 
 def resnet_stem(t: Trace, x: Shape, deep: bool = False) -> Shape:
-    """7x7 convolution (or three 3x3) at stride 2, and a max pool at stride 2."""
+    """Write a 7x7 convolution (or three 3x3) at stride 2, and a max pool at stride 2."""
     if deep:
         for number, width in enumerate((32, 32, 64)):
             x = conv_norm(t, x, width, 3, 1 if number else 2, name=f"stem{number + 1}")
@@ -97,7 +97,7 @@ def resnet_stage(
     project_first: bool = False,
     blocks: int | None = None,
 ) -> Shape:
-    """One of the four stages; a stage of dilated convolutions keeps its resolution (`stride` = 1)."""
+    """Write one of the four stages; a stage of dilated convolutions keeps its resolution (`stride` = 1)."""
     out = 64 * 2**stage * (4 if depth >= 50 else 1)
     inner = groups * group_width * 2**stage
     for block in range(blocks or variant_of(BLOCKS, depth, "depth")[stage]):
@@ -134,12 +134,12 @@ def _basic(t: Trace, x: Shape, out: int, stride: int = 1) -> Shape:
 
 
 def basic_block(t: Trace, x: Shape, out: int) -> Shape:
-    """Two 3x3 convolutions and a shortcut at equal shape."""
+    """Write two 3x3 convolutions and a shortcut at equal shape."""
     return t.act(t.add(_basic(t, x, out), x), "relu")
 
 
 def bottleneck_block(t: Trace, x: Shape, inner: int, out: int) -> Shape:
-    """1x1, 3x3, 1x1 convolutions and a shortcut, projected where the width changes."""
+    """Write 1x1, 3x3, 1x1 convolutions and a shortcut, projected where the width changes."""
     shortcut = x if x.channels == out else _shortcut(t, x, out, 1, False)
     return t.act(t.add(_bottleneck(t, x, inner, out), shortcut), "relu")
 
@@ -151,7 +151,7 @@ def _shortcut(t: Trace, x: Shape, out: int, stride: int, pooled: bool) -> Shape:
 
 
 def resnet_v2(depth: int = 50, image: int = 224, classes: int = 1000) -> Ops:
-    """ResNet of bottlenecks with norm and ReLU before each convolution (He et al., arXiv:1603.05027)."""
+    """Build a ResNet of bottlenecks with norm and ReLU before each convolution (He et al., arXiv:1603.05027)."""
     t = Trace()
     x = t.pool(t.conv(t.image(3, image, image), 64, 7, 2, 3, bias=False, name="stem"), 3, 2, 1)
     for stage, times in enumerate(variant_of(BLOCKS, depth, "depth")):
@@ -172,7 +172,7 @@ _NFNET_F0 = ((256, 1), (512, 2), (1536, 6), (1536, 3))
 
 
 def nfnet_f0(image: int = 192, classes: int = 1000) -> Ops:
-    """NFNet-F0: no norms; weights are standardised and have a gain for each output channel."""
+    """Build NFNet-F0: no norms; weights are standardised and have a gain for each output channel."""
     t = Trace()
     x = t.image(3, image, image)
     for number, width in enumerate((16, 32, 64, 128)):
@@ -233,7 +233,7 @@ _REGNET = {
 
 
 def regnet(variant: str = "y_3.2gf", image: int = 224, classes: int = 1000, nearest: bool = False) -> Ops:
-    """RegNet X, or Y with squeeze-and-excitation, by its published parameters.
+    """Build RegNet X, or Y with squeeze-and-excitation, by its published parameters.
 
     `nearest` rounds widths to the nearest whole groups, as the paper's code does; torchvision loses no tenth by that.
     """
@@ -256,7 +256,7 @@ def regnet(variant: str = "y_3.2gf", image: int = 224, classes: int = 1000, near
 
 
 def _regnet_widths(settings: tuple[int, int, float, float, int], nearest: bool) -> list[tuple[int, int]]:
-    """Width and group width of each block: a line quantised to powers of `step`, then to whole groups."""
+    """Return width and group width of each block: a line quantised to powers of `step`, then to full groups."""
     depth, first, slope, step, group = settings
     capacity = [round(math.log((first + slope * i) / first) / math.log(step)) for i in range(depth)]
     widths = [round(first * step**c / 8) * 8 for c in capacity]
@@ -277,7 +277,7 @@ CONVNEXT = {
 
 
 def convnext(size: str = "tiny", image: int = 224, classes: int = 1000) -> Ops:
-    """ConvNeXt tiny, small, base, large or xlarge."""
+    """Build ConvNeXt tiny, small, base, large or xlarge."""
     t = Trace()
     x = t.image(3, image, image)
     for stage, (width, times) in enumerate(zip(*variant_of(CONVNEXT, size, "size"), strict=True)):
@@ -320,13 +320,13 @@ _MOBILENET_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((5
 
 
 def mobilenet_v1(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
-    """MobileNet v1: depthwise and pointwise convolutions in turn."""
+    """Build MobileNet v1: depthwise and pointwise convolutions in turn."""
     t = Trace()
     return classify(t, mobilenet_v1_features(t, t.image(3, image, image), width)[0], classes)
 
 
 def mobilenet_v1_features(t: Trace, x: Shape, width: float = 1.0, taps: Sequence[int] = (13,)) -> list[Shape]:
-    """The convolutions of MobileNet v1; gives the outputs of the separable convolutions with the numbers `taps`."""
+    """Write the convolutions of MobileNet v1; return the outputs of the separable convolutions numbered in `taps`."""
     x, tapped = conv_norm(t, x, divisible(32 * width), 3, 2, act="relu6", name="stem"), []
     for number, (channels, stride) in enumerate(_MOBILENET_V1, start=1):
         x = conv_norm(t, x, int(x.channels), 3, stride, groups=int(x.channels), act="relu6", name="depthwise")
@@ -348,7 +348,7 @@ _MOBILENET_V2 = (
 
 
 def mobilenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
-    """MobileNet v2."""
+    """Build MobileNet v2."""
     t = Trace()
     x = conv_norm(t, t.image(3, image, image), divisible(32 * width), 3, 2, act="relu6", name="stem")
     for expansion, channels, times, stride in _MOBILENET_V2:
@@ -397,7 +397,7 @@ _MOBILENET_V3_HEAD = {"large": 1280, "small": 1024}
 
 
 def mobilenet_v3(size: str = "large", image: int = 224, classes: int = 1000) -> Ops:
-    """MobileNet v3 large or small."""
+    """Build MobileNet v3 large or small."""
     t = Trace()
     x = mobilenet_v3_features(t, t.image(3, image, image), size)[-1]
     x = t.flatten(t.global_pool(conv_norm(t, x, 6 * int(x.channels), 1, act="hardswish", name="head")))
@@ -409,9 +409,9 @@ def mobilenet_v3(size: str = "large", image: int = 224, classes: int = 1000) -> 
 def mobilenet_v3_features(
     t: Trace, x: Shape, size: str = "large", dilated: bool = False, reduced: bool = False, taps: Sequence[int] = ()
 ) -> list[Shape]:
-    """Outputs of the blocks numbered in `taps` and of the last; `reduced` halves the last three blocks."""
+    """Return the outputs of the blocks numbered in `taps` and of the last; `reduced` halves the last three blocks."""
     x = conv_norm(t, x, 16, 3, 2, act="hardswish", name="stem")
-    kept, blocks = [], variant_of(_MOBILENET_V3, size, "size")
+    tapped, blocks = [], variant_of(_MOBILENET_V3, size, "size")
     for number, (kernel, hidden, out, squeeze, hard, stride) in enumerate(blocks):
         late = number >= len(blocks) - 3
         if reduced and late:
@@ -430,8 +430,8 @@ def mobilenet_v3_features(
                 "hardsigmoid",
                 hole,
             )
-        kept += [x] if number in taps else []
-    return [*kept, x]
+        tapped += [x] if number in taps else []
+    return [*tapped, x]
 
 
 # Tan et al., arXiv:1807.11626, Figure 7 (variant B1): kernel, stride, expansion, channels, repeats.
@@ -446,7 +446,7 @@ _MNASNET = (
 
 
 def mnasnet(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
-    """MNASNet B1 of a width multiplier."""
+    """Build MNASNet B1 of a width multiplier."""
     t = Trace()
     x = conv_norm(t, t.image(3, image, image), divisible(32 * width), 3, 2, name="stem")
     x = conv_norm(t, x, int(x.channels), 3, groups=int(x.channels), name="depthwise")
@@ -482,7 +482,7 @@ _EFFICIENTNET_SCALE = {
 
 
 def efficientnet(size: str = "b0", image: int | None = None, classes: int = 1000, wide_squeeze: bool = False) -> Ops:
-    """EfficientNet b0 to b7; `wide_squeeze` takes a quarter of the hidden, not of the input channels."""
+    """Build EfficientNet b0 to b7; `wide_squeeze` takes a quarter of the hidden, not of the input channels."""
     width, depth, default = variant_of(_EFFICIENTNET_SCALE, size, "size")
     t = Trace()
     side = image or default
@@ -546,7 +546,7 @@ _EFFICIENTNET_V2 = {
 
 
 def efficientnet_v2(size: str = "s", image: int | None = None, classes: int = 1000) -> Ops:
-    """EfficientNet v2 s, m or l."""
+    """Build EfficientNet v2 s, m or l."""
     stem, default, stages = variant_of(_EFFICIENTNET_V2, size, "size")
     t = Trace()
     side = image or default
@@ -579,7 +579,7 @@ _SHUFFLENET = {
 
 
 def shufflenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
-    """ShuffleNet v2 of width 0.5, 1.0, 1.5 or 2.0."""
+    """Build ShuffleNet v2 of width 0.5, 1.0, 1.5 or 2.0."""
     *stages, last = variant_of(_SHUFFLENET, width, "width")
     t = Trace()
     x = t.pool(conv_norm(t, t.image(3, image, image), 24, 3, 2, name="stem"), 3, 2, 1)
@@ -622,7 +622,7 @@ _GHOSTNET = (
 
 
 def ghostnet(image: int = 224, classes: int = 1000) -> Ops:
-    """GhostNet 1.0x."""
+    """Build GhostNet 1.0x."""
     t = Trace()
     x = conv_norm(t, t.image(3, image, image), 16, 3, 2, name="stem")
     for number, (kernel, hidden, out, squeeze, stride) in enumerate(_GHOSTNET):
@@ -718,7 +718,7 @@ _GPUNET_D1 = (
 
 
 def gpunet(variant: str = "0", image: int | None = None, classes: int = 1000) -> Ops:
-    """GPUNet-0, 1 or 2: fused inverted residuals, then inverted residuals."""
+    """Build GPUNet-0, 1 or 2: fused inverted residuals, then inverted residuals."""
     side, stem, convolutions, stages = variant_of(_GPUNET, variant, "variant")
     t = Trace()
     x = conv_norm(t, t.image(3, image or side, image or side), stem, 3, 2, act="silu", name="stem")
@@ -746,7 +746,7 @@ def _residual(
 
 
 def gpunet_d1(image: int = 456, classes: int = 1000) -> Ops:
-    """GPUNet-D1, trained by distillation; its first block projects to as many channels as it expands from."""
+    """Build GPUNet-D1, trained by distillation; its first block projects to as many channels as it expands from."""
     t = Trace()
     x = conv_norm(t, t.image(3, image, image), 33, 3, 2, name="stem")
     for out, stride, expansion, kernel in _GPUNET_D1:
@@ -763,7 +763,7 @@ def gpunet_d1(image: int = 456, classes: int = 1000) -> Ops:
 
 
 def face(network: str = "resnet100", image: int = 112, classes: int = 85742) -> Ops:
-    """Network that tells faces apart: features, and a linear layer of as many classes as there are people.
+    """Build a face recognition network: features, and a linear layer with one class per person.
 
     `network`: "resnet100" (Deng et al., arXiv:1801.07698) or "mobile" (Chen et al., arXiv:1804.07573).
     """

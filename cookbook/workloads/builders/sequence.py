@@ -23,22 +23,24 @@ from cookbook.workloads.builders.blocks import moe
 from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
 from cookbook.workloads.ops import Ops
 
-# Numbers that describe each kind of layer that keeps a state; of all kinds those of OPTIONAL may be given besides.
+# Sizes of each kind of layer with a state; those of OPTIONAL_SIZES may be given for all kinds.
 STATES = {
     "mamba": ("state", "kernel", "expand", "rank"),
     "mamba2": ("heads", "head_dim", "state", "groups", "kernel", "chunk"),
     "lightning": ("heads", "head_dim", "chunk"),
     "gated delta": ("heads", "key_heads", "head_dim", "kernel", "chunk"),
 }
-OPTIONAL = ("norms", "bytes")
+OPTIONAL_SIZES = ("norms", "bytes")
 # Operations on states, and bytes of a number of one where a network does not say: engines keep them as activations.
 STATE_KINDS, STATE_BYTES = ("matmul", "scan"), 2
-LONGEST = 1000
-MIXTURE = ("number", "top_k", "hidden", "shared", "shared_gate", "latent")
+MAX_PATTERN = 1000
+EXPERT_SIZES = ("number", "top_k", "hidden", "shared", "shared_gate", "latent")
 
 
 def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes: int = 8192) -> Ops:
-    """Fully connected layers with ReLU: the acoustic model of hybrid speech recognisers (Dean et al., NIPS 2012)."""
+    """Build fully connected layers with ReLU: the acoustic model of hybrid speech recognisers (Dean et al.,
+    NIPS 2012).
+    """
     t = Trace()
     x = t.vector(inputs)
     for layer in range(layers):
@@ -48,7 +50,9 @@ def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes:
 
 
 def lstm_language_model(vocab: int = 10000, width: int = 1500, layers: int = 2, biases: int = 1) -> Ops:
-    """LSTM language model with dropout (Zaremba, Sutskever & Vinyals, arXiv:1409.2329), by default the large one."""
+    """Build an LSTM language model with dropout (Zaremba, Sutskever & Vinyals, arXiv:1409.2329), by default the large
+    one.
+    """
     t = Trace()
     x = t.embedding(S, vocab, width)
     for layer in range(layers):
@@ -61,7 +65,7 @@ def lstm_language_model(vocab: int = 10000, width: int = 1500, layers: int = 2, 
 
 
 def _additive_attention(t: Trace, queries: Shape, keys: Shape, units: int) -> Shape:
-    """Normalised Bahdanau attention: scores are a learned vector times tanh(query + key), for all pairs.
+    """Write normalised Bahdanau attention: scores are a learned vector times tanh(query + key), for all pairs.
 
     The fused kernel keeps no tanh of all pairs, so neither work nor memory is counted for it.
     """
@@ -74,7 +78,7 @@ def _additive_attention(t: Trace, queries: Shape, keys: Shape, units: int) -> Sh
 
 
 def gnmt(vocab: int = 32320, width: int = 1024, layers: int = 4) -> Ops:
-    """GNMT v2 of MLPerf and NVIDIA: 4-layer LSTMs, the first of the encoder bidirectional, shared embeddings."""
+    """Build GNMT v2 of MLPerf and NVIDIA: 4-layer LSTMs, the first of the encoder bidirectional, shared embeddings."""
     t = Trace()
     x = t.embedding(S, vocab, width, name="encoder.embedding")
     x = t.recurrent(t.dropout(x), width, bidirectional=True, name="encoder.lstm0")
@@ -101,7 +105,8 @@ def transformer(
     attention_bias: bool = False,
     final_norms: bool = False,
 ) -> Ops:
-    """Encoder and decoder of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding for all.
+    """Build the encoder and decoder of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding
+    for all.
 
     `final_norms` closes both stacks with a norm, as networks with norms before each part do.
     """
@@ -119,7 +124,7 @@ def transformer(
 
 
 def _layer(t: Trace, x: Shape, heads: int, hidden: int, bias: bool, memory: Shape | None) -> Shape:
-    """Layer with dropout after each part; the decoder's has cross-attention on `memory`."""
+    """Write a layer with dropout after each part; the decoder's has cross-attention on `memory`."""
     causal = memory is not None
     for name, keys in (("self", None), ("cross", memory))[: 2 if causal else 1]:
         y = self_attention(t, x, heads, bias=bias, causal=causal and keys is None, flash=False, memory=keys, name=name)
@@ -143,7 +148,7 @@ def transformer_xl(
     cutoffs: Sequence[int] = (19997, 39997, 199997),
     ratio: int = 1,
 ) -> Ops:
-    """Transformer-XL (Dai et al., arXiv:1901.02860) on WikiText-103, with adaptive embedding and softmax.
+    """Build Transformer-XL (Dai et al., arXiv:1901.02860) on WikiText-103, with adaptive embedding and softmax.
 
     Left out of the work, for it depends on the words: the softmax over rare words. Left out because it is done once
     a batch: the projection of relative positions.
@@ -185,7 +190,9 @@ def _adaptive_embedding(t: Trace, tokens: int, width: int, ends: Sequence[int], 
 
 
 def _adaptive_softmax(t: Trace, x: Shape, vocab: int, cutoffs: Sequence[int], ratio: int) -> None:
-    """Head of the adaptive softmax, its matrix tied to the embedding; biases and cluster vectors are its own."""
+    """Write the head of the adaptive softmax, its matrix tied to the embedding, with its own biases and cluster
+    vectors.
+    """
     width, clusters = int(x.channels), sum(end < vocab for end in cutoffs)
     if ratio > 1:
         x = t.linear(x, width, bias=False, name="softmax.projection")
@@ -196,7 +203,7 @@ def _adaptive_softmax(t: Trace, x: Shape, vocab: int, cutoffs: Sequence[int], ra
 def mamba(
     width: int = 768, layers: int = 24, vocab: int = 50280, state: int = 16, kernel: int = 4, expand: int = 2
 ) -> Ops:
-    """Mamba language model (Gu & Dao, arXiv:2312.00752): gated selective scans, tied embeddings.
+    """Build a Mamba language model (Gu & Dao, arXiv:2312.00752): gated selective scans, tied embeddings.
 
     Parameters
     ----------
@@ -218,7 +225,7 @@ def mamba(
 
 
 def _mamba(t: Trace, y: Shape, state: int, kernel: int, inner: int, rank: int, norms: bool = False) -> Shape:
-    """Gated selective scan; `norms` are those that Jamba has on step size, input and output of the state."""
+    """Write a gated selective scan; `norms` are those that Jamba has on step size, input and output of the state."""
     width = int(y.channels)
     t.linear(y, 2 * inner, bias=False, name="in_proj")
     u, gate = y.with_channels(inner), y.with_channels(inner)
@@ -250,7 +257,7 @@ def hybrid(
     experts: Mapping[str, Any] | None = None,
     tied: bool = False,
 ) -> Ops:
-    """A causal language model of which some layers attend and the others keep a state of fixed size.
+    """Build a causal language model of which some layers attend and the others keep a state of fixed size.
 
     Work on the state is that of chunked kernels: matmuls within chunks of tokens and from chunk to chunk, linear in the
     sequence. Of "mamba" it is elementwise, as in `mamba`.
@@ -298,14 +305,14 @@ def hybrid(
     2.703
     """
     _check_pattern(pattern, recurrent, {"*": heads, "-": hidden, "E": experts})
-    kept, mixed = _numbers("state", state, recurrent), _numbers("experts", experts)
+    state_sizes, mixed = _numbers("state", state, recurrent), _numbers("experts", experts)
     t = Trace()
     x = t.embedding(S, vocab, width)
     with t.block("layers", repeat=repeats):
         for at, letter in enumerate(pattern):
             y = t.norm(x, "rms", name=f"norm{at}")
             if letter == "M":
-                y = _recurrent(t, y, recurrent, kept)
+                y = _recurrent(t, y, recurrent, state_sizes)
             elif letter == "*":
                 y = self_attention(
                     t, y, heads or 0, kv_heads, head_dim, causal=True, bias=False, qk_norm=qk_norm, gate=gate
@@ -339,8 +346,8 @@ def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> N
             pattern,
             "must be of the letters M (keeps a state), * (attends), - (MLP) and E (experts), such as 'M-M*'",
         )
-    if len(pattern) > LONGEST:
-        raise ValueError(f"pattern has {len(pattern):,} branches; write at most {LONGEST:,}, and repeats")
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(f"pattern has {len(pattern):,} branches; write at most {MAX_PATTERN:,}, and repeats")
     if not set(pattern) & set("M*"):
         raise refused("pattern", pattern, "sees no other tokens: it needs branches M or *")
     if "M" in pattern and recurrent not in STATES:
@@ -350,23 +357,23 @@ def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> N
             raise refused("pattern", pattern, f"has branches {letter!r}: give {name}")
 
 
-def _numbers(name: str, given: Mapping[str, Any] | None, kind: str = "") -> dict[str, int]:
-    """Whole numbers of 1 or more by name, all that a kind of layer needs; those of `experts` may be 0."""
+def _numbers(name: str, sizes: Mapping[str, Any] | None, kind: str = "") -> dict[str, int]:
+    """Return the integer sizes that a kind of layer needs, each at least 1; those of `experts` may be 0."""
     needed, least = STATES.get(kind, ()), 0 if name == "experts" else 1
-    known = MIXTURE if name == "experts" else (*needed, *OPTIONAL)
-    for key, value in (given or {}).items():
-        if key not in known:
-            raise ValueError(f"{name} has no entry {shown(key)}; {kind or 'it'} takes {', '.join(known)}")
+    allowed = EXPERT_SIZES if name == "experts" else (*needed, *OPTIONAL_SIZES)
+    for key, value in (sizes or {}).items():
+        if key not in allowed:
+            raise ValueError(f"{name} has no entry {shown(key)}; {kind or 'it'} takes {', '.join(allowed)}")
         if not isinstance(value, int | bool | np.integer) or value < least:
             raise ValueError(f"{name}: {key} = {shown(value)} must be a whole number of {least} or more")
-    lacking = [key for key in needed if key not in (given or {})]
+    lacking = [key for key in needed if key not in (sizes or {})]
     if lacking:
-        raise ValueError(f"{name} lacks {lacking[0]!r}: {kind} takes {', '.join(known)}")
-    return {key: int(value) for key, value in (given or {}).items()}
+        raise ValueError(f"{name} lacks {lacking[0]!r}: {kind} takes {', '.join(allowed)}")
+    return {key: int(value) for key, value in (sizes or {}).items()}
 
 
 def _recurrent(t: Trace, y: Shape, kind: str, c: Mapping[str, int]) -> Shape:
-    """One layer that keeps a state: projections, convolution, work on the state in chunks, norm, gate."""
+    """Write one layer with a state: projections, convolution, work on the state in chunks, norm, gate."""
     width = int(y.channels)
     if kind == "mamba":
         return _mamba(t, y, c["state"], c["kernel"], c["expand"] * width, c["rank"], bool(c.get("norms")))
@@ -397,7 +404,7 @@ def _recurrent(t: Trace, y: Shape, kind: str, c: Mapping[str, int]) -> Shape:
 
 
 def _mixed_channels(kind: str, width: int, c: Mapping[str, int]) -> int:
-    """Channels of the causal convolution of one layer; 0 where it has none."""
+    """Return the channels of the causal convolution of one layer; 0 where it has none."""
     return {
         "mamba": lambda: c["expand"] * width,
         "mamba2": lambda: c["heads"] * c["head_dim"] + 2 * c["groups"] * c["state"],
@@ -407,7 +414,7 @@ def _mixed_channels(kind: str, width: int, c: Mapping[str, int]) -> int:
 
 
 def _chunked(kind: str, c: Mapping[str, int]) -> float:
-    """Multiply-accumulates of one token with the tokens of its chunk before it, and with the state.
+    """Return the MAC of one token with the earlier tokens of its chunk, and with the state.
 
     Dao & Gu, arXiv:2405.21060, section 6; of the delta rule also the triangular system of a chunk, Yang et al.,
     arXiv:2406.06484, section 3.
@@ -420,7 +427,7 @@ def _chunked(kind: str, c: Mapping[str, int]) -> float:
 
 
 def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
-    """What a server needs to know of a network that `hybrid` built, as `performance.generation.Decoder` has it.
+    """Return the dimensions of a `hybrid` network that a server needs, as `formulas.generation.Decoder` names them.
 
     Parameters
     ----------
@@ -435,9 +442,13 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
         Layers have two branches, as those of other decoders; `attending` is the share that attends, `state_bytes` what
         all layers with a state keep of a sequence, `state_flop` their work on it for a token, in chunks.
     """
-    many, state, mixed = Counter(own["pattern"] * own.get("repeats", 1)), own.get("state") or {}, own.get("experts")
-    kept = sum(state_elements(own["width"], own["recurrent"], state)) if many["M"] else 0
-    layers, heads, mixed = many.total() / 2, own.get("heads") or 1, mixed or {"number": 1, "top_k": 1, "hidden": 0}
+    layers_of, state, mixed = (
+        Counter(own["pattern"] * own.get("repeats", 1)),
+        own.get("state") or {},
+        own.get("experts"),
+    )
+    state_size = sum(state_elements(own["width"], own["recurrent"], state)) if layers_of["M"] else 0
+    layers, heads, mixed = layers_of.total() / 2, own.get("heads") or 1, mixed or {"number": 1, "top_k": 1, "hidden": 0}
     # Experts that work on fewer features are as large as narrower ones that work on all.
     narrow = mixed["hidden"] * ((mixed.get("latent") or own["width"]) / own["width"])
     work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
@@ -453,15 +464,16 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
         "experts": mixed["number"],
         "experts_per_token": mixed["top_k"],
         "moe_ffn_hidden": narrow,
-        "dense_layers": layers - many["E"],
-        "attending": many["*"] / layers,
-        "state_bytes": float(many["M"] * kept * state.get("bytes", STATE_BYTES)),
+        "dense_layers": layers - layers_of["E"],
+        "attending": layers_of["*"] / layers,
+        "state_bytes": float(layers_of["M"] * state_size * state.get("bytes", STATE_BYTES)),
         "state_flop": float(work[np.isin(ops.kind, STATE_KINDS)].sum()),
     }
 
 
 def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tuple[int, int]:
-    """Numbers that one layer with a state keeps of a sequence: the state, and inputs that its convolution still needs.
+    """Return the elements that one layer stores per sequence: its state, and the inputs that its convolution still
+    needs.
 
     Parameters
     ----------
@@ -477,10 +489,10 @@ def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tupl
     """
     c = _numbers("state", state, recurrent)
     if recurrent == "mamba":
-        kept = c["expand"] * width * c["state"]
+        elements = c["expand"] * width * c["state"]
     else:
-        kept = c["heads"] * c["head_dim"] * (c["state"] if recurrent == "mamba2" else c["head_dim"])
-    return kept, _mixed_channels(recurrent, width, c) * (c.get("kernel", 1) - 1)
+        elements = c["heads"] * c["head_dim"] * (c["state"] if recurrent == "mamba2" else c["head_dim"])
+    return elements, _mixed_channels(recurrent, width, c) * (c.get("kernel", 1) - 1)
 
 
 def tft(
@@ -493,7 +505,7 @@ def tft(
     series: int = 369,
     quantiles: int = 3,
 ) -> Ops:
-    """Temporal fusion transformer as NVIDIA trains it on hourly electricity (369 series) or traffic (963).
+    """Build the temporal fusion transformer as NVIDIA trains it on hourly electricity (369 series) or traffic (963).
 
     Parameters
     ----------
@@ -527,7 +539,7 @@ def tft(
 
 
 def _gated(t: Trace, x: Shape, hidden: int, out: int = 0, context: Shape | None = None, name: str = "") -> Shape:
-    """Gated residual network: two linear layers with ELU, a gated linear unit, a shortcut, a norm."""
+    """Write a gated residual network: two linear layers with ELU, a gated linear unit, a shortcut, a norm."""
     y = t.linear(x, hidden, name=f"{name}.a")
     if context is not None:
         y = t.add(y, t.linear(context, hidden, bias=False, name=f"{name}.context"), name=f"{name}.add")
@@ -548,7 +560,9 @@ def _gate_add_norm(t: Trace, x: Shape, shortcut: Shape, hidden: int, name: str, 
 
 
 def _select(t: Trace, x: Shape, inputs: int, hidden: int, name: str, context: Shape | None) -> Shape:
-    """Variable selection: a network for each input, weighted by a softmax that another network computes from all."""
+    """Write a variable selection: a network for each input, weighted by a softmax that another network computes from
+    all.
+    """
     if context is None:
         # The source builds the layer for a context, and leaves it unused for static inputs.
         t.parameter(hidden * hidden, f"{name}.unused_context")
@@ -560,7 +574,7 @@ def _select(t: Trace, x: Shape, inputs: int, hidden: int, name: str, context: Sh
 
 
 def _attention(t: Trace, x: Shape, hidden: int, heads: int) -> Shape:
-    """Causal attention whose heads share the values and are averaged before the output layer."""
+    """Write causal attention whose heads share the values and are averaged before the output layer."""
     width = hidden // heads
     qkv = t.linear(x, (2 * heads + 1) * width, bias=False, name="attention.qkv")
     y = t.attention(qkv.with_channels(hidden), heads, causal=True, flash=False)
@@ -636,7 +650,7 @@ def _dense(t: Trace, x: Shape, widths: Sequence[int], name: str, dropout: bool =
 
 
 def _pairwise_dots(t: Trace, vectors: int, width: int) -> Shape:
-    """Dot products of all pairs of feature vectors, computed as one full matrix product."""
+    """Write the dot products of all pairs of feature vectors, computed as one full matrix product."""
     stack = t.tokens(vectors, width)
     macs = np.array([vectors * vectors * width, 0.0, 0.0])
     t.matmul(stack, stack, t.tokens(vectors, vectors), macs, "interaction")
@@ -650,7 +664,7 @@ def dlrm(
     top: Sequence[int] = (1024, 1024, 512, 256),
     dense_features: int = 13,
 ) -> Ops:
-    """DLRM (Naumov et al., arXiv:1906.00091) in the MLPerf configuration on the Criteo terabyte set."""
+    """Build DLRM (Naumov et al., arXiv:1906.00091) in the MLPerf configuration on the Criteo terabyte set."""
     t = Trace()
     for i, rows in enumerate(tables):
         t.embedding(1, rows, width, name=f"table{i}")
@@ -671,7 +685,7 @@ def dlrm_dcn(
     lookups: float = 214,
     dense_features: int = 13,
 ) -> Ops:
-    """DLRM-DCNv2 of MLPerf: multi-hot features, a low-rank cross network (Wang et al., arXiv:2008.13535).
+    """Build DLRM-DCNv2 of MLPerf: multi-hot features, a low-rank cross network (Wang et al., arXiv:2008.13535).
 
     `lookups` is the number of rows read for a sample over all tables.
     """
@@ -687,7 +701,7 @@ def dlrm_dcn(
 
 
 def ncf(users: int = 138493, items: int = 26744, factors: int = 64, widths: Sequence[int] = (256, 256, 128, 64)) -> Ops:
-    """Neural collaborative filtering, NeuMF (He et al., arXiv:1708.05031), sized for MovieLens 20M."""
+    """Build neural collaborative filtering, NeuMF (He et al., arXiv:1708.05031), sized for MovieLens 20M."""
     t = Trace()
     half, tables = widths[0] // 2, (("user", users), ("item", items))
     product = t.multiply(*(t.embedding((), rows, factors, name=f"mf.{who}") for who, rows in tables))
@@ -721,7 +735,7 @@ OUTBRAIN = (
 def wide_and_deep(
     tables: Sequence[Sequence[int]] = OUTBRAIN, hidden: Sequence[int] = (1024,) * 5, numeric: int = 13
 ) -> Ops:
-    """Wide and deep (Cheng et al., arXiv:1606.07792) as NVIDIA trains it on the Outbrain click set."""
+    """Build wide and deep (Cheng et al., arXiv:1606.07792) as NVIDIA trains it on the Outbrain click set."""
     t = Trace()
     deep = [t.vector(numeric)]
     for i, (rows, width, values) in enumerate(tables):

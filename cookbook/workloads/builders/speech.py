@@ -17,7 +17,8 @@ from cookbook.workloads.ops import Ops
 def deep_speech2(
     frames: int = 200, cell: str = "rnn", hidden: int = 2048, layers: int = 3, classes: int = 842, time_stride: int = 3
 ) -> Ops:
-    """Deep Speech 2 as in HPE's benchmarking suite: two 2-D convolutions, bidirectional layers, both directions kept.
+    """Build Deep Speech 2 as in HPE's benchmarking suite: two 2-D convolutions, bidirectional layers, both directions
+    kept.
 
     Frames are 10 ms with 161 frequencies.
     """
@@ -33,7 +34,8 @@ def deep_speech2(
 
 
 def deep_speech2_paper(hidden: int = 1280, layers: int = 7, classes: int = 29, frames: Size = S) -> Ops:
-    """Deep Speech 2 (Amodei et al., arXiv:1512.02595): a 1-D convolution, summed bidirectional simple recurrences.
+    """Build deep Speech 2 (Amodei et al., arXiv:1512.02595): a 1-D convolution, summed bidirectional simple
+    recurrences.
 
     Both directions of a layer share their input weights (section 3.2 there); one fully connected layer follows.
     """
@@ -57,7 +59,8 @@ def rnn_t(
     predictor: int = 512,
     joint: int = 512,
 ) -> Ops:
-    """RNN transducer of MLPerf: 5 encoder LSTMs (time halved after the second), 2 predictor LSTMs, a joint network.
+    """Build the RNN transducer of MLPerf: 5 encoder LSTMs (time halved after the second), 2 predictor LSTMs, joint
+    network.
 
     Frames are three spliced 10 ms frames of 80 bands; `characters` is the length of the transcript in tokens.
     """
@@ -108,7 +111,7 @@ def _residual_block(
     repeats: int,
     name: str,
 ) -> Shape:
-    """`repeats` convolutions; 1 x 1 convolutions of all `sources` are added before the last activation."""
+    """Write `repeats` convolutions; 1 x 1 convolutions of all `sources` are added before the last activation."""
     for i in range(repeats - 1):
         x = _activate(t, _conv_norm(t, x, out, kernel, separable, f"{name}.{i}"), dropout)
     x = _conv_norm(t, x, out, kernel, separable, f"{name}.{repeats - 1}")
@@ -117,7 +120,7 @@ def _residual_block(
 
 
 def jasper(repeats: int = 5, bands: int = 64, classes: int = 29) -> Ops:
-    """Jasper DR 10x5 (Li et al., arXiv:1904.03288): every block also takes the inputs of all blocks before it.
+    """Build jasper DR 10x5 (Li et al., arXiv:1904.03288): every block also takes the inputs of all blocks before it.
 
     Frames are 10 ms.
     """
@@ -134,7 +137,7 @@ def jasper(repeats: int = 5, bands: int = 64, classes: int = 29) -> Ops:
 
 
 def quartznet(repeats: int = 5, bands: int = 64, classes: int = 29) -> Ops:
-    """QuartzNet 15x5 (Kriman et al., arXiv:1910.10261): Jasper of separable convolutions. Frames are 10 ms."""
+    """Build QuartzNet 15x5 (Kriman et al., arXiv:1910.10261): Jasper of separable convolutions. Frames are 10 ms."""
     t = Trace()
     x = _activate(t, _conv_norm(t, t.tokens(S, bands), 256, 33, True, "conv1", stride=2), 0)
     for i, (out, kernel, dropout) in enumerate(QUARTZNET_BLOCKS):
@@ -158,7 +161,8 @@ def wav2vec2(
     groups: int = 2,
     pretraining: bool = True,
 ) -> Ops:
-    """wav2vec 2.0 (Baevski et al., arXiv:2006.11477): convolutions on the wave form at 16 kHz, then a transformer.
+    """Build wav2vec 2.0 (Baevski et al., arXiv:2006.11477): convolutions on the wave form at 16 kHz, then a
+    transformer.
 
     Frames are 20 ms (320 samples). With the quantiser and projections of pre-training, which the published counts
     include, unless `pretraining` is false.
@@ -193,7 +197,7 @@ def conformer(
     vocab: int = 1024,
     characters: int = 50,
 ) -> Ops:
-    """Conformer transducer (Gulati et al., arXiv:2005.08100); frames are 10 ms, reduced fourfold.
+    """Build a Conformer transducer (Gulati et al., arXiv:2005.08100); frames are 10 ms, reduced fourfold.
 
     The paper leaves the joint network and the predictor's embedding open: as wide as the predictor here.
     """
@@ -237,7 +241,9 @@ def whisper(
     vocab: int = 51865,
     frames: int = 3000,
 ) -> Ops:
-    """Whisper (Radford et al., arXiv:2212.04356): 30 s of speech in 10 ms frames; s counts tokens of text (to 448)."""
+    """Build whisper (Radford et al., arXiv:2212.04356): 30 s of speech in 10 ms frames; s counts tokens of text (to
+    448).
+    """
     t = Trace()
     x = t.act(t.conv(t.tokens(frames, bands), width, 3, 1, 1, name="conv1"), "gelu")
     x = t.act(t.conv(x, width, 3, 2, 1, name="conv2"), "gelu")
@@ -255,7 +261,7 @@ def whisper(
 
 
 def _whisper_attention(t: Trace, x: Shape, heads: int, memory: Shape | None, name: str, causal: bool = False) -> Shape:
-    """Pre-norm attention; keys have no bias."""
+    """Write pre-norm attention; keys have no bias."""
     width = int(x.channels)
     y = t.norm(x, "layer", name=f"{name}.norm")
     source = memory or y
@@ -274,7 +280,9 @@ def _whisper_mlp(t: Trace, x: Shape) -> Shape:
 
 
 def tacotron2(characters: int = 100, symbols: int = 148, bands: int = 80) -> Ops:
-    """Tacotron 2 as NVIDIA trains it (Shen et al., arXiv:1712.05884): text to mel frames, one decoder step a frame."""
+    """Build Tacotron 2 as NVIDIA trains it (Shen et al., arXiv:1712.05884): text to mel frames, one decoder step per
+    frame.
+    """
     t = Trace()
     x = t.embedding(characters, symbols, 512)
     for i in range(3):
@@ -297,7 +305,7 @@ def tacotron2(characters: int = 100, symbols: int = 148, bands: int = 80) -> Ops
 
 
 def _location_attention(t: Trace, query: Shape, memory: Shape, characters: int) -> Shape:
-    """Location-sensitive attention: at every step, a convolution over the weights of the steps before."""
+    """Write location-sensitive attention: at every step, a convolution over the weights of the previous steps."""
     t.linear(query, 128, bias=False, name="attention.query")
     t.linear(memory, 128, bias=False, name="attention.memory")
     weights = t.conv(Shape(2, (S, characters)), 32, (1, 31), 1, (0, 15), bias=False, name="attention.location")
@@ -308,7 +316,7 @@ def _location_attention(t: Trace, query: Shape, memory: Shape, characters: int) 
 
 
 def waveglow(bands: int = 80, flows: int = 12, group: int = 8, channels: int = 512, layers: int = 8) -> Ops:
-    """WaveGlow (Prenger, Valle & Catanzaro, arXiv:1811.00002): frames to a wave form, `group` samples at a time.
+    """Build WaveGlow (Prenger, Valle & Catanzaro, arXiv:1811.00002): frames to a wave form, `group` samples at a time.
 
     A frame is 256 samples.
     """
@@ -347,7 +355,7 @@ def fastpitch(
     bands: int = 80,
     predictor: int = 256,
 ) -> Ops:
-    """FastPitch in NVIDIA's configuration; the alignment that newer versions learn besides is left out.
+    """Build FastPitch in NVIDIA's configuration; the alignment that newer versions learn besides is left out.
 
     `characters` is the length of the text for each frame.
     """
@@ -365,7 +373,7 @@ def fastpitch(
 
 
 def _stack(t: Trace, x: Shape, name: str, layers: int, hidden: int, head_dim: int) -> Shape:
-    """Layers of attention with one head and two convolutions of width 3, norms after each part."""
+    """Write layers of attention with one head and two convolutions of width 3, norms after each part."""
     width = int(x.channels)
     with t.block(name, repeat=layers):
         qkv = t.linear(x, 3 * head_dim, name="qkv")

@@ -31,7 +31,7 @@ LATENT_ARGUMENTS = ("q_rank", "kv_rank", "nope_dim", "rope_dim", "v_dim")
 
 @dataclass(frozen=True)
 class _Layer:
-    """What the layers of one decoder share."""
+    """The settings that the layers of one decoder share."""
 
     heads: int
     kv_heads: int | None
@@ -91,7 +91,7 @@ def decoder(
     predict_ahead: int = 0,
     flash: bool = True,
 ) -> Ops:
-    """A causal language model that predicts every next token of a sequence.
+    """Build a causal language model that predicts every next token of a sequence.
 
     Parameters
     ----------
@@ -179,10 +179,10 @@ def decoder(
     return t.ops()
 
 
-def _check(given: Mapping[str, Any] | None, known: tuple[str, ...], name: str) -> None:
-    unknown = [key for key in given or {} if key not in known]
+def _check(entries: Mapping[str, Any] | None, allowed: tuple[str, ...], name: str) -> None:
+    unknown = [key for key in entries or {} if key not in allowed]
     if unknown:
-        raise ValueError(f"{name} has no entry {unknown[0]!r}; it takes {', '.join(known)}")
+        raise ValueError(f"{name} has no entry {unknown[0]!r}; it takes {', '.join(allowed)}")
 
 
 def _embedded(t: Trace, vocab: int, width: int, positions: int, narrow: int | None, dropout: bool) -> Shape:
@@ -197,7 +197,7 @@ def _embedded(t: Trace, vocab: int, width: int, positions: int, narrow: int | No
 def _groups(
     depth: int, window: int | None, full_every: int | None, experts: Mapping[str, Any] | None
 ) -> list[tuple[str, int, int | None, bool]]:
-    """Identical layers together: label, number, sliding window, whether they hold experts."""
+    """Return groups of identical layers: label, number, sliding window, and True for layers with experts."""
     dense = int(experts.get("first_dense", 0)) if experts else 0
     full = depth // full_every if window and full_every else 0
     groups = [
@@ -242,8 +242,8 @@ def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
     if c.sinks:
         t.parameter(c.heads, "attention.sinks")
     if c.whole_norm:
-        each = c.head_dim or int(y.channels // c.heads)
-        t.parameter((c.heads + (c.kv_heads or c.heads)) * each, "attention.whole_norm")
+        width = c.head_dim or int(y.channels // c.heads)
+        t.parameter((c.heads + (c.kv_heads or c.heads)) * width, "attention.whole_norm")
     return self_attention(
         t,
         y,
@@ -291,7 +291,9 @@ def _head(t: Trace, x: Shape, vocab: int, tied: bool, bias: bool, narrow: int | 
 
 
 def _predict_ahead(t: Trace, x: Shape, c: _Layer, vocab: int, ahead: int) -> None:
-    """One more layer on hidden state and embedding of the next token, both normed (DeepSeek-V3 report, section 2.2)."""
+    """Write one more layer on hidden state and embedding of the next token, both normed (DeepSeek-V3 report, section
+    2.2).
+    """
     with t.block(f"predict_ahead{ahead}"):
         token = t.embedding(S, vocab, int(x.channels), "embedding", shared=True)
         both = t.concat([t.norm(token, c.norm, name="norm_token"), t.norm(x, c.norm, name="norm_hidden")])
@@ -317,7 +319,7 @@ def bert(
     dropout: bool = True,
     flash: bool = True,
 ) -> Ops:
-    """A bidirectional encoder: BERT, RoBERTa, DistilBERT, ALBERT, ELECTRA's networks.
+    """Build a bidirectional encoder: BERT, RoBERTa, DistilBERT, ALBERT, ELECTRA's networks.
 
     Parameters
     ----------
@@ -408,7 +410,7 @@ def electra(
     dropout: bool = True,
     flash: bool = True,
 ) -> Ops:
-    """ELECTRA's pre-training: a small masked-token generator, then a discriminator of all positions.
+    """Build ELECTRA's pre-training: a small masked-token generator, then a discriminator of all positions.
 
     Both use one embedding table (Clark et al., ICLR 2020, section 3.2), counted once.
 
@@ -480,7 +482,7 @@ def encoder_decoder(
     dropout: bool = True,
     flash: bool = True,
 ) -> Ops:
-    """Encoder and decoder with cross-attention: T5, BART, the switch transformer.
+    """Build an encoder and decoder with cross-attention: T5, BART, the switch transformer.
 
     Parameters
     ----------
@@ -560,7 +562,7 @@ def _table(
 def _expert_block(
     t: Trace, x: Shape, heads: int, hidden: int, experts: int, memory: Shape | None, c: dict[str, Any]
 ) -> Shape:
-    """A layer whose MLP is a mixture of experts, one expert a token."""
+    """Write a layer whose MLP is a mixture of experts, one expert per token."""
     attention = {key: c[key] for key in ("bias", "flash", "dropout", "head_dim")}
     y = self_attention(t, t.norm(x, c["norm"], name="norm1"), heads, causal=memory is not None, **attention)
     x = t.add(x, t.dropout(y) if c["dropout"] else y, name="residual1")
@@ -594,7 +596,7 @@ def vit(
     dropout: bool = False,
     flash: bool = True,
 ) -> Ops:
-    """Vision transformer on non-overlapping patches: ViT, DeiT, BEiT.
+    """Build a vision transformer on non-overlapping patches: ViT, DeiT, BEiT.
 
     Parameters
     ----------
@@ -652,7 +654,7 @@ def vit(
 
 
 def _branch(t: Trace, x: Shape, y: Shape, layer_scale: bool, dropout: bool, name: str) -> Shape:
-    """End of a residual branch."""
+    """Write the end of a residual branch."""
     if dropout:
         y = t.dropout(y)
     return t.add(x, t.scale(y, "layer_scale") if layer_scale else y, name=name)
@@ -669,7 +671,7 @@ def swin(
     key_bias: bool = True,
     classes: int = 1000,
 ) -> Ops:
-    """Swin transformer: attention inside (shifted) windows, patches merged between stages.
+    """Build a Swin transformer: attention inside (shifted) windows, patches merged between stages.
 
     Parameters
     ----------
@@ -728,7 +730,7 @@ def _swin_layer(t: Trace, x: Shape, heads: int, side: int, window: int, version:
 
 
 def _merged(t: Trace, x: Shape, version: int, name: str) -> Shape:
-    """2 x 2 neighbours side by side, then half as many channels."""
+    """Write 2 x 2 neighbours side by side, then half as many channels."""
     height, breadth = (int(side) // 2 for side in x.space)  # type: ignore[arg-type]
     y = t.reshape(x, 4 * x.channels, height, breadth)
     if version == 1:
@@ -747,7 +749,7 @@ def mixer(
     layer_scale: bool = False,
     classes: int = 1000,
 ) -> Ops:
-    """Patches mixed by multilayer perceptrons alone: MLP-Mixer, ResMLP.
+    """Build a network that mixes patches by multilayer perceptrons alone: MLP-Mixer, ResMLP.
 
     Parameters
     ----------

@@ -147,7 +147,7 @@ VERSIONS = ("5", "5u", "7", "8", "9", "10", "11", "12", "26", "x")
 
 
 def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 80, heads: int = 1) -> Ops:
-    """YOLO of a version and a size.
+    """Build YOLO of a version and a size.
 
     Parameters
     ----------
@@ -168,13 +168,13 @@ def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 8
     t = Trace()
     x = t.image(3, image, image)
     if version in ("7", "9"):
-        maps = (_nine if version == "9" else _seven)(t, x, size)
+        maps = (_yolo9 if version == "9" else _yolo7)(t, x, size)
     else:
         maps = _scaled(t, x, version, size, heads > 1)
     for _ in range(heads):
         if version in ("5", "7"):
-            for each in maps:
-                t.act(t.conv(each, 3 * (5 + classes), 1, name="head"), "sigmoid")
+            for level in maps:
+                t.act(t.conv(level, 3 * (5 + classes), 1, name="head"), "sigmoid")
         elif version == "x":
             _coupled_heads(t, maps, int(maps[0].channels), classes, size == "nano")
         else:
@@ -191,7 +191,7 @@ def _separable(t: Trace, x: Shape, out: int, kernel: int = 3, stride: int = 1) -
 
 
 def _scaled(t: Trace, x: Shape, version: str, size: str, training: bool) -> list[Shape]:
-    """Backbone and neck of the versions whose sizes are one network scaled in depth and width."""
+    """Write backbone and neck of the versions whose sizes are one network scaled in depth and width."""
     depth, width, widest = variant_of(_SIZES[version], size, "size")
     wide = {c: math.ceil(min(c, widest) * width / 8) * 8 for c in (64, 128, 256, 512, 1024)}
     often = [max(1, round(times * depth)) for times in _REPEATS[version]]
@@ -199,7 +199,7 @@ def _scaled(t: Trace, x: Shape, version: str, size: str, training: bool) -> list
         often = [round(3 * depth) * times for times in (1, 3, 3, 1, 1)]
     blocks = _blocks(version, size, often, training)
     down: Block = partial(_separable, stride=2) if size == "nano" else partial(_conv, kernel=3, stride=2)
-    last: Block = _apart if version == "10" else down
+    last: Block = _separable_stride if version == "10" else down
     x, maps = _stem(t, x, wide[64], version), []
     outs = (wide[256], wide[512]) if version in ("11", "12", "26") else (wide[128], wide[256])
     for stage, out in enumerate((*outs, wide[512], wide[1024])):
@@ -209,7 +209,7 @@ def _scaled(t: Trace, x: Shape, version: str, size: str, training: bool) -> list
         maps.append(x)
     top = maps[3] if version in ("x", "12") else _pyramid_pool(t, maps[3], wide[1024])
     if version in ("10", "11", "26"):
-        top = _partly(t, top, wide[1024], [_attending] * (1 if version == "10" else often[4]))
+        top = _partial_block(t, top, wide[1024], [_attending] * (1 if version == "10" else often[4]))
     return _neck(
         t,
         (maps[1], maps[2], top),
@@ -229,7 +229,9 @@ def _neck(
     narrowed: bool,
     into: Sequence[int] = (),
 ) -> list[Shape]:
-    """Up to the finest map and back down; `narrowed` halves a map before it goes up, and keeps that one for later."""
+    """Write the path up to the finest map and back down; `narrowed` halves a map first and keeps the result
+    for later.
+    """
     p3, p4, top = maps
     into = into or wide[:2]
     p5 = _conv(t, top, wide[1]) if narrowed else top
@@ -249,14 +251,14 @@ def _stem(t: Trace, x: Shape, out: int, version: str) -> Shape:
     return _conv(t, x, out, 3, 2)
 
 
-def _apart(t: Trace, x: Shape, out: int) -> Shape:
-    """Half the resolution: first the channels, then each channel by itself."""
+def _separable_stride(t: Trace, x: Shape, out: int) -> Shape:
+    """Write a halving of the resolution: first the channels, then each channel by itself."""
     return _conv(t, _conv(t, x, out), out, 3, 2, out, act="")
 
 
 # ---- blocks ---------------------------------------------------------------------------------------------------------
 def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> list[Block]:
-    """The blocks of the four stages and of the neck: up to the map 4 and 3, down to 4 and 5."""
+    """Return the blocks of the four stages and of the neck: up to the maps 4 and 3, down to 4 and 5."""
     times = [*often[:4], *[often[4]] * 4]
     if version in ("5", "5u", "x"):
         return [
@@ -264,11 +266,11 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
             for place, n in enumerate(times)
         ]
     if version == "8":
-        return [_split([partial(_bottleneck, add=place < 4)] * n) for place, n in enumerate(times)]
+        return [_split_block([partial(_bottleneck, add=place < 4)] * n) for place, n in enumerate(times)]
     if version == "10":
-        thin = partial(_thin, large=size in ("n", "s"), both=training)
+        thin = partial(_depthwise_block, large=size in ("n", "s"), both=training)
         return [
-            _split([thin if place + 1 in _DEPTHWISE[size] else partial(_bottleneck, add=place < 4)] * n)
+            _split_block([thin if place + 1 in _DEPTHWISE[size] else partial(_bottleneck, add=place < 4)] * n)
             for place, n in enumerate(times)
         ]
     narrow, deep = partial(_bottleneck, share=0.5), _nested
@@ -279,44 +281,47 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
     if version == "12":  # the larger two add the input to the output, which has a factor for each channel
         large = size in ("l", "x")
         near, all_ = (partial(_areas, hidden=1.2 if large else 2.0, areas=areas) for areas in (4, 1))
-        first, last = _split([forms[0]] * times[0], 0.25), _split([deep] * times[7])
+        first, last = _split_block([forms[0]] * times[0], 0.25), _split_block([deep] * times[7])
         return [
             first,
-            _split([forms[1]] * times[1], 0.25),
-            _kept([near] * times[2], large),
-            _kept([all_] * times[3], large),
-            *[_kept([deep] * times[4])] * 3,
+            _split_block([forms[1]] * times[1], 0.25),
+            _concatenated_block([near] * times[2], large),
+            _concatenated_block([all_] * times[3], large),
+            *[_concatenated_block([deep] * times[4])] * 3,
             last,
         ]
-    found = [
-        _split([form] * n, 0.25 if place < 2 else 0.5) for place, (form, n) in enumerate(zip(forms, times, strict=True))
+    blocks = [
+        _split_block([form] * n, 0.25 if place < 2 else 0.5)
+        for place, (form, n) in enumerate(zip(forms, times, strict=True))
     ]
-    return [*found[:7], _split([_attended])] if version == "26" else found
+    return [*blocks[:7], _split_block([_attended])] if version == "26" else blocks
 
 
-def _split(inner: Sequence[Inner], share: float = 0.5) -> Block:
-    """A block whose input is split in two; one half passes through `inner`, and all that it was on the way is kept."""
+def _split_block(inner: Sequence[Inner], share: float = 0.5) -> Block:
+    """Return a block whose input is split in two; one half passes through `inner`, and all intermediate
+    maps are kept.
+    """
 
     def block(t: Trace, x: Shape, out: int) -> Shape:
         part = int(out * share)
         both = _conv(t, x, 2 * part)
         parts = [both.with_channels(part), both.with_channels(part)]
         with t.block(f"stage{out}"):
-            for each in inner:
-                parts.append(each(t, parts[-1]))
+            for layer in inner:
+                parts.append(layer(t, parts[-1]))
         return _conv(t, t.concat(parts), out)
 
     return block
 
 
-def _kept(inner: Sequence[Inner], add: bool = False) -> Block:
-    """A block of half the width, of which all that it was on the way is kept."""
+def _concatenated_block(inner: Sequence[Inner], add: bool = False) -> Block:
+    """Return a block of half the width that keeps all intermediate maps."""
 
     def block(t: Trace, x: Shape, out: int) -> Shape:
         parts = [_conv(t, x, out // 2)]
         with t.block(f"stage{out}"):
-            for each in inner:
-                parts.append(each(t, parts[-1]))
+            for layer in inner:
+                parts.append(layer(t, parts[-1]))
         y = _conv(t, t.concat(parts), out)
         return t.add(x, t.scale(y)) if add else y
 
@@ -324,18 +329,18 @@ def _kept(inner: Sequence[Inner], add: bool = False) -> Block:
 
 
 def _areas(t: Trace, x: Shape, hidden: float, areas: int) -> Shape:
-    """Two layers of attention in as many areas as are given."""
+    """Write two layers of attention in the given number of areas."""
     for _ in range(2):
         x = _attending(t, x, 32, 1.0, 7, hidden, areas)
     return x
 
 
-def _partly(t: Trace, x: Shape, out: int, inner: Sequence[Inner]) -> Shape:
-    """Half of the channels pass through `inner`, the rest by."""
+def _partial_block(t: Trace, x: Shape, out: int, inner: Sequence[Inner]) -> Shape:
+    """Write a block of which half the channels pass through `inner`, and the rest bypass it."""
     both = _conv(t, x, out)
     y, rest = both.with_channels(out // 2), both.with_channels(out // 2)
-    for each in inner:
-        y = each(t, y)
+    for layer in inner:
+        y = layer(t, y)
     return _conv(t, t.concat([y, rest]), out)
 
 
@@ -349,7 +354,7 @@ def _crossing(
     apart: bool = False,
     inner: Inner | None = None,
 ) -> Shape:
-    """Two paths of half the width; bottlenecks on one of them."""
+    """Write two paths of half the width, with bottlenecks on one of them."""
     y, side = _conv(t, x, out // 2), _conv(t, x, out // 2)
     with t.block(f"stage{out}"):
         for _ in range(times):
@@ -370,8 +375,8 @@ def _nested(t: Trace, x: Shape) -> Shape:
     return _crossing(t, x, int(x.channels), 2, 3)
 
 
-def _thin(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
-    """Depthwise and pointwise convolutions in turn; the `large` one is 7x7, in training with a 3x3 beside it."""
+def _depthwise_block(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
+    """Write depthwise and pointwise convolutions in turn; the `large` one is 7x7, in training with a 3x3 beside it."""
     out = int(x.channels)
     y = _conv(t, _conv(t, x, out, 3, groups=out), 2 * out)
     if large:
@@ -386,7 +391,7 @@ def _thin(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
 def _attending(
     t: Trace, x: Shape, head: int = 64, keys: float = 0.5, kernel: int = 3, hidden: float = 2.0, areas: int = 1
 ) -> Shape:
-    """Attention with keys of a share of the width, positions by a convolution of values, and an MLP."""
+    """Write attention with keys of a share of the width, positions by a convolution of values, and an MLP."""
     width = int(x.channels)
     heads = max(width // head, 1)
     key, places = int(width // heads * keys), math.prod(int(side) for side in x.space if isinstance(side, int))
@@ -410,7 +415,7 @@ def _pyramid_pool(t: Trace, x: Shape, out: int, inner: int | None = None) -> Sha
 
 # ---- heads ----------------------------------------------------------------------------------------------------------
 def _heads(t: Trace, maps: Sequence[Shape], classes: int, bins: int, apart: bool) -> None:
-    """Boxes as `bins` for each side, and classes; `apart` has depthwise convolutions before those of classes."""
+    """Write boxes as `bins` for each side, and classes; `apart` has depthwise convolutions before those of classes."""
     first = int(maps[0].channels)
     box, label = max(16, first // 4, 4 * bins), max(first, min(classes, 100))
     for x in maps:
@@ -422,7 +427,7 @@ def _heads(t: Trace, maps: Sequence[Shape], classes: int, bins: int, apart: bool
 
 
 def _coupled_heads(t: Trace, maps: Sequence[Shape], width: int, classes: int, apart: bool) -> None:
-    """Those of X: a stem, then two convolutions for classes and two for boxes and whether there is anything."""
+    """Write the heads of X: a stem, then two convolutions for classes and two for boxes and objectness."""
     step = _separable if apart else partial(_conv, kernel=3)
     for x in maps:
         stem = _conv(t, x, width)
@@ -431,7 +436,7 @@ def _coupled_heads(t: Trace, maps: Sequence[Shape], width: int, classes: int, ap
 
 
 # ---- v7 -------------------------------------------------------------------------------------------------------------
-def _seven(t: Trace, x: Shape, size: str) -> list[Shape]:
+def _yolo7(t: Trace, x: Shape, size: str) -> list[Shape]:
     stem, stages, convolutions, pooled, neck = variant_of(_V7, size, "size")
     tiny = size == "tiny"
     for number, width in enumerate(stem):
@@ -451,16 +456,16 @@ def _seven(t: Trace, x: Shape, size: str) -> list[Shape]:
         out = neck[up][2]
         y = path(t, t.concat([_conv(t, side, out), t.resize(_conv(t, n4 if up else p5, out), 2)]), *neck[up])
         n4, n3 = (n4, y) if up else (y, n3)
-    found = [n3]
+    maps_out = [n3]
     for down, side in ((2, n4), (3, p5)):
-        y, width = found[-1], int(found[-1].channels)
+        y, width = maps_out[-1], int(maps_out[-1].channels)
         y = _conv(t, y, 2 * width, 3, 2) if tiny else _pooled_and_strided(t, y, width)
-        found.append(path(t, t.concat([y, side]), *neck[down]))
-    return [_conv(t, each, 2 * int(each.channels), 3) for each in found]
+        maps_out.append(path(t, t.concat([y, side]), *neck[down]))
+    return [_conv(t, level, 2 * int(level.channels), 3) for level in maps_out]
 
 
 def _paths(t: Trace, x: Shape, half: int, inner: int, out: int, times: int, all_kept: bool) -> Shape:
-    """Two paths; of the one with convolutions every output is kept, or every second."""
+    """Write two paths; of the one with convolutions every output is kept, or every second."""
     side, parts = _conv(t, x, half), [_conv(t, x, half)]
     for _ in range(times):
         parts.append(_conv(t, parts[-1], inner, 3))
@@ -472,7 +477,7 @@ def _pooled_and_strided(t: Trace, x: Shape, width: int) -> Shape:
 
 
 def _crossing_pool(t: Trace, x: Shape, width: int, tiny: bool) -> Shape:
-    """Pools of three windows on one of two paths."""
+    """Write pools of three windows on one of two paths."""
     y, side = _conv(t, x, width), _conv(t, x, width)
     y = y if tiny else _conv(t, _conv(t, y, width, 3), width)
     y = _conv(t, t.concat([y, *(t.pool(y, window, 1, window // 2) for window in (5, 9, 13))]), width)
@@ -480,11 +485,11 @@ def _crossing_pool(t: Trace, x: Shape, width: int, tiny: bool) -> Shape:
 
 
 # ---- v9 -------------------------------------------------------------------------------------------------------------
-def _nine(t: Trace, x: Shape, size: str) -> list[Shape]:
+def _yolo9(t: Trace, x: Shape, size: str) -> list[Shape]:
     stem, stages, pooled, neck, into, times = variant_of(_V9, size, "size")
     down = _both_ways if size in ("c", "e") else _averaged
     first = _conv(t, x, stem, 3, 2)
-    maps = _nine_stages(t, first, stem, stages, down, times)
+    maps = _yolo9_stages(t, first, stem, stages, down, times)
     if size == "e":
         maps = _second_column(t, x, [first, *maps], stem, stages, times)
     top = _pyramid_pool(t, maps[3], neck[3][0], pooled)
@@ -492,7 +497,7 @@ def _nine(t: Trace, x: Shape, size: str) -> list[Shape]:
     return _neck(t, (maps[1], maps[2], top), blocks, (neck[1][0], neck[0][0], neck[3][0]), (down, down), False, into)
 
 
-def _nine_stages(
+def _yolo9_stages(
     t: Trace,
     x: Shape,
     stem: int,
@@ -513,7 +518,9 @@ def _nine_stages(
 
 
 def _aggregated(t: Trace, x: Shape, out: int, inner: int, last: int, times: int) -> Shape:
-    """Layers aggregated; with `times`, crossing blocks of re-parameterised convolutions before each of the two."""
+    """Write aggregated layers; with `times`, crossing blocks of re-parameterised convolutions before each
+    of the two.
+    """
     both = _conv(t, x, inner)
     parts = [both.with_channels(inner // 2), both.with_channels(inner // 2)]
     for _ in range(2):
@@ -523,7 +530,7 @@ def _aggregated(t: Trace, x: Shape, out: int, inner: int, last: int, times: int)
 
 
 def _two_kernels(t: Trace, x: Shape) -> Shape:
-    """A bottleneck whose first convolution is trained as a 3x3 and a 1x1 side by side."""
+    """Write a bottleneck whose first convolution is trained as a 3x3 and a 1x1 side by side."""
     out = int(x.channels)
     y = t.act(t.add(_conv(t, x, out, 3, act=""), _conv(t, x, out, act="")), "silu")
     return t.add(x, _conv(t, y, out, 3))
@@ -534,7 +541,7 @@ def _averaged(t: Trace, x: Shape, out: int) -> Shape:
 
 
 def _both_ways(t: Trace, x: Shape, out: int) -> Shape:
-    """Half of the channels by a convolution, half by a max pool."""
+    """Write half of the channels by a convolution, half by a max pool."""
     y = t.pool(x, 2, 1, kind="average")
     half = y.with_channels(int(x.channels) // 2)
     pooled = _conv(t, t.pool(half, 3, 2, 1), out // 2)
@@ -544,7 +551,9 @@ def _both_ways(t: Trace, x: Shape, out: int) -> Shape:
 def _second_column(
     t: Trace, image: Shape, maps: Sequence[Shape], stem: int, stages: Sequence[tuple[int, int, int]], times: int
 ) -> list[Shape]:
-    """The second backbone of e, to which all maps of the first are added, each brought to the channels of the place."""
+    """Write the second backbone of e, to which all maps of the first are added, projected to the channels of each
+    position.
+    """
     places = [stem, 2 * stem, 4 * stem, 8 * stem, 16 * stem]
     for number, x in enumerate(maps):
         t.conv(x, sum(places[: number + 1]), 1, name="bring")
@@ -553,4 +562,4 @@ def _second_column(
         return lambda t, x: t.add(*[x.with_channels(x.channels) for _ in range(len(maps) - place)], x)
 
     x = fuse(0)(t, _conv(t, image, stem, 3, 2))
-    return _nine_stages(t, x, stem, stages, _both_ways, times, [fuse(place) for place in range(1, 5)])
+    return _yolo9_stages(t, x, stem, stages, _both_ways, times, [fuse(place) for place in range(1, 5)])

@@ -10,29 +10,29 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import MOST_ELEMENTS, check_names, check_possible, naming, sample_sizes, stated, whole
+from cookbook.workloads.arguments import MAX_ELEMENTS, check_names, check_possible, naming, sample_sizes, stated, whole
 from cookbook.workloads.layers import Shape, Trace
-from cookbook.workloads.limits import MOST_LAYERS_OF_FILE
+from cookbook.workloads.limits import MAX_FILE_LAYERS
 from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import listed, titled
 from cookbook.workloads.zoo import Workload
 
 Message = dict[str, list[Any]]
-MOST_DEPTH, MOST_TOKENS = 16, 500_000
+MAX_DEPTH, MOST_TOKENS = 16, 500_000
 LONGEST_SIDE = 2**20
 # Files of HPE's benchmarking suite have one of two inputs behind such a mark, which its launcher takes away.
 TEMPLATE = "#synthetic "
 
 
 def is_prototxt(words: str) -> bool:
-    """Whether a text looks like a network of Caffe."""
+    """Return True if a text looks like a network of Caffe."""
     begin = words[:65536]
     marks = ("layer {", "layer{", "layers {", "layers{", "input_dim:", "input_shape")
     return any(mark in begin for mark in marks)
 
 
 def parsed(words: str) -> Message:
-    """A text of messages as nested dicts: each field is a list of its values.
+    """Parse a text of messages into nested dicts: each field is a list of its values.
 
     Raises
     ------
@@ -54,9 +54,9 @@ def parsed(words: str) -> Message:
                 raise ValueError(f"the prototxt closes a message that was not opened, at word {number:,}")
             stack.pop()
         elif token == "{":
-            if not name or len(stack) >= MOST_DEPTH:
+            if not name or len(stack) >= MAX_DEPTH:
                 raise ValueError(
-                    f"the prototxt has a message without a name or nested deeper than {MOST_DEPTH}, at word {number:,}"
+                    f"the prototxt has a message without a name or nested deeper than {MAX_DEPTH}, at word {number:,}"
                 )
             inner: Message = {}
             stack[-1].setdefault(name, []).append(inner)
@@ -73,7 +73,7 @@ def parsed(words: str) -> Message:
 
 
 def _tokens(words: str) -> Iterator[str]:
-    """Braces, colons, names, numbers, and texts with their quotation marks."""
+    """Yield braces, colons, names, numbers, and texts with their quotation marks."""
     at, end = 0, len(words)
     while at < end:
         letter = words[at]
@@ -114,7 +114,7 @@ def _value(token: str) -> Any:
 
 
 def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
-    """A network from the text of a prototxt.
+    """Read a network from the text of a prototxt.
 
     Parameters
     ----------
@@ -132,21 +132,21 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     """
     check_names(changes, ("shape", "title"), "a prototxt")
     net = parsed(words.replace(TEMPLATE, "") if TEMPLATE in words else words)
-    layers = [each for each in net.get("layer", []) + net.get("layers", []) if isinstance(each, dict)]
-    if not 0 < len(layers) <= MOST_LAYERS_OF_FILE:
-        raise ValueError(f"the prototxt has {len(layers):,} layers; it must have 1 to {MOST_LAYERS_OF_FILE:,}")
-    layers = [each for each in layers if not _only(each, "TEST")]
-    found = _Network(_inputs(net, layers, changes.get("shape")))
+    layers = [layer for layer in net.get("layer", []) + net.get("layers", []) if isinstance(layer, dict)]
+    if not 0 < len(layers) <= MAX_FILE_LAYERS:
+        raise ValueError(f"the prototxt has {len(layers):,} layers; it must have 1 to {MAX_FILE_LAYERS:,}")
+    layers = [layer for layer in layers if not _only(layer, "TEST")]
+    network = _Network(_inputs(net, layers, changes.get("shape")))
     skip = set[int]()
     for place, layer in enumerate(layers):
         if place not in skip:
             after = layers[place + 1] if place + 1 < len(layers) else None
-            if found.layer(layer, place, after):
+            if network.layer(layer, place, after):
                 skip.add(place + 1)
-    ops = found.trace.ops()
+    ops = network.trace.ops()
     check_possible(ops, "the work of the prototxt's network cannot be counted; check its sizes")
-    if found.unknown:
-        found.assumed.append(f"layers left out, since their work is not known: {listed(sorted(found.unknown))}")
+    if network.unknown:
+        network.assumed.append(f"layers left out, since their work is not known: {listed(sorted(network.unknown))}")
     stated = net.get("name", [""])[0]
     name = changes.get("title") or (stated if isinstance(stated, str) and stated.strip() else title) or "Caffe network"
     return Workload(
@@ -156,7 +156,7 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
         task="",
         data_kind="images",
         sample="image",
-        assumed=tuple(found.assumed),
+        assumed=tuple(network.assumed),
     )
 
 
@@ -166,33 +166,33 @@ def _only(layer: Message, phase: str) -> bool:
 
 
 def _inputs(net: Message, layers: list[Message], shape: Any) -> dict[str, Shape]:
-    """Shapes of the blobs that nothing computes."""
-    names = [str(each) for each in net.get("input", [])]
-    sizes = [[*each.get("dim", [])] for each in net.get("input_shape", []) if isinstance(each, dict)]
+    """Return the shapes of the input blobs."""
+    names = [str(name) for name in net.get("input", [])]
+    sizes = [[*group.get("dim", [])] for group in net.get("input_shape", []) if isinstance(group, dict)]
     flat = net.get("input_dim", [])
     sizes += [flat[begin : begin + 4] for begin in range(0, len(flat) - 3, 4)]
     for layer in layers:
-        if _known(layer).kind == "input":
+        if _operation(layer).kind == "input":
             names.append(str(layer.get("top", ["data"])[0]))
             sizes.append(_of_data_layer(layer))
     if not names:
         raise ValueError("the prototxt has no input; give a layer of type Input with its shape")
     if shape is not None:
         sizes = [[1, *sample_sizes(shape, "(3, 224, 224)")], *sizes[1:]]
-    found = {}
-    for name, each in zip(names, sizes, strict=False):
-        if len(each) < 2:
+    shapes = {}
+    for name, size in zip(names, sizes, strict=False):
+        if len(size) < 2:
             continue
-        _, channels, *space = each
-        found[name] = Shape(
+        _, channels, *space = size
+        shapes[name] = Shape(
             whole(channels, "input channels", LONGEST_SIDE), tuple(whole(side, "input", LONGEST_SIDE) for side in space)
         )
-    if not found:
+    if not shapes:
         raise ValueError(
             f"the shape of input {shown(names[0])} is not in the prototxt; give shape= of one sample, "
             "such as (3, 224, 224)"
         )
-    return found
+    return shapes
 
 
 def _of_data_layer(layer: Message) -> list[Any]:
@@ -212,13 +212,13 @@ def _kind(layer: Message) -> str:
     if not isinstance(kind, str):
         return ""
     if kind.isupper() and kind not in ("ELU", "LRN", "LSTM", "RNN"):  # of the first version of the format
-        known = tables.operation("caffe", kind)
-        return known.meaning if known.kind == "old name" else kind.title().replace("_", "")
+        operation = tables.operation("caffe", kind)
+        return operation.meaning if operation.kind == "old name" else kind.title().replace("_", "")
     return kind
 
 
-def _known(layer: Message) -> tables.Operation:
-    """What a layer is counted as."""
+def _operation(layer: Message) -> tables.Operation:
+    """Return the operation that a layer is counted as."""
     return tables.operation("caffe", _kind(layer))
 
 
@@ -231,13 +231,13 @@ class _Network:
         self.unknown: set[str] = set()
 
     def layer(self, layer: Message, place: int, after: Message | None) -> bool:
-        """Write one layer down; True where it took the next one in (a norm and its scale)."""
+        """Write one layer; True where it took the next one in (a norm and its scale)."""
         kind, name = _kind(layer), str(layer.get("name", [f"layer {place + 1}"])[0])[:60]
-        tops = [str(each) for each in layer.get("top", [])]
-        if _known(layer).kind in ("input", "no layer") or not tops:
+        tops = [str(top) for top in layer.get("top", [])]
+        if _operation(layer).kind in ("input", "no layer") or not tops:
             return False
         try:
-            xs = [self.blobs[str(each)] for each in layer.get("bottom", [])]
+            xs = [self.blobs[str(bottom)] for bottom in layer.get("bottom", [])]
         except KeyError as missing:
             wanted = shown(missing.args[0])
             raise ValueError(f"layer {name!r} of the prototxt needs {wanted}, which no layer makes") from None
@@ -251,24 +251,24 @@ class _Network:
                     if isinstance(group, dict)
                 ]
                 y = self.trace.norm(xs[0], "batch", bias=bool(terms and terms[0] is True), name=name)
-                tops += [str(each) for each in after.get("top", [])]
+                tops += [str(top) for top in after.get("top", [])]
             else:
                 y = self._written(kind, name, xs, layer)
         self.blobs.update(dict.fromkeys(tops, y))
         return joined
 
     def _written(self, kind: str, name: str, xs: list[Shape], layer: Message) -> Shape:
-        known = _known(layer)
-        writer = WRITERS.get(known.kind)
+        operation = _operation(layer)
+        writer = WRITERS.get(operation.kind)
         if writer is None:
             self.unknown.add(kind[:40] or "(no type)")
             return xs[0]
-        return writer(self.trace, xs, layer, name, known.meaning)
+        return writer(self.trace, xs, layer, name, operation.meaning)
 
 
 def _group(layer: Message, field: str) -> Message:
-    found = layer.get(field, [{}])[0]
-    return found if isinstance(found, dict) else {}
+    group = layer.get(field, [{}])[0]
+    return group if isinstance(group, dict) else {}
 
 
 def _number(group: Message, field: str, default: int | None = None, least: int = 1) -> int:
@@ -276,12 +276,12 @@ def _number(group: Message, field: str, default: int | None = None, least: int =
 
 
 def _pair(group: Message, field: str, default: int, least: int = 1) -> tuple[int, ...]:
-    """A size for each axis: one number, two, or two fields of their own."""
+    """Return a size for each axis: one number, two, or two fields of their own."""
     stem = field.removesuffix("_size")
     both = [group.get(f"{stem}_{axis}") for axis in ("h", "w")]
     if all(both):
-        return tuple(whole(each[0], field, LONGEST_SIDE, least) for each in both if each)
-    values = [whole(each, field, LONGEST_SIDE, least) for each in group.get(field, [])[:3]]
+        return tuple(whole(size[0], field, LONGEST_SIDE, least) for size in both if size)
+    values = [whole(size, field, LONGEST_SIDE, least) for size in group.get(field, [])[:3]]
     return (values[0], values[0]) if len(values) == 1 else tuple(values) or (default, default)
 
 
@@ -350,7 +350,7 @@ def _concat(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) 
         sides = list(xs[0].space)
         sides[axis] = sum(int(x.space[axis]) for x in xs)  # type: ignore[arg-type, misc]
         return t.sample(xs[0], Shape(xs[0].channels, tuple(sides)), name)
-    if len(xs) > MOST_ELEMENTS or axis >= 0 or any(x.space != xs[0].space for x in xs):
+    if len(xs) > MAX_ELEMENTS or axis >= 0 or any(x.space != xs[0].space for x in xs):
         raise ValueError("its inputs have different sizes")
     return t.concat(xs, name)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
-from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.arguments import MAX_LAYERS
 from cookbook.workloads.layers import ACT_FLOP
 from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import Fields
@@ -53,10 +53,10 @@ READ = frozenset(
         "moe_router_enable_expert_bias",
     )
 )
-NARROW = ("sliding_attention", "chunked_attention", "local_attention", "sliding_window")
-FULL = ("full_attention", "global_attention", "attention")
+WINDOWED_KINDS = ("sliding_attention", "chunked_attention", "local_attention", "sliding_window")
+FULL_KINDS = ("full_attention", "global_attention", "attention")
 # Words in the names of fields that nobody should pass over in a family nobody knows.
-TELLING = (
+CHANGING_WORDS = (
     "mamba",
     "ssm",
     "conv",
@@ -90,10 +90,10 @@ TELLING = (
 
 
 def activation(f: Fields, usual: str, *names: str) -> str:
-    """Our word for the file's activation; one that we do not know is counted as the usual one, and said."""
+    """Return this package's name of the file's activation; an unknown one is counted as the usual one, and noted."""
     word = f.word(*names, default=usual) or usual
-    known = tables.operations("transformers").get(word)
-    ours = known.meaning if known else word
+    operation = tables.operations("transformers").get(word)
+    ours = operation.meaning if operation else word
     if ours in ACT_FLOP:
         return ours
     f.assume(f"activation {word[:40]} is counted as {usual}")
@@ -101,7 +101,7 @@ def activation(f: Fields, usual: str, *names: str) -> str:
 
 
 def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
-    """Arguments of `transformers.decoder` for the fields of a language model.
+    """Return arguments of `transformers.decoder` for the fields of a language model.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
     family = tables.families().get(name, Family())
     fixed = family.arguments
     width = f.whole("hidden_size", "n_embd", "d_model", "model_dim")
-    depth = f.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers", most=MOST_LAYERS)
+    depth = f.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers", most=MAX_LAYERS)
     heads = f.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
     sizes: dict[str, Any] = {
         "vocab": f.whole("vocab_size", "padded_vocab_size", "n_vocab"),
@@ -133,9 +133,9 @@ def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
     dropouts = ("resid_pdrop", "hidden_dropout", "dropout", "residual_dropout", "embd_pdrop", "embedding_dropout")
     if any([f.number(name) > 0 for name in dropouts]):
         sizes["dropout"] = True
-    found = {**fixed, **sizes, **_particulars(f, name, family, {**sizes, **fixed})}
-    found |= _windows(f, depth, family, found)
-    return {name: value for name, value in found.items() if value is not None}
+    arguments = {**fixed, **sizes, **_particulars(f, name, family, {**sizes, **fixed})}
+    arguments |= _windows(f, depth, family, arguments)
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _hidden(f: Fields, width: int, family: Family) -> int:
@@ -171,26 +171,26 @@ def _key_heads(f: Fields, heads: int, family: Family) -> int | None:
 
 
 def _biases(f: Fields, family: Family) -> dict[str, Any]:
-    """Biases of attention and of the MLP; a family that fixes them is not asked."""
-    found: dict[str, Any] = {}
+    """Return which biases attention and the MLP have; those that a family fixes are not read."""
+    biases: dict[str, Any] = {}
     if "bias" not in family.arguments and "mlp_bias" not in family.arguments:
         stated = f.flag("attention_bias", default=family.readings.get("biased", False))
         narrow = f.flag("use_qkv_bias", "qkv_bias", default=stated)
         everywhere = f.flag("use_bias", "bias")
         out = f.flag("attention_out_bias") or (stated and family.readings.get("bias_of") != "qkv")
-        found["bias"] = out or everywhere
+        biases["bias"] = out or everywhere
         if "qkv_bias" not in family.arguments:
-            found["qkv_bias"] = narrow or everywhere
-        found["mlp_bias"] = f.flag("mlp_bias") or everywhere
+            biases["qkv_bias"] = narrow or everywhere
+        biases["mlp_bias"] = f.flag("mlp_bias") or everywhere
     if f.given.get("use_bias") is False and "bias" in family.arguments:
-        found["bias"] = f.flag("use_bias")
+        biases["bias"] = f.flag("use_bias")
     if family.readings.get("head_bias"):
-        found["head_bias"] = f.flag("lm_head_bias")
-    return found
+        biases["head_bias"] = f.flag("lm_head_bias")
+    return biases
 
 
 def _experts(f: Fields, depth: int, family: Family, sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """The mixture of experts, where there is one."""
+    """Return the mixture of experts, where there is one."""
     number = f.whole(*NUMBERS, least=0, needed=False)
     if not number or number == 1:
         if any(name in f.given for name in NUMBERS):  # said to be none: how large they would be changes nothing
@@ -203,7 +203,7 @@ def _experts(f: Fields, depth: int, family: Family, sizes: Mapping[str, Any]) ->
     shared = f.whole("shared_expert_intermediate_size", "shared_intermediate_size", least=0, needed=False) or 0
     copies = f.whole("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", least=0, needed=False) or 0
     copies = family.readings.get("shared_experts", copies)
-    found = {
+    mixture = {
         "number": number,
         "top_k": top,
         "hidden": own,
@@ -215,7 +215,7 @@ def _experts(f: Fields, depth: int, family: Family, sizes: Mapping[str, Any]) ->
     dense = _dense_layers(f, depth)
     if dense >= depth:
         return {}
-    return {"experts": {**found, "first_dense": dense}}
+    return {"experts": {**mixture, "first_dense": dense}}
 
 
 def _scored(f: Fields, family: Family) -> bool:
@@ -229,19 +229,21 @@ def _scored(f: Fields, family: Family) -> bool:
 
 
 def _dense_layers(f: Fields, depth: int) -> int:
-    """Layers without experts, which our builder writes down first: counts do not depend on the order."""
+    """Return the number of layers without experts, which our builder writes first: counts do not depend on
+    the order.
+    """
     f.read.add("moe_layers")
-    first = f.whole("first_k_dense_replace", "moe_layer_start_index", least=0, most=MOST_LAYERS, needed=False) or 0
+    first = f.whole("first_k_dense_replace", "moe_layer_start_index", least=0, most=MAX_LAYERS, needed=False) or 0
     alone, spread = f.members("mlp_only_layers"), 1
     frequency = f.raw("moe_layer_freq")
     if isinstance(frequency, list | tuple):
-        first, spread = sum(1 for each in list(frequency)[:MOST_LAYERS] if each == 0), 1
+        first, spread = sum(1 for number in list(frequency)[:MAX_LAYERS] if number == 0), 1
     elif frequency is not None:
-        spread = f.whole("moe_layer_freq", most=MOST_LAYERS)
+        spread = f.whole("moe_layer_freq", most=MAX_LAYERS)
     spread = max(
         spread,
         *(
-            f.whole(name, default=1, most=MOST_LAYERS)
+            f.whole(name, default=1, most=MAX_LAYERS)
             for name in ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval")
         ),
     )
@@ -253,7 +255,7 @@ def _dense_layers(f: Fields, depth: int) -> int:
         return depth - sparse
     forms = f.members("mlp_layer_types")
     if forms:
-        return min(sum(1 for each in forms[:depth] if each == "dense"), depth)
+        return min(sum(1 for form in forms[:depth] if form == "dense"), depth)
     listed_layers = f.members("moe_layers")
     if listed_layers:
         return depth - min(len(listed_layers), depth)
@@ -286,12 +288,12 @@ def _positions(f: Fields, family: Family) -> dict[str, Any]:
     return {"positions": rows + family.readings.get("positions_besides", 0)}
 
 
-def _particulars(f: Fields, name: str, family: Family, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What only one family has."""
+def _particulars(f: Fields, name: str, family: Family, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that only one family has."""
     if name == "opt":
-        narrow = f.whole("word_embed_proj_dim", default=found["width"])
+        narrow = f.whole("word_embed_proj_dim", default=sizes["width"])
         return {
-            "embedding_width": None if narrow == found["width"] else narrow,
+            "embedding_width": None if narrow == sizes["width"] else narrow,
             "final_norm": f.flag("do_layer_norm_before", default=True),
             "bias": f.flag("enable_bias", default=True),
         }
@@ -304,17 +306,17 @@ def _particulars(f: Fields, name: str, family: Family, found: Mapping[str, Any])
         stated = group.get("kv_n_heads")
         free = f.flag("no_bias", default=True)
         return {"bias": not free, "norm_bias": not free, "kv_heads": stated if isinstance(stated, int) else None}
-    asked = {"parallel": ("use_parallel_residual",), "qk_norm": ("use_qk_norm", "qk_layernorm")}
+    flags = {"parallel": ("use_parallel_residual",), "qk_norm": ("use_qk_norm", "qk_layernorm")}
     return {
         argument: f.flag(*fields, default=family.readings[argument])
-        for argument, fields in asked.items()
+        for argument, fields in flags.items()
         if argument in family.readings
     }
 
 
-def _windows(f: Fields, depth: int, family: Family, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Sliding window, and how many layers attend to all."""
-    if any(each != 1 for each in f.members("attn_type_list")):
+def _windows(f: Fields, depth: int, family: Family, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sliding window, and which layers attend to all tokens."""
+    if any(number != 1 for number in f.members("attn_type_list")):
         raise refused(
             "attn_type_list",
             f.given["attn_type_list"],
@@ -326,36 +328,38 @@ def _windows(f: Fields, depth: int, family: Family, found: Mapping[str, Any]) ->
     kinds = f.members("layer_types")
     f.read.update(("max_window_layers", "sliding_window_pattern", "no_rope_layers", "no_rope_layer_interval"))
     if kinds:
-        strange = [kind for kind in kinds if kind not in (*NARROW, *FULL)]
+        strange = [kind for kind in kinds if kind not in (*WINDOWED_KINDS, *FULL_KINDS)]
         if strange:
             raise ValueError(
                 f"layer_types has {shown(strange[0])}: {f.family} mixes kinds of layers that cannot be "
                 "read; "
                 "give it layer by layer (cb.layers)"
             )
-        full = sum(1 for kind in kinds[:depth] if kind in FULL)
+        full = sum(1 for kind in kinds[:depth] if kind in FULL_KINDS)
         if len(kinds) < depth:
             raise ValueError(f"layer_types has {len(kinds)} entries for num_hidden_layers = {depth}; give one a layer")
     elif not used or not size:
         return {}
     elif f.given.get("use_sliding_window") and f.given.get("max_window_layers") is not None:
-        full = min(f.whole("max_window_layers", least=0, most=MOST_LAYERS), depth)
+        full = min(f.whole("max_window_layers", least=0, most=MAX_LAYERS), depth)
     elif f.family == "llama4_text":
-        full = depth // (f.whole("no_rope_layer_interval", most=MOST_LAYERS))
+        full = depth // (f.whole("no_rope_layer_interval", most=MAX_LAYERS))
     else:
-        every = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MOST_LAYERS)
+        every = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MAX_LAYERS)
         full = depth // every if every else 0
     if full == depth or not size:
         return {}
-    return {"window": size, "full_every": _every(f, depth, full, found)}
+    return {"window": size, "full_every": _every(f, depth, full, arguments)}
 
 
-def _every(f: Fields, depth: int, full: int, found: Mapping[str, Any]) -> int | None:
-    """Every how-many-th layer attends to all, so that there are `full` of them, or the nearest number there can be."""
+def _every(f: Fields, depth: int, full: int, arguments: Mapping[str, Any]) -> int | None:
+    """Return n where every n-th layer attends to all tokens, so that `full` of them do, or the nearest
+    possible number.
+    """
     if not full:
         return None
     every = min(range(1, depth + 1), key=lambda step: (abs(depth // step - full), step))
-    dense = (found.get("experts") or {}).get("first_dense", 0)
+    dense = (arguments.get("experts") or {}).get("first_dense", 0)
     if dense + depth // every > depth:
         raise ValueError(
             f"{dense} layers without experts and {full} without a window leave none of {depth}; give it "

@@ -16,15 +16,17 @@ from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import check_names
-from cookbook.workloads.limits import MOST_BYTES_OF_TEXT, parsed_json
+from cookbook.workloads.limits import MAX_TEXT_BYTES, parsed_json
 from cookbook.workloads.readers import caffe, encoders, huggingface, keras, onnx, tensors, torch
 from cookbook.workloads.readers.fields import built, titled
 
 LONGEST_PATH = 4096
 HEAD_BYTES = 4096
 # Names that files of every model have, folders none of which is a model's, and parts of a path to one that may be.
-ALIKE = ("config", "model", "model_index")
-PLACES = frozenset(("tmp", "temp", "downloads", "desktop", "documents", "home", "root", "data", "models", "uploads"))
+GENERIC_NAMES = ("config", "model", "model_index")
+GENERIC_FOLDERS = frozenset(
+    ("tmp", "temp", "downloads", "desktop", "documents", "home", "root", "data", "models", "uploads")
+)
 OUTERMOST = 3  # "/", a folder of the system, and one in it
 # What a name would not have in it, so that a file of it was meant.
 SUFFIXES = (
@@ -64,7 +66,7 @@ REFUSED = (
 
 
 def model(source: Any, **changes: Any) -> zoo.Workload:
-    """A network of the zoo by name, or one from a file or an object of the reader's.
+    """Return a network of the zoo by name, or one from a file or an object of the reader's.
 
     Parameters
     ----------
@@ -108,11 +110,11 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     if isinstance(source, list | tuple):
         return _table(source, changes)
     if isinstance(source, bytes | bytearray | memoryview):
-        return _content(io.BytesIO(bytes(source)), len(source), None, changes)
+        return _read_content(io.BytesIO(bytes(source)), len(source), None, changes)
     if isinstance(source, os.PathLike):
-        return _file(Path(source), changes)
+        return _read_file(Path(source), changes)
     if isinstance(source, str):
-        return _named(source, changes)
+        return _by_name(source, changes)
     if torch.is_program(source) or torch.is_module(source):
         return torch.read(source, changes)
     if keras.is_model(source):
@@ -122,19 +124,20 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     )
 
 
-def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
-    """A name of the zoo, the path of a file, or a text that is the file itself; a file that is there comes before the
-    name of a checkpoint that only looks like one."""
-    if ("/" in source or source.lower().endswith(SUFFIXES)) and _is_path(source) and _there(Path(source)):
-        return _file(Path(source), changes)
+def _by_name(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
+    """Return the network for a zoo name, a file's path or a file's text; an existing file precedes a
+    checkpoint's name.
+    """
+    if ("/" in source or source.lower().endswith(SUFFIXES)) and _is_path(source) and _exists(Path(source)):
+        return _read_file(Path(source), changes)
     try:
         name = catalog.lookup("models", source)
     except catalog.UnknownName:
         if source.lstrip()[:1] == "[" or "{" in source or "\n" in source:
-            return _content(io.BytesIO(source.encode("utf-8", "replace")), len(source), None, changes)
+            return _read_content(io.BytesIO(source.encode("utf-8", "replace")), len(source), None, changes)
         path = Path(source) if _is_path(source) else None
-        if path is not None and _there(path):
-            return _file(path, changes)
+        if path is not None and _exists(path):
+            return _read_file(path, changes)
         if path is not None and ("/" in source or "\\" in source or source.lower().endswith(SUFFIXES)):
             raise refused(
                 "model", source, f": there is no such file; check the path, from {shown(str(Path.cwd()))}"
@@ -147,16 +150,16 @@ def _is_path(source: str) -> bool:
     return 0 < len(source) <= LONGEST_PATH and "\0" not in source and "\n" not in source
 
 
-def _there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:  # a name too long for a file
         return False
 
 
-def _file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
-    """A file, or a folder as Hugging Face keeps it."""
-    if not _there(path):
+def _read_file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
+    """Read a file, or a folder in the layout of Hugging Face."""
+    if not _exists(path):
         raise refused("model", str(path), ": there is no such file")
     if path.is_dir():
         inside = next((path / name for name in ("config.json", "model_index.json") if (path / name).is_file()), None)
@@ -167,17 +170,17 @@ def _file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
         raise refused("model", str(path), "is no ordinary file")
     try:
         with path.open("rb") as file:
-            return _content(file, path.stat().st_size, path, changes)
+            return _read_content(file, path.stat().st_size, path, changes)
     except OSError as problem:
         raise refused("model", str(path), f"cannot be read: {problem.strerror or problem}") from None
 
 
-def _content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
-    """Any file by its first bytes."""
+def _read_content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
+    """Read any file by its first bytes."""
     head, label = file.read(HEAD_BYTES), "the file" if path is None else shown(path.name)
     file.seek(0)
     if head.startswith(b"PK\x03\x04") and (words := keras.archived(file)):
-        return _words(words, label, path, changes)
+        return _read_text(words, label, path, changes)
     file.seek(0)
     for magic, what in REFUSED:
         if head.startswith(magic):
@@ -191,32 +194,32 @@ def _content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str,
         return onnx.read(file, size, changes, _title(path, always=True))
     if b"\0" in head or not text:
         raise ValueError(f"{label} is {'empty' if not text else 'of no known format'}; {FORMATS}")
-    if size > MOST_BYTES_OF_TEXT:
-        raise ValueError(f"{label} has {size:,} bytes of text; at most {MOST_BYTES_OF_TEXT:,} are read")
+    if size > MAX_TEXT_BYTES:
+        raise ValueError(f"{label} has {size:,} bytes of text; at most {MAX_TEXT_BYTES:,} are read")
     try:
-        words = file.read(MOST_BYTES_OF_TEXT + 1).decode("utf-8-sig")
+        words = file.read(MAX_TEXT_BYTES + 1).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{label} is of no known format; {FORMATS}") from None
-    return _words(words, label, path, changes)
+    return _read_text(words, label, path, changes)
 
 
 FORMATS = "give a config.json, safetensors, GGUF, ONNX, Keras, Caffe prototxt, or a table of layers as JSON or CSV"
 
 
-def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
-    """A text: JSON, a prototxt or a table as CSV."""
+def _read_text(words: str, label: str, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
+    """Read a text: JSON, a prototxt or a table as CSV."""
     if words.lstrip()[:1] in ("{", "["):
-        found = parsed_json(words, label)
-        if isinstance(found, list):
-            return _table(found, changes)
-        if keras.is_architecture(found):
-            return keras.read(found, changes, _title(path, always=True))
-        if tensors.is_index(found):
-            return _checkpoint(tensors.index_header(found), path, changes)
-        if "layers" in found and isinstance(found["layers"], list) and "model_type" not in found:
-            given = {name: found[name] for name in ("input", "title") if name in found}
-            return _table(found["layers"], {**given, **changes})
-        return _with_tensors(_configuration(found, changes, _title(path)), path)
+        content = parsed_json(words, label)
+        if isinstance(content, list):
+            return _table(content, changes)
+        if keras.is_architecture(content):
+            return keras.read(content, changes, _title(path, always=True))
+        if tensors.is_index(content):
+            return _checkpoint(tensors.index_header(content), path, changes)
+        if "layers" in content and isinstance(content["layers"], list) and "model_type" not in content:
+            options = {name: content[name] for name in ("input", "title") if name in content}
+            return _table(content["layers"], {**options, **changes})
+        return _with_tensors(_configuration(content, changes, _title(path)), path)
     if caffe.is_prototxt(words):
         return caffe.read(words, changes, _title(path, always=True))
     first = words.lstrip().split("\n", 1)[0].replace(";", ",").replace("\t", ",")
@@ -227,24 +230,24 @@ def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]
 
 def _configuration(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "") -> zoo.Workload:
     if encoders.is_timm(config):
-        found = encoders.timm(config)
+        record = encoders.timm(config)
         return built(
-            found.pop("builder"), found.pop("arguments"), changes, title=title or config["architecture"], **found
+            record.pop("builder"), record.pop("arguments"), changes, title=title or config["architecture"], **record
         )
     return huggingface.read(config, changes, title)
 
 
 def _table(rows: Sequence[Any], changes: Mapping[str, Any]) -> zoo.Workload:
-    """A table of layers; JSON of it names its input and title itself."""
+    """Read a table of layers; its JSON names input and title itself."""
     check_names(changes, ("input", "title"), "a table of layers")
-    given = dict(changes)
-    if "title" in given:
-        given["title"] = titled(given["title"])
-    return zoo.layers(list(rows), **given)
+    options = dict(changes)
+    if "title" in options:
+        options["title"] = titled(options["title"])
+    return zoo.layers(list(rows), **options)
 
 
 def _csv(words: str) -> list[dict[str, Any]]:
-    """Rows of a CSV table of layers: empty cells left out, numbers and yes or no read as JSON reads them."""
+    """Return the rows of a CSV table of layers: empty cells left out, numbers and yes or no parsed as in JSON."""
     begin = words[:HEAD_BYTES]
     between = max(",;\t", key=begin.split("\n", 1)[0].count)
     try:
@@ -269,7 +272,7 @@ def _cell(cell: str) -> Any:
 
 
 def _checkpoint(header: tensors.Header, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
-    """A checkpoint says how many parameters there are; what is computed with them says the configuration beside it."""
+    """Read the configuration beside a checkpoint, which itself only reports how many parameters there are."""
     beside = None if path is None else path.with_name("config.json")
     if beside is None or not beside.is_file():
         raise ValueError(
@@ -277,11 +280,11 @@ def _checkpoint(header: tensors.Header, path: Path | None, changes: Mapping[str,
             "it beside the "
             "file, or give that instead"
         )
-    return tensors.checked(_file(beside, changes), header)
+    return tensors.checked(_read_file(beside, changes), header)
 
 
 def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
-    """A configuration whose checkpoint lies beside it is compared with that."""
+    """Compare a configuration with the checkpoint beside it, and return it with notes."""
     if path is None or path.name != "config.json" or workload.stored:
         return workload
     for name in ("model.safetensors.index.json", "model.safetensors"):
@@ -303,7 +306,11 @@ def _title(path: Path | None, always: bool = False) -> str:
     """
     if path is None:
         return ""
-    name = path.stem if path.stem not in ALIKE else _repository(path.resolve().parent) or (path.stem if always else "")
+    name = (
+        path.stem
+        if path.stem not in GENERIC_NAMES
+        else _repository(path.resolve().parent) or (path.stem if always else "")
+    )
     return "".join(letter for letter in name if letter.isprintable())[:100]
 
 
@@ -316,4 +323,4 @@ def _repository(folder: Path) -> str:
         return ""
     name = folder.name.rpartition("--")[2]
     made_up = folder.parent == temporary and name.startswith(tempfile.gettempprefix())
-    return "" if made_up or name.casefold() in PLACES else name
+    return "" if made_up or name.casefold() in GENERIC_FOLDERS else name

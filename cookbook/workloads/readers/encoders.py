@@ -13,7 +13,7 @@ from cookbook import catalog
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
-from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.arguments import MAX_LAYERS
 from cookbook.workloads.builders import resnets
 from cookbook.workloads.readers.decoders import activation
 from cookbook.workloads.readers.fields import Fields
@@ -33,7 +33,7 @@ def _bert(f: Fields) -> Found:
     sizes: dict[str, Any] = {
         "vocab": f.whole("vocab_size"),
         "width": width,
-        "depth": f.whole("num_hidden_layers", "n_layers", most=MOST_LAYERS),
+        "depth": f.whole("num_hidden_layers", "n_layers", most=MAX_LAYERS),
         "heads": f.whole("num_attention_heads", "n_heads"),
         "hidden": f.whole("intermediate_size", "hidden_dim"),
         "positions": f.whole("max_position_embeddings"),
@@ -84,7 +84,7 @@ def _classes(f: Fields) -> int:
 
 def _t5(f: Fields) -> Found:
     form = f.word("feed_forward_proj", default="relu")
-    depth = f.whole("num_layers", most=MOST_LAYERS)
+    depth = f.whole("num_layers", most=MAX_LAYERS)
     words = form.removeprefix("gated-")
     if words not in ("relu", "gelu", "silu"):
         f.assume(f"feed_forward_proj {form[:40]} is counted as gelu")
@@ -95,7 +95,7 @@ def _t5(f: Fields) -> Found:
         "heads": f.whole("num_heads"),
         "hidden": f.whole("d_ff"),
         "head_dim": f.whole("d_kv"),
-        "decoder_depth": f.whole("num_decoder_layers", default=depth, most=MOST_LAYERS),
+        "decoder_depth": f.whole("num_decoder_layers", default=depth, most=MAX_LAYERS),
         "relative_buckets": f.whole("relative_attention_num_buckets"),
         "norm": "rms",
         "bias": False,
@@ -117,7 +117,7 @@ def _t5(f: Fields) -> Found:
 
 
 def _bart(f: Fields) -> Found:
-    width, depth = f.whole("d_model"), f.whole("encoder_layers", most=MOST_LAYERS)
+    width, depth = f.whole("d_model"), f.whole("encoder_layers", most=MAX_LAYERS)
     heads, hidden = f.whole("encoder_attention_heads"), f.whole("encoder_ffn_dim")
     for name, same in (("decoder_attention_heads", heads), ("decoder_ffn_dim", hidden)):
         if f.whole(name, default=same) != same:
@@ -132,7 +132,7 @@ def _bart(f: Fields) -> Found:
         "depth": depth,
         "heads": heads,
         "hidden": hidden,
-        "decoder_depth": f.whole("decoder_layers", default=depth, most=MOST_LAYERS),
+        "decoder_depth": f.whole("decoder_layers", default=depth, most=MAX_LAYERS),
         "positions": positions + 2,
         "embedding_norm": f.flag("normalize_embedding", default=True),
         "final_norm": final,
@@ -152,7 +152,7 @@ def _bart(f: Fields) -> Found:
 
 
 def _whisper(f: Fields) -> Found:
-    width, layers = f.whole("d_model"), f.whole("encoder_layers", most=MOST_LAYERS)
+    width, layers = f.whole("d_model"), f.whole("encoder_layers", most=MAX_LAYERS)
     heads = f.whole("encoder_attention_heads")
     for name in ("encoder_ffn_dim", "decoder_ffn_dim"):
         if f.whole(name, default=4 * width) != 4 * width:
@@ -166,7 +166,7 @@ def _whisper(f: Fields) -> Found:
         "heads": heads,
         "bands": f.whole("num_mel_bins"),
         "frames": frames,
-        "decoder_layers": f.whole("decoder_layers", default=layers, most=MOST_LAYERS),
+        "decoder_layers": f.whole("decoder_layers", default=layers, most=MAX_LAYERS),
         "vocab": f.whole("vocab_size"),
     }
     return {
@@ -186,7 +186,7 @@ def _vit(f: Fields) -> Found:
         "image": _side(f, "image_size"),
         "patch": _side(f, "patch_size"),
         "width": f.whole("hidden_size"),
-        "depth": f.whole("num_hidden_layers", most=MOST_LAYERS),
+        "depth": f.whole("num_hidden_layers", most=MAX_LAYERS),
         "heads": f.whole("num_attention_heads"),
         "hidden": f.whole("intermediate_size"),
         "act": activation(f, "gelu", "hidden_act"),
@@ -227,7 +227,7 @@ def _swin(f: Fields) -> Found:
         "image": _side(f, "image_size"),
         "patch": _side(f, "patch_size"),
         "width": f.whole("embed_dim"),
-        "depths": f.wholes("depths", most=MOST_LAYERS),
+        "depths": f.wholes("depths", most=MAX_LAYERS),
         "heads": f.wholes("num_heads"),
         "window": f.whole("window_size"),
         "version": version,
@@ -241,7 +241,7 @@ def _swin(f: Fields) -> Found:
 
 
 def _resnet(f: Fields) -> Found:
-    depths, kind = tuple(f.wholes("depths", most=MOST_LAYERS)), f.word("layer_type", default="bottleneck")
+    depths, kind = tuple(f.wholes("depths", most=MAX_LAYERS)), f.word("layer_type", default="bottleneck")
     depth = next(
         (
             depth
@@ -292,7 +292,7 @@ def _mamba(f: Fields) -> Found:
         )
     sizes = {
         "width": width,
-        "layers": f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS),
+        "layers": f.whole("num_hidden_layers", "n_layer", most=MAX_LAYERS),
         "vocab": f.whole("vocab_size"),
         "state": f.whole("state_size"),
         "kernel": f.whole("conv_kernel"),
@@ -313,7 +313,7 @@ def _mamba(f: Fields) -> Found:
 def _dit(f: Fields) -> Found:
     heads = f.whole("num_attention_heads")
     sizes = {
-        "depth": f.whole("num_layers", most=MOST_LAYERS),
+        "depth": f.whole("num_layers", most=MAX_LAYERS),
         "heads": heads,
         "width": heads * f.whole("attention_head_dim"),
         "patch": f.whole("patch_size"),
@@ -324,15 +324,17 @@ def _dit(f: Fields) -> Found:
 
 
 def _unet(f: Fields) -> Found:
-    """Stable Diffusion's U-Nets: two residual blocks a level, transformers where the level attends to the prompt."""
+    """Read Stable Diffusion's U-Nets: two residual blocks per level, transformers where the level attends to the
+    prompt.
+    """
     channels, blocks = f.wholes("block_out_channels"), f.members("down_block_types")
-    if any(each % channels[0] for each in channels) or len(blocks) != len(channels):
+    if any(width % channels[0] for width in channels) or len(blocks) != len(channels):
         raise refused(
             "block_out_channels", channels, "must be multiples of the first, one for each of down_block_types"
         )
     stated = f.raw("transformer_layers_per_block")
     each_level = list(stated) if isinstance(stated, list | tuple) else [stated or 1] * len(blocks)
-    if len(each_level) != len(blocks) or not all(type(each) is int and 0 < each <= 100 for each in each_level):
+    if len(each_level) != len(blocks) or not all(type(number) is int and 0 < number <= 100 for number in each_level):
         raise refused("transformer_layers_per_block", stated, "must be a whole number up to 100, or one a level")
     depths = [
         number if str(block).startswith("CrossAttn") else 0 for block, number in zip(blocks, each_level, strict=True)
@@ -342,7 +344,7 @@ def _unet(f: Fields) -> Found:
     heads = f.whole("attention_head_dim") if not isinstance(sides, list | tuple) else None
     sizes = {
         "channels": channels[0],
-        "multipliers": [each // channels[0] for each in channels],
+        "multipliers": [width // channels[0] for width in channels],
         "depths": depths,
         "middle_depth": each_level[-1],
         "context": f.whole("cross_attention_dim"),
@@ -360,8 +362,8 @@ def _unet(f: Fields) -> Found:
 
 def _flux(f: Fields) -> Found:
     names = ("num_layers", "num_single_layers", "num_attention_heads", "attention_head_dim")
-    (deep, single, *each), usual = [f.whole(name) for name in names], [f.usually(name) for name in names]
-    stated, flux = (deep, single, math.prod(each)), (*usual[:2], math.prod(usual[2:]))
+    (deep, single, *widths), usual = [f.whole(name) for name in names], [f.usually(name) for name in names]
+    stated, flux = (deep, single, math.prod(widths)), (*usual[:2], math.prod(usual[2:]))
     if stated != flux:
         raise ValueError(f"num_layers, num_single_layers and width = {stated} must be {flux}, as in FLUX.1")
     arguments = {} if f.flag("guidance_embeds") else {"guidance": False, "tokens": 256}
@@ -369,7 +371,7 @@ def _flux(f: Fields) -> Found:
 
 
 def _timm(f: Fields) -> Found:
-    """A configuration of timm names a network, and the zoo has it by that name."""
+    """Return the zoo's network that a configuration of timm names."""
     name = f.word("architecture")
     network = zoo.model(catalog.lookup("models", name))
     f.assume(f"{network.title} of the zoo, by the name {name}")
@@ -400,11 +402,11 @@ READERS: dict[str, Callable[[Fields], Found]] = {
 
 
 def is_timm(config: Mapping[str, Any]) -> bool:
-    """Whether a configuration is one of timm's: it names an architecture and how it was trained."""
+    """Return True if a configuration is one of timm's: it names an architecture and how it was trained."""
     return isinstance(config.get("architecture"), str) and "model_type" not in config and "pretrained_cfg" in config
 
 
 def timm(config: Mapping[str, Any]) -> Found:
-    """Builder and arguments of a configuration of timm; UnknownName where the zoo has no such network."""
+    """Return builder and arguments of a configuration of timm; UnknownName where the zoo has no such network."""
     f = Fields(config, "timm")
     return _timm(f) | {"assumed": f.assumed}

@@ -10,12 +10,12 @@ from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import LARGEST, check_possible, whole
-from cookbook.workloads.limits import MOST_FIELDS
+from cookbook.workloads.limits import MAX_FIELDS
 from cookbook.workloads.readers import tables
 
-LONGEST_NAME, MOST_NAMED, LONGEST_REASON = 60, 8, 300
+LONGEST_NAME, MAX_NAMED, LONGEST_REASON = 60, 8, 300
 # Members of a list in a configuration.
-MOST_WORDS = 4096
+MAX_WORDS = 4096
 
 
 class Fields:
@@ -32,9 +32,9 @@ class Fields:
     """
 
     def __init__(self, given: Mapping[str, Any], family: str, kind: str | None = None) -> None:
-        if len(given) > MOST_FIELDS:
+        if len(given) > MAX_FIELDS:
             raise ValueError(
-                f"the configuration of {family} has {len(given):,} fields; at most {MOST_FIELDS:,} are read"
+                f"the configuration of {family} has {len(given):,} fields; at most {MAX_FIELDS:,} are read"
             )
         self.given, self.family = given, family
         kind = family if kind is None else kind
@@ -44,7 +44,7 @@ class Fields:
         self.assumed: list[str] = []
 
     def raw(self, *names: str) -> Any:
-        """The first of these fields that the file states, or that its family has by default, else None."""
+        """Return the first of these fields that the file states, or that its family has by default, else None."""
         self.read.update(names)
         stated = next((self.given[name] for name in names if self.given.get(name) is not None), None)
         if stated is not None:
@@ -56,7 +56,7 @@ class Fields:
         return self.usual[name]
 
     def usually(self, *names: str) -> Any:
-        """What the publisher's code takes where the file has none of these fields, untold; None where nobody knows."""
+        """Return the publisher's default where the file has none of these fields; None where it is not known."""
         return next((self.silent[name] for name in names if name in self.silent), None)
 
     def assume(self, sentence: str) -> None:
@@ -67,7 +67,7 @@ class Fields:
     def whole(
         self, *names: str, default: int | None = None, least: int = 1, most: int = LARGEST, needed: bool = True
     ) -> Any:
-        """A whole number; what is usual, or `default`, where the file has none; ValueError where it is needed."""
+        """Return an integer, or the usual value or `default` where the file has none; ValueError where it is needed."""
         value = self.raw(*names)
         if value is not None:
             return whole(value, names[0], most, least)
@@ -77,7 +77,7 @@ class Fields:
         return default
 
     def flag(self, *names: str, default: bool = False) -> bool:
-        """A yes or no."""
+        """Return a boolean."""
         value = self.raw(*names)
         if value is None:
             return default
@@ -86,7 +86,7 @@ class Fields:
         return value
 
     def word(self, *names: str, default: str = "") -> str:
-        """A short text."""
+        """Return a short text."""
         value = self.raw(*names)
         if value is None:
             return default
@@ -95,7 +95,7 @@ class Fields:
         return value
 
     def number(self, *names: str, default: float = 0.0) -> float:
-        """A number of zero or more; what is usual, or `default`, where the file has none."""
+        """Return a non-negative number, or the usual value or `default` where the file has none."""
         value = self.raw(*names)
         if value is None:
             return float(self.usually(*names) or default)
@@ -104,23 +104,23 @@ class Fields:
         return float(value)
 
     def members(self, *names: str) -> list[Any]:
-        """A list, empty where there is none."""
+        """Return a list, empty where there is none."""
         value = self.raw(*names)
         if value is None:
             return []
-        if not isinstance(value, list | tuple) or len(value) > MOST_WORDS:
-            raise ValueError(f"{names[0]} = {shown(value)} must be a list of at most {MOST_WORDS:,}")
+        if not isinstance(value, list | tuple) or len(value) > MAX_WORDS:
+            raise ValueError(f"{names[0]} = {shown(value)} must be a list of at most {MAX_WORDS:,}")
         return list(value)
 
     def wholes(self, *names: str, most: int = LARGEST) -> list[int]:
-        """A list of whole numbers; ValueError where there is none."""
-        found = self.members(*names)
-        if not found:
+        """Return a list of integers; ValueError where there is none."""
+        members = self.members(*names)
+        if not members:
             raise ValueError(f"the configuration of {self.family} has no {names[0]}; add it")
-        return [whole(each, names[0], most) for each in found]
+        return [whole(number, names[0], most) for number in members]
 
     def part(self, *names: str) -> Mapping[str, Any]:
-        """A configuration within the configuration, empty where there is none."""
+        """Return a nested configuration, empty where there is none."""
         value = self.raw(*names)
         if value is None:
             return {}
@@ -129,11 +129,11 @@ class Fields:
         return value
 
     def passed(self, name: Any) -> bool:
-        """Whether nobody asked for a field, and this kind of model is not known to do without."""
+        """Return True if no reader used a field and this kind of model may need it."""
         return name not in self.read and str(name) not in self.idle
 
     def unread(self) -> list[str]:
-        """Fields that nobody asked for and that say something, shortened."""
+        """Return the fields that no reader used and that state something, shortened."""
         idle: tuple[Any, ...] = (None, False, 0, 1, "", [], {})
         return [
             str(name)[:LONGEST_NAME]
@@ -143,9 +143,9 @@ class Fields:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Some names in a sentence, the rest counted."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    """Return some names as a phrase, the rest counted."""
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def built(
@@ -158,7 +158,7 @@ def built(
     seq: float | None = None,
     **record: Any,
 ) -> zoo.Workload:
-    """A network by one of our builders, every argument checked as that of a reader is.
+    """Build a network by one of our builders, every argument checked as that of a reader is.
 
     Parameters
     ----------
@@ -180,15 +180,17 @@ def built(
     title, seq = titled(changes.pop("title", title)), changes.pop("seq", seq)
     if seq is not None:
         seq = float(whole(seq, "seq"))
-    taken = inspect.signature(zoo.builder_function(builder)).parameters
-    unknown = [name for name in changes if name not in taken]
+    parameters = inspect.signature(zoo.builder_function(builder)).parameters
+    unknown = [name for name in changes if name not in parameters]
     if unknown:
-        raise ValueError(f"{shown(unknown[0])} is no argument of this model; it takes title, seq, {', '.join(taken)}")
+        raise ValueError(
+            f"{shown(unknown[0])} is no argument of this model; it takes title, seq, {', '.join(parameters)}"
+        )
     stated = {**arguments, **changes}
-    usual = {name: parameter.default for name, parameter in taken.items()}
-    known = {name: None if value is inspect.Parameter.empty else value for name, value in usual.items()}
+    usual = {name: parameter.default for name, parameter in parameters.items()}
+    defaults = {name: None if value is inspect.Parameter.empty else value for name, value in usual.items()}
     try:
-        ops = zoo.checked_ops(builder, stated, stated, {**known, **arguments})
+        ops = zoo.checked_ops(builder, stated, stated, {**defaults, **arguments})
     except ValueError as problem:
         raise ValueError(str(problem)[:LONGEST_REASON]) from None
     except (TypeError, AttributeError, ArithmeticError, KeyError, IndexError):
@@ -208,7 +210,7 @@ def built(
 
 
 def titled(title: Any) -> str:
-    """A name in print; ValueError where it is none."""
+    """Return a printable title; ValueError where it is none."""
     if not isinstance(title, str) or not 0 < len(title) <= zoo.LONGEST_TITLE:
         raise refused("title", title, f"must be a text of 1 to {zoo.LONGEST_TITLE} letters")
     return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split()) or "Your model"

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from cookbook.workloads.layers import SOFTMAX_FLOP, Shape, Trace, batched, constant, elements, not_batched
-from cookbook.workloads.limits import MOST_NODES
+from cookbook.workloads.limits import MAX_NODES
 from cookbook.workloads.ops import Ops, attended_pairs
 
-MOST_OF_A_SHAPE = 10**15
+MAX_SHAPE_ELEMENTS = 10**15
 Sides = tuple[int, ...]
 Named = tuple[Any, Sides]  # an activation of the whole batch: what it is called, and its shape
 
@@ -29,31 +29,32 @@ class Graph(Trace):
         self.assumed: list[str] = []
 
     def tensor(self, name: Any, sides: Sides, features: float = 0) -> Shape:
-        """One sample's part of an activation of the whole batch, of so many features a position (by default the last
-        axis); its name tells it from others."""
+        """Return one sample's part of an activation of the batch, by default with the last axis as features; its name
+        identifies it.
+        """
         features = features or (sides[-1] if sides else 1) or 1
         return Shape(features, (math.prod(sides) / features / self.samples,), name)
 
     def weight(self, name: Any, elements: float) -> float:
-        """Elements of a parameter the first time it is used, 0 whenever it is used again."""
+        """Return the elements of a parameter on its first use, 0 afterwards."""
         if name in self.owned:
             return 0.0
         self.owned[name] = elements
         return elements
 
     def ops(self) -> Ops:
-        """The finished table; ValueError where there is nothing in it."""
+        """Return the finished table; ValueError where it is empty."""
         if not self.rows:
             raise ValueError("the graph has no operation; nothing can be counted")
         return super().ops()
 
     def write(self, kind: str, name: str, **columns: Any) -> None:
-        """One operation; ValueError where there are too many, or it is larger than any can be."""
-        if len(self.rows) >= MOST_NODES:
-            raise ValueError(f"the graph has more than {MOST_NODES:,} operations")
-        for each in columns.values():
-            amount = float(each.sum()) * self.samples if isinstance(each, np.ndarray) else 0.0
-            if not 0 <= amount <= MOST_OF_A_SHAPE * 10**6:
+        """Append one operation; ValueError where there are too many, or it is impossibly large."""
+        if len(self.rows) >= MAX_NODES:
+            raise ValueError(f"the graph has more than {MAX_NODES:,} operations")
+        for column in columns.values():
+            amount = float(column.sum()) * self.samples if isinstance(column, np.ndarray) else 0.0
+            if not 0 <= amount <= MAX_SHAPE_ELEMENTS * 10**6:
                 raise ValueError(f"an operation of {amount:.3g} elements or products cannot be; check the shapes")
         super().write(kind, name, **columns)
 
@@ -68,14 +69,14 @@ class Graph(Trace):
         bias: float,
         parameters: float,
     ) -> None:
-        """Product with a weight matrix of `inner` x `outer` at every position."""
-        taken = self.tensor(*x, max(inner, 1))
+        """Write the product with a weight matrix of `inner` x `outer` at every position."""
+        source = self.tensor(*x, max(inner, 1))
         self.write_product(
-            [taken],
+            [source],
             self.tensor(name, out),
             "linear",
             name,
-            taken.positions,
+            source.positions,
             outer,
             inner,
             weights,
@@ -94,7 +95,9 @@ class Graph(Trace):
         bias: float,
         parameters: float,
     ) -> None:
-        """Convolution by weights (outputs, inputs / groups, taps); transposed, (inputs, outputs / groups, taps)."""
+        """Write a convolution by weights (outputs, inputs / groups, taps); transposed, (inputs, outputs / groups,
+        taps).
+        """
         sides = x[1]
         if len(weight) < 3 or len(out) != len(weight) or len(sides) != len(weight) or groups < 1:
             raise ValueError(f"convolution {name[:60]} of an input {sides} with weights {weight} gives no {out}")
@@ -117,14 +120,14 @@ class Graph(Trace):
         )
 
     def write_attention(self, name: str, query: Named, key: Named, value: Named, causal: bool) -> None:
-        """Scaled dot-product attention of (..., heads, positions, width)."""
+        """Write the scaled dot-product attention of (..., heads, positions, width)."""
         *batch, positions, width = query[1]
         keys, wide = key[1][-2], value[1][-1]
         full = positions * keys
         pairs = float(attended_pairs(positions, True)) if causal and positions == keys else float(full)
         every = math.prod(batch) / self.samples
         out = self.tensor(("out", name), (*batch, positions, wide))
-        xs = [self.tensor(*each) for each in (query, key, value)]
+        xs = [self.tensor(*named) for named in (query, key, value)]
         self.write(
             "attention",
             name,

@@ -18,7 +18,7 @@ LANGUAGE_PARTS = ("text_config", "llm_config", "language_config", "thinker_confi
 OTHER_PARTS = ("vision_config", "audio_config", "vit_config", "speech_config", "vision_tower")
 DEPTH = 4
 READERS = encoders.READERS | hybrids.READERS
-AHEAD = ("mtp_", "num_mtp", "nextn_")
+PREDICTION_HEADS = ("mtp_", "num_mtp", "nextn_")
 # Words in the names of fields that change counts, at the beginning of one of their parts, and what they may change.
 COUNTING = (
     (("latent", "lora"), "the width at which experts or attention work"),
@@ -37,7 +37,7 @@ BEGINNING = {
 
 
 def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "") -> Workload:
-    """A network from the fields of a configuration.
+    """Read a network from the fields of a configuration.
 
     Parameters
     ----------
@@ -83,29 +83,34 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
 
 
 def _name_in(config: Mapping[str, Any]) -> str:
-    """The name of its repository that a file may give; paths on somebody's machine are none."""
+    """Return the repository's name if a file gives one; paths on somebody's machine are not used."""
     name = config.get("_name_or_path")
     return name if isinstance(name, str) and 0 < len(name) <= 100 and not name.startswith(("/", ".")) else ""
 
 
 def _architecture(config: Mapping[str, Any]) -> str:
-    """The class that the file names."""
+    """Return the class that the file names."""
     names = config.get("architectures")
     name = names[0] if isinstance(names, list) and names else ""
     return name[:60] if isinstance(name, str) and name.strip() else "Your model"
 
 
-def _by_reader(f: Fields, found: Mapping[str, Any], changes: Mapping[str, Any], title: str) -> Workload:
-    """The network that the reader of a family has found."""
-    _tell_unread(f, known=True)
-    record = {name: value for name, value in found.items() if name not in ("builder", "arguments")}
+def _by_reader(f: Fields, network: Mapping[str, Any], changes: Mapping[str, Any], title: str) -> Workload:
+    """Build the network that the reader of a family has recognised."""
+    _note_unread(f, familiar=True)
+    record = {name: value for name, value in network.items() if name not in ("builder", "arguments")}
     return built(
-        found["builder"], found["arguments"], changes, title=title or found["builder"], assumed=f.assumed, **record
+        network["builder"],
+        network["arguments"],
+        changes,
+        title=title or network["builder"],
+        assumed=f.assumed,
+        **record,
     )
 
 
 def _family_of(config: Mapping[str, Any]) -> str:
-    """What the file calls its kind of model: of the Transformers, Diffusers or timm library."""
+    """Return the file's name for its kind of model: of the Transformers, Diffusers or timm library."""
     for name in ("model_type", "_class_name", "architecture"):
         stated = config.get(name)
         if isinstance(stated, str) and 0 < len(stated) <= 60:
@@ -114,8 +119,8 @@ def _family_of(config: Mapping[str, Any]) -> str:
 
 
 def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: str) -> Workload:
-    known = family in tables.families()
-    if not known and not _looks_like_a_decoder(f.given):
+    familiar = family in tables.families()
+    if not familiar and not _looks_like_a_decoder(f.given):
         fields = listed([str(name)[:40] for name in f.given]) or "none"
         raise refused(
             "model_type",
@@ -124,7 +129,7 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
             "of a language "
             "model; give its layers (cb.layers) or an ONNX file",
         )
-    strange = [] if known else [name for name in _strange(f) if name not in decoders.READ]
+    strange = [] if familiar else [name for name in _strange(f) if name not in decoders.READ]
     try:
         arguments = decoders.decoder_arguments(f, family)
     except ValueError as problem:
@@ -133,13 +138,13 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
     ahead = f.whole("num_nextn_predict_layers", "num_mtp_modules", least=0, needed=False)
     if ahead:
         f.assume(f"{ahead} layer(s) that predict further ahead are left out; predict_ahead={ahead} counts them")
-    if not known:
+    if not familiar:
         f.assume(
             f"model_type {family or '(none)'} is not known here: counted as a model of Llama's kind (norm "
             "before attention "
             "and gated MLP, no other parameters)"
         )
-    _tell_unread(f, known)
+    _note_unread(f, familiar)
     if isinstance(f.given.get("quantization_config"), Mapping):
         f.assume("weights are quantised in the file; counts are of the network, and precision= says in what it runs")
     longest = f.whole(
@@ -173,13 +178,15 @@ def _looks_like_a_decoder(config: Mapping[str, Any]) -> bool:
     return all(any(name in config for name in names) for names in needed) and not config.get("is_encoder_decoder")
 
 
-def _tell_unread(f: Fields, known: bool) -> None:
-    """Say which fields were not read; refuse where they tell of parts that nobody here knows."""
-    unread = [name for name in f.unread() if _says(name)]
+def _note_unread(f: Fields, familiar: bool) -> None:
+    """Note which fields were not read; refuse those that point to unknown parts."""
+    unread = [name for name in f.unread() if _may_matter(name)]
     reviewed = tables.fields("reviewed")
-    telling = [name for name in unread if any(word in name for word in decoders.TELLING) and name not in reviewed]
+    telling = [
+        name for name in unread if any(word in name for word in decoders.CHANGING_WORDS) and name not in reviewed
+    ]
     telling = list(dict.fromkeys([*telling, *_strange(f)]))
-    if telling and not known:
+    if telling and not familiar:
         raise refused(
             "model_type",
             f.family,
@@ -192,29 +199,34 @@ def _tell_unread(f: Fields, known: bool) -> None:
         f.assume(f"fields not read, as if they changed no count: {listed(unread)}")
 
 
-def _says(name: str) -> bool:
-    """Whether a field may say anything about counts."""
+def _may_matter(name: str) -> bool:
+    """Return True if a field may affect counts."""
     return name not in tables.fields("silent")
 
 
 def _strange(f: Fields) -> list[str]:
-    """Fields that nobody asked for, that are stated, and whose names say that they change counts."""
+    """Return the stated fields that no reader used and whose names suggest that they change counts."""
     return [
         str(name)[:60]
         for name, value in f.given.items()
-        if f.passed(name) and _says(str(name)) and may_change(str(name)) and value not in (None, False, 0, "", [], {})
+        if f.passed(name)
+        and _may_matter(str(name))
+        and may_change(str(name))
+        and value not in (None, False, 0, "", [], {})
     ]
 
 
 def _refuse_counting(f: Fields) -> None:
-    """Refuse a field that was not read and whose name says that it changes counts, alone or in a group of fields."""
-    stated = [(str(name), value) for name, value in f.given.items() if f.passed(name) and _says(str(name))]
+    """Refuse a field that was not read and whose name suggests that it changes counts, alone or in a group
+    of fields.
+    """
+    stated = [(str(name), value) for name, value in f.given.items() if f.passed(name) and _may_matter(str(name))]
     groups = [
-        (f"{name}.{inner}", each)
+        (f"{name}.{inner}", member)
         for name, value in stated
         if isinstance(value, Mapping) and name not in (*OTHER_PARTS, "quantization")
-        for inner, each in value.items()
-        if _says(str(inner))
+        for inner, member in value.items()
+        if _may_matter(str(inner))
     ]
     for name, value in (*stated, *groups):
         what = may_change(name.rpartition(".")[2])
@@ -227,9 +239,9 @@ def _refuse_counting(f: Fields) -> None:
 
 
 def may_change(name: str) -> str:
-    """What a field of this name may change, "" where nothing that is counted."""
+    """Return what a field of this name may change, "" where it changes nothing that is counted."""
     lower = name.lower()
-    if lower in tables.fields("reviewed") or lower.startswith(AHEAD):
+    if lower in tables.fields("reviewed") or lower.startswith(PREDICTION_HEADS):
         return ""
     parts = lower.replace(".", "_").split("_")
     for words, what in COUNTING:

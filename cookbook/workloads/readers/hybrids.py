@@ -8,15 +8,15 @@ from typing import Any
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
-from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.arguments import MAX_LAYERS
 from cookbook.workloads.readers.decoders import activation
 from cookbook.workloads.readers.fields import Fields
 
 Found = dict[str, Any]
 LANGUAGE = {"family": "state_space", "task": "language modelling", "data_kind": "text", "sample": "sequence"}
 USUAL_LENGTH = 4096
-ATTENDS = ("full_attention", "attention")
-STATES = ("linear_attention", "mamba")
+ATTENTION_KINDS = ("full_attention", "attention")
+STATE_KINDS = ("linear_attention", "mamba")
 
 
 def _sizes(f: Fields) -> Found:
@@ -33,7 +33,7 @@ def _sizes(f: Fields) -> Found:
 
 
 def _depth(f: Fields) -> int:
-    return int(f.whole("num_hidden_layers", most=MOST_LAYERS))
+    return int(f.whole("num_hidden_layers", most=MAX_LAYERS))
 
 
 def _experts(f: Fields, shared: int = 0, gate: bool = False) -> Found | None:
@@ -41,27 +41,29 @@ def _experts(f: Fields, shared: int = 0, gate: bool = False) -> Found | None:
     if not number:
         return None
     hidden = f.whole("moe_intermediate_size", needed=False) or f.whole("intermediate_size")
-    found = {
+    mixture = {
         "number": number,
         "top_k": f.whole("num_experts_per_tok", most=number),
         "hidden": hidden,
         **({"shared": shared} if shared else {}),
     }
-    return found | ({"shared_gate": 1} if gate else {})
+    return mixture | ({"shared_gate": 1} if gate else {})
 
 
 def _attending(f: Fields, depth: int) -> list[bool]:
-    """Which layers attend, by the kinds of layers that the file lists."""
+    """Return which layers attend, by the kinds of layers that the file lists."""
     kinds = f.members("layer_types", "layers_block_type")
-    strange = [kind for kind in kinds if kind not in (*ATTENDS, *STATES)]
+    strange = [kind for kind in kinds if kind not in (*ATTENTION_KINDS, *STATE_KINDS)]
     if strange or len(kinds) < depth:
         what = f"has {shown(strange[0])}" if strange else f"has {len(kinds)} entries for {depth} layers"
-        raise ValueError(f"layer_types {what}; each of the layers must be one of {', '.join((*ATTENDS, *STATES))}")
-    return [kind in ATTENDS for kind in kinds[:depth]]
+        raise ValueError(
+            f"layer_types {what}; each of the layers must be one of {', '.join((*ATTENTION_KINDS, *STATE_KINDS))}"
+        )
+    return [kind in ATTENTION_KINDS for kind in kinds[:depth]]
 
 
-def _found(f: Fields, sizes: Found, pattern: str, **own: Any) -> Found:
-    """The pattern as the shortest that repeats; only what its letters need."""
+def _network(f: Fields, sizes: Found, pattern: str, **own: Any) -> Found:
+    """Return the arguments with the shortest repeating pattern, and only what its letters need."""
     period = next(
         step
         for step in range(1, len(pattern) + 1)
@@ -102,7 +104,7 @@ def _jamba(f: Fields) -> Found:
         "norms": 1,
         "rank": f.whole("mamba_dt_rank") if isinstance(rank, int) else -(-width // 16),
     }
-    return _found(
+    return _network(
         f,
         sizes,
         "".join(letters),
@@ -116,7 +118,7 @@ def _jamba(f: Fields) -> Found:
 def _minimax(f: Fields) -> Found:
     sizes, depth = _sizes(f), _depth(f)
     kinds = f.members("attn_type_list")
-    attend = [each == 1 for each in kinds[:depth]] if kinds else _attending(f, depth)
+    attend = [kind == 1 for kind in kinds[:depth]] if kinds else _attending(f, depth)
     if len(attend) < depth:
         raise ValueError(f"attn_type_list has {len(attend)} entries for {depth} layers; give one a layer")
     state = {
@@ -124,10 +126,10 @@ def _minimax(f: Fields) -> Found:
         "head_dim": sizes["head_dim"] or sizes["width"] // max(sizes["heads"] or 1, 1),
         "chunk": f.whole("block_size"),
     }
-    return _found(
+    return _network(
         f,
         sizes,
-        "".join("*E" if each else "ME" for each in attend),
+        "".join("*E" if full else "ME" for full in attend),
         recurrent="lightning",
         state=state,
         experts=_experts(f),
@@ -156,10 +158,10 @@ def _qwen(f: Fields) -> Found:
     if ahead:
         f.assume(f"{ahead} layer(s) that predict further ahead are left out")
     letter = "E" if experts else "-"
-    return _found(
+    return _network(
         f,
         sizes,
-        "".join(("*" if each else "M") + letter for each in attend),
+        "".join(("*" if full else "M") + letter for full in attend),
         recurrent="gated delta",
         state=state,
         qk_norm=True,
@@ -194,14 +196,14 @@ def _nemotron(f: Fields) -> Found:
     kinds = f.members("layers_block_type")
     if pattern is None and all(isinstance(kind, str) and kind in NEMOTRON for kind in kinds):
         pattern = "".join(NEMOTRON[kind] for kind in kinds)
-    if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_LAYERS:
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_LAYERS:
         raise refused("hybrid_override_pattern", pattern, "must be a text of one letter a layer, such as 'M-M*'")
     shared = f.whole("moe_shared_expert_intermediate_size", default=0, least=0)
     copies = f.whole("n_shared_experts", least=0)
     mixed = _experts(f, shared * copies)
     if mixed and f.given.get("moe_latent_size"):
         mixed["latent"] = f.whole("moe_latent_size")
-    return _found(
+    return _network(
         f,
         sizes,
         pattern,
@@ -219,10 +221,10 @@ def _granite(f: Fields) -> Found:
     shared = f.whole("shared_intermediate_size", default=0, least=0)
     experts = _experts(f, shared)
     letter = "E" if experts else "-"
-    return _found(
+    return _network(
         f,
         sizes,
-        "".join(("*" if each else "M") + letter for each in attend),
+        "".join(("*" if full else "M") + letter for full in attend),
         recurrent="mamba2",
         state=_mamba2_state(f, sizes["width"]),
         experts=experts,
@@ -231,9 +233,9 @@ def _granite(f: Fields) -> Found:
 
 
 def _mamba2(f: Fields) -> Found:
-    sizes, depth = _sizes(f), f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS)
+    sizes, depth = _sizes(f), f.whole("num_hidden_layers", "n_layer", most=MAX_LAYERS)
     state = _mamba2_state(f, sizes["width"])
-    return _found(f, sizes, "M" * depth, recurrent="mamba2", state=state)
+    return _network(f, sizes, "M" * depth, recurrent="mamba2", state=state)
 
 
 READERS: dict[str, Callable[[Fields], Found]] = {

@@ -20,34 +20,34 @@ GIVEN_NAMES = ("sequential", "functional", "model")  # with a number: what Keras
 
 
 def is_architecture(found: Any) -> bool:
-    """Whether a JSON value is the architecture of a Keras model."""
+    """Return True if a JSON value is the architecture of a Keras model."""
     return isinstance(found, Mapping) and found.get("class_name") in MODELS and "config" in found
 
 
 def is_model(source: Any) -> bool:
-    """Whether an object is a Keras model, told by what it can do."""
+    """Return True if an object is a Keras model, by its methods."""
     return hasattr(source, "layers") and all(callable(getattr(source, n, None)) for n in ("to_json", "get_config"))
 
 
 def of_model(source: Any, changes: Mapping[str, Any]) -> Workload:
-    """A network from a Keras model, by the JSON that it writes of itself."""
+    """Return a network from a Keras model, by the JSON that it exports."""
     try:
-        found = json.loads(source.to_json())
+        architecture = json.loads(source.to_json())
     except (NotImplementedError, ValueError, TypeError, AttributeError, KeyError, RuntimeError) as problem:
         raise ValueError(
             f"the Keras model does not write its architecture: {str(problem)[:200]}; give a Sequential or "
             "Functional model, or its layers (cb.layers)"
         ) from None
-    return read(found, changes)
+    return read(architecture, changes)
 
 
 def archived(file: BinaryIO) -> str:
-    """The architecture in an archive that Keras 3 saved; "" where it is another archive. Nothing else is unpacked."""
+    """Return the architecture in an archive of Keras 3; "" where it is another archive. Nothing else is unpacked."""
     return archived_text(file, INSIDE, "metadata.json")
 
 
 def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
-    """A network from an architecture.
+    """Read a network from an architecture.
 
     Parameters
     ----------

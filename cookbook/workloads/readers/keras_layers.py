@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
@@ -10,18 +11,18 @@ from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.arguments import naming, sample_sizes, stated, whole
 from cookbook.workloads.layers import Shape, Trace
-from cookbook.workloads.limits import MOST_LAYERS_OF_FILE, MOST_REFERENCES
+from cookbook.workloads.limits import MAX_FILE_LAYERS, MAX_REFERENCES
 from cookbook.workloads.readers import tables
 
 Config = Mapping[str, Any]
 MODELS = ("Sequential", "Functional", "Model")
-MOST_DEPTH, LONGEST_SIDE, MOST_FEATURES = 8, 2**20, 10**9
+MAX_DEPTH, LONGEST_SIDE, MAX_FEATURES = 8, 2**20, 10**9
 
 
 def fields_of(layer: Any) -> Config:
-    """The fields of a layer or model; a Sequential of old was a list of its layers."""
-    found = layer.get("config") if isinstance(layer, Mapping) else None
-    return {"layers": found} if isinstance(found, list) else found if isinstance(found, Mapping) else {}
+    """Return the fields of a layer or model; an old Sequential was a list of its layers."""
+    fields = layer.get("config") if isinstance(layer, Mapping) else None
+    return {"layers": fields} if isinstance(fields, list) else fields if isinstance(fields, Mapping) else {}
 
 
 def text_of(fields: Config, name: str) -> str:
@@ -50,22 +51,22 @@ class Network:
         self.written, self.depth, self.axes, self.seen = 0, 0, -1, 0
 
     def model(self, found: Config, inputs: list[Shape] | None) -> list[Shape]:
-        """Write a model down; its outputs."""
+        """Write a model and return its outputs."""
         layers = fields_of(found).get("layers")
         if not isinstance(layers, list) or not layers:
             raise ValueError("the Keras model has no list of layers")
         self.depth += 1
-        if self.depth > MOST_DEPTH:
-            raise ValueError(f"the Keras model has models within models deeper than {MOST_DEPTH}")
+        if self.depth > MAX_DEPTH:
+            raise ValueError(f"the Keras model has models within models deeper than {MAX_DEPTH}")
         graph = any(isinstance(layer, Mapping) and layer.get("inbound_nodes") for layer in layers)
         made = self._graph(found, layers, inputs) if graph else self._chain(found, layers, inputs)
         self.depth -= 1
         return made
 
-    def _chain(self, found: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
-        """A Sequential model."""
+    def _chain(self, model: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
+        """Write a Sequential model."""
         x = inputs[0] if inputs else None
-        stated = fields_of(found).get("build_input_shape")
+        stated = fields_of(model).get("build_input_shape")
         for layer in layers:
             fields, name = fields_of(layer), text_of(fields_of(layer), "name") or "layer"
             if x is None:
@@ -74,22 +75,22 @@ class Network:
                 x = self.layer(layer, name, [x])[0]
         return [] if x is None else [x]
 
-    def _graph(self, found: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
-        """A Functional model: every node as soon as what it needs is there."""
-        made, waiting, given = dict[tuple[str, int], list[Shape]](), list[Node](), inputs
-        order = {name: place for place, (name, *_) in enumerate(self.references(fields_of(found).get("input_layers")))}
+    def _graph(self, model: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
+        """Write a Functional model: every node as soon as its inputs are available."""
+        made, waiting, sources = dict[tuple[str, int], list[Shape]](), list[Node](), inputs
+        order = {name: place for place, (name, *_) in enumerate(self.references(fields_of(model).get("input_layers")))}
         for layer in layers:
             name = text_of(layer if isinstance(layer, Mapping) else {}, "name") or text_of(fields_of(layer), "name")
             if isinstance(layer, Mapping) and layer.get("class_name") == "InputLayer":
                 place = order.get(name, len(made))
-                there = given[min(place, len(given) - 1)] if given else self._input(fields_of(layer), name, None)
+                there = sources[min(place, len(sources) - 1)] if sources else self._input(fields_of(layer), name, None)
                 made[name, 0] = [there]
                 continue
             nodes = layer.get("inbound_nodes") if isinstance(layer, Mapping) else None
             for place, node in enumerate(nodes if isinstance(nodes, list) else []):
                 waiting.append(Node(layer, name, place, list(self.references(node))))
         self._in_order(waiting, made)
-        ends = [(who, at) for who, at, _ in self.references(fields_of(found).get("output_layers"))]
+        ends = [(who, at) for who, at, _ in self.references(fields_of(model).get("output_layers"))]
         return [made[end][0] for end in ends if end in made] or list(made.values())[-1]
 
     def _in_order(self, waiting: list[Node], made: dict[tuple[str, int], list[Shape]]) -> None:
@@ -116,25 +117,25 @@ class Network:
             raise ValueError(f"layer {stuck.name!r} of the Keras model needs a tensor that no layer makes")
 
     def references(self, node: Any, depth: int = 0) -> Iterator[tuple[str, int, int]]:
-        """(layer, node, tensor) of everything that a node takes but masks, as versions 2 and 3 write it."""
+        """Yield (layer, node, tensor) of everything that a node takes except masks, as versions 2 and 3 write it."""
         self.seen += 1
-        if self.seen > MOST_REFERENCES:
-            raise ValueError(f"the layers of the Keras model refer to each other more than {MOST_REFERENCES:,} times")
+        if self.seen > MAX_REFERENCES:
+            raise ValueError(f"the layers of the Keras model refer to each other more than {MAX_REFERENCES:,} times")
         if isinstance(node, Mapping):
             history = node.get("config", {}).get("keras_history") if isinstance(node.get("config"), Mapping) else None
             inside = [history] if history is not None else [node[key] for key in node if not str(key).endswith("mask")]
         else:
             inside = node if isinstance(node, list) else []
-            if len(inside) >= 3 and isinstance(inside[0], str) and all(type(each) is int for each in inside[1:3]):
+            if len(inside) >= 3 and isinstance(inside[0], str) and all(type(number) is int for number in inside[1:3]):
                 yield inside[0], inside[1], inside[2]
                 inside = inside[3:]
-        for inner in inside if depth < MOST_DEPTH else ():
+        for inner in inside if depth < MAX_DEPTH else ():
             if isinstance(inner, Mapping | list):
                 yield from self.references(inner, depth + 1)
 
     def _input(self, fields: Config, name: str, stated: Any) -> Shape:
-        """Shape of one sample; what stays open is asked for."""
-        sizes = next((fields[each] for each in ("batch_shape", "batch_input_shape") if fields.get(each)), stated)
+        """Return the shape of one sample; open sizes must be given."""
+        sizes = next((fields[name] for name in ("batch_shape", "batch_input_shape") if fields.get(name)), stated)
         sizes = list(sizes)[1:] if isinstance(sizes, list) else None
         if sizes and None not in sizes:
             self.stated.append(tuple(sizes))
@@ -148,20 +149,20 @@ class Network:
             if sizes and (len(sizes) != len(self.shape) or any(map(lambda a, b: a and a != b, sizes, self.shape))):
                 raise self.differs(tuple(sizes))
             sizes, self.given = list(self.shape), True
-        *space, channels = [whole(each, "shape", LONGEST_SIDE) for each in sizes[:5]]
+        *space, channels = [whole(side, "shape", LONGEST_SIDE) for side in sizes[:5]]
         self.axes = max(self.axes, len(space))
         return Shape(channels, tuple(space))
 
     def differs(self, stated: tuple[Any, ...]) -> ValueError:
-        """A shape that was given is not what the model states."""
+        """Return the error for a given shape that is not what the model states."""
         return ValueError(f"shape = {shown(tuple(self.shape))} but the model states {shown(stated)}; leave it out")
 
     def layer(self, layer: Any, name: str, xs: list[Shape], again: bool = False) -> list[Shape]:
         """Write one layer down; used again it has no further parameters."""
         kind = text_of(layer if isinstance(layer, Mapping) else {}, "class_name")
         self.written += 1
-        if self.written > MOST_LAYERS_OF_FILE:
-            raise ValueError(f"the Keras model has more than {MOST_LAYERS_OF_FILE:,} layers")
+        if self.written > MAX_FILE_LAYERS:
+            raise ValueError(f"the Keras model has more than {MAX_FILE_LAYERS:,} layers")
         begin = len(self.trace.rows)
         made = self.model(layer, xs) if kind in MODELS else [self._written(kind, fields_of(layer), name, xs)]
         for row in self.trace.rows[begin:] if again else ():
@@ -169,13 +170,13 @@ class Network:
         return made
 
     def _written(self, kind: str, fields: Config, name: str, xs: list[Shape]) -> Shape:
-        known = tables.operation("keras", kind)
-        if known.kind == "code":
+        operation = tables.operation("keras", kind)
+        if operation.kind == "code":
             raise ValueError(
                 f"layer {name!r} of the Keras model is code ({kind}), which is not run; put a layer of "
                 "Keras in its place, or give the network as ONNX"
             )
-        writer = WRITERS.get(known.kind)
+        writer = WRITERS.get(operation.kind)
         if writer is None:
             raise ValueError(
                 f"layer {name!r} of the Keras model is of class {kind or '(none)'}, which is not known "
@@ -184,21 +185,21 @@ class Network:
         with naming(f"layer {name!r} ({kind}) of the Keras model"):
             if fields.get("data_format") == "channels_first":
                 raise ValueError("data_format = channels_first cannot be read; save the model with channels_last")
-            return writer(self, xs, fields, name, known.meaning)
+            return writer(self, xs, fields, name, operation.meaning)
 
 
 def _count(fields: Config, name: str, usual: int | None = None) -> int:
-    return stated(fields.get(name), name, MOST_FEATURES, usual)
+    return stated(fields.get(name), name, MAX_FEATURES, usual)
 
 
 def _sides(fields: Config, name: str, axes: int, usual: Any = 1) -> tuple[int, ...]:
-    """A number for each axis."""
+    """Return a number for each axis."""
     value = fields.get(name)
     value = usual if value is None else value
     sides = list(value) if isinstance(value, list | tuple) else [value] * axes
     if len(sides) != axes:
         raise refused(name, value, f"must have {axes} numbers")
-    return tuple(whole(each, name, LONGEST_SIDE) for each in sides)
+    return tuple(whole(side, name, LONGEST_SIDE) for side in sides)
 
 
 def _padding(fields: Config) -> str:
@@ -208,8 +209,8 @@ def _padding(fields: Config) -> str:
     return "same" if padding == "causal" else str(padding)
 
 
-def _acted(n: Network, x: Shape, function: Any, name: str) -> Shape:
-    """An activation by its name, or as Keras writes a function."""
+def _activate(n: Network, x: Shape, function: Any, name: str) -> Shape:
+    """Write an activation by its name, or as Keras writes a function."""
     if isinstance(function, Mapping):
         kind = function.get("class_name")
         if tables.operation("keras", str(kind)).kind == "code":
@@ -219,15 +220,15 @@ def _acted(n: Network, x: Shape, function: Any, name: str) -> Shape:
         return x
     if function == "softmax":
         return n.trace.softmax(x, f"{name}.softmax")
-    known = tables.operations("keras activations")
-    if function not in known:
-        raise ValueError(f"activation {shown(function)} is not known here; known are {', '.join(known)}")
-    return n.trace.act(x, known[function].meaning, f"{name}.{function}")
+    activations = tables.operations("keras activations")
+    if function not in activations:
+        raise ValueError(f"activation {shown(function)} is not known here; known are {', '.join(activations)}")
+    return n.trace.act(x, activations[function].meaning, f"{name}.{function}")
 
 
 def _dense(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = n.trace.linear(xs[0], _count(c, "units"), c.get("use_bias") is not False, name)
-    return _acted(n, y, c.get("activation"), name)
+    return _activate(n, y, c.get("activation"), name)
 
 
 def _conv(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -246,12 +247,12 @@ def _conv(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
         transposed,
         name,
     )
-    return _acted(n, y, c.get("activation"), name)
+    return _activate(n, y, c.get("activation"), name)
 
 
 def _depthwise(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = _by_channel(n, xs[0], c, name, c.get("use_bias") is not False)
-    return _acted(n, y, c.get("activation"), name)
+    return _activate(n, y, c.get("activation"), name)
 
 
 def _by_channel(n: Network, x: Shape, c: Config, name: str, bias: bool) -> Shape:
@@ -272,7 +273,7 @@ def _by_channel(n: Network, x: Shape, c: Config, name: str, bias: bool) -> Shape
 def _separable(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = _by_channel(n, xs[0], c, f"{name}.depthwise", False)
     y = n.trace.conv(y, _count(c, "filters"), 1, bias=c.get("use_bias") is not False, name=f"{name}.pointwise")
-    return _acted(n, y, c.get("activation"), name)
+    return _activate(n, y, c.get("activation"), name)
 
 
 def _pool(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -299,7 +300,7 @@ def _norm(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
 
 
 def _activation(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    return _acted(n, xs[0], c.get("activation"), name)
+    return _activate(n, xs[0], c.get("activation"), name)
 
 
 def _relu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -307,7 +308,7 @@ def _relu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
 
 
 def _prelu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    """One slope for each element, but for those axes that share it."""
+    """Write a PReLU with one slope per element, shared along the given axes."""
     shared, sides = c.get("shared_axes") or [], [*xs[0].space, xs[0].channels]
     slopes = 1.0
     for axis, side in enumerate(sides, start=1):
@@ -317,7 +318,7 @@ def _prelu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> S
 
 
 def _function(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    return _acted(n, xs[0], meaning, name)
+    return _activate(n, xs[0], meaning, name)
 
 
 def _dropout(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -334,11 +335,9 @@ def _same(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
 
 def _reshape(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     sizes, elements = list(c["target_shape"]), float(xs[0].elements[0])
-    known = [whole(each, "target_shape", MOST_FEATURES) for each in sizes if each != -1]
-    rest = 1
-    for each in known:
-        rest *= each
-    sizes = [whole(elements / rest, "target_shape", MOST_FEATURES) if each == -1 else each for each in sizes]
+    fixed = [whole(size, "target_shape", MAX_FEATURES) for size in sizes if size != -1]
+    rest = math.prod(fixed)
+    sizes = [whole(elements / rest, "target_shape", MAX_FEATURES) if size == -1 else size for size in sizes]
     return n.trace.reshape(xs[0], sizes[-1], *sizes[:-1])
 
 
@@ -355,11 +354,11 @@ def _repeated(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -
 
 
 def _edges(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    """Rows added to both ends of each axis (padding), or taken from them (cropping)."""
+    """Write rows added to both ends of each axis (padding), or removed from them (cropping)."""
     axes, value, sign = len(xs[0].space), c.get(meaning), 1 if meaning == "padding" else -1
-    each = [value] * axes if isinstance(value, int) else list(value or [])
-    each = [each] if axes == 1 and len(each) == 2 else each
-    pairs = [[ends, ends] if isinstance(ends, int) else ends for ends in each]
+    widths = [value] * axes if isinstance(value, int) else list(value or [])
+    widths = [widths] if axes == 1 and len(widths) == 2 else widths
+    pairs = [[ends, ends] if isinstance(ends, int) else ends for ends in widths]
     sides = [
         side + sign * sum(whole(end, meaning, LONGEST_SIDE, 0) for end in ends)
         for side, ends in zip(xs[0].space, pairs, strict=True)
@@ -393,23 +392,23 @@ def _concatenated(n: Network, xs: list[Shape], c: Config, name: str, meaning: st
     axis = axis - 1 if isinstance(axis, int) and axis > 0 else axes + axis
     sides = [[*x.space, x.channels] for x in xs]
     if not 0 <= axis < axes or any(
-        [*each[:axis], *each[axis + 1 :]] != [*sides[0][:axis], *sides[0][axis + 1 :]] for each in sides
+        [*shape[:axis], *shape[axis + 1 :]] != [*sides[0][:axis], *sides[0][axis + 1 :]] for shape in sides
     ):
         raise ValueError(f"its inputs cannot be joined along axis {axis + 1}")
     if axis == axes - 1:
         return n.trace.concat(xs, name)
-    *space, channels = [*sides[0][:axis], sum(each[axis] for each in sides), *sides[0][axis + 1 :]]  # type: ignore[misc]
+    *space, channels = [*sides[0][:axis], sum(shape[axis] for shape in sides), *sides[0][axis + 1 :]]  # type: ignore[misc]
     return n.trace.sample(xs[0], Shape(channels, tuple(space)), name)  # type: ignore[arg-type]
 
 
 def _embedding(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    """Rows of a table for a vector of numbers, or for one number."""
+    """Write the rows of a table for a vector of numbers, or for one number."""
     places = (*xs[0].space, int(xs[0].channels))
     return n.trace.embedding(places, _count(c, "input_dim"), _count(c, "output_dim"), name)
 
 
 def _recurrent(n: Network, xs: list[Shape], c: Config, name: str, meaning: str, both: bool = False) -> Shape:
-    """A cell over the steps of a sequence, in one direction or in both."""
+    """Write a cell over the steps of a sequence, in one direction or in both."""
     if len(xs[0].space) != 1:
         raise ValueError("its input must be a sequence")
     vectors = 0 if c.get("use_bias") is False else 2 if meaning == "gru" and c.get("reset_after", True) else 1
@@ -420,7 +419,11 @@ def _recurrent(n: Network, xs: list[Shape], c: Config, name: str, meaning: str, 
 def _both_ways(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     inner = c.get("layer")
     kind = text_of(inner if isinstance(inner, Mapping) else {}, "class_name")
-    cells = {name: each.meaning for name, each in tables.operations("keras").items() if each.kind == "recurrent"}
+    cells = {
+        name: operation.meaning
+        for name, operation in tables.operations("keras").items()
+        if operation.kind == "recurrent"
+    }
     if kind not in cells:
         raise ValueError(f"only {', '.join(cells)} can be read in it, not {kind or 'nothing'}")
     y = _recurrent(n, xs, fields_of(inner), name, cells[kind], both=True)
@@ -435,13 +438,19 @@ def _at_each_step(n: Network, xs: list[Shape], c: Config, name: str, meaning: st
     fields = fields_of(inner)
     if kind == "LayerNormalization":  # its axes are counted without that of the steps
         axes: list[Any] = axis if isinstance(axis := fields.get("axis"), list) else [axis]
-        fields = {**fields, "axis": [each + 1 if isinstance(each, int) and each > 0 else each for each in axes]}
-    known = tables.operations("keras")[kind]
-    return WRITERS[known.kind](n, xs, fields, name, known.meaning)
+        fields = {
+            **fields,
+            "axis": [
+                axis_number + 1 if isinstance(axis_number, int) and axis_number > 0 else axis_number
+                for axis_number in axes
+            ],
+        }
+    operation = tables.operations("keras")[kind]
+    return WRITERS[operation.kind](n, xs, fields, name, operation.meaning)
 
 
 def _attention(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    """Projections of query, key and value, attention, and the projection of what it gives."""
+    """Write projections of query, key and value, attention, and the output projection."""
     query, value = xs[0], xs[1] if len(xs) > 1 else xs[0]
     heads, size, t = _count(c, "num_heads"), _count(c, "key_dim"), n.trace
     wide, biased = _count(c, "value_dim", size), c.get("use_bias") is not False
@@ -454,7 +463,7 @@ def _attention(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) 
     memory = None if value.space == query.space else value
     y = t.attention(q, heads, head_dim=size, v_dim=wide, memory=memory, name=name)
     return t.linear(
-        y, whole(int(query.channels) if out is None else out, "output_shape", MOST_FEATURES), biased, f"{name}.output"
+        y, whole(int(query.channels) if out is None else out, "output_shape", MAX_FEATURES), biased, f"{name}.output"
     )
 
 

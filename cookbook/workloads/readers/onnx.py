@@ -15,18 +15,18 @@ from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.arguments import check_names, check_possible, whole
 from cookbook.workloads.layers import GATES, Shape, batched, constant, not_batched
-from cookbook.workloads.limits import MOST_BYTES_OF_GRAPH, MOST_NODES, MOST_REFERENCES, MOST_TENSORS
+from cookbook.workloads.limits import MAX_GRAPH_BYTES, MAX_NODES, MAX_REFERENCES, MAX_TENSORS
 from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import listed, titled
-from cookbook.workloads.readers.graph import MOST_OF_A_SHAPE, Graph
+from cookbook.workloads.readers.graph import MAX_SHAPE_ELEMENTS, Graph
 from cookbook.workloads.zoo import Workload
 
 MISSING = (
     "an ONNX file is read by the library onnx, which is not installed: python -m pip install "
     "'dl-cookbook[onnx]', or python -m pip install onnx"
 )
-MOST_AXES, MOST_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MOST_FIELDS_OF_GRAPH = 8, 32, 10**9, 40, 1_500_000
-MOST_BYTES_OF_A_SHAPE = 1024
+MAX_AXES, MAX_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MAX_GRAPH_FIELDS = 8, 32, 10**9, 40, 1_500_000
+MAX_SHAPE_BYTES = 1024
 Inside = dict[int, Any]  # numbers of fields that are messages, and those within them
 FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and the formats of 8 bits (onnx.TensorProto)
 # Operations without whose shapes nothing worth counting is left.
@@ -65,14 +65,14 @@ PRODUCTS = {"MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), 
 
 
 def is_graph(head: bytes) -> bool:
-    """Whether a file begins as an ONNX model does: field 1, the version of the format, then another field."""
+    """Return True if a file begins as an ONNX model does: field 1, the version of the format, then another field."""
     return (
         len(head) > 4 and head[0] == 0x08 and 0 < head[1] < 32 and head[2] in (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
     )
 
 
 def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "") -> Workload:
-    """A network from an ONNX file.
+    """Read a network from an ONNX file.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     """
     if find_spec("onnx") is None:
         raise ValueError(MISSING)
-    if size > MOST_BYTES_OF_GRAPH:
+    if size > MAX_GRAPH_BYTES:
         raise ValueError(
-            f"the ONNX file has {size:,} bytes; at most {MOST_BYTES_OF_GRAPH:,} can be read (keep its "
+            f"the ONNX file has {size:,} bytes; at most {MAX_GRAPH_BYTES:,} can be read (keep its "
             "tensors in a file beside it)"
         )
     check_names(changes, ("shape", "title"), "an ONNX file")
@@ -108,7 +108,7 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
         onnx.checker.ValidationError,
         onnx.shape_inference.InferenceError,
     )
-    data = file.read(MOST_BYTES_OF_GRAPH)
+    data = file.read(MAX_GRAPH_BYTES)
     _check_fields(data)
     try:
         model = onnx.load_model_from_string(data)
@@ -128,7 +128,7 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     except problems as problem:
         words = " ".join(str(problem).split())[:150]
         raise ValueError(f"shapes of the ONNX graph cannot be inferred: {words}") from None
-    return _counted(
+    return _count(
         model.graph, samples, assumed, titled(changes.get("title", title or model.graph.name or "ONNX graph"))
     )
 
@@ -150,10 +150,9 @@ def _check_fields(data: bytes) -> None:
             at, end, inside = outer.pop()
             continue
         number += 1
-        if number > MOST_FIELDS_OF_GRAPH:
+        if number > MAX_GRAPH_FIELDS:
             raise ValueError(
-                f"the ONNX file has more than {MOST_FIELDS_OF_GRAPH:,} fields; a graph of "
-                f"{MOST_NODES:,} nodes needs fewer"
+                f"the ONNX file has more than {MAX_GRAPH_FIELDS:,} fields; a graph of {MAX_NODES:,} nodes needs fewer"
             )
         key, at = _varint(data, at, end)
         kind = key & 7
@@ -172,7 +171,7 @@ def _check_fields(data: bytes) -> None:
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A whole number of protobuf, seven bits a byte, and the place behind it."""
+    """Return an integer of protobuf, seven bits per byte, and the position after it."""
     value = shift = 0
     while at < end:
         byte = data[at]
@@ -184,19 +183,19 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _check_graph(graph: Any) -> None:
-    """Refuse too many nodes or inputs of nodes, tensors too large to be, and a node without what it needs."""
-    if len(graph.node) > MOST_NODES or len(graph.initializer) > MOST_TENSORS:
+    """Refuse too many nodes or inputs of nodes, impossibly large tensors, and a node without the inputs it needs."""
+    if len(graph.node) > MAX_NODES or len(graph.initializer) > MAX_TENSORS:
         raise ValueError(
             f"the ONNX graph has {len(graph.node):,} nodes and {len(graph.initializer):,} tensors of "
-            f"weights; at most {MOST_NODES:,} and {MOST_TENSORS:,} are read"
+            f"weights; at most {MAX_NODES:,} and {MAX_TENSORS:,} are read"
         )
     inputs = sum(len(node.input) for node in graph.node)
-    if inputs > MOST_REFERENCES:
-        raise ValueError(f"the nodes of the ONNX graph have {inputs:,} inputs; at most {MOST_REFERENCES:,} are read")
-    for each in graph.initializer:
-        _check_shape(each.name, each.dims)
-        if len(each.raw_data) > MOST_BYTES_OF_A_SHAPE:  # weights: their values are of no use here
-            each.ClearField("raw_data")
+    if inputs > MAX_REFERENCES:
+        raise ValueError(f"the nodes of the ONNX graph have {inputs:,} inputs; at most {MAX_REFERENCES:,} are read")
+    for tensor in graph.initializer:
+        _check_shape(tensor.name, tensor.dims)
+        if len(tensor.raw_data) > MAX_SHAPE_BYTES:  # weights: their values are of no use here
+            tensor.ClearField("raw_data")
     for place, node in enumerate(graph.node):
         least = NEEDED.get(node.op_type, 1 if _kind(node) in WRITERS else 0)
         if len(node.input) < least:
@@ -207,32 +206,32 @@ def _check_graph(graph: Any) -> None:
 
 
 def _check_shape(name: str, dims: Sequence[int]) -> None:
-    if len(dims) > MOST_DIMENSIONS or any(dim < 0 for dim in dims) or math.prod(dims) > MOST_OF_A_SHAPE:
+    if len(dims) > MAX_DIMENSIONS or any(dim < 0 for dim in dims) or math.prod(dims) > MAX_SHAPE_ELEMENTS:
         raise ValueError(
-            f"tensor {shown(name)} of the ONNX graph has the shape {shown(tuple(dims[:MOST_AXES]))}, "
-            f"which cannot be: at most {MOST_DIMENSIONS} axes and {MOST_OF_A_SHAPE:.0e} elements"
+            f"tensor {shown(name)} of the ONNX graph has the shape {shown(tuple(dims[:MAX_AXES]))}, "
+            f"which cannot be: at most {MAX_DIMENSIONS} axes and {MAX_SHAPE_ELEMENTS:.0e} elements"
         )
 
 
 def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
     """Give every open axis of the inputs its size: 1 sample, and `shape` for the rest."""
-    given, samples, assumed = {each.name for each in graph.initializer}, 0, list[str]()
-    inputs = [each for each in graph.input if each.name not in given]
+    weights, samples, assumed = {tensor.name for tensor in graph.initializer}, 0, list[str]()
+    inputs = [entry for entry in graph.input if entry.name not in weights]
     if not inputs:
         raise ValueError("the ONNX graph has no inputs")
-    for each in inputs:
-        axes = each.type.tensor_type.shape.dim
-        if not 0 < len(axes) <= MOST_AXES:
+    for entry in inputs:
+        axes = entry.type.tensor_type.shape.dim
+        if not 0 < len(axes) <= MAX_AXES:
             continue
-        wanted = shape.get(each.name) if isinstance(shape, Mapping) else shape
+        wanted = shape.get(entry.name) if isinstance(shape, Mapping) else shape
         if wanted is not None:
-            wanted = _wanted(wanted, each.name, axes, isinstance(shape, Mapping))
+            wanted = _wanted(wanted, entry.name, axes, isinstance(shape, Mapping))
         open_axes = [axis for axis in axes[1:] if not axis.dim_value > 0]
         if open_axes and wanted is None:
             names = ", ".join(axis.dim_param[:30] or str(axis.dim_value or "?") for axis in axes)
             example = tuple(axis.dim_value if axis.dim_value > 0 else 128 for axis in axes[1:])
             raise ValueError(
-                f"input {each.name[:60]!r} of the ONNX graph has open axes ({names}); give shape= of one "
+                f"input {entry.name[:60]!r} of the ONNX graph has open axes ({names}); give shape= of one "
                 f"sample, such as shape={example}"
             )
         first = axes[0].dim_value if axes[0].dim_value > 0 else 1
@@ -245,16 +244,18 @@ def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
 
 
 def _wanted(wanted: Any, name: str, axes: Sequence[Any], exact: bool) -> list[int] | None:
-    """The shape that the reader gives, checked against what the graph fixes; None where it is of another input."""
+    """Return the shape that the reader gives, checked against what the graph fixes; None where it is of
+    another input.
+    """
     sizes = [wanted] if isinstance(wanted, int) else wanted
-    if not isinstance(sizes, list | tuple) or len(sizes) > MOST_AXES:
+    if not isinstance(sizes, list | tuple) or len(sizes) > MAX_AXES:
         raise refused("shape", wanted, "must be the sizes of one sample, such as (3, 224, 224)")
-    found = [whole(each, "shape", LARGEST_AXIS) for each in sizes]
-    fits = len(found) == len(axes) - 1 and all(
-        not axis.dim_value > 0 or axis.dim_value == size for axis, size in zip(axes[1:], found, strict=True)
+    shape = [whole(side, "shape", LARGEST_AXIS) for side in sizes]
+    fits = len(shape) == len(axes) - 1 and all(
+        not axis.dim_value > 0 or axis.dim_value == size for axis, size in zip(axes[1:], shape, strict=True)
     )
     if fits or not exact:
-        return found if fits else None
+        return shape if fits else None
     raise refused("shape", wanted, f"does not fit input {name[:60]!r} of the ONNX graph")
 
 
@@ -262,15 +263,15 @@ class _Shapes:
     """Shapes and initialisers of a graph by name."""
 
     def __init__(self, graph: Any) -> None:
-        self.constants = {each.name: (tuple(each.dims), each.data_type) for each in graph.initializer}
+        self.constants = {tensor.name: (tuple(tensor.dims), tensor.data_type) for tensor in graph.initializer}
         self.shapes = {name: dims for name, (dims, _) in self.constants.items()}
-        for each in (*graph.input, *graph.output, *graph.value_info):
-            kind = each.type.tensor_type
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            kind = value.type.tensor_type
             if kind.HasField("shape"):
                 dims = tuple(axis.dim_value for axis in kind.shape.dim)
                 if all(dim > 0 for dim in dims):
-                    _check_shape(each.name, dims)
-                    self.shapes.setdefault(each.name, dims)
+                    _check_shape(value.name, dims)
+                    self.shapes.setdefault(value.name, dims)
         for node in graph.node:
             if node.op_type == "Constant" and node.output:
                 for attribute in node.attribute:
@@ -280,27 +281,29 @@ class _Shapes:
                         self.shapes[node.output[0]] = tuple(attribute.t.dims)
 
     def of(self, name: str) -> tuple[int, ...] | None:
-        """Shape of a tensor, None where it is not known."""
+        """Return the shape of a tensor, None where it is not known."""
         return self.shapes.get(name)
 
     def weight(self, name: str) -> float:
-        """Elements of a tensor of weights, 0 of anything else: integers and single numbers are no parameters."""
+        """Return the elements of a tensor of weights, 0 of anything else: integers and single numbers are no
+        parameters.
+        """
         dims, kind = self.constants.get(name, ((), 0))
         return float(math.prod(dims)) if kind in FLOATS and dims and math.prod(dims) > 1 else 0.0
 
 
 def _kind(node: Any) -> str:
-    """Kind of operation that a node is, "" where it is not known."""
+    """Return the kind of operation that a node is, "" where it is not known."""
     return tables.operation("onnx", node.op_type).kind
 
 
 def _meaning(node: Any) -> str:
-    """Activation, norm or cell that a node is counted as."""
+    """Return the activation, norm or cell that a node is counted as."""
     return tables.operation("onnx", node.op_type).meaning
 
 
-def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Workload:
-    found, shapes = Graph(samples), _Shapes(graph)
+def _count(graph: Any, samples: int, assumed: list[str], title: str) -> Workload:
+    trace, shapes = Graph(samples), _Shapes(graph)
     unknown, blind = dict[str, int](), 0
     for place, node in enumerate(graph.node):
         if _kind(node) == "control":
@@ -321,7 +324,7 @@ def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Worklo
             continue
         kind = node.op_type[:LONGEST_NAME]
         try:
-            if not _written(found, node, f"{kind}.{place}", out, shapes):
+            if not _write(trace, node, f"{kind}.{place}", out, shapes):
                 unknown[kind] = unknown.get(kind, 0) + 1
         except (ArithmeticError, TypeError, IndexError):
             raise ValueError(
@@ -335,53 +338,57 @@ def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Worklo
             f"nodes counted as element by element: {listed([f'{name} x{times}' for name, times in unknown.items()])}"
         )
     assumed.append("shapes are those of the file: the length of a sequence, if there is one, is fixed")
-    ops = found.ops()
+    ops = trace.ops()
     check_possible(ops, "the work of the ONNX graph cannot be counted; nothing in it computes")
     return Workload("custom", title, ops, assumed=tuple(assumed))
 
 
-def _written(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
-    """Write one node down; False where it was counted as element by element because nothing is known of it."""
+def _write(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    """Write one node; False where it was counted as elementwise because nothing is known of it."""
     writer = WRITERS.get(_kind(node))
-    if writer is not None and writer(found, node, name, out, shapes):
+    if writer is not None and writer(trace, node, name, out, shapes):
         return True
-    _elementwise(found, node, name, out, shapes)
+    _elementwise(trace, node, name, out, shapes)
     return _kind(node) in ("elementwise", "move", "gather")
 
 
-def _tensors(found: Graph, node: Any, shapes: _Shapes) -> list[Shape]:
-    """Inputs that are activations."""
-    return [found.tensor(name, shapes.of(name) or ()) for name in node.input if name and name not in shapes.constants]
+def _tensors(trace: Graph, node: Any, shapes: _Shapes) -> list[Shape]:
+    """Return the inputs that are activations."""
+    return [trace.tensor(name, shapes.of(name) or ()) for name in node.input if name and name not in shapes.constants]
 
 
-def _parameters(found: Graph, names: Sequence[str], shapes: _Shapes) -> float:
-    return sum(found.weight(name, shapes.weight(name)) for name in names if shapes.weight(name))
+def _parameters(trace: Graph, names: Sequence[str], shapes: _Shapes) -> float:
+    return sum(trace.weight(name, shapes.weight(name)) for name in names if shapes.weight(name))
 
 
-def _elementwise(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> None:
-    inputs = _tensors(found, node, shapes)
-    if inputs or any(shapes.weight(each) for each in node.input):
+def _elementwise(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> None:
+    inputs = _tensors(trace, node, shapes)
+    if inputs or any(shapes.weight(name_in) for name_in in node.input):
         work = 0.0 if _kind(node) in ("move", "gather") else 1.0
         keep = inputs if node.op_type in ("Mul", "Div", "Pow") and len(inputs) > 1 else ()
-        parameters = _parameters(found, node.input, shapes)
-        found.write_elementwise(inputs, found.tensor(node.output[0], out), name, work, keep, parameters)
+        parameters = _parameters(trace, node.input, shapes)
+        trace.write_elementwise(inputs, trace.tensor(node.output[0], out), name, work, keep, parameters)
 
 
 def _attributes(node: Any) -> dict[str, Any]:
     return {
-        each.name: each.i if each.type == 2 else tuple(each.ints) if each.type == 7 else each.s
-        for each in node.attribute
+        attribute.name: attribute.i
+        if attribute.type == 2
+        else tuple(attribute.ints)
+        if attribute.type == 7
+        else attribute.s
+        for attribute in node.attribute
     }
 
 
-def _conv(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+def _conv(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
     at, weights, bias = CONVOLUTIONS[node.op_type]
-    x, w = (shapes.of(node.input[each]) if each < len(node.input) else None for each in (at, weights))
+    x, w = (shapes.of(node.input[index]) if index < len(node.input) else None for index in (at, weights))
     if not x or not w:
         return False
     offsets = node.input[bias] if bias is not None and bias < len(node.input) else ""
     groups = _attributes(node).get("group", 1)
-    found.write_conv(
+    trace.write_conv(
         name,
         (node.input[at], x),
         out,
@@ -389,12 +396,12 @@ def _conv(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
         groups if isinstance(groups, int) else 1,
         node.op_type == "ConvTranspose",
         shapes.weight(offsets),
-        _parameters(found, [node.input[weights], offsets], shapes),
+        _parameters(trace, [node.input[weights], offsets], shapes),
     )
     return True
 
 
-def _product(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+def _product(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
     left, right = PRODUCTS[node.op_type]
     if right >= len(node.input):
         return False
@@ -407,23 +414,23 @@ def _product(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _
         raise ValueError(f"shapes of what {name} multiplies cannot be inferred; export the graph with fixed shapes")
     first = node.input[left], x
     if node.input[right] in shapes.constants and len(w) == 2:
-        parameters = _parameters(found, [node.input[right]], shapes)
-        found.write_matrix(name, first, out, w[0], w[1], math.prod(w), 0, parameters)
+        parameters = _parameters(trace, [node.input[right]], shapes)
+        trace.write_matrix(name, first, out, w[0], w[1], math.prod(w), 0, parameters)
     else:
-        y = found.tensor(name, out)
-        xs = [found.tensor(*first), found.tensor(node.input[right], w)]
-        found.write_product(xs, y, "matmul", name, y.positions, y.channels, x[-1])
+        y = trace.tensor(name, out)
+        xs = [trace.tensor(*first), trace.tensor(node.input[right], w)]
+        trace.write_product(xs, y, "matmul", name, y.positions, y.channels, x[-1])
     return True
 
 
-def _gemm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
-    x, w = (shapes.of(each) for each in node.input[:2])
+def _gemm(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    x, w = (shapes.of(source) for source in node.input[:2])
     if not x or not w or len(w) != 2 or len(out) != 2:
         return False
     turned = _attributes(node).get("transA", 0)
     inner = x[0] if turned == 1 else x[1]
     offsets = node.input[2] if len(node.input) > 2 else ""
-    found.write_matrix(
+    trace.write_matrix(
         name,
         (node.input[0], x),
         out,
@@ -431,36 +438,36 @@ def _gemm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
         out[1],
         math.prod(w),
         shapes.weight(offsets),
-        _parameters(found, [node.input[1], offsets], shapes),
+        _parameters(trace, [node.input[1], offsets], shapes),
     )
     return True
 
 
-def _norm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+def _norm(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
     trained = (
         node.input[1:3]
         if node.op_type == "BatchNormalization"
-        else [each for each in node.input[1:] if each in shapes.constants]
+        else [source for source in node.input[1:] if source in shapes.constants]
     )
-    channels = max((shapes.weight(each) for each in trained), default=0.0) or out[-1]
-    x = found.tensor(node.input[0], out, channels)
-    found.write_norm(x, _meaning(node), name, _parameters(found, trained, shapes))
+    channels = max((shapes.weight(source) for source in trained), default=0.0) or out[-1]
+    x = trace.tensor(node.input[0], out, channels)
+    trace.write_norm(x, _meaning(node), name, _parameters(trace, trained, shapes))
     return True
 
 
-def _act(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
-    trained = [each for each in node.input[1:] if shapes.weight(each)]
-    x, y = found.tensor(node.input[0], out), found.tensor(node.output[0], out)
-    found.write_act(x, y, _meaning(node), name, _parameters(found, trained, shapes))
+def _act(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    trained = [source for source in node.input[1:] if shapes.weight(source)]
+    x, y = trace.tensor(node.input[0], out), trace.tensor(node.output[0], out)
+    trace.write_act(x, y, _meaning(node), name, _parameters(trace, trained, shapes))
     return True
 
 
-def _softmax(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
-    found.write_softmax(found.tensor(node.input[0], out), found.tensor(node.output[0], out), name)
+def _softmax(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    trace.write_softmax(trace.tensor(node.input[0], out), trace.tensor(node.output[0], out), name)
     return True
 
 
-def _pool(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+def _pool(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
     x = shapes.of(node.input[0])
     if not x:
         return False
@@ -470,39 +477,39 @@ def _pool(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
         else math.prod(_attributes(node).get("kernel_shape", ()) or (1,))
     )
     kind = "max" if "Max" in node.op_type else "average"
-    found.write_pool(found.tensor(node.input[0], x), found.tensor(node.output[0], out), float(taps), kind, name)
+    trace.write_pool(trace.tensor(node.input[0], x), trace.tensor(node.output[0], out), float(taps), kind, name)
     return True
 
 
-def _gather(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+def _gather(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
     table = shapes.of(node.input[0])
     if not shapes.weight(node.input[0]) or not table or len(table) != 2:
         return False
-    found.write_embedding(found.tensor(name, out, table[1]), name, _parameters(found, node.input[:1], shapes))
+    trace.write_embedding(trace.tensor(name, out, table[1]), name, _parameters(trace, node.input[:1], shapes))
     return True
 
 
-def _recurrent(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
-    x, w = (shapes.of(each) for each in node.input[:2])
+def _recurrent(trace: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    x, w = (shapes.of(source) for source in node.input[:2])
     hidden = _attributes(node).get("hidden_size", 0)
     if not x or not w or len(x) != 3 or not isinstance(hidden, int) or hidden < 1:
         return False
-    trained = [each for each in node.input[1:4] if each]
+    trained = [source for source in node.input[1:4] if source]
     biases = shapes.weight(node.input[3]) if len(node.input) > 3 else 0.0
-    taken, y = found.tensor(node.input[0], x), found.tensor(node.output[0], out)
+    sequence, y = trace.tensor(node.input[0], x), trace.tensor(node.output[0], out)
     gates, inner, length = GATES[_meaning(node)] * hidden, x[2] + hidden, max(x[0], 1)
     weights = w[0] * gates * inner
-    found.write(
+    trace.write(
         "recurrent",
         name,
-        macs=batched(taken.positions * weights),
-        vector_flop=batched(taken.positions * w[0] * gates * 5),
-        reads=batched(taken.elements),
+        macs=batched(sequence.positions * weights),
+        vector_flop=batched(sequence.positions * w[0] * gates * 5),
+        reads=batched(sequence.elements),
         writes=batched(y.elements),
-        saved=found.kept(taken),
+        saved=trace.kept(sequence),
         weights=weights + biases,
-        parameters=_parameters(found, trained, shapes),
-        m=batched(taken.positions / length),
+        parameters=_parameters(trace, trained, shapes),
+        m=batched(sequence.positions / length),
         n=not_batched(constant(gates)),
         k=not_batched(constant(inner)),
         steps=not_batched(constant(length)),

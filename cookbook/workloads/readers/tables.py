@@ -31,7 +31,7 @@ class Family(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """What a library's operation is counted as: its kind, and which activation, norm, cell or pooling."""
+    """The count of a library's operation: its kind, and which activation, norm, cell or pooling."""
 
     kind: str
     meaning: str
@@ -52,14 +52,14 @@ class Names:
 
 @lru_cache(maxsize=1)
 def families() -> Mapping[str, Family]:
-    """All kinds of models that are read, by the name that their files have."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    """Return all kinds of models that are read, by the name that their files have."""
+    rows_of: dict[str, dict[str, dict[str, Any]]] = {}
     for row in catalog.table("model_families").itertuples():
         for name in row.families.split(";"):
-            found.setdefault(name, {}).setdefault(row.kind, {})[row.name] = _value(row.value)
+            rows_of.setdefault(name, {}).setdefault(row.kind, {})[row.name] = _value(row.value)
     return {
-        name: Family(each["reader"]["reader"], each.get("argument", NOTHING), each.get("reading", NOTHING))
-        for name, each in found.items()
+        name: Family(rows["reader"]["reader"], rows.get("argument", NOTHING), rows.get("reading", NOTHING))
+        for name, rows in rows_of.items()
     }
 
 
@@ -69,7 +69,9 @@ def _value(cell: str) -> Any:
 
 @lru_cache(maxsize=256)
 def fields(meaning: str, kind: str = "") -> Names:
-    """Fields that change no count, of one kind of model or, with "", of all; `meaning` is silent or reviewed."""
+    """Return the fields that change no count, of one kind of model or, with "", of all; `meaning` is silent or
+    reviewed.
+    """
     rows = catalog.table("configuration_fields")
     rows = rows[rows["meaning"] == meaning]
     return Names(row.field for row in rows.itertuples() if kind in row.families.split(";"))
@@ -77,40 +79,40 @@ def fields(meaning: str, kind: str = "") -> Names:
 
 @lru_cache(maxsize=256)
 def defaults(kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Figures that a kind of model has where its file leaves them out: those to tell, and those that nearly all have.
+    """Return the defaults of a kind of model where its file is silent: those to report, and those that nearly all have.
 
     Both by field, from the table ``configuration_defaults``.
     """
     rows = catalog.table("configuration_defaults")
-    told, silent = dict[str, Any](), dict[str, Any]()
+    reported, silent = dict[str, Any](), dict[str, Any]()
     for row in rows[[kind in families.split(";") for families in rows["families"]]].itertuples():
         value = float(row.value)
-        (told if row.told == "yes" else silent)[row.field] = int(value) if value.is_integer() else value
-    return MappingProxyType(told), MappingProxyType(silent)
+        (reported if row.told == "yes" else silent)[row.field] = int(value) if value.is_integer() else value
+    return MappingProxyType(reported), MappingProxyType(silent)
 
 
 @lru_cache(maxsize=8)
 def operations(library: str) -> Mapping[str, Operation]:
-    """Operations of a library by their names, from the table ``operation_names``."""
+    """Return the operations of a library by their names, from the table ``operation_names``."""
     rows = catalog.table("operation_names")
     return {row.name: Operation(row.kind, row.meaning) for row in rows[rows["library"] == library].itertuples()}
 
 
 def operation(library: str, name: str) -> Operation:
-    """One of them; of no kind where it is not known."""
+    """Return one operation; its kind is empty where it is not known."""
     return operations(library).get(name, Operation("", ""))
 
 
 @lru_cache(maxsize=8)
 def gguf_names(kind: str) -> Mapping[str, str]:
-    """Architectures or keys of GGUF files, and what configurations call the same."""
+    """Return architectures or keys of GGUF files, and the configurations' names for them."""
     rows = catalog.table("gguf_names")
     return {row.name: row.meaning for row in rows[rows["kind"] == kind].itertuples()}
 
 
 @lru_cache(maxsize=2)
 def formats(file: str) -> Mapping[str, float]:
-    """Formats of numbers in safetensors or GGUF files by name: bits of one element, scales included [bit]."""
+    """Return the number formats of safetensors or GGUF files by name: bits of one element, scales included [bit]."""
     rows = catalog.table("tensor_formats")
     return {row.name: 8 * row.bytes / row.elements for row in rows[rows["file"] == file].itertuples()}
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from cookbook.units import human, shown
-from cookbook.workloads.limits import LARGEST_TENSOR, MOST_BYTES_OF_HEADER, MOST_TENSORS, parsed_json
+from cookbook.workloads.limits import LARGEST_TENSOR, MAX_HEADER_BYTES, MAX_TENSORS, parsed_json
 from cookbook.workloads.readers import huggingface, tables
 from cookbook.workloads.zoo import Workload
 
-MOST_PAIRS, MOST_DIMENSIONS = 4096, 8
-MOST_ITEMS, MOST_DEPTH, LONGEST_TEXT = 2_000_000, 2, 4 * 2**20
+MAX_PAIRS, MAX_DIMENSIONS = 4096, 8
+MAX_ITEMS, MAX_DEPTH, LONGEST_TEXT = 2_000_000, 2, 4 * 2**20
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the header of a checkpoint says.
+    """The content of a checkpoint's header.
 
     Attributes
     ----------
@@ -45,50 +45,50 @@ class Header:
 
     @property
     def stored(self) -> dict[str, float]:
-        """Elements by format, most first."""
-        found: dict[str, float] = {}
+        """Return the elements by format, most first."""
+        elements: dict[str, float] = {}
         for shape, kind in self.tensors.values():
-            found[kind] = found.get(kind, 0.0) + math.prod(shape)
-        return dict(sorted(found.items(), key=lambda each: -each[1]))
+            elements[kind] = elements.get(kind, 0.0) + math.prod(shape)
+        return dict(sorted(elements.items(), key=lambda item: -item[1]))
 
     def summary(self) -> str:
-        """Number of tensors, parameters and formats in words."""
+        """Return the number of tensors, parameters and formats in words."""
         formats = ", ".join(f"{kind} {human(number)}" for kind, number in list(self.stored.items())[:4])
         elements = sum(self.stored.values())
         return f"{len(self.tensors):,} tensors of {elements:,.0f} elements ({formats or 'formats not listed'})"
 
     def bits_a_weight(self) -> float:
-        """Mean size of an element [bit]."""
+        """Return the mean size of an element [bit]."""
         stored = self.stored
         return sum(number * self.bits.get(kind, 16) for kind, number in stored.items()) / max(sum(stored.values()), 1)
 
 
 def is_safetensors(head: bytes, size: int) -> bool:
-    """Whether a file begins as safetensors do: length of the header, then a JSON object."""
+    """Return True if a file begins as safetensors do: length of the header, then a JSON object."""
     if len(head) < 10 or head[8:9] != b"{":
         return False
     return 2 <= int(struct.unpack("<Q", head[:8])[0]) <= max(size, 0)
 
 
 def safetensors_header(file: BinaryIO, size: int) -> Header:
-    """The header of a safetensors file; ValueError where it is damaged or too large."""
+    """Return the header of a safetensors file; ValueError where it is damaged or too large."""
     (length,) = struct.unpack("<Q", _exactly(file, 8, "safetensors"))
-    if length > min(size - 8, MOST_BYTES_OF_HEADER):
+    if length > min(size - 8, MAX_HEADER_BYTES):
         raise ValueError(
             f"the safetensors header says it has {length:,} bytes, of a file of {size:,}; the file is damaged"
         )
     text = _exactly(file, int(length), "safetensors").decode("utf-8", "replace")
-    found = parsed_json(text, "the safetensors header", groups=3 * MOST_TENSORS)
-    if not isinstance(found, dict) or len(found) > MOST_TENSORS:
-        raise ValueError(f"the safetensors header must list at most {MOST_TENSORS:,} tensors")
-    tensors = {str(name): _tensor(name, each) for name, each in found.items() if name != "__metadata__"}
-    metadata = found.get("__metadata__")
+    entries = parsed_json(text, "the safetensors header", groups=3 * MAX_TENSORS)
+    if not isinstance(entries, dict) or len(entries) > MAX_TENSORS:
+        raise ValueError(f"the safetensors header must list at most {MAX_TENSORS:,} tensors")
+    tensors = {str(name): _tensor(name, entry) for name, entry in entries.items() if name != "__metadata__"}
+    metadata = entries.get("__metadata__")
     return Header(tensors, tables.formats("safetensors"), metadata if isinstance(metadata, dict) else {})
 
 
-def _tensor(name: Any, each: Any) -> tuple[tuple[int, ...], str]:
-    shape, kind = (each.get("shape"), each.get("dtype")) if isinstance(each, dict) else (None, None)
-    whole = isinstance(shape, list) and len(shape) <= MOST_DIMENSIONS and all(type(n) is int and n >= 0 for n in shape)
+def _tensor(name: Any, entry: Any) -> tuple[tuple[int, ...], str]:
+    shape, kind = (entry.get("shape"), entry.get("dtype")) if isinstance(entry, dict) else (None, None)
+    whole = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and all(type(n) is int and n >= 0 for n in shape)
     if not whole or not isinstance(kind, str) or math.prod(shape) > LARGEST_TENSOR:  # type: ignore[arg-type]
         raise ValueError(
             f"tensor {shown(name)} of the safetensors header has no shape and dtype that can be; the file is damaged"
@@ -97,12 +97,12 @@ def _tensor(name: Any, each: Any) -> tuple[tuple[int, ...], str]:
 
 
 def is_index(found: Any) -> bool:
-    """Whether a JSON object is the index of a checkpoint in several files."""
+    """Return True if a JSON object is the index of a checkpoint in several files."""
     return isinstance(found, dict) and isinstance(found.get("weight_map"), dict)
 
 
 def index_header(found: Mapping[str, Any]) -> Header:
-    """Names of tensors, and the total where the index has one; shapes stand in the files themselves."""
+    """Return the names of tensors, and the total where the index has one; shapes are in the files themselves."""
     metadata = found.get("metadata")
     stated = metadata if isinstance(metadata, dict) else {}
     total = stated.get("total_parameters")
@@ -111,16 +111,16 @@ def index_header(found: Mapping[str, Any]) -> Header:
 
 
 def index_of(file: BinaryIO, size: int) -> Header:
-    """The same from an open file; no header at all where it cannot be read."""
+    """Return the header of an open file; an empty one where it cannot be read."""
     try:
-        found = parsed_json(file.read(min(size, MOST_BYTES_OF_HEADER)).decode("utf-8"), "the index")
+        index = parsed_json(file.read(min(size, MAX_HEADER_BYTES)).decode("utf-8"), "the index")
     except ValueError:
         return Header({}, tables.formats("safetensors"))
-    return index_header(found) if is_index(found) else Header({}, tables.formats("safetensors"))
+    return index_header(index) if is_index(index) else Header({}, tables.formats("safetensors"))
 
 
 def checked(workload: Workload, header: Header) -> Workload:
-    """The network beside its checkpoint: formats noted, and a difference of parameters told."""
+    """Return the network compared with its checkpoint: formats and differences of parameters noted."""
     notes, stored = list(workload.assumed), header.stored
     there = header.total if header.total is not None else sum(stored.values()) if stored else None
     if there is not None:
@@ -152,7 +152,7 @@ class _Reader:
     """Numbers and texts out of a GGUF header, refused where the file ends early or asks for too much."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
-        self.file, self.left, self.items = file, min(size, MOST_BYTES_OF_HEADER), 0
+        self.file, self.left, self.items = file, min(size, MAX_HEADER_BYTES), 0
 
     def take(self, count: int) -> bytes:
         if count > self.left:
@@ -164,29 +164,29 @@ class _Reader:
         return struct.unpack(f"<{form}", self.take(struct.calcsize(f"<{form}")))[0]
 
     def count(self, form: str, most: int, what: str) -> int:
-        found = int(self.number(form))
-        if found > most:
-            raise ValueError(f"the GGUF header says it has {found:,} {what}; at most {most:,} are read")
-        return found
+        number = int(self.number(form))
+        if number > most:
+            raise ValueError(f"the GGUF header says it has {number:,} {what}; at most {most:,} are read")
+        return number
 
     def text(self) -> str:
         return self.take(self.count("Q", LONGEST_TEXT, "letters in one text")).decode("utf-8", "replace")
 
     def value(self, kind: int, depth: int = 0) -> Any:
-        """A value; of a list its members where they are few numbers, else how many there are."""
+        """Return a value; of a list its members where they are few numbers, else their number."""
         if kind in _NUMBERS:
             return self.number(_NUMBERS[kind])
         if kind == _TEXT:
             return self.text()
-        if kind != _LIST or depth > MOST_DEPTH:
+        if kind != _LIST or depth > MAX_DEPTH:
             raise ValueError(f"the GGUF header has a value of the unknown type {kind}; the file is damaged")
-        inner, length = int(self.number("I")), self.count("Q", MOST_ITEMS, "members in one list")
+        inner, length = int(self.number("I")), self.count("Q", MAX_ITEMS, "members in one list")
         self.items += length
-        if self.items > MOST_ITEMS:
-            raise ValueError(f"the GGUF header has more than {MOST_ITEMS:,} members in its lists")
+        if self.items > MAX_ITEMS:
+            raise ValueError(f"the GGUF header has more than {MAX_ITEMS:,} members in its lists")
         if inner in _NUMBERS:
             data = self.take(length * struct.calcsize(f"<{_NUMBERS[inner]}"))
-            return list(struct.unpack(f"<{length}{_NUMBERS[inner]}", data)) if length <= MOST_PAIRS else range(length)
+            return list(struct.unpack(f"<{length}{_NUMBERS[inner]}", data)) if length <= MAX_PAIRS else range(length)
         if inner == _TEXT:
             for _ in range(length):
                 self.take(self.count("Q", LONGEST_TEXT, "letters in one text"))
@@ -195,13 +195,13 @@ class _Reader:
 
 
 def gguf_header(file: BinaryIO, size: int) -> Header:
-    """The header of a GGUF file (version 2 or 3): metadata and tensors; ValueError where it is damaged."""
+    """Return the header of a GGUF file (version 2 or 3): metadata and tensors; ValueError where it is damaged."""
     reader = _Reader(file, size)
     reader.take(4)
     version = reader.number("I")
     if version not in (2, 3):
         raise ValueError(f"the GGUF file is of version {version}; versions 2 and 3 (little-endian) can be read")
-    number, pairs = reader.count("Q", MOST_TENSORS, "tensors"), reader.count("Q", MOST_PAIRS, "pairs of metadata")
+    number, pairs = reader.count("Q", MAX_TENSORS, "tensors"), reader.count("Q", MAX_PAIRS, "pairs of metadata")
     metadata = {}
     for _ in range(pairs):
         key = reader.text()
@@ -209,7 +209,7 @@ def gguf_header(file: BinaryIO, size: int) -> Header:
     tensors = {}
     for _ in range(number):
         name = reader.text()
-        shape = tuple(reader.number("Q") for _ in range(reader.count("I", MOST_DIMENSIONS, "dimensions of one tensor")))
+        shape = tuple(reader.number("Q") for _ in range(reader.count("I", MAX_DIMENSIONS, "dimensions of one tensor")))
         kind = tables.gguf_formats().get(int(reader.number("I")))
         reader.take(8)
         if kind is None or math.prod(shape) > LARGEST_TENSOR:
@@ -221,7 +221,7 @@ def gguf_header(file: BinaryIO, size: int) -> Header:
 
 
 def read_gguf(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "") -> Workload:
-    """A network from the header of a GGUF file: metadata are a configuration, tensors say what that leaves open."""
+    """Read a network from the header of a GGUF file: metadata are a configuration, tensors complete it."""
     header = gguf_header(file, size)
     config = _configuration(header)
     name = header.metadata.get("general.name")
@@ -230,7 +230,7 @@ def read_gguf(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str 
 
 
 def _configuration(header: Header) -> dict[str, Any]:
-    """A configuration as Hugging Face writes it, from GGUF's keys and the names of its tensors."""
+    """Return a configuration as Hugging Face writes it, from GGUF's keys and the names of its tensors."""
     family, tensors = header.metadata.get("general.architecture"), header.tensors
     if not isinstance(family, str) or not 0 < len(family) <= 40:
         raise ValueError("the GGUF header names no general.architecture; the file is damaged")
@@ -238,7 +238,7 @@ def _configuration(header: Header) -> dict[str, Any]:
     keys = tables.gguf_names("key")
     for key, ours in keys.items():
         value = header.metadata.get(f"{family}.{key}")
-        if isinstance(value, list) and value and all(type(each) is int for each in value):
+        if isinstance(value, list) and value and all(type(number) is int for number in value):
             value = max(value)  # one a layer: our builder takes equal layers
         if isinstance(value, list | range):
             raise ValueError(
@@ -274,12 +274,12 @@ def _configuration(header: Header) -> dict[str, Any]:
 
 
 def _latent(config: dict[str, Any]) -> None:
-    """Widths of latent attention: GGUF has them of the whole key and of its turned part."""
+    """Convert the widths of latent attention: GGUF gives those of the whole key and of its rotated part."""
     key, value = config.pop("key_mla", config.get("head_dim")), config.pop("value_mla", config.get("value_length"))
     if "kv_lora_rank" not in config:
         return
     turned = config.get("rope_dim")
-    if not all(type(each) is int for each in (key, value, turned)) or key <= turned:
+    if not all(type(size) is int for size in (key, value, turned)) or key <= turned:
         raise ValueError(
             "the GGUF header has attention.kv_lora_rank without the widths of its keys and values; the file is damaged"
         )

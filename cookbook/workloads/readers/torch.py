@@ -18,7 +18,7 @@ from cookbook.workloads.readers.fields import listed, titled
 from cookbook.workloads.readers.graph import Graph, Named
 from cookbook.workloads.zoo import Workload
 
-MOST_AXES, LARGEST_AXIS = 6, 10**7
+MAX_AXES, LARGEST_AXIS = 6, 10**7
 REFUSED = (
     RuntimeError,
     NotImplementedError,
@@ -33,19 +33,19 @@ REFUSED = (
 
 
 def is_module(source: Any) -> bool:
-    """Whether something is a PyTorch module; without PyTorch there is none."""
+    """Return True if an object is a PyTorch module; without PyTorch there is none."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(source, torch.nn.Module)
 
 
 def is_program(source: Any) -> bool:
-    """Whether something is a program of `torch.export`."""
+    """Return True if an object is a program of `torch.export`."""
     export = sys.modules.get("torch.export")
     return export is not None and isinstance(source, export.ExportedProgram)
 
 
 def read(source: Any, changes: Mapping[str, Any]) -> Workload:
-    """A network from a module, or from a program that `torch.export` made of one.
+    """Read a network from a module, or from a program that `torch.export` made of one.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ def read(source: Any, changes: Mapping[str, Any]) -> Workload:
         No shape; a forward pass that needs values and not only shapes, with PyTorch's own words.
     """
     check_names(changes, ("shape", "title"), "a PyTorch module")
-    found = _of_program(source) if is_program(source) else _of_module(source, changes.get("shape"))
+    counted = _of_program(source) if is_program(source) else _of_module(source, changes.get("shape"))
     title = titled(changes.get("title", type(source).__name__))
-    if found.unknown:
-        found.graph.assumed.append(f"operations counted as element by element: {listed(sorted(found.unknown))}")
-    found.graph.assumed.append("shapes are those of the example: the length of a sequence, if there is one, is fixed")
-    ops = found.graph.ops()
+    if counted.unknown:
+        counted.graph.assumed.append(f"operations counted as element by element: {listed(sorted(counted.unknown))}")
+    counted.graph.assumed.append("shapes are those of the example: the length of a sequence, if there is one, is fixed")
+    ops = counted.graph.ops()
     check_possible(ops, f"{title} computes nothing that can be counted")
-    return Workload("custom", title, ops, assumed=tuple(found.graph.assumed))
+    return Workload("custom", title, ops, assumed=tuple(counted.graph.assumed))
 
 
 class _Counted:
@@ -79,15 +79,15 @@ class _Counted:
         self.weights, self.unknown, self.alive = weights, set[str](), list[Any]()
 
     def parameters(self, tensors: Sequence[Any]) -> float:
-        """Elements of the parameters among some tensors that no operation before has used."""
-        names = [self.weights[_place(each)] for each in tensors if _place(each) in self.weights]
+        """Return the elements of the parameters among some tensors that no earlier operation has used."""
+        names = [self.weights[_place(tensor)] for tensor in tensors if _place(tensor) in self.weights]
         return sum(self.graph.weight(name, elements) for name, elements in names)
 
     def is_weight(self, tensor: Any) -> bool:
         return _place(tensor) in self.weights
 
     def told(self, name: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """One operation of ATen, with what went in and came out."""
+        """Count one operation of ATen, with its inputs and outputs."""
         kind, meaning = tables.operation("torch", name)
         if kind == "view" or not outputs:
             return
@@ -96,7 +96,7 @@ class _Counted:
         if writer is not None:
             writer(self, name, label, arguments, outputs)
             return
-        inputs = [each for each in _flat(arguments) if _is_tensor(each)]
+        inputs = [tensor for tensor in _flat(arguments) if _is_tensor(tensor)]
         if not inputs:
             return
         if kind == "norm":
@@ -105,15 +105,17 @@ class _Counted:
             x, y = self.graph.tensor(*_named(inputs[0])), self.graph.tensor(*_named(outputs[0]))
             self.graph.write_act(x, y, meaning, label, self.parameters(inputs))
         else:
-            if kind not in ("elementwise", "move") and any(self.is_weight(each) and each.dim() > 1 for each in inputs):
+            if kind not in ("elementwise", "move") and any(
+                self.is_weight(tensor) and tensor.dim() > 1 for tensor in inputs
+            ):
                 self.unknown.add(name[:40])
-            live = [self.graph.tensor(*_named(each)) for each in inputs if not self.is_weight(each)]
+            live = [self.graph.tensor(*_named(tensor)) for tensor in inputs if not self.is_weight(tensor)]
             keep = live if name in ("mul", "div") and len(live) > 1 else ()
             y, work = self.graph.tensor(*_named(outputs[0])), 0.0 if kind == "move" else 1.0
             self.graph.write_elementwise(live, y, label, work, keep, self.parameters(inputs))
 
     def rest(self) -> None:
-        """Parameters that no operation used."""
+        """Add the parameters that no operation used."""
         total = {name: elements for name, elements in self.weights.values()}
         left = sum(elements for name, elements in total.items() if name not in self.graph.owned)
         if left:
@@ -122,7 +124,7 @@ class _Counted:
 
 
 def _place(tensor: Any) -> Any:
-    """What two views of one tensor have in common: their storage, or in a program their name."""
+    """Return what two views of one tensor have in common: their storage, or in a program their name."""
     return getattr(tensor, "cookbook_place", None) or (tensor.untyped_storage()._cdata if _is_tensor(tensor) else None)
 
 
@@ -131,7 +133,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
-    return [inner for each in values for inner in (_flat(each) if isinstance(each, list | tuple) else [each])]
+    return [inner for value in values for inner in (_flat(value) if isinstance(value, list | tuple) else [value])]
 
 
 def _named(value: Any) -> Named:
@@ -146,7 +148,7 @@ def _sides(value: Any) -> tuple[int, ...]:
 
 
 def _linear(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
-    """mm(x, w), addmm(bias, x, w), linear(x, w, bias): products with a matrix, of weights or not."""
+    """Write mm(x, w), addmm(bias, x, w) or linear(x, w, bias): products with a matrix, of weights or not."""
     if name == "addmm":
         bias, x, w = arguments[:3]
     else:
@@ -173,8 +175,8 @@ def _batched(g: _Counted, name: str, label: str, arguments: Sequence[Any], outpu
     if g.is_weight(y) and y.dim() == 2:
         _linear(g, "mm", label, (x, y), outputs)
         return
-    weights = float(sum(each.numel() for each in (x, y) if g.is_weight(each)))
-    live = [g.graph.tensor(*_named(each)) for each in (x, y) if not g.is_weight(each)]
+    weights = float(sum(tensor.numel() for tensor in (x, y) if g.is_weight(tensor)))
+    live = [g.graph.tensor(*_named(tensor)) for tensor in (x, y) if not g.is_weight(tensor)]
     out = _sides(outputs[0])
     product = g.graph.tensor(label, out)
     groups = max(math.prod(out[:-2]) / g.graph.samples, 1) if len(out) > 2 else 1
@@ -207,13 +209,13 @@ def _convolution(g: _Counted, name: str, label: str, arguments: Sequence[Any], o
 
 
 def _attention(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
-    query, key, value = (_named(each) for each in arguments[:3])
-    g.graph.write_attention(label, query, key, value, any(each is True for each in arguments[4:]))
+    query, key, value = (_named(tensor) for tensor in arguments[:3])
+    g.graph.write_attention(label, query, key, value, any(argument is True for argument in arguments[4:]))
 
 
 def _norm(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
-    tensors = [each for each in arguments if _is_tensor(each)]
-    trained = [each for each in tensors[1:] if g.is_weight(each)]
+    tensors = [argument for argument in arguments if _is_tensor(argument)]
+    trained = [tensor for tensor in tensors[1:] if g.is_weight(tensor)]
     channels = float(trained[0].numel()) if trained else float(tensors[0].shape[-1] if tensors[0].dim() else 1)
     g.graph.write_norm(g.graph.tensor(*_named(tensors[0]), channels), name, label, g.parameters(trained))
 
@@ -232,8 +234,8 @@ def _pool(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs:
     x, out = arguments[0], _sides(outputs[0])
     kernel = arguments[1] if len(arguments) > 1 else None
     stated = isinstance(kernel, int | list | tuple) and "adaptive" not in name
-    each = [kernel] * (x.dim() - 2) if isinstance(kernel, int) else kernel or [1]
-    taps = math.prod(int(side) for side in each) if stated else x.numel() / max(math.prod(out), 1)
+    sides = [kernel] * (x.dim() - 2) if isinstance(kernel, int) else kernel or [1]
+    taps = math.prod(int(side) for side in sides) if stated else x.numel() / max(math.prod(out), 1)
     y = g.graph.tensor(*_named(outputs[0]))
     g.graph.write_pool(g.graph.tensor(*_named(x)), y, float(taps), "max" if "max" in name else "average", label)
 
@@ -260,17 +262,17 @@ WRITERS: dict[str, Writer] = {
 
 
 def _of_module(module: Any, shape: Any) -> _Counted:
-    """Run a module on the device meta and listen to what it calls."""
+    """Run a module on the device meta and record what it calls."""
     torch = sys.modules["torch"]
-    given = _samples(torch, module, shape)
-    named = {name: each.detach().to("meta") for name, each in module.named_parameters()}
-    buffers = {name: each.detach().to("meta") for name, each in module.named_buffers()}
-    counted = _Counted(1, {_place(each): (name, float(each.numel())) for name, each in named.items()})
+    samples = _samples(torch, module, shape)
+    named = {name: tensor.detach().to("meta") for name, tensor in module.named_parameters()}
+    buffers = {name: tensor.detach().to("meta") for name, tensor in module.named_buffers()}
+    counted = _Counted(1, {_place(tensor): (name, float(tensor.numel())) for name, tensor in named.items()})
     was = module.training
     module.eval()
     try:
         with torch.no_grad(), _functions(torch, counted), _dispatched(torch, counted):
-            torch.func.functional_call(module, {**named, **buffers}, given)
+            torch.func.functional_call(module, {**named, **buffers}, samples)
     except REFUSED as problem:
         words = " ".join(str(problem).split())[:200]
         raise ValueError(
@@ -285,9 +287,9 @@ def _of_module(module: Any, shape: Any) -> _Counted:
 
 
 def _samples(torch: Any, module: Any, shape: Any) -> tuple[Any, ...]:
-    """Inputs of a module: one sample of the shape, of tokens where its first layer is an embedding."""
+    """Return inputs of a module: one sample of the shape, of tokens where its first layer is an embedding."""
     tokens = next(
-        (isinstance(each, torch.nn.Embedding) for each in module.modules() if not list(each.children())), False
+        (isinstance(layer, torch.nn.Embedding) for layer in module.modules() if not list(layer.children())), False
     )
     if shape is None:
         raise ValueError(
@@ -295,26 +297,26 @@ def _samples(torch: Any, module: Any, shape: Any) -> tuple[Any, ...]:
             "such as "
             f"shape={'(128,), tokens' if tokens else '(3, 224, 224)'}"
         )
-    several = isinstance(shape, list | tuple) and shape and all(isinstance(each, list | tuple) for each in shape)
-    found = []
-    for each in shape if several else [shape]:
-        sides = [each] if isinstance(each, int) else each
-        if not isinstance(sides, list | tuple) or len(sides) > MOST_AXES:
+    several = isinstance(shape, list | tuple) and shape and all(isinstance(part, list | tuple) for part in shape)
+    samples = []
+    for part in shape if several else [shape]:
+        sides = [part] if isinstance(part, int) else part
+        if not isinstance(sides, list | tuple) or len(sides) > MAX_AXES:
             raise refused("shape", shape, "must be that of one sample, such as (3, 224, 224)")
         sizes = [whole(side, "shape", LARGEST_AXIS) for side in sides]
         kind = torch.long if tokens and len(sizes) == 1 else next((p.dtype for p in module.parameters()), torch.float32)
-        found.append(torch.zeros(1, *sizes, dtype=kind, device="meta"))
-    return tuple(found)
+        samples.append(torch.zeros(1, *sizes, dtype=kind, device="meta"))
+    return tuple(samples)
 
 
 def _dispatched(torch: Any, counted: _Counted) -> Any:
-    """A mode that tells `counted` of every operation of ATen."""
+    """Return a mode that reports every operation of ATen to `counted`."""
     mode = import_module("torch.utils._python_dispatch").TorchDispatchMode
 
     class Listening(mode):  # type: ignore[misc, valid-type]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
-            outputs = [each for each in _flat([result]) if _is_tensor(each)]
+            outputs = [tensor for tensor in _flat([result]) if _is_tensor(tensor)]
             counted.alive += outputs  # a storage that is gone gives its place to another
             counted.told(func.__name__.partition(".")[0], [*args, *(kwargs or {}).values()], outputs)
             return result
@@ -323,15 +325,15 @@ def _dispatched(torch: Any, counted: _Counted) -> Any:
 
 
 def _functions(torch: Any, counted: _Counted) -> Any:
-    """A mode that takes attention as a whole, before PyTorch takes it apart."""
+    """Return a mode that records attention as one operation, before PyTorch decomposes it."""
 
     class Whole(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            given = kwargs or {}
+            keywords = kwargs or {}
             if func is not torch.nn.functional.scaled_dot_product_attention:
-                return func(*args, **given)
-            query, key, value = (*args, *(given[name] for name in ("query", "key", "value")[len(args) :]))[:3]
-            causal = bool(args[5] if len(args) > 5 else given.get("is_causal", False))
+                return func(*args, **keywords)
+            query, key, value = (*args, *(keywords[name] for name in ("query", "key", "value")[len(args) :]))[:3]
+            causal = bool(args[5] if len(args) > 5 else keywords.get("is_causal", False))
             places = _named(query), _named(key), _named(value)
             counted.graph.write_attention(f"attention.{len(counted.graph.rows)}", *places, causal)
             result = query.new_empty((*query.shape[:-1], value.shape[-1]))
@@ -368,16 +370,16 @@ def _of_program(program: Any) -> _Counted:
             continue
         name = getattr(node.target, "__name__", str(node.target)).partition(".")[0]
         arguments = [
-            tensors.get(each, each)
-            if not isinstance(each, list | tuple)
-            else [tensors.get(one, one) if _hashable(one) else one for one in each]
-            for each in (*node.args, *node.kwargs.values())
-            if _hashable(each) or isinstance(each, list | tuple)
+            tensors.get(argument, argument)
+            if not isinstance(argument, list | tuple)
+            else [tensors.get(one, one) if _hashable(one) else one for one in argument]
+            for argument in (*node.args, *node.kwargs.values())
+            if _hashable(argument) or isinstance(argument, list | tuple)
         ]
         seen = tables.operation("torch", name).kind == "view" and node in tensors
         if seen and arguments and isinstance(arguments[0], _Named):
             tensors[node] = _Named(tensors[node].value, arguments[0].cookbook_place)
-        outputs = [tensors[node]] if node in tensors else [each for each in _flat([value]) if _is_tensor(each)]
+        outputs = [tensors[node]] if node in tensors else [tensor for tensor in _flat([value]) if _is_tensor(tensor)]
         counted.told(name, arguments, outputs)
     counted.rest()
     return counted

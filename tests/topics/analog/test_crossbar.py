@@ -244,7 +244,7 @@ def test_our_training_is_as_good_as_that_of_scikit_learn() -> None:
 
 def test_training_takes_seconds(within: Any) -> None:
     with within(15):
-        network_of_digits._trained.__wrapped__(32, 40, 0)
+        network_of_digits._train.__wrapped__(32, 40, 0)
 
 
 def test_a_crossbar_without_faults_computes_the_products_of_whole_numbers() -> None:

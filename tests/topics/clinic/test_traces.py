@@ -548,7 +548,7 @@ def test_members_are_counted_before_they_are_made(tmp_path, within):
 
 def test_more_events_than_are_read_are_refused_and_not_cut_off(tmp_path, monkeypatch):
     """Three kernels, then two copies, where four events are read."""
-    monkeypatch.setattr("cookbook.topics.clinic.spans.MOST_EVENTS", 4)
+    monkeypatch.setattr("cookbook.topics.clinic.spans.MAX_EVENTS", 4)
     base = sqlite3.connect(tmp_path / "report.sqlite")
     base.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, "end" INT)')
     base.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?)", [(0, 1), (2, 3), (4, 5)])
@@ -569,7 +569,7 @@ def test_more_events_than_are_read_are_refused_and_not_cut_off(tmp_path, monkeyp
         ((7,), "must be the path"),
         (("a\0b",), "must be the path"),
         (([],), "has 0 files"),
-        (("x", "resnet50"), "needs both model and system"),
+        (("x", "resnet50"), "needs both model and accelerator"),
     ],
 )
 def test_bad_arguments_are_told(arguments, words):

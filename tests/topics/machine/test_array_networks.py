@@ -237,7 +237,7 @@ def test_what_cannot_fit_says_so(monkeypatch):
 
 def test_what_takes_longer_than_is_left_is_told_and_left_out(monkeypatch):
     """At a million FLOP/s a step of 13 GFLOP takes hours, so no case of a network begins."""
-    monkeypatch.setattr(networks, "SLOWER", 1e9)
+    monkeypatch.setattr(networks, "STEP_SLOWDOWN", 1e9)
     found = cb.measure.run(quick=True, suites="macro", seconds=30)
     assert found.state == "complete" and not len(found)
     why = {each["why"] for each in found.skipped if each["benchmark"] == "training step"}

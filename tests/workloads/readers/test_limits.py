@@ -268,7 +268,7 @@ def test_a_node_of_too_few_inputs_is_named(kind, needed):
 @needs_onnx
 def test_graphs_without_end_are_refused(refused):
     """Many nodes, many inputs of few nodes, and more than a million empty nodes in three megabytes."""
-    chain = [("Relu", [f"x{n}" if n else "x"], [f"x{n + 1}"], {}) for n in range(limits.MOST_NODES + 1)]
+    chain = [("Relu", [f"x{n}" if n else "x"], [f"x{n + 1}"], {}) for n in range(limits.MAX_NODES + 1)]
     assert "the ONNX graph has 50,001 nodes" in refused(graph(chain), 12)
     wide = [("Sum", ["x"] * 3000, [f"y{n}"], {}) for n in range(100)]
     assert "the nodes of the ONNX graph have 300,000 inputs" in refused(graph(wide), 12)
@@ -461,7 +461,7 @@ RAW = (
 def wrong(source):
     """What goes wrong with a source, "" where it gives a network or a refusal in words."""
     try:
-        assert cb.model(copy.deepcopy(source)).ops.parameter_count <= limits.MOST_PARAMETERS
+        assert cb.model(copy.deepcopy(source)).ops.parameter_count <= limits.MAX_PARAMETERS
     except (ValueError, UnknownName) as problem:
         words = str(problem)
         return words if any(each in words for each in RAW) or not 8 <= len(words) <= 900 else ""
