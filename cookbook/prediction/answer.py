@@ -53,7 +53,7 @@ Cut = Callable[[slice], np.ndarray]
 
 
 def more_columns(kind: str) -> tuple[str, ...]:
-    """Columns of answers of one kind beyond `COLUMNS`."""
+    """Return the columns of answers of one kind beyond `COLUMNS`."""
     if kind == "storage":
         from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
 
@@ -67,27 +67,27 @@ def answer_blocks(
     """Predict every row of a CSV file of any usual encoding, block by block: rows as read, and their answers."""
     before = 0
     for frame, why in read_blocks(path):
-        found = answer(frame, kind, neighbours, why, here)
+        answers = answer(frame, kind, neighbours, why, here)
         if _id_of(frame) is None:
-            found["id"] = [str(before + row) for row in range(1, len(frame) + 1)]
+            answers["id"] = [str(before + row) for row in range(1, len(frame) + 1)]
         before += len(frame)
-        yield frame, found
+        yield frame, answers
 
 
 def answer_file(path: str | Path, kind: str, neighbours: bool = True, here: Machine | None = None) -> pd.DataFrame:
     """Predict every row of a CSV file as one table; see `answer_blocks`."""
-    blocks = [found for _, found in answer_blocks(path, kind, neighbours, here)]
+    blocks = [answers for _, answers in answer_blocks(path, kind, neighbours, here)]
     return pd.concat(blocks, ignore_index=True) if blocks else answer(pd.DataFrame(), kind)
 
 
 def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
     """Return sentences about columns that no field is read from, with the name that each may be a misspelling of."""
     if kind == "storage":
-        known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
+        names = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
         lost = [
-            (each, "".join(nearest(each[:60], known, 1, ALIKE)))
-            for each in headers
-            if columns.normal(each) not in {columns.normal(name) for name in known} and not columns.ignored(each)
+            (header, "".join(nearest(header[:60], names, 1, ALIKE)))
+            for header in headers
+            if columns.normal(header) not in {columns.normal(name) for name in names} and not columns.ignored(header)
         ]
     else:
         lost = columns.unknown(kind, list(headers))
@@ -125,22 +125,24 @@ def answer(
     if kind not in ASKED:
         raise refused("kind", kind, f"is not known; take one of {', '.join(ASKED)}")
     frame = frame.reset_index(drop=True)
-    known = np.full(len(frame), "", dtype=object) if why is None else np.asarray(why, dtype=object)
+    problems = np.full(len(frame), "", dtype=object) if why is None else np.asarray(why, dtype=object)
     if frame.empty and kind != "storage":
         return pd.DataFrame(columns=[*COLUMNS, *more_columns(kind)])
     if kind == "storage":
-        found = _storage(frame, known)
+        answers = _storage(frame, problems)
     else:
-        asked = tables.read(kind, frame, known, here)
-        parts = tables.split(asked) if kind == "inference" else [(np.arange(len(frame)), asked)]
-        told = [(at, part, estimate(part, neighbours)) for at, part in parts]
-        found = _joined(kind, frame, [*told, *(each for one in told for each in _shared_out(*one, neighbours))])
+        scenario = tables.read(kind, frame, problems, here)
+        parts = tables.split(scenario) if kind == "inference" else [(np.arange(len(frame)), scenario)]
+        estimates = [(at, part, estimate(part, neighbours)) for at, part in parts]
+        answers = _joined(
+            kind, frame, [*estimates, *(shared for one in estimates for shared in _shared_out(*one, neighbours))]
+        )
     header = _id_of(frame)
     if header is None:
-        return found.assign(id=[str(row) for row in range(1, len(frame) + 1)])[[*COLUMNS, *more_columns(kind)]]
+        return answers.assign(id=[str(row) for row in range(1, len(frame) + 1)])[[*COLUMNS, *more_columns(kind)]]
     named = levels_of(frame[header])
     ids = np.broadcast_to(np.array(named.levels, dtype=object)[named.codes], len(frame))
-    return found.assign(id=ids)[[*COLUMNS, *more_columns(kind)]]
+    return answers.assign(id=ids)[[*COLUMNS, *more_columns(kind)]]
 
 
 def _id_of(frame: pd.DataFrame) -> Any:
@@ -148,27 +150,28 @@ def _id_of(frame: pd.DataFrame) -> Any:
     return next((header for header in frame.columns if columns.normal(header) == "id"), None)
 
 
-def _storage(frame: pd.DataFrame, known: np.ndarray) -> pd.DataFrame:
+def _storage(frame: pd.DataFrame, problems: np.ndarray) -> pd.DataFrame:
+    """Return answers about storage; rows with a problem have no numbers."""
     from cookbook.prediction.storage import storage_table
 
-    found = storage_table(tables.without_outcomes(frame))
-    bad = known != ""
+    answers = storage_table(tables.without_outcomes(frame))
+    bad = problems != ""
     if bad.any():
-        numbers = [name for name in found if name not in WORDS]
-        found.loc[bad, numbers] = np.nan
-        found.loc[bad, "tier"], found.loc[bad, "why"] = "", known[bad]
-    return found.assign(assumed=found.get("assumed", ""))
+        numbers = [name for name in answers if name not in WORDS]
+        answers.loc[bad, numbers] = np.nan
+        answers.loc[bad, "tier"], answers.loc[bad, "why"] = "", problems[bad]
+    return answers.assign(assumed=answers.get("assumed", ""))
 
 
 def _shared_out(
-    at: np.ndarray, part: Scenario, found: Estimate, neighbours: bool
+    at: np.ndarray, part: Scenario, estimated: Estimate, neighbours: bool
 ) -> Iterator[tuple[np.ndarray, Scenario, Estimate]]:
-    """Steps whose batch is no whole number of passes, which a call refuses: what ran was fed somehow, and passes share
-    it out evenly."""
-    rows = np.flatnonzero((code_of(found.why) == BROKEN) & (part.kind == "training_transformer"))
+    """Yield steps whose batch is no integer number of passes, which a call refuses, with the batch shared out
+    evenly."""
+    rows = np.flatnonzero((code_of(estimated.why) == BROKEN) & (part.kind == "training_transformer"))
     while len(rows):
-        taken = part.take(rows)
-        even = replace(taken, columns={**taken.columns, "even_passes": np.array(1.0)})
+        selected = part.take(rows)
+        even = replace(selected, columns={**selected.columns, "even_passes": np.array(1.0)})
         shared = estimate(even, neighbours)
         good = np.asarray(shared.why) == ""
         if good.all():
@@ -178,63 +181,69 @@ def _shared_out(
 
 
 def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenario, Estimate]]) -> pd.DataFrame:
+    """Return the answers of all rows from those of parts of the table."""
     size = len(frame)
-    found: dict[str, Any] = {name: np.full(size, np.nan) for name in (*INTERVAL, "memory_bytes")}
-    found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "reason", "assumed", "fits")}
+    columns_of: dict[str, Any] = {name: np.full(size, np.nan) for name in (*INTERVAL, "memory_bytes")}
+    columns_of |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "reason", "assumed", "fits")}
     scale = np.full(size, np.nan)
-    found["unit"] = _units(kind, frame, scale)
+    columns_of["unit"] = _units(kind, frame, scale)
     for at, part, estimated in parts:
         for name, values in _told(kind, part, estimated, scale[at]).items():
-            found[name][at] = values
-    return pd.DataFrame(found)
+            columns_of[name][at] = values
+    return pd.DataFrame(columns_of)
 
 
 def _units(kind: str, frame: pd.DataFrame, scale: np.ndarray) -> np.ndarray:
-    """Unit of each row as it was asked for; `scale` gets the seconds in the unit of a delay."""
+    """Return the requested unit of each row; `scale` gets the seconds in the unit of a delay."""
     if kind == "training_transformer":
         return np.full(len(frame), "s", dtype=object)
     cells = columns.Columns(kind, frame)
     name = "unit" if kind == "training_classic" or "metric" not in cells else "metric"
-    asked = cells.text(name)
+    units = cells.text(name)
     if kind == "inference":
-        scale[:] = asked.each(lambda cell: networks.metric_of(cell).seconds)
-    return np.array(np.broadcast_to(asked.each(lambda cell: cell or "samples/s", object), (len(frame),)))
+        scale[:] = units.each(lambda cell: networks.metric_of(cell).seconds)
+    return np.array(np.broadcast_to(units.each(lambda cell: cell or "samples/s", object), (len(frame),)))
 
 
-def _told(kind: str, part: Scenario, found: Estimate, scale: np.ndarray) -> dict[str, Any]:
-    seconds = np.stack([found.point, found.low80, found.high80, found.low90, found.high90])
+def _told(kind: str, part: Scenario, estimated: Estimate, scale: np.ndarray) -> dict[str, Any]:
+    """Return the columns of answers of one part."""
+    seconds = np.stack([estimated.point, estimated.low80, estimated.high80, estimated.low90, estimated.high90])
     if kind == "training_transformer":
         numbers = seconds
     else:
         with np.errstate(all="ignore"):
             # A rate falls where the time rises; a delay is a time in its unit.
-            rates = found.rate / (seconds / found.point)[[0, 2, 1, 4, 3]]
+            rates = estimated.rate / (seconds / estimated.point)[[0, 2, 1, 4, 3]]
             numbers = np.where(np.isfinite(scale), seconds / scale, rates)
     good = np.isfinite(numbers).all(axis=0) & (numbers > 0).all(axis=0)
     if not good.all():
         numbers = np.where(good, numbers, np.nan)
-    why = np.asarray(found.why, dtype=object)
+    why = np.asarray(estimated.why, dtype=object)
     why = np.where((why == "") & ~good, NO_NUMBER.cell, why)
-    said, read = np.asarray(found.assumed, dtype=object), part.read.each(str, object)
-    joined = np.where(read == "", said, np.where(said == "", read, read + "; " + said)) if np.any(read != "") else said
-    told = dict(zip(INTERVAL, numbers, strict=True))
-    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "reason": code_of(why)}
-    told["assumed"] = np.where(good, joined, "")
+    assumptions, read = np.asarray(estimated.assumed, dtype=object), part.read.each(str, object)
+    joined = (
+        np.where(read == "", assumptions, np.where(assumptions == "", read, read + "; " + assumptions))
+        if np.any(read != "")
+        else assumptions
+    )
+    answers = dict(zip(INTERVAL, numbers, strict=True))
+    answers |= {"tier": np.where(good, estimated.tier, ""), "why": _cut(why), "reason": code_of(why)}
+    answers["assumed"] = np.where(good, joined, "")
     if kind != "training_classic":
-        told["memory_bytes"] = np.where(good, found.memory_bytes, np.nan)
-        told["fits"] = np.where(good, found.fits, "")
-    return told
+        answers["memory_bytes"] = np.where(good, estimated.memory_bytes, np.nan)
+        answers["fits"] = np.where(good, estimated.fits, "")
+    return answers
 
 
 def _cut(why: np.ndarray) -> np.ndarray:
-    """Reasons on one line, of bounded length."""
+    """Return reasons on one line, of bounded length."""
     codes, levels = pd.factorize(why)
     short = [" ".join(str(level).split())[:LONGEST_WHY] for level in levels]
     return np.array(short, dtype=object)[codes]
 
 
-def as_csv(found: pd.DataFrame, header: bool = True) -> str:
-    """Answers as CSV text: six digits, blanks for what is not known.
+def as_csv(answers: pd.DataFrame, header: bool = True) -> str:
+    """Return answers as CSV text: six digits, blanks for missing values.
 
     Parameters
     ----------
@@ -244,11 +253,13 @@ def as_csv(found: pd.DataFrame, header: bool = True) -> str:
         Whether to begin with the names of the columns.
     """
     # Lines are made as rows of bytes, all cells of a column equally wide; what fills them up is dropped at the end.
-    columns = [_numbers(found[name]) if found[name].dtype.kind in "fiu" else _words(found[name]) for name in found]
-    widest, pieces = sum(width + 1 for width, _ in columns), [",".join(found).encode() + b"\n"] if header else []
+    columns = [
+        _numbers(answers[name]) if answers[name].dtype.kind in "fiu" else _words(answers[name]) for name in answers
+    ]
+    widest, pieces = sum(width + 1 for width, _ in columns), [",".join(answers).encode() + b"\n"] if header else []
     rows = max(min(WRITTEN_BYTES // max(widest, 1), 8192), 1)
-    for start in range(0, len(found), rows):
-        some = slice(start, min(start + rows, len(found)))
+    for start in range(0, len(answers), rows):
+        some = slice(start, min(start + rows, len(answers)))
         comma = np.full((some.stop - start, 1), ord(","), dtype=np.uint8)
         cells = [part for _, cut in columns for part in (cut(some), comma)]
         cells[-1] = np.full_like(comma, ord("\n"))
@@ -263,9 +274,11 @@ def _numbers(column: pd.Series) -> tuple[int, Cut]:
 
 
 def _words(column: pd.Series) -> tuple[int, Cut]:
+    """Return the width of the texts of a column, and a function that cuts some of its rows."""
     codes, levels = pd.factorize(column.to_numpy(dtype=object), use_na_sentinel=False)
     texts = [
-        _cell("" if each is None or each != each else str(each)).encode("utf-8", "surrogatepass") for each in levels
+        _cell("" if level is None or level != level else str(level)).encode("utf-8", "surrogatepass")
+        for level in levels
     ]
     wide = max(map(len, texts), default=0)
     if wide * len(texts) <= WRITTEN_BYTES:
@@ -275,7 +288,7 @@ def _words(column: pd.Series) -> tuple[int, Cut]:
 
 
 def _filled(texts: list[bytes]) -> np.ndarray:
-    """Texts as rows of bytes, filled up to the widest."""
+    """Return texts as rows of bytes, filled up to the widest."""
     wide = max(map(len, texts), default=0)
     whole = b"".join([text.ljust(wide, FILLING_BYTE) for text in texts])
     return np.frombuffer(whole, dtype=np.uint8).reshape(len(texts), wide)
@@ -288,7 +301,7 @@ def _cell(text: str) -> str:
 
 
 def six_digits(numbers: np.ndarray) -> np.ndarray:
-    """Numbers as "%.6g" writes them, as rows of bytes; a blank for NaN.
+    """Return numbers as "%.6g" writes them, as rows of bytes; a blank for NaN.
 
     >>> [bytes(row).strip(FILLING_BYTE).decode() for row in six_digits(np.array([0.5, 123456789.0, np.nan]))]
     ['0.5', '1.23457e+08', '']
@@ -307,37 +320,38 @@ def six_digits(numbers: np.ndarray) -> np.ndarray:
     carried = whole == 1e6
     power, digits = power + carried, np.where(carried | doubtful, 100_000, whole).astype(np.int64)
     high, low = np.divmod(digits, 1000)
-    kept = np.where(low > 0, 6 - ZEROS[low], 3 - ZEROS[high])
+    significant = np.where(low > 0, 6 - ZEROS[low], 3 - ZEROS[high])
     source = np.empty((len(numbers), 13), dtype=np.uint8)
     source[:, :3], source[:, 3:6], source[:, 6:11] = THREE[high], THREE[low], MARKS
     source[:, 11], source[:, 12] = ord("0") + power // 10, ord("0") + power % 10
-    order = LAYOUTS[(np.minimum(power, 6) + 4) * 6 + kept - 1]
-    found = source.reshape(-1)[order + 13 * np.arange(len(numbers))[:, None]]
-    found[blank] = FILLING
+    order = LAYOUTS[(np.minimum(power, 6) + 4) * 6 + significant - 1]
+    cells = source.reshape(-1)[order + 13 * np.arange(len(numbers))[:, None]]
+    cells[blank] = FILLING
     for at in np.flatnonzero(doubtful & ~blank).tolist():
-        found[at] = np.frombuffer((b"%.6g" % numbers[at]).ljust(DIGITS_WIDTH, FILLING_BYTE), dtype=np.uint8)
-    return found
+        cells[at] = np.frombuffer((b"%.6g" % numbers[at]).ljust(DIGITS_WIDTH, FILLING_BYTE), dtype=np.uint8)
+    return cells
 
 
 def _layouts() -> np.ndarray:
-    """Which of six digits, the point, a zero, nothing, e, +, tens and units stands where, by power and digits kept."""
+    """Return the positions of six digits, point, zero, nothing, e, +, tens and units, by power and significant
+    digits."""
     point, zero, nothing, ends = 6, 7, 8, [9, 10, 11, 12]
-    found = []
+    rows = []
     for power in range(-4, 7):
-        for kept in range(1, 7):
-            digits, whole = list(range(kept)), power + 1
+        for significant in range(1, 7):
+            digits, whole = list(range(significant)), power + 1
             if power < 0:
                 cells = [zero, point, *[zero] * (-whole), *digits]
             elif power < 6:
-                cells = [*range(whole), *([point] if kept > whole else []), *digits[whole:]]
+                cells = [*range(whole), *([point] if significant > whole else []), *digits[whole:]]
             else:
-                cells = [0, *([point] if kept > 1 else []), *digits[1:], *ends]
-            found.append(cells + [nothing] * (DIGITS_WIDTH - len(cells)))
-    return np.array(found)
+                cells = [0, *([point] if significant > 1 else []), *digits[1:], *ends]
+            rows.append(cells + [nothing] * (DIGITS_WIDTH - len(cells)))
+    return np.array(rows)
 
 
 TENS = 10.0 ** np.arange(23)
-THREE = np.frombuffer(b"".join(b"%03d" % each for each in range(1000)), dtype=np.uint8).reshape(1000, 3)
+THREE = np.frombuffer(b"".join(b"%03d" % number for number in range(1000)), dtype=np.uint8).reshape(1000, 3)
 ZEROS = np.array([3, *(len(text) - len(text.rstrip("0")) for text in map("{:03d}".format, range(1, 1000)))])
 MARKS = np.frombuffer(b".0" + FILLING_BYTE + b"e+", dtype=np.uint8)
 LAYOUTS = _layouts()

@@ -39,4 +39,5 @@ class Assumptions(str):
 
 
 def _told(taken: Mapping[str, str]) -> list[str]:
+    """Return one sentence for each field."""
     return [f"{name} = {value}" if value else name for name, value in taken.items()]

@@ -110,27 +110,27 @@ class Fitted:
 
 
 def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of each constant for each row: a number, or an array where it has levels.
+    """Return the value of each constant for each row: a number, or an array where it has levels.
 
     A level that was not measured takes the geometric mean of the measured levels of the same vendor, software first of
     all that of other releases of the same product, each weighing what its measurements say of it; where there is none,
     the start value: an efficiency of a device is never carried from one vendor to another. `keys` has the ``family``,
     ``engine`` and ``vendor`` of each row.
     """
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for constant in constants:
         levels = fitted.values.get(constant.name, {})
         if not constant.by:
-            found[constant.name] = levels.get("", constant.start)
+            by_name[constant.name] = levels.get("", constant.start)
             continue
         pairs = [*zip(keys[constant.by], keys["vendor"], strict=True)]
         values = {pair: value_at(fitted, constant, *pair) for pair in dict.fromkeys(pairs)}
-        found[constant.name] = np.array([values[pair] for pair in pairs], dtype=float)
-    return found
+        by_name[constant.name] = np.array([values[pair] for pair in pairs], dtype=float)
+    return by_name
 
 
 def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> float:
-    """One constant at one level, or what stands in for it.
+    """Return one constant at one level, or what stands in for it.
 
     >>> e = Constant("e", 0.5, 0.1, 1, "family")
     >>> known = Fitted({"e": {"Volta": 0.4, "Ampere": 0.9}}, {"Volta": frozenset({"A"}), "Ampere": frozenset({"A"})})
@@ -139,8 +139,8 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     """
     levels, spreads = fitted.values.get(constant.name, {}), fitted.spreads.get(constant.name, {})
     # How much of a level its measurements say, and not the pull: next to nothing where it has stayed at the start.
-    told = {each: 1 - (spreads[each] / constant.pull) ** 2 if each in spreads else 1.0 for each in levels}
-    if level and told.get(level, 0.0) > LEAST:
+    determined = {name: 1 - (spreads[name] / constant.pull) ** 2 if name in spreads else 1.0 for name in levels}
+    if level and determined.get(level, 0.0) > LEAST:
         return levels[level]
     # Releases and variants of one product ("vllm-2024" of "vllm") are more alike than what runs on one maker's devices.
     siblings = [
@@ -154,26 +154,26 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     siblings = siblings or [other for other in levels if other and vendor in fitted.vendors.get(other, ())]
     if not siblings:
         return constant.start
-    siblings = [other for other in siblings if told[other] > LEAST] or siblings
+    siblings = [other for other in siblings if determined[other] > LEAST] or siblings
     logs = np.log([levels[other] for other in siblings])
-    return float(np.exp(np.average(logs, weights=[max(told[other], LEAST) for other in siblings])))
+    return float(np.exp(np.average(logs, weights=[max(determined[other], LEAST) for other in siblings])))
 
 
 def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
-    """How well each row is covered by what was measured: one of `TIERS`, by device, maker, software and what is run."""
+    """Return how well measurements cover each row: one of `TIERS`, by device, maker, software and what is run."""
     makers = frozenset().union(*fitted.vendors.values()) if fitted.vendors else frozenset()
-    known, related, engine = (
-        np.array([each in those for each in keys[name]], dtype=bool)
+    seen, related, engine = (
+        np.array([key in those for key in keys[name]], dtype=bool)
         for name, those in (("accelerator", fitted.accelerators), ("vendor", makers), ("engine", fitted.engines))
     )
-    plain = np.select([~related, ~engine, known], [DATASHEET, NEW_ENGINE, SEEN], SIBLING)
+    plain = np.select([~related, ~engine, seen], [DATASHEET, NEW_ENGINE, SEEN], SIBLING)
     special = np.asarray(keys["special"], dtype=object)
     return np.where((special != "") & ((plain != DATASHEET) | (special == LOADED)), special, plain)
 
 
 @lru_cache(maxsize=8)
 def committed(kind: str) -> Fitted:
-    """The constants of a kind from the tables ``training_constants`` and ``training_evidence``.
+    """Return the constants of a kind from the tables ``training_constants`` and ``training_evidence``.
 
     Raises
     ------
@@ -202,24 +202,24 @@ def committed(kind: str) -> Fitted:
 
 @lru_cache(maxsize=64)
 def figure(name: str) -> float:
-    """A figure of the table ``constants`` that is not fitted, in SI."""
+    """Return a value of the table ``constants`` that is not fitted, in SI."""
     row = catalog.table("constants").set_index("name").loc[name]
     return units.si(f"{row['value']} {row['unit']}") if row["unit"] else float(row["value"])
 
 
 def factors(kind: str, tier: Any) -> dict[int, np.ndarray]:
-    """For each level in per cent, the factors that intervals of tiers reach up and down from the point.
+    """Return, for each level in per cent, the factors that intervals of tiers reach up and down from the point.
 
     Of shape (tiers, 2): where few fields are assumed, and where several are.
     """
     table, none = _intervals(kind), (np.nan,) * len(LEVELS)
-    found = [table.get((each, many), none)[: len(LEVELS)] for each in tier for many in (False, True)]
-    each = np.array(found, dtype=float).reshape(-1, 2, len(LEVELS))
-    return {level: each[:, :, at] for at, level in enumerate(LEVELS)}
+    reaches = [table.get((name, many), none)[: len(LEVELS)] for name in tier for many in (False, True)]
+    by_tier = np.array(reaches, dtype=float).reshape(-1, 2, len(LEVELS))
+    return {level: by_tier[:, :, at] for at, level in enumerate(LEVELS)}
 
 
 def remark(kind: str, tier: str) -> str:
-    """What to mind about the interval of a tier: "few sources" and the like, or ""."""
+    """Return a note about the interval of a tier: "few sources" and the like, or ""."""
     if tier not in TIERS:
         raise ValueError(f"tier = {tier!r} is not one of {', '.join(TIERS)}")
     return str(_intervals(kind).get((tier, False), ("no interval",))[-1])
@@ -227,7 +227,7 @@ def remark(kind: str, tier: str) -> str:
 
 @lru_cache(maxsize=8)
 def _intervals(kind: str) -> dict[tuple[str, bool], tuple[Any, ...]]:
-    """Factors by level, and the remark, by tier and whether several fields are assumed; none for a kind without."""
+    """Return factors by level, and the note, by tier and whether several fields are assumed; empty where none are."""
     rows = catalog.table("interval_quantiles")
     rows = rows[rows["kind"] == kind]
     return {
@@ -238,39 +238,39 @@ def _intervals(kind: str) -> dict[tuple[str, bool], tuple[Any, ...]]:
 
 @lru_cache(maxsize=8)
 def levels(kind: str) -> tuple[str, ...]:
-    """Levels of the stack that a kind of prediction knows."""
+    """Return the levels of the software stack of a kind of prediction."""
     rows = catalog.table("software_levels")
     return tuple(dict.fromkeys(rows.loc[rows["kind"] == SHORT[kind], "level"]))
 
 
 @lru_cache(maxsize=8)
 def _products(kind: str) -> dict[str, list[tuple[str, str]]]:
-    """Levels of each product, by spelling: the device that a level is for, and the level."""
-    rows, found = catalog.table("software"), dict[str, list[tuple[str, str]]]()
+    """Return the levels of each product, by spelling: the device that a level is for, and the level."""
+    rows, by_spelling = catalog.table("software"), dict[str, list[tuple[str, str]]]()
     for row in rows[rows["kind"] == kind].itertuples(index=False):
         for name in (row.product, *row.other_names.split(";")):
             if name:
-                found.setdefault(normalise(name), []).append((row.device, row.level))
-    return found
+                by_spelling.setdefault(normalise(name), []).append((row.device, row.level))
+    return by_spelling
 
 
 @lru_cache(maxsize=8)
 def _own_compilers(kind: str) -> list[tuple[str, str]]:
-    """Makers and kinds of devices with a compiler of their own, and its level: it holds whatever product is named."""
+    """Return makers and kinds of devices with their own compiler, and its level, which applies to any named product."""
     rows = catalog.table("software")
     rows = rows[(rows["kind"] == kind) & (rows["always"] == "yes")]
     return list(zip(rows["device"], rows["level"], strict=True))
 
 
 def products(kind: str) -> list[str]:
-    """Products that a kind of prediction knows, for lists of choices."""
+    """Return the products of a kind of prediction, for lists of choices."""
     rows = catalog.table("software")
     return [name for name in dict.fromkeys(rows.loc[rows["kind"] == kind, "product"]) if name != USUAL]
 
 
 @lru_cache(maxsize=4096)
 def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
-    """Level of the stack that a product stands for on a kind of device; of no name, the usual one.
+    """Return the level of the software stack of a product on a kind of device; of no name, the usual one.
 
     Raises
     ------
@@ -287,18 +287,18 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
         return name
     rows = _listed(kind, name)
     if not rows:
-        names = {**{normalise(each): each for each in (*levels(kind), *products(kind))}}
+        names = {**{normalise(spelling): spelling for spelling in (*levels(kind), *products(kind))}}
         product, _ = _version(normalise(name[:60]))
-        last = [".".join(map(str, each)) for each in _versions(kind, product) if each][-1:]
-        listed = [f"{names.get(product, product)} {each}" for each in last]
-        close = listed or [names[each] for each in nearest(normalise(name[:60]), list(names), 3)]
+        last = [".".join(map(str, version)) for version in _versions(kind, product) if version][-1:]
+        listed = [f"{names.get(product, product)} {version}" for version in last]
+        close = listed or [names[spelling] for spelling in nearest(normalise(name[:60]), list(names), 3)]
         raise UnknownName("software", shown(name).strip("'"), close, _of_another_kind(kind, name, close))
     # Of what does not run on a device, which `makers_of` tells, the level that it has elsewhere.
     return own or next((level for wanted, level in rows if _is_for(wanted, vendor, device)), rows[0][1])
 
 
 def _of_another_kind(kind: str, name: str, close: Sequence[str]) -> str:
-    """What is wrong with a product that other kinds of prediction know; "" of one that none knows."""
+    """Return what is wrong with a product of other kinds of prediction only; "" of one that no kind lists."""
     others = [FOR[other] for other in FOR if other != kind and _listed(other, name)]
     if not others or kind not in FOR:
         return ""
@@ -309,48 +309,48 @@ def _of_another_kind(kind: str, name: str, close: Sequence[str]) -> str:
 
 
 def _listed(kind: str, name: str) -> list[tuple[str, str]]:
-    """Rows of a product; a version that nobody listed is the last one listed before it: "PyTorch 2.7".
+    """Return rows of a product; an unlisted version counts as the last one listed before it: "PyTorch 2.7".
 
     None where no product is called so, or where the version is beyond the next major one after those listed.
     """
-    known, text = _products(kind), normalise(name or USUAL)
-    if text in known:
-        return known[text]
-    product, asked = _version(text)
+    by_spelling, text = _products(kind), normalise(name or USUAL)
+    if text in by_spelling:
+        return by_spelling[text]
+    product, requested = _version(text)
     versions = _versions(kind, product)
-    numbered = [each for each in versions if each]
-    if not versions or (numbered and asked and asked[0] > numbered[-1][0] + 1):
+    numbered = [version for version in versions if version]
+    if not versions or (numbered and requested and requested[0] > numbered[-1][0] + 1):
         return []
-    before = [each for each in numbered if each <= asked]
+    before = [version for version in numbered if version <= requested]
     # Of a year, as of a product without listed versions, the product itself; before the first version that one.
-    plain = not asked or not numbered
-    return known.get(product, []) if plain else known[versions[(before or numbered[:1])[-1]]]
+    plain = not requested or not numbered
+    return by_spelling.get(product, []) if plain else by_spelling[versions[(before or numbered[:1])[-1]]]
 
 
 @lru_cache(maxsize=4096)
 def _versions(kind: str, product: str) -> dict[tuple[int, ...], str]:
-    """Spellings of a product by version, in order; () is the product itself."""
-    found = {_version(each)[1]: each for each in _products(kind) if _version(each)[0] == product}
-    return dict(sorted(found.items()))
+    """Return the spellings of a product by version, in order; () is the product itself."""
+    by_version = {_version(spelling)[1]: spelling for spelling in _products(kind) if _version(spelling)[0] == product}
+    return dict(sorted(by_version.items()))
 
 
 @lru_cache(maxsize=4096)
 def _version(name: str) -> tuple[str, tuple[int, ...]]:
-    """A normalised name without its version, and the version.
+    """Return a normalised name without its version, and the version.
 
     >>> _version("vllm0:6"), _version("vllm")
     (('vllm', (0, 6)), ('vllm', ()))
     """
     plain = name.rstrip("0123456789:")
-    numbers = tuple(int(each) for each in name[len(plain) :].split(":") if each)
+    numbers = tuple(int(part) for part in name[len(plain) :].split(":") if part)
     years = bool(numbers) and numbers[0] >= YEAR
     return (plain.removesuffix("v") if numbers else plain), () if years else numbers
 
 
 def unknown_version(kind: str, name: str) -> str:
-    """What is wrong with a version of a product of which others are listed; "" where nothing is."""
-    product, asked = _version(normalise(name))
-    if not asked or not _versions(kind, product) or _listed(kind, name):
+    """Return what is wrong with a version of a product of which others are listed; "" where nothing is."""
+    product, requested = _version(normalise(name))
+    if not requested or not _versions(kind, product) or _listed(kind, name):
         return ""
     try:
         return level_of(kind, name) and ""
@@ -359,28 +359,28 @@ def unknown_version(kind: str, name: str) -> str:
 
 
 def _is_for(wanted: str, vendor: str, device: str) -> bool:
-    """Whether a device is of the maker or kind (or both) that a row of the table ``software`` is for; "" is any."""
+    """Return whether a device is of the maker or kind (or both) of a row of the table ``software``; "" is any."""
     return wanted in ("", vendor, device, f"{vendor} {device}")
 
 
 @lru_cache(maxsize=4096)
 def makers_of(kind: str, name: str, vendor: str, device: str) -> tuple[str, ...]:
-    """Makers of the only devices that a product or level runs on, where this device is none; empty where it runs.
+    """Return makers of the only devices that a product or level runs on; empty where it runs on this device.
 
     >>> makers_of("generation", "TensorRT-LLM", "AMD", "gpu"), makers_of("generation", "vLLM", "AMD", "gpu")
     (('NVIDIA',), ())
     """
     rows = _products(kind).values() if name in levels(kind) else [_listed(kind, name)]
-    wanted = [each for row in rows for each, level in row if name not in levels(kind) or level == name]
+    wanted = [maker for row in rows for maker, level in row if name not in levels(kind) or level == name]
     # What trains or computes one pass on a maker's own chips goes through its compiler, whatever its name.
-    own = kind != "generation" and any(_is_for(each, vendor, device) for each, _ in _own_compilers(kind))
-    runs = not name or not wanted or own or any(_is_for(each, vendor, device) for each in wanted)
+    own = kind != "generation" and any(_is_for(maker, vendor, device) for maker, _ in _own_compilers(kind))
+    runs = not name or not wanted or own or any(_is_for(maker, vendor, device) for maker in wanted)
     return () if runs else tuple(dict.fromkeys(wanted))
 
 
 @lru_cache(maxsize=1024)
 def name_of(kind: str, level: str) -> str:
-    """The product that a level stands for, as the table ``software`` spells it first; a product as it is."""
+    """Return the product of a level, in its first spelling in the table ``software``; a product as it is."""
     rows = catalog.table("software")
     rows = rows[(rows["kind"] == kind) & (rows["level"] == level) & (rows["product"] != USUAL)]
     return str(rows["product"].iloc[0]) if len(rows) else level
@@ -392,7 +392,7 @@ PLAIN, TUNED = "plain", "tuned"
 
 @lru_cache(maxsize=256)
 def said_level(kind: str, level: str) -> str:
-    """A level with whether it is the plain or the tuned one of its kind, where it is either.
+    """Return a level with the remark that it is the plain or the tuned one of its kind, where it is either.
 
     >>> said_level("training_classic", "eager"), said_level("training_classic", "xla")
     ('eager (plain)', 'xla')
@@ -403,25 +403,25 @@ def said_level(kind: str, level: str) -> str:
 
 
 def assumed_software(kind: str, software: Coded, engine: Coded) -> list[tuple[str, np.ndarray, Coded]]:
-    """Entries of `Rows.assumed`: the level that stands in for no software, or for a product of another name.
+    """Return entries of `Rows.assumed`: the level that stands in for no software, or for a product of another name.
 
     vLLM 0.6 counts as vllm-2024, and that is told; vLLM as vllm is not.
     """
     pairs, level = together(software, engine), engine.map(partial(said_level, kind))
-    other = pairs.where(lambda each: each[0] not in ("", each[1]) and normalise(each[0]) != normalise(each[1]))
+    other = pairs.where(lambda pair: pair[0] not in ("", pair[1]) and normalise(pair[0]) != normalise(pair[1]))
     return [("software", is_usual(software), level), (LEVEL, other, level)]
 
 
 def is_product(kind: str, name: str) -> bool:
-    """Whether a name is a level of a kind of prediction, or a product of the table ``software`` in some version."""
+    """Return whether a name is a level of a kind of prediction, or a version of a product of the table ``software``."""
     return bool(name) and (name in levels(kind) or bool(_listed(kind, name)))
 
 
 def levels_of_rows(kind: str, software: Coded, vendor: Coded, device: Coded) -> Coded:
-    """Levels of rows, by product, maker and kind of device."""
-    return together(software, vendor, device).map(lambda each: level_of(kind, *each)).lean()
+    """Return levels of rows, by product, maker and kind of device."""
+    return together(software, vendor, device).map(lambda row: level_of(kind, *row)).lean()
 
 
 def is_usual(software: Coded) -> Any:
-    """Rows that name no software."""
-    return np.asarray(software.where(lambda each: each == ""))
+    """Return rows that name no software."""
+    return np.asarray(software.where(lambda name: name == ""))

@@ -18,12 +18,12 @@ LARGE, MOST_DEVICES = 1024, 10_000
 
 
 def format_row(precision: str) -> pd.Series:
-    """Row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`."""
+    """Return the row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`."""
     return _row("number_formats", _text("precision", precision))
 
 
 def optimiser_row(optimiser: str) -> pd.Series:
-    """Row of the table ``optimisers``; an unknown name raises `catalog.UnknownName`."""
+    """Return the row of the table ``optimisers``; an unknown name raises `catalog.UnknownName`."""
     return _row("optimisers", _text("optimiser", optimiser))
 
 
@@ -34,7 +34,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
-    """One row an accelerator in SI units: key, name, kind, memory_bytes, mem_bandwidth, peak_*, sources.
+    """Return one row for each accelerator in SI units: key, name, kind, memory_bytes, mem_bandwidth, peak_*, sources.
 
     Parameters
     ----------
@@ -62,15 +62,16 @@ def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
 
 
 def peaks(devices: pd.DataFrame, precision: str) -> np.ndarray:
-    """Peak of each accelerator in one number format, whose row names the columns, the best first [FLOP/s]; or NaN."""
-    found = np.full(len(devices), np.nan)
+    """Return the peak of each accelerator in one number format, whose row names the columns, the best first
+    [FLOP/s]."""
+    peak = np.full(len(devices), np.nan)
     for column in format_row(precision)["peak_columns"].split(";"):
-        found = np.where(np.isnan(found), devices[column].to_numpy(dtype=float), found)
-    return found
+        peak = np.where(np.isnan(peak), devices[column].to_numpy(dtype=float), peak)
+    return peak
 
 
 def formats_that_train(devices: pd.DataFrame) -> list[str]:
-    """For each accelerator, the number formats that train and that it has a peak for, as one text."""
+    """Return, for each accelerator, the number formats that train and for which it has a peak, as one text."""
     rows = catalog.table("number_formats")
     names = [str(name) for name in rows.loc[rows["trains"] == "yes", "name"]]
     has = np.array([~np.isnan(peaks(devices, name)) for name in names])
@@ -84,7 +85,7 @@ def _row(table: str, name: str) -> pd.Series:
 
 
 def observed_efficiency(matmul: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Share of the peak that measured matrix products reached, by accelerator and number format.
+    """Return the share of the peak that measured matrix products reached, by accelerator and number format.
 
     Most rows of the table are the best shape of a search, so the figures tell what the best kernels reach,
     not what a network reaches. Products too small to fill an accelerator (a side below `LARGE`) do not count.

@@ -128,10 +128,10 @@ class Estimate(Result):
         return int(np.size(self.point))
 
     def summary(self) -> str:
-        """The time with its interval and evidence, or why there is none; of several how many there are."""
+        """Return the time with its interval and evidence, or why there is none; of several estimates their number."""
         if len(self) != 1:
-            known = int(np.isfinite(self.point).sum())
-            return f"{len(self):,} estimated {self._units[1]}, {known:,} of them with a number"
+            finite = int(np.isfinite(self.point).sum())
+            return f"{len(self):,} estimated {self._units[1]}, {finite:,} of them with a number"
         one = self.one() if np.ndim(self.point) else self
         if one.why:
             return f"no estimate: {one.why}"
@@ -139,9 +139,9 @@ class Estimate(Result):
         corrected = f", {one.corrected}" if one.neighbours else ""
         remark = f"; interval: {one.remark}" if one.remark else ""
         lacks = f"DOES NOT FIT in device memory, {one._lacking}; if it did: " if one.fits == "no" else ""
-        found = f"{lacks}{units.human(one.point, 's')} a {self._units[0]}"
+        time = f"{lacks}{units.human(one.point, 's')} a {self._units[0]}"
         measured = f"; measured: {'; '.join(map(str, one.measured[:SHOWN]))}" if one.measured else ""
-        return f"{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}"
+        return f"{time}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}"
 
     def _repr_html_(self) -> str:
         if len(self) != 1:
@@ -165,7 +165,7 @@ class Estimate(Result):
 
     @property
     def _lacking(self) -> str:
-        """What a single scenario that does not fit needs, in words."""
+        """Return what a single scenario lacks to fit device memory, in words."""
         return f"of which it takes {units.human(self.memory_bytes, 'iB')}"
 
     @property
@@ -175,40 +175,42 @@ class Estimate(Result):
 
     @property
     def corrected(self) -> str:
-        """What the neighbours did, in words."""
+        """Return the correction by the nearest measurements, in words."""
         count = int(np.max(self.neighbours, initial=0))
         return f"corrected by {count} similar measurement{'' if count == 1 else 's'}" if count else "not corrected"
 
     @property
     def assumed(self) -> Any:
-        """Fields that were not given, with the value taken: "software = megatron-core (tuned); zero = 1"."""
+        """Return the fields that were not given, with their values: "software = megatron-core (tuned); zero = 1"."""
         if self.told is not None:
             return self.told
-        told = self.rows.assumptions() if self.rows is not None else np.array([Assumptions()] * len(self), dtype=object)
-        return told if np.ndim(self.point) else told[0]
+        assumptions = (
+            self.rows.assumptions() if self.rows is not None else np.array([Assumptions()] * len(self), dtype=object)
+        )
+        return assumptions if np.ndim(self.point) else assumptions[0]
 
     @property
     def measured(self) -> tuple[Any, ...]:
-        """Measured runs of exactly this case, newest first; one tuple a scenario where there are several."""
+        """Return measured runs of exactly this case, newest first; one tuple per scenario where there are several."""
         from cookbook.prediction.measurements import matching
 
-        known = self.rows is not None
-        runs = matching(self.kind, self.rows, self.unit, terms_of(self.kind)) if known else ((),) * len(self)
+        has_rows = self.rows is not None
+        runs = matching(self.kind, self.rows, self.unit, terms_of(self.kind)) if has_rows else ((),) * len(self)
         return runs if np.ndim(self.point) else runs[0]
 
     @property
     def reason(self) -> Any:
-        """Stable code of `why`, a row of ``data/schema/reasons.csv``; "" where there is an estimate."""
+        """Return the stable code of `why`, a row of ``data/schema/reasons.csv``; "" where there is an estimate."""
         return code_of(self.why)
 
     @property
     def tokens_per_s(self) -> Any:
-        """Throughput of all devices, of language models [tokens/s]; NaN of other networks."""
+        """Return the throughput of all devices, of language models [tokens/s]; NaN of other networks."""
         return self.tokens / self.point
 
     @property
     def by_part(self) -> dict[str, Any]:
-        """The parts, added up under the names that every chart uses [s]."""
+        """Return the parts, added up under the names that every chart uses [s]."""
         return {
             name: sum(self.parts[part] for part in parts if part in self.parts)
             for name, parts in NAMES.items()
@@ -217,17 +219,17 @@ class Estimate(Result):
 
     @property
     def bound_low(self) -> Any:
-        """The largest part: a step in which all parts overlap [s]."""
+        """Return the largest part: a step in which all parts overlap [s]."""
         return self._stack().max(axis=0)[()]
 
     @property
     def bound_high(self) -> Any:
-        """The sum of the parts: a step in which none overlaps [s]."""
+        """Return the sum of the parts: a step in which none overlaps [s]."""
         return self._stack().sum(axis=0)[()]
 
     @property
     def bottleneck(self) -> Any:
-        """Name of the largest part; "" where there is no estimate."""
+        """Return the name of the largest part; "" where there is no estimate."""
         largest, at = np.array(-np.inf), np.array(len(self.parts))
         for place, part in enumerate(self.parts.values()):
             more = part > largest
@@ -239,7 +241,7 @@ class Estimate(Result):
         return np.array([*self.parts.values()], dtype=float) if self.parts else nothing
 
     def one(self, at: int = 0, **changes: Any) -> Estimate:
-        """One scenario, its numbers as plain numbers.
+        """Return one scenario, its numbers as plain numbers.
 
         Parameters
         ----------
@@ -248,24 +250,24 @@ class Estimate(Result):
         **changes
             Attributes to set besides.
         """
-        found = {name: _entry(getattr(self, name), at) for name in _NAMES}
+        entries = {name: _entry(getattr(self, name), at) for name in _NAMES}
         rows = self.rows.take(slice(at, at + 1)) if self.rows is not None and len(self.rows) > 1 else self.rows
-        return Estimate(**{**found, "rows": rows, **changes})
+        return Estimate(**{**entries, "rows": rows, **changes})
 
     def frame(self) -> pd.DataFrame:
-        """All scenarios as a table: the point, intervals, bounds, rate, parts, memory, tier, remark, why ..."""
+        """Return all scenarios as a table: the point, intervals, bounds, rate, parts, memory, tier, remark, why ..."""
         named = {name: np.broadcast_to(np.atleast_1d(getattr(self, name)), (len(self),)) for name in COLUMNS}
         parts = {f"{name}_seconds": np.atleast_1d(part) for name, part in self.parts.items()}
         return pd.DataFrame({**named, **parts})
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values: numbers for one scenario, lists for several; None where a figure is missing."""
+        """Return all as plain values: numbers for one scenario, lists for several; None where a value is missing."""
         names = ("kind", *COLUMNS, "similar", "sources", "measured", "parts", "memory")
         return plain({name: getattr(self, name) for name in names})
 
     @classmethod
     def joined(cls, parts: Sequence[Estimate]) -> Estimate:
-        """Several estimates of one kind, one after the other."""
+        """Return several estimates of one kind as one, in their order."""
         sizes = [len(part) for part in parts]
 
         def join(columns: Sequence[Any]) -> Any:
@@ -290,9 +292,9 @@ _NAMES = tuple(item.name for item in fields(Estimate) if item.name != "rows")
 
 
 def _entry(value: Any, at: int) -> Any:
-    """One entry of a column, or of each column of a mapping; what is no column as it is."""
+    """Return one entry of a column, or of each column of a mapping; any other value as it is."""
     if isinstance(value, Mapping):
-        return {name: _entry(each, at) for name, each in value.items()}
+        return {name: _entry(column, at) for name, column in value.items()}
     if not isinstance(value, np.ndarray) or not value.ndim:
         return value
     return value[at].item() if value.dtype != object else value[at]
@@ -325,7 +327,7 @@ BLOCK, WORKERS = 16384, 2
 
 
 def terms_of(kind: str) -> Any:
-    """The module that lists the terms of a kind of prediction: constants, rows, parts, outcome, memory.
+    """Return the module of a kind of prediction: its constants, rows, parts, outcome and memory.
 
     Raises
     ------
@@ -369,101 +371,106 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     """Look up constants, tiers and intervals of rows; `fitted` stands in for the committed constants."""
     like, module = FITTED_AS.get(kind, kind), terms_of(kind)
     if hasattr(module, "evidence"):
-        known, tier, remark = module.evidence(rows)
-        return Prepared(kind, rows, known, tier, {}, remark)
+        values, tier, remark = module.evidence(rows)
+        return Prepared(kind, rows, values, tier, {}, remark)
     distinct = together(*(rows.keys[name] for name in KEYS))
     values, tier, factors, remark = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
     codes = each_row(distinct.codes, len(rows))
     several = (rows.assumed_count() >= constants.SEVERAL).astype(int)
-    tier, factors = tier[codes], {level: each[codes, several] for level, each in factors.items()}
+    tier, factors = tier[codes], {level: factor[codes, several] for level, factor in factors.items()}
     by_row = {name: value[codes] if np.ndim(value) else value for name, value in values.items()}
     if "dimensions_known" in rows.values:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
         bare = rows.dimensions_known == 0
         near = bare & np.isin(tier, (constants.SEEN, constants.SIBLING))
         tier = np.where(near, constants.NEW_ENGINE, tier) if np.any(bare) else tier
-    found = Prepared(kind, rows, by_row, tier, factors, remark[codes])
-    known = rows.keys.get("calibrated")
-    return found if known is None or not any(known.levels) else _measured_here(found, known)
+    prepared = Prepared(kind, rows, by_row, tier, factors, remark[codes])
+    calibrated = rows.keys.get("calibrated")
+    return prepared if calibrated is None or not any(calibrated.levels) else _measured_here(prepared, calibrated)
 
 
-def _measured_here(found: Prepared, known: Coded) -> Prepared:
-    """Rows of devices that were calibrated: constants corrected, and intervals of what was left out there."""
-    kind, size, values = found.kind, len(found.rows), dict(found.constants)
+def _measured_here(prepared: Prepared, calibrated: Coded) -> Prepared:
+    """Return rows with corrected constants and intervals of held-out measurements where devices were calibrated."""
+    kind, size, values = prepared.kind, len(prepared.rows), dict(prepared.constants)
     for name, what in terms_of(kind).CALIBRATED.items():
-        factor = known.each(partial(_factor, what=what, kind=kind))
+        factor = calibrated.each(partial(_factor, what=what, kind=kind))
         values[name] = values[name] * each_row(factor, size)
-    here = each_row(known.where(lambda each: each is not None and each.here and kind in each.kinds), size)
+    here = each_row(calibrated.where(lambda device: device is not None and device.here and kind in device.kinds), size)
     factors = {
-        level: np.where(here, each_row(known.each(partial(_spread, level=level)), size), value)
-        for level, value in found.factors.items()
+        level: np.where(here, each_row(calibrated.each(partial(_spread, level=level)), size), value)
+        for level, value in prepared.factors.items()
     }
-    tier = np.where(here, constants.HERE, found.tier)
-    return replace(found, constants=values, tier=tier, factors=factors, remark=np.where(here, "", found.remark))
+    tier = np.where(here, constants.HERE, prepared.tier)
+    return replace(prepared, constants=values, tier=tier, factors=factors, remark=np.where(here, "", prepared.remark))
 
 
-def _factor(known: Any, what: str, kind: str) -> float:
-    return 1.0 if known is None else known.of(what, kind)
+def _factor(calibrated: Any, what: str, kind: str) -> float:
+    """Return the factor of a calibrated device on a constant; 1 without one."""
+    return 1.0 if calibrated is None else calibrated.of(what, kind)
 
 
-def _spread(known: Any, level: int) -> float:
-    return np.nan if known is None else dict(known.spreads).get(level, np.nan)
+def _spread(calibrated: Any, level: int) -> float:
+    """Return the spread of a calibrated device at a level in per cent; NaN without one."""
+    return np.nan if calibrated is None else dict(calibrated.spreads).get(level, np.nan)
 
 
 @lru_cache(maxsize=256)
 def _at_levels(
     kind: str, fitted: Fitted, levels: tuple[tuple[Any, ...], ...]
 ) -> tuple[dict[str, Any], np.ndarray, dict[int, np.ndarray], np.ndarray]:
-    """Constants, tier, factors and remark of several combinations of `KEYS`."""
+    """Return constants, tier, factors and remark of several combinations of `KEYS`."""
     columns = np.empty((len(KEYS), len(levels)), dtype=object)
     for at, level in enumerate(levels):
         columns[:, at] = level
     keys = dict(zip(KEYS, columns, strict=True))
     like, tier = FITTED_AS.get(kind, kind), tiers_of_rows(fitted, keys)
-    remarks = [constants.remark(like, each) for each in tier.tolist()]
+    remarks = [constants.remark(like, name) for name in tier.tolist()]
     values = of_rows(fitted, terms_of(kind).CONSTANTS, keys)
     return values, tier, constants.factors(like, tier), np.array(remarks, dtype=object)
 
 
 def asked_rows(scenario: Scenario) -> Rows:
-    """Rows of what a reader asks for, whichever door it comes by, with the reasons against what cannot be.
+    """Return the rows that a reader requests by any public function, with the reasons why some are impossible.
 
     Measured rows are resolved without: they ran, whatever their cells say.
     """
     module = terms_of(scenario.kind)
     scenario, rows = _laid_out(scenario) if scenario.kind in LAID_OUT else (scenario, module.resolve(scenario))
-    told = [lacking(scenario), *([module.impossible(rows, scenario)] if hasattr(module, "impossible") else [])]
-    said, refused = [each for each in told if each.ndim], rows.why  # of one word for all rows, nothing is said
+    reasons = [lacking(scenario), *([module.impossible(rows, scenario)] if hasattr(module, "impossible") else [])]
+    nonempty, refused = (
+        [reason for reason in reasons if reason.ndim],
+        rows.why,
+    )  # of one word for all rows, nothing is said
     # Formulas take a grid as a whole: rows that they would refuse have no numbers there.
     rows = replace(rows.blanked(), why=refused) if rows.in_grid else rows
-    if not said:
+    if not nonempty:
         return rows
-    why = said[0] if len(said) == 1 else np.where(said[0] == "", said[1], said[0])
+    why = nonempty[0] if len(nonempty) == 1 else np.where(nonempty[0] == "", nonempty[1], nonempty[0])
     # What a reader's own configuration lacks is told with its remedy, before what any row is refused for.
     return replace(rows, why=np.where((scenario.why == "") & (why != ""), why, refused.astype(object)))
 
 
 def _laid_out(scenario: Scenario) -> tuple[Scenario, Rows]:
-    """Steps that are laid out on devices, with the usual layout where the reader states none."""
+    """Return steps with a parallelism configuration: the usual one where the reader states none."""
     module, constants = terms_of(scenario.kind), memory_constants(scenario.kind)
 
     def over(rows: Rows) -> np.ndarray:
         parts, capacity = module.memory_parts(rows, constants)
         return each_row(np.asarray(sum(parts.values()) - capacity), len(rows))
 
-    def estimated(asked: Scenario) -> Estimate:
-        return estimate_rows(prepare(asked.kind, module.resolve(asked, constants)), neighbours=False)
+    def estimated(candidate: Scenario) -> Estimate:
+        return estimate_rows(prepare(candidate.kind, module.resolve(candidate, constants)), neighbours=False)
 
     rows = module.resolve(scenario, constants)
-    whole, taken = with_usual_layouts(scenario, rows, over, estimated)
-    if taken:
+    whole, assumed = with_usual_layouts(scenario, rows, over, estimated)
+    if assumed:
         rows = module.resolve(whole, constants)
-        rows = replace(rows, assumed=(*taken, *rows.assumed))
+        rows = replace(rows, assumed=(*assumed, *rows.assumed))
     return whole, rows
 
 
 def estimate(scenario: Scenario, neighbours: bool = True) -> Estimate:
-    """Estimates of all rows of a scenario, with the committed constants.
+    """Return estimates of all rows of a scenario, with the committed constants.
 
     `neighbours` says whether similar measurements correct the point. Of rows in a grid, each array has as many entries
     along an axis as it depends on, and parts have numbers of rows without an estimate too.
@@ -482,10 +489,10 @@ def estimate(scenario: Scenario, neighbours: bool = True) -> Estimate:
 def estimate_rows(
     prepared: Prepared, neighbours: bool = True, terms: Mapping[str, bool] | None = None, memory: bool = True
 ) -> Estimate:
-    """Estimates of prepared rows; `terms` switches some off, `memory` says whether to tell device memory too."""
+    """Return estimates of prepared rows; `terms` switches some off, `memory` asks for device memory, too."""
     module, rows = terms_of(prepared.kind), prepared.rows
-    known, size = rows.why == "", _size(rows)
-    if not known.any():
+    possible, size = rows.why == "", _size(rows)
+    if not possible.any():
         return _nothing(prepared)
     with np.errstate(all="ignore"):
         parts = module.parts(rows, prepared.constants, terms)
@@ -493,19 +500,19 @@ def estimate_rows(
         factor, used, named = _correction(prepared, neighbours)
         seconds = uncorrected * factor
         rate = module.outcome(rows, seconds)
-        good = known & np.isfinite(seconds) & (seconds > 0) & np.isfinite(rate) & (rate > 0)
-        told = _memory(module, prepared) if memory else {}
+        good = possible & np.isfinite(seconds) & (seconds > 0) & np.isfinite(rate) & (rate > 0)
+        results = _memory(module, prepared) if memory else {}
         if hasattr(module, "ends"):
-            told |= module.ends(rows, prepared.constants, np.where(good, rate, np.nan))
+            results |= module.ends(rows, prepared.constants, np.where(good, rate, np.nan))
     why = rows.why
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
-        said = module.unanswered(rows, prepared.constants) if hasattr(module, "unanswered") else np.array("")
-        why, unsaid = why.astype(object, copy=False), known & ~good
-        why = np.where(unsaid, np.where(said == "", NOT_FINITE.cell, said), why) if unsaid.any() else why
-        parts, told = _without(parts, good), {name: _without(value, good) for name, value in told.items()}
+        reasons = module.unanswered(rows, prepared.constants) if hasattr(module, "unanswered") else np.array("")
+        why, unsaid = why.astype(object, copy=False), possible & ~good
+        why = np.where(unsaid, np.where(reasons == "", NOT_FINITE.cell, reasons), why) if unsaid.any() else why
+        parts, results = _without(parts, good), {name: _without(value, good) for name, value in results.items()}
     for level, half in prepared.factors.items():
-        told |= {f"low{level}": seconds / half, f"high{level}": seconds * half}
+        results |= {f"low{level}": seconds / half, f"high{level}": seconds * half}
     return Estimate(
         kind=prepared.kind,
         point=each_row(seconds, size),
@@ -519,23 +526,24 @@ def estimate_rows(
         similar=named,
         tokens=each_row(module.tokens(rows), size),
         rows=rows,
-        **told,
+        **results,
     )
 
 
 def _size(rows: Rows) -> int | tuple[int, ...]:
-    """Number of rows; of rows in a grid, the shape of `why`, which one number for all of them has too."""
+    """Return the number of rows; of rows in a grid, the shape of `why`, which a value that all rows share has, too."""
     return rows.why.shape if rows.in_grid else len(rows)
 
 
 def _without(value: Any, good: np.ndarray) -> Any:
+    """Return values, masked where they are no good."""
     if isinstance(value, Mapping):  # parts of a grid stay as small as they are
         return value if good.ndim > 1 else {name: np.where(good, part, np.nan) for name, part in value.items()}
     return np.where(good, value, "" if value.dtype.kind in "OU" else np.nan)
 
 
 def _nothing(prepared: Prepared) -> Estimate:
-    """No estimate at all, where no row can be."""
+    """Return an estimate without any number, where no row is possible."""
     size = _size(prepared.rows)
     names = ("point", "low80", "high80", "low90", "high90", "rate", "memory_bytes", "tokens")
     numbers: dict[str, Any] = {name: np.full(size, np.nan) for name in names}
@@ -553,24 +561,25 @@ def _nothing(prepared: Prepared) -> Estimate:
 
 
 def _correction(prepared: Prepared, wanted: bool) -> tuple[Any, np.ndarray, tuple[str, ...]]:
-    """Factor on the time of a step, how many similar measurements gave it, and for one scenario which."""
+    """Return the factor on the time of a step, the number of similar measurements behind it, and of one scenario
+    which."""
     size, module = len(prepared.rows), terms_of(prepared.kind)
     wanted = wanted and hasattr(module, "runs")
-    found = neighbours.correct(prepared.kind, module.runs(prepared.rows), size) if wanted else None
-    if found is None:
+    correction = neighbours.correct(prepared.kind, module.runs(prepared.rows), size) if wanted else None
+    if correction is None:
         return 1.0, np.zeros(_size(prepared.rows), dtype=int), ()
-    factor = found.factor if UNITS[prepared.kind] == "s" else 1 / found.factor
-    return factor, found.count, tuple(found.rows[0].tolist()) if size == 1 else ()
+    factor = correction.factor if UNITS[prepared.kind] == "s" else 1 / correction.factor
+    return factor, correction.count, tuple(correction.rows[0].tolist()) if size == 1 else ()
 
 
 def _memory(module: Any, prepared: Prepared) -> dict[str, Any]:
-    """Device memory by part, in all, and whether it fits, for the kinds that know it."""
+    """Return device memory by part and in total, and whether it fits, for the kinds that model memory."""
     if not hasattr(module, "memory_parts"):
         return {}
     parts, capacity = module.memory_parts(prepared.rows, memory_constants(prepared.kind))
     total = np.asarray(sum(parts.values()))
-    known, size = np.isfinite(total) & np.isfinite(capacity), _size(prepared.rows)
-    fits = np.array(["", "yes", "no"], dtype=object)[np.where(known, np.where(total <= capacity, 1, 2), 0)]
+    finite, size = np.isfinite(total) & np.isfinite(capacity), _size(prepared.rows)
+    fits = np.array(["", "yes", "no"], dtype=object)[np.where(finite, np.where(total <= capacity, 1, 2), 0)]
     return {
         "memory": {name: each_row(part, size) for name, part in parts.items()},
         "memory_bytes": each_row(total, size),
@@ -579,6 +588,9 @@ def _memory(module: Any, prepared: Prepared) -> dict[str, Any]:
 
 
 def memory_constants(kind: str) -> dict[str, float]:
-    """The constants of device memory of a kind that knows it."""
-    known = committed(FITTED_AS.get(kind, kind)).values
-    return {each.name: known.get(each.name, {}).get("", each.start) for each in terms_of(kind).MEMORY_CONSTANTS}
+    """Return the constants of device memory of a kind that models it."""
+    values = committed(FITTED_AS.get(kind, kind)).values
+    return {
+        constant.name: values.get(constant.name, {}).get("", constant.start)
+        for constant in terms_of(kind).MEMORY_CONSTANTS
+    }

@@ -63,7 +63,7 @@ class Fabric:
     sources: tuple[str, ...] = ()
 
     def levels(self, devices: float, partners: str = "all") -> tuple[list[float], list[float]]:
-        """Sizes of the groups that each level joins, and the nominal rate of a device out of them [B/s].
+        """Return the sizes of the groups that each level joins, and the nominal rate of a device out of them [B/s].
 
         Parameters
         ----------
@@ -82,23 +82,24 @@ class Fabric:
         return ([*sizes, self.group], [*rates, out]) if math.isfinite(self.group) else (sizes, rates)
 
     def shape(self, devices: int) -> tuple[int, ...]:
-        """Axes of the most cubic torus of so many devices."""
+        """Return the axes of the most cubic torus of this number of devices."""
         return _cubic(int(devices), int(self.axes))
 
     def bisection_bandwidth(self, devices: int) -> float:
-        """Nominal rate between two halves of a job, one direction [B/s]."""
+        """Return the nominal rate between two halves of a job, one direction [B/s]."""
         if self.kind == "torus":
             shape = self.shape(devices)
             return float(formulas.torus_bisection_bandwidth(shape, self.link_bandwidth, self._closed(shape)))
         return float(formulas.nested_bisection_bandwidth(devices, *self.levels(devices)))
 
     def _closed(self, shape: tuple[int, ...]) -> bool:
+        """Return whether the axes of a torus close to rings."""
         return min(shape) >= self.closes_from
 
 
 @lru_cache(maxsize=64)
 def fabric(name: str) -> Fabric:
-    """A network of the table ``fabrics`` by any of its names.
+    """Return a network of the table ``fabrics`` by any of its names.
 
     Parameters
     ----------
@@ -125,14 +126,14 @@ _WORDS = ("key", "name", "kind", "sources")
 
 
 def figures() -> dict[str, float]:
-    """The fitted constants of exchanges, in SI."""
+    """Return the fitted constants of communication, in SI."""
     return {name: figure(name) for name in CONSTANTS}
 
 
 def exchange_seconds(
     kind: str, payload_bytes: float, devices: int, network: Fabric, constants: dict[str, float] | None = None
 ) -> float:
-    """Time of one exchange among the first devices of a network.
+    """Return the time of one collective or transfer among the first devices of a network.
 
     Parameters
     ----------
@@ -168,17 +169,17 @@ def exchange_seconds(
     if devices < 1 or devices != int(devices) or devices > network.largest:
         most = f"{network.largest:,.0f}" if math.isfinite(network.largest) else "any number"
         raise refused("devices", devices, f": {network.name} has 1 to {most}, whole numbers")
-    known = constants or figures()
+    fitted = constants or figures()
     if network.kind == "torus":
-        return _on_torus(kind, payload_bytes, devices, network, known)
+        return _on_torus(kind, payload_bytes, devices, network, fitted)
     groups, rates = network.levels(devices, "all" if kind == "all_to_all" else "next")
-    return float(nested_seconds(kind, payload_bytes, devices, groups, rates, known))
+    return float(nested_seconds(kind, payload_bytes, devices, groups, rates, fitted))
 
 
 def nested_seconds(
     kind: str, payload_bytes: Any, devices: Any, groups: Any, bandwidths: Any, constants: dict[str, float]
 ) -> np.ndarray:
-    """Time of exchanges on nested groups, nominal rates given: shares, starts and saturation are applied here."""
+    """Return the time of collectives on nested groups of nominal rates, with shares, starts and saturation applied."""
     rates, depth = np.asarray(bandwidths, dtype=float), np.shape(bandwidths)[-1]
     shares = _each_level(constants["exchange-share-in-node"], constants["exchange-share-between-nodes"], depth)
     starts = _each_level(constants["exchange-start-in-node"], constants["exchange-start-between-nodes"], depth)
@@ -191,38 +192,40 @@ def nested_seconds(
 
 
 def switch_seconds(payload_bytes: Any, devices: Any, bandwidth: Any, constants: dict[str, float]) -> np.ndarray:
-    """Time of all-reduces whose sums are made in the switch of a node, the nominal rate of a device given [B/s]."""
+    """Return the time of all-reduces summed in the switch of a node, from the nominal rate of a device [B/s]."""
     start = constants["exchange-start-in-node"] * np.log2(devices)
     moved, rate = _stretched(payload_bytes, constants), constants["exchange-share-in-switch"] * np.asarray(bandwidth)
     return formulas.switch_all_reduce_seconds(moved, devices, rate, start)
 
 
 def _stretched(payload_bytes: Any, constants: dict[str, float]) -> np.ndarray:
-    """Bytes that would take as long at full bandwidth as the payload takes at the one that it reaches."""
+    """Return the bytes that would take as long at full bandwidth as the payload takes at the one that it reaches."""
     payload = np.asarray(payload_bytes, dtype=float)
     return payload / formulas.saturating_bandwidth(payload, 1.0, constants["exchange-half-payload"])
 
 
 def _each_level(first: float, others: float, depth: int) -> np.ndarray:
+    """Return the first level's value, then that of the others."""
     return np.array([first] + [others] * (depth - 1))
 
 
-def _on_torus(kind: str, payload_bytes: float, devices: int, network: Fabric, known: dict[str, float]) -> float:
+def _on_torus(kind: str, payload_bytes: float, devices: int, network: Fabric, fitted: dict[str, float]) -> float:
+    """Return the time of one collective or transfer on a torus [s]."""
     shape = network.shape(devices)
     formula = {
         "all_reduce": formulas.torus_all_reduce_seconds,
         "all_to_all": formulas.torus_all_to_all_seconds,
     }.get(kind, formulas.torus_all_gather_seconds)
-    rate = known["exchange-share-in-node"] * network.link_bandwidth
-    start, closed = known["exchange-start-in-node"], network._closed(shape)
+    rate = fitted["exchange-share-in-node"] * network.link_bandwidth
+    start, closed = fitted["exchange-start-in-node"], network._closed(shape)
     # A start for each exchange, as in a tree; single hops take no software.
     steps = math.log2(devices) * start * (2 if kind == "all_reduce" else 1) if kind != "all_to_all" else start
-    return float(formula(_stretched(payload_bytes, known), shape, rate, 0, closed)) + steps * (devices > 1)
+    return float(formula(_stretched(payload_bytes, fitted), shape, rate, 0, closed)) + steps * (devices > 1)
 
 
 @lru_cache(maxsize=1024)
 def _cubic(devices: int, axes: int) -> tuple[int, ...]:
-    """Factors of a number that lie closest together, smallest first.
+    """Return the factors of a number that are closest together, smallest first.
 
     >>> _cubic(512, 3), _cubic(32, 2), _cubic(6144, 3)
     ((8, 8, 8), (4, 8), (16, 16, 24))

@@ -32,7 +32,7 @@ class KernelConstant(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _table() -> dict[tuple[str, str, str, str], tuple[float, float]]:
-    """Value and spread by part, constant, family and format."""
+    """Return value and spread by part, constant, family and format."""
     rows = catalog.table("kernel_constants")
     names = zip(rows["part"], rows["constant"], rows["family"], rows["format"], strict=True)
     return {
@@ -43,7 +43,7 @@ def _table() -> dict[tuple[str, str, str, str], tuple[float, float]]:
 
 @lru_cache(maxsize=1)
 def kernel_families() -> frozenset[str]:
-    """Families of devices whose kernels were measured, of the table ``kernel_constants``."""
+    """Return the families of devices whose kernels were measured, of the table ``kernel_constants``."""
     return frozenset(family for _, _, family, _ in _table()) - {ANY}
 
 
@@ -110,10 +110,10 @@ def kernel_constant(part: str, constant: str, family: str = ANY, format: str = U
     >>> kernel_constant("matmul", "start", "cdna3", "fp8") == kernel_constant("matmul", "start", "any", "fp8")
     True
     """
-    known = _table()
+    fitted = _table()
     for among, name in ((family, format), (family, ""), (ANY, format), (ANY, ""), (ANY, USUAL)):
-        if found := known.get((part, constant, among, name)):
-            return KernelConstant(*found, among == family != ANY and name in (format, ""))
+        if constant_row := fitted.get((part, constant, among, name)):
+            return KernelConstant(*constant_row, among == family != ANY and name in (format, ""))
     raise ValueError(f"no constant {shown(constant)} of kernel {shown(part)}: {', '.join(_names())}")
 
 

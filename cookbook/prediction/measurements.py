@@ -81,7 +81,7 @@ class Measurement:
 
     @property
     def value(self) -> str:
-        """Rate in words: "127.1 tokens/s"."""
+        """Return the rate in words: "127.1 tokens/s"."""
         return units.human(self.rate, "s") if self.unit == "s" else f"{self.rate:,.4g} {self.unit}"
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Measurement:
 
 
 def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measurement, ...], ...]:
-    """Measured runs that are exactly what is asked, for each question.
+    """Return the measured runs of exactly the requested case, for each question.
 
     Every number that the formulas take from a question must equal that of the measured run, bit by bit. Another version
     of the same engine counts as the same case: `Measurement.software` names it.
@@ -144,13 +144,13 @@ def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:
 
 
 def _names(rows: Rows) -> list[str]:
-    """Numbers that say what is run; those of an engine differ from one version to the next."""
+    """Return the names of the numbers that identify a run; those of an engine differ between versions."""
     of_engines = {name for engine in engines().values() for name in engine} | OF_VERSIONS | set(ENGINE)
     return sorted(name for name in rows.values if name not in COUNTED | of_engines)
 
 
 def _cases(rows: Rows, names: list[str]) -> Iterator[tuple[Any, ...]]:
-    """What is run in each row: engine, accelerator, network and all numbers."""
+    """Yield the case of each row: engine, accelerator, network and all numbers."""
     size = len(rows)
     table = np.empty((size, len(names)))
     for at, name in enumerate(names):
@@ -167,7 +167,7 @@ def _cases(rows: Rows, names: list[str]) -> Iterator[tuple[Any, ...]]:
 
 @lru_cache(maxsize=1024)
 def _network(model: Any, arguments: str, seq: float | None) -> tuple[Any, ...]:
-    """A network of the zoo by its builder and all arguments, whether they were stated or not; else what it is."""
+    """Return a network of the zoo by its builder and all arguments, stated or not; any other as it is."""
     workload = zoo.model(model, **json.loads(arguments or "{}")) if isinstance(model, str) else model
     if not workload.builder:
         return model, arguments, seq
@@ -175,7 +175,7 @@ def _network(model: Any, arguments: str, seq: float | None) -> tuple[Any, ...]:
 
 
 def engine_of(level: str) -> str:
-    """An engine without its year.
+    """Return an engine without its year.
 
     Parameters
     ----------
@@ -200,7 +200,8 @@ def engine_of(level: str) -> str:
 def _runs(
     kind: str, accelerator: str, unit: str, terms: Any
 ) -> tuple[Any, np.ndarray, dict[tuple[Any, ...], list[int]]]:
-    """Measured runs of a kind on a device: the table, seconds of each, and the places of the runs of each case."""
+    """Return measured runs of a kind on a device: the table, seconds of each, and the positions of the runs of each
+    case."""
     table = tables.measurements_of(kind)
     frame = tables.measured_table(table)
     machines = {cell: tables.machine_of(cell)[0] for cell in frame["accelerator"].unique()}
@@ -209,14 +210,14 @@ def _runs(
     cases: dict[tuple[Any, ...], list[int]] = {}
     if frame.empty:
         return frame, np.empty(0), cases
-    asked = tables.read(table, tables.without_outcomes(frame))
+    scenario = tables.read(table, tables.without_outcomes(frame))
     if table != kind or kind == "inference":
-        parts = [(at, part) for at, part in tables.split(asked) if part.kind == kind]
+        parts = [(at, part) for at, part in tables.split(scenario) if part.kind == kind]
         if not parts:
             return frame, np.empty(0), cases
-        ((at, asked),) = parts
+        ((at, scenario),) = parts
         frame = frame.iloc[at].reset_index(drop=True)
-    rows, values = terms.resolve(asked), tables.measured(kind, frame)
+    rows, values = terms.resolve(scenario), tables.measured(kind, frame)
     with np.errstate(all="ignore"):
         # Outcomes are times, or rates that fall as 1 / seconds.
         seconds = values if unit == "s" else np.asarray(terms.outcome(rows, np.ones(len(frame)))) / values

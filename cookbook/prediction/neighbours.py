@@ -58,29 +58,29 @@ class Runs:
         return len(first.codes if isinstance(first, Coded) else first)
 
     def distinct(self, size: int) -> tuple[Runs, np.ndarray]:
-        """The distinct runs among `size` rows, and for each row which of them it is."""
+        """Return the distinct runs among `size` rows, and for each row the index of its run."""
         columns = {name: _column(label) for name, label in {**self.labels, **self.amounts}.items()}
         joined = together(*columns.values())
         values = list(zip(*joined.levels, strict=True))
-        found = dict(zip(columns, values, strict=True))
-        labels = {name: coded(np.array(found[name], dtype=object)) for name in self.labels}
-        amounts = {name: np.array(found[name], dtype=float) for name in self.amounts}
+        values_of = dict(zip(columns, values, strict=True))
+        labels = {name: coded(np.array(values_of[name], dtype=object)) for name in self.labels}
+        amounts = {name: np.array(values_of[name], dtype=float) for name in self.amounts}
         return Runs(labels, amounts), np.broadcast_to(joined.codes, (size,))
 
     def single(self) -> Runs:
-        """The only run, with one entry a column."""
+        """Return the only run, with one entry in each column."""
         labels = {
-            name: Coded(each.codes.reshape(1), each.levels)
-            if isinstance(each, Coded)
-            else Coded(np.zeros(1, dtype=int), (np.asarray(each).item(),))
-            for name, each in self.labels.items()
+            name: Coded(label.codes.reshape(1), label.levels)
+            if isinstance(label, Coded)
+            else Coded(np.zeros(1, dtype=int), (np.asarray(label).item(),))
+            for name, label in self.labels.items()
         }
-        amounts = {name: np.reshape(np.asarray(each, dtype=float), 1) for name, each in self.amounts.items()}
+        amounts = {name: np.reshape(np.asarray(amount, dtype=float), 1) for name, amount in self.amounts.items()}
         return Runs(labels, amounts)
 
     @cached_property
     def places(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
-        """For each label, the code of every level as text, and the code of every run."""
+        """Return, for each label, the code of every level as text, and the code of every run."""
         columns = {name: _column(label) for name, label in self.labels.items()}
         return {
             name: ({str(level): at for at, level in enumerate(column.levels)}, np.atleast_1d(column.codes))
@@ -89,20 +89,20 @@ class Runs:
 
     @cached_property
     def logarithms(self) -> dict[str, np.ndarray]:
-        """Logarithms of the amounts."""
+        """Return the logarithms of the amounts."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return {name: np.log(amount) for name, amount in self.amounts.items()}
 
     def take(self, index: np.ndarray) -> Runs:
-        """Some of the runs."""
+        """Return some of the runs."""
         labels = {
-            name: each.take(index) if isinstance(each, Coded) else each[index] for name, each in self.labels.items()
+            name: label.take(index) if isinstance(label, Coded) else label[index] for name, label in self.labels.items()
         }
-        return Runs(labels, {name: each[index] for name, each in self.amounts.items()})
+        return Runs(labels, {name: amount[index] for name, amount in self.amounts.items()})
 
 
 def _column(values: Any) -> Coded:
-    """A column as codes; its levels are what it holds."""
+    """Return a column as codes, whose levels are its distinct values."""
     if isinstance(values, Coded):
         distinct = dict.fromkeys(values.levels)
         if len(distinct) == len(values.levels):
@@ -135,14 +135,14 @@ class Measured:
     row: np.ndarray
 
     def take(self, index: np.ndarray) -> Measured:
-        """Some of the runs."""
+        """Return some of the runs."""
         return Measured(self.runs.take(index), self.error[index], self.group[index], self.row[index])
 
     @cached_property
     def complete(self) -> Measured:
-        """Runs of which both outcomes are known."""
-        known = np.isfinite(self.error)
-        return self if known.all() else self.take(np.flatnonzero(known))
+        """Return the runs of which both outcomes are known."""
+        complete = np.isfinite(self.error)
+        return self if complete.all() else self.take(np.flatnonzero(complete))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class Correction:
 
 
 def correction(
-    asked: Runs,
+    requested: Runs,
     measured: Measured,
     size: int | None = None,
     exclude_groups: Collection[str] = (),
@@ -174,7 +174,7 @@ def correction(
     amount_costs: Mapping[str, float] | None = None,
     named: int = 8,
 ) -> Correction:
-    """Kernel-weighted mean error of similar measurements, as a factor for each asked run.
+    """Return the kernel-weighted mean error of similar measurements, as a factor for each requested run.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def correction(
     named : int
         How many rows to name at most for each run.
     """
-    size = len(asked) if size is None else size
+    size = len(requested) if size is None else size
     costs = (label_costs or LABEL_COSTS, amount_costs or {})
     own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
     measured = measured.complete
@@ -205,8 +205,8 @@ def correction(
     if barred.any():
         measured = measured.take(np.flatnonzero(~barred))
     if own is not None:
-        asked = Runs({**asked.labels, "row itself": coded(own.astype(object))}, asked.amounts)
-    one, back = (asked.single(), np.zeros(1, dtype=int)) if size == 1 else asked.distinct(size)
+        requested = Runs({**requested.labels, "row itself": coded(own.astype(object))}, requested.amounts)
+    one, back = (requested.single(), np.zeros(1, dtype=int)) if size == 1 else requested.distinct(size)
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
     runs, error, names = measured.runs, measured.error, measured.row
@@ -220,38 +220,40 @@ def correction(
         shift[block] = (weight @ error) / (weight.sum(axis=1) + DAMPING)
         count[block] = (weight > 0).sum(axis=1)
         if named:
-            near = [np.flatnonzero(each > 0) for each in weight]
+            near = [np.flatnonzero(weights > 0) for weights in weight]
             rows += [
-                names[at[np.argsort(-each[at], kind="stable")[:named]]] for each, at in zip(weight, near, strict=True)
+                names[at[np.argsort(-weights[at], kind="stable")[:named]]]
+                for weights, at in zip(weight, near, strict=True)
             ]
     return Correction(np.exp(-shift)[back], count[back], tuple(rows[i] for i in back) if rows else ())
 
 
 def distances(
-    asked: Runs, known: Runs, label_costs: Mapping[str, float], amount_costs: Mapping[str, float]
+    requested: Runs, measured: Runs, label_costs: Mapping[str, float], amount_costs: Mapping[str, float]
 ) -> np.ndarray:
-    """Distance of each known run (second axis) from each asked one, by what both name; missing amounts are far off."""
+    """Return the distance of each measured run (second axis) from each requested one, by what both name; far off
+    without."""
     distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
-        if name in asked.labels and name in known.labels:
-            places, theirs = known.places[name]
-            mine = coded(asked.labels[name])
+        if name in requested.labels and name in measured.labels:
+            places, theirs = measured.places[name]
+            mine = coded(requested.labels[name])
             if mine.codes.size == 1:
                 ours = np.array([places.get(str(mine.levels[mine.codes.item()]), -1)])
             else:
                 ours = np.array([places.get(str(level), -1) for level in mine.levels])[mine.codes]
             distance = distance + cost * (ours[:, None] != theirs)
     for name, cost in amount_costs.items():
-        if name in asked.amounts and name in known.amounts:
+        if name in requested.amounts and name in measured.amounts:
             with np.errstate(invalid="ignore"):
-                apart = np.abs(asked.logarithms[name][:, None] - known.logarithms[name])
+                apart = np.abs(requested.logarithms[name][:, None] - measured.logarithms[name])
             distance = distance + cost * np.where(np.isfinite(apart), apart, REACH)
     return distance
 
 
 @lru_cache(maxsize=4)
 def known_errors(kind: str) -> Measured | None:
-    """Measured runs of a kind of which it is clear what was run; none for a kind that has no likeness of runs.
+    """Return measured runs of a kind of which it is clear what was run; none for a kind that compares no runs.
 
     Calibration writes them to the table ``training_neighbours``, so that no measured network is built to read them.
     """
@@ -266,19 +268,19 @@ def known_errors(kind: str) -> Measured | None:
 
 
 def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
-    """Cells of JSON objects with the same names, as one array a name."""
+    """Return cells of JSON objects with the same names as one array for each name."""
     rows = [json.loads(cell) for cell in cells]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | None:
-    """What similar measurements say about runs; none where the kind has no such layer."""
-    known = known_errors(kind)
-    if known is None or not size:
+def correct(kind: str, requested: Runs, size: int, **without: Any) -> Correction | None:
+    """Return what similar measurements say about runs; none where the kind compares no runs."""
+    measured = known_errors(kind)
+    if measured is None or not size:
         return None
     if size > 1 and not without:
-        return _of_many(asked, known, size)
-    return correction(asked, known, size, **{"named": 8 if size == 1 else 0, **without})
+        return _of_many(requested, measured, size)
+    return correction(requested, measured, size, **{"named": 8 if size == 1 else 0, **without})
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,45 +299,47 @@ class _Merged:
 
 
 @lru_cache(maxsize=8)
-def _merged(known: Measured) -> _Merged:
-    labels = {name: _column(label) for name, label in known.runs.labels.items()}
+def _merged(measured: Measured) -> _Merged:
+    """Return measured runs with those of the same labels merged into one."""
+    labels = {name: _column(label) for name, label in measured.runs.labels.items()}
     levels = {name: {str(level): at + 1 for at, level in enumerate(label.levels)} for name, label in labels.items()}
-    codes = [np.broadcast_to(label.codes + 1, len(known.error)) for label in labels.values()]
+    codes = [np.broadcast_to(label.codes + 1, len(measured.error)) for label in labels.values()]
     one, back = np.unique(np.stack(codes), axis=1, return_inverse=True)
-    counted = np.bincount(back, known.error), np.bincount(back)
+    counted = np.bincount(back, measured.error), np.bincount(back)
     return _Merged(levels, dict(zip(labels, one, strict=True)), *counted, {})
 
 
-def _of_many(asked: Runs, known: Measured, size: int) -> Correction:
-    """What `correction` says of many runs: once for each combination of labels, near measurements alone."""
-    merged, total, code = _merged(known), 1, np.zeros(1, dtype=np.int64)
-    names = [name for name in LABEL_COSTS if name in asked.labels and name in merged.levels]
+def _of_many(requested: Runs, measured: Measured, size: int) -> Correction:
+    """Return what `correction` gives for many runs: once for each combination of labels, from near measurements
+    alone."""
+    merged, total, code = _merged(measured), 1, np.zeros(1, dtype=np.int64)
+    names = [name for name in LABEL_COSTS if name in requested.labels and name in merged.levels]
     for name in names:
-        mine, places = _column(asked.labels[name]), merged.levels[name]
+        mine, places = _column(requested.labels[name]), merged.levels[name]
         ours = np.array([places.get(str(level), 0) for level in mine.levels])[mine.codes]
         code, total = code * (len(places) + 1) + ours, total * (len(places) + 1)
     if total >= 1 << 62:
-        return correction(asked, known, size, named=0)
+        return correction(requested, measured, size, named=0)
     one, back = np.unique(np.broadcast_to(code, (size,)), return_inverse=True)
     shift, count = _remembered(one, names, merged)
     return Correction(np.exp(-shift)[back], count[back], ())
 
 
 def _remembered(one: np.ndarray, names: list[str], merged: _Merged) -> tuple[Any, Any]:
-    """Shift and count of combinations of labels, each worked out once."""
+    """Return shift and count of combinations of labels, each computed once."""
     if len(merged.answers) > MOST_ANSWERS:
         merged.answers.clear()
-    said, answers = " ".join(names), merged.answers
-    lost = np.array([each for each in one.tolist() if (said, each) not in answers], dtype=np.int64)
+    labels, answers = " ".join(names), merged.answers
+    lost = np.array([code for code in one.tolist() if (labels, code) not in answers], dtype=np.int64)
     if len(lost):
-        found = zip(*(each.tolist() for each in _summed(lost, names, merged)), strict=True)
-        answers.update({(said, each): pair for each, pair in zip(lost.tolist(), found, strict=True)})
-    pairs = [answers[said, each] for each in one.tolist()]
+        sums = zip(*(column.tolist() for column in _summed(lost, names, merged)), strict=True)
+        answers.update({(labels, code): pair for code, pair in zip(lost.tolist(), sums, strict=True)})
+    pairs = [answers[labels, code] for code in one.tolist()]
     return np.array([shift for shift, _ in pairs]), np.array([count for _, count in pairs])
 
 
 def _summed(one: np.ndarray, names: list[str], merged: _Merged) -> tuple[Any, Any]:
-    """Shift and count of combinations; a label whose other values are out of reach tells which measurements count."""
+    """Return shift and count of combinations; a label whose other values are out of reach selects the measurements."""
     labels, rest = dict[str, np.ndarray](), one
     for name in reversed(names):
         rest, labels[name] = np.divmod(rest, len(merged.levels[name]) + 1)

@@ -43,11 +43,11 @@ class RequestSet:
     sources: tuple[str, ...] = ()
 
     def tokens(self, field: str) -> float:
-        """Tokens that the name stands for in a field."""
+        """Return the tokens that the name stands for in a field."""
         return self.prompt if field == PROMPT else self.answer
 
     def told(self, field: str) -> Assumptions:
-        """What is assumed where the name stands in a field."""
+        """Return what is assumed where the name stands in a field."""
         if math.isnan(self.tokens(field)):
             return Assumptions({f"{field} is the usual one, as nobody states that of {self.key}": ""})
         return Assumptions({field: f"{self.tokens(field):g}, the mean of {self.key}"})
@@ -69,30 +69,30 @@ def _sets() -> dict[str, RequestSet]:
 
 @lru_cache(maxsize=4096)
 def within(words: str) -> RequestSet | None:
-    """The data set that words name, alone or among others; None where they name none.
+    """Return the data set that words name, alone or among others; None where they name none.
 
     A version or a number behind a name makes it that of another data set.
 
     >>> within("Open-Orca").key, within("MLPerf OpenOrca dataset").key, within("1024"), within("LongBench v2")
     ('openorca', 'openorca', None, None)
     """
-    known, wanted = index(TABLE, catalog.data_directory()), normalise(words[:200])
-    if wanted in known:
-        return _sets()[known[wanted]]
+    names, wanted = index(TABLE, catalog.data_directory()), normalise(words[:200])
+    if wanted in names:
+        return _sets()[names[wanted]]
     named = [
         spelling
-        for spelling in known
+        for spelling in names
         if len(spelling) >= LONG
         and spelling in wanted
         and not wanted.partition(spelling)[2].removeprefix("v")[:1].isdigit()
     ]
-    return _sets()[known[max(named, key=len)]] if named else None
+    return _sets()[names[max(named, key=len)]] if named else None
 
 
 def mean_tokens(field: str, name: str) -> float:
-    """Tokens that the name of a data set stands for in a field; ValueError where it is none, or has none."""
+    """Return the tokens of a data set's name in a field; ValueError where it is none, or states none."""
     try:
-        found = _sets()[catalog.lookup(TABLE, name)]
+        requests = _sets()[catalog.lookup(TABLE, name)]
     except UnknownName as unknown:
         raise refused(
             field,
@@ -100,13 +100,13 @@ def mean_tokens(field: str, name: str) -> float:
             f"is neither a number nor a data set of the table {TABLE!r}; nearest: "
             f"{', '.join(unknown.nearest)}; give tokens, 0 to 1e+08, or one of these",
         ) from None
-    if math.isnan(found.tokens(field)):
+    if math.isnan(requests.tokens(field)):
         raise refused(field, name, ": nobody states how long its answers are; give output_len in tokens")
-    return found.tokens(field)
+    return requests.tokens(field)
 
 
 def is_name(value: Any) -> bool:
-    """Whether an argument is text that is no number, and so means a data set.
+    """Return whether an argument is text that is no number, and so names a data set.
 
     >>> is_name("sharegpt"), is_name("512"), is_name(512)
     (True, False, False)
@@ -121,17 +121,17 @@ def is_name(value: Any) -> bool:
 
 
 def stands_in(values: Any) -> Iterator[RequestSet]:
-    """Data sets that stand in an argument, alone or in a list; text that is a number, or no name, is left alone."""
-    for each in values if isinstance(values, (list, tuple)) else [values]:
-        if is_name(each):
+    """Yield the data sets in an argument, alone or in a list; text that is a number, or no name, is skipped."""
+    for value in values if isinstance(values, (list, tuple)) else [values]:
+        if is_name(value):
             try:
-                yield _sets()[catalog.lookup(TABLE, each)]
+                yield _sets()[catalog.lookup(TABLE, value)]
             except UnknownName:
                 continue
 
 
 def answers_of(prompts: Any, answers: Any, usual: Any = USUAL_ANSWER) -> Any:
-    """Tokens of answers: as given, else those of the data sets that stand in the place of prompts, else the usual ones.
+    """Return tokens of answers: as stated, else those of the data sets named as prompts, else the usual ones.
 
     >>> answers_of("sharegpt", None), answers_of(["sharegpt", 512], None), answers_of("sharegpt", 64)
     (203.0, [203.0, 128], 64)
@@ -139,14 +139,14 @@ def answers_of(prompts: Any, answers: Any, usual: Any = USUAL_ANSWER) -> Any:
     if answers is not None:
         return answers
     if isinstance(prompts, (list, tuple)):
-        found = [answers_of(each, None, usual) for each in prompts]
-        return usual if all(each == usual for each in found) else found
-    known = next(stands_in(prompts), None)
-    return usual if known is None or math.isnan(known.answer) else known.answer
+        lengths = [answers_of(prompt, None, usual) for prompt in prompts]
+        return usual if all(length == usual for length in lengths) else lengths
+    requests = next(stands_in(prompts), None)
+    return usual if requests is None or math.isnan(requests.answer) else requests.answer
 
 
 def told(prompts: Any, answers: Any) -> Assumptions | list[Assumptions]:
-    """What is assumed of lengths for which data sets stand, of each entry where there are lists; "" where none does.
+    """Return what is assumed of lengths for which data sets are named, of each entry of lists; "" where none is.
 
     `answers`: as the caller gives them, None where they follow from the prompts.
 
@@ -157,26 +157,28 @@ def told(prompts: Any, answers: Any) -> Assumptions | list[Assumptions]:
     """
     if next(stands_in(prompts), None) is None and next(stands_in(answers), None) is None:
         return Assumptions()
-    lists = [each for each in (prompts, answers) if isinstance(each, (list, tuple)) and len(each) > 1]
+    lists = [lengths for lengths in (prompts, answers) if isinstance(lengths, (list, tuple)) and len(lengths) > 1]
     if lists:
-        entries = ([entry(each, at) for each in (prompts, answers)] for at in range(len(lists[0])))
+        entries = ([entry(lengths, at) for lengths in (prompts, answers)] for at in range(len(lists[0])))
         return [_one(told(*entry)) for entry in entries]
-    asked, answered = (next(stands_in(each), None) for each in (prompts, answers))
-    answered = asked if answers is None and asked else answered
-    said = (each.told(field).taken for each, field in ((asked, PROMPT), (answered, ANSWER)) if each)
-    return Assumptions({name: value for each in said for name, value in each.items()})
+    prompted, answered = (next(stands_in(lengths), None) for lengths in (prompts, answers))
+    answered = prompted if answers is None and prompted else answered
+    assumptions = (
+        requests.told(field).taken for requests, field in ((prompted, PROMPT), (answered, ANSWER)) if requests
+    )
+    return Assumptions({name: value for values in assumptions for name, value in values.items()})
 
 
-def _one(said: Assumptions | list[Assumptions]) -> Assumptions:
-    """What is told of one entry, which holds no list."""
-    return said if isinstance(said, Assumptions) else said[0]
+def _one(assumptions: Assumptions | list[Assumptions]) -> Assumptions:
+    """Return what is assumed of one entry, which is no list."""
+    return assumptions if isinstance(assumptions, Assumptions) else assumptions[0]
 
 
 def entry(values: Any, at: int) -> Any:
-    """One entry of an argument; a list of one stands for all."""
+    """Return one entry of an argument; a list of one stands for all."""
     return values if not isinstance(values, (list, tuple)) else values[at if len(values) > 1 else 0]
 
 
 def sources_of(*values: Any) -> list[str]:
-    """Sources of the data sets that stand in arguments."""
-    return [source for each in values for known in stands_in(each) for source in known.sources]
+    """Return the sources of the data sets that are named in arguments."""
+    return [source for value in values for requests in stands_in(value) for source in requests.sources]

@@ -72,46 +72,46 @@ class Activations:
 
 
 def block_runs(ops: Ops) -> list[np.ndarray]:
-    """Row indices of each block: consecutive operations with the same label, not an empty one, and repeats."""
+    """Return the row indices of each block: consecutive operations of one label that is not empty, and repeats."""
     change = np.flatnonzero((ops.block[1:] != ops.block[:-1]) | (ops.count[1:] != ops.count[:-1])) + 1
     runs = np.split(np.arange(len(ops)), change)
     return [run for run in runs if ops.block[run[0]]]
 
 
 def activations(ops: Ops, batch: Any, seq: Any, bytes_per_element: float) -> Activations:
-    """Saved activations of one pass in bytes."""
+    """Return the saved activations of one pass in bytes."""
     saved = ops.column("saved", batch, seq) * bytes_per_element + ops.column("mask_bytes", batch, seq)
     reads = ops.column("reads", batch, seq) * bytes_per_element
     writes = ops.column("writes", batch, seq) * bytes_per_element
-    each = ops.count.reshape(-1, *(1,) * (saved.ndim - 1))
+    repeats = ops.count.reshape(-1, *(1,) * (saved.ndim - 1))
     runs = block_runs(ops)
     inputs = saved[ops.block == ""].sum(0) + sum((reads[run[0]] for run in runs), np.zeros(saved.shape[1:]))
-    largest = [(saved[run] / each[run]).sum(0) for run in runs] or [np.zeros(saved.shape[1:])]
-    buffer = ((reads + writes) / each).max(0)
+    largest = [(saved[run] / repeats[run]).sum(0) for run in runs] or [np.zeros(saved.shape[1:])]
+    buffer = ((reads + writes) / repeats).max(0)
     return Activations(saved.sum(0), inputs, np.max(largest, axis=0), buffer)
 
 
 def memory_parts(ops: Ops, batch: Any, seq: Any, sizes: Sizes, recompute: float) -> dict[str, np.ndarray]:
-    """Training memory by part [B]; the argument list is that of `activations` plus the sizes."""
-    kept = activations(ops, batch, seq, sizes.activation)
+    """Return training memory by part [B]; the arguments are those of `activations` and the sizes."""
+    stored = activations(ops, batch, seq, sizes.activation)
     parts = memory.training_bytes(
         ops.parameter_count,
-        memory.activation_bytes(kept.saved, kept.block_inputs, kept.largest_block, recompute),
-        memory.workspace_bytes(kept.buffer, sizes.runtime),
+        memory.activation_bytes(stored.saved, stored.block_inputs, stored.largest_block, recompute),
+        memory.workspace_bytes(stored.buffer, sizes.runtime),
         sizes.weight,
         sizes.gradient,
         sizes.master,
         sizes.state_elements,
         sizes.state,
     )
-    shape = np.shape(kept.saved)
+    shape = np.shape(stored.saved)
     return {name: np.broadcast_to(part, shape) for name, part in parts.items()}
 
 
 def traffic_per_epoch(
     ops: Ops, batch: Any, seq: Any, sizes: Sizes, samples: float, backward: float, recompute: float
 ) -> np.ndarray:
-    """Bytes moved in one epoch where each operation reads its inputs and writes its outputs once [B].
+    """Return the bytes moved in one epoch where each operation reads its inputs and writes its outputs once [B].
 
     The backward pass moves `backward` times the bytes of the forward pass, recomputed blocks move theirs once
     more, and each step updates all parameters. Operations fused into one move less.
@@ -128,6 +128,7 @@ def traffic_per_epoch(
 
 
 def _moved(ops: Ops, batch: float, seq: Any, sizes: Sizes) -> np.ndarray:
+    """Return the bytes moved by one pass over a batch [B]."""
     elements = ops.column("reads", batch, seq) + ops.column("writes", batch, seq)
     return elements * sizes.activation + ops.column("weights", batch, seq) * sizes.weight
 
@@ -197,20 +198,20 @@ class Requirements(Result):
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """The sustained rate that meets the target, and the memory."""
+        """Return the sustained rate that meets the target, and the memory, in words."""
         size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'iB')} at batch {np.nanmax(self.batch):,.0f}"
         rate, time = units.human(self.needed_flops, "FLOP/s"), units.human(self.target_seconds, "s")
         work = f"{self.epochs:,.3g} × {self.samples:,.3g} samples in {time}"
         return f"{self.workload.title}: {rate} sustained for {work}; {size}"
 
     def frame(self) -> pd.DataFrame:
-        """The devices; a copy."""
+        """Return a copy of the devices."""
         return self.devices.copy()
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as plain values, the model by its name; None where one is missing."""
-        found = {each.name: getattr(self, each.name) for each in fields(self)}
-        return plain(found | {"workload": self.workload.name})
+        """Return all values as plain ones, the model by its name; None where one is missing."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return plain(values | {"workload": self.workload.name})
 
 
 def requirements(
@@ -226,7 +227,7 @@ def requirements(
     recompute: str | float = "none",
     backward: float = 2,
 ) -> Requirements:
-    """What training `model` needs, and which accelerators could meet it.
+    """Return what training `model` needs, and which accelerators could meet it.
 
     Parameters
     ----------
@@ -308,19 +309,19 @@ def requirements(
 def _work(
     ops: Ops, seq: float | None, samples: float, epochs: float, target: float, backward: float, share: float
 ) -> dict[str, Any]:
-    """Arithmetic of training, and the rate that meets the target."""
+    """Return the arithmetic of training, and the rate that meets the target."""
     by_op = ops.column("macs", 1, seq)
     macs = float(by_op.sum())
-    again = share * float(by_op[ops.block != ""].sum()) / macs if macs else 0.0
+    recomputed = share * float(by_op[ops.block != ""].sum()) / macs if macs else 0.0
     sample, epoch, total = (
-        float(arithmetic.training_flop(macs, count, backward, again)) for count in (1, samples, samples * epochs)
+        float(arithmetic.training_flop(macs, count, backward, recomputed)) for count in (1, samples, samples * epochs)
     )
     needed = float(arithmetic.sustained_rate(total, target))
     return {
         "parameters": ops.parameter_count,
         "macs_per_sample": macs,
         "forward_flop_per_sample": FLOP_PER_MAC * macs,
-        "passes": 1 + backward + again,
+        "passes": 1 + backward + recomputed,
         "training_flop_per_sample": sample,
         "macs_per_epoch": epoch / FLOP_PER_MAC,
         "flop_per_epoch": epoch,
@@ -331,7 +332,7 @@ def _work(
 
 
 def _memory(ops: Ops, batch: np.ndarray, seq: float | None, sizes: Sizes, share: float) -> dict[str, Any]:
-    """Memory by part, and the same as a line in the batch."""
+    """Return memory by part, and the same as a line in the batch."""
     parts = memory_parts(ops, batch, seq, sizes, share)
     fixed, one = (float(sum(memory_parts(ops, b, seq, sizes, share).values())) for b in (0, 1))
     return {
@@ -343,7 +344,7 @@ def _memory(ops: Ops, batch: np.ndarray, seq: float | None, sizes: Sizes, share:
 
 
 def sizes_of(precision: str, optimiser: str) -> tuple[Sizes, str, str, list[str]]:
-    """Element sizes of a number format and an optimiser, their names in the tables, and their rows' sources.
+    """Return element sizes of a number format and an optimiser, their names in the tables, and their rows' sources.
 
     Raises
     ------
@@ -383,7 +384,7 @@ def _devices(
     work: dict[str, Any],
     traffic: np.ndarray,
 ) -> pd.DataFrame:
-    """Columns of physics for every accelerator (rows) and batch (inner), flattened."""
+    """Return the columns of physics for every accelerator (rows) and batch (inner), flattened."""
     b = np.atleast_1d(batch)
     capacity, bandwidth = (table[c].to_numpy(dtype=float)[:, None] for c in ("memory_bytes", "mem_bandwidth"))
     peak = peaks(table, precision)[:, None]
@@ -410,7 +411,7 @@ def _devices(
 
 
 def _judged(devices: pd.DataFrame, precision: str, epochs: float, target: float) -> pd.DataFrame:
-    """The devices with measured efficiencies, verdicts and reasons."""
+    """Return the devices with measured efficiencies, verdicts and reasons."""
     seen = observed_efficiency()
     seen = seen[seen["number_format"] == precision].drop(columns="number_format")
     devices = devices.merge(seen, on="key", how="left")
@@ -421,23 +422,25 @@ def _judged(devices: pd.DataFrame, precision: str, epochs: float, target: float)
 
 
 def _notes(workload: zoo.Workload, share: float) -> tuple[str, ...]:
+    """Return notes about what the numbers leave out."""
     if share and not (workload.ops.block != "").any():
         return (f"{workload.title} is not divided into blocks, so nothing is recomputed and all activations stay.",)
     return ()
 
 
 def _floats(value: Any) -> Any:
+    """Return a number as a float, several as an array of floats."""
     array = np.asarray(value, dtype=float)
     return float(array) if array.ndim == 0 else array
 
 
 def why_not(devices: pd.DataFrame, precision: str) -> list[str]:
-    """Reason why a row's numbers are missing or the model does not fit; "" where all is well."""
+    """Return the reason why a row's numbers are missing or the model does not fit; "" where neither is so."""
     return [_reason(row, precision) for row in devices.itertuples(index=False)]
 
 
 def verdicts(devices: pd.DataFrame, epochs: float, target_seconds: float) -> list[str]:
-    """Whether each accelerator, alone, could meet the target, in plain words."""
+    """Return for each accelerator, alone, in plain words whether it could meet the target."""
     return [_verdict(row, epochs, target_seconds) for row in devices.itertuples(index=False)]
 
 
@@ -481,7 +484,7 @@ def _verdict(row: Any, epochs: float, target_seconds: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Two significant digits without an exponent.
+    """Return two significant digits without an exponent.
 
     >>> ratio(1.94), ratio(0.0345), ratio(1234.0)
     ('1.9', '0.035', '1,200')
@@ -496,7 +499,7 @@ def ratio(value: float) -> str:
 def roofline_table(
     model: str | zoo.Workload, accelerator: Any, batch: int = 32, seq: float | None = None, precision: str = "bf16"
 ) -> pd.DataFrame:
-    """Each operation of one forward pass on the roofline of an accelerator: how intense it is, and what limits it.
+    """Return each operation of one forward pass on the roofline of an accelerator: its intensity, and what limits it.
 
     Parameters
     ----------
@@ -545,7 +548,7 @@ def roofline_table(
 
 
 def _op_bytes(ops: Ops, batch: np.ndarray, seq: float | None, precision: str) -> np.ndarray:
-    """Bytes that each operation moves."""
+    """Return the bytes that each operation moves."""
     sizes = format_row(precision)
     moved = (ops.column("reads", batch, seq) + ops.column("writes", batch, seq)) * sizes["activation_bytes"]
     return np.asarray(moved + ops.column("weights", batch, seq) * sizes["weight_bytes"])

@@ -32,12 +32,12 @@ BACKWARD = 2 / 3
 
 
 def _log_2017(payload: Any, ranks: Any, bandwidth: Any, _latency: Any) -> Any:
-    """The founding exchange: 2 w log2(p) / beta."""
+    """Return the time of the communication model of 2017: 2 w log2(p) / beta."""
     return data_parallel.hpe_2017_data_parallel_seconds(0, payload, ranks, 1, bandwidth)["exchange"]
 
 
 def _one_server(payload: Any, ranks: Any, bandwidth: Any, _latency: Any) -> Any:
-    """A parameter server with the link of one device; one rank needs none."""
+    """Return the time of a parameter server with the link of one device; one rank needs none."""
     return data_parallel.parameter_server_seconds(payload, ranks, 1, bandwidth, bandwidth) * (np.asarray(ranks) > 1)
 
 
@@ -67,12 +67,12 @@ def scaled(
     precision: str = "",
     seq: float | None = None,
 ) -> pd.DataFrame:
-    """Step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
+    """Return step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
     (mode,), samples = choices("mode", [mode], MODES, ()), quantity("batch", batch, "", "64", 1, 1e9)
-    asked = _asked(devices)
+    requested = _asked(devices)
     if mode == "strong" and not np.ndim(devices):
-        asked = [count for count in asked if count <= samples]
-    counts = asked if asked[:1] == [1] else [1, *asked]  # one device to compare with
+        requested = [count for count in requested if count <= samples]
+    counts = requested if requested[:1] == [1] else [1, *requested]  # one device to compare with
     network = network_of(model)
     if is_language_model(network):
         what = ": a language model is split in more ways than data parallel; use cb.train_step with tp and pp, or take "
@@ -81,63 +81,63 @@ def scaled(
     formula, parts_sent = _formula(exchange), None if buckets is None else whole("buckets", buckets)
     if text("precision", precision):
         choices("precision", [precision], formats_of(machine), ())
-    each = _batches(mode, samples, counts)
+    batches = _batches(mode, samples, counts)
     plan = {
         "devices": np.array(counts, dtype=float),
-        "micro_batch": each,
+        "micro_batch": batches,
         "network": _port(link) if link else None,
         "per_node": None if per_node is None else whole("per_node", per_node),
     }
     length = None if seq is None else whole("seq", seq, MOST_TOKENS)
-    given = plan_fields(None, plan)
-    scenarios = resolve(training_scenario(network, machine, given, KIND, software or None, precision or None, length))
-    found = estimate_rows(prepare(KIND, scenarios), neighbours=False)
-    if found.why[0]:
-        raise Refused(found.why[0])
-    parts = dict(found.parts)
+    stated = plan_fields(None, plan)
+    scenarios = resolve(training_scenario(network, machine, stated, KIND, software or None, precision or None, length))
+    estimated = estimate_rows(prepare(KIND, scenarios), neighbours=False)
+    if estimated.why[0]:
+        raise Refused(estimated.why[0])
+    parts = dict(estimated.parts)
     if formula is not None or parts_sent is not None:
         parts["exchange"] = _exposed(scenarios, parts, network.ops.parameter_count, formula, parts_sent)
-        found = replace(found, parts=parts)
+        estimated = replace(estimated, parts=parts)
     step = np.asarray(sum(parts.values()))
-    rate = np.asarray(counts) * each / step if mode == "weak" else samples / step
+    rate = np.asarray(counts) * batches / step if mode == "weak" else samples / step
     table = pd.DataFrame(
         {
             "devices": counts,
             "nodes": scenarios.nodes.astype(int),
-            "batch": each,
+            "batch": batches,
             "step_seconds": step,
             "samples_per_second": rate,
             "speed_up": rate / rate[0],
             "efficiency": rate / rate[0] / np.asarray(counts),
-            **{f"{name} [s]": part for name, part in found.by_part.items()},
-            "tier": found.tier,
+            **{f"{name} [s]": part for name, part in estimated.by_part.items()},
+            "tier": estimated.tier,
         }
     )
-    return table[np.isin(table["devices"], asked)].reset_index(drop=True)
+    return table[np.isin(table["devices"], requested)].reset_index(drop=True)
 
 
 @lru_cache(maxsize=256)
 def formats_of(system: Any) -> tuple[str, ...]:
-    """Number formats of `cookbook.scaling` that the accelerator of a machine has."""
+    """Return the number formats of `cookbook.scaling` for the accelerator of a machine."""
     offered = hardware.formats(hardware.machine(system).accelerator)
     return tuple(name for name in TRAINING if name in offered)
 
 
 @lru_cache(maxsize=256)
 def device_of(system: Any) -> str:
-    """Key of the accelerator of a machine."""
+    """Return the key of the accelerator of a machine."""
     return hardware.machine(system).accelerator.key
 
 
 def _asked(devices: int | Sequence[int]) -> list[int]:
-    """The numbers of devices to tell: those given, or the powers of two up to one number."""
-    given = wholes("devices", devices, MOST)
-    several = len(given) > 1 or np.ndim(devices)
-    return given if several else sorted({*(2**power for power in range(given[0].bit_length())), *given})
+    """Return the numbers of devices to show: those given, or the powers of two up to one number."""
+    counts = wholes("devices", devices, MOST)
+    several = len(counts) > 1 or np.ndim(devices)
+    return counts if several else sorted({*(2**power for power in range(counts[0].bit_length())), *counts})
 
 
 def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
-    """Samples of the fullest device."""
+    """Return the samples of the device with most."""
     if mode == "strong" and batch < max(counts):
         raise ValueError(
             f"batch = {batch:,.0f} cannot be split over devices = {max(counts):,}: take {max(counts):,} samples or "
@@ -147,7 +147,7 @@ def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
 
 
 def _port(link: str) -> float:
-    """Rate of a port of this kind, one for each device between nodes [B/s]."""
+    """Return the rate of a port of this kind, one for each device between nodes [B/s]."""
     key = catalog.lookup("interconnects", link)
     return float(catalog.table("interconnects").set_index("key").loc[key]["bandwidth"])
 
@@ -159,7 +159,7 @@ def _formula(exchange: str | Exchange) -> Exchange | None:
 def _exposed(
     scenarios: Any, parts: dict[str, Any], parameters: float, formula: Exchange | None, buckets: int | None
 ) -> np.ndarray:
-    """What another exchange adds to a step."""
+    """Return the time that another formula of communication adds to a step."""
     passes = np.asarray(sum(parts[name] for name in ("products", "elementwise", "launch", "recurrence")))
     try:
         seconds = np.asarray(exchange_seconds(scenarios, parameters * scenarios.element_bytes, formula), dtype=float)
@@ -178,7 +178,8 @@ def _exposed(
 
 
 def exchange_seconds(scenarios: Any, payload: Any, formula: Exchange | None) -> np.ndarray:
-    """Time of one exchange by itself: a ring within nodes, the formula between them, or within the only node."""
+    """Return the time of one all-reduce alone: a ring within nodes, the formula between them, or within the only
+    node."""
     s, network = scenarios, scenarios.values["network"]
     if formula is None:
         return collectives.hierarchical_all_reduce_seconds(

@@ -92,7 +92,7 @@ class Field:
 
     @property
     def allowed(self) -> str:
-        """What may stand in it, in words."""
+        """Return the allowed values, in words."""
         if self.type == "flag":
             return "yes or no"
         if self.choices:
@@ -104,13 +104,13 @@ class Field:
 
 @lru_cache(maxsize=16)
 def fields(phase: str = "") -> Mapping[str, Field]:
-    """Fields of a kind of prediction or of a group by name; of no kind all, of several of one name the first."""
-    found: dict[str, Field] = {}
+    """Return the fields of a kind of prediction or of a group by name; of no kind all, the first of each name."""
+    by_name: dict[str, Field] = {}
     with (catalog.data_directory() / "schema" / "scenario.csv").open(encoding="utf-8", newline="") as file:
-        for each in map(_field, csv.DictReader(file)):
-            if not phase or phase in each.phases:
-                found.setdefault(each.name, each)
-    return MappingProxyType(found)
+        for declared in map(_field, csv.DictReader(file)):
+            if not phase or phase in declared.phases:
+                by_name.setdefault(declared.name, declared)
+    return MappingProxyType(by_name)
 
 
 def names_of(kind: str, *types: str) -> tuple[str, ...]:
@@ -125,9 +125,10 @@ def names_of(kind: str, *types: str) -> tuple[str, ...]:
 
 
 def _field(row: Mapping[str, str]) -> Field:
+    """Return the field of a row of the schema."""
     low, high, choices, allowed = -math.inf, math.inf, dict[str, str](), row["allowed"]
     if row["type"] in NUMERIC and ".." in allowed:
-        low, high = (float(each) for each in allowed.split(".."))
+        low, high = (float(bound) for bound in allowed.split(".."))
     elif row["type"] in NUMERIC and allowed:
         low, high = float(allowed.split("|")[0]), float(allowed.split("|")[-1])
     elif row["type"] == "choice":
@@ -155,44 +156,44 @@ class Coded:
     levels: tuple[Any, ...]
 
     def each(self, reader: Callable[[Any], Any], dtype: Any = float) -> np.ndarray:
-        """`reader` of every row, run once for each level."""
-        found = np.empty(len(self.levels), dtype=dtype)
+        """Return `reader` of every row, which runs once for each level."""
+        values = np.empty(len(self.levels), dtype=dtype)
         for at, level in enumerate(self.levels):
-            found[at] = reader(level)
+            values[at] = reader(level)
         # Objects stay what they are where one stands for all rows: an array of one, not the object alone.
-        return found[self.codes, ...] if dtype is object else found[self.codes]
+        return values[self.codes, ...] if dtype is object else values[self.codes]
 
     def part(self, key: Any) -> np.ndarray:
-        """One entry (by place or name) of the level of every row."""
+        """Return one entry (by position or name) of the level of every row."""
         return self.each(itemgetter(key))
 
     def figures(self, reader: Callable[[Any], Mapping[str, float]]) -> dict[str, np.ndarray]:
-        """Several numbers of every row, by name; `reader` tells the same names for each level."""
-        told = [reader(level) for level in self.levels]
-        found = np.array([[each[name] for name in told[0]] for each in told], dtype=float).T[:, self.codes]
-        return dict(zip(told[0], found, strict=True))
+        """Return several numbers of every row, by name; `reader` gives the same names for each level."""
+        records = [reader(level) for level in self.levels]
+        columns = np.array([[record[name] for name in records[0]] for record in records], dtype=float).T[:, self.codes]
+        return dict(zip(records[0], columns, strict=True))
 
     def figure(self, name: str) -> np.ndarray:
-        """One attribute of the level of every row."""
+        """Return one attribute of the level of every row."""
         return self.each(attrgetter(name))
 
     def take(self, rows: Any) -> Coded:
-        """Some of the rows."""
+        """Return some of the rows."""
         return self if not self.codes.ndim else Coded(self.codes[rows], self.levels)
 
     def map(self, reader: Callable[[Any], Any]) -> Coded:
-        """The same rows with other levels."""
+        """Return the same rows with other levels."""
         return Coded(self.codes, tuple(map(reader, self.levels)))
 
     def lean(self) -> Coded:
-        """The same rows, each level once."""
-        known = {level: at for at, level in enumerate(dict.fromkeys(self.levels))}
-        if len(known) == len(self.levels):
+        """Return the same rows, each level once."""
+        codes = {level: at for at, level in enumerate(dict.fromkeys(self.levels))}
+        if len(codes) == len(self.levels):
             return self
-        return Coded(np.array([known[level] for level in self.levels])[self.codes], tuple(known))
+        return Coded(np.array([codes[level] for level in self.levels])[self.codes], tuple(codes))
 
     def where(self, condition: Any) -> np.ndarray:
-        """Rows whose level meets a condition."""
+        """Return the rows whose level meets a condition."""
         return self.each(condition, bool)
 
 
@@ -200,20 +201,21 @@ BLANK = Coded(np.array(0), ("",))
 
 
 def coded(values: Any) -> Coded:
-    """A column as levels and codes; one value stands for all rows."""
+    """Return a column as levels and codes; one value stands for all rows."""
     if isinstance(values, Coded):
         return values
     if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) == 0:
         return Coded(np.array(0), (values if not isinstance(values, np.ndarray) else values.item(),))
-    known: dict[Any, int] = {}
+    code_of: dict[Any, int] = {}
     codes = [
-        known.setdefault(value, len(known)) for value in (values.tolist() if isinstance(values, np.ndarray) else values)
+        code_of.setdefault(value, len(code_of))
+        for value in (values.tolist() if isinstance(values, np.ndarray) else values)
     ]
-    return Coded(np.array(codes, dtype=np.int64), tuple(known))
+    return Coded(np.array(codes, dtype=np.int64), tuple(code_of))
 
 
 def together(*columns: Coded) -> Coded:
-    """Several columns as one, whose levels are the combinations that occur."""
+    """Return several columns as one, whose levels are the combinations that occur."""
     sizes: dict[int, int] = {}
     for column in columns:
         # Columns that follow from one, such as a device's maker and family, have its codes.
@@ -275,24 +277,24 @@ class Scenario:
 
     @property
     def in_grid(self) -> bool:
-        """Whether rows stand in an open grid."""
+        """Return whether rows are in an open grid."""
         return self.why.ndim > 1
 
     @property
     def several(self) -> bool:
-        """Whether any column has a value for each row, not one for all."""
-        return any((each.codes if isinstance(each, Coded) else each).ndim for each in self.columns.values())
+        """Return whether any column has a value for each row, not one for all."""
+        return any((column.codes if isinstance(column, Coded) else column).ndim for column in self.columns.values())
 
     def number(self, name: str) -> np.ndarray:
-        """A column of numbers; NaN where nothing is stated."""
+        """Return a column of numbers; NaN where nothing is stated."""
         return self.columns.get(name, NOTHING)
 
     def words(self, name: str) -> Coded:
-        """A column of words; "" where nothing is stated."""
+        """Return a column of words; "" where nothing is stated."""
         return self.columns.get(name, BLANK)
 
     def take(self, rows: slice | np.ndarray) -> Scenario:
-        """Some of the rows."""
+        """Return some of the rows."""
         why = self.why[rows]
         columns = {
             name: column.take(rows) if isinstance(column, Coded) else column[rows] if column.ndim else column
@@ -326,22 +328,22 @@ def scenario(kind: str, given: Mapping[str, Any], called: Mapping[str, str] = Ma
     """
     if kind not in KINDS:
         raise refused("kind", kind, f"is not modelled; take one of {', '.join(KINDS)}")
-    known, columns, size = fields(ASKED_AS.get(kind, kind)), dict[str, Any](), None
+    by_name, columns, size = fields(ASKED_AS.get(kind, kind)), dict[str, Any](), None
     why: np.ndarray | None = None
     for name, value in given.items():
         if value is None:
             continue
-        if name not in known:
-            close = ", ".join(nearest(str(name)[:LONGEST], list(known), 3))
+        if name not in by_name:
+            close = ", ".join(nearest(str(name)[:LONGEST], list(by_name), 3))
             raise ValueError(f"no field {shown(name)} for {kind}; nearest: {close}")
         word = called.get(name, name)
-        column, said = _entries(replace(known[name], name=word), value)
+        column, problems = _entries(replace(by_name[name], name=word), value)
         shape = np.shape(column.codes if isinstance(column, Coded) else column)
         if shape and shape[0] != 1 and size not in (None, 1, shape[0]):
             raise ValueError(f"{word} has {shape[0]} entries, others have {size}: give lists of one length")
         size, columns[name] = max(shape[0], size or 1) if shape else size, column
-        if said is not None:
-            why = said if why is None else np.where(why == "", said, why)
+        if problems is not None:
+            why = problems if why is None else np.where(why == "", problems, why)
     rows = 1 if size is None else size
     if rows > 1:
         columns = {name: _for_all(column) for name, column in columns.items()}
@@ -350,14 +352,14 @@ def scenario(kind: str, given: Mapping[str, Any], called: Mapping[str, str] = Ma
 
 
 def _for_all(column: Any) -> Any:
-    """A column of one entry as one that stands for all rows."""
+    """Return a column of one entry as one that stands for all rows."""
     if isinstance(column, Coded):
         return Coded(column.codes.reshape(()), column.levels) if column.codes.shape == (1,) else column
     return column.reshape(()) if column.shape == (1,) else column
 
 
 def _entries(declared: Field, value: Any) -> tuple[Any, np.ndarray | None]:
-    """One argument as a column, and why single entries of a list of numbers cannot be: a bad one spoils no other."""
+    """Return one argument as a column, and why entries of a list of numbers are invalid: a bad one spoils no other."""
     if hasattr(value, "to_numpy") or isinstance(value, range):
         value = np.asarray(value)
     try:
@@ -367,23 +369,24 @@ def _entries(declared: Field, value: Any) -> tuple[Any, np.ndarray | None]:
             raise
         if (isinstance(value, np.ndarray) and value.ndim != 1) or not len(value):
             raise
-        if not all(each is None or _is_number(each) for each in value):
+        if not all(entry is None or _is_number(entry) for entry in value):
             raise
     numbers, why = np.full(len(value), np.nan), np.full(len(value), "", dtype=object)
-    for at, each in enumerate(value):
+    for at, entry in enumerate(value):
         try:
-            numbers[at] = np.nan if each is None else _number(declared, each)
+            numbers[at] = np.nan if entry is None else _number(declared, entry)
         except ValueError as problem:
             why[at] = refusal_of(problem)
     return numbers, why
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, or text that reads as one."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def checked(declared: Field, value: Any) -> Any:
-    """One argument as a column: an array of floats or `Coded`; ValueError where it is not allowed."""
+    """Return one argument as a column: an array of floats or `Coded`; ValueError where it is not allowed."""
     try:
         if declared.type in (*NUMERIC, "flag"):
             return _numbers(declared, value)
@@ -393,7 +396,7 @@ def checked(declared: Field, value: Any) -> Any:
             value = value.to_numpy()
         if not isinstance(value, (list, tuple, np.ndarray)) or (isinstance(value, np.ndarray) and not value.ndim):
             return Coded(np.array(0), (_word(declared, value.item() if isinstance(value, np.ndarray) else value),))
-        if any(isinstance(each, (list, tuple, dict, set, np.ndarray)) for each in value):
+        if any(isinstance(entry, (list, tuple, dict, set, np.ndarray)) for entry in value):
             raise TypeError
         column = coded(list(value))
     except UnknownName:
@@ -406,18 +409,19 @@ def checked(declared: Field, value: Any) -> Any:
 
 
 def _wanted(declared: Field) -> str:
+    """Return what a field allows, as a request."""
     return f"take {declared.allowed}" if declared.choices or declared.type == "flag" else f"give {declared.allowed}"
 
 
 def _numbers(declared: Field, value: Any) -> np.ndarray:
-    """Numbers of a field as floats, each in its range; None is NaN."""
+    """Return numbers of a field as floats, each in its range; None is NaN."""
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
     if isinstance(value, (list, tuple, np.ndarray)):
         nested = not isinstance(value, np.ndarray) and any(
-            isinstance(each, (list, tuple, np.ndarray)) for each in value
+            isinstance(entry, (list, tuple, np.ndarray)) for entry in value
         )
         array = value if isinstance(value, np.ndarray) else np.array([None] if nested else value, dtype=object)
         if nested or array.ndim > 1 or not array.size:
@@ -435,33 +439,35 @@ def _numbers(declared: Field, value: Any) -> np.ndarray:
 
 
 def _number(declared: Field, value: Any) -> float:
+    """Return one number of a field, in its range."""
     if isinstance(value, np.generic):
         value = value.item()
     if declared.type == "flag":
         return _truth(declared, value)
     if isinstance(value, bool) and declared.type != "share":
         raise refused(declared.name, value, f"is not a number; give {declared.allowed}", NOT_ALLOWED)
-    given = value
+    written = value
     if isinstance(value, str):
         try:
             value = units.si(value, declared.unit)
         except ValueError as problem:
             if declared.name in request_sets.COLUMNS:
                 return request_sets.mean_tokens(declared.name, value)
-            said = str(problem)[:120] if declared.unit else "it is not a number"
+            problem_text = str(problem)[:120] if declared.unit else "it is not a number"
             code = NOT_READ if declared.unit else NOT_ALLOWED
-            raise refused(declared.name, given, f": {said}; give {declared.allowed}", code) from None
+            raise refused(declared.name, written, f": {problem_text}; give {declared.allowed}", code) from None
     if not isinstance(value, (int, float)):
-        raise refused(declared.name, given, f"is not a number; give {declared.allowed}", NOT_ALLOWED)
+        raise refused(declared.name, written, f"is not a number; give {declared.allowed}", NOT_ALLOWED)
     # An integer beyond all floats is no infinity.
     if not declared.low <= value <= min(declared.high, 1e308) and (value, declared.high) != (math.inf, math.inf):
-        raise refused(declared.name, given, f"is outside its range; give {declared.allowed}", NOT_ALLOWED)
+        raise refused(declared.name, written, f"is outside its range; give {declared.allowed}", NOT_ALLOWED)
     if declared.type == "count" and value != math.floor(value):
-        raise refused(declared.name, given, f"is not whole; give {declared.allowed}", NOT_ALLOWED)
+        raise refused(declared.name, written, f"is not whole; give {declared.allowed}", NOT_ALLOWED)
     return float(value)
 
 
 def _truth(declared: Field, value: Any) -> float:
+    """Return 1 for true and 0 for false, however it is written."""
     if isinstance(value, (bool, int, float)) and value in (0, 1):
         return float(value)
     word = str(value).strip().casefold() if isinstance(value, str) else None
@@ -471,7 +477,7 @@ def _truth(declared: Field, value: Any) -> float:
 
 
 def _word(declared: Field, value: Any) -> Any:
-    """One word of a field as it stands in the tables."""
+    """Return one word of a field in the spelling of the tables."""
     if value == "" and isinstance(value, str):
         return ""
     if declared.type in ("model", "workload") and not isinstance(value, str):
@@ -490,7 +496,7 @@ def _word(declared: Field, value: Any) -> Any:
         word = declared.choices.get(value.strip().casefold())
         if word is None:
             names = nearest(value.casefold()[:LONGEST], list(declared.choices), 3)
-            close = list(dict.fromkeys(declared.choices[each] for each in names))
+            close = list(dict.fromkeys(declared.choices[name] for name in names))
             what = f"is not listed; nearest: {', '.join(close)}; take one of {declared.allowed}"
             raise refused(declared.name, value, what, nearest=close)
         return word
@@ -498,7 +504,7 @@ def _word(declared: Field, value: Any) -> Any:
 
 
 def _recompute(name: str, value: str | float) -> str:
-    """Activation checkpointing in its one spelling: none, selective, full, a share, or modules joined by +."""
+    """Return activation recomputation in its one spelling: none, selective, full, a share, or modules joined by +."""
     allowed = f"take none, selective, full, a share from 0 to 1, or modules of {', '.join(MODULES)} joined by +"
     if not isinstance(value, str):
         if isinstance(value, bool) or not 0 <= value <= 1:
@@ -515,7 +521,7 @@ def _recompute(name: str, value: str | float) -> str:
 
 @lru_cache(maxsize=4096)
 def recomputed(word: str) -> tuple[float, ...]:
-    """Shares of a layer's parts that are computed again, in the order of `RECOMPUTED`; NaN where not given.
+    """Return the shares of a layer's parts that are recomputed, in the order of `RECOMPUTED`; NaN where not stated.
 
     >>> recomputed("selective"), recomputed("0.4")
     ((0.0, 1.0, 0.0, 0.0, 0.0), (0.4, 0.4, 0.4, 0.4, 0.4))
@@ -524,14 +530,14 @@ def recomputed(word: str) -> tuple[float, ...]:
         return (math.nan,) * len(RECOMPUTED)
     share, _, modules = word.partition("*") if "*" in word else ("1", "", word)
     if modules in ("none", "full") or modules[0].isdigit():
-        each = 0.0 if modules == "none" else 1.0 if modules == "full" else float(modules)
-        return (each,) * len(RECOMPUTED)
+        value = 0.0 if modules == "none" else 1.0 if modules == "full" else float(modules)
+        return (value,) * len(RECOMPUTED)
     parts = {"core"} if modules == "selective" else {p for name in modules.split("+") for p in MODULES[name]}
     return tuple(float(share) * (part in parts) for part in RECOMPUTED)
 
 
 def each_row(value: Any, size: int | tuple[int, ...]) -> np.ndarray:
-    """One value a row; `size` is the number of rows, or the shape of their grid."""
+    """Return one value for each row; `size` is the number of rows, or the shape of their grid."""
     value = np.asarray(value)
     return value if value.ndim else value.reshape(1) if size == 1 else np.broadcast_to(value, size)
 
@@ -575,7 +581,7 @@ class Rows:
 
     @property
     def in_grid(self) -> bool:
-        """Whether rows stand in an open grid."""
+        """Return whether rows are in an open grid."""
         return self.why.ndim > 1
 
     def __post_init__(self) -> None:
@@ -585,36 +591,37 @@ class Rows:
         raise AttributeError(name)
 
     def take(self, at: Any) -> Rows:
-        """Some of the rows."""
+        """Return some of the rows."""
         values = {name: value[at] if value.ndim else value for name, value in self.values.items()}
         keys = {name: key.take(at) for name, key in self.keys.items()}
         place = self.place[at] if self.place.ndim else self.place
         assumed = tuple((name, _cut(lacks, at), _cut(value, at)) for name, lacks, value in self.assumed)
         return Rows(
-            values, self.why[at], keys, self.networks, place, assumed, tuple(each.take(at) for each in self.inner)
+            values, self.why[at], keys, self.networks, place, assumed, tuple(rows.take(at) for rows in self.inner)
         )
 
     def blanked(self) -> Rows:
-        """The same rows, those that cannot be predicted without any number; formulas let them pass."""
+        """Return the same rows, with the numbers masked of those that cannot be predicted; formulas let them pass."""
         bad = self.why != ""
         if not bad.any():
             return self
         values = {
-            name: np.where(bad, np.nan, each) if each.dtype.kind == "f" else each for name, each in self.values.items()
+            name: np.where(bad, np.nan, value) if value.dtype.kind == "f" else value
+            for name, value in self.values.items()
         }
         return replace(self, values=values, why=np.zeros((1,) * bad.ndim, dtype="<U1"))
 
     def key(self, name: str) -> np.ndarray:
-        """One key of every row, as text."""
+        """Return one key of every row, as text."""
         return np.broadcast_to(self.keys[name].each(str, object), len(self))
 
     def assumed_count(self) -> np.ndarray:
-        """How many fields each row leaves to be assumed; one number may stand for all rows."""
+        """Return the number of fields that each row leaves to be assumed; one number may stand for all rows."""
         lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name not in REMARKS)
         return np.asarray(sum(lacking, np.zeros((), dtype=int)))
 
     def assumptions(self) -> np.ndarray:
-        """Fields that each row does not give, with the value taken: "zero = 1; attention = flash2"."""
+        """Return the fields that each row does not state, with their values: "zero = 1; attention = flash2"."""
         columns = []
         for name, lacks, value in self.assumed:
             if not np.any(lacks):
@@ -622,17 +629,18 @@ class Rows:
             if not isinstance(value, Coded):
                 array = np.asarray(value, dtype=float)
                 distinct, codes = np.unique(array, return_inverse=True)
-                value = Coded(codes.reshape(array.shape), tuple(f"{each:.6g}" for each in distinct.tolist()))
+                value = Coded(codes.reshape(array.shape), tuple(f"{number:.6g}" for number in distinct.tolist()))
             pairs = Coded(value.codes, tuple((name, str(level)) for level in value.levels))
             columns.append(together(pairs, Coded(np.asarray(lacks).astype(int), (False, True))))
         if not columns:
             return np.array([Assumptions()] * len(self), dtype=object)
-        joined = together(*(column.map(lambda each: each[0] if each[1] else None) for column in columns))
-        found = joined.each(lambda pairs: Assumptions(dict(filter(None, pairs))), object)
-        return np.array(np.broadcast_to(found, len(self)))
+        joined = together(*(column.map(lambda entry: entry[0] if entry[1] else None) for column in columns))
+        assumptions = joined.each(lambda pairs: Assumptions(dict(filter(None, pairs))), object)
+        return np.array(np.broadcast_to(assumptions, len(self)))
 
 
 def _cut(value: Any, at: Any) -> Any:
+    """Return some of the rows of a column; a value that all share as it is."""
     if isinstance(value, Coded):
         return value.take(at)
     return value[at] if np.ndim(value) else value

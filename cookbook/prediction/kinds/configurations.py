@@ -26,37 +26,38 @@ AGAIN = tuple(f"again_{part}" for part in RECOMPUTED)
 
 
 def usual() -> dict[str, float]:
-    """The constants of memory where nothing else is given: their start."""
+    """Return the constants of memory where nothing else is given: their start."""
     return {constant.name: constant.start for constant in MEMORY_CONSTANTS}
 
 
 def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with logits."""
+    """Return bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with
+    logits."""
     if s.in_grid or (s.why == "").all():
-        known = s.stage is not None and s.stage.values is s.values
-        return (s.stage if known else Stage(s)).parts(constants, s)
-    at, found = np.flatnonzero(s.why == ""), {}
+        prepared = s.stage is not None and s.stage.values is s.values
+        return (s.stage if prepared else Stage(s)).parts(constants, s)
+    at, by_part = np.flatnonzero(s.why == ""), {}
     some = s.take(at)
     for name, part in Stage(some).parts(constants, some).items():
-        found[name] = np.full(len(s), np.nan)
-        found[name][at] = part
-    return found
+        by_part[name] = np.full(len(s), np.nan)
+        by_part[name][at] = part
+    return by_part
 
 
 def extremes(s: Any, stage: Stage, blank: np.ndarray, constants: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Bytes on the fullest device as rows stand, and where rows that `blank` marks compute all layers again."""
+    """Return bytes on the fullest device as rows are, and where the rows that `blank` marks recompute all layers."""
     whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in AGAIN})
-    needed, least = (sum(stage.parts(constants, again).values()) for again in (s, whole))
+    needed, least = (sum(stage.parts(constants, rows).values()) for rows in (s, whole))
     return np.asarray(needed), np.asarray(least)
 
 
 def memory_bytes(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
-    """Memory needed on the fullest device [B]; NaN where the row cannot be predicted."""
+    """Return the memory needed on the fullest device [B]; NaN where the row cannot be predicted."""
     return np.asarray(sum(memory_parts(s, constants).values()))
 
 
 def fits(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
-    """Whether each row fits the memory of its device; False where that cannot be said."""
+    """Return whether each row fits the memory of its device; False where that is unknown."""
     return formulas.fits(memory_bytes(s, constants), s.memory / s.cores)
 
 
@@ -100,21 +101,21 @@ class Stage:
         self.kept, self.entry = layer_activations(s, shard, tokens)
 
     def parts(self, c: Mapping[str, Any], s: Any) -> dict[str, np.ndarray]:
-        """Bytes by part where `s` says what share of a layer is computed again."""
-        kept, again = self._kept_and_again(s)
-        margin, layers = c["activation_margin"], self.layers * kept * self.stays
+        """Return bytes by part where `s` states the share of a layer that is recomputed."""
+        stored, recomputed = self._kept_and_again(s)
+        margin, layers = c["activation_margin"], self.layers * stored * self.stays
         activations = margin * self.held * layers
         # The logits are gone before the first layer is computed again.
-        transient = np.maximum(np.where(self.both, self.logits, 0.0), margin * again)
+        transient = np.maximum(np.where(self.both, self.logits, 0.0), margin * recomputed)
         if not self.single:
-            last, loss = margin * layers, np.maximum(self.logits, margin * again)
+            last, loss = margin * layers, np.maximum(self.logits, margin * recomputed)
             heavier = activations + transient >= last + loss
             activations, transient = np.where(heavier, activations, last), np.where(heavier, transient, loss)
         reserved = np.asarray(c["reserved_bytes"])
         return {**self.states, "activations": activations, "transient": transient, "reserved": reserved}
 
     def _kept_and_again(self, s: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Bytes that a layer keeps, and those of one layer that exist again while it is recomputed."""
+        """Return the bytes that a layer stores, and those of one layer that exist again while it is recomputed."""
         share = s.again_all
         # The activation function counts as a small operation: computed again, it frees half of the feed-forward layer.
         shares = {
@@ -124,7 +125,7 @@ class Stage:
             "scores": np.maximum(s.again_core, share),
         }
         whole = sum(self.kept.values())
-        if not any(np.any(each) for each in shares.values()):
+        if not any(np.any(part) for part in shares.values()):
             return np.asarray(whole), np.zeros(np.shape(whole))
         left = sum(
             formulas.recomputed_bytes(part, self.entry if name == "stream" else 0.0, shares[name])
@@ -134,7 +135,7 @@ class Stage:
 
 
 def held_micro_batches(s: Any) -> np.ndarray:
-    """Micro-batches whose activations the first stage holds at once."""
+    """Return the micro-batches whose activations the first stage stores at once."""
     return formulas.micro_batches_held(s.pp, s.vp, np.maximum(s.micro_batches / s.flushes, 1), s.held_share)
 
 
@@ -163,7 +164,8 @@ class Shard:
         self.shared = self.expert * s.shared_experts / s.tp
 
     def adapters(self, s: Any, layers: Any, sparse: Any) -> Any:
-        """Weights of low-rank adapters: rank times inputs and outputs of each product (Hu et al., 2022, section 4)."""
+        """Return weights of low-rank adapters: rank times inputs and outputs of each product (Hu et al., 2022,
+        section 4)."""
         beside = layers * (4 * s.hidden + self.query + self.pairs + self.values)
         routed = s.shared_experts / s.tp + s.experts / s.ep
         inner = (layers - sparse) * (s.hidden + self.inner) + sparse * routed * (s.hidden + s.moe_ffn_hidden)
@@ -171,7 +173,7 @@ class Shard:
 
 
 def layer_activations(s: Any, shard: Shard, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Bytes that a layer keeps by where they arise, and those of its inputs."""
+    """Return the bytes that a layer stores by their origin, and those of its inputs."""
     t = s.tp
     shards = np.where(s.sequence_parallel == 1, t, 1)
     query, pairs = shard.query, np.where(s.latent == 1, 2 * shard.query, shard.pairs)
@@ -183,5 +185,5 @@ def layer_activations(s: Any, shard: Shard, tokens: np.ndarray) -> tuple[dict[st
     inner = np.where(s.moe == 1, routed, s.ffn_hidden) / t
     inner = np.where(s.gated == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t
     scores = np.where(s.kernel == 0, s.micro_batch * s.seq_len**2 / s.cp * s.heads / t, 0.0)
-    kept = formulas.layer_activation_bytes(tokens, stream, 2 * query + pairs, inner, scores, s.element, 1)
-    return kept, tokens * s.hidden * s.element / shards
+    stored = formulas.layer_activation_bytes(tokens, stream, 2 * query + pairs, inner, scores, s.element, 1)
+    return stored, tokens * s.hidden * s.element / shards

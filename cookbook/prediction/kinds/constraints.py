@@ -63,7 +63,7 @@ ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
 
 # ---- numbers that divide --------------------------------------------------------------------------------------------
 def divisors(number: float, most: int | None = None) -> list[int]:
-    """Divisors of a whole number up to a most.
+    """Return the divisors of an integer up to a most.
 
     >>> divisors(12, 6), divisors(7)
     ([1, 2, 3, 4, 6], [1, 7])
@@ -71,31 +71,31 @@ def divisors(number: float, most: int | None = None) -> list[int]:
     whole = int(number)
     low = np.arange(1, math.isqrt(whole) + 1)
     low = low[whole % low == 0]
-    return [each for each in sorted({*low.tolist(), *(whole // low).tolist()}) if each <= (most or whole)]
+    return [divisor for divisor in sorted({*low.tolist(), *(whole // low).tolist()}) if divisor <= (most or whole)]
 
 
 def multiples(number: float, of: float) -> list[float]:
-    """Multiples of a number around another, above 0.
+    """Return the multiples of a number around another, above 0.
 
     >>> multiples(64, 5), multiples(3, 8)
     ([60, 65], [8])
     """
-    return [each for each in (number // of * of, (number // of + 1) * of) if each]
+    return [multiple for multiple in (number // of * of, (number // of + 1) * of) if multiple]
 
 
 def around(value: float, good: Iterable[float]) -> list[float]:
-    """The nearest good numbers below and above a value; empty where there is none.
+    """Return the nearest good numbers below and above a value; empty where there is none.
 
     >>> around(3, divisors(32)), around(100, divisors(32)), around(64, multiples(64, 5))
     ([2, 4], [32], [60, 65])
     """
-    known = list(good)
-    below, above = [each for each in known if each < value], [each for each in known if each > value]
+    numbers = list(good)
+    below, above = [number for number in numbers if number < value], [number for number in numbers if number > value]
     return [*([max(below)] if below else []), *([min(above)] if above else [])]
 
 
 def alternatives(values: Iterable[float], form: str = "g") -> str:
-    """Numbers of which one would do, in words.
+    """Return numbers of which one would do, in words.
 
     >>> alternatives([2, 4]), alternatives([1024], ",")
     ('2 or 4', '1,024')
@@ -104,7 +104,7 @@ def alternatives(values: Iterable[float], form: str = "g") -> str:
 
 
 def nearly_whole(numbers: Any) -> np.ndarray:
-    """The same numbers, rounded where only the last digits of a float keep them from being whole.
+    """Return the same numbers, rounded where only the last digits of a float keep them from being integers.
 
     >>> nearly_whole([3.0000000000000004, 3.1]).tolist()
     [3.0, 3.1]
@@ -115,7 +115,7 @@ def nearly_whole(numbers: Any) -> np.ndarray:
 
 
 def even_stages(layers: Any, stages: Any) -> Any:
-    """Whether layers fill stages evenly, or a power of two of them where embedding and head count as a layer each.
+    """Return whether layers fill stages evenly, or a power of two of them where embedding and head count as layers.
 
     >>> even_stages(80, [16, 41]).tolist(), even_stages(126, [16, 9, 41]).tolist()
     ([True, False], [True, True, False])
@@ -125,13 +125,13 @@ def even_stages(layers: Any, stages: Any) -> Any:
 
 
 def stage_counts(layers: int, most: int) -> list[int]:
-    """Numbers of pipeline stages, up to a most, that layers fill evenly."""
+    """Return the numbers of pipeline stages, up to a most, that layers fill evenly."""
     counts = np.arange(1, min(layers, most) + 1)
     return counts[even_stages(layers, counts)].tolist()
 
 
 def chunk_counts(layers: int, stages: int) -> list[int]:
-    """Numbers of chunks of a stage that layers fill evenly.
+    """Return the numbers of chunks of a stage that layers fill evenly.
 
     >>> chunk_counts(32, 4), chunk_counts(126, 16)
     ([1, 2, 4, 8], [1, 2, 4])
@@ -166,12 +166,13 @@ class Constraint(NamedTuple):
 
     @property
     def general(self) -> Refusal:
-        """What is wrong, with places for the figures; at fault is the field that the message begins with."""
+        """Return the reason with placeholders for its values; the field at fault is the one that the message begins
+        with."""
         field, equals, _ = self.message.partition(" = ")
         return Refusal(self.message, self.code, field if equals and field.isidentifier() else "")
 
     def refusal(self, s: Any) -> Refusal:
-        """Why one layout cannot be, and what would do."""
+        """Return why one configuration is impossible, and what would do."""
         if self.remedy is None:
             return self.general.filled(*self.figures(s))
         near, form = self.remedy(s), "," if "{:,}" in self.message else "g"
@@ -181,11 +182,12 @@ class Constraint(NamedTuple):
 
 
 def _model(s: Any) -> Any:
+    """Return the devices that share one copy of the model."""
     return s.tp * s.pp * s.cp
 
 
 def _sharers(s: Any) -> Any:
-    """Devices that share the experts of a stage."""
+    """Return the devices that share the experts of a stage."""
     return s.dp * s.cp * s.tp
 
 
@@ -194,13 +196,13 @@ def _fed(s: Any) -> Any:
 
 
 def _weights(s: Any) -> Any:
-    """Weights that the stated dimensions make."""
+    """Return the number of weights with the stated dimensions."""
     layer = 4 * s.hidden**2 + (2 + s.gated) * s.hidden * s.ffn_hidden
     return s.layers * layer + s.vocab * s.hidden
 
 
 def _below(s: Any, names: tuple[str, ...], least: float) -> Any:
-    """Whether a count is missing, infinite or below a least."""
+    """Return whether a count is missing, infinite or below a least."""
     bad: Any = False
     for name in names:
         bad = bad | ~((getattr(s, name) >= least) & (getattr(s, name) < np.inf))
@@ -243,10 +245,10 @@ def _known_mixture(s: Any) -> Any:
 
 
 def _scheduled(s: Any, *schedules: str) -> Any:
-    """Pipelines of several stages with one of these schedules."""
+    """Return pipelines of several stages with one of these schedules."""
     named: Any = False
-    for each in schedules:
-        named = named | (s.pipeline_schedule == each)
+    for schedule in schedules:
+        named = named | (s.pipeline_schedule == schedule)
     return (s.pp > 1) & named
 
 
@@ -522,17 +524,17 @@ class _One:
 
 
 def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -> np.ndarray:
-    """Why a row cannot be predicted; empty where it can."""
-    s, found = SimpleNamespace(**v, unnamed=accelerator.where(lambda key: key == "")), None
-    for each in REPORTED:
-        bad = each.broken(s)
+    """Return why each row cannot be predicted; "" where it can."""
+    s, reasons_of = SimpleNamespace(**v, unnamed=accelerator.where(lambda key: key == "")), None
+    for constraint in REPORTED:
+        bad = constraint.broken(s)
         if bad.any():
-            found = told(why if found is None else found, bad, each.general, each.figures(s))
-    return why if found is None else found
+            reasons_of = told(why if reasons_of is None else reasons_of, bad, constraint.general, constraint.figures(s))
+    return why if reasons_of is None else reasons_of
 
 
 def told(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Sequence[Any]) -> np.ndarray:
-    """Refusals with one more, its figures filled in, for bad rows that have none yet."""
+    """Return refusals with one more, its values filled in, for bad rows without one so far."""
     new = (why == "") & bad
     if not new.any():
         return why
@@ -541,57 +543,58 @@ def told(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Seque
         # Of a grid the reasons stay as few as the figures that they tell.
         shape = np.broadcast_shapes(np.shape(bad), *map(np.shape, figures))
         at = np.flatnonzero(new if new.shape == shape else np.broadcast_to(bad, shape))
-        rows = zip(*(np.broadcast_to(each, shape).reshape(-1)[at].tolist() for each in figures), strict=True)
+        rows = zip(*(np.broadcast_to(values, shape).reshape(-1)[at].tolist() for values in figures), strict=True)
         words = np.full(math.prod(shape), "", dtype=object)
         words[at] = [reason.filled(*row) for row in rows]
         words = words.reshape(shape)
     return np.where(new, words, why.astype(object))
 
 
-def impossible(s: Any, asked: Scenario) -> np.ndarray:
-    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can, one where all can.
+def impossible(s: Any, scenario: Scenario) -> np.ndarray:
+    """Return why each requested configuration, made to rows, is impossible; "" where it is not, one "" where none is.
 
     Rows in a grid are told in the words of any row, since sentences with figures would be as many as rows.
     """
-    columns = _with_schedule(s, asked)
+    columns = _with_schedule(s, scenario)
     with np.errstate(all="ignore"):
         layouts, why = SimpleNamespace(**columns), np.array("", dtype=object)
         if s.in_grid:
-            for each in ASKED:
-                if np.any(bad := each.broken(layouts)):
-                    why = np.where(bad & (why == ""), Refusal(reasons()[each.code], each.code).cell, why)
+            for constraint in ASKED:
+                if np.any(bad := constraint.broken(layouts)):
+                    why = np.where(bad & (why == ""), Refusal(reasons()[constraint.code], constraint.code).cell, why)
             return why
         if possible(layouts, ASKED).all():
             return why
         why = np.full(len(s), "", dtype=object)
         columns = {name: np.broadcast_to(value, len(s)) for name, value in columns.items()}
-        for each in ASKED:
-            for row in np.flatnonzero(each.broken(SimpleNamespace(**columns)) & (why == "")):
-                why[row] = each.refusal(_One(columns, int(row)))
+        for constraint in ASKED:
+            for row in np.flatnonzero(constraint.broken(SimpleNamespace(**columns)) & (why == "")):
+                why[row] = constraint.refusal(_One(columns, int(row)))
     return why
 
 
 @lru_cache(maxsize=1)
 def reasons() -> dict[str, str]:
-    """What each code says of any row, from ``data/schema/reasons.csv``."""
+    """Return the sentence of each code for any row, from ``data/schema/reasons.csv``."""
     with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
         return {row["code"]: row["description"] for row in csv.DictReader(file)}
 
 
-def _with_schedule(s: Any, asked: Scenario) -> dict[str, np.ndarray]:
-    return {**s.values, "pipeline_schedule": asked.words("pipeline_schedule").each(str, object)}
+def _with_schedule(s: Any, scenario: Scenario) -> dict[str, np.ndarray]:
+    """Return the columns of rows and their pipeline schedules, by name."""
+    return {**s.values, "pipeline_schedule": scenario.words("pipeline_schedule").each(str, object)}
 
 
 def possible(s: Any, constraints: Sequence[Constraint]) -> np.ndarray:
-    """Which layouts keep to all constraints."""
-    kept: Any = np.array(True)
-    for each in constraints:
-        kept = kept & ~np.asarray(each.broken(s), dtype=bool)
-    return np.asarray(kept)
+    """Return which configurations meet all constraints."""
+    met: Any = np.array(True)
+    for constraint in constraints:
+        met = met & ~np.asarray(constraint.broken(s), dtype=bool)
+    return np.asarray(met)
 
 
 def share_passes(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
-    """Micro-batches of a step; of rows of tables whose batch is no whole number of passes, these share it out evenly.
+    """Set the micro-batches of a step; where a table's batch is no integer number of passes, these share it out evenly.
 
     A pass has one sample at least: with fewer, some replicas wait in the last one.
     """
@@ -599,20 +602,20 @@ def share_passes(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         count = nearly_whole(batch / (replicas * once))
         broken = (v["even_passes"] == 1) & (count - np.floor(count) > 0) & (batch >= replicas)
-        taken = np.where(broken, np.ceil(count), count)
-        v["micro_batch"] = np.where(broken, np.maximum(batch / (replicas * taken), np.minimum(once, 1.0)), once)
-    v["micro_batches"], v["broken"] = np.maximum(taken, 1.0), np.asarray(broken, dtype=float)
+        passes = np.where(broken, np.ceil(count), count)
+        v["micro_batch"] = np.where(broken, np.maximum(batch / (replicas * passes), np.minimum(once, 1.0)), once)
+    v["micro_batches"], v["broken"] = np.maximum(passes, 1.0), np.asarray(broken, dtype=float)
     assumed.append(("micro_batch of passes that share the batch out evenly", broken, v["micro_batch"]))
 
 
 # ---- grids ----------------------------------------------------------------------------------------------------------
 def context_sizes(seq: float) -> list[int]:
-    """Ways to split a sequence that leave each part long enough to be worth it."""
+    """Return ways to split a sequence into parts that are long enough to be worth it."""
     return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
 
 
 def usual_chunks(layers: Any, stages: Any) -> np.ndarray:
-    """Chunks into which recipes of interleaving stacks cut a stage: the most, up to 6, of two layers or more each.
+    """Return the chunks of a stage in recipes of interleaving software: the most, up to 6, of two layers or more each.
 
     >>> usual_chunks([96, 80, 126, 61], [8, 4, 16, 16]).tolist()
     [6.0, 5.0, 4.0, 1.0]
@@ -627,7 +630,7 @@ def usual_chunks(layers: Any, stages: Any) -> np.ndarray:
 def layout_grid(
     shape: Mapping[str, int], per_node: Mapping[int, int], batch: int, seq: int, axes: Mapping[str, Sequence[Any]]
 ) -> dict[str, np.ndarray]:
-    """All combinations of the axes that divide what they must, as arrays.
+    """Return all valid combinations of the axes, as arrays.
 
     Parameters
     ----------
@@ -645,13 +648,13 @@ def layout_grid(
     dict of str to numpy.ndarray
         devices, tp, pp, vp, cp, ep, micro_batch, zero, recompute and dp, one entry a layout.
     """
-    again, zeros = np.array(axes["recompute"]), axes["zero"]
+    recompute, zeros = np.array(axes["recompute"]), axes["zero"]
     parts: list[dict[str, np.ndarray]] = []
     for count, node in per_node.items():
         tensor = [t for t in divisors(shape["heads"], node) if count % t == 0]
         stages = [p for p in stage_counts(shape["layers"], count) if count % p == 0]
         experts = divisors(shape["experts"], count) if shape["experts"] else [1]
-        tried = (tensor, stages, CHUNKS, context_sizes(seq), experts, axes["micro_batch"], zeros, range(len(again)))
+        tried = (tensor, stages, CHUNKS, context_sizes(seq), experts, axes["micro_batch"], zeros, range(len(recompute)))
         if math.prod(map(len, tried)) > MOST_COMBINATIONS / len(per_node):
             raise ValueError(f"micro_batch has {len(axes['micro_batch']):,} values: too many combinations; give fewer")
         tp, pp, vp, cp, ep, micro, zero, kind = (axis.ravel() for axis in np.meshgrid(*tried, indexing="ij"))
@@ -690,7 +693,7 @@ def layout_grid(
             "ep": ep,
             "micro_batch": micro,
             "zero": zero,
-            "recompute": again[kind],
+            "recompute": recompute[kind],
             "dp": dp,
         }
         parts.append({name: column[fits] for name, column in columns.items()})
@@ -700,7 +703,7 @@ def layout_grid(
 def with_usual_layouts(
     scenario: Scenario, rows: Rows, held: Callable[[Rows], np.ndarray], estimated: Callable[[Scenario], Any]
 ) -> tuple[Scenario, Filled]:
-    """A scenario whose blank layouts are filled in.
+    """Return a scenario whose blank configurations are filled in.
 
     Where the plain layout of a number of devices does not fit and the reader states none, it is the fastest of those
     that do fit, by formulas alone, in sequences a second. Pipelines of stacks that interleave have the chunks of their
@@ -740,7 +743,7 @@ def with_usual_layouts(
 
 
 def _without_layout(scenario: Scenario, rows: Rows) -> np.ndarray:
-    """Rows of several devices for which the reader states no layout."""
+    """Return rows of several devices for which the reader states no configuration."""
     blank = np.asarray(rows.why == "") & (rows.devices * rows.cores > 1) & ~np.isnan(scenario.number("devices"))
     for name in LAYOUT:
         blank = blank & np.isnan(scenario.number(name))
@@ -750,7 +753,7 @@ def _without_layout(scenario: Scenario, rows: Rows) -> np.ndarray:
 def _fastest(
     scenario: Scenario, rows: Rows, at: np.ndarray, estimated: Callable[[Scenario], Any]
 ) -> dict[str, np.ndarray]:
-    """The fastest layout that fits of each of some rows; NaN where none fits."""
+    """Return the fastest configuration that fits of each of some rows; NaN where none fits."""
     names = ("layers", "heads", "experts", "moe", "devices", "cores", "per_node", "seq_len")
     numbers = {name: each_row(np.asarray(getattr(rows, name), dtype=float), len(rows))[at] for name in names}
     batch, micro = (
@@ -765,9 +768,9 @@ def _fastest(
             int(node),
             int(seq),
             0 if np.isnan(total) else int(total),
-            0 if np.isnan(each) else int(each),
+            0 if np.isnan(samples) else int(samples),
         )
-        for layers, heads, experts, moe, devices, cores, node, seq, total, each in zip(
+        for layers, heads, experts, moe, devices, cores, node, seq, total, samples in zip(
             *numbers.values(), batch, micro, strict=True
         )
     ]
@@ -782,13 +785,13 @@ def _fastest(
             continue
         places = np.repeat(at[part], sizes[part])
         tried = {name: np.concatenate([grid[name] for grid in grids[part]]) for name in FILLED}
-        taken = scenario.take(places)
-        asked = Scenario(taken.kind, len(taken), {**taken.columns, **tried}, taken.why, taken.read)
-        steps = estimated(asked)
+        selected = scenario.take(places)
+        candidates = Scenario(selected.kind, len(selected), {**selected.columns, **tried}, selected.why, selected.read)
+        steps = estimated(candidates)
         able = (steps.fits == "yes") & np.isfinite(steps.point)
         rate = np.where(able, steps.rows.global_batch / steps.point, 0.0)
         # Rates alike to five digits are the same, whatever the processor; the first of the grid is taken.
-        rate = np.array([float(f"{each:.5g}") for each in rate.tolist()])
+        rate = np.array([float(f"{value:.5g}") for value in rate.tolist()])
         ends = np.cumsum(sizes[part])
         for row, end, size in zip(at[part].tolist(), ends.tolist(), sizes[part].tolist(), strict=True):
             best = end - size + int(np.argmax(rate[end - size : end])) if size else 0
@@ -804,7 +807,7 @@ def _fastest(
 def _grid(
     layers: int, heads: int, experts: int, devices: int, node: int, seq: int, batch: int, micro: int
 ) -> Mapping[str, np.ndarray]:
-    """Layouts of one question; a batch or micro-batch of 0 is not stated."""
+    """Return the configurations of one question; a batch or micro-batch of 0 is not stated."""
     shape = {"layers": layers, "heads": heads, "experts": experts}
     small = (micro,) if micro else MICRO_BATCHES if batch else (1,)
     axes = {"micro_batch": small, "zero": ZERO, "recompute": ("",)}
@@ -813,7 +816,7 @@ def _grid(
 
 
 def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:
-    """Chunks of a stage of pipelines that interleave, where nobody states them; NaN of all others.
+    """Return the chunks of a stage of interleaved pipelines, where they are not stated; NaN of all others.
 
     They say so, or their stack does where nothing is said. An interleaved pipeline takes a whole number of rounds of
     micro-batches. `scenario` and `rows` may stand in a grid.
@@ -829,7 +832,7 @@ def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:
 
 
 def _with_chunks(scenario: Scenario, rows: Rows, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Chunks of a stage as well, of pipelines that interleave; those of a layout that was chosen stay as they are."""
+    """Return also the chunks of a stage of interleaved pipelines; those of a chosen configuration are unchanged."""
     chunks = interleaved(scenario, rows)
     if "vp" in columns:
         chunks = np.where(np.isnan(columns["vp"]), chunks, columns["vp"])

@@ -130,7 +130,7 @@ class Device:
 
     @property
     def untimed(self) -> str:
-        """The generation of a device of which no kernel was timed; "" of others."""
+        """Return the generation of a device of which no kernel was timed; "" of others."""
         return "" if self.family in kernel_families() else self.family
 
 
@@ -158,20 +158,21 @@ NOTHING_LACKS = np.array("", dtype=object)
 
 @lru_cache(maxsize=4096)
 def usual_precision(machine: Any) -> str:
-    """Number format in which a device usually trains: the first of `TRAINING` that it has; "" where it has none."""
+    """Return the number format in which a device usually trains: its first of `TRAINING`; "" where it has none."""
     offered = hardware.formats(machine.accelerator) if machine != "" else []
     return next((name for name in TRAINING if name in offered), "")
 
 
 def _common(machine: Any) -> dict[str, Any]:
-    found = machine.accelerator
+    """Return the attributes of a device that all kinds of prediction need."""
+    device = machine.accelerator
     return {
-        "key": found.key,
-        "vendor": found.vendor,
-        "family": machine.generation or found.key,
-        "kind": found.kind,
-        "mem_bandwidth": found.mem_bandwidth,
-        "memory": found.memory_bytes,
+        "key": device.key,
+        "vendor": device.vendor,
+        "family": machine.generation or device.key,
+        "kind": device.kind,
+        "mem_bandwidth": device.mem_bandwidth,
+        "memory": device.memory_bytes,
         "link": machine.link,
         "ring_link": machine.ring_link,
         "network": machine.network,
@@ -181,24 +182,24 @@ def _common(machine: Any) -> dict[str, Any]:
         "domain": machine.domain,
         "cores": machine.cores,
         "lanes": lanes().get(machine.generation, SPARE),
-        "cache": cache_of(found.like),
-        "calibrated": found.calibrated,
+        "cache": cache_of(device.like),
+        "calibrated": device.calibrated,
     }
 
 
 def calibrated(device: Device, kind: str) -> Device:
-    """The device with peaks and memory bandwidth corrected by what was measured on it, for one kind of prediction."""
-    known = device.calibrated
-    if known is None:
+    """Return the device with peaks and memory bandwidth corrected by its measurements, for one kind of prediction."""
+    measured = device.calibrated
+    if measured is None:
         return device
-    compute, memory = known.of("compute", kind), known.of("memory", kind)
+    compute, memory = measured.of("compute", kind), measured.of("memory", kind)
     return replace(
         device,
         peak=device.peak * compute,
         wide_peak=device.wide_peak * compute,
         vector_peak=device.vector_peak * compute,
         mem_bandwidth=device.mem_bandwidth * memory,
-        convolution=known.of("convolution", kind),
+        convolution=measured.of("convolution", kind),
     )
 
 
@@ -209,7 +210,7 @@ def _caches() -> dict[str, float]:
 
 
 def cache_of(key: str) -> float:
-    """Bytes of the last cache of a device of the catalogue; 0 where none is known."""
+    """Return the bytes of the last cache of a device of the catalogue; 0 where none is known."""
     return _caches().get(key, 0.0)
 
 
@@ -220,106 +221,107 @@ def _memory_types() -> dict[str, str]:
 
 
 def memory_type(key: str) -> str:
-    """Kind of memory of a device of the catalogue, such as HBM3e; "" where none is known."""
+    """Return the kind of memory of a device of the catalogue, such as HBM3e; "" where none is known."""
     return _memory_types().get(key, "")
 
 
 @lru_cache(maxsize=8192)
 def of_transformer(machine: Any, precision: str) -> Device:
-    """The device of a row of transformer training; `UNKNOWN` where there is none."""
+    """Return the device of a row of transformer training; `UNKNOWN` where there is none."""
     if machine == "":
         return UNKNOWN
-    found = machine.accelerator
-    wide = next((p for p in (_peak(found, name) for name in ("bf16", "fp16", "fp32")) if math.isfinite(p)), math.nan)
-    peak = _peak(found, precision) if precision else wide
+    device = machine.accelerator
+    wide = next((p for p in (_peak(device, name) for name in ("bf16", "fp16", "fp32")) if math.isfinite(p)), math.nan)
+    peak = _peak(device, precision) if precision else wide
     # Processors compute heads and attention in the format of everything else: no matrix unit is spared for them.
-    wide = peak if found.kind == "cpu" and math.isfinite(peak) else wide
+    wide = peak if device.kind == "cpu" and math.isfinite(peak) else wide
     offered = True
     if precision in ("fp8", "fp4", "bf16"):
-        rival = precision != "bf16" or math.isfinite(_peak(found, "fp16"))
+        rival = precision != "bf16" or math.isfinite(_peak(device, "fp16"))
         offered = math.isfinite(peak) or not rival
     return Device(
         **_common(machine),
         peak=peak if math.isfinite(peak) else wide,
         wide_peak=wide,
         offered=float(offered),
-        matmul=matmul_share(found.key, "bf16", machine.generation, found.vendor),
-        clock=clock_share(found.key, machine.generation, found.tdp_watts / wide),
+        matmul=matmul_share(device.key, "bf16", machine.generation, device.vendor),
+        clock=clock_share(device.key, machine.generation, device.tdp_watts / wide),
     )
 
 
 @lru_cache(maxsize=8192)
 def of_network(machine: Any, precision: str) -> Device:
-    """The device of a row of training layer by layer; `Device.why` where it cannot be predicted."""
+    """Return the device of a row of training layer by layer; `Device.why` where it cannot be predicted."""
     if machine == "":
         return NO_NAME
-    found, known, precision = machine.accelerator, _common(machine), precision or usual_precision(machine)
+    device, common, precision = machine.accelerator, _common(machine), precision or usual_precision(machine)
     if not precision:
-        return Device(**known, why=NO_PEAK.filled(found.name, ", ".join(TRAINING)))
+        return Device(**common, why=NO_PEAK.filled(device.name, ", ".join(TRAINING)))
     if precision not in MATRIX:
-        return Device(**known, why=NARROW.filled(precision))
-    if precision == "bf16" and not math.isfinite(_peak(found, "bf16")) and math.isfinite(_peak(found, "fp16")):
-        return Device(**known, why=HAS.filled(precision, found.name, ", ".join(hardware.formats(found))))
-    half, plain = precision not in ("fp32", "tf32"), found.peaks["peak_fp32"]
-    matrix = [_peak(found, each) for each in MATRIX[precision]]
+        return Device(**common, why=NARROW.filled(precision))
+    if precision == "bf16" and not math.isfinite(_peak(device, "bf16")) and math.isfinite(_peak(device, "fp16")):
+        return Device(**common, why=HAS.filled(precision, device.name, ", ".join(hardware.formats(device))))
+    half, plain = precision not in ("fp32", "tf32"), device.peaks["peak_fp32"]
+    matrix = [_peak(device, name) for name in MATRIX[precision]]
     # Vector units keep sums in single precision, and so does a device whose matrix units would not be faster.
-    matrix = [value for value in matrix if not value <= found.peaks["peak_fp16_vector"]]
+    matrix = [value for value in matrix if not value <= device.peaks["peak_fp16_vector"]]
     # Devices without single precision on vector units run it on matrix units.
-    matrix += [_peak(found, each) for each in ("bf16", "fp16")] if not math.isfinite(plain) else []
+    matrix += [_peak(device, name) for name in ("bf16", "fp16")] if not math.isfinite(plain) else []
     peak = next((value for value in matrix if math.isfinite(value)), math.nan)
     kind = VECTOR if not math.isfinite(peak) else HALF if half else TF32
     peak = peak if math.isfinite(peak) else plain
-    lacks = not math.isfinite(peak * found.mem_bandwidth)
+    lacks = not math.isfinite(peak * device.mem_bandwidth)
     return Device(
-        **known,
+        **common,
         peak=peak,
         vector_peak=plain if math.isfinite(plain) else peak,
         element_bytes=2.0 if half else 4.0,
         unit_kind=kind,
-        why=NO_RATE.filled(found.name, precision) if lacks else "",
+        why=NO_RATE.filled(device.name, precision) if lacks else "",
     )
 
 
 @lru_cache(maxsize=8192)
 def usual_format(machine: Any) -> str:
-    """Number format of a forward pass of a reader who names none; "" where no peak is known."""
+    """Return the number format of a forward pass where none is stated; "" where no peak is known."""
     offered = hardware.formats(machine.accelerator) if machine != "" else []
     both = [name for name in HALVES if name in offered]
     if both:
         return max(both, key=lambda name: hardware.peak_flops(machine.accelerator, name))
-    return next((each for each in USUAL if each in offered), "")
+    return next((name for name in USUAL if name in offered), "")
 
 
 def lacking(s: Scenario) -> np.ndarray:
-    """Why devices do nothing in the number format, or with the software, that each row states; "" where they do.
+    """Return why devices offer nothing in the stated number format or software, by row; "" where they do.
 
     One "" for all rows where all do. Of measured rows this is not asked: they ran, whatever their cells say.
     """
     stated = together(s.words("accelerator"), s.words("precision"), s.words("software"))
-    told = stated.map(lambda each: _lacks(s.kind, *each))
-    return np.atleast_1d(told.each(lambda each: each, object)) if any(told.levels) else NOTHING_LACKS
+    reasons = stated.map(lambda row: _lacks(s.kind, *row))
+    return np.atleast_1d(reasons.each(lambda reason: reason, object)) if any(reasons.levels) else NOTHING_LACKS
 
 
 @lru_cache(maxsize=8192)
 def _lacks(kind: str, machine: Any, precision: str, software: str) -> str:
+    """Return why a device cannot run a number format or software; "" where it can."""
     if machine == "" or kind not in SHORT:
         return ""
-    found, offered = machine.accelerator, hardware.formats(machine.accelerator)
-    if kind.startswith("training") and (found.kind in _only_run()[0] or found.key in _only_run()[1]):
-        words = f"{found.name} trains nothing: devices of its kind run trained networks alone; choose inference"
+    device, offered = machine.accelerator, hardware.formats(machine.accelerator)
+    if kind.startswith("training") and (device.kind in _only_run()[0] or device.key in _only_run()[1]):
+        words = f"{device.name} trains nothing: devices of its kind run trained networks alone; choose inference"
         return Refusal(words, "device-trains-nothing", "accelerator")
-    able = [each for each in offered if each in TRAINING or not kind.startswith("training")]
+    able = [name for name in offered if name in TRAINING or not kind.startswith("training")]
     if not able:
-        return NO_PEAK.filled(found.name, ", ".join(TRAINING) if offered else "any number format")
+        return NO_PEAK.filled(device.name, ", ".join(TRAINING) if offered else "any number format")
     # Numbers of 16 bits are widened where there is nothing but single precision, as fast as that.
     if precision and precision not in offered and (precision not in HALVES or not {*HALVES}.isdisjoint(offered)):
-        what = f": {found.name} has {', '.join(offered)}; take one of these"
+        what = f": {device.name} has {', '.join(offered)}; take one of these"
         return refused("precision", precision, what, NOT_OFFERED, offered).refusal
-    makers = makers_of(kind, software, found.vendor, found.kind)
+    makers = makers_of(kind, software, device.vendor, device.kind)
     if makers:
-        usual = name_of(kind, level_of(kind, "", found.vendor, found.kind))
+        usual = name_of(kind, level_of(kind, "", device.vendor, device.kind))
         what = (
-            f"runs on devices of {' and '.join(makers)} alone, which {found.name} is not; take {usual}, or another "
+            f"runs on devices of {' and '.join(makers)} alone, which {device.name} is not; take {usual}, or another "
             "product of the table 'software'"
         )
         return refused("software", name_of(kind, software), what, "software-not-for-device", [usual]).refusal
@@ -328,7 +330,7 @@ def _lacks(kind: str, machine: Any, precision: str, software: str) -> str:
 
 @lru_cache(maxsize=1)
 def _only_run() -> tuple[frozenset[str], frozenset[str]]:
-    """Kinds of devices, and keys of others, that run trained networks alone."""
+    """Return kinds of devices, and keys of others, that run trained networks alone."""
     rows = catalog.table("programmability")
     return (
         frozenset(rows.loc[rows["trains"] == "no", "kind"]),
@@ -337,57 +339,58 @@ def _only_run() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def of_inference(machine: Any, precision: str) -> Device:
-    """The device of a row of inference in its number format, or in the nearest format that it has."""
+    """Return the device of a row of inference in its number format, or in the nearest format that it has."""
     if machine == "":
         return NO_NAME
-    found, known = machine.accelerator, _common(machine)
-    offered = hardware.formats(found)
+    device, common = machine.accelerator, _common(machine)
+    offered = hardware.formats(device)
     stated = precision or usual_format(machine)
-    used = next((each for each in (stated, *INSTEAD.get(stated, ())) if each in offered), "")
-    if not used or not math.isfinite(found.mem_bandwidth):
-        return Device(**known, why=NO_RATE.filled(found.name, stated))
-    peak, plain = _peak(found, used), found.peaks["peak_fp32"]
-    wide = next((p for p in (_peak(found, each) for each in ("bf16", "fp16")) if math.isfinite(p)), math.nan)
-    vector = float(np.nanmax([found.peaks["peak_fp16_vector"], plain, 0.0]))
+    used = next((name for name in (stated, *INSTEAD.get(stated, ())) if name in offered), "")
+    if not used or not math.isfinite(device.mem_bandwidth):
+        return Device(**common, why=NO_RATE.filled(device.name, stated))
+    peak, plain = _peak(device, used), device.peaks["peak_fp32"]
+    wide = next((p for p in (_peak(device, name) for name in ("bf16", "fp16")) if math.isfinite(p)), math.nan)
+    vector = float(np.nanmax([device.peaks["peak_fp16_vector"], plain, 0.0]))
     kind = {"fp32": VECTOR, "tf32": TF32, "fp16": HALF, "bf16": HALF}.get(used, BYTE)
     if kind in (HALF, TF32) and peak <= vector:
         # Matrix units count unless vector units are as fast.
         kind, peak = VECTOR, vector if kind == HALF else plain
-    limited = found.kind in GPUS and math.isfinite(found.tdp_watts) and math.isfinite(found.process_nm)
-    share = figure("module-power-share") if found.kind == "edge" else 1.0
+    limited = device.kind in GPUS and math.isfinite(device.tdp_watts) and math.isfinite(device.process_nm)
+    share = figure("module-power-share") if device.kind == "edge" else 1.0
     return Device(
-        **known,
+        **common,
         peak=peak,
         wide_peak=wide if math.isfinite(wide) else peak,
         vector_peak=plain if math.isfinite(plain) else peak,
         unit_kind=kind,
         element_bytes=SIZES[stated],
-        watts=found.tdp_watts * share if limited else math.inf,
-        process_nm=found.process_nm if limited else 1.0,
+        watts=device.tdp_watts * share if limited else math.inf,
+        process_nm=device.process_nm if limited else 1.0,
     )
 
 
-def _peak(found: Any, precision: str) -> float:
-    return hardware.peak_flops(found, precision)
+def _peak(device: Any, precision: str) -> float:
+    """Return the peak of a device in a number format [FLOP/s]."""
+    return hardware.peak_flops(device, precision)
 
 
 @lru_cache(maxsize=1)
 def lanes() -> dict[str, float]:
-    """Lanes that one scheduler feeds, as a share of the width of an instruction, by generation."""
+    """Return the lanes that one scheduler feeds, as a share of the width of an instruction, by generation."""
     rows = catalog.table("generations")
     return dict(zip(rows["generation"], rows["lanes"].astype(float), strict=True))
 
 
 @lru_cache(maxsize=4096)
 def cores_of(key: str) -> float:
-    """Cores of a chip that software of inference sees as devices of their own."""
+    """Return the cores of a chip that software of inference sees as devices of their own."""
     names = catalog.table("constants")["name"].tolist()
     return figure(f"cores-{key}") if f"cores-{key}" in names else 1.0
 
 
 @lru_cache(maxsize=8)
 def _matmul(precision: str) -> dict[str, float]:
-    """Best share of the peak that was measured in a number format, by accelerator."""
+    """Return the best share of the peak that was measured in a number format, by accelerator."""
     rows = catalog.table("matmul")
     rows = rows[(rows["number_format"] == precision) & (rows["shape_kind"] != "sweep")]
     return {str(key): float(share) for key, share in rows.groupby("accelerator")["efficiency"].max().items()}
@@ -395,7 +398,7 @@ def _matmul(precision: str) -> dict[str, float]:
 
 @lru_cache(maxsize=1024)
 def matmul_share(key: str, precision: str, generation: str, vendor: str) -> float:
-    """Best measured product over the peak: of the device, else the mean of its generation, its vendor, or all.
+    """Return the best measured product over the peak: of the device, else the mean of its generation, vendor, or all.
 
     >>> matmul_share("h100-sxm", "bf16", "", ""), matmul_share("h100-sxm", "fp8", "", "")
     (0.803, 0.709)
@@ -416,7 +419,7 @@ def matmul_share(key: str, precision: str, generation: str, vendor: str) -> floa
 
 @lru_cache(maxsize=1024)
 def clock_share(key: str, generation: str, watts_per_flops: float) -> float:
-    """Clock that a device's power sustains beside that of measured devices of its generation; 1 where it is as much.
+    """Return the clock that a device's power sustains, relative to measured devices of its generation; at most 1.
 
     Power grows with the cube of the clock, as voltage follows it: Horowitz et al., Low-power digital design, IEEE
     Symposium on Low Power Electronics, 1994.
@@ -430,15 +433,15 @@ def clock_share(key: str, generation: str, watts_per_flops: float) -> float:
     """
     measured, table = _matmul("bf16"), catalog.table("accelerators")
     rows = table[table["key"].isin(measured) & (table["generation"] == generation)]
-    known = (rows["tdp_watts"] / rows["peak_bf16"]).dropna()
-    if not generation or key in measured or not math.isfinite(watts_per_flops) or known.empty:
+    watts = (rows["tdp_watts"] / rows["peak_bf16"]).dropna()
+    if not generation or key in measured or not math.isfinite(watts_per_flops) or watts.empty:
         return 1.0
-    return min(1.0, float(watts_per_flops / known.min()) ** (1 / 3))
+    return min(1.0, float(watts_per_flops / watts.min()) ** (1 / 3))
 
 
 @lru_cache(maxsize=1)
 def engines() -> dict[str, dict[str, float]]:
-    """What each software level of transformer training does, by level and column of transformer_engines."""
+    """Return what each software level of transformer training does, by level and column of transformer_engines."""
     rows = catalog.table("transformer_engines")
     return {str(row["level"]): {name: float(row[name]) for name in ENGINE} for _, row in rows.iterrows()}
 
@@ -455,7 +458,8 @@ def _kernels() -> list[tuple[float, str, tuple[str, ...], float]]:
 
 @lru_cache(maxsize=256)
 def attention_share(kernel: float, vendor: str, generation: str) -> float:
-    """Share of the peak that a fused attention kernel reaches on a device; 1 where there is no such kernel."""
+    """Return the share of the peak that a fused attention kernel reaches on a device; 1 where there is no such
+    kernel."""
     for number, maker, generations, share in _kernels():
         if number == kernel and maker in ("", vendor) and (not generations or generation in generations):
             return share
@@ -464,7 +468,7 @@ def attention_share(kernel: float, vendor: str, generation: str) -> float:
 
 @lru_cache(maxsize=256)
 def stored_bytes(name: str) -> float:
-    """Bytes of one stored number by the name of its format; NaN where none is known.
+    """Return the bytes of one stored number by the name of its format; NaN where none is known.
 
     >>> stored_bytes("fp8"), stored_bytes("int4")
     (1.0, 0.5)
@@ -475,6 +479,6 @@ def stored_bytes(name: str) -> float:
     key = f"bytes-{name}"
     if key in rows:
         return float(rows[key])
-    digits = "".join(each if each.isdigit() else " " for each in name).split()
-    bits = next((float(each) for each in digits if each in ("4", "8", "16", "32")), float("nan"))
+    digits = "".join(letter if letter.isdigit() else " " for letter in name).split()
+    bits = next((float(digit) for digit in digits if digit in ("4", "8", "16", "32")), float("nan"))
     return bits / 8

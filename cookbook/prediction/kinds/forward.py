@@ -116,14 +116,14 @@ LEAST_STREAMED = 2.0
 
 
 def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and engine; `batch` is that of one replica, `peak` what one replica has."""
+    """Return scenarios with network, machine and engine; `batch` is that of one replica, `peak` that of its device."""
     lacks = scenario.words("precision").where(lambda word: word == "")
     pairs = together(scenario.words("accelerator"), scenario.words("precision"), scenario.words("scenario"))
     s, assumed = replace(scenario, columns={**scenario.columns, "precision": pairs.map(_format)}), list[Any]()
-    found = look_up(s, KIND, of_inference, DEVICE, does, assumed)
-    values, keys = found.values, found.keys
+    resolved = look_up(s, KIND, of_inference, DEVICE, does, assumed)
+    values, keys = resolved.values, resolved.keys
     values["cores"] = keys["accelerator"].each(cores_of)
-    values |= _counts(s, found.networks, found.place, values["cores"], assumed)
+    values |= _counts(s, resolved.networks, resolved.place, values["cores"], assumed)
     for name in SHARED:
         values[name] = values[name] / values["cores"]
     # Cores that hold no network leave the rate of the memory to the others.
@@ -139,41 +139,41 @@ def resolve(scenario: Scenario) -> Rows:
     values["ahead"] = np.where(values["is_delay"] > 0, np.fmax(s.number("in_flight"), 1.0) - 1.0, 0.0)
     keys["scale"] = Coded((values["replicas"] > 1).astype(int), ("1 device", "1 node"))
     assumed.append(("precision", lacks, s.words("precision")))
-    return found.rows(s, assumed)
+    return resolved.rows(s, assumed)
 
 
-def _format(each: tuple[Any, str, str]) -> str:
-    """Number format of a row; submissions of benchmarks that do not state theirs are of 8 bits."""
-    machine, stated, way = each
+def _format(row: tuple[Any, str, str]) -> str:
+    """Return the number format of a row; submissions of benchmarks that do not state theirs are of 8 bits."""
+    machine, stated, way = row
     narrow = way in SUBMITTED and machine != "" and "int8" in hardware.formats(machine.accelerator)
     return stated or ("int8" if narrow else usual_format(machine))
 
 
 @lru_cache(maxsize=1)
 def does() -> dict[str, dict[str, float]]:
-    """What each level of engine does with operations."""
+    """Return what each level of engine does with operations."""
     rows = catalog.table("inference_engines").set_index("level")
     return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
 
 
 @lru_cache(maxsize=512)
 def offline_batch(name: Any, arguments: str, seq: float | None) -> float:
-    """Samples of one pass where a submitter does not state them: as many as fill any device."""
-    found = network(name, arguments, seq)
-    return max(1.0, math.ceil(figure("offline-macs") / float(found.macs @ found.count)))
+    """Return the samples of one pass where a submitter does not state them: as many as fill any device."""
+    counted = network(name, arguments, seq)
+    return max(1.0, math.ceil(figure("offline-macs") / float(counted.macs @ counted.count)))
 
 
 def _counts(
     s: Scenario, networks: tuple[Any, ...], index: np.ndarray, cores: np.ndarray, assumed: list[Any]
 ) -> dict[str, np.ndarray]:
-    """Batch of a replica and replicas; what is blank follows from how requests arrive."""
+    """Return the batch of a replica and replicas; blanks follow from the way in which requests arrive."""
     batch, devices, way = s.number("batch"), s.number("devices"), s.words("scenario")
     assumed.append(("devices", np.isnan(devices), np.array(1.0)))
     devices = np.where(np.isnan(devices), 1.0, devices)
     blank = np.isnan(batch)
     if blank.any():
         full = way.where(lambda word: word in FULL)
-        enough = np.array([*(offline_batch(*each) for each in networks), 1.0]) if np.any(full & blank) else np.ones(1)
+        enough = np.array([*(offline_batch(*row) for row in networks), 1.0]) if np.any(full & blank) else np.ones(1)
         usual = np.where(full, enough[index if len(enough) > 1 else 0], 1.0)
         assumed.append(("batch", blank, usual))
         batch = np.where(blank, usual, batch)
@@ -184,7 +184,7 @@ def _counts(
 
 
 def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
-    """Rate of the whole system, or of one device where the metric says so; for delays, passes per second."""
+    """Return the rate of the whole system, or per device where the metric is; for delays, passes per second."""
     with np.errstate(divide="ignore", invalid="ignore"):
         samples = scenarios.batch * scenarios.replicas * scenarios.items
         samples = samples / np.where(scenarios.each_device > 0, scenarios.devices, 1.0)
@@ -194,7 +194,7 @@ def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
 def parts(
     scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
 ) -> dict[str, np.ndarray]:
-    """Exposed seconds of one pass by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
+    """Return exposed seconds of one pass by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
     on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
     values = {c.name: np.asarray(constants[c.name], dtype=float) for c in CONSTANTS}
     table = products(scenarios.networks)
@@ -204,8 +204,8 @@ def parts(
 
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Device memory by part [B]: weights, tensors of the largest operation, the runtime; and the bytes that it has."""
-    sizes = np.array([_largest(*each) for each in rows.networks] + [(np.nan, np.nan)])
+    """Return device memory by part [B]: weights, tensors of the largest operation, runtime; and the device's bytes."""
+    sizes = np.array([_largest(*row) for row in rows.networks] + [(np.nan, np.nan)])
     parameters, tensors = sizes[rows.place].T
     runtime = rows.keys["vendor"].each(lambda vendor: figure("runtime-memory") if vendor in RUNTIMES else 0.0)
     workspace = workspace_bytes(tensors * rows.batch * rows.element_bytes, runtime)
@@ -214,14 +214,14 @@ def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np
 
 @lru_cache(maxsize=512)
 def _largest(name: str | Workload, arguments: str, seq: float | None) -> tuple[float, float]:
-    """Parameters, and elements for one sample that one operation reads and writes at most."""
+    """Return parameters, and elements for one sample that one operation reads and writes at most."""
     ops = (zoo.model(name, **json.loads(arguments or "{}")) if isinstance(name, str) else name).ops
     held = (ops.column("reads", 1, seq) + ops.column("writes", 1, seq)) / ops.count
     return float(ops.parameter_count), float(np.max(held))
 
 
 def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
-    """Share of the peak of each product, as in training, and on matrix units in 8 bits or less."""
+    """Return the share of the peak of each product, as in training, and on matrix units in 8 bits or less."""
     trained = product_shares(table, values, on)
     return np.vstack([trained, trained[2] * float(values["byte_share"])])
 
@@ -234,21 +234,21 @@ def _pass(
     values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
 ) -> dict[str, np.ndarray]:
-    """Seconds of one forward pass by part."""
+    """Return seconds of one forward pass by part."""
     rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
     batch, size = rows["batch"], rows["element_bytes"]
     if on["power"]:
         rows |= _sustained(rows, values)
     share = values["engine_share"] * rows["kernels"]
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
-    kept = values["fused_share"] ** rows["fused"]
-    again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
-    kernels = formulas.kernels_left(table.started[net] + again, table.others[net], kept)
+    unfused = values["fused_share"] ** rows["fused"]
+    relaunched = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
+    kernels = formulas.kernels_left(table.started[net] + relaunched, table.others[net], unfused)
     # A compiler's share of the best kernels slows arithmetic; memory is as fast for any.
     reached = rows | {name: rows[name] * share for name in ("peak", "vector_peak")}
     device = {
         "products": product_seconds(_cached(table, net, rows), shares, reached, bandwidth, values, on, passes=1),
-        "elementwise": _streams(table, net, rows, bandwidth, kept, values, on),
+        "elementwise": _streams(table, net, rows, bandwidth, unfused, values, on),
         "floor": formulas.dispatch_seconds(kernels * on["floor"], values["kernel_floor"] * rows["drains"]),
         "recurrence": formulas.recurrence_seconds(table.positions[net], values["recurrent_step"], 1),
     }
@@ -272,7 +272,7 @@ class _Cached(Pairs):
 
 
 def _cached(table: Products, net: np.ndarray, rows: Mapping[str, np.ndarray]) -> Pairs:
-    """Pairs with what they read from memory and write to it for one sample."""
+    """Return pairs with what they read from memory and write to it for one sample."""
     pairs, size = table.of(net), rows["element_bytes"]
     held = pairs.row(rows["batch"] * size) * pairs.moved / pairs.count
     cache = pairs.row(rows["cache"])
@@ -288,7 +288,7 @@ def _cached(table: Products, net: np.ndarray, rows: Mapping[str, np.ndarray]) ->
 
 
 def _sustained(rows: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Peaks within the design power; energy shrinks with the width of structures on the chip."""
+    """Return peaks within the design power; energy shrinks with the width of structures on the chip."""
     vector = values["vector_energy"] * rows["process_nm"]
     energy = np.select(
         [rows["unit_kind"] == 0, rows["unit_kind"] == 3],
@@ -310,7 +310,7 @@ def _streams(
     values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
 ) -> np.ndarray:
-    """Seconds of norms, activations, sums and softmax that are not fused into products."""
+    """Return seconds of norms, activations, sums and softmax that are not fused into products."""
     touched = table.streamed[net] * values["forward_share"] * on["elementwise"]
     issued = formulas.issue_rate(rows["vector_peak"], rows["lanes"])
     moved = np.maximum(rows["element_bytes"], LEAST_STREAMED)

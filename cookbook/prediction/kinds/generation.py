@@ -100,12 +100,12 @@ COMPUTED, BYTES = ("fp32", "bf16", "fp8", "int8"), ("fp8", "int8", "fp4")
 
 
 def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and engine; blanks filled."""
+    """Return scenarios with their network, machine and engine; blanks filled."""
     s, size, assumed = _known(scenario), len(scenario), list[tuple[str, Any, Any]]()
-    makers = s.words("accelerator").map(lambda each: each.accelerator if each else None)
+    makers = s.words("accelerator").map(lambda machine: machine.accelerator if machine else None)
     vendor, kind = (
-        makers.map(lambda each: getattr(each, "vendor", "")),
-        makers.map(lambda each: getattr(each, "kind", "")),
+        makers.map(lambda maker: getattr(maker, "vendor", "")),
+        makers.map(lambda maker: getattr(maker, "kind", "")),
     )
     software = s.words("software")
     engine = levels_of_rows(KIND, software, vendor, kind)
@@ -114,27 +114,27 @@ def resolve(scenario: Scenario) -> Rows:
     usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"), published).map(
         _formats
     )
-    precision = usual.map(lambda each: each[0])
+    precision = usual.map(lambda formats: formats[0])
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
-    assumed.append(("weights_format", published.where(bool), published.map(lambda each: f"{each}, as published")))
+    assumed.append(("weights_format", published.where(bool), published.map(lambda word: f"{word}, as published")))
     pairs = together(s.words("accelerator"), precision)
     devices = Coded(pairs.codes, tuple(calibrated(of_inference(*level), KIND) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
-    v: dict[str, Any] = devices.figures(lambda each: {name: getattr(each, name) for name in DEVICE})
+    v: dict[str, Any] = devices.figures(lambda device: {name: getattr(device, name) for name in DEVICE})
     v |= engine.figures(engines().__getitem__)
     v["cores"] = keys["accelerator"].each(cores_of)
-    kept = together(s.words("kv_format"), engine).map(lambda each: each[0] or usual_formats()[each[1]][2])
-    v |= together(s.words("model"), usual, kept).figures(lambda each: sizes(each[0], *each[1], each[2]))
-    v |= together(s.words("accelerator"), precision, kept).figures(of_kernels)
-    v["timed"] = keys["untimed"].where(lambda each: each == "")
-    v |= together(s.words("model"), engine).figures(lambda each: _lengths(*each))
+    cache = together(s.words("kv_format"), engine).map(lambda row: row[0] or usual_formats()[row[1]][2])
+    v |= together(s.words("model"), usual, cache).figures(lambda row: sizes(row[0], *row[1], row[2]))
+    v |= together(s.words("accelerator"), precision, cache).figures(of_kernels)
+    v["timed"] = keys["untimed"].where(lambda word: word == "")
+    v |= together(s.words("model"), engine).figures(lambda row: _lengths(*row))
     v |= _asked(s, assumed, v)
     v |= _policy(s, v, assumed)
     # Of rotary models the zoo knows the length of a sample of training; learned positions end.
     longest, at = np.unique(v["usual_length"], return_inverse=True)
     words = Coded(
         at.reshape(np.shape(v["usual_length"])),
-        tuple(f"more than the {each:,.0f} tokens of the table models" for each in longest.tolist()),
+        tuple(f"more than the {length:,.0f} tokens of the table models" for length in longest.tolist()),
     )
     assumed.append(("context", v["length"] + v["answer"] > v["usual_length"], words))
     assumed.append(("states", v["state_bytes"] > 0, Coded(np.array(0), (UNMEASURED,))))
@@ -154,6 +154,7 @@ def resolve(scenario: Scenario) -> Rows:
 
 
 def _network_of(model: str | Workload) -> Workload | None:
+    """Return a network by its name, or as it is."""
     return model if isinstance(model, Workload) else zoo.model(model) if model else None
 
 
@@ -161,33 +162,33 @@ def _title(model: str | Workload) -> str:
     return getattr(_network_of(model), "title", "")
 
 
-def _published(each: tuple[Any, str, str, str]) -> str:
-    """Format of the published weights, where nobody states any format and the engine has none of its own."""
-    model, precision, weights, engine = each
+def _published(row: tuple[Any, str, str, str]) -> str:
+    """Return the format of the published weights, where no format is stated and the engine has none of its own."""
+    model, precision, weights, engine = row
     if weights or precision or usual_formats()[engine][1]:
         return ""
     return zoo.published_formats().get(model if isinstance(model, str) else model.name, "")
 
 
-def _formats(each: tuple[str, str, str, Any, str]) -> tuple[str, str]:
-    """Formats of products and of weights; those that an engine usually takes where nobody states them.
+def _formats(row: tuple[str, str, str, Any, str]) -> tuple[str, str]:
+    """Return the formats of products and of weights; those that an engine usually takes where none is stated.
 
     Weights in a format that devices compute in are multiplied in it; others, and those of a device that lacks it, are
     widened before.
     """
-    precision, stated, engine, machine, published = each
+    precision, stated, engine, machine, published = row
     usual, stored, _ = usual_formats()[engine]
     weights = stated or published
     offered = hardware.formats(machine.accelerator) if machine else ()
     common = next((name for name in usual.split(";") if name in offered), "fp16")
     wanted = common if not weights else weights if weights in COMPUTED else "fp16"
     half = "bf16" if "bf16" in offered and "fp16" not in offered else "fp16"
-    taken = half if wanted == "fp16" or (wanted in BYTES and wanted not in offered) else wanted
-    return precision or taken, weights or ("" if precision else stored)
+    usual_product = half if wanted == "fp16" or (wanted in BYTES and wanted not in offered) else wanted
+    return precision or usual_product, weights or ("" if precision else stored)
 
 
 def _known(s: Scenario) -> Scenario:
-    """The same with networks built from their parameters, where the zoo has none of that name."""
+    """Return the same with networks built from their parameters, where the zoo has none of that name."""
     named, total, active = s.words("model"), s.number("parameters"), s.number("active_parameters")
     if not np.any(named.where(lambda each: each == "") & ~np.isnan(total)):
         return s
@@ -202,15 +203,15 @@ def _known(s: Scenario) -> Scenario:
 
 
 def _lengths(model: str | Workload, engine: str) -> dict[str, float]:
-    """Tokens of served requests where nobody states them: those of a benchmark that fixes them, else the usual ones."""
-    known, name = catalog.table("constants")["name"].tolist(), model if isinstance(model, str) else ""
-    keys = {each: f"{engine}-{each}-tokens-{name}" for each in ("prompt", "answer")}
-    return {f"usual_{each}": figure(key if key in known else f"usual-{each}-tokens") for each, key in keys.items()}
+    """Return the tokens of served requests where they are not stated: those of a benchmark, else the usual ones."""
+    names, name = catalog.table("constants")["name"].tolist(), model if isinstance(model, str) else ""
+    keys = {part: f"{engine}-{part}-tokens-{name}" for part in ("prompt", "answer")}
+    return {f"usual_{part}": figure(key if key in names else f"usual-{part}-tokens") for part, key in keys.items()}
 
 
 def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any]) -> dict[str, Any]:
-    """Lengths, batch and what is counted."""
-    length, answer, rate = (s.number(each) for each in ("input_len", "output_len", "request_rate"))
+    """Return lengths, batch and what is counted."""
+    length, answer, rate = (s.number(field) for field in ("input_len", "output_len", "request_rate"))
     way, delay, counts = s.words("scenario"), s.words("delay_of"), s.words("counts")
     # At an infinite rate all requests are there at once: offline, or as many at a time as are let in.
     comes, endless = ~np.isnan(rate), np.isinf(rate) & np.isnan(s.number("batch"))
@@ -246,10 +247,10 @@ def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any
 
 
 def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> dict[str, Any]:
-    """What the engine is told to do, and what drafts and kept prompts save it."""
+    """Return the policy of the engine, and what drafts and cached prompts save it."""
     stated = {name: s.number(name) for name in ("acceptance", "drafted", "prefix_hit", "chunk")}
     schedule, rate = s.words("schedule"), s.number("request_rate")
-    acceptance, drafted, cached, chunk = (np.nan_to_num(each) for each in stated.values())
+    acceptance, drafted, cached, chunk = (np.nan_to_num(values) for values in stated.values())
     assumed.append(("seconds of drafting", drafted > 0, np.array(0.0)))
     return {
         "drafted": drafted,
@@ -265,7 +266,7 @@ def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
 
 
 def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> None:
-    """Devices of one copy of the weights, and sequences of it at once."""
+    """Set the devices of one copy of the weights, and sequences of it at once."""
     devices, shards, stages = s.number("devices"), s.number("tp"), s.number("pp")
     blank, alone = np.isnan(devices), np.isnan(shards)
     v["given"] = np.where(alone, 1.0, shards) * np.where(np.isnan(stages), 1.0, stages)
@@ -284,7 +285,7 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     assumed.append(("ep", latent, apart))
     fewest = np.where(latent, 1.0, fewest)
     # Where experts are spread further, groups of those shards share the devices out evenly.
-    even = np.gcd(*(np.nan_to_num(each, nan=1.0).astype(int) for each in (fewest, apart)))
+    even = np.gcd(*(np.nan_to_num(sizes, nan=1.0).astype(int) for sizes in (fewest, apart)))
     fewest = np.where(apart > fewest, even, fewest)
     v["shards"] = np.maximum(np.where(alone, fewest, shards), 1.0)
     assumed.append(("tp", alone & (v["shards"] > 1), v["shards"]))
@@ -318,12 +319,12 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
 
 
 def decoder_of(rows: Rows) -> Decoder:
-    """The model of each row."""
+    """Return the model of each row."""
     return Decoder(**{name: rows.values[name] for name in Decoder._fields})
 
 
 def group_of(rows: Rows) -> Group:
-    """Devices of one copy of the weights of each row; of chips with several cores a shard is a core."""
+    """Return the devices of one copy of the weights of each row; of chips with several cores a shard is a core."""
     cores = rows.cores
     nodes = np.ceil(rows.shards * rows.replicas / (rows.per_node * cores))
     # Between nodes each device of a node carries its part of the sum.
@@ -347,7 +348,7 @@ def group_of(rows: Rows) -> Group:
 
 
 def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> Engine:
-    """What the engine of each row reaches of its devices."""
+    """Return what the engine of each row reaches of its devices."""
     on, c = {name: bool((terms or {}).get(name, True)) for name in TERMS}, constants
     timed, mixture = rows.timed > 0, rows.experts > 1
     bandwidth, compute, starts = (
@@ -386,13 +387,13 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
-    """Seconds of what is asked for by part: of a batch, of one request of many, or of a delay."""
+    """Return seconds by part: of a batch, of one request of many, or of a delay."""
     decoder, engine = decoder_of(rows), engine_of(rows, constants, terms)
     if terms and not terms.get("cache", True):
         decoder = decoder._replace(cache_bytes=decoder.cache_bytes * 0)
     if terms and not terms.get("experts", True):
         decoder = decoder._replace(experts_per_token=decoder.experts)
-    given: dict[str, Any] = {"decoder": decoder, "group": group_of(rows), "engine": engine}
+    shared: dict[str, Any] = {"decoder": decoder, "group": group_of(rows), "engine": engine}
     tokens, context = np.maximum(rows.length, 1.0), rows.length + rows.answer / 2
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
     waves, served = rows.batch / inside, rows.served > 0
@@ -405,24 +406,26 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
     steps = np.where(once, 0.0, np.where(rows.token > 0, 1.0, np.maximum(rows.answer - 1, 0)) / rows.gained)
     # Prompts that do not fit at once are read wave after wave, like answers of a batch; all of them are counted.
     late = ((rows.delayed > 0) & ~once & (rows.token == 0)) | (rows.prompt_only > 0)
-    prefills, steps = (np.where(late, each * waves, each) for each in (prefills, steps))
+    prefills, steps = (np.where(late, numbers * waves, numbers) for numbers in (prefills, steps))
     at = np.flatnonzero(served)
     if len(at):
         # Requests that come and go: the time for one of them, or the delay that is asked for.
         some = rows.take(at)
-        found = _service(some, {name: _some(each, at) for name, each in given.items()})
-        first, each, slow = some.first > 0, some.token > 0, some.delayed > 0
-        delay = np.select([first, each], [found.first_token_seconds, found.token_seconds], found.request_seconds)
-        lost = np.isnan(found.first_token_seconds)
-        total[at] = np.where(slow, delay, np.where(lost, np.nan, 1 / found.requests_per_second))
+        service = _service(some, {name: _some(columns, at) for name, columns in shared.items()})
+        first, single, slow = some.first > 0, some.token > 0, some.delayed > 0
+        delay = np.select(
+            [first, single], [service.first_token_seconds, service.token_seconds], service.request_seconds
+        )
+        lost = np.isnan(service.first_token_seconds)
+        total[at] = np.where(slow, delay, np.where(lost, np.nan, 1 / service.requests_per_second))
         full = np.minimum(some.chunk / np.maximum(new[at], 1.0), inside[at])
         prompts[at] = np.where(slow, 1.0, np.maximum(1.0, full))
-        prefills[at] = np.where(slow, ~each, 1 / prompts[at])
-        decoding[at] = found.decoding
-        many = np.select([once[at], each], [0.0, 1.0], some.answer - 1)
-        steps[at] = np.where(slow, many, some.answer / found.decoding) / some.gained
-    prompt = prefill_parts(tokens, **given, prompts=prompts, cached=rows.cached)
-    step = decode_parts(decoding, context, **given, drafted=rows.drafted, span=rows.answer)
+        prefills[at] = np.where(slow, ~single, 1 / prompts[at])
+        decoding[at] = service.decoding
+        many = np.select([once[at], single], [0.0, 1.0], some.answer - 1)
+        steps[at] = np.where(slow, many, some.answer / service.decoding) / some.gained
+    prompt = prefill_parts(tokens, **shared, prompts=prompts, cached=rows.cached)
+    step = decode_parts(decoding, context, **shared, drafted=rows.drafted, span=rows.answer)
     both = {name: prompt.get(name, 0.0) * prefills + step.get(name, 0.0) * steps for name in {**prompt, **step}}
     plain = np.asarray(sum(both.values()))
     # What is left of a delay, or of the time for one request of many, is waiting for others.
@@ -431,12 +434,12 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
     return {**both, "waiting": np.where(np.isfinite(total), np.maximum(total - plain, 0.0), 0.0)}
 
 
-def _service(rows: Rows, given: Mapping[str, Any]) -> Steady:
-    """Requests that come and go: so many at once, or at a rate, where that is stated."""
+def _service(rows: Rows, shared: Mapping[str, Any]) -> Steady:
+    """Return requests that come and go: a number at once, or at a rate, where that is stated."""
     comes, same = (
         np.isfinite(rows.request_rate),
         {
-            **given,
+            **shared,
             "chunk": rows.chunk,
             "prefill_first": rows.prefill_first > 0,
             "cached": rows.cached,
@@ -445,9 +448,9 @@ def _service(rows: Rows, given: Mapping[str, Any]) -> Steady:
         },
     )
     length = np.maximum(rows.length, 1.0)
-    found = steady_service(rows.batch, length, rows.answer, **same, slots=rows.slots)
+    steady = steady_service(rows.batch, length, rows.answer, **same, slots=rows.slots)
     if not comes.any():
-        return found
+        return steady
     opened = open_service(
         np.where(comes, rows.request_rate / rows.groups, 1.0),
         length,
@@ -455,26 +458,26 @@ def _service(rows: Rows, given: Mapping[str, Any]) -> Steady:
         **same,
         slots=np.minimum(rows.slots, rows.batch),
     )
-    return Steady(*(np.where(comes, *each) for each in zip(opened, found, strict=True)))
+    return Steady(*(np.where(comes, *columns) for columns in zip(opened, steady, strict=True)))
 
 
 def unanswered(rows: Rows, constants: Mapping[str, Any]) -> np.ndarray:
-    """Why rows have no finite time: more requests arrive than are answered; "" of others."""
-    given = {"decoder": decoder_of(rows), "group": group_of(rows), "engine": engine_of(rows, constants)}
-    found = _service(rows, given)
-    lost = np.isfinite(rows.request_rate) & np.isnan(found.first_token_seconds)
+    """Return why rows have no finite time: more requests arrive than are answered; "" of others."""
+    shared = {"decoder": decoder_of(rows), "group": group_of(rows), "engine": engine_of(rows, constants)}
+    service = _service(rows, shared)
+    lost = np.isfinite(rows.request_rate) & np.isnan(service.first_token_seconds)
     return told(
-        np.full(len(rows), "", object), lost, CROWDED, [rows.request_rate, found.requests_per_second * rows.groups]
+        np.full(len(rows), "", object), lost, CROWDED, [rows.request_rate, service.requests_per_second * rows.groups]
     )
 
 
-def _some(each: Any, at: np.ndarray) -> Any:
-    """Some entries of each column of a model, group or engine."""
-    return type(each)(*(value[at] if np.ndim(value) else value for value in each))
+def _some(columns: Any, at: np.ndarray) -> Any:
+    """Return some entries of each column of a model, group or engine."""
+    return type(columns)(*(value[at] if np.ndim(value) else value for value in columns))
 
 
 def impossible(rows: Rows, s: Scenario) -> np.ndarray:
-    """Why weights, or one request, cannot be held, with what would do; "" where they can, one where all can."""
+    """Return why weights, or one request, do not fit, with what would do; "" where they do, one "" where all do."""
     models = _known(s).words("model")
     return serving_memory.refused(
         rows, decoder_of(rows), group_of(rows), lambda at: models.take(at).each(_network_of, object)
@@ -482,18 +485,18 @@ def impossible(rows: Rows, s: Scenario) -> np.ndarray:
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Seconds of what is asked for: the parts come one after the other."""
+    """Return the total seconds: the parts come one after the other."""
     return np.asarray(sum(parts.values()))
 
 
 def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
-    """Rate of what is counted, of all devices or of one; for delays, answers (or tokens) per second."""
+    """Return the rate of what is counted, of all devices or of one; for delays, answers (or tokens) per second."""
     shared = np.where(rows.each_device > 0, rows.devices, 1.0)
     return np.asarray(np.where(rows.delayed > 0, 1.0, tokens(rows) / shared) / step_seconds)
 
 
 def tokens(rows: Rows) -> np.ndarray:
-    """What is counted of one batch, or of one request of many, of all copies of the weights."""
+    """Return the count of one batch, or of one request of many, of all copies of the weights."""
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
     inside = np.select([rows.served > 0, rows.prompt_only > 0], [1.0, rows.batch], inside)
     each = np.select(

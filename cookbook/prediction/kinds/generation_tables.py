@@ -60,12 +60,12 @@ IDEAL_KERNELS = {
 }
 
 
-def of_kernels(each: tuple[Any, str, str]) -> dict[str, float]:
-    """Figures of single kernels of a device in its formats of products and of keys and values."""
-    machine, precision, kept = each
+def of_kernels(row: tuple[Any, str, str]) -> dict[str, float]:
+    """Return values of single kernels of a device in its formats of products and of keys and values."""
+    machine, precision, cache = row
     device = machine.accelerator if machine else None
     family = kernel_family(machine.generation, memory_type(device.like)) if device else ""
-    form, cached = KERNEL_FORMATS.get(precision, WIDE), "fp8" if stored_bytes(kept or WIDE) <= 1 else WIDE
+    form, cached = KERNEL_FORMATS.get(precision, WIDE), "fp8" if stored_bytes(cache or WIDE) <= 1 else WIDE
 
     def of(part: str, name: str, format: str = form) -> float:
         return kernel_constant(part, name, family, format).value
@@ -97,7 +97,7 @@ def of_kernels(each: tuple[Any, str, str]) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def engines() -> dict[str, dict[str, float]]:
-    """What each engine does, by level and column of generation_engines; what it has no limit for is infinite."""
+    """Return what each engine does, by level and column of generation_engines; what it does not limit is infinite."""
     rows = catalog.table("generation_engines")
     # Engines for one user multiply the experts of a few tokens row by row, not in tiles.
     return {
@@ -109,7 +109,7 @@ def engines() -> dict[str, dict[str, float]]:
 
 @lru_cache(maxsize=1)
 def usual_formats() -> dict[str, tuple[str, str, str]]:
-    """Formats of products, of weights, and of keys and values, that each engine usually takes."""
+    """Return the formats of products, of weights, and of keys and values, that each engine usually takes."""
     rows = catalog.table("generation_engines")
     formats = zip(rows["precision"], rows["weights_format"], rows["kv_format"], strict=True)
     return dict(zip(rows["level"], formats, strict=True))

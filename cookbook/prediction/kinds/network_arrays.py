@@ -64,16 +64,16 @@ class Network:
 
 @lru_cache(maxsize=512)
 def network(name: str | Workload, arguments: str, seq: float | None) -> Network:
-    """A network as arrays."""
-    found = zoo.model(name, **json.loads(arguments or "{}")) if isinstance(name, str) else name
-    return arrays(found.ops, seq)
+    """Return a network as arrays."""
+    workload = zoo.model(name, **json.loads(arguments or "{}")) if isinstance(name, str) else name
+    return arrays(workload.ops, seq)
 
 
 def arrays(ops: Ops, seq: float | None) -> Network:
-    """Any table of operations as arrays; operations that are alike become one entry."""
-    each = {q: ops.column(q, 1, seq) / ops.count for q in ("macs", "reads", "writes", "steps")}
+    """Return any table of operations as arrays; operations that are alike become one entry."""
+    per_operation = {q: ops.column(q, 1, seq) / ops.count for q in ("macs", "reads", "writes", "steps")}
     matrix = np.isin(ops.kind, MATMUL_KINDS)
-    columns = {q: values[matrix] for q, values in each.items()}
+    columns = {q: values[matrix] for q, values in per_operation.items()}
     columns |= {q: ops.column(q, 1, seq)[matrix] for q in ("m", "n", "k")}
     columns |= {"groups": ops.groups[matrix], "weights": ops.weights[matrix]}
     columns["kind"] = np.unique(ops.kind, return_inverse=True)[1][matrix].astype(float)
@@ -81,15 +81,15 @@ def arrays(ops: Ops, seq: float | None) -> Network:
     _, first, back = np.unique(table.round(6), axis=0, return_index=True, return_inverse=True)
     alike = {q: values[first] for q, values in columns.items()}
     count = np.bincount(back.ravel(), weights=ops.count[matrix], minlength=len(first))
-    touched = _touched(ops, each["reads"], each["writes"])
+    touched = _touched(ops, per_operation["reads"], per_operation["writes"])
     stored = ops.parameters * ops.count * (ops.kind == "embedding")
-    tables = float(stored.sum()), float((each["writes"] * ops.count) @ (stored > 0))
+    tables = float(stored.sum()), float((per_operation["writes"] * ops.count) @ (stored > 0))
     others = float(ops.count[~matrix].sum())
     return _network(ops.kind[matrix][first], alike, count, ops.parameter_count, touched, others, tables)
 
 
 def _touched(ops: Ops, reads: np.ndarray, writes: np.ndarray) -> float:
-    """Elements that norms, activations, copies and losses move in a step for one sample."""
+    """Return the elements that norms, activations, copies and losses move in a step for one sample."""
     touches = np.select(
         [ops.kind == "norm", ops.kind == "activation", np.isin(ops.kind, ("softmax", "loss"))],
         [NORM_TOUCHES * reads, ACTIVATION_TOUCHES * reads, SOFTMAX_TOUCHES * reads],
@@ -133,7 +133,7 @@ def _network(
 
 
 def _saving(kind: np.ndarray, alike: dict[str, np.ndarray]) -> np.ndarray:
-    """What minimal filtering saves in each product; the kernel shows in how often an input element is used."""
+    """Return what minimal filtering saves in each product; the kernel size shows in the uses of an input element."""
     used = alike["k"] * alike["groups"] * alike["m"] / np.maximum(alike["reads"], 1)
     saving = np.ones(len(kind))
     for taps, (low, high) in TAPS.items():
@@ -182,7 +182,7 @@ class Products:
     looked_up: np.ndarray
 
     def of(self, network: np.ndarray) -> Pairs:
-        """Pairs of a row and a product of its network."""
+        """Return pairs of a row and a product of its network."""
         one = len(network) > 0 and network[0] == network[-1]
         if one:
             at = np.arange(self.number[network[0]]) + self.first[network[0]]
@@ -206,24 +206,24 @@ class Pairs:
         return getattr(self.table, name)[self.at]
 
     def row(self, column: np.ndarray) -> np.ndarray:
-        """A quantity of the rows, for each pair."""
+        """Return a quantity of the rows, for each pair."""
         return column[:, None] if self.number is None else np.repeat(column, self.number)
 
     def shared(self, shares: np.ndarray, variant: np.ndarray) -> np.ndarray:
-        """What a product has in the variant of its row, for each pair."""
+        """Return the share of a product in the variant of its row, for each pair."""
         if self.number is None:
             return shares[:, self.at][variant]
         return shares[np.repeat(variant, self.number), self.at]
 
     def sum(self, amounts: np.ndarray) -> np.ndarray:
-        """Total over the products of each row."""
+        """Return the total over the products of each row."""
         return amounts.sum(axis=1) if self.start is None else np.add.reduceat(amounts, self.start)
 
 
 @lru_cache(maxsize=64)
 def products(networks: tuple[tuple[str | Workload, str, float | None], ...]) -> Products:
-    """The products of networks, given by name, changed arguments and sequence length."""
-    nets = [network(*each) for each in networks]
+    """Return the products of networks, given by name, changed arguments and sequence length."""
+    nets = [network(*arguments) for arguments in networks]
     number = np.array([len(net.macs) for net in nets], dtype=int)
 
     def joined(name: str, counted: bool = False) -> np.ndarray:

@@ -88,25 +88,25 @@ PASSES = 3
 
 
 def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and software; blanks filled."""
+    """Return scenarios with their network, machine and software; blanks filled."""
     s, assumed = scenario, list[Any]()
-    found = look_up(s, KIND, of_network, DEVICE, does, assumed)
-    devices, values, keys = found.devices, found.values, found.keys
+    resolved = look_up(s, KIND, of_network, DEVICE, does, assumed)
+    devices, values, keys = resolved.devices, resolved.values, resolved.keys
     with np.errstate(all="ignore"):
-        values |= _counts(s, values | of_devices(devices, ("per_node",)), found, assumed)
+        values |= _counts(s, values | of_devices(devices, ("per_node",)), resolved, assumed)
         values |= _links(s, devices, values)
     lacks = s.words("precision").where(lambda word: word == "")
-    taken = found.pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))
-    assumed.append(("precision", lacks, taken))
+    used = resolved.pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))
+    assumed.append(("precision", lacks, used))
     # One interpreter that starts the kernels of all its devices one after the other.
     values["in_turn"] = np.where(s.number("one_process") == 1, values["per_node"], 1.0)
     moved = _update_bytes()
-    update = found.families.each(lambda family: moved["adam" if family in ADAM else "momentum"])
+    update = resolved.families.each(lambda family: moved["adam" if family in ADAM else "momentum"])
     values["update_bytes"] = np.where(s.number("no_update") == 1, 0.0, update)
-    values["sparse"] = found.families.each(lambda family: family == SPARSE)
+    values["sparse"] = resolved.families.each(lambda family: family == SPARSE)
     nodes, count = values["nodes"], values["devices"]
     keys["scale"] = Coded(np.where(nodes > 1, 2, np.where(count > 1, 1, 0)), ("1 device", "1 node", "multi-node"))
-    return found.rows(s, assumed)
+    return resolved.rows(s, assumed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +123,10 @@ class LookedUp:
     keys: dict[str, Coded]
 
     def rows(self, s: Scenario, assumed: list[Any]) -> Rows:
-        """The rows, when all values and keys are known."""
+        """Return the rows, when all values and keys are known."""
         lacks = self.devices.map(attrgetter("why"))
-        refused = refuse(s.why, together(self.why, lacks).map(lambda each: each[0] or each[1]), self.values)
-        full = {name: np.broadcast_to(np.asarray(each, dtype=float), (len(s),)) for name, each in self.values.items()}
+        refused = refuse(s.why, together(self.why, lacks).map(lambda reasons: reasons[0] or reasons[1]), self.values)
+        full = {name: np.broadcast_to(np.asarray(value, dtype=float), (len(s),)) for name, value in self.values.items()}
         return Rows(full, refused, self.keys, self.networks, np.broadcast_to(self.place, (len(s),)), tuple(assumed))
 
 
@@ -138,7 +138,7 @@ def look_up(
     does: Callable[[], Mapping[str, Mapping[str, float]]],
     assumed: list[Any],
 ) -> LookedUp:
-    """What names stand for: `device` tells figures of an accelerator in a format, `does` those of levels of software.
+    """Return what names mean: `device` gives an accelerator's values in a format, `does` those of levels of software.
 
     Where no software is named, the usual one stands in, and `assumed` tells it.
     """
@@ -154,7 +154,8 @@ def look_up(
 
 
 def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...], np.ndarray, Coded, Coded]:
-    """Distinct networks of a scenario, which each row has (-1: none), their families, and why one cannot be."""
+    """Return distinct networks of a scenario, the index of each row's (-1: none), their families, and why one is
+    invalid."""
     lengths = s.number("seq")
     if lengths.ndim:
         distinct, codes = np.unique(lengths, return_inverse=True)
@@ -162,7 +163,7 @@ def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...],
     else:
         seq = Coded(np.array(0), (float(lengths),))
     named = together(s.words("model"), s.words("network_arguments"), seq)
-    found: dict[tuple[Any, str, float | None], int] = {}
+    index_of: dict[tuple[Any, str, float | None], int] = {}
     places, families, whys = list[int](), list[str](), list[str]()
     for model, arguments, length in named.levels:
         network = zoo.model(model) if isinstance(model, str) and model else model
@@ -177,51 +178,54 @@ def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...],
         lacks = network.ops.needs_seq and not tokens
         whys.append(NO_SEQ if lacks else "")
         place = (model, arguments, None if tokens is None else float(tokens))
-        places.append(-1 if lacks else found.setdefault(place, len(found)))
+        places.append(-1 if lacks else index_of.setdefault(place, len(index_of)))
         sequential = own and not SEQUENTIAL.isdisjoint(network.ops.kind.tolist())
         families.append(ADAM[0] if sequential else network.family)
     codes = np.array(places, dtype=int)[named.codes]
-    return tuple(found), codes, Coded(named.codes, tuple(families)), Coded(named.codes, tuple(whys))
+    return tuple(index_of), codes, Coded(named.codes, tuple(families)), Coded(named.codes, tuple(whys))
 
 
 def of_devices(devices: Coded, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Figures of the devices of rows."""
-    return devices.figures(lambda each: {name: getattr(each, name) for name in names})
+    """Return values of the devices of rows."""
+    return devices.figures(lambda device: {name: getattr(device, name) for name in names})
 
 
 @lru_cache(maxsize=1)
 def does() -> dict[str, dict[str, float]]:
-    """What each level of software does with operations."""
+    """Return what each level of software does with operations."""
     rows = catalog.table("classic_engines").set_index("level")
     return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
 
 
 @lru_cache(maxsize=1)
 def _update_bytes() -> dict[str, float]:
-    """Bytes that an optimiser moves for each parameter in 32 bits."""
+    """Return the bytes that an optimiser moves for each parameter in 32 bits."""
     table = catalog.table("optimisers").set_index("name")
     return dict(4.0 * (table["update_reads"] + table["update_writes"]))
 
 
 @lru_cache(maxsize=1024)
 def usual_batch(name: Any, arguments: str, seq: float | None) -> float:
-    """Samples of one device in one pass where nobody states them: a power of two with enough work for any device."""
-    found = network(name, arguments, seq)
-    return float(2.0 ** max(math.floor(math.log2(figure("training-macs") / float(found.macs @ found.count))), 0))
+    """Return the samples of a device in a pass where they are not stated: a power of two with enough work for any
+    device."""
+    counted = network(name, arguments, seq)
+    return float(2.0 ** max(math.floor(math.log2(figure("training-macs") / float(counted.macs @ counted.count))), 0))
 
 
-def _counts(s: Scenario, known: dict[str, np.ndarray], found: LookedUp, assumed: list[Any]) -> dict[str, np.ndarray]:
-    """Batch, accumulation, devices and nodes; what is blank follows from the rest."""
+def _counts(
+    s: Scenario, values: dict[str, np.ndarray], resolved: LookedUp, assumed: list[Any]
+) -> dict[str, np.ndarray]:
+    """Return batch, accumulation, devices and nodes; blanks follow from the rest."""
     batch, total = s.number("batch"), s.number("global_batch")
-    untold = np.isnan(batch) & np.isnan(total) & (found.place >= 0)
+    untold = np.isnan(batch) & np.isnan(total) & (resolved.place >= 0)
     if np.any(untold):
-        usual = np.array([*(usual_batch(*each) for each in found.networks), 1.0])[found.place]
+        usual = np.array([*(usual_batch(*arguments) for arguments in resolved.networks), 1.0])[resolved.place]
         assumed.append(("batch", untold, usual))
         batch = np.where(untold, usual, batch)
     devices = np.where(np.isnan(s.number("devices")), 1.0, s.number("devices"))
     assumed.append(("devices", np.isnan(s.number("devices")), devices))
     per_node = s.number("per_node")
-    usual = np.minimum(devices, np.where(known["per_node"] > 0, known["per_node"], LARGEST_NODE / 2))
+    usual = np.minimum(devices, np.where(values["per_node"] > 0, values["per_node"], LARGEST_NODE / 2))
     assumed.append(("per_node", np.isnan(per_node) & (devices > 1), usual))
     per_node = np.minimum(np.where(np.isnan(per_node), usual, per_node), devices)
     short = total < 0.99 * batch * devices
@@ -245,7 +249,7 @@ def _counts(s: Scenario, known: dict[str, np.ndarray], found: LookedUp, assumed:
 
 
 def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Rate of a device's links within and between nodes that sums of gradients reach [B/s]."""
+    """Return the rates of a device's links within and between nodes that all-reduces of gradients reach [B/s]."""
     of = of_devices(devices, ("ring_link", "ring_network", "shared", "per_node"))
     share = network_share()
     more = np.where(of["shared"] == 1, of["per_node"] / values["per_node"], 1.0)
@@ -260,14 +264,14 @@ def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[s
 
 @lru_cache(maxsize=1)
 def network_share() -> float:
-    """Share of the rate of a network that sums of gradients reach."""
+    """Return the share of a network's rate that all-reduces of gradients reach."""
     rows = catalog.table("link_shares").set_index("link")
     return float(rows.loc["network", "share"])
 
 
-def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
-    """Why a row cannot be predicted, the first reason that applies."""
-    words = said.each(lambda each: each, object)
+def refuse(why: np.ndarray, reasons: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
+    """Return why a row cannot be predicted, the first reason that applies."""
+    words = reasons.each(lambda reason: reason, object)
     why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
     if "short" in values and np.any(values["short"]):
         why = told(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))
@@ -275,14 +279,14 @@ def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.nd
 
 
 def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
-    """Rate of the whole system in the unit of the row: samples, or what is counted in them, per second."""
+    """Return the rate of the whole system in the unit of the row: samples, or what is counted in them, per second."""
     with np.errstate(divide="ignore", invalid="ignore"):
         samples = scenarios.batch * scenarios.accumulation * scenarios.devices
         return np.asarray(samples * scenarios.items / step_seconds)
 
 
 def runs(rows: Rows) -> Runs:
-    """The rows as what similar measurements are found by."""
+    """Return the rows in the form in which similar measurements are compared."""
     names = [str(getattr(name, "name", name)) for name, _, _ in rows.networks] + [""]
     kinds = _families()
     labels: dict[str, Any] = {name: rows.keys[name] for name in ("engine", "vendor", "family", "accelerator")}
@@ -299,26 +303,26 @@ def _families() -> dict[str, str]:
 
 
 def tokens(rows: Rows) -> np.ndarray:
-    """Tokens of one step of all devices; networks of this kind count samples."""
+    """Return the tokens of one step of all devices; networks of this kind count samples."""
     return np.array(np.nan)
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Seconds of a step: the parts are exposed time, so they add up."""
+    """Return the seconds of a step: the parts are exposed time, so they add up."""
     return np.asarray(sum(parts.values()))
 
 
 def parts(
     scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
 ) -> dict[str, np.ndarray]:
-    """Exposed seconds of a step by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
+    """Return exposed seconds of a step by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
     on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
     values = {c.name: np.asarray(constants[c.name], dtype=float) for c in CONSTANTS}
     table = products(scenarios.networks)
     shares = product_shares(table, values, on)
     names = ("products", "elementwise", "launch", "recurrence")
-    found = in_blocks(scenarios, values, names, lambda at, some: _passes(table, shares, scenarios, at, some, on))
-    return _step(scenarios, found, table, values, on)
+    passes = in_blocks(scenarios, values, names, lambda at, some: _passes(table, shares, scenarios, at, some, on))
+    return _step(scenarios, passes, table, values, on)
 
 
 def in_blocks(
@@ -327,16 +331,16 @@ def in_blocks(
     names: tuple[str, ...],
     seconds: Callable[[np.ndarray, dict[str, np.ndarray]], Mapping[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Seconds by part of the rows that can be predicted, NaN of the others; rows of one network side by side."""
-    found = {name: np.full(len(rows), np.nan) for name in names}
+    """Return seconds by part of the rows that can be predicted, NaN of the others; rows of one network side by side."""
+    by_part = {name: np.full(len(rows), np.nan) for name in names}
     order = np.flatnonzero(rows.why == "")
     order = order[np.argsort(rows.place[order], kind="stable")]
     for start in range(0, len(order), BLOCK):
         block = order[start : start + BLOCK]
-        some = {name: each[block] if each.ndim else each for name, each in values.items()}
+        some = {name: value[block] if value.ndim else value for name, value in values.items()}
         for name, part in seconds(block, some).items():
-            found[name][block] = part
-    return found
+            by_part[name][block] = part
+    return by_part
 
 
 def _passes(
@@ -347,18 +351,18 @@ def _passes(
     values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
 ) -> dict[str, np.ndarray]:
-    """Seconds of one forward and backward pass by part."""
+    """Return seconds of one forward and backward pass by part."""
     rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
     batch, size = rows["batch"], rows["element_bytes"]
     layers = product_seconds(table.of(net), shares, rows, bandwidth, values, on)
-    kept = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
+    unfused = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
     touched = table.streamed[net] * on["elementwise"]
     touched = touched + table.scores[net] * values["score_touches"] * on["scores"] * (rows["keeps_scores"] > 0)
     reordered = table.convolved[net] * (PASSES * on["transposes"]) * rows["transposes"] * (rows["unit_kind"] == 1)
     # Without fast algorithms each image is unfolded and multiplied by itself.
-    again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
-    started = PASSES * (table.started[net] + again) + table.others[net] * kept
+    relaunched = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
+    started = PASSES * (table.started[net] + relaunched) + table.others[net] * unfused
     return {
         "products": layers + formulas.stream_seconds(reordered * batch, size, bandwidth),
         "elementwise": formulas.stream_seconds(
@@ -367,7 +371,7 @@ def _passes(
             rows["mem_bandwidth"],
             values["touch_instructions"],
             formulas.issue_rate(rows["vector_peak"], rows["lanes"]),
-            kept,
+            unfused,
         ),
         "launch": formulas.dispatch_seconds(
             started * rows["in_turn"] * on["launch"], values["launch"] * rows["launches"]
@@ -385,7 +389,7 @@ def product_seconds(
     on: Mapping[str, bool],
     passes: int = PASSES,
 ) -> np.ndarray:
-    """Seconds of the products of one forward and backward pass, or of as many passes as are asked for.
+    """Return seconds of the products of one forward and backward pass, or of the requested number of passes.
 
     Parameters
     ----------
@@ -423,7 +427,8 @@ def product_seconds(
 
 
 def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
-    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units."""
+    """Return the share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix
+    units."""
     one = {name: float(value) for name, value in values.items() if not np.ndim(value)}
     vector = np.where(table.convolution, one["vector_convolution"], one["vector_product"])
     fast = vector * (table.saving if on["fast_algorithms"] else 1.0)
@@ -437,21 +442,21 @@ def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mappin
 
 def _step(
     scenarios: Rows,
-    found: dict[str, np.ndarray],
+    passes: dict[str, np.ndarray],
     table: Products,
     values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
 ) -> dict[str, np.ndarray]:
-    """A step out of its passes: accumulation, update, exchange, waiting."""
+    """Return a step from its passes: accumulation, update, communication, waiting."""
     rows = scenarios.values
     net = scenarios.place
     looked_up = np.where(rows["sparse"] > 0, rows["batch"] * table.looked_up[net], np.inf)
     weights = table.parameters[net] + np.minimum(table.tables[net], looked_up)
     weights = np.where(scenarios.why == "", weights, np.nan)
-    one_pass = np.asarray(sum(found.values()))
-    step = {name: seconds * rows["accumulation"] for name, seconds in found.items()}
+    one_pass = np.asarray(sum(passes.values()))
+    step = {name: seconds * rows["accumulation"] for name, seconds in passes.items()}
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
-    exchange = collectives.hierarchical_all_reduce_seconds(
+    communication = collectives.hierarchical_all_reduce_seconds(
         weights * GRADIENT_BYTES,
         rows["per_node"],
         rows["nodes"],
@@ -463,7 +468,7 @@ def _step(
     step["optimiser"] = weights * rows["update_bytes"] * on["optimiser"] / bandwidth
     step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
     hidden, visible = figure("exchange-hidden"), figure("exchange-visible")
-    step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, hidden, visible) * on["exchange"]
+    step["exchange"] = formulas.exchange_exposed_seconds(communication, one_pass, hidden, visible) * on["exchange"]
     step["waiting"] = on["waiting"] * formulas.waiting_seconds(
         one_pass * rows["accumulation"], rows["per_node"], values["node_waiting"]
     )

@@ -63,20 +63,20 @@ SMALLER = ("fp8", "int4")
 
 
 def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.ndarray], Any]) -> np.ndarray:
-    """Why weights, or one request, cannot be held; "" where they can. `networks` tells those of some rows."""
+    """Return why weights, or one request, do not fit; "" where they do. `networks` gives those of some rows."""
     # A pass over prompts alone keeps nothing of them.
     over = (rows.fitting < 1) & (rows.fitting > 0) & (rows.prompt_only == 0)
     if not (over | (rows.fitting == 0)).any():
         return np.array("", dtype=object)
-    share, found = figure("memory-served"), np.full(len(rows), "", dtype=object)
+    share, why = figure("memory-served"), np.full(len(rows), "", dtype=object)
     if over.any():
         most = _longest(rows, decoder, group, share)
-        found = told(found, over, TOO_MUCH, [rows.length + rows.answer, most, 2 * rows.shards])
+        why = told(why, over, TOO_MUCH, [rows.length + rows.answer, most, 2 * rows.shards])
     memory, have = share * rows.memory / rows.cores, rows.shards * rows.stages * rows.replicas
     weights = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas + rows.expert_bytes
     large = np.flatnonzero(weights > memory * have)
     if not len(large):
-        return found
+        return why
     for at, network in zip(large, np.broadcast_to(networks(large), len(large)), strict=True):
         least = 2 ** math.ceil(math.log2(weights[at] / memory[at]))
         stored = network.ops.parameter_count * np.array([stored_bytes(name) for name in SMALLER])
@@ -87,27 +87,27 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
             f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} × {human(memory[at], 'B')}; "
             f"give {name} = {least} or more{smaller}"
         )
-        found[at] = Refusal(words, WEIGHTS, name, [least])
-    return found
+        why[at] = Refusal(words, WEIGHTS, name, [least])
+    return why
 
 
 def _longest(rows: Rows, decoder: Decoder, group: Group, share: float) -> np.ndarray:
-    """Tokens of one request that fit beside the weights and the state that layers keep of it."""
+    """Return the tokens of one request that fit beside the weights and the state that layers keep of it."""
     plain, copies = decoder._replace(windowed=0.0, state_bytes=0.0), np.maximum(rows.shards / rows.cache_heads, 1.0)
-    kept = cache_slots(1.0, decoder=plain, group=group, memory_share=share)
-    kept = np.maximum(kept - rows.state_bytes / (rows.cache_bytes * copies), 0.0)
-    more = np.maximum(kept - np.where(np.isfinite(rows.window), rows.window, 0.0), 0.0)
-    return np.where(kept < rows.window, kept, rows.window + more / np.maximum(1 - rows.windowed, 1e-9))
+    slots = cache_slots(1.0, decoder=plain, group=group, memory_share=share)
+    slots = np.maximum(slots - rows.state_bytes / (rows.cache_bytes * copies), 0.0)
+    more = np.maximum(slots - np.where(np.isfinite(rows.window), rows.window, 0.0), 0.0)
+    return np.where(slots < rows.window, slots, rows.window + more / np.maximum(1 - rows.windowed, 1e-9))
 
 
 def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarray) -> np.ndarray:
-    """Why rows cannot be answered, before memory is asked; `titles` are those of the models."""
+    """Return why rows cannot be answered, before memory is considered; `titles` are those of the models."""
     why = np.broadcast_to(np.asarray(s.why, dtype=object), (len(s),))
-    why = np.where(why == "", np.broadcast_to(devices.each(lambda each: each.why, object), (len(s),)), why)
+    why = np.where(why == "", np.broadcast_to(devices.each(lambda device: device.why, object), (len(s),)), why)
     prompt_only = v["first"] | v["prompt_only"]
     told_tokens = np.where(v["prompt_only"], 0.0, v["answer"])
     for bad, reason, *figures in (
-        (s.words("model").where(lambda each: each == ""), BLANK_MODEL),
+        (s.words("model").where(lambda name: name == ""), BLANK_MODEL),
         ((s.number("input_len") < 1) & ~v["token"], NO_PROMPT),
         ((s.number("output_len") < 1) & ~prompt_only, NO_ANSWER),
         (v["given"] > v["devices"] * v["cores"], MORE, v["given"], v["devices"]),
@@ -129,7 +129,7 @@ def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarr
 
 
 def _refused_experts(ep: np.ndarray, v: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Where experts cannot be spread as told, the reason, and its figures."""
+    """Yield where experts cannot be spread as stated, the reason, and its values."""
     apart = np.where(np.isnan(ep), 1.0, ep)
     wide, tall = np.maximum(apart, v["shards"]), np.minimum(apart, v["shards"])
     engine, have = wide * v["stages"], v["devices"] * v["cores"]

@@ -116,7 +116,7 @@ SCHEDULES = {
 
 
 def resolve(scenario: Scenario, memory: Mapping[str, float] | None = None) -> Rows:
-    """Scenarios with their network, machine and software; blanks filled.
+    """Return scenarios with their network, machine and software; blanks filled.
 
     `memory` are constants of device memory, by which recomputation is taken where it is blank; their start by default.
     """
@@ -132,7 +132,7 @@ def resolve(scenario: Scenario, memory: Mapping[str, float] | None = None) -> Ro
 
 
 def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]], memory: Mapping[str, float]) -> Rows:
-    """Where recomputation is not stated, as many layers are recomputed as the memory of the device asks for."""
+    """Return rows in which unstated recomputation covers as many layers as the memory of the device requires."""
     blank, v = np.isnan(rows.again_all), rows.values
     if not blank.any():
         return replace(rows, assumed=tuple(assumed))
@@ -144,43 +144,43 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]], memor
     over, spared = needed - some.memory / some.cores, needed - least
     # A little more than enough, so that rounding does not decide whether the rest fits.
     share = np.minimum(np.maximum(MARGIN * over / np.maximum(spared, 1.0), 0.0), 1.0)
-    again = np.where(blank & (over > 0), share, 0.0)
-    assumed.append(("recompute", blank, again))
-    v = {**v, **{name: np.maximum(v[name], again) for name in configurations.AGAIN}}
+    recompute = np.where(blank & (over > 0), share, 0.0)
+    assumed.append(("recompute", blank, recompute))
+    v = {**v, **{name: np.maximum(v[name], recompute) for name in configurations.AGAIN}}
     stage.values = v
     return replace(rows, values=v, assumed=tuple(assumed), stage=stage if some is rows else None)
 
 
 def _network(s: Scenario) -> dict[str, Any]:
-    """Dimensions: those given, else those of the model, else the usual ones for its parameters."""
+    """Return the dimensions: those stated, else those of the model, else the usual ones for its parameters."""
     model = s.words("model")
     if STATED.isdisjoint(s.columns) and all(map(of_model, model.levels)):
         return {**model.figures(_filled), "params": NOTHING, "active": NOTHING, "ep": s.number("ep")}
-    found: dict[str, Any] = {**model.figures(_known), "ep": s.number("ep")}
+    dimensions: dict[str, Any] = {**model.figures(_known), "ep": s.number("ep")}
     for name, field in (*zip(NETWORK, NETWORK, strict=True), ("gated", "gated_mlp"), ("latent", "latent_attention")):
         if field in s.columns:
-            found[name] = np.where(np.isnan(s.number(field)), found[name], s.number(field))
-    found["latent"] = np.where(found["latent"] == 1, 1.0, 0.0)
-    found["params"], found["active"] = s.number("parameters"), s.number("active_parameters")
-    found["dimensions_known"] = np.where(np.isnan(found["layers"] * found["hidden"]), 0.0, 1.0)
-    _usual_dimensions(found)
-    return found
+            dimensions[name] = np.where(np.isnan(s.number(field)), dimensions[name], s.number(field))
+    dimensions["latent"] = np.where(dimensions["latent"] == 1, 1.0, 0.0)
+    dimensions["params"], dimensions["active"] = s.number("parameters"), s.number("active_parameters")
+    dimensions["dimensions_known"] = np.where(np.isnan(dimensions["layers"] * dimensions["hidden"]), 0.0, 1.0)
+    _usual_dimensions(dimensions)
+    return dimensions
 
 
 @lru_cache(maxsize=4096)
 def _known(model: str | Workload) -> dict[str, float]:
-    """Dimensions of a model, NaN where it does not say them."""
+    """Return the dimensions of a model, NaN where they are not stated."""
     return dict.fromkeys((*NETWORK, *TRAITS, *LATENT), np.nan) | of_model(model)
 
 
 @lru_cache(maxsize=4096)
 def _filled(model: str | Workload) -> dict[str, float]:
-    """All dimensions of a model that has some of its own, the usual ones where it does not say them."""
-    given = {**_known(model), "params": np.nan, "active": np.nan, "ep": np.nan, "dimensions_known": 1.0}
-    found: dict[str, Any] = {name: np.float64(value) for name, value in given.items()}
-    found["latent"] = np.float64(found["latent"] == 1)
-    _usual_dimensions(found)
-    return {name: float(value) for name, value in found.items() if name not in ("params", "active", "ep")}
+    """Return all dimensions of a model that states some, the usual ones where it states none."""
+    stated = {**_known(model), "params": np.nan, "active": np.nan, "ep": np.nan, "dimensions_known": 1.0}
+    dimensions: dict[str, Any] = {name: np.float64(value) for name, value in stated.items()}
+    dimensions["latent"] = np.float64(dimensions["latent"] == 1)
+    _usual_dimensions(dimensions)
+    return {name: float(value) for name, value in dimensions.items() if name not in ("params", "active", "ep")}
 
 
 @lru_cache(maxsize=1)
@@ -195,29 +195,30 @@ def _zoo() -> dict[str, dict[str, Any]]:
 
 
 def is_language_model(network: Workload) -> bool:
-    """Whether a network is a decoder, or an encoder with one: of the zoo, changed, or of the reader's own layers."""
+    """Return whether a network is a decoder, or an encoder with one: of the zoo, changed, or of the reader's own
+    layers."""
     return network.builder in zoo.LANGUAGE_MODELS
 
 
 def answers_tokens(network: Workload) -> bool:
-    """Whether a network is one of those, or one of which some layers keep a state instead of keys and values."""
+    """Return whether a network is a language model, also one whose layers keep a state instead of keys and values."""
     return network.builder in zoo.ANSWERING
 
 
 @lru_cache(maxsize=4096)
 def of_model(model: str | Workload) -> dict[str, float]:
-    """Dimensions of a language model of the zoo, or of the reader's own; empty for anything else."""
+    """Return the dimensions of a language model of the zoo, or of the reader's own; empty for anything else."""
     if isinstance(model, str):
-        given = _zoo().get(model)
+        arguments = _zoo().get(model)
     else:
         own = {**model.arguments, "decoder": model.builder != zoo.DECODER, "usual_seq": model.seq}
-        given = own if is_language_model(model) else None
-    return {} if given is None else _dimensions(given)
+        arguments = own if is_language_model(model) else None
+    return {} if arguments is None else _dimensions(arguments)
 
 
 @lru_cache(maxsize=2048)
 def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cache: str = "") -> dict[str, float]:
-    """What a decoder holds and multiplies, as `Decoder` names it; NaN for anything else.
+    """Return what a decoder stores and multiplies, under the names of `Decoder`; NaN for anything else.
 
     The embedding is looked up, not read through; keys and values of latent attention are one vector for all heads.
     States have the bytes that the network says, whatever the format of keys and values.
@@ -226,27 +227,30 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
     >>> round((found["weight_bytes"] + found["embedded_bytes"]) / 1e9, 2), found["cache_bytes"]
     (16.06, 131072.0)
     """
-    network, known = zoo.model(model) if model and isinstance(model, str) else model, of_model(model) if model else {}
+    network, dimensions = (
+        zoo.model(model) if model and isinstance(model, str) else model,
+        of_model(model) if model else {},
+    )
     names = (*Decoder._fields, "narrow", "bytewise", "positions", "usual_length")
     if isinstance(network, Workload) and network.builder == zoo.HYBRID:
-        known = hybrid_dimensions(network.arguments, network.ops)
-    if not known or isinstance(network, str):
+        dimensions = hybrid_dimensions(network.arguments, network.ops)
+    if not dimensions or isinstance(network, str):
         return dict.fromkeys(names, np.nan)
     stored = weights or precision
-    each, total = stored_bytes(stored), float(network.ops.parameter_count)
-    layers, width, table = known["layers"], known["hidden"], known["vocab"] * known["hidden"]
-    expert, chosen = known.get("experts", 1.0), known.get("experts_per_token", 1.0)
-    routed = (layers - known.get("dense_layers", 0.0)) * expert * (2 + known["gated"]) * width
-    routed *= known.get("moe_ffn_hidden", 0.0)
+    weight, total = stored_bytes(stored), float(network.ops.parameter_count)
+    layers, width, table = dimensions["layers"], dimensions["hidden"], dimensions["vocab"] * dimensions["hidden"]
+    expert, chosen = dimensions.get("experts", 1.0), dimensions.get("experts_per_token", 1.0)
+    routed = (layers - dimensions.get("dense_layers", 0.0)) * expert * (2 + dimensions["gated"]) * width
+    routed *= dimensions.get("moe_ffn_hidden", 0.0)
     tied = bool(network.arguments.get("tied"))
     body = total - routed - table * (1 if tied else 2)
-    head = max(each, WIDE) if stored in WIDE_HEAD else each
-    latent, one = known.get("latent", 0.0) > 0, stored_bytes(cache or "fp16")
-    pairs = known["kv_heads"]
-    kept = known["kv_rank"] + known["rope_dim"] if latent else 2 * pairs * known["head_dim"]
+    head = max(weight, WIDE) if stored in WIDE_HEAD else weight
+    latent, one = dimensions.get("latent", 0.0) > 0, stored_bytes(cache or "fp16")
+    pairs = dimensions["kv_heads"]
+    cached = dimensions["kv_rank"] + dimensions["rope_dim"] if latent else 2 * pairs * dimensions["head_dim"]
     return {
-        "weight_bytes": body * each + table * head,
-        "expert_bytes": routed * each,
+        "weight_bytes": body * weight + table * head,
+        "expert_bytes": routed * weight,
         "embedded_bytes": 0.0 if tied else table * head,
         "experts": expert,
         "experts_per_token": chosen,
@@ -254,17 +258,19 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         "head": table,
         "layers": layers,
         "hidden": width,
-        "heads": known["heads"],
-        "head_dim": (known["nope_dim"] + known["rope_dim"] + known["v_dim"]) / 2 if latent else known["head_dim"],
-        "cache_bytes": layers * known.get("attending", 1.0) * kept * one,
+        "heads": dimensions["heads"],
+        "head_dim": (dimensions["nope_dim"] + dimensions["rope_dim"] + dimensions["v_dim"]) / 2
+        if latent
+        else dimensions["head_dim"],
+        "cache_bytes": layers * dimensions.get("attending", 1.0) * cached * one,
         "cache_heads": 1.0 if latent else pairs,
-        "queries": 1.0 if latent else known["heads"] / pairs,
-        "window": known.get("window", np.inf),
-        "windowed": known["windowed"],
-        "attending": known.get("attending", 1.0),
-        "state_bytes": known.get("state_bytes", 0.0),
-        "state_flop": known.get("state_flop", 0.0),
-        "narrow": float(each < stored_bytes(precision)),
+        "queries": 1.0 if latent else dimensions["heads"] / pairs,
+        "window": dimensions.get("window", np.inf),
+        "windowed": dimensions["windowed"],
+        "attending": dimensions.get("attending", 1.0),
+        "state_bytes": dimensions.get("state_bytes", 0.0),
+        "state_flop": dimensions.get("state_flop", 0.0),
+        "narrow": float(weight < stored_bytes(precision)),
         "bytewise": float(stored_bytes(precision) <= 1),
         "positions": float(network.arguments.get("positions") or np.inf),
         "usual_length": float(network.seq or np.inf) if network.sources else np.inf,
@@ -273,7 +279,7 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
 
 @lru_cache(maxsize=256)
 def own_decoder(total: float, active: float = np.nan) -> Workload:
-    """A decoder of the usual form with so many parameters, of which a token uses `active` where they are fewer.
+    """Return a decoder of the usual form with this number of parameters, of which a token uses `active` where fewer.
 
     >>> round(own_decoder(72e9).ops.parameter_count / 1e9)
     72
@@ -302,30 +308,30 @@ def own_decoder(total: float, active: float = np.nan) -> Workload:
     return replace(zoo.model(LIKE, **arguments), title=f"{total / 1e9:.3g} B parameters", sources=())
 
 
-def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
-    """Dimensions from the arguments of a builder; an encoder and a decoder count their layers together."""
-    expert, latent = given.get("experts") or {}, given.get("latent") or {}
-    depth, heads = given["depth"], given["heads"]
+def _dimensions(arguments: Mapping[str, Any]) -> dict[str, float]:
+    """Return dimensions from the arguments of a builder; layers of an encoder and a decoder are counted in one sum."""
+    expert, latent = arguments.get("experts") or {}, arguments.get("latent") or {}
+    depth, heads = arguments["depth"], arguments["heads"]
     if isinstance(expert, int):  # of an encoder with a decoder: one expert a token, in every so many layers of each
-        sparse = 2 * (depth // given.get("experts_every", 2))
-        expert = {"number": expert, "top_k": 1, "hidden": given["hidden"], "first_dense": 2 * depth - sparse}
-    found: dict[str, Any] = {
-        "layers": depth * (2 if given["decoder"] else 1),
-        "hidden": given["width"],
+        sparse = 2 * (depth // arguments.get("experts_every", 2))
+        expert = {"number": expert, "top_k": 1, "hidden": arguments["hidden"], "first_dense": 2 * depth - sparse}
+    dimensions: dict[str, Any] = {
+        "layers": depth * (2 if arguments["decoder"] else 1),
+        "hidden": arguments["width"],
         "heads": heads,
-        "kv_heads": given.get("kv_heads") or heads,
-        "head_dim": given.get("head_dim") or given["width"] / heads,
-        "ffn_hidden": given["hidden"],
-        "vocab": given["vocab"],
-        "gated": float(given.get("gated", True)),
-        "usual_seq": given.get("usual_seq"),
-        "window": given.get("window"),
+        "kv_heads": arguments.get("kv_heads") or heads,
+        "head_dim": arguments.get("head_dim") or arguments["width"] / heads,
+        "ffn_hidden": arguments["hidden"],
+        "vocab": arguments["vocab"],
+        "gated": float(arguments.get("gated", True)),
+        "usual_seq": arguments.get("usual_seq"),
+        "window": arguments.get("window"),
         "latent": float(bool(latent)),
-        "decoder": float(given["decoder"]),
-        "windowed": 1 - depth // (given.get("full_every") or 2 * depth) / depth if given.get("window") else 0.0,
+        "decoder": float(arguments["decoder"]),
+        "windowed": 1 - depth // (arguments.get("full_every") or 2 * depth) / depth if arguments.get("window") else 0.0,
     }
     if expert:
-        found |= {
+        dimensions |= {
             "experts": expert["number"],
             "experts_per_token": expert["top_k"],
             "moe_ffn_hidden": expert["hidden"],
@@ -333,93 +339,99 @@ def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
             "dense_layers": expert.get("first_dense", 0),
         }
     if latent:
-        found |= {**latent, "q_rank": latent.get("q_rank") or 0}
-    return {key: float(value) for key, value in found.items() if value is not None}
+        dimensions |= {**latent, "q_rank": latent.get("q_rank") or 0}
+    return {key: float(value) for key, value in dimensions.items() if value is not None}
 
 
-def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
-    """Fill what neither the row nor the zoo knows; needs the parameters where the dimensions are missing."""
+def _usual_dimensions(dimensions: dict[str, np.ndarray]) -> None:
+    """Set the dimensions that neither the row nor the zoo states, from the parameters where needed."""
 
     def fill(name: str, value: Any) -> None:
-        lacks = np.isnan(found[name])
+        lacks = np.isnan(dimensions[name])
         if lacks.any():
-            found[name] = np.where(lacks, value, found[name])
+            dimensions[name] = np.where(lacks, value, dimensions[name])
 
-    if not found["dimensions_known"].all():
+    if not dimensions["dimensions_known"].all():
         # Expert parallelism without a word on experts: a mixture of the usual sparsity.
-        sparse = np.isnan(found["active"]) & np.isnan(found["experts"]) & np.isnan(found["layers"]) & (found["ep"] > 1)
-        found["active"] = np.where(sparse, SPARSITY * found["params"], found["active"])
-        body = np.where(np.isnan(found["active"]), found["params"], found["active"])
+        sparse = (
+            np.isnan(dimensions["active"])
+            & np.isnan(dimensions["experts"])
+            & np.isnan(dimensions["layers"])
+            & (dimensions["ep"] > 1)
+        )
+        dimensions["active"] = np.where(sparse, SPARSITY * dimensions["params"], dimensions["active"])
+        body = np.where(np.isnan(dimensions["active"]), dimensions["params"], dimensions["active"])
         fill("layers", np.maximum(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
-        fill("hidden", np.sqrt(body / (12 * found["layers"])))
+        fill("hidden", np.sqrt(body / (12 * dimensions["layers"])))
     # Counts that are guessed from others divide nothing.
-    found["heads_known"] = np.where(np.isnan(found["heads"]), 0.0, 1.0)
-    found["experts_known"] = np.array(1.0)
-    _usual_experts(found)
+    dimensions["heads_known"] = np.where(np.isnan(dimensions["heads"]), 0.0, 1.0)
+    dimensions["experts_known"] = np.array(1.0)
+    _usual_experts(dimensions)
     # Four times the width is what feed-forward layers without a gate have; mixtures are gated throughout.
-    if np.isnan(found["gated"]).any():
-        plain = ~(found["experts"] > 1) & ~(np.abs(found["ffn_hidden"] / found["hidden"] - 4) > 0.01)
+    if np.isnan(dimensions["gated"]).any():
+        plain = ~(dimensions["experts"] > 1) & ~(np.abs(dimensions["ffn_hidden"] / dimensions["hidden"] - 4) > 0.01)
         fill("gated", np.where(plain, 0.0, 1.0))
-    fill("heads", np.maximum(np.rint(found["hidden"] / 128), 1))
-    fill("kv_heads", found["heads"])
-    fill("head_dim", np.where(found["latent"] == 1, np.nan, found["hidden"] / found["heads"]))
-    fill("ffn_hidden", np.where(found["gated"] == 1, 8 / 3, 4) * found["hidden"])
+    fill("heads", np.maximum(np.rint(dimensions["hidden"] / 128), 1))
+    fill("kv_heads", dimensions["heads"])
+    fill("head_dim", np.where(dimensions["latent"] == 1, np.nan, dimensions["hidden"] / dimensions["heads"]))
+    fill("ffn_hidden", np.where(dimensions["gated"] == 1, 8 / 3, 4) * dimensions["hidden"])
     fill("vocab", figure("usual-vocabulary"))
-    fill("experts_per_token", np.where(found["experts"] > 1, TOP, 0.0))
+    fill("experts_per_token", np.where(dimensions["experts"] > 1, TOP, 0.0))
     for name in ("experts", "shared_experts", "dense_layers", "windowed", "decoder"):
         fill(name, 0.0)
     fill("window", np.inf)
-    fill("moe_ffn_hidden", found["ffn_hidden"])
+    fill("moe_ffn_hidden", dimensions["ffn_hidden"])
     for rank, usual in LATENT.items():
         fill(rank, usual)
-    found["moe"] = np.where((found["experts"] > 1) & (found["experts_per_token"] > 0), 1.0, 0.0)
+    dimensions["moe"] = np.where((dimensions["experts"] > 1) & (dimensions["experts_per_token"] > 0), 1.0, 0.0)
 
 
-def _usual_experts(found: dict[str, np.ndarray]) -> None:
-    """Experts that only show in a count of active parameters: what is stored beyond what a token uses."""
-    hidden = (found["active"] < 0.8 * found["params"]) & ~(found["experts"] > 1)
+def _usual_experts(dimensions: dict[str, np.ndarray]) -> None:
+    """Set experts that only show in a count of active parameters: what is stored beyond what a token uses."""
+    hidden = (dimensions["active"] < 0.8 * dimensions["params"]) & ~(dimensions["experts"] > 1)
     if not hidden.any():
         return
-    routed = ROUTED * found["active"]
-    width = routed / (CHOICES * 3 * found["layers"] * found["hidden"])
-    number = np.rint(CHOICES * (found["params"] - found["active"] + routed) / routed)
+    routed = ROUTED * dimensions["active"]
+    width = routed / (CHOICES * 3 * dimensions["layers"] * dimensions["hidden"])
+    number = np.rint(CHOICES * (dimensions["params"] - dimensions["active"] + routed) / routed)
     for name, value in (("experts_per_token", CHOICES), ("experts", number), ("moe_ffn_hidden", width), ("gated", 1.0)):
-        found[name] = np.where(hidden, value, found[name])
-    found["experts_known"] = np.where(hidden, 0.0, 1.0)
+        dimensions[name] = np.where(hidden, value, dimensions[name])
+    dimensions["experts_known"] = np.where(hidden, 0.0, 1.0)
 
 
 def _layout(s: Scenario) -> dict[str, np.ndarray]:
-    found = {name: s.number(name) for name in LAYOUT}
-    found["seq_len"] = s.number("seq")
-    found["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, found.pop("shard"))
-    again = s.words("recompute")
-    found |= again.figures(lambda word: dict(zip(configurations.AGAIN, recomputed(word), strict=True)))
+    """Return the parallelism configuration and the other stated options of training."""
+    options = {name: s.number(name) for name in LAYOUT}
+    options["seq_len"] = s.number("seq")
+    options["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, options.pop("shard"))
+    recompute = s.words("recompute")
+    options |= recompute.figures(lambda word: dict(zip(configurations.AGAIN, recomputed(word), strict=True)))
     tuned = s.words("fine_tuning")
-    found["lora"] = tuned.each(lambda word: word in ("lora", "qlora"))
-    found["qlora"] = tuned.each(lambda word: word == "qlora")
-    found["unpacked"] = s.words("widening").each(lambda word: word == "plain")
-    found["rank"], modules = s.number("rank"), s.words("target_modules")
-    found["adapts_mlp"] = modules.each(lambda word: np.nan if not word else word != "attention")
-    found["trains_edge"] = modules.each(lambda word: "embeddings" in word)
-    found |= s.words("optimiser").figures(_update)
+    options["lora"] = tuned.each(lambda word: word in ("lora", "qlora"))
+    options["qlora"] = tuned.each(lambda word: word == "qlora")
+    options["unpacked"] = s.words("widening").each(lambda word: word == "plain")
+    options["rank"], modules = s.number("rank"), s.words("target_modules")
+    options["adapts_mlp"] = modules.each(lambda word: np.nan if not word else word != "attention")
+    options["trains_edge"] = modules.each(lambda word: "embeddings" in word)
+    options |= s.words("optimiser").figures(_update)
     schedule = s.words("pipeline_schedule")
     kinds = schedule.map(lambda word: SCHEDULES.get(word, (np.nan, 0.0)))
-    found["held_share"], found["filled"] = kinds.part(0), kinds.part(1)
+    options["held_share"], options["filled"] = kinds.part(0), kinds.part(1)
     offload = s.words("offload")
-    found["offload_optimiser"] = offload.each(lambda word: "optimi" in word)
-    found["offload_weights"] = offload.each(lambda word: "weights" in word)
-    found["offload_activations"] = offload.each(lambda word: "activations" in word)
+    options["offload_optimiser"] = offload.each(lambda word: "optimi" in word)
+    options["offload_weights"] = offload.each(lambda word: "weights" in word)
+    options["offload_activations"] = offload.each(lambda word: "activations" in word)
     kernels = s.words("attention").map(lambda word: ATTENTION[word])
-    found["kernel"], found["score_bytes"] = kernels.part(0), kernels.part(1)
-    found["norm_kernel"] = s.number("fused_norm")
-    found["network"], found["node_network"] = s.number("network"), s.number("node_network")
-    found["stated_domain"] = s.number("domain")
-    return found
+    options["kernel"], options["score_bytes"] = kernels.part(0), kernels.part(1)
+    options["norm_kernel"] = s.number("fused_norm")
+    options["network"], options["node_network"] = s.number("network"), s.number("node_network")
+    options["stated_domain"] = s.number("domain")
+    return options
 
 
 @lru_cache(maxsize=64)
 def _update(optimiser: str) -> dict[str, float]:
-    """Bytes of master weight and states of one parameter, and what its update reads and writes."""
+    """Return the bytes of master weight and states of one parameter, and what its update reads and writes."""
     row, size = optimiser_row(optimiser or USUAL_OPTIMISER), SIZES["fp32"]
     return {
         "optimiser_bytes": size * (1 + float(row["state_elements"])),
@@ -437,9 +449,9 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     devices = [calibrated(of_transformer(*level), KIND) for level in pairs.levels]
     v |= Coded(pairs.codes, tuple(devices)).figures(_offers)
     for name, field in KEYS_OF_DEVICES:
-        keys[name] = Coded(pairs.codes, tuple(getattr(each, field) for each in devices))
+        keys[name] = Coded(pairs.codes, tuple(getattr(device, field) for device in devices))
     software = s.words("software")
-    kinds = Coded(pairs.codes, tuple(each.kind for each in devices))
+    kinds = Coded(pairs.codes, tuple(device.kind for device in devices))
     keys["engine"] = levels_of_rows(KIND, software, keys["vendor"], kinds)
     assumed += assumed_software(KIND, software, keys["engine"])
     lacks = s.words("precision").where(lambda word: word == "")
@@ -449,19 +461,19 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
 
 @lru_cache(maxsize=4096)
 def _offers(device: Device) -> dict[str, float]:
-    """Figures of a device under the names of `Rows.values`."""
-    found = {name: getattr(device, name) for name in DEVICE}
-    return found | {"network_usual": device.network, "node": device.per_node}
+    """Return values of a device under the names of `Rows.values`."""
+    values = {name: getattr(device, name) for name in DEVICE}
+    return values | {"network_usual": device.network, "node": device.per_node}
 
 
 def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
-    """Defaults of the parallelism configuration, and what follows from several fields together."""
+    """Set defaults of the parallelism configuration, and what follows from several fields."""
 
-    def fill(name: str, value: Any, told: bool = True) -> None:
+    def fill(name: str, value: Any, noted: bool = True) -> None:
         lacks = np.isnan(v[name])
         if lacks.any():
             v[name] = np.where(lacks, value, v[name])
-            if told:
+            if noted:
                 assumed.append((SAID.get(name, name), lacks, v[name]))
 
     fill("vp", 1.0, False)
@@ -490,8 +502,8 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     if lacks.any():
         splits = keys["engine"].each(lambda level: level in SPLIT_NORMS)
         v["sequence_parallel"] = np.where(lacks, splits, v["sequence_parallel"])
-        told = Coded(np.asarray(v["sequence_parallel"] == 1).astype(int), ("no", "yes"))
-        assumed.append(("sequence_parallel", lacks & (v["tp"] > 1), told))
+        words = Coded(np.asarray(v["sequence_parallel"] == 1).astype(int), ("no", "yes"))
+        assumed.append(("sequence_parallel", lacks & (v["tp"] > 1), words))
     # Layer norm is one kernel everywhere; the root-mean-square norm of gated networks is where somebody wrote one.
     one_kernel = (v["norm_kernel"] == 1) | (v["gated"] == 0)
     v["stream_bytes"] = np.where(one_kernel, np.minimum(v["stream_bytes"], 20.0), v["stream_bytes"])
@@ -519,21 +531,22 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
 
 
 def _adapters(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
-    """Rank and modules of adapters that nobody states: plain modules all have one, fused ones those of attention."""
+    """Set rank and modules of adapters that are not stated: plain modules all have one, fused ones those of
+    attention."""
     lacks = np.isnan(v["rank"])
     v["rank"] = np.where(lacks, figure("adapter-rank"), v["rank"])
     assumed.append(("rank", lacks & (v["lora"] == 1), v["rank"]))
     lacks = np.isnan(v["adapts_mlp"])
     v["adapts_mlp"] = np.where(lacks, v["extra_kernels"] > 0, v["adapts_mlp"])
-    told = Coded(np.asarray(v["adapts_mlp"] == 1).astype(int), ("attention", "all linear"))
-    assumed.append(("target_modules", lacks & (v["lora"] == 1), told))
+    words = Coded(np.asarray(v["adapts_mlp"] == 1).astype(int), ("attention", "all linear"))
+    assumed.append(("target_modules", lacks & (v["lora"] == 1), words))
 
 
 SAID = {"seq_len": "seq", "shard_group": "shard"}
 
 
 def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
-    """A kernel that is only called flash, or not stated, is the usual one of its software."""
+    """Set a kernel that is only called flash, or not stated, to the usual one of its software."""
     usual = np.isnan(v["kernel"])
     v["kernel"] = np.where(usual, v["flash_kernel"], v["kernel"])
     numbers = sorted(KERNEL)
@@ -547,15 +560,16 @@ def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any
 
 
 def _usual_micro_batch(v: dict[str, np.ndarray], fill: Any) -> None:
-    """Without a pipeline as many sequences as a quarter of the memory keeps without recomputation, a power of two."""
-    kept = KEPT * v["layers"] * v["hidden"] * v["seq_len"] / (v["tp"] * v["cp"])
+    """Set without a pipeline as many sequences as a quarter of the memory keeps without recomputation, a power of
+    two."""
+    stored = KEPT * v["layers"] * v["hidden"] * v["seq_len"] / (v["tp"] * v["cp"])
     share = np.fmax(v["global_batch"] / v["dp"], 1.0)
-    room = np.where((v["pp"] > 1) | np.isnan(v["global_batch"]), 1.0, np.clip(v["memory"] / 4 / kept, 1.0, share))
+    room = np.where((v["pp"] > 1) | np.isnan(v["global_batch"]), 1.0, np.clip(v["memory"] / 4 / stored, 1.0, share))
     fill("micro_batch", 2.0 ** np.floor(np.log2(np.where(room >= 1, room, 1.0))))
 
 
 def _usual_split(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
-    """Tensor and pipeline shards where a row states neither: the fewest that the batch and the memory allow.
+    """Set tensor and pipeline shards where a row states neither: the fewest that the batch and the memory allow.
 
     No more replicas than sequences in the batch, and weights, gradients and sharded states in half the memory; no more
     shards than devices, where their number is given.

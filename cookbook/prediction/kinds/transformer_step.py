@@ -112,27 +112,27 @@ FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attenti
 
 
 def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
-    """The outcome that rows of this kind state: the step time itself [s]."""
+    """Return the outcome that rows of this kind state: the step time itself [s]."""
     return step_seconds
 
 
 def tokens(rows: Rows) -> np.ndarray:
-    """Tokens of one step of all devices."""
+    """Return the tokens of one step of all devices."""
     return np.asarray(rows.global_batch * rows.seq_len)
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Seconds of a step: the parts are exposed time, so they add up."""
+    """Return the seconds of a step: the parts are exposed time, so they add up."""
     return np.asarray(sum(parts.values()))
 
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Bytes by part on the fullest device, and the bytes that it has."""
+    """Return bytes by part on the fullest device, and the bytes that it has."""
     return configurations.memory_parts(rows, constants), rows.memory / rows.cores
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
-    """Exposed seconds of a step by part; NaN where `rows.why` says why not; ``{"bubble": False}`` switches a term off.
+    """Return exposed seconds by part; NaN where `rows.why` says why not; ``{"bubble": False}`` switches one off.
 
     Raises
     ------
@@ -147,15 +147,15 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
         return step_parts(rows, constants, on)
     good = rows.why == ""
     if good.all():
-        found = step_parts(rows, constants, on)
-        return {name: each_row(value, len(rows)) for name, value in found.items()}
+        by_part = step_parts(rows, constants, on)
+        return {name: each_row(value, len(rows)) for name, value in by_part.items()}
     at = np.flatnonzero(good)
     some = {name: value[at] if np.ndim(value) else value for name, value in constants.items()}
-    found = {}
+    by_part = {}
     for name, value in step_parts(rows.take(at), some, on).items():
-        found[name] = np.full(len(rows), np.nan)
-        found[name][at] = value
-    return found
+        by_part[name] = np.full(len(rows), np.nan)
+        by_part[name][at] = value
+    return by_part
 
 
 class _Rates:
@@ -179,16 +179,17 @@ class _Rates:
         self.ring = self.network * self.spread(self.domain)
 
     def spread(self, ports: Any) -> Any:
-        """Part of their rate that so many ports of a pod get above it, if they alone are in use."""
+        """Return the part of their rate that a number of ports of a pod get above it, if they alone are in use."""
         return np.where(self.beyond, np.minimum(self.pod / (ports * self.taper), 1.0), 1.0)
 
     def scattered(self, ranks: Any) -> Any:
-        """Rate between domains in an all-to-all of so many ranks, of which all data for other pods go up."""
+        """Return the rate between domains in an all-to-all of a number of ranks, of which all data for other pods go
+        up."""
         above = (ranks - self.pod) / np.maximum(ranks - self.domain, 1.0)
         return self.network / np.where(ranks > self.pod, np.maximum(self.taper * above, 1.0), 1.0)
 
     def levels(self, ranks: Any, stride: Any) -> tuple[Any, Any]:
-        """Ranks within a fast domain, and domains, for ranks that lie `stride` shards apart."""
+        """Return ranks within a fast domain, and domains, for ranks that are `stride` shards apart."""
         inner = np.minimum(np.maximum(np.floor(self.domain / stride), 1), ranks)
         return inner, ranks / inner
 
@@ -212,38 +213,41 @@ class _Layer:
         self.attention, self.mlp, self.expert, self.shared = shard.attention, shard.mlp, shard.expert, shard.shared
 
     def held(self, s: Any) -> tuple[Any, Any]:
-        """Weights of one stage on one shard: those of all ranks alike, and those of its experts."""
+        """Return the weights of one stage on one shard: those of all ranks alike, and those of its experts."""
         alike = self.layers * self.attention + self.dense * self.mlp + self.sparse * self.shared
         return alike, self.sparse * self.expert * s.experts / s.ep
 
 
 def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, np.ndarray]:
-    """Exposed seconds of a step by part, for rows that can be predicted; `on` says whether each of `TERMS` counts."""
+    """Return exposed seconds of a step by part, for rows that can be predicted; `on` switches each of `TERMS`."""
     s, c = _neutral(s, c, on)
     rates, layer = _Rates(s, c), _Layer(s, on)
     time = _computation(s, rates, layer, c, on)
     body = sum(value for name, value in time.items() if name != "head")
     time |= _exchanges(s, rates, layer, body, on)
     chunk = sum(value for name, value in time.items() if name not in ("head", "pipeline_exchange"))
-    found = {name: value * s.micro_batches for name, value in time.items()}
-    found["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
-    found |= _once(s, rates, layer, body, c, on)
-    total = sum(found.values())
-    found["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
-    return found
+    by_part = {name: value * s.micro_batches for name, value in time.items()}
+    by_part["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
+    by_part |= _once(s, rates, layer, body, c, on)
+    total = sum(by_part.values())
+    by_part["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
+    return by_part
 
 
 def _neutral(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> tuple[Any, Mapping[str, Any]]:
-    """Rows and constants, those of `NEUTRAL` in the place of what is switched off."""
-    off = {name: np.asarray(value) for term, each in NEUTRAL.items() if not on[term] for name, value in each.items()}
+    """Return rows and constants, those of `NEUTRAL` in the place of what is switched off."""
+    off = {
+        name: np.asarray(value) for term, neutral in NEUTRAL.items() if not on[term] for name, value in neutral.items()
+    }
     if not off:
         return s, c
-    known = {name: value for name, value in off.items() if name in s.values}
-    return replace(s, values={**s.values, **known}), {**c, **off}
+    changed = {name: value for name, value in off.items() if name in s.values}
+    return replace(s, values={**s.values, **changed}), {**c, **off}
 
 
 def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
-    """Seconds that a pipeline fills and drains, less the products for weight gradients that its schedule puts there."""
+    """Return the seconds that a pipeline fills and drains, less the weight-gradient products that its schedule puts
+    there."""
     weights = products * (w.passes - 2) / (w.passes + w.again["projection"])
     share = np.where(chunk > 0, np.clip(weights / np.where(chunk > 0, chunk, 1.0), 0, 1), 0.0)
     chunks = np.where(s.filled == FILLED["zb-v"], 1, s.vp)
@@ -251,7 +255,7 @@ def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
 
 
 def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
-    """Seconds of one micro-batch on one stage; what the host takes beyond the device is `launch`."""
+    """Return seconds of one micro-batch on one stage; what the host takes beyond the device is `launch`."""
     time = {
         "products": _products(s, r, w, c),
         "experts": _experts(s, r, w, c),
@@ -271,7 +275,7 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
 
 
 def _kernels(s: Any, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> Any:
-    """Kernels that the host starts for one stage and micro-batch, forward, backward and once more where recomputed."""
+    """Return the kernels that the host starts for one stage and micro-batch, forward, backward and where recomputed."""
     plain = KERNELS + s.extra_kernels + np.where(s.tp > 1, SPLIT, 0) + np.where(s.kernel > 0, 0, SCORED)
     plain = plain + s.lora * np.where(s.adapts_mlp == 1, ADAPTED, FEW_ADAPTED)
     plain = plain + s.qlora * np.where(s.unpacked > 0, UNPACKING, WIDENING)
@@ -281,25 +285,26 @@ def _kernels(s: Any, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) ->
 
 
 def _hooked(s: Any, on: Mapping[str, bool]) -> Any:
-    """Whether a stack of plain modules trains all weights, or shards its states: then hooks run around each module."""
+    """Return whether a stack of plain modules trains all weights, or shards its states: then hooks run at each
+    module."""
     return (s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0)) & on["hooks"]
 
 
 def _frozen(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
-    """Bytes beside frozen weights in all passes: adapters, and weights of 4 bits that are widened for each product."""
+    """Return the bytes beside frozen weights in all passes: adapters, and 4-bit weights widened for each product."""
     beside = 2 * s.hidden + w.query + w.pairs + w.values
     beside = beside + np.where((s.adapts_mlp == 1) & (s.moe == 0), w.gates * (s.hidden + w.inner), 0.0)
-    each = np.where(s.extra_kernels > 0, PLAIN_ADAPTER_BYTES, ADAPTER_BYTES) * c["adapter_share"]
-    adapted = each * w.tokens * beside * (3 + w.again["elementwise"])
+    per_element = np.where(s.extra_kernels > 0, PLAIN_ADAPTER_BYTES, ADAPTER_BYTES) * c["adapter_share"]
+    adapted = per_element * w.tokens * beside * (3 + w.again["elementwise"])
     alike, experts = w.held(s)
     # What plain operations widened is kept for the backward pass; a kernel of its own widens once more there.
     times = np.where(s.unpacked > 0, UNPACKED_BYTES, 2 * WIDENED_BYTES)
-    again = np.where(s.unpacked > 0, UNPACKED_BYTES, WIDENED_BYTES) * w.again["projection"]
-    return s.lora * w.layers * adapted + s.qlora * c["widened_share"] * (alike + experts) * (times + again)
+    recompute = np.where(s.unpacked > 0, UNPACKED_BYTES, WIDENED_BYTES) * w.again["projection"]
+    return s.lora * w.layers * adapted + s.qlora * c["widened_share"] * (alike + experts) * (times + recompute)
 
 
 def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
-    """Matrix products of attention and of feed-forward layers without experts."""
+    """Return the seconds of matrix products of attention and of feed-forward layers without experts."""
     moved = s.element * (w.attention + w.tokens * (2 * s.hidden + 2 * w.query + w.pairs))
     attention = formulas.product_seconds(2 * w.tokens * w.attention, moved, r.products, r.memory)
     moved = s.element * (w.mlp + w.tokens * (2 * s.hidden + w.gates * w.inner))
@@ -308,7 +313,7 @@ def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
 
 
 def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
-    """Matrix products of experts, routed and shared."""
+    """Return the seconds of matrix products of experts, routed and shared."""
     if not np.any(w.sparse):
         return np.zeros(())
     local, rate = s.experts / s.ep, r.products * c["expert_efficiency"]
@@ -321,7 +326,8 @@ def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
 
 
 def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
-    """Attention core of one layer: fused over the causal half, or with all scores written out."""
+    """Return the seconds of the attention core of a layer: fused over the causal half, or with all scores written
+    out."""
     whole = formulas.mean_context(s.seq_len)
     near = s.windowed * formulas.mean_context(s.seq_len, s.window) + (1 - s.windowed) * whole
     context = np.where(s.kernel > 0, near, s.seq_len)
@@ -333,7 +339,7 @@ def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
 
 
 def _elementwise(s: Any, w: _Layer, on: Mapping[str, bool]) -> Any:
-    """Bytes that the small operations of one stage move in the forward pass of one micro-batch."""
+    """Return the bytes that the small operations of one stage move in the forward pass of one micro-batch."""
     shards = np.where(s.sequence_parallel == 1, s.tp, 1)
     plain = s.moe == 0
     # Products in 8 bits have their inputs rounded: two of the stream, one of values, one of the inner width.
@@ -346,7 +352,7 @@ def _elementwise(s: Any, w: _Layer, on: Mapping[str, bool]) -> Any:
 
 
 def _head(s: Any, r: _Rates, w: _Layer) -> Any:
-    """Products and loss of the head, forward and backward; the stage that has it sets the pace of a pipeline.
+    """Return products and loss of the head, forward and backward; its stage sets the pace of a pipeline.
 
     Where the vocabulary is not split up to the loss, each tensor-parallel rank gathers all logits and reads them all.
     """
@@ -357,7 +363,7 @@ def _head(s: Any, r: _Rates, w: _Layer) -> Any:
 
 
 def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
-    """Exchanges of one micro-batch on one stage, as far as nothing hides them."""
+    """Return the communication of one micro-batch on one stage, as far as nothing hides it."""
     stream = w.tokens * s.hidden * s.element
     inner, outer = r.levels(s.tp, 1)
     reduce = exchange.hierarchical_all_reduce_seconds(
