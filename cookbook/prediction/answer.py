@@ -247,7 +247,7 @@ def as_csv(answers: pd.DataFrame, header: bool = True) -> str:
 
     Parameters
     ----------
-    found : pandas.DataFrame
+    answers : pandas.DataFrame
         From `answer`.
     header : bool
         Whether to begin with the names of the columns.

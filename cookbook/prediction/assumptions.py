@@ -9,7 +9,7 @@ __all__ = ["Assumptions"]
 
 
 class Assumptions(str):
-    """What was taken of the fields that a question leaves out, in words: "software = vllm (tuned); devices = 1".
+    """Values taken for fields that a question leaves out, in words: "software = vllm (tuned); devices = 1".
 
     Attributes
     ----------
@@ -38,6 +38,6 @@ class Assumptions(str):
         return _told(self.taken)
 
 
-def _told(taken: Mapping[str, str]) -> list[str]:
+def _told(assumed: Mapping[str, str]) -> list[str]:
     """Return one sentence for each field."""
-    return [f"{name} = {value}" if value else name for name, value in taken.items()]
+    return [f"{name} = {value}" if value else name for name, value in assumed.items()]

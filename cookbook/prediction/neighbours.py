@@ -147,7 +147,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What similar measurements say about estimates.
+    """A correction of estimates by similar measurements.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def correction(
 
     Parameters
     ----------
-    asked : Runs
+    requested : Runs
         Runs to predict.
     measured : Measured
         Runs that were measured.

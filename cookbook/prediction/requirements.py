@@ -63,7 +63,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Activations:
-    """What the forward pass saves, in bytes; the total, and what remains when blocks are recomputed."""
+    """Bytes that the forward pass saves: the total, and what remains when blocks are recomputed."""
 
     saved: np.ndarray
     block_inputs: np.ndarray
@@ -135,7 +135,7 @@ def _moved(ops: Ops, batch: float, seq: Any, sizes: Sizes) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Requirements(Result):
-    """What training a model needs; quantities that depend on the batch are arrays where the batch is one.
+    """Requirements of training a model; quantities that depend on the batch are arrays where the batch is one.
 
     Attributes
     ----------

@@ -306,14 +306,14 @@ class Scenario:
 NOTHING = np.array(np.nan)
 
 
-def scenario(kind: str, given: Mapping[str, Any], called: Mapping[str, str] = MappingProxyType({})) -> Scenario:
-    """Typed arguments as a scenario: choices that are listed, numbers in range; nothing is guessed.
+def scenario(kind: str, arguments: Mapping[str, Any], called: Mapping[str, str] = MappingProxyType({})) -> Scenario:
+    """Return typed arguments as a scenario: listed choices, numbers in range; nothing is guessed.
 
     Parameters
     ----------
     kind : str
         One of `KINDS`.
-    given : mapping
+    arguments : mapping
         Values by field; None where a field is not given. Lists are taken together, entry by entry; a list of one
         entry stands for all.
     called : mapping of str to str
@@ -330,7 +330,7 @@ def scenario(kind: str, given: Mapping[str, Any], called: Mapping[str, str] = Ma
         raise refused("kind", kind, f"is not modelled; take one of {', '.join(KINDS)}")
     by_name, columns, size = fields(ASKED_AS.get(kind, kind)), dict[str, Any](), None
     why: np.ndarray | None = None
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is None:
             continue
         if name not in by_name:

@@ -62,7 +62,7 @@ def fits(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
 
 
 class Stage:
-    """What a stage holds, apart from what is computed again; the first and the last differ in batches and logits."""
+    """Memory of a stage apart from what is recomputed; the first and the last stage differ in batches and logits."""
 
     def __init__(self, s: Any) -> None:
         self.values = s.values
@@ -143,7 +143,8 @@ class Shard:
     """Widths and weights of one layer on one shard: the layer of the network with its part of heads and inner width."""
 
     def __init__(self, s: Any, head_tile: float = 0.0, tile: float = 0.0) -> None:
-        """`head_tile` and `tile` are what widths of heads and of the feed-forward layer are rounded up to, if any."""
+        """Set the sizes; widths of heads and of the feed-forward layer are rounded up to `head_tile` and `tile`, if
+        any."""
         latent = s.latent == 1
         query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / s.tp
         self.query = aligned(query, head_tile) if head_tile else query

@@ -142,7 +142,7 @@ def chunk_counts(layers: int, stages: int) -> list[int]:
 
 # ---- constraints ----------------------------------------------------------------------------------------------------
 class Constraint(NamedTuple):
-    """What layouts keep to; `s` has their columns as attributes, of arrays or of one layout.
+    """A rule of parallelism configurations; `s` has their columns as attributes, of arrays or of one configuration.
 
     Attributes
     ----------

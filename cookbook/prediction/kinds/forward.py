@@ -306,7 +306,7 @@ def _streams(
     net: np.ndarray,
     rows: Mapping[str, np.ndarray],
     bandwidth: np.ndarray,
-    kept: np.ndarray,
+    unfused: np.ndarray,
     values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
 ) -> np.ndarray:
@@ -317,7 +317,7 @@ def _streams(
     held = touched / np.maximum(table.others[net], 1) * rows["batch"] * moved
     moved = moved * formulas.missed_share(held, rows["cache"])
     streams = formulas.stream_seconds(
-        touched * rows["batch"], moved, bandwidth, values["touch_instructions"], issued, kept
+        touched * rows["batch"], moved, bandwidth, values["touch_instructions"], issued, unfused
     )
     scores = table.scores[net] * values["score_touches"] * on["scores"] * rows["batch"]
-    return streams + formulas.stream_seconds(scores, moved, bandwidth, kept=np.sqrt(kept))
+    return streams + formulas.stream_seconds(scores, moved, bandwidth, kept=np.sqrt(unfused))

@@ -190,7 +190,7 @@ def _formats(row: tuple[str, str, str, Any, str]) -> tuple[str, str]:
 def _known(s: Scenario) -> Scenario:
     """Return the same with networks built from their parameters, where the zoo has none of that name."""
     named, total, active = s.words("model"), s.number("parameters"), s.number("active_parameters")
-    if not np.any(named.where(lambda each: each == "") & ~np.isnan(total)):
+    if not np.any(named.where(lambda name: name == "") & ~np.isnan(total)):
         return s
 
     def column(numbers: np.ndarray) -> Coded:
@@ -198,7 +198,7 @@ def _known(s: Scenario) -> Scenario:
         return Coded(codes.reshape(np.shape(numbers)), tuple(levels.tolist()))
 
     both = together(named, column(total), column(active))
-    model = both.map(lambda each: own_decoder(each[1], each[2]) if each[0] == "" and each[1] == each[1] else each[0])
+    model = both.map(lambda row: own_decoder(row[1], row[2]) if row[0] == "" and row[1] == row[1] else row[0])
     return replace(s, columns={**s.columns, "model": model})
 
 
@@ -499,18 +499,18 @@ def tokens(rows: Rows) -> np.ndarray:
     """Return the count of one batch, or of one request of many, of all copies of the weights."""
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
     inside = np.select([rows.served > 0, rows.prompt_only > 0], [1.0, rows.batch], inside)
-    each = np.select(
+    per_request = np.select(
         [rows.requests > 0, rows.prompt_only > 0, (rows.token > 0) & (rows.served == 0), rows.every_token > 0],
         [np.ones(len(rows)), rows.length, np.ones(len(rows)), rows.length + rows.answer],
         rows.answer,
     )
     # A delay of requests that arrive at a rate is that of one: their tokens are no throughput.
     one = np.isfinite(rows.request_rate) & (rows.delayed > 0)
-    return np.asarray(np.where(one, np.nan, inside * each * rows.groups))
+    return np.asarray(np.where(one, np.nan, inside * per_request * rows.groups))
 
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Device memory by part [B]: weights, keys and values, states where there are any, the runtime; and a shard's."""
+    """Return device memory by part [B]: weights, keys and values, any states, the runtime; and that of a shard."""
     shards = rows.shards * rows.stages * rows.replicas
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
     copies = np.maximum(rows.shards / rows.cache_heads, 1.0)
@@ -527,19 +527,19 @@ def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np
 
 
 def seconds_at_peak(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds of the products of each row at the peak, and of weights, keys and values at the memory's bandwidth."""
-    ideal = {each.name: IDEAL.get(each.name, 1.0) for each in CONSTANTS}
-    found = []
+    """Return seconds of the products of each row at the peak, and of its data at the memory's bandwidth."""
+    ideal = {constant.name: IDEAL.get(constant.name, 1.0) for constant in CONSTANTS}
+    seconds = []
     for unlimited in ("mem_bandwidth", "peak"):
         values = {**rows.values, unlimited: np.full(len(rows), 1e30)}
         values |= {name: np.full(len(rows), value) for name, value in IDEAL_KERNELS.items()}
         values |= {"wide_peak": values["peak"]} if unlimited == "peak" else {}
-        found.append(step_seconds(parts(replace(rows, values=values), ideal)))
-    return found[0], found[1]
+        seconds.append(step_seconds(parts(replace(rows, values=values), ideal)))
+    return seconds[0], seconds[1]
 
 
 def strata(rows: Rows) -> np.ndarray:
-    """What each row asks for, in words: rows that are asked for the same are judged together."""
+    """Return the question of each row, in words: rows of one question are evaluated together."""
     v = {name: value > 0 for name, value in rows.values.items()}
     return np.select(
         [v["first"], v["prompt_only"], v["token"] & v["delayed"], v["served"], v["token"], v["delayed"]],

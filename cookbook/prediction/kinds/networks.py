@@ -111,7 +111,7 @@ def resolve(scenario: Scenario) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class LookedUp:
-    """What names of rows stand for: distinct networks, which each row has, devices, figures, keys."""
+    """The meaning of the names of rows: distinct networks, the index of each row's, devices, values, keys."""
 
     networks: tuple[tuple[Any, str, float | None], ...]
     place: np.ndarray

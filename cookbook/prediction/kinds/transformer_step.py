@@ -371,15 +371,15 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     )
     # Split along the sequence, an all-reduce is a scatter and a gather; the gathers of the inputs are made once more.
     times = 4 + s.sequence_parallel + 2 * w.again["all"]
-    found = {"tensor_exchange": w.layers * reduce * times * (1 - s.tensor_hidden)}
+    seconds = {"tensor_exchange": w.layers * reduce * times * (1 - s.tensor_hidden)}
     rate = np.where(s.tp * s.cp <= r.domain, r.link, r.ring)
     ring = (s.cp - 1) * exchange.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
     # Keys and values go round in the forward pass, they and their gradients in the backward pass.
-    found["context_exchange"] = exchange.exposed_seconds(3 * w.layers * ring, body, 0.5)
+    seconds["context_exchange"] = exchange.exposed_seconds(3 * w.layers * ring, body, 0.5)
     # Tokens come back from experts once more only where nobody sees that nothing reads them.
     sent = w.sparse * _switch(s, r, stream / s.tp * w.padded) * (4 + (1 + s.recomputes_last) * w.again["all"])
-    found["expert_exchange"] = exchange.partly_hidden_seconds(sent, body, s.gradients_hidden)
-    found["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
+    seconds["expert_exchange"] = exchange.partly_hidden_seconds(sent, body, s.gradients_hidden)
+    seconds["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
     sent = stream / np.where((s.sequence_parallel == 1) | (s.hops_split == 1), s.tp, 1)
     stage = s.tp * s.cp * s.dp
     # All devices of a stage send at once, from pod to pod where stages lie in different ones; of the hops between
@@ -388,12 +388,13 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     far = np.minimum(np.maximum((np.ceil(s.pp * stage / r.domain) - 1) / hops, 0), 1)
     rate = 1 / ((1 - far) / r.link + far / (r.network * r.spread(np.minimum(stage, r.pod))))
     hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
-    found["pipeline_exchange"] = exchange.partly_hidden_seconds(2 * s.vp * hop, body, s.gradients_hidden)
-    return {name: value * on[name] for name, value in found.items()}
+    seconds["pipeline_exchange"] = exchange.partly_hidden_seconds(2 * s.vp * hop, body, s.gradients_hidden)
+    return {name: value * on[name] for name, value in seconds.items()}
 
 
 def _switch(s: Any, r: _Rates, sent: Any) -> Any:
-    """One all-to-all of tokens to experts; a token crosses to each node once, whichever of its experts are there."""
+    """Return the time of one all-to-all of tokens to experts; a token crosses to each node once, whichever experts
+    are there."""
     if not np.any(s.moe):
         return np.zeros(())
     inner, outer = r.levels(s.ep, 1)
@@ -406,7 +407,7 @@ def _switch(s: Any, r: _Rates, sent: Any) -> Any:
 
 
 def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
-    """Weights gathered twice and gradients scattered once for each micro-batch, where they are sharded."""
+    """Return the time to gather sharded weights twice, and to scatter gradients once, for each micro-batch."""
     alike, experts = w.held(s)
     inner, outer = r.levels(s.shard_group, s.tp)
     # One ring through all ranks has one network port of each node.
@@ -418,7 +419,7 @@ def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
 
 
 def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
-    """What happens once a step: gradients between replicas, and the optimiser."""
+    """Return the seconds of what happens once a step: gradients between replicas, and the optimiser."""
     alike, experts = w.held(s)
     edge = s.hidden * s.vocab / s.tp
     trained = np.where(s.lora == 1, edge * s.trains_edge, alike + experts + edge)

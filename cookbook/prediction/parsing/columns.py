@@ -59,18 +59,18 @@ def normal(header: str) -> str:
 
 @lru_cache(maxsize=8)
 def names(kind: str) -> dict[str, str]:
-    """From every spelling of a column to the name under which it is read."""
-    found: dict[str, str] = {}
+    """Return the name under which each spelling of a column is read."""
+    by_spelling: dict[str, str] = {}
     other_names = vocabulary.spellings(f"column_{kind}")
     for name in PROSE[kind]:
-        for each in (name, *(other for other, meant in other_names.items() if meant == name)):
-            found.setdefault(each, name)
+        for spelling in (name, *(other for other, meant in other_names.items() if meant == name)):
+            by_spelling.setdefault(spelling, name)
     for name in fields(kind):
-        found.setdefault(name, name)
+        by_spelling.setdefault(name, name)
     for field in fields(kind).values():
         for other in field.spellings:
-            found.setdefault(other, field.name)
-    return found
+            by_spelling.setdefault(other, field.name)
+    return by_spelling
 
 
 def ignored(header: str) -> bool:
@@ -81,9 +81,9 @@ def ignored(header: str) -> bool:
 
 def unknown(kind: str, headers: list[str]) -> list[tuple[str, str]]:
     """Return columns that no field of a kind is read from, each with the name it may be a misspelling of, or ""."""
-    known = names(kind)
-    lost = [header for header in headers if normal(header) not in known and not ignored(header)]
-    return [(header, "".join(nearest(normal(header)[:60], list(known), 1, ALIKE))) for header in lost]
+    by_spelling = names(kind)
+    lost = [header for header in headers if normal(header) not in by_spelling and not ignored(header)]
+    return [(header, "".join(nearest(normal(header)[:60], list(by_spelling), 1, ALIKE))) for header in lost]
 
 
 class Columns:
@@ -93,19 +93,20 @@ class Columns:
         self.kind, self.size = kind, len(frame)
         self.problems: list[Coded] = []
         self.assumed: list[Coded] = []
-        known, self._columns, self.headers = names(kind), dict[str, Any](), dict[str, str]()
-        meant = self._networks_are_models(frame, known)
+        by_spelling, self._columns, self.headers = names(kind), dict[str, Any](), dict[str, str]()
+        meant = self._networks_are_models(frame, by_spelling)
         for header in frame.columns:
-            name = "model" if meant and normal(header) == "network" else known.get(normal(header))
+            name = "model" if meant and normal(header) == "network" else by_spelling.get(normal(header))
             # A column under its own name comes before one under another spelling.
             if name is not None and (name not in self._columns or normal(header) == name):
                 self._columns[name], self.headers[name] = frame[header], str(header)
 
-    def _networks_are_models(self, frame: pd.DataFrame, known: dict[str, str]) -> bool:
-        """Whether "network" heads the models: no other column does, and no cell of it states a rate; noted if so."""
+    def _networks_are_models(self, frame: pd.DataFrame, by_spelling: dict[str, str]) -> bool:
+        """Return whether "network" is the header of models: no other is, and none of its cells states a rate; noted
+        if so."""
         named = [header for header in frame.columns if normal(header) == "network"]
-        others = {known.get(normal(header)) for header in frame.columns if header not in named}
-        if not named or "model" not in known.values() or "model" in others:
+        others = {by_spelling.get(normal(header)) for header in frame.columns if header not in named}
+        if not named or "model" not in by_spelling.values() or "model" in others:
             return False
         cells = levels_of(frame[named[0]])
         rates = [cell for cell in cells.levels if not words.is_blank(cell) and words.network(cell)[0] > 0]
@@ -118,7 +119,7 @@ class Columns:
         return name in self._columns
 
     def text(self, name: str) -> Coded:
-        """A column as text, stripped, "" where blank or absent."""
+        """Return a column as text, stripped, "" where blank or absent."""
         if name not in self._columns:
             return BLANK
         column = self._columns[name]
@@ -127,7 +128,8 @@ class Columns:
         return column
 
     def own_rows(self, name: str, own: str) -> np.ndarray:
-        """Rows whose cell is `own` or blank, which is noted; from now on it is blank in all of them."""
+        """Return the rows whose cell is `own` or blank, which is noted; from now on the cell is blank in all of
+        them."""
         column = self.text(name)
         self.note(column.map(lambda cell: f"{name} = {own}" if words.is_blank(cell) else ""))
         if name in self._columns:
@@ -135,7 +137,7 @@ class Columns:
         return np.broadcast_to(self.text(name).where(words.is_blank), (self.size,))
 
     def number(self, name: str, scale: float = 1.0, field: str = "") -> np.ndarray:
-        """A column of numbers; NaN where nothing is stated."""
+        """Return a column of numbers; NaN where nothing is stated."""
         if name not in self._columns:
             return NOTHING
         declared, column = fields()[field or name], self._columns[name]
@@ -143,29 +145,30 @@ class Columns:
             return self._in_range(name, column.to_numpy(dtype=float) * scale, declared)
         column = self.text(name)
         numbers, strange = _plain_numbers(column.levels, declared, scale)
-        said = assumed = False
+        refused = assumed = False
         problems, notes = [""] * len(column.levels), [""] * len(column.levels)
         for at in strange:
             cell = column.levels[at]
             numbers[at], problems[at], notes[at] = words.number(cell, declared, scale)
-            said, assumed = said or bool(problems[at]), assumed or bool(notes[at])
-        if said:
+            refused, assumed = refused or bool(problems[at]), assumed or bool(notes[at])
+        if refused:
             self.say(name, Coded(column.codes, tuple(problems)), declared.name)
         if assumed:
             self.assumed.append(Coded(column.codes, tuple(notes)))
         return numbers[column.codes]
 
     def say(self, name: str, problem: Coded, field: str = "") -> None:
-        """What is wrong with rows, under the name that the reader gave the column."""
+        """Note what is wrong with rows, under the reader's name of the column."""
         header, field = self.headers.get(name, name), field or name
 
-        def told(said: str) -> Refusal:
-            why = as_refusal(said)
+        def told(problem_text: str) -> Refusal:
+            why = as_refusal(problem_text)
             return (why if why.field else Refusal(why, why.code, field)).under(header)
 
         self.problems.append(problem.map(told))
 
     def _in_range(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
+        """Return numbers, NaN where they are outside their range, which is noted."""
         bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))
         if declared.type == "count":
             bad |= ~np.isnan(numbers) & (numbers != np.floor(numbers))
@@ -178,30 +181,30 @@ class Columns:
         return np.where(bad, np.nan, numbers)
 
     def read(self, name: str, reader: Callable[[str], tuple[Any, str]]) -> Coded:
-        """A column of words; `reader` gives the typed value of a cell and what is wrong with it."""
+        """Return a column of words; `reader` gives the typed value of a cell and what is wrong with it."""
         return self.values(self.text(name), reader, name)
 
     def values(self, column: Coded, reader: Callable[[Any], tuple[Any, str]], name: str = "") -> Coded:
-        """Typed values of a column's levels; what is wrong with them is noted."""
+        """Return the typed values of a column's levels; what is wrong with them is noted."""
         pairs = [reader(level) for level in column.levels]
         if any(problem for _, problem in pairs):
             self.say(name, Coded(column.codes, tuple(problem for _, problem in pairs)))
         return Coded(column.codes, tuple(value for value, _ in pairs))
 
     def flag(self, name: str, field: str = "", reader: Callable[[str], float | None] = words.truth) -> np.ndarray:
-        """A column of yes and no; NaN where nothing is stated."""
+        """Return a column of yes and no; NaN where nothing is stated."""
         if name not in self._columns:
             return NOTHING
 
         def one(cell: str) -> tuple[float, str]:
             value = reader(cell)
-            said = f"{field or name} = {words.shown(cell)} says neither yes nor no"
-            return (np.nan, said) if value is None else (value, "")
+            problem = f"{field or name} = {words.shown(cell)} says neither yes nor no"
+            return (np.nan, problem) if value is None else (value, "")
 
         return self.read(name, one).each(float)
 
     def choice(self, name: str) -> Coded:
-        """A column of listed choices, however they are spelt; "" where nothing is stated."""
+        """Return a column of listed choices in any spelling; "" where nothing is stated."""
         declared = fields(self.kind)[name]
 
         def one(cell: str) -> tuple[str, str]:
@@ -212,31 +215,32 @@ class Columns:
         return self.read(name, one)
 
     def refuse_versions(self, served: Any) -> None:
-        """Refuse versions of software that nobody knows, as a call does; `served` tells rows that answer in tokens."""
-        said, other = self.text("software"), GENERATION if self.kind == SERVED else self.kind
-        levels = [unknown_version(kind, cell) for kind in (self.kind, other) for cell in said.levels]
-        self.problems.append(Coded(said.codes + np.where(served, len(said.levels), 0), tuple(levels)))
+        """Refuse unlisted versions of software, as a call does; `served` marks rows that answer in tokens."""
+        software, other = self.text("software"), GENERATION if self.kind == SERVED else self.kind
+        levels = [unknown_version(kind, cell) for kind in (self.kind, other) for cell in software.levels]
+        self.problems.append(Coded(software.codes + np.where(served, len(software.levels), 0), tuple(levels)))
 
     def note(self, column: Coded) -> None:
-        """What reading assumed about rows, in words."""
+        """Note what reading assumed about rows, in words."""
         if any(column.levels):
             self.assumed.append(column)
 
     def why(self, first: np.ndarray | None = None) -> np.ndarray:
-        """For each row, the first thing that is wrong with it; "" where nothing is."""
-        found = np.full(self.size, "", dtype=object) if first is None else np.asarray(first, dtype=object)
+        """Return for each row the first problem; "" where there is none."""
+        problems = np.full(self.size, "", dtype=object) if first is None else np.asarray(first, dtype=object)
         for problem in self.problems:
-            said = np.broadcast_to(problem.each(as_refusal, object), (self.size,))
-            found = np.where(found == "", said, found)
-        return found
+            reasons = np.broadcast_to(problem.each(as_refusal, object), (self.size,))
+            problems = np.where(problems == "", reasons, problems)
+        return problems
 
     def noted(self) -> Coded:
-        """What reading assumed about each row, in words."""
-        return together(*self.assumed).map(lambda each: "; ".join(filter(None, each))) if self.assumed else BLANK
+        """Return what reading assumed about each row, in words."""
+        return together(*self.assumed).map(lambda notes: "; ".join(filter(None, notes))) if self.assumed else BLANK
 
 
 def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tuple[np.ndarray, list[int]]:
-    """Cells of digits with a point at most, in range; and the places of the others, which are read as words."""
+    """Return cells of digits with a point at most, in range; and the positions of the others, which are read as
+    words."""
     numbers = np.full(len(levels), np.nan)
     try:
         # Most columns hold nothing else, which their letters tell at once.
@@ -254,7 +258,7 @@ def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tu
 
 
 def levels_of(column: Any) -> Coded:
-    """A column of a frame as text levels and codes, blanks as ""."""
+    """Return a column of a frame as text levels and codes, blanks as ""."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, levels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     else:

@@ -31,11 +31,12 @@ def _split() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _stage() -> re.Pattern[str]:
+    """Return the pattern of a stage of sharding."""
     return re.compile(rf"zero[\s_=:-]*(?:stage[\s_=:-]*)?([0-3])(?!\d)|{alternatives('zero', 'fsdp')}", re.I)
 
 
 def splits(cell: str) -> dict[str, float]:
-    """Sizes of the splits that a cell names, by short name.
+    """Return the sizes of the splits that a cell names, by short name.
 
     >>> splits("TP=8, PP4 / sp: 64"), splits("tensor parallel size 2; ZeRO-3")
     ({'tp': 8.0, 'pp': 4.0, 'sp': 64.0}, {'tp': 2.0})
@@ -44,38 +45,39 @@ def splits(cell: str) -> dict[str, float]:
 
 
 def stage(cell: str) -> str:
-    """The part of a cell that names a stage of sharding, as `words.zero_stage` reads it; "" where none does.
+    """Return the part of a cell that names a stage of sharding, as `words.zero_stage` reads it; "" where none does.
 
     >>> stage("tp=8, zero=3"), stage("FSDP within a node, TP 2"), stage("tp 8")
     ('zero 3', 'FSDP within a node, TP 2', '')
     """
-    found = _stage().search(cell)
-    return "" if not found else f"zero {found[1]}" if found[1] else cell
+    match = _stage().search(cell)
+    return "" if not match else f"zero {match[1]}" if match[1] else cell
 
 
-def of_cells(c: Columns, found: dict[str, Any]) -> None:
-    """Sizes of splits that a column of whole layouts states where their own columns are blank."""
+def of_cells(c: Columns, columns: dict[str, Any]) -> None:
+    """Set the sizes of splits from a column of configurations where their own columns are blank."""
     cells = c.text("parallelism")
     if cells.levels == ("",):
         return
     named = cells.map(splits)
     for name in SIZES:
-        own = found.get(name, NOTHING)
-        found[name] = np.where(np.isnan(own), named.map(lambda each: {**UNSTATED, **each}).part(name), own)
+        own = columns.get(name, NOTHING)
+        columns[name] = np.where(np.isnan(own), named.map(lambda sizes: {**UNSTATED, **sizes}).part(name), own)
     c.note(cells.map(lambda cell: _told(cell, splits(cell))))
 
 
 def _told(cell: str, named: dict[str, float]) -> str:
+    """Return what was read from a cell, or that nothing was."""
     if words.is_blank(cell):
         return ""
-    said = [f"{name} = {size:g}" for name, size in named.items() if name in SIZES]
-    if said or named or stage(cell):
-        return ", ".join(said)
+    sizes = [f"{name} = {size:g}" for name, size in named.items() if name in SIZES]
+    if sizes or named or stage(cell):
+        return ", ".join(sizes)
     return f"parallelism = {words.shown(cell)} is not read: write it as tp=8, pp=4, cp=2"
 
 
-def sequences(c: Columns, found: dict[str, Any]) -> None:
-    """Whether tensor-parallel ranks split norms; a number of ranks that is not theirs is Ulysses, and counts as cp.
+def sequences(c: Columns, columns: dict[str, Any]) -> None:
+    """Set whether tensor-parallel ranks split norms; another number of ranks is Ulysses, and counts as cp.
 
     Megatron's sequence parallelism has the ranks of tp. Where a column has any larger number, 1 is one, and says
     nothing of it.
@@ -92,35 +94,36 @@ def sequences(c: Columns, found: dict[str, Any]) -> None:
     stated = np.where(np.isnan(own), cells.each(lambda cell: splits(cell).get("sp", np.nan)), own)
     if counted:
         flags = column.map(lambda cell: "" if np.isfinite(ranks(cell)) else cell)
-        found["sequence_parallel"] = c.values(flags, _flag, "sequence_parallel").each(float)
+        columns["sequence_parallel"] = c.values(flags, _flag, "sequence_parallel").each(float)
     else:
-        found["sequence_parallel"] = c.flag("sequence_parallel")
-    tensor, context = found.get("tp", NOTHING), found.get("cp", NOTHING)
+        columns["sequence_parallel"] = c.flag("sequence_parallel")
+    tensor, context = columns.get("tp", NOTHING), columns.get("cp", NOTHING)
     same = (stated > 1) & (stated == tensor)
-    found["sequence_parallel"] = np.where(same, 1.0, np.where(stated == 0, 0.0, found["sequence_parallel"]))
+    columns["sequence_parallel"] = np.where(same, 1.0, np.where(stated == 0, 0.0, columns["sequence_parallel"]))
     ulysses = (stated > 1) & ~same
     if np.any(ulysses):
         whole = np.where(ulysses, stated * np.fmax(context, 1.0), context)
         # Where both columns state one number, they mean the same ranks.
         whole = np.where(ulysses & (stated == context), context, whole)
-        found["cp"] = whole
+        columns["cp"] = whole
         c.note(_each(lambda size, ways: f"cp = {ways:g}: sp = {size:g} is {READ_AS}", ulysses, stated, whole))
     if "ulysses" in normal(c.headers.get("cp", "")):
-        c.note(_each(lambda size: f"cp = {size:g}: {READ_AS}", found.get("cp", NOTHING) > 1, found["cp"]))
+        c.note(_each(lambda size: f"cp = {size:g}: {READ_AS}", columns.get("cp", NOTHING) > 1, columns["cp"]))
 
 
 def _flag(cell: str) -> tuple[float, str]:
+    """Return yes as 1 and no as 0, and what is wrong with other words."""
     value = words.truth(cell)
-    said = f"sequence_parallel = {words.shown(cell)} says neither yes nor no, and is no number of ranks"
-    return (np.nan, said) if value is None else (value, "")
+    problem = f"sequence_parallel = {words.shown(cell)} says neither yes nor no, and is no number of ranks"
+    return (np.nan, problem) if value is None else (value, "")
 
 
-def _each(words_of: Any, told: Any, *numbers: Any) -> Coded:
-    """What is said about rows, of their numbers; "" where nothing is told."""
-    size = np.broadcast_shapes(*(np.shape(each) for each in (told, *numbers)))
-    columns = [np.broadcast_to(np.asarray(each, dtype=float), size) for each in (told, *numbers)]
+def _each(words_of: Any, marked: Any, *numbers: Any) -> Coded:
+    """Return a note for marked rows, made from their numbers; "" for the others."""
+    size = np.broadcast_shapes(*(np.shape(values) for values in (marked, *numbers)))
+    columns = [np.broadcast_to(np.asarray(values, dtype=float), size) for values in (marked, *numbers)]
     coded = []
     for column in columns:
         distinct, codes = np.unique(np.nan_to_num(column), return_inverse=True)
         coded.append(Coded(codes.reshape(size), tuple(distinct.tolist())))
-    return together(*coded).map(lambda each: words_of(*each[1:]) if each[0] else "")
+    return together(*coded).map(lambda row: words_of(*row[1:]) if row[0] else "")

@@ -41,7 +41,7 @@ OF_ANSWERS = ("output tokens", "prompt tokens", "all tokens")
 
 @dataclass(frozen=True)
 class Input:
-    """What the words about model, input and unit of a row mean."""
+    """The meaning of the words about model, input and unit of a row."""
 
     name: str | Workload = ""
     arguments: str = ""
@@ -86,34 +86,34 @@ HYBRID = Refusal(
 
 @lru_cache(maxsize=1)
 def builders() -> dict[str, str]:
-    """Builder of each network of the zoo."""
+    """Return the builder of each network of the zoo."""
     return dict(catalog.table("models")[["name", "builder"]].itertuples(index=False))
 
 
-def divided(said: Spoken, counted: bool = False) -> tuple[str, str]:
-    """A language model that layouts of training split, "" for other networks; and why a hybrid is none.
+def divided(name: Spoken, counted: bool = False) -> tuple[str, str]:
+    """Return a language model that parallelism configurations split, "" for other networks; and why a hybrid is none.
 
     `counted`: whether the parameters are stated beside the name; then a hybrid is taken as a decoder of so many.
     """
-    builder = builders().get(said.key, "")
-    why = HYBRID.filled(said.key) if builder == zoo.HYBRID and not counted else ""
-    return said.key if builder in zoo.LANGUAGE_MODELS else "", why
+    builder = builders().get(name.key, "")
+    why = HYBRID.filled(name.key) if builder == zoo.HYBRID and not counted else ""
+    return name.key if builder in zoo.LANGUAGE_MODELS else "", why
 
 
 @lru_cache(maxsize=65536)
 def spoken(cell: str) -> Spoken:
-    """A network by whatever people call it.
+    """Return a network by any name that people use.
 
     >>> spoken("vgg_a (vgg11)").key, spoken("Llama 2 7B chat").key, spoken("Foo-72B-Instruct").parameters
     ('vgg11', 'llama2_7b', 72000000000.0)
     """
     if words.is_blank(cell):
         return Spoken(why=BLANK_MODEL)
-    known = index("models", catalog.data_directory())
+    keys = index("models", catalog.data_directory())
     text = cell[:200]
     tried = _spellings(text)
     for at, name in enumerate(tried):
-        key = known.get(normalise(name))
+        key = keys.get(normalise(name))
         if key:
             return Spoken(key, assumed="" if not at else f"model {shown(cell)} = {key}")
     mixture, billions, active = MIXTURE.search(text), BILLIONS.search(text), ACTIVE.search(text)
@@ -134,24 +134,25 @@ def spoken(cell: str) -> Spoken:
 
 
 def _spellings(text: str) -> list[str]:
-    """A name as written, then without owner, brackets and suffixes; what stands in brackets last."""
+    """Return a name as written, then without owner, brackets and suffixes; the contents of brackets last."""
     plain = text.strip()
     tried, inside = stems(plain), re.findall(r"\(([^()]+)\)", plain)
     for name in tried:  # which grows by what is left of each
         cut = _suffixes().sub("", name).strip(" _-.:/")
         if cut and len(tried) < MOST_SPELLINGS:
-            tried += [each for each in stems(cut) if each not in tried]
+            tried += [name for name in stems(cut) if name not in tried]
     return list(dict.fromkeys([*tried, *inside]))
 
 
 @lru_cache(maxsize=1)
 def _suffixes() -> re.Pattern[str]:
+    """Return the pattern of the words behind a name."""
     return re.compile(rf"[\s_\-.:/]*(?:{alternatives('model_suffix')})$", re.I)
 
 
 @lru_cache(maxsize=4096)
 def unit_of(unit: str) -> tuple[str, str]:
-    """What a rate counts, "samples" or "parts" of them, and what is wrong with the unit.
+    """Return what a rate counts, "samples" or "parts" of them, and what is wrong with the unit.
 
     >>> unit_of("seq/s"), unit_of("tokens/sec"), unit_of("images per second")[0]
     (('samples', ''), ('parts', ''), 'samples')
@@ -169,38 +170,41 @@ def unit_of(unit: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=65536)
 def trained(model: str, task_input: str, unit: str) -> Input:
-    """The network of a row of classic training, and how many of the counted items one sample has.
+    """Return the network of a row of classic training, and the number of counted items in one sample.
 
     >>> trained("BERT large pretrain phase1", "seq_len 128", "tokens/s").items
     128.0
     """
-    said = spoken(model)
-    if not said.key:
+    named = spoken(model)
+    if not named.key:
         what = "is no network of the zoo; training_transformer takes parameters alone"
-        return Input(why=said.why or refused("model", model, what, "network-unknown").refusal)
-    found = zoo.model(said.key)
-    row = _input_row(found.name, task_input)
+        return Input(why=named.why or refused("model", model, what, "network-unknown").refusal)
+    network = zoo.model(named.key)
+    row = _input_row(network.name, task_input)
     arguments, seq = str(row.get("arguments", "") or ""), row.get("seq", math.nan)
     length, square = LENGTH.search(task_input), SQUARE.search(task_input)
     if not math.isfinite(seq):
-        seq = float(length[1]) if length else found.seq if found.seq else math.nan
+        seq = float(length[1]) if length else network.seq if network.seq else math.nan
     if not arguments and square and square[1] == square[2]:
-        arguments = square_image(found.name, int(square[1]))
+        arguments = square_image(network.name, int(square[1]))
     counted, why = unit_of(unit)
     if unit.strip().casefold() == "frames/s":
         counted = "parts"
-    fixed, each = row.get("items", math.nan), row.get("items_per_position", math.nan)
-    parts = fixed if math.isfinite(fixed) else seq * (each if math.isfinite(each) else 1.0)
+    fixed, per_position = row.get("items", math.nan), row.get("items_per_position", math.nan)
+    parts = fixed if math.isfinite(fixed) else seq * (per_position if math.isfinite(per_position) else 1.0)
     items = 1.0 if counted == "samples" else parts
     if not why and not (math.isfinite(items) and items > 0):
-        why = f"unit {shown(unit)} cannot be counted for {found.title}"
+        why = f"unit {shown(unit)} cannot be counted for {network.title}"
     if math.isfinite(seq) and seq < 1:
         why = f"sequence length {seq:g} in {shown(task_input)} must be 1 or more"
-    seq = seq if found.ops.needs_seq or math.isfinite(seq) else math.nan
-    return Input(found.name, arguments, seq, items, float(row.get("batch_in_items") == "yes"), False, why, said.assumed)
+    seq = seq if network.ops.needs_seq or math.isfinite(seq) else math.nan
+    return Input(
+        network.name, arguments, seq, items, float(row.get("batch_in_items") == "yes"), False, why, named.assumed
+    )
 
 
 def _input_row(name: str, task_input: str) -> dict[str, Any]:
+    """Return the row of ``classic_inputs`` whose pattern fits an input; empty without one."""
     rows = catalog.table("classic_inputs")
     for row in rows[rows["model"] == name].to_dict("records"):
         if re.search(row["pattern"], task_input, re.I):
@@ -210,7 +214,7 @@ def _input_row(name: str, task_input: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def square_image(name: str, side: int) -> str:
-    """Changed arguments that give a network square images of that side; none where it takes no such images."""
+    """Return changed arguments that give a network square images of that side; none where it takes no such images."""
     kinds = set(zoo.model(name).ops.kind.tolist())
     for value in (side, [side, side]):
         try:
@@ -224,7 +228,7 @@ def square_image(name: str, side: int) -> str:
 
 @dataclass(frozen=True)
 class Metric:
-    """What the metric of a row of inference asks for.
+    """The meaning of the metric of a row of inference.
 
     Attributes
     ----------
@@ -250,27 +254,27 @@ class Metric:
 
 @lru_cache(maxsize=4096)
 def metric_of(metric: str) -> Metric:
-    """What the words of a metric ask for.
+    """Return what the words of a metric ask for.
 
     >>> metric_of("TTFT s").seconds, metric_of("ITL ms").delay, metric_of("output tokens/s/GPU").counts
     (1.0, 'token', 'output tokens')
     """
     text = metric.strip().casefold()
     text = meaning("rate_short", text) or text
-    each = mentions("rate_of", text)
+    each_device = mentions("rate_of", text)
     if "/s" in text or "per sec" in text or "/ s" in text:
         plain = without("rate_of", text)
         tokens = meaning("rate", plain)
         if tokens:
-            return Metric(tokens, each_device=each)
+            return Metric(tokens, each_device=each_device)
         counted, why = unit_of(without("rate_head", plain))
         return Metric(
-            "tokens" if counted == "parts" else counted, each_device=each, why=why.replace("unit", "metric", 1)
+            "tokens" if counted == "parts" else counted, each_device=each_device, why=why.replace("unit", "metric", 1)
         )
     delay = meaning("delay", text) or ("pass" if mentions("seconds", text) else "")
     if delay:
         named = [float(second) for word in re.findall(r"[a-zµμ]+", text) if (second := meaning("seconds", word))]
-        return Metric("", delay, named[-1] if named else 1.0, each)
+        return Metric("", delay, named[-1] if named else 1.0, each_device)
     if not text:
         return Metric("samples")
     return Metric(
@@ -279,33 +283,33 @@ def metric_of(metric: str) -> Metric:
 
 
 def stored(cell: str, field: str = "weights_format") -> str:
-    """Format of stored numbers that a cell states, in the word of the schema; "" where it states none.
+    """Return the format of stored numbers that a cell states, in the word of the schema; "" where it states none.
 
     >>> stored("AWQ"), stored("Q4-K-M"), stored("int8,fp16"), stored("auto")
     ('int4', 'q4_k_m', 'int8', '')
     """
-    known = fields()[field].choices
+    formats = fields()[field].choices
     text = cell.strip().casefold()
     parts = [text, *re.split(r"[\s,;+/()]+", text)]
     spelt = (part.replace("-", joint) for part in parts for joint in ("_", ""))
-    return next((known[part] for part in spelt if part in known), "")
+    return next((formats[part] for part in spelt if part in formats), "")
 
 
 @lru_cache(maxsize=65536)
 def checkpoint(model: str) -> tuple[str, str]:
-    """Formats of weights and of keys and values that the name of a checkpoint states.
+    """Return the formats of weights and of keys and values that the name of a checkpoint states.
 
     >>> checkpoint("Qwen2.5-72B-Instruct-AWQ"), checkpoint("Llama-3.1-70B-Instruct-FP8-KV"), checkpoint("Llama 3 8B")
     (('int4', ''), ('fp8', 'fp8'), ('', ''))
     """
     weights, cache = STORED.search(model), CACHED.search(model)
-    kept = (cache[1] or cache[2]).casefold() if cache else ""
-    return stored(re.sub(r"[\s]", "", weights[1])) if weights else kept, kept
+    cached = (cache[1] or cache[2]).casefold() if cache else ""
+    return stored(re.sub(r"[\s]", "", weights[1])) if weights else cached, cached
 
 
 @lru_cache(maxsize=65536)
 def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
-    """The network of a row of inference, and how many of the counted items one sample has.
+    """Return the network of a row of inference, and the number of counted items in one sample.
 
     >>> served("BERT-Large", "384", "samples/s").seq, served("ssd-resnet34", "1200x1200", "samples/s").name
     (384.0, 'ssd1200_resnet34')
@@ -313,64 +317,64 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     row = input_row(model, length, scenario)
     if row.get("care") == "refused":
         return Input(why=Refusal(f"{shown(model)}: {row['note']}", "network-not-one-pass", "model"))
-    said, asked = spoken(str(row.get("model") or model)), metric_of(metric)
+    spoken_name, quantity = spoken(str(row.get("model") or model)), metric_of(metric)
     image = SIZE.match(length)
-    stated, problem, told = (math.nan, "", "") if image else words.number(length, fields()["input_len"])
+    stated, problem, note = (math.nan, "", "") if image else words.number(length, fields()["input_len"])
     answer, answered = words.answer_of(length)
     weights, cache = checkpoint(model)
-    if not said.key:
-        named = math.isfinite(said.parameters)
-        if not (named or asked.counts in (*OF_ANSWERS, "tokens") or asked.delay in ("first token", "token")):
-            return Input(why=said.why)
+    if not spoken_name.key:
+        named = math.isfinite(spoken_name.parameters)
+        if not (named or quantity.counts in (*OF_ANSWERS, "tokens") or quantity.delay in ("first token", "token")):
+            return Input(why=spoken_name.why)
         return Input(
             served=True,
-            why=asked.why or problem,
-            assumed="; ".join(filter(None, [said.assumed if named else "", told])),
+            why=quantity.why or problem,
+            assumed="; ".join(filter(None, [spoken_name.assumed if named else "", note])),
             length=stated,
             answer=answer,
             answered=answered,
-            parameters=said.parameters,
-            active_parameters=said.active,
-            lost="" if named else said.why,
+            parameters=spoken_name.parameters,
+            active_parameters=spoken_name.active,
+            lost="" if named else spoken_name.why,
             weights=weights,
             cache=cache,
         )
-    found = zoo.model(said.key)
-    language = builders().get(found.name, "") in zoo.ANSWERING
-    tokens = asked.counts in OF_ANSWERS or asked.delay in ("first token", "token")
+    network = zoo.model(spoken_name.key)
+    language = builders().get(network.name, "") in zoo.ANSWERING
+    tokens = quantity.counts in OF_ANSWERS or quantity.delay in ("first token", "token")
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
-    if found.ops.needs_seq and not math.isfinite(seq):
-        seq = stated if stated >= 1 else found.seq or math.nan
+    if network.ops.needs_seq and not math.isfinite(seq):
+        seq = stated if stated >= 1 else network.seq or math.nan
     if image and not arguments and image[1] == image[2]:
-        arguments = square_image(found.name, int(image[1]))
+        arguments = square_image(network.name, int(image[1]))
     items = row.get("items", math.nan)
     if not math.isfinite(items):
-        items = 1.0 if asked.counts in ("samples", "") else seq
-    problem = problem if found.ops.needs_seq else ""
+        items = 1.0 if quantity.counts in ("samples", "") else seq
+    problem = problem if network.ops.needs_seq else ""
     if language and image:
         problem = (
-            f"input_len = {shown(length)} is no number of tokens, which model = {found.name} takes; give 0 to 1e+08"
+            f"input_len = {shown(length)} is no number of tokens, which model = {network.name} takes; give 0 to 1e+08"
         )
-    known = Input(
-        found.name,
+    result = Input(
+        network.name,
         arguments,
         seq,
         items,
         0.0,
         language or tokens,
-        asked.why or problem,
-        "; ".join(filter(None, [said.assumed, told])),
+        quantity.why or problem,
+        "; ".join(filter(None, [spoken_name.assumed, note])),
         stated,
         answer,
         answered,
         weights=weights,
         cache=cache,
     )
-    if not asked.why and not known.served and not (math.isfinite(items) and items > 0):
-        return replace(known, why=f"metric {shown(metric)} cannot be counted for {found.title}")
+    if not quantity.why and not result.served and not (math.isfinite(items) and items > 0):
+        return replace(result, why=f"metric {shown(metric)} cannot be counted for {network.title}")
     if tokens and not language:
-        return replace(known, why=f"metric {shown(metric)}: {found.title} does not answer token by token")
-    return known
+        return replace(result, why=f"metric {shown(metric)}: {network.title} does not answer token by token")
+    return result
 
 
 @lru_cache(maxsize=1)
@@ -381,6 +385,6 @@ def _input_rows() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
 
 @lru_cache(maxsize=65536)
 def input_row(model: str, length: str, scenario: str = "") -> dict[str, Any]:
-    """Row of ``inference_inputs`` that says more about a printed name than the zoo does; empty without one."""
+    """Return the row of ``inference_inputs`` that adds to the zoo about a printed name; empty without one."""
     text = f"{model[:200]}; {length[:50]}; {scenario[:50]}"
     return next((row for pattern, row in _input_rows() if pattern.search(text)), {})

@@ -65,7 +65,7 @@ class Intake:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a file is written: its header, what stands between cells, where the rows begin, what is wrong with all."""
+    """The form of a file: its header, its delimiter, where the rows begin, what is wrong with all."""
 
     header: tuple[str, ...]
     delimiter: str
@@ -133,7 +133,7 @@ def read_blocks(path: str | Path) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
 
 # ---- the whole file -----------------------------------------------------------------------------------------------
 def _utf8(path: str | Path, content: bytes) -> bytes:
-    """The file with plain line ends; in UTF-8, or whatever each block turns out to be."""
+    """Return the file with plain line ends; in UTF-8, or in the encoding of each block."""
     for mark, what in OTHERS:
         if content[:HEAD_BYTES].lstrip(b"\xef\xbb\xbf \r\n\t").startswith(mark):
             raise ValueError(f"{path} is no CSV file but {what}")
@@ -165,13 +165,16 @@ def _layout(path: str | Path, content: bytes) -> _Layout:
 
 
 def _header(path: str | Path, text: str, delimiter: str, begin: int, line: int) -> _Layout:
+    """Return the form of a file whose header is a line; refuse one without names."""
     outside = "".join(text.split('"')[::2])  # a delimiter within a quoted name tells nothing
     delimiter = delimiter or max(DELIMITERS, key=outside.count)
     header = tuple(_bare(cell) for cell in _cells(text, delimiter) or text.split(delimiter))
     numbers = [name for name in header if _is_number(name)]
     if numbers or not any(header):
-        found = f"holds the number {shown(numbers[0], 20)}" if numbers else "holds no names"
-        raise ValueError(f"{path} has no header: line {line} {found}; write the names of the columns in the first line")
+        contents = f"holds the number {shown(numbers[0], 20)}" if numbers else "holds no names"
+        raise ValueError(
+            f"{path} has no header: line {line} {contents}; write the names of the columns in the first line"
+        )
     if not all(name.isprintable() for name in header):
         raise ValueError(f"{path} is no CSV file: its first line is not text; save the table as CSV (UTF-8)")
     twice = next((name for name in header if name and header.count(name) > 1), "")
@@ -180,6 +183,7 @@ def _header(path: str | Path, text: str, delimiter: str, begin: int, line: int) 
 
 
 def _is_number(name: str) -> bool:
+    """Return whether a name is a number."""
     try:
         float(name.replace(",", "."))
     except ValueError:
@@ -189,7 +193,7 @@ def _is_number(name: str) -> bool:
 
 # ---- plain stretches ----------------------------------------------------------------------------------------------
 def _is_plain(block: bytes, layout: _Layout) -> bool:
-    """Whether each line is a row with as many cells as the header, and quotes stand around whole cells alone."""
+    """Return whether each line is a row with as many cells as the header, and quotes are around whole cells alone."""
     if b"\0" in block:
         return False
     letters = np.frombuffer(block, dtype=np.uint8)
@@ -212,6 +216,7 @@ def _is_plain(block: bytes, layout: _Layout) -> bool:
 
 
 def _quick(block: bytes, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return the rows of a plain block."""
     if not block.strip():
         return pd.DataFrame(), np.empty(0, dtype=object)
     frame = pd.read_csv(
@@ -232,7 +237,7 @@ def _quick(block: bytes, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def _is_strange(block: bytes, delimiter: str) -> bool:
-    """Whether a cell may begin or end with space, or be text as spreadsheets write it."""
+    """Return whether a cell may begin or end with space, or be text as spreadsheets write it."""
     letters = np.frombuffer(block, dtype=np.uint8)
     edges = np.isin(np.arange(256), [NEWLINE, RETURN, QUOTE, ord(" "), ord(delimiter)])
     spaces = np.flatnonzero(letters == ord(" "))
@@ -242,16 +247,16 @@ def _is_strange(block: bytes, delimiter: str) -> bool:
 
 
 def _categorical(cells: np.ndarray, strange: bool) -> pd.Categorical:
-    """A column by its different cells, made plain where something strange was seen in the block."""
+    """Return a column by its different cells, made plain where something strange was seen in the block."""
     codes, names = pd.factorize(cells)
     if strange:
-        again, names = pd.factorize(np.array([_bare(name) for name in names.tolist()], dtype=object))
-        codes = again[codes]
+        merged, names = pd.factorize(np.array([_bare(name) for name in names.tolist()], dtype=object))
+        codes = merged[codes]
     return pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
 
 
 def _table(columns: list[pd.Categorical], layout: _Layout, why: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
-    """Columns under their names, without the rows in which nothing stands, as spreadsheets leave them at the end."""
+    """Return columns under their names, without the blank rows that spreadsheets leave at the end."""
     blank = why == ""
     for column in columns:
         place = np.flatnonzero(column.categories.to_numpy() == "")
@@ -266,7 +271,7 @@ def _table(columns: list[pd.Categorical], layout: _Layout, why: np.ndarray) -> t
 
 # ---- line by line -------------------------------------------------------------------------------------------------
 def _careful(content: bytes, at: int, end: int, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray, int]:
-    """Rows of the lines from `at` to `end`, or beyond where the last one goes on; each doubtful one says why."""
+    """Return the rows of the lines from `at` to `end`, or beyond where the last one goes on; doubtful ones say why."""
     rows, why, count, line = list[list[str]](), list[str](), len(layout.header), content.count(b"\n", 0, at)
     while at < end:
         text, after = _line(content, at)
@@ -287,7 +292,7 @@ def _careful(content: bytes, at: int, end: int, layout: _Layout) -> tuple[pd.Dat
 
 
 def _record(content: bytes, text: str, after: int, layout: _Layout, line: int) -> tuple[list[str], int, str]:
-    """The cells of the row that begins with a line, where it ends, and what is wrong with it."""
+    """Return the cells of the row that begins with a line, where it ends, and what is wrong with it."""
     if len(text) > LONGEST_ROW:
         return [], after, f"line {line} has {len(text):,} characters, too many for a row: is a line end missing?"
     if "\0" in text:
@@ -309,16 +314,16 @@ def _record(content: bytes, text: str, after: int, layout: _Layout, line: int) -
 
 
 def _cells(text: str, delimiter: str) -> list[str] | None:
-    """The cells of one row, or nothing where its quotes do not close around whole cells."""
+    """Return the cells of one row, or nothing where its quotes do not close around whole cells."""
     try:
-        found = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True))
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True))
     except csv.Error:
         return None
-    return found[0] if len(found) == 1 else None
+    return rows[0] if len(rows) == 1 else None
 
 
 def _line(content: bytes, at: int) -> tuple[str, int]:
-    """The line that begins at a place, and where the next one does."""
+    """Return the line that begins at a position, and where the next one does."""
     end = content.find(b"\n", at)
     end = len(content) if end < 0 else end
     return _decoded(content[at:end]).removesuffix("\r"), end + 1
@@ -326,6 +331,7 @@ def _line(content: bytes, at: int) -> tuple[str, int]:
 
 # ---- cells --------------------------------------------------------------------------------------------------------
 def _is_utf8(content: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
     try:
         return content.isascii() or bool(content.decode())
     except UnicodeDecodeError:
@@ -333,7 +339,7 @@ def _is_utf8(content: bytes) -> bool:
 
 
 def _decoded(content: bytes) -> str:
-    """Text in UTF-8, else in the encoding of old Windows programs, of which every byte means something."""
+    """Return text in UTF-8, else in the encoding of old Windows programs, of which every byte means something."""
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -341,6 +347,6 @@ def _decoded(content: bytes) -> str:
 
 
 def _bare(cell: str) -> str:
-    """A cell without the ="..." by which spreadsheets keep text as text, and without space around it."""
+    """Return a cell without the ="..." by which spreadsheets keep text as text, and without space around it."""
     cell = cell.replace("\u00a0", " ").strip()
     return cell[2:-1].strip() if cell.startswith('="') and cell.endswith('"') and len(cell) > 2 else cell

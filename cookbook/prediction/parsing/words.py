@@ -58,12 +58,12 @@ BYTES = re.compile(
 
 
 def is_blank(cell: str) -> bool:
-    """Whether a cell says that nothing is known."""
+    """Return whether a cell says that nothing is known."""
     return cell.casefold() in BLANK or bool(NOT_STATED.fullmatch(cell))
 
 
 def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, str]:
-    """A cell of a column of numbers: its value, what is wrong with it, and what reading it assumed.
+    """Return the number in a cell, what is wrong with it, and what reading it assumed.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     if SUM.fullmatch(cell):
         value, assumed = math.fsum(float(part) for part in cell.split("+")), ""
     else:
-        found = NUMBER.match(cell)
-        if not found or ("," in found[0] and not GROUPED.fullmatch(found[0])):
+        match = NUMBER.match(cell)
+        if not match or ("," in match[0] and not GROUPED.fullmatch(match[0])):
             return requests(cell, declared)
-        value, rest, assumed = float(found[0].replace(",", "")), cell[found.end() :], ""
+        value, rest, assumed = float(match[0].replace(",", "")), cell[match.end() :], ""
         if declared.unit and rest.strip():
             return _with_unit(cell, declared)
         multiple = MULTIPLE.match(rest)
@@ -105,19 +105,19 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
 
 
 def requests(cell: str, declared: Field) -> tuple[float, str, str]:
-    """A cell that is no number: tokens of the data set of requests that it names, where the field is a length of such.
+    """Return the tokens of the data set of requests that a cell names, where the field is a length of such.
 
     >>> requests("MLPerf OpenOrca", Field("input_len", "count", "", "", "", "", 0, 1e8, {}))[::2]
     (222.0, 'input_len = 222, the mean of openorca')
     """
-    known = request_sets.within(cell) if declared.name in request_sets.COLUMNS else None
-    if known is None or math.isnan(known.tokens(declared.name)):
+    data_set = request_sets.within(cell) if declared.name in request_sets.COLUMNS else None
+    if data_set is None or math.isnan(data_set.tokens(declared.name)):
         return math.nan, not_allowed(declared, cell, "is not a number"), ""
-    return known.tokens(declared.name), "", known.told(declared.name)
+    return data_set.tokens(declared.name), "", data_set.told(declared.name)
 
 
 def length(cell: str, data_set: str) -> str:
-    """The cell that tells the length of a prompt: its own, else that of a data set of requests that is known.
+    """Return the cell with the length of a prompt: its own, else that of a known data set of requests.
 
     >>> length("512", "ShareGPT"), length("", "ShareGPT"), length("", "ours")
     ('512', 'ShareGPT', '')
@@ -126,17 +126,17 @@ def length(cell: str, data_set: str) -> str:
 
 
 def answer_of(cell: str) -> tuple[float, str]:
-    """Tokens of the answers of a data set that stands in the place of a prompt's length, and what is told of them.
+    """Return the tokens of the answers of a data set that is named as a prompt's length, and a note about them.
 
     >>> answer_of("OpenOrca"), answer_of("512")
     ((294.0, 'output_len = 294, the mean of openorca'), (nan, ''))
     """
-    known = None if cell[:1].isdigit() else request_sets.within(cell)
-    return (known.answer, known.told(request_sets.ANSWER)) if known else (math.nan, "")
+    data_set = None if cell[:1].isdigit() else request_sets.within(cell)
+    return (data_set.answer, data_set.told(request_sets.ANSWER)) if data_set else (math.nan, "")
 
 
 def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tuple[float, str]:
-    """A number if it is in its range, else what is wrong with it."""
+    """Return a number if it is in its range, else what is wrong with it."""
     whole = declared.type != "count" or value == math.floor(value) if math.isfinite(value) else False
     if not (declared.low <= value <= declared.high):
         return math.nan, not_allowed(declared, cell, "is outside its range")
@@ -144,11 +144,12 @@ def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tupl
 
 
 def not_allowed(declared: Field, cell: Any, what: str) -> Refusal:
-    """What is wrong with a number of a cell, and what the field allows."""
+    """Return what is wrong with a number of a cell, and what the field allows."""
     return refused(declared.name, cell, f"{what}; give {declared.allowed}", NOT_ALLOWED).refusal
 
 
 def _with_unit(cell: str, declared: Field) -> tuple[float, str, str]:
+    """Return a number with a unit in the unit of its field, and what is wrong with it."""
     try:
         return float(units.si(cell, declared.unit)), "", ""
     except (ValueError, TypeError) as problem:
@@ -156,24 +157,26 @@ def _with_unit(cell: str, declared: Field) -> tuple[float, str, str]:
 
 
 def truth(cell: str) -> float | None:
-    """1 for yes, 0 for no, NaN where not stated, None where the words say neither."""
+    """Return 1 for yes, 0 for no, NaN where not stated, None where the words say neither."""
     if is_blank(cell):
         return math.nan
     # Yes and no as a column of numbers with blanks holds them: 1.0 and 0.0.
     cell = cell.strip().removesuffix(".0")
-    found = {word in TRUE for word in re.split(r"[\s,;()/]+", cell.strip().casefold()) if word in TRUE or word in FALSE}
+    truths = {
+        word in TRUE for word in re.split(r"[\s,;()/]+", cell.strip().casefold()) if word in TRUE or word in FALSE
+    }
     first = re.split(r"[\s,;(]+", cell.strip().casefold())[0]
-    return float(first in TRUE) if len(found) == 1 and (first in TRUE or first in FALSE) else None
+    return float(first in TRUE) if len(truths) == 1 and (first in TRUE or first in FALSE) else None
 
 
 def gated(cell: str) -> float | None:
-    """The same for a gated feed-forward layer, whose activation may be named."""
+    """Return the same for a gated feed-forward layer, whose activation may be named."""
     word = meaning("gated_mlp", cell)
     return float(word == "yes") if word else truth(cell)
 
 
 def precision(cell: str) -> str:
-    """Name of the number format of the matrix products, as in ``number_formats``; "" where the words name none.
+    """Return the number format of the matrix products, as in ``number_formats``; "" where the words name none.
 
     >>> [precision(cell) for cell in ("mxfp8", "bf16 (not stated)", "nvfp4", "single", "bananas")]
     ['fp8', 'bf16', 'fp4', 'fp32', '']
@@ -182,7 +185,7 @@ def precision(cell: str) -> str:
 
 
 def recompute(cell: str, modules: str = "") -> tuple[str, str]:
-    """Activation checkpointing in its typed spelling, and what is wrong with the words.
+    """Return activation recomputation in its typed spelling, and what is wrong with the words.
 
     >>> recompute("full (every layer)"), recompute("selective"), recompute("16 of 40 layers"), recompute("partial")
     (('full', ''), ('selective', ''), ('0.4', ''), ('', ''))
@@ -210,6 +213,7 @@ def recompute(cell: str, modules: str = "") -> tuple[str, str]:
 
 
 def _modules(text: str) -> tuple[str, str]:
+    """Return recomputed modules in their typed spelling, and what is wrong with the words."""
     named = [name for name in re.split(r"[+,;\s]+", text.casefold()) if name]
     unknown = [name for name in named if name not in MODULES]
     if unknown or not named:
@@ -218,7 +222,7 @@ def _modules(text: str) -> tuple[str, str]:
 
 
 def _share(text: str) -> float | None:
-    """The share of layers that a text names: 40 %, 0.4 or 16 of 40 layers; None where it names none."""
+    """Return the share of layers that a text names: 40 %, 0.4 or 16 of 40 layers; None where it names none."""
     share, count = SHARE.search(text), COUNT.search(text)
     if count and float(count[2]) > 0:
         return min(float(count[1]) / float(count[2]), 1.0)
@@ -226,7 +230,7 @@ def _share(text: str) -> float | None:
 
 
 def zero_stage(cell: str) -> tuple[float, float, str]:
-    """ZeRO stage, the devices that share one copy (NaN: all replicas; -1: those of one node), and what is wrong.
+    """Return ZeRO stage, the devices that share one copy (NaN: all replicas; -1: those of one node), and the problem.
 
     >>> zero_stage("FSDP FULL_SHARD (ZeRO-3)"), zero_stage("FSDP (shard group 64)"), zero_stage("zero 3")
     ((3.0, nan, ''), (3.0, 64.0, ''), (3.0, nan, ''))
@@ -241,8 +245,8 @@ def zero_stage(cell: str) -> tuple[float, float, str]:
         size = float(group[1] or group[2]) if group else inner
         stage = float(meaning("zero_of_fsdp", text) or 3)
         return (0.0, math.nan, "") if size == 1 else (stage, size, "")
-    found = re.search(r"zero[\s_-]*(?:stage[\s_-]*)?(\d)|stage[\s_-]*(\d)|^(\d)(?:\.0*$|(?![\d.]*\d))", text)
-    stage = float(next(filter(None, found.groups()))) if found else math.nan
+    match = re.search(r"zero[\s_-]*(?:stage[\s_-]*)?(\d)|stage[\s_-]*(\d)|^(\d)(?:\.0*$|(?![\d.]*\d))", text)
+    stage = float(next(filter(None, match.groups()))) if match else math.nan
     if stage in (0, 1, 2, 3):
         return stage, math.nan, ""
     if word:
@@ -251,7 +255,7 @@ def zero_stage(cell: str) -> tuple[float, float, str]:
 
 
 def attention(cell: str) -> tuple[str, float, str]:
-    """Attention kernel in its typed word, whether norms are said to be one kernel, and what is wrong with the words.
+    """Return the attention kernel in its typed word, whether norms are one kernel, and what is wrong with the words.
 
     >>> attention("flash_attention2 + RMS kernel")[:2], attention("no flash (fused softmax)")[0], attention("torch")[0]
     (('flash2', 1.0), 'fused-softmax', 'eager')
@@ -270,7 +274,7 @@ def attention(cell: str) -> tuple[str, float, str]:
 
 
 def adapted(cell: str, model: str) -> str:
-    """Adapters that the name of a model states, "" where it states none or the cell says what is trained itself.
+    """Return adapters that the name of a model states, "" where it states none or the cell says what is trained itself.
 
     >>> adapted("finetune", "Llama 2 7B (QLoRA)"), adapted("full", "Llama 2 7B (LoRA)"), adapted("", "Flora")
     ('qlora', '', '')
@@ -279,7 +283,7 @@ def adapted(cell: str, model: str) -> str:
 
 
 def adapters(cell: str, notes: str = "") -> tuple[float, str]:
-    """Rank of low-rank adapters (NaN where it is not stated), and which matrices they stand beside ("" likewise).
+    """Return the rank of low-rank adapters (NaN where not stated), and the matrices that they adapt ("" likewise).
 
     >>> adapters("q_proj,v_proj", "LoRA, r=8"), adapters("", "rank 64 on all linear layers")
     ((8.0, 'attention'), (64.0, 'all linear'))
@@ -293,7 +297,7 @@ def adapters(cell: str, notes: str = "") -> tuple[float, str]:
 
 
 def optimiser(cell: str) -> tuple[str, str]:
-    """Optimiser in its typed word, and what was assumed where the words name none that is known.
+    """Return the optimiser in its typed word, and what was assumed where the words name no known one.
 
     >>> optimiser("paged AdamW 8bit")[0], optimiser("AdamW (fused)")[0], optimiser("Muon")
     ('adam-8bit', 'adam', ('', 'optimiser = Muon counts as adam'))
@@ -303,7 +307,7 @@ def optimiser(cell: str) -> tuple[str, str]:
 
 
 def schedule(cell: str, notes: str = "") -> tuple[str, str]:
-    """Pipeline schedule in its typed word ("" where none is named), and what is wrong with the words.
+    """Return the pipeline schedule in its typed word ("" where none is named), and what is wrong with the words.
 
     >>> schedule("", "PP schedule v-half")[0], schedule("zbv")[0], schedule("1f1b-interleaved")[0]
     ('v-half', 'zb-v', '1f1b')
@@ -315,7 +319,7 @@ def schedule(cell: str, notes: str = "") -> tuple[str, str]:
 
 
 def offload(cell: str) -> tuple[str, str]:
-    """What lies in host memory, in its typed word, and what is wrong with the words."""
+    """Return what is in host memory, in its typed word, and what is wrong with the words."""
     word = "none" if is_blank(cell) else meaning("offload", cell)
     return (
         word,
@@ -326,7 +330,7 @@ def offload(cell: str) -> tuple[str, str]:
 
 
 def network(cell: str) -> tuple[float, bool, str]:
-    """Network rate that a text states [B/s], whether it is a node's (else one device's), and what is wrong with it.
+    """Return the network rate of a text [B/s], whether it is a node's (else one device's), and what is wrong with it.
 
     Of several networks the fastest counts, ports for storage and management apart; eight ports are one for each device.
 
@@ -341,14 +345,14 @@ def network(cell: str) -> tuple[float, bool, str]:
     if re.match(r"\s*-\s*\d", text):
         return math.nan, False, f"network = {shown(cell)} must be above 0; write it as 200 Gb/s or 25 GB/s"
     parts = NEXT_NETWORK.split(text)
-    found = [_one_network(part) for part in parts if not mentions("network_aside", part)] or [
+    rates = [_one_network(part) for part in parts if not mentions("network_aside", part)] or [
         _one_network(part) for part in parts
     ]
-    known = [(rate if of_node else NODE * rate, rate, of_node) for rate, of_node in found if rate > 0]
-    if known:
-        _, rate, of_node = max(known)
+    positive = [(rate if of_node else NODE * rate, rate, of_node) for rate, of_node in rates if rate > 0]
+    if positive:
+        _, rate, of_node = max(positive)
         return rate, of_node, ""
-    if any(rate == 0 for rate, _ in found):
+    if any(rate == 0 for rate, _ in rates):
         return math.nan, False, f"network = {shown(cell)} must be above 0"
     if re.match(r"\s*-", text) or not mentions("network_named", text):
         return math.nan, False, f"network = {shown(cell)} states no rate; write it as 200 Gb/s or 25 GB/s"
@@ -356,7 +360,7 @@ def network(cell: str) -> tuple[float, bool, str]:
 
 
 def _one_network(part: str) -> tuple[float, bool]:
-    """Rate of one network [B/s], NaN where none is stated, and whether it is a node's."""
+    """Return the rate of one network [B/s], NaN where none is stated, and whether it is a node's."""
     text = part.casefold()
     byte, rate = BYTES.search(part), RATE.search(text)
     ports = PORTS.search(text, 0, rate.end() if rate else len(text))
@@ -367,38 +371,39 @@ def _one_network(part: str) -> tuple[float, bool]:
         big = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
         return (float(byte[1]) * big[byte[2]] if byte[1] else float(byte[3]) * big[byte[4]] / 8), True
     if rate:
-        each = float(rate[1]) / 8 * 1e9
+        port_rate = float(rate[1]) / 8 * 1e9
         of_node = of_node or not SLOWEST_OWN < float(rate[1]) <= FASTEST_PORT
     else:
         key, _, port = meaning("network", text).partition("/")
         if not key:
             return math.nan, False
-        each, of_node = _network(key), port == "node"
+        port_rate, of_node = _network(key), port == "node"
     if owner == "device":
-        return each, False
+        return port_rate, False
     if count:
-        return (each, False) if count == NODE else (count * each, True)
-    return each, of_node
+        return (port_rate, False) if count == NODE else (count * port_rate, True)
+    return port_rate, of_node
 
 
 @lru_cache(maxsize=16)
 def _network(key: str) -> float:
+    """Return the rate of a link of the table ``interconnects`` [B/s]."""
     rows = catalog.table("interconnects").set_index("key")
     return float(rows.loc[key, "bandwidth"])
 
 
 def domain(cell: str) -> float:
-    """Devices that the fast link joins, where the text says more than one node; else NaN.
+    """Return the devices that the fast link joins, where the text states more than one node; else NaN.
 
     >>> domain("NVLink5 NVL72 domain (72 GPUs)"), domain("NVLink4/NVSwitch")
     (72.0, nan)
     """
-    found = re.search(r"nvl(\d+)|\((\d+) gpus\)", cell.casefold())
-    return float(found[1] or found[2]) if found else math.nan
+    match = re.search(r"nvl(\d+)|\((\d+) gpus\)", cell.casefold())
+    return float(match[1] or match[2]) if match else math.nan
 
 
 def way(cell: str) -> tuple[str, str]:
-    """How requests arrive, in its typed word, and what is wrong with the words.
+    """Return the way in which requests arrive, in its typed word, and what is wrong with the words.
 
     >>> way("MLPerf Offline (v3.0, closed)"), way("")
     (('offline', ''), ('', ''))
@@ -413,7 +418,7 @@ def way(cell: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=8)
 def _patterns(kind: str) -> tuple[list[tuple[re.Pattern[str], str]], str]:
-    """Patterns of software with their levels, and the level where the software is named but not known."""
+    """Return the patterns of software with their levels, and the level of software that is named but not listed."""
     rows = catalog.table("software_levels")
     rows = rows[rows["kind"] == kind]
     pairs = list(zip(rows["pattern"], rows["level"], strict=True))
@@ -422,7 +427,7 @@ def _patterns(kind: str) -> tuple[list[tuple[re.Pattern[str], str]], str]:
 
 @lru_cache(maxsize=65536)
 def stack(kind: str, named: str, hints: str) -> str:
-    """Level of the stack that words name; "" where no software is named and the other cells give no hint.
+    """Return the level of the software stack that words name; "" where neither software nor other cells name any.
 
     Parameters
     ----------
@@ -442,7 +447,7 @@ def stack(kind: str, named: str, hints: str) -> str:
 
 
 def software(kind: str, cells: tuple[str, str, str, str]) -> str:
-    """Product that the first cell names as the table ``software`` does; else the level that all of them hint at.
+    """Return the product of the table ``software`` in the first cell; else the level at which all cells hint.
 
     `kind`: of prediction, as in the table ``software``; `cells`: the software, the notes, the way a model is asked,
     and the device.
@@ -454,5 +459,5 @@ def software(kind: str, cells: tuple[str, str, str, str]) -> str:
 
 
 def floats(values: Any) -> np.ndarray:
-    """Values as an array of floats."""
+    """Return values as an array of floats."""
     return np.array(values, dtype=float)
