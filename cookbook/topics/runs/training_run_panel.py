@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware
+from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.charts import models as memory_charts
 from cookbook.charts.look import row_order
@@ -67,16 +68,6 @@ MEMORY = {
     "optimiser states": ("optimiser",),
     "activations": ("activations", "transient"),
     "workspace": ("reserved",),
-}
-LARGEST = {
-    "tensor-parallel communication": "tensor-parallel communication",
-    "pipeline-parallel communication": "sending activations between stages",
-    "data-parallel communication": "gradient and weight communication",
-    "bubble": "the pipeline bubble",
-    "memory traffic": "operations between matmuls, which wait for memory",
-    "waiting": "straggler and synchronisation time",
-    "optimiser": "the optimiser",
-    "launch": "launching kernels",
 }
 
 PRESETS = (
@@ -484,7 +475,7 @@ def _layout(view: Planned) -> str:
     most = str(parts.idxmax())
     hfu = f", HFU {percent(own['hfu'])}" if own["hfu"] > own["mfu"] * 1.005 else ""
     return (
-        f"Bottleneck: after computing, {LARGEST.get(most, most)} ({percent(parts[most] / view.seconds.sum())} of a "
+        f"Bottleneck: after computing, {part_groups()[most].title} ({percent(parts[most] / view.seconds.sum())} of a "
         f"step) in {layout_words(own)}, the fastest layout of those tried (MFU {percent(own['mfu'])}{hfu})."
     )
 
