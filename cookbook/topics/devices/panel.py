@@ -159,12 +159,11 @@ def _controls() -> tuple[Control, ...]:
             ),
             tooltip="What is done with it",
         ),
-        Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
+        Slider("batch", group="Workload", stops=powers_of_two(0, 10), tooltip="Samples of one pass"),
         Combo(
             "software",
-            "Software",
-            "Workload",
-            _software(),
+            group="Workload",
+            options=_software(),
             tooltip="What runs the network on GPUs; others have compilers of their own",
         ),
         Combo(
@@ -182,9 +181,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Choice(
             "precision",
-            "Precision",
-            "Hardware",
-            (
+            group="Hardware",
+            options=(
                 (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
                 *((str(name), str(name), "") for name in formats),
             ),

@@ -114,18 +114,16 @@ def _controls() -> tuple[Control, ...]:
     return (
         Combo(
             "model",
-            "Network",
-            "Workload",
-            networks(language=False),
+            group="Workload",
+            options=networks(language=False),
             own=own_model(SOME_LAYERS),
             plain=plain_model,
             tooltip="The network to train",
         ),
         Slider(
             "batch",
-            "Batch",
-            "Workload",
-            powers_of_two(0, 16),
+            group="Workload",
+            stops=powers_of_two(0, 16),
             tooltip="Samples: the per-GPU batch in weak scaling, the global batch in strong scaling",
         ),
         Choice(
@@ -187,9 +185,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Choice(
             "precision",
-            "Precision",
-            "Hardware",
-            (
+            group="Hardware",
+            options=(
                 (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the accelerator has"),
                 *((name, name, f"Matmuls in {name}") for name in TRAINING),
             ),

@@ -174,9 +174,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Slider(
             "batch",
-            "Global batch",
-            "Workload",
-            powers_of_two(3, 16),
+            group="Workload",
+            stops=powers_of_two(3, 16),
             unit="sequences",
             argument="global_batch",
             tooltip="Sequences of one update of all devices",
@@ -190,7 +189,7 @@ def _controls() -> tuple[Control, ...]:
             plain=plain_device,
             tooltip="An accelerator (in nodes of eight) or a server",
         ),
-        Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
+        Slider("devices", group="Hardware", stops=tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
         Slider(
             "deadline",
             "Deadline",
@@ -211,9 +210,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         more(
             "seq",
-            "Sequence",
-            "Workload",
-            powers_of_two(9, 20),
+            group="Workload",
+            stops=powers_of_two(9, 20),
             unit="tokens",
             whole=True,
             tooltip="Tokens of a sequence; empty: the model's. The global batch in sequences stays, so more tokens a "
@@ -221,9 +219,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Choice(
             "precision",
-            "Precision",
-            "Hardware",
-            (
+            group="Hardware",
+            options=(
                 ("own", "best", "bf16 where the accelerator has it, else fp16, tf32 or fp32"),
                 *((name, name, f"Matmuls in {name}") for name in FORMATS),
             ),
@@ -241,9 +238,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         more(
             "network",
-            "Network",
-            "Hardware",
-            (10, 25, 50, 100, 200, 400, 800, 1600, 3200),
+            group="Hardware",
+            stops=(10, 25, 50, 100, 200, 400, 800, 1600, 3200),
             unit="Gbit/s a device",
             tooltip="Rate of the network for one device; empty: the machine's",
         ),
