@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cookbook.catalog.parts import part_groups
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -58,18 +60,7 @@ MUTED = "#616161"
 PAPER = "#ffffff"
 
 # Fixed order and colour for the whole cookbook: a part looks the same in every recipe.
-TIME_PARTS = {
-    "compute": "#0072B2",
-    "memory traffic": "#D55E00",
-    "launch": "#696E6E",
-    "tensor-parallel communication": "#009E73",
-    "pipeline-parallel communication": "#2F8F9D",
-    "data-parallel communication": "#7A9C39",
-    "input": "#CC79A7",
-    "optimiser": "#A170C6",
-    "bubble": "#8C6A00",
-    "waiting": "#8C564B",
-}
+TIME_PARTS = {name: group.colour for name, group in part_groups().items()}
 MEMORY_PARTS = {
     "weights": "#0072B2",
     "fp32 copy": "#2F8F9D",

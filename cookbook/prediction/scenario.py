@@ -76,6 +76,8 @@ class Field:
         Kinds of prediction that read it, and the group of `GROUPS` that it is in.
     spellings : tuple of str
         Other names of the column in readers' tables.
+    label : str
+        What it is called in a sentence and beside a control.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Field:
     choices: Mapping[str, str] = field(hash=False)
     phases: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
+    label: str = ""
 
     @property
     def allowed(self) -> str:
@@ -144,6 +147,7 @@ def _field(row: Mapping[str, str]) -> Field:
         MappingProxyType(choices),
         tuple(row["phases"].split(";")),
         tuple(filter(None, row["spellings"].split(";"))),
+        row["label"] or row["name"].replace("_", " "),
     )
 
 

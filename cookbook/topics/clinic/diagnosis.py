@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import refused
 from cookbook.prediction.api import train_step
 from cookbook.prediction.constants import figure
@@ -34,8 +35,6 @@ MOSTLY, NARROWER, EXPLAINED = 0.5, 0.5, 0.5
 # times, so matmuls of a tiny batch are at least a quarter of the traffic.
 MATMUL_SHARE = 0.25
 NARROW_FORMATS = ("bf16", "fp16", "fp8")
-# How a prediction's parts are called here.
-TERM_OF_PART = {"optimiser": "memory traffic", "bubble": "idle", "waiting": "idle"}
 CAUSE_OF_TERM = {
     "input": "input",
     "launch": "host-bound",
@@ -199,7 +198,7 @@ def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any])
     wide = high / point if math.isfinite(high) else 1.5
     by_term = {"steady": (point, point * wide)}
     for part, seconds in estimate.by_part.items():
-        term = "communication" if part.endswith("communication") else TERM_OF_PART.get(part, part)
+        term = part_groups()[part].term
         own = float(np.ravel(seconds)[0])
         before = by_term.get(term, (0.0, 0.0))
         by_term[term] = (before[0] + own, before[1] + own * wide)
