@@ -22,9 +22,10 @@ import csv
 import functools
 import inspect
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
@@ -61,6 +62,8 @@ MAX_DEVICES, MAX_SEQUENCES, MAX_TOKENS, MAX_ENTRIES = 2**20, 2**30, 2**27, 1024
 LEAST, MOST, LARGEST = 1e-18, 1e300, 1e18
 # Letters of a name that are compared with others, and the share of them that agree where it may be the one meant.
 LETTERS, MISSPELT = 60, 0.6
+# Letters of choices that a message lists in full.
+MAX_LETTERS = 200
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
 NUMERIC = ("number", "count", "share")
 # Types of names, and the table that has them; workloads of storage benchmarks begin with their suite.
@@ -100,8 +103,12 @@ class Field:
         Whether None, and whether "" or an empty list, stand for what is not given.
     many, gaps : bool
         Whether it may be a list, which is read entry by entry, and whether entries of it may be None.
+    entries : int
+        Most entries of such a list.
     missing : bool
         Whether NaN stands for a figure that is not known.
+    in_unit : bool
+        Whether numbers are in `unit`, not in SI, such as the dollars of an hour.
     offered : callable, optional
         Gives the choices when they are needed, such as rows of a table.
     table : str
@@ -130,7 +137,9 @@ class Field:
     blank: bool = False
     many: bool = False
     gaps: bool = False
+    entries: int = MAX_ENTRIES
     missing: bool = False
+    in_unit: bool = False
     offered: Callable[[], Collection[Any]] | None = None
     table: str = ""
     records: tuple[Any, ...] = ()
@@ -216,8 +225,9 @@ class Field:
         whole = "a whole number" if self.type == "count" and not self.phases else ""
         unit = f" {self.unit}" if self.unit else ""
         if self.high >= MOST and not self.phases:
+            end = "" if self.high == math.inf else ", finite"
             least = f"more than {_end(self.low)}" if self.above else f"{_end(self.low)} or more"
-            return "a finite number" if self.low <= -MOST else f"{whole}{whole and ', '}{least}{unit}, finite"
+            return "a finite number" if self.low <= -MOST else f"{whole}{whole and ', '}{least}{unit}{end}"
         if self.above:
             return f"{whole or 'a number'} more than {_end(self.low)} and up to {_end(self.high)}{unit}"
         return f"{whole}{whole and ' from '}{_end(self.low)} to {_end(self.high)}{unit}"
@@ -233,7 +243,7 @@ class Field:
         return refused(self.name, value, f"{what}; {self.remedy}", code, near)
 
     def read(self, value: Any, name: str = "") -> Any:
-        """Return what is given for an argument as functions take it; several values as a tuple, each once.
+        """Return what is given for an argument as functions take it: of several values a tuple.
 
         Raises
         ------
@@ -246,8 +256,17 @@ class Field:
             return value
         if not self.many:
             return self._one(value)
-        values = listed(self.name, value)
-        return tuple(dict.fromkeys([None if each is None and self.gaps else self._one(each) for each in values]))
+        values = listed(self.name, value, self.entries)
+        read = [None if each is None and self.gaps else self._one(each) for each in values]
+        return tuple(dict.fromkeys(read) if self.type in ("count", "choice") else read)
+
+    def changes(self, default: Any) -> bool:
+        """Whether a default is read as something else: one value of a list, text of a number, a number of an array."""
+        if default is None or default is inspect.Parameter.empty or (isinstance(default, (str, tuple)) and not default):
+            return False
+        if self.many:
+            return not isinstance(default, tuple)
+        return self.type == "array" or (self.type in NUMERIC and isinstance(default, str))
 
     def _one(self, value: Any) -> Any:
         """Return one value."""
@@ -264,7 +283,7 @@ class Field:
             raise self.refuse(value, "is not a number", NOT_ALLOWED)
         if isinstance(value, str):
             try:
-                value = units.si(value, self.unit)
+                value = units.si(value, self.unit) / (units.scale(self.unit) if self.in_unit else 1)
             except (ValueError, ArithmeticError) as problem:
                 if not self.unit:
                     raise self.refuse(given, "is not a number", NOT_ALLOWED) from None
@@ -296,8 +315,10 @@ class Field:
                 return known[each]
         words = [each for each in known if isinstance(each, str)]
         near = nearest(value[:LETTERS], words, 1, MISSPELT) if isinstance(value, str) else []
-        meant = f"; nearest: {', '.join(near)}" if near else ""
-        raise refused(self.name, value, f"is not a choice; take one of {self.allowed}{meant}", nearest=near)
+        offered, meant = self.allowed, f"; nearest: {', '.join(near)}" if near else ""
+        if len(offered) > MAX_LETTERS:
+            offered, meant = ", ".join(nearest(str(value)[:LETTERS], words, 3)), ", to name the nearest"
+        raise refused(self.name, value, f"is not a choice; take one of {offered}{meant}", nearest=near)
 
     def _text(self, value: Any) -> str:
         if not isinstance(value, str):
@@ -365,7 +386,7 @@ def _end(value: float) -> str:
     return f"{value:g}" if float(f"{value:g}") == value else f"{value:,.0f}"
 
 
-def listed(name: str, value: Any) -> list[Any]:
+def listed(name: str, value: Any, most: int = MAX_ENTRIES) -> list[Any]:
     """Return one value or several as a list of Python's own, neither empty nor longer than can be searched.
 
     >>> listed("devices", 8), listed("devices", (8, 16))
@@ -373,11 +394,13 @@ def listed(name: str, value: Any) -> list[Any]:
     """
     if isinstance(value, np.ndarray) and not value.ndim:
         return [value.item()]
+    if isinstance(value, Iterator):
+        value = list(islice(value, most + 1))
     if not isinstance(value, Collection) or isinstance(value, (str, bytes, Mapping)):
         return [value]
-    if not 0 < len(value) <= MAX_ENTRIES:
+    if not 0 < len(value) <= most:
         what = f"has {len(value):,} entries" if len(value) else "is empty"
-        raise refused(name, value, f"{what}; give one value or up to {MAX_ENTRIES:,}")
+        raise refused(name, value, f"{what}; give one value or up to {most:,}")
     return [each.item() if isinstance(each, np.generic) else each for each in value]
 
 
@@ -397,8 +420,8 @@ class Row:
 def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that reads the arguments of a function as their fields declare them.
 
-    Signature, docstring and types stay those of the function. A default is taken as it is, and so is None where it is
-    the default, and "" where it is.
+    Signature, docstring and types stay those of the function. None is taken as it is where it is the default, and so is
+    "". A default is read as what is given for it, and checked by no one.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -415,6 +438,13 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
         def readers() -> Mapping[str, Callable[[Any], Any]]:
             return {name: each.read for name, each in all_fields().items() if not each.later}
 
+        @lru_cache(maxsize=1)
+        def usual() -> Mapping[str, Any]:
+            """Defaults that are read as something else."""
+            read = {name: each for name, each in all_fields().items() if name in parameters and not each.later}
+            values = {name: parameters[name].default for name in read}
+            return {name: each.read(values[name]) for name, each in read.items() if each.changes(values[name])}
+
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             known = readers()
@@ -426,6 +456,9 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
             for name, value in kwargs.items():
                 if name in known:
                     kwargs[name] = known[name](value)
+            for name, value in usual().items():
+                if name not in kwargs and name not in names[: len(args)]:
+                    kwargs[name] = value
             return function(*args, **kwargs)
 
         call.declared = all_fields  # type: ignore[attr-defined]
