@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import refused
 from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.prediction import scaling as engine
-from cookbook.prediction.asked import choices, listed, text
 from cookbook.prediction.constants import LEVELS
 from cookbook.prediction.parsing import networks
 from cookbook.prediction.parsing.tables import OUTCOMES, measurements_of
@@ -95,6 +94,19 @@ BESIDE = {
 }
 
 
+# Kinds of runs, what is put in the place of the full prediction, and names to keep.
+KIND, MODEL = Field.choice(*KINDS), Field.choice(of=lambda: (FULL, NO_NEIGHBOURS, *models_of()))
+NAMES = Field.text(many=True, blank=True)
+
+
+@checked(
+    by=Field.choice(*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up"),
+    kind=KIND,
+    model=MODEL,
+    publishers=NAMES,
+    accelerators=NAMES,
+    networks=NAMES,
+)
 def accuracy(
     by: str = "publisher",
     kind: str = "both",
@@ -138,11 +150,6 @@ def accuracy(
     >>> bool(table.loc["full", "median_error"] < table.loc["constant utilisation", "median_error"])
     True
     """
-    groupings = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
-    (by,) = choices("by", [by], groupings, ())
-    if not isinstance(model, str) or (model != FULL and model not in models_of()):
-        near = ", ".join(nearest(str(model)[:60], models_of(), 3))
-        raise refused("model", model, f"is not a choice; nearest: {near}")
     rows = chosen(kind, publishers, accelerators, networks)
     if by == "row":
         return as_rows(rows, model)
@@ -164,14 +171,10 @@ def chosen(
     networks: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Return evaluated runs of a kind, of some publishers on some accelerators; ratios are logarithms."""
-    (kind,) = choices("kind", [kind], tuple(KINDS), ())
+    kind = KIND.read(kind, "kind")
     rows, masks = _evaluated_rows(kind), dict[str, Any]()
     for column, names in (("publisher", publishers), ("accelerator", accelerators), ("model", networks)):
-        wanted = (
-            []
-            if isinstance(names, (list, tuple)) and not names
-            else [text(column, name) for name in listed(column, names)]
-        )
+        wanted = list(NAMES.read(names, f"{column}s"))
         if column == "model":
             wanted = [network_of(name) for name in wanted]
         for name in wanted:
@@ -292,8 +295,7 @@ def as_rows(rows: pd.DataFrame, model: str = FULL) -> pd.DataFrame:
 
 def _ratios_of(rows: pd.DataFrame, model: str) -> pd.Series:
     """Return the logarithmic ratios of a model, of the rows that it predicts."""
-    if model not in (FULL, NO_NEIGHBOURS) and model not in models_of():
-        raise refused("model", model, f"is not a choice; take one of {', '.join(models_of())}")
+    model = MODEL.read(model, "model")
     ratios = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
     if not len(ratios):
         raise ValueError(f"nothing is predicted {shown(model)} for these runs: another kind has it")
@@ -445,6 +447,7 @@ SAME_BUT_DEVICES = (
 COVERED_SHARE = 0.8
 
 
+@checked(**engine.FIELDS)
 def scaling(
     model: str | Workload,
     accelerator: str,

@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.evidence import measurement_rows
-from cookbook.prediction.api import flag
-from cookbook.prediction.asked import listed, text
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
 from cookbook.units import shown
 
@@ -85,6 +84,31 @@ EVALUATED_TABLES = {
 }
 
 
+# Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
+COMPARABLE = {
+    "framework": (),
+    "software": (),
+    "software_level": (),
+    "publisher": (),
+    "server": (),
+    "processor": (),
+    "link": (),
+    "data": ("data",),
+    "precision": ("precision",),
+    "accelerator": ("accelerator",),
+    "generation": ("accelerator",),
+}
+VERSUS = Field.choice(*COMPARABLE)
+
+
+@checked(
+    near=Field.record(
+        str, Mapping, what="configuration", give="the id of a row, or a dict such as {'model': 'resnet50'}"
+    ),
+    versus=VERSUS,
+    classic_flop=Field.flag(),
+    **{name: Field.text(many=True, later=True) for name in COLUMNS},
+)
 def measurements(
     near: str | Mapping[str, Any] | None = None, versus: str = "", classic_flop: bool = False, **where: Any
 ) -> pd.DataFrame:
@@ -129,15 +153,11 @@ def measurements(
     >>> rows["unit"].unique().tolist(), bool((rows["throughput"] > 0).any())
     (['images/s'], True)
     """
-    rows = _with_classic() if flag("classic_flop", classic_flop) else everything()
-    versus = text("versus", versus)
+    rows = _with_classic() if classic_flop else everything()
     for column, wanted in where.items():
         rows = _matching(rows, column, wanted)
     if not len(rows):
         raise ValueError(f"no measurement matches {_filter_words(where)}: loosen one of them")
-    if near is not None and (not isinstance(near, (str, Mapping)) or len(near) > 200):
-        allowed = "must be the id of a row, or a dict such as {'model': 'resnet50'}"
-        raise refused("near", near, allowed)
     if near is not None:
         rows = nearest_rows(rows, configuration(near), str(near))
     return beside(rows, versus) if versus else rows.copy()
@@ -225,7 +245,7 @@ def _matching(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
         return rows[_between(rows[column], column, wanted)]
     if isinstance(wanted, (list, tuple)) and not wanted:
         return rows
-    names = [text(column, name) for name in listed(column, wanted)]
+    names = list(Field.text(many=True).read(wanted, column))
     values = set(whole[column])
     names = [name if name in values else _spelled(column, name, values) for name in names]
     return rows[rows[column].isin(names)] if names else rows
@@ -307,20 +327,6 @@ DECIDING_COLUMNS = (
     "data",
     "unit",
 )
-# Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
-COMPARABLE = {
-    "framework": (),
-    "software": (),
-    "software_level": (),
-    "publisher": (),
-    "server": (),
-    "processor": (),
-    "link": (),
-    "data": ("data",),
-    "precision": ("precision",),
-    "accelerator": ("accelerator",),
-    "generation": ("accelerator",),
-}
 
 
 def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "") -> pd.DataFrame:
@@ -412,8 +418,7 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     ValueError
         Another column, or no setting in which two values were measured.
     """
-    if what not in COMPARABLE:
-        raise refused("versus", what, f"cannot be compared; take one of {', '.join(COMPARABLE)}")
+    what = VERSUS.read(what, "versus")
     rows = rows[(rows[what] != "") & rows["throughput"].notna() & rows["batch_per_device"].notna()]
     same = [name for name in DECIDING_COLUMNS if name not in COMPARABLE[what]]
     best = rows.sort_values("throughput", kind="stable").groupby([*same, what], dropna=False).tail(1)
