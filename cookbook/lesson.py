@@ -25,7 +25,7 @@ from cookbook.charts.card import served
 from cookbook.result import html_text
 from cookbook.units import shown
 
-# Slips of a unit: ratio of the answer to the right one, the kinds of unit it may happen to, and what each side says.
+# Unit mistakes: ratio of the answer to the right one, the kinds of unit concerned, and the feedback for each side.
 _BYTES, _WORK, _TIME, _PURE, _ANY = ("", "B"), ("", "FLOP", "OP", "MAC"), ("", "s"), ("",), None
 RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
     (
@@ -55,7 +55,7 @@ RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
 RATIO_TOLERANCE = 0.005
 QUESTION, EXERCISE = "q", "x"
 LONGEST, DIGITS = 40, 6
-# What this session has seen: questions asked and exercises tried, by key, with the answer; "" while there is none.
+# Questions and exercises seen in this session, by key, with the answer; "" while there is none.
 _seen: dict[str, str] = {}
 
 
@@ -193,7 +193,7 @@ def _likely_mistake(number: float, right: float, tolerance: float, parsed_unit: 
         return "not a value that this quantity can take"
     if not parsed_unit.dimension and math.isclose(number * right, 1, rel_tol=max(tolerance, RATIO_TOLERANCE)):
         return "the right ratio upside down: 1 over it is asked for"
-    # What is counted, whether or not in each second: bytes of B/s, operations of FLOP/s.
+    # The counted quantity, with or without the rate's second: bytes of B/s, operations of FLOP/s.
     counted = tuple(dimension for dimension in parsed_unit.dimension if dimension[0] != "s") or parsed_unit.dimension
     ratio, side = number / right, "too large" if abs(number) > abs(right) else "too small"
     for factor, kinds, large, small in RATIOS:

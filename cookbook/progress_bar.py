@@ -1,4 +1,4 @@
-"""How far a long computation is, on one line of standard error."""
+"""A progress bar for long computations, on one line of standard error."""
 
 from __future__ import annotations
 

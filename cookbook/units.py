@@ -94,7 +94,7 @@ WHOLE: dict[str, tuple[float, dict[str, int]]] = {
     "parameter": (1.0, {}),
     "parameters": (1.0, {}),
 }
-# Words and letters that may stand before a unit, or alone: 14 M, 14 million images, $1.2 M.
+# Words and letters that may precede a unit, or be alone: 14 M, 14 million images, $1.2 M.
 MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and factor >= 1e3 and "i" not in name} | {
     "thousand": 1e3,
     "million": 1e6,
@@ -122,7 +122,7 @@ CLOCK = [
     (3600.0, "h"),
     (60.0, "min"),
 ]
-# Beyond these parts of the outermost prefix a figure says no more than that it is out of range.
+# Beyond these multiples of the outermost prefix a value is only reported as out of range.
 MOST, LEAST = 1e9, 1e-3
 
 

@@ -1,22 +1,20 @@
-"""Interval widths from the errors of publishers that were left out, and how good predictions are by stratum and by row.
+"""Interval widths from the errors of held-out publishers, and the quality of predictions by stratum and by row.
 
-An unseen publisher is one more draw: the mean square of a publisher's errors holds both what differs between its rows
-and what they have in common. Its mean over the publishers that were left out, each in turn, is the variance of an
-interval, and Student's t with as many degrees of freedom as there are other publishers says how far it reaches. A tier
-that few publishers measured leans on all of them, in proportion; a lesser known tier is never narrower. They are then
-stretched until they hold the nominal share of what the publishers measured, each weighing one: the tiers of ordinary
-runs all alike, and each special way to run by a factor of its own, so that young mixtures of experts do not widen the
-intervals of dense models.
+An unseen publisher is one more draw: the mean square of a publisher's errors contains both the differences between its
+rows and their common error. Its mean over held-out publishers, each in turn, is the variance of an interval, and
+Student's t, with one degree of freedom per other publisher, gives its half-width. A level that few publishers measured
+is shrunk towards all of them, in proportion; a lesser known level is never narrower. Intervals are then stretched to
+their nominal coverage of the measurements, each publisher weighing one: the levels of ordinary runs by one factor, and
+each special configuration by its own, so that young mixtures of experts do not widen the intervals of dense models.
 
 References: Gelman & Hill, Data Analysis Using Regression and Multilevel/Hierarchical Models, 2007, chapter 12; Dunn,
 Wasserman & Ramdas, Distribution-free prediction sets for two-layer hierarchical models, JASA 118, 2023. Intervals are
-judged by the interval score: Gneiting & Raftery, JASA 102, 2007, section 6.2.
+evaluated by the interval score: Gneiting & Raftery, JASA 102, 2007, section 6.2.
 
-Below stand the rules to beat (`REFERENCES`): what a constant utilisation, a scaled neighbour, or a published form would
-have said of the same rows. Each takes measured rows, which of them it may look at and which to predict, and returns the
-logarithm of predicted over measured outcome. Arithmetic, peaks and traffic are those that the kind's own formulas use,
-so that only the rule differs; a percentage that a published form leaves to its user is the median of the rows that may
-be looked at.
+Below are the baselines (`REFERENCES`): predictions of the same rows by a constant utilisation, a nearest neighbour, or
+a published formula. Each takes measured rows, the training rows and the rows to predict, and returns the logarithm of
+predicted over measured outcome. Arithmetic, peaks and traffic are those of the kind's own formulas, so that only the
+baseline differs; a percentage that a published formula leaves to its user is the median of the training rows.
 """
 
 from __future__ import annotations
@@ -36,9 +34,9 @@ from cookbook.prediction.constants import DATASHEET, LEVELS, NEW_ENGINE, SEEN, S
 from cookbook.prediction.parsing.tables import measurements_of
 from cookbook.workloads import zoo
 
-# How many publishers all others together stand for where a tier has few of its own.
+# Weight, in publishers, of all others together where a level has few publishers of its own.
 SHRINKAGE = 3.0
-# Larger errors say that a row was misread, and widen an interval no more than this.
+# Larger errors mean that a row was misread, and widen an interval no more than this.
 LARGEST_ERROR = 0.6
 ORDERED_LEVELS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
 SPECIAL_LEVELS = tuple(name for name in TIERS if name not in ORDERED_LEVELS)
@@ -95,7 +93,7 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     variances = {name: _shrunk(squares[tier == name], group[tier == name], whole) for name in TIERS}
     variances |= dict(zip(ORDERED_LEVELS, _isotonic([variances[name] for name in ORDERED_LEVELS]), strict=True))
     for name in SPECIAL_LEVELS:
-        # What is run in a special way is no more certain than the rest: leaning may only widen it.
+        # Special configurations are no more certain than the rest: shrinking may only widen them.
         own = publisher_means(squares[tier == name], group[tier == name])[0]
         variances[name] = (
             max(variances[name][0], variances[SEEN][0], float(np.mean(own)) if len(own) else 0.0),

@@ -1,9 +1,10 @@
-"""What predictions of storage, input and exchanges are worth: each from constants fitted without its group.
+"""Evaluation of predictions of storage, input and collectives, each from constants fitted without its group.
 
 - Storage and input, together (`judgement`) and row by row (`judged_rows`).
-- Exchanges (`exchange_judgement`): measured collectives, constants fitted without a publisher or a generation. Rows
-  count whose network is stated or known from the accelerator's systems; where a publisher states no payload, it is a
-  large one. The rule to beat is the bus bandwidth that is a constant part of the slower of link and network.
+- Collectives (`exchange_judgement`): measured ones, with constants fitted without a publisher or a generation. Only
+  rows with a network that is stated or known from the accelerator's systems count; where a publisher states no
+  payload, a large one is assumed. The baseline is a bus bandwidth that is a constant share of the slower of link and
+  network.
 """
 
 from __future__ import annotations
@@ -389,14 +390,14 @@ RING_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 LARGE, NODE, NODES = 1e15, 8, 4
 # From this payload on bandwidth counts, not starts.
 LARGE_PAYLOAD = 1e9
-# Where the search starts (what one expects before any row was seen), and how far the logarithm may lie from it.
+# Start of the search (the expectation without any row), and the allowed distance of the logarithm from it.
 START = dict(zip(fabrics.CONSTANTS, (0.8, 0.8, 0.8, 5e-6, 15e-6, 1e6), strict=True))
 WIDTH, PULL = np.array([0.2, 0.2, 0.2, 0.5, 0.5, 2.0]), 0.002
 
 
 @dataclass(frozen=True, eq=False)
 class Exchanges:
-    """Measured rings as arrays, one entry a row, SI; `in_switch` where the switch makes the sums."""
+    """Measured rings as arrays, one entry per row, SI; `in_switch` where the switch reduces (SHARP)."""
 
     source: np.ndarray
     family: np.ndarray

@@ -1,4 +1,4 @@
-"""Fits the constants of single kernels to the tables ``kernels`` and ``kernel_tables``.
+"""Fits of the constants of single kernels to the tables ``kernels`` and ``kernel_tables``.
 
 Each part has one form, a time in seconds. W are bytes, F operations, b the memory bandwidth and p the dense peak of the
 data sheet in the number format, s and e shares of them, h heads, T tokens:
@@ -30,7 +30,7 @@ from cookbook.prediction.constants import figure
 
 ANY_FAMILY = "any"
 TABLE, SOURCE = "kernel_constants", "nvidia-aic"
-# Where an error of a row counts less than by its square, how firmly a logarithm is held to its start, and the search.
+# The error of a row from which the loss is linear, the spread of the pull to the start, and limits of the search.
 HUBER_TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
 NUDGE, MAX_DAMPING = 1e-5, 1e9
 # The part of the last cache that a kernel's keys may fill or must exceed: between the two they come from it or not.

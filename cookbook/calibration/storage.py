@@ -1,4 +1,4 @@
-"""Fits the few constants of storage and input to measurements; `judgement` judges them by those left out."""
+"""Fits of the few constants of storage and input to measurements; `judgement` evaluates them by held-out ones."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
 
     `data`: rows of the kind; `train`: which of them may be used.
     """
-    # The most that a drive reads bounds what is predicted; the constants are those of the chain below that.
+    # The maximum read rate of a drive bounds predictions; the constants are those of the chain below that bound.
     fitted, rows = start(), replace(data.rows, drive_most=np.full(len(data.rows), np.inf))
     described = storage.predict_rows(rows, fitted).described
 

@@ -1,7 +1,7 @@
-"""Judges predictions by measurements that their constants have not seen, and writes what was found into `data/`.
+"""Evaluation of predictions by measurements that their constants have not seen, written into `data/`.
 
-Each is judged beside the rules that it has to beat: `judge`, `judge_reference`, `validate`; `calibrate` fits the
-constants again, `write_table`, `write_calibration` and `write_validation` keep them.
+Each is evaluated beside its baselines: `judge`, `judge_reference`, `validate`; `calibrate` refits the constants;
+`write_table`, `write_calibration` and `write_validation` store them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from cookbook.prediction.kinds import configurations
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
 PAIRED_COLUMNS = ("worse_by", "worse_by_low", "worse_by_high")
-# What is kept of a single publisher where something is off: it cannot be drawn again, so there is no interval.
+# Columns of a single publisher where something is switched off: it cannot be resampled, so there is no interval.
 PUBLISHER_COLUMNS = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED_COLUMNS)
 PACKAGES = ("performance", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
@@ -227,7 +227,7 @@ def _validated(kind: str, ways: Sequence[str]) -> tuple[list[pd.DataFrame], dict
         rows, frame, folds = judge(kind, way)
         others, nested = _others(kind, way, folds), way == "source"
         inner = left_out_twice(rows, folds.fold) if nested else None
-        # Where a term is off, folds are fitted in fewer rounds: so is what they are compared with.
+        # Where a term is off, folds are fitted in fewer rounds; so is their base.
         alike = left_out(rows, folds.fold, False, whole_fit(kind), None, QUICK_ROUNDS) if nested else folds
         reports.append(report(rows, frame, folds, inner).assign(kind=kind, leave_out=way, model=FULL))
         for name, other in others.items():
@@ -337,7 +337,7 @@ def as_json(table: pd.DataFrame) -> str:
 
 
 def forget() -> None:
-    """Drop what is cached; tests that change rows or data need it."""
+    """Clear the caches; tests that change rows or data need it."""
     whole_fit.cache_clear()
     folding.measured_rows.cache_clear()
 

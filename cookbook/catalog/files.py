@@ -1,6 +1,4 @@
-"""How results leave the package: tables as CSV text that no spreadsheet takes for formulas, and files written whole or
-not at all.
-"""
+"""Output files: tables as CSV text that no spreadsheet interprets as formulas, and files written atomically."""
 
 from __future__ import annotations
 

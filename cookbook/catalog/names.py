@@ -1,4 +1,4 @@
-"""Names: from what people write to the key of a row, with the nearest names where nothing fits."""
+"""Names: from a written spelling to the key of a row, with the nearest names where nothing matches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARED = "shared_aliases"
 IGNORED = re.compile(r"[\s\-_.,()/]+")
 # Marks of trade, which reports print behind the names of products.
 MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.I)
-# Between digits a separator tells 1.6 from 16, whichever character it is.
+# Between digits a separator distinguishes 1.6 from 16, whichever character it is.
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
 # Makers and their brands, which people write before a name or leave out, and what they write behind one; the column
 # of a table that names makers adds to them.
@@ -126,7 +126,7 @@ def unbranded(kind: str, directory: Path) -> dict[str, str]:
     if VENDOR in raw(kind, directory).header:
         for spelling, key in index(kind, directory).items():
             keys_of.setdefault(bare(kind, spelling, directory), set()).add(key)
-    # A number alone names a device only where a row says so.
+    # A number alone names a device only where a row states it.
     return {word: min(keys) for word, keys in keys_of.items() if word and not word.isdigit() and len(keys) == 1}
 
 

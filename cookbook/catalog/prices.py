@@ -1,4 +1,4 @@
-"""The one reader of prices and of figures of running: ranges with their dates and sources, none that nobody states."""
+"""The one reader of prices and running costs: ranges with their dates and sources; no value without a source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PER_KWH = "USD/kWh"
 SINCE = "2024"
 HOUR, YEAR = units.si("1 h"), units.si("1 year")
 MONTH = YEAR / 12
-# Years of which a list may hold prices.
+# Years that a price list may contain.
 EARLIEST, LATEST = 1900, 2200
 # The smallest and the largest number of anything that is counted, measured or paid.
 LEAST, MOST = 1e-18, 1e300

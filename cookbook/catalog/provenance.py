@@ -1,5 +1,5 @@
-"""Where figures come from: sources, provenance of single values with what was rejected; and what is kept of the tables
-beside them: how many rows each has, and a page written from their schemas.
+"""Provenance of values: sources, statements of single values with rejected ones; also row counts of the tables, and a
+page written from their schemas.
 """
 
 from __future__ import annotations

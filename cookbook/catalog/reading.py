@@ -1,4 +1,4 @@
-"""Reads CSV files as text, strictly: what a table holds is decided by its schema, never guessed.
+"""Strict readers of CSV files as text: the schema defines the content of a table, nothing is guessed.
 
 A schema is a CSV file `data/schema/<table>.csv` with the columns `column,type,unit,required,description`. Types:
 
@@ -35,7 +35,7 @@ from cookbook.catalog.refusals import NOT_READ, Refusal
 from .. import units
 from ..units import shown
 
-# A name is compared by so many of its letters; no table has a longer one.
+# Letters of a name that are compared; no table has a longer name.
 NAME_LETTERS = 80
 SAME_AS_HEADER = "save the file as UTF-8 text with commas, one line a row, and the header as the first line"
 
@@ -454,7 +454,7 @@ def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[A
     read_cell = reader(column, keys)
     missing: Any = math.nan if column.numeric else ""
     values, errors, seen = [], [], dict[str, int]()
-    parsed: dict[str, Any] = {} if column.required else {"": missing}  # most cells stand in many rows
+    parsed: dict[str, Any] = {} if column.required else {"": missing}  # most cells occur in many rows
     for line, cell in zip(raw.lines, raw.column(column.name), strict=True):
         try:
             if not cell and column.required:

@@ -1,4 +1,4 @@
-"""Tables: schema, cells and the rules that span cells, joined and handed out as frames in SI."""
+"""Tables: schema, cells and rules across cells, joined and returned as frames in SI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cookbook.catalog.refusals import refused
 from ..units import shown
 from .reading import CatalogError, Raw, Schema, UnknownName, folder_of, nearest, read, read_columns, schema
 
-# What may be asked, and why there may be no answer: no tables of facts.
+# Schemas of requests and of reasons for refusals: no tables of facts.
 SCHEMAS_ALONE = ("scenario", "reasons")
 TABLE_LIST = "_tables.csv"
 TABLE_LIST_PATH = f"data/schema/{TABLE_LIST}"

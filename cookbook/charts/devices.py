@@ -1,5 +1,5 @@
-"""Charts to choose by: figures of many devices with their intervals, rooflines, growth over the years; cost by place,
-what moves it, and what has been paid by month.
+"""Charts for choosing devices: values with intervals, rooflines, growth over the years; cost by location, its
+sensitivity, and the total paid by month.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import pandas as pd
 from cookbook.charts import look
 from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, SHAPES, alt
 
-# How a figure is known: a colour and a shape, and a word in the legend.
+# Evidence of a value: a colour and a shape, and a word in the legend.
 EVIDENCE = {
     "measured here": (PALETTE[0], "circle"),
     "sibling measured": (PALETTE[2], "diamond"),
     "datasheet only": (PALETTE[1], "square"),
 }
-# What a prediction of a measured machine knows of it.
+# Evidence of a prediction for a measured machine.
 KNOWS = {
     "measured": (PALETTE[0], "circle"),
     "calibrated": (PALETTE[0], "circle"),
@@ -265,7 +265,7 @@ def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
     ops, roofs = frame[frame["what"] == "op"], frame[frame["what"] == "roof"]
     left, right = look.decades(ops["x"], 0.1, 1000.0)
     bottom = look.decades(ops["y"], 1e9, 1e15)[0]
-    # Marks on the highest roof, and its name, need room above it.
+    # Marks on the highest roof, and its name, need space above it.
     return left, max(right, 1000.0), bottom, look.decades([2 * y for y in (*ops["y"], *roofs["y"])], 1e9, 1e15)[1]
 
 

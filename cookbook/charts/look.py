@@ -1,4 +1,4 @@
-"""One look for every chart: palette, order and colour of parts, fonts; what charts share; and Altair itself.
+"""The common style of charts: palette, order and colour of parts, fonts; shared elements; and Altair itself.
 
 Altair is imported when a chart is first written, and in half the time. Where JupyterLab is installed, jsonschema (which
 Altair imports) loads a grammar of international web addresses that no chart needs. Hidden for the moment of the import,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Later:
-    """Altair, imported when its first name is asked for."""
+    """Altair, imported when its first name is used."""
 
     def __getattr__(self, name: str) -> Any:
         if "Chart" not in vars(self):
@@ -163,11 +163,11 @@ def theme() -> dict[str, Any]:
 
 HEIGHT = 372
 GOLDEN = 0.6180339887
-# Longest words beside a row, drawn unseen: they keep the room, so that the picture does not jump.
+# Longest words beside a row, drawn invisibly: they reserve the space, so that the chart does not jump.
 _ROOM = "fits batch 00,000 at most"
 # A format for `decade_axis` with which a tenth is 0.1 and not 100m.
 PLAIN_TENTHS = "datum.value < 1 ? '~g' : '~s'"
-# Rows that state a need are printed bold; Vega sees the label alone, so the word itself tells.
+# Rows that state a need are bold; Vega sees only the label, so the word itself marks them.
 NEEDS = " needs"
 
 
@@ -346,7 +346,7 @@ def row_order(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(frame["row"]))
 
 
-# Where there is little room, labels and words stand over their rows, in a gap of so many pixels.
+# Where space is tight, labels and words are above their rows, in a gap of this many pixels.
 _STEP = "height / max(length(rows), 1)"
 _GAP = "(over ? 16 * over + 4 : 0)"
 _FIRST_LINE = f"10 - ({_STEP} + {_GAP}) / 2"
@@ -382,7 +382,7 @@ def _beside(wide: Any, narrow: Any) -> Any:
     return alt.ExprRef(f"over ? {narrow} : {wide}")
 
 
-# Opacity of a rule from top to bottom: where labels stand over their rows, it goes through words.
+# Opacity of a rule from top to bottom: where labels are above their rows, it crosses words.
 THROUGH = {"expr": "over ? 0.4 : 1"}
 
 
@@ -450,7 +450,7 @@ def tick_text(value: float, whole: bool = False) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
-# Steps of axes that move with what they show.
+# Steps of axes that adapt to their data.
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 

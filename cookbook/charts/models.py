@@ -1,4 +1,4 @@
-"""Charts of what one network needs beside what accelerators have."""
+"""Charts of a network's needs beside the capacities of accelerators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from cookbook.charts import look
 from cookbook.charts.look import INK, MEMORY_PARTS, MUTED, PALETTE, PAPER, SHAPES, VERDICTS, alt
 
-# Thirteen families in five groups: as many as colour and shape can tell apart.
+# Thirteen families in five groups, the number that colour and shape can distinguish.
 FAMILY_GROUPS = {
     "convolution": ("cnn", "detection", "segmentation"),
     "transformer": ("transformer", "encoder", "vision_transformer"),

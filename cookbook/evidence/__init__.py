@@ -1,7 +1,7 @@
-"""What measurements say: every measured run, and how far predictions of it were off, with intervals and their t.
+"""Measurements and errors of predictions: every measured run, errors, intervals and Student's t.
 
-Here stand the figures of errors that the tables of judged predictions are written with and read by: every publisher
-weighs one, since rows of one publisher are no independent evidence. `evaluation` and `measurements` read those tables.
+This module defines the error statistics with which the tables of evaluated predictions are written and read: every
+publisher weighs one, since rows of one publisher are not independent. `evaluation` and `measurements` read the tables.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from cookbook.catalog.refusals import refused
 from cookbook.prediction.constants import LEVELS
 
-# Models in the tables of judged predictions.
+# Models in the tables of evaluated predictions.
 FULL, NO_NEIGHBOURS, ROW = "full", "without neighbours", "row"
 # A publisher with fewer rows weighs in proportion: one row is no habit.
 FEW = 10
-# Fewer publishers are few sources, and fewer rows too few to say what share of a publisher's intervals held.
+# Fewer publishers are few sources, and fewer rows too few for the coverage of a publisher's intervals.
 ENOUGH = 5
 FIGURES = (
     "rows",

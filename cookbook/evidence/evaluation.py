@@ -1,4 +1,4 @@
-"""Reads what was predicted for measured rows, and says how good it is: errors, the order of layouts, and speed-ups.
+"""Evaluated predictions of measured rows: errors, the ranking of parallelism configurations, and speed-ups.
 
 Reads tables alone: nothing is fitted here.
 """
@@ -25,7 +25,7 @@ from cookbook.prediction.parsing.tables import OUTCOMES, measurements_of
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
-# What a row says beside what was run: names, remarks and outcomes.
+# Columns of a row that do not describe its configuration: names, notes and outcomes.
 NO_INPUT = (
     "id",
     "locator",
@@ -240,7 +240,7 @@ def _rule_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _ratios(table: str) -> dict[str, str]:
-    """Name and column of each model in a table of judged rows."""
+    """Return name and column of each model in a table of evaluated rows."""
     columns = [column for column in catalog.table(table).columns if column not in BESIDE]
     return {RULES.get(name, ROW_ALONE if name == ROW else name.replace("_", " ")): name for name in columns}
 
@@ -372,7 +372,7 @@ def _line(errors: np.ndarray, group: np.ndarray, half: dict[int, np.ndarray] | N
 
 
 def forget() -> None:
-    """Drop what is cached; tests that change tables need it."""
+    """Clear the caches; tests that change tables need it."""
     for cached in (_ratios, _evaluated_rows, _of_table, _names):
         cached.cache_clear()
 

@@ -1,4 +1,4 @@
-"""Six tables of measurements as rows of one shape, in SI, and what follows from a measured rate."""
+"""Six tables of measurements as rows of one shape, in SI, and derived columns of measured rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cookbook.hardware import peak_flops
 from cookbook.prediction.parsing import networks
 from cookbook.workloads import zoo
 
-# What every table can say of a row; a column that it does not have stays missing.
+# Columns that a table can have; others stay missing.
 TEXTS = (
     "id",
     "kind",
@@ -42,7 +42,7 @@ TEXTS = (
     "how",
 )
 NUMBERS = ("devices", "batch", "throughput", "time", "flop_per_item")
-# First word that fits names the framework, so what builds on another stands before it.
+# The first matching word names the framework, so software built on another precedes it.
 FRAMEWORKS = (
     "TensorRT-LLM",
     "TensorRT",

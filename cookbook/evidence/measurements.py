@@ -1,4 +1,4 @@
-"""All measurements of the tables in one frame, to be asked any question, and each beside those nearest to it.
+"""All measurements of the tables in one frame, for any query, each beside the ones nearest to it.
 
 Reads tables alone: nothing is fitted here.
 """
@@ -23,9 +23,9 @@ from cookbook.prediction.asked import listed, text
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
 from cookbook.units import shown
 
-# Distance of a factor of e in samples of a device, and in devices, where a reader asks for what was run most alike.
+# Distance of a factor of e in samples per device, and in devices, when searching for the most similar run.
 AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}
-# No measured figure is beyond this.
+# Upper bound of measured values.
 MAX_VALUE = 1e30
 
 COLUMNS = (
@@ -78,7 +78,7 @@ COLUMNS = (
 )
 # Kinds whose software is a framework; elsewhere it is the benchmark.
 RUN_KINDS = ("training", "inference", "storage")
-# Judged tables: measured table -> table of left-out predictions.
+# Evaluated tables: measured table -> table of held-out predictions.
 EVALUATED_TABLES = {
     "training_classic": "validation_classic_rows",
     "training_transformer": "validation_transformer_rows",
@@ -283,7 +283,7 @@ def _filter_words(where: Mapping[str, Any]) -> str:
     return ", ".join(f"{column} = {said(wanted)}" for column, wanted in where.items()) or "anything"
 
 
-# What a configuration may say; what it leaves out does not count.
+# Fields of a configuration; missing ones are ignored.
 ASKED = (
     "kind",
     "phase",
@@ -429,7 +429,7 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     return order[list(dict.fromkeys(columns))].assign(setting=order["setting"].rank(method="dense").astype(int))
 
 
-# Column of an outcome -> words, and the column that says what is counted (none: a plain share).
+# Column of an outcome -> words, and the column with its unit (none: a plain share).
 Y = {
     "value": ("stated value", "counted"),
     "throughput": ("throughput", "unit"),

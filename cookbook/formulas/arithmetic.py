@@ -1,4 +1,4 @@
-"""Arithmetic of training, and how long one operation takes: arithmetic, memory traffic and launch.
+"""Arithmetic of training, and the time of one operation: arithmetic, memory traffic and launch.
 
 - FLOP of a run and the rate it needs: `training_flop`, `sustained_rate`.
 - Roofline: `op_seconds`, `arithmetic_intensity`, `ridge_point`, `attainable_flops`, `bound_by`, `smooth_max`; limits of

@@ -1,10 +1,10 @@
-"""Collectives and what of them shows: exchanges in a node and between nodes, on nested networks and on tori.
+"""Collectives and their exposed time: communication in a node and between nodes, on nested networks and on tori.
 
 - Rings, trees and hierarchies: `ring_*`, `tree_*`, `hierarchical_*`, `all_to_all_seconds`, `point_to_point_seconds`.
-- What computation hides: `exposed_seconds`, `partly_hidden_seconds`.
+- Overlap with computation: `exposed_seconds`, `partly_hidden_seconds`.
 - Links and switches: `saturating_bandwidth`, `switch_all_reduce_seconds`, `rail_all_to_all_seconds`,
   `dragonfly_bandwidth`.
-- Nested networks, `nested_*`: a list of levels. At each, groups of some size exchange with the other groups, and every
+- Nested networks, `nested_*`: a list of levels. At each, groups of some size communicate with the others, and every
   device has its part of the rate out of its group: groups of 1 over NVLink, of 8 over the node's adapters, of a pod
   over the spine. Whatever the route, the level whose links need longest sets the pace; levels work at the same time.
 - Tori, `torus_*`: devices joined along each of a few axes without switches. Axes that close to rings have two ways to

@@ -1,9 +1,9 @@
-"""Matrix-vector products by Ohm's and Kirchhoff's laws: cells, wires, converters, and what one product costs.
+"""Matrix-vector products by Ohm's and Kirchhoff's laws: cells, wires, converters, and the cost of one product.
 
 A crossbar holds a matrix as conductances. Voltages on its rows give currents in its columns that are the products'
 sums, all at once; converters turn numbers into voltages and currents into numbers. 1 MAC is 2 FLOP.
 
-A Hopfield network, a memory that is asked by content, is such a matrix that is asked again and again.
+A Hopfield network, a content-addressable memory, is such a matrix that is applied repeatedly.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: A
     least, largest : float
         Conductances that a cell can have, 0 <= G_0 < G_1 [S].
     levels : array_like
-        Conductances that can be told apart, L >= 2, a whole number [-].
+        Distinguishable conductances, L >= 2, an integer [-].
 
     Returns
     -------
@@ -268,7 +268,7 @@ def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Arra
     r"""Return the nearest level of a converter with this number of bits for values of either sign, clipped to full
     scale.
 
-    Levels lie on both sides of 0, so that one of the 2^b codes is left over: two bits tell -f, 0 and f.
+    Levels are on both sides of 0, so that one of the 2^b codes is unused: two bits tell -f, 0 and f.
 
     .. math:: q = s \, \mathrm{round}(\mathrm{clip}(x, -f, f) / s), \quad s = f / (2^{b-1} - 1)
 

@@ -1,6 +1,6 @@
-"""Time of language models that answer token by token: one decoding step, a prompt, and requests that share the steps.
+"""Time of language models that generate token by token: one decoding step, a prompt, and requests that share steps.
 
-All quantities in SI; arrays of one shape, or numbers that stand for all. A step reads the weights once for all
+All quantities are in SI: arrays of one shape, or numbers that apply to all. A step reads the weights once for all
 sequences and the keys and values of each; a prompt is one pass over all its tokens.
 
 References: Pope et al., Efficiently scaling transformer inference, MLSys 2023; Yu et al., Orca, OSDI 2022 (steps that

@@ -1,10 +1,10 @@
-"""Bytes of device memory that a model needs, part by part.
+"""Device memory of a model, part by part.
 
 Sizes of one element come from the number format and states from the optimiser; all are arguments here.
 
 Sharded, one device of many in training a transformer: `sharded_state_bytes`, `layer_activation_bytes`,
 `recomputed_bytes`, `micro_batches_held`, `logits_bytes`, and `offloaded_update_seconds` of weights whose states
-stand in host memory or on drives.
+are in host memory or on drives.
 """
 
 import numpy as np

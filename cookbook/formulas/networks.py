@@ -1,4 +1,4 @@
-"""Time of a network, operation by operation: one training step (forward and twice backward), or one forward pass.
+"""Time of a network, operation by operation, for one training step (forward and twice backward) or one forward pass.
 
 - Rates that layers reach: `matrix_unit_rate`, `vector_unit_rate`, `issue_rate`, `issued_share`, `winograd_saving`.
 - Parts of a step: `layer_seconds`, `stream_seconds`, `dispatch_seconds`, `recurrence_seconds`, `waiting_seconds`,

@@ -1,14 +1,14 @@
-"""Formulas of working in parallel, gathered: products on a grid, exchanges, fabrics, pipelines, scaling, failures.
+"""Formulas of parallel training: products on a grid, pipelines, data parallelism, scaling, failures.
 
 - Pipelines: `flush_seconds`, `bubble_share`, `unfilled_share`, `schedule` (every pass on every device).
-- Data parallelism: what workers exchange, by which way, how much of it shows, how many pay (`hpe_2017_*`,
+- Data parallelism: gradient communication, its exposed part and its limits (`hpe_2017_*`,
   `parameter_server_seconds`, `halving_doubling_seconds`, `in_network_seconds`, `compressed_bytes`,
   `bucketed_exposed_seconds`, `local_sgd_seconds`).
 - Scaling in general: `amdahl_speedup`, `gustafson_speedup`, `slowest_seconds`, `samples_to_target`.
 - Matrix products spread over a grid of devices: `summa_*`, `hpe_2017_summa_bandwidth`, `replicated_seconds`.
 - Failures in long runs: `cluster_mtbf_seconds`, `young_1974_interval_seconds`, `daly_2006_interval_seconds`,
   `checkpoint_seconds`, `useful_share`, `run_seconds`.
-- Exchanges are those of `cookbook.formulas.collectives`.
+- Collectives are those of `cookbook.formulas.collectives`.
 """
 
 from collections.abc import Callable, Sequence
@@ -660,7 +660,7 @@ def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, peri
 
 
 def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
-    r"""Return the Speed-up of a problem of fixed size, of which a share cannot be split.
+    r"""Return the speed-up of a problem of fixed size, of which a share cannot be split.
 
     .. math:: S = \frac{1}{s + (1 - s) / p}
 
@@ -690,7 +690,7 @@ def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
 
 
 def gustafson_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
-    r"""Return the Speed-up of a problem that grows with the workers, of whose time a share does not grow.
+    r"""Return the speed-up of a problem that grows with the workers, of whose time a share does not grow.
 
     .. math:: S = s + p (1 - s)
 

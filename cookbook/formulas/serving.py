@@ -1,8 +1,8 @@
-"""Latency and throughput of a service of language models in a steady state, without simulating single requests.
+"""Latency and throughput of a language model service in a steady state, without simulating single requests.
 
 Answers share the iterations of an engine (Yu et al., Orca, OSDI 2022), so that their number is that of a
 processor-sharing queue whose rate depends on the number (Cohen 1979; lengths of answers count by their mean alone).
-Prompts wait from one iteration to the next: what they find is a Markov chain over the tokens waiting, embedded at the
+Prompts wait from one iteration to the next: the tokens waiting are a Markov chain, embedded at the
 starts of iterations (as in Neuts, A general class of bulk queues with Poisson input, 1967). Both are solved together.
 """
 

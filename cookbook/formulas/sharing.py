@@ -1,4 +1,4 @@
-"""Sharing among those who wait: queues, fairness, links, and several resources at once."""
+"""Sharing of resources: queues, fairness, links, and several resources at once."""
 
 from __future__ import annotations
 

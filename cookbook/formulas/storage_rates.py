@@ -1,8 +1,8 @@
-"""What a storage tier and a host link deliver, how long drives live, and what checkpoints take from them.
+"""Rates of storage tiers and host links, lifetimes of drives, and the cost of checkpoints.
 
-Rates are payload bytes a second in one direction; an infinite argument is no limit. Volumes that lend speed have a
-bucket of credits: it fills at the baseline rate, and reading above it empties it. Credits may count bytes or
-operations; the docstrings say bytes.
+Rates are payload bytes per second in one direction; an infinite argument is no limit. Burstable volumes have a bucket
+of credits: it fills at the baseline rate, and reading above that rate empties it. Credits may count bytes or
+operations; the docstrings assume bytes.
 """
 
 import numpy as np

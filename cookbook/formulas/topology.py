@@ -1,4 +1,4 @@
-"""Traffic in a graph of links: widest paths, and the fair shares of flows that run at the same time.
+"""Traffic in a graph of links: widest paths, and the max-min fair rates of concurrent flows.
 
 A graph is a matrix of directed rates, so the two directions of a link are two entries. Some nodes pass traffic on
 (processors, switches), the others are ends.

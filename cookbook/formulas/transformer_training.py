@@ -1,4 +1,6 @@
-"""What one device does in one micro-batch of a transformer, shards counted, and how micro-batches fill a step."""
+"""Work of one device in one micro-batch of a transformer, shards counted, and the schedule of micro-batches
+in a step.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike

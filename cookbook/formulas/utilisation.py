@@ -1,4 +1,4 @@
-"""What one token of training counts under the conventions that utilisation is reported in. 1 MAC = 2 FLOP."""
+"""FLOP per trained token under the conventions in which utilisation is reported. 1 MAC = 2 FLOP."""
 
 from __future__ import annotations
 

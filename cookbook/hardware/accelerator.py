@@ -1,4 +1,4 @@
-"""Accelerators as records: rows of the catalogue, one of them with some figures changed, or the reader's own."""
+"""Accelerators as records: rows of the catalogue, a row with some values changed, or the reader's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PEAK = "peak_"
 PEAK_UNIT = "FLOP/s"
 # Examples for error messages only.
 PLAUSIBLE = {"B": 80e9, "B/s": 3e12, "W": 300.0, "FLOP/s": 300e12}
-# Beyond these no figure of one device can be.
+# Upper bounds of a device's values.
 LEAST, MOST = 1e-3, 1e21
 MAX_COUNT = 1e6
 LONGEST_NAME = 80
@@ -42,7 +42,7 @@ COLUMNS = ("key", "name", "vendor", "kind", "memory_bytes", "mem_bandwidth", "td
 
 
 class ByFigures:
-    """A record that is told apart by its figures, where two that are not known count as the same."""
+    """A record compared by its values, where two missing values count as equal."""
 
     @cached_property
     def _identity(self) -> tuple[Any, ...]:

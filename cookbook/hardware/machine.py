@@ -1,4 +1,4 @@
-"""Machines: what an accelerator, a server or a cloud instance offers a job, found by one look-up for every question."""
+"""Machines: the resources of an accelerator, a server or a cloud instance, from one look-up for every question."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from cookbook.hardware.accelerator import (
 )
 from cookbook.units import shown
 
-# Devices of a node where neither a server nor the caller says.
+# Devices per node where neither a server nor the caller states them.
 DEFAULT_NODE = 8
 # Devices of the largest single machine; racks and pods print the network of a part.
 LARGEST_NODE = 16
 # Rows of link_shares by kind of link; of other links no share is known.
 SHARES = {"fast": "nvlink", "bus": "pcie"}
 DEFAULT_BUS = "pcie-3-0-x16"
-# What the list of cloud prices calls an offer that is no instance.
+# Mark of an offer in the list of cloud prices that is no instance.
 NO_INSTANCE = "(per chip)"
 
 
@@ -156,7 +156,7 @@ def _resize(base: Machine, count: int) -> Machine:
 @lru_cache(maxsize=4096)
 def _by_name(name: str) -> Machine:
     unknown, spelling = [], normalise(name) if len(name) <= LONGEST_NAME else ""
-    # The key of a server stands for it, also where an accelerator goes by that name.
+    # The key of a server means the server, even if an accelerator has that name.
     if spelling in _server_keys():
         return _server(_server_keys()[spelling])
     for table, build in (("accelerators", lambda key: _of_record(accelerator(key))), ("systems", _server)):

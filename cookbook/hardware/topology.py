@@ -1,4 +1,4 @@
-"""The inside of a machine as a graph: what hangs on what, and what each device gets when all of them talk at once."""
+"""The inside of a machine as a graph: its links, and the bandwidth of each device with concurrent traffic."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Topology(Result):
         return float(self.concurrent([(start, end)])[0])
 
     def latency(self, start: str, end: str) -> float:
-        """Time until a message from `start` to `end` arrives: its start and what each node on the way adds [s]."""
+        """Return the latency of a message from `start` to `end`: its start plus that of each node on the way [s]."""
         kinds = {node.name: node.kind for node in self.nodes}
         added = [constant(f"forward-{kinds[name].replace('_', '-')}") for name in self.path(start, end)[1:-1]]
         return float(formulas.message_latency(constant("message-start-in-node"), added))

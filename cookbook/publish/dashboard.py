@@ -1,4 +1,4 @@
-"""The server of the app: Voila, with a first page of its own, a limit of pages, and nothing fetched from elsewhere."""
+"""The server of the app: Voila, with its own first page, a limit of pages, and nothing fetched from elsewhere."""
 
 import asyncio
 import ipaddress
@@ -31,7 +31,7 @@ PORT = 8866
 LOOPBACK = "127.0.0.1"
 # Processes that wait for a reader, pages at once, memory that one may allocate [B], and letters of a token at least.
 SPARE, MOST, MEMORY, TOKEN = 2, 30, 1e9, 16
-# Memory that stays free [B]; pages that start at the same time; a page that nobody looks at is closed after [s].
+# Memory that stays free [B]; pages that start at the same time; time after which an idle page is closed [s].
 MIN_FREE, AT_ONCE, IDLE = 5e8, 4, 600
 # The request that is being answered: readers who come together are counted before any of them has a process.
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
@@ -96,7 +96,7 @@ class Dashboard(Voila):
 
         def noted(kernel: str) -> None:  # a page from now on, and no longer one that is being opened
             self.given.add(kernel)
-            # Where its process dies, one without a panel takes its place, and the reader is told; it is no page.
+            # Where its process dies, one without a panel replaces it, and the reader is informed; it is no page.
             manager.add_restart_callback(kernel, lambda: self.given.discard(kernel))
             self.opening.discard(REQUEST.get(None))
 

@@ -205,7 +205,7 @@ def repack_png(encoded: str) -> str:
 def _filtered_rows(header: bytes, rows: bytes) -> tuple[bytes, bytes]:
     """Return rows as differences of neighbours (PNG filter 1) as plain red, green and blue; any other rows as they are.
 
-    Large flat areas, of which charts consist, are compressed better so.
+    Charts consist of large flat areas, which compress better this way.
     """
     width, height, depth, colour = struct.unpack(">IIBB", header[:10])
     if (depth, colour, header[12]) != (8, 6, 0):

@@ -1,7 +1,7 @@
-"""A panel that answers on a page without a kernel: every state of a few choices, worked out when the page is made.
+"""A panel that works on a page without a kernel: every state of a few choices, computed when the page is built.
 
-The table holds what the panel itself says in each state. Each word and number of it is kept once for each value of
-the choices that it turns out to depend on, so that a thousand states take little room; the page only looks them up.
+The table contains what the panel shows in each state. Each word and number is stored once for each value of the
+choices on which it depends, so that a thousand states take little space; the page only looks them up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cookbook.panels.text import levels
 from cookbook.topics.models.panel import DAY, DRAWN, draw, model_zoo
 
 HERE = Path(__file__).parent
-# What a reader can choose on a page; what the notebook opens with is always among it.
+# Choices of a reader on a page; the state in which the notebook opens is always among them.
 CHOICES: Mapping[str, tuple[Any, ...]] = {
     "model": ("llama3_8b", "llama3_70b", "mixtral_8x7b", "gpt2_xl", "bert_large", "vit_l_16", "resnet50"),
     "batch": (1, 8, 64, 512),

@@ -1,4 +1,4 @@
-"""What maintainers refresh: prices from public catalogues (which needs the network), and parts of README between marks.
+"""Maintenance commands: prices from public catalogues (which need the network), and parts of README between marks.
 
 No notebook and no test uses the network. What cannot be read off a catalogue is kept: a row of another cloud, region or
 way to rent stays as it is.
@@ -76,7 +76,7 @@ def azure_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]
     url : str
         First page.
     read : callable
-        From an address to what stands there.
+        From an address to its content.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def refresh_prices(
     folder : Path, optional
         Where the tables are; `data/` by default.
     read : callable
-        From an address to what stands there.
+        From an address to its content.
     today : str
         Date of the prices; the day it is by default.
 
@@ -201,7 +201,7 @@ def refresh_prices(
     tables = {name: _Table.read(folder / f"{name}.csv") for name in ("cloud_prices", "cloud_price_history", "sources")}
     by_catalogue = {name: CATALOGUES[name].find(CATALOGUES[name].url, read) for name in names}
     changes = {name: _merge(CATALOGUES[name], prices, tables, today) for name, prices in by_catalogue.items()}
-    for name in ("sources", "cloud_price_history", "cloud_prices"):  # what rows said is kept before they say another
+    for name in ("sources", "cloud_price_history", "cloud_prices"):  # the history is stored before the rows change
         tables[name].write()
     return changes
 

@@ -21,7 +21,7 @@ from cookbook.publish.notebook import run_with
 from cookbook.publish.site import clean
 from cookbook.units import shown
 
-# What a report runs: the panel in its state, with its chart, and the record that holds all the rest.
+# Cells of a report: the panel in its state, with its chart, and the record with the rest.
 PARAMETERS = 'name = ""  # panel\nstate = {}  # its controls\nquestion = ""  # to be decided\nnote = ""  # own words'
 CELLS = (
     "import cookbook as cb\nfrom IPython.display import HTML",

@@ -33,7 +33,7 @@ from cookbook.publish.notebook import WIDGET_VIEW, read
 HERE = Path(__file__).parent
 
 
-# What a page may hold: text, tables, pictures and formulas. Scripts, styles, forms and frames of a cell are left out.
+# Allowed content of a page: text, tables, pictures and formulas. Scripts, styles, forms and frames are removed.
 TEXT = """a abbr acronym b blockquote br caption code col colgroup dd del details div dl dt em figcaption figure h1 h2
 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp section small span strong sub summary sup table tbody td tfoot
 th thead tr tt u ul var"""
@@ -48,7 +48,7 @@ STYLES = "text-align list-style list-style-type margin padding width background-
 UNSAFE_ELEMENTS = re.compile(r"(?is)<(script|style|noscript|template|iframe|object|svg)\b.*?(</\1\s*>|\Z)")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+|(?![a-z][a-z0-9+.-]*:|//)\S+", re.I)
 
-# Of a course: rows of its schedule, recipes and links in them, what to leave with; what is shown of a recipe.
+# Of a course: rows of its schedule, recipes and links in them, its closing sentence; the card of a recipe.
 ROW = re.compile(r"^\| (\d+:\d\d)–(\d+:\d\d) \|(.*)\|$", re.M)
 RECIPE = re.compile(r"\]\(\.\./(\d\d-[\w-]+)\.ipynb\)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -329,7 +329,7 @@ def _line(text: str) -> str:
 
 def _assembled_page(name: str, title: str, body: str, **more: Any) -> Page:
     """Return a page whose wide tables and formulas scroll in a box of their own."""
-    body = re.sub(r'href="(?:\.\./|history/)?([\w-]+)\.ipynb', r'href="\1.html', body)  # all pages lie in one folder
+    body = re.sub(r'href="(?:\.\./|history/)?([\w-]+)\.ipynb', r'href="\1.html', body)  # all pages are in one folder
     wide = r'(?s)<table\b.*?</table>|<math\b[^>]*display="block".*?</math>'
     body = re.sub(wide, r'<div class="scroll">\g<0></div>', body)
     heads = [*re.finditer(r'(?s)<h[1-3][^>]*?\bid="([^"]*)"[^>]*>(.*?)</h[1-3]>', body)]

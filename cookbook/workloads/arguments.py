@@ -1,4 +1,4 @@
-"""What the arguments of a network may be: refused by name before anything is built, and read-only afterwards."""
+"""Checks of a network's arguments: invalid ones are refused by name before anything is built; read-only afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer arithmetic: `Trace` writes a network down layer by layer and counts what each layer computes.
+"""Layer arithmetic: `Trace` records a network layer by layer and counts the work of each layer.
 
 Shapes are values, plain sizes and lengths that stay symbolic, so branches need nothing special:
 
@@ -10,11 +10,11 @@ Shapes are values, plain sizes and lengths that stay symbolic, so branches need 
 >>> t.ops().parameter_count
 2954.0
 
-Counting rules: 1 MAC = 2 FLOP; parameters as frameworks count trainable ones (batch norm 2 a channel); an activation
-is kept for the backward pass once, however many layers need it (reference-counted autograd); elementwise work is kept
-apart from matrix work (`Ops.vector_flop`).
+Counting rules: 1 MAC = 2 FLOP; parameters as frameworks count trainable ones (batch norm 2 per channel); an activation
+is saved for the backward pass once, even if several layers need it (reference-counted autograd); elementwise work is
+separate from matrix work (`Ops.vector_flop`).
 
-Below `Trace` stand the blocks that many networks share: attention, MLP; convolutions with norms.
+Below `Trace` are the blocks that many networks share: attention, MLP; convolutions with norms.
 """
 
 from __future__ import annotations
@@ -452,7 +452,7 @@ class Trace:
         return y
 
     def parameter(self, number: float, name: str = "parameter") -> None:
-        """Write Stand-alone trainable parameters (class token, position table, layer scale)."""
+        """Write stand-alone trainable parameters (class token, position table, layer scale)."""
         self.write("elementwise", name, weights=number, parameters=number)
 
     def norm(

@@ -1,7 +1,7 @@
-"""Limits of everything that a stranger's file may ask for, in one place: bytes, members, nesting, nodes and parameters.
+"""Limits on what an untrusted file can request, in one place: bytes, members, nesting, nodes and parameters.
 
-Each is some ten to a hundred times what the largest files of today have; a reader is done within seconds and some
-hundred megabytes whatever it is given.
+Each is ten to a hundred times that of today's largest files; for any input, a reader ends within seconds and a few
+hundred megabytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one network computes in one forward pass: a columnar table, symbolic in batch and sequence length."""
+"""Work of one network in one forward pass: a columnar table, symbolic in batch and sequence length."""
 
 from __future__ import annotations
 

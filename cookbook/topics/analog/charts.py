@@ -1,4 +1,4 @@
-"""Charts of computing in crossbars: accuracy over one figure, operations for a joule, and what others published."""
+"""Charts of computing in crossbars: accuracy over one parameter, operations per joule, and published machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from cookbook.charts import look
 from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, alt
 
-# What a curve goes over: words of the axis.
+# Parameters of a curve: words of the axis.
 AXES = {
     "adc_bits": "Resolution of the ADCs [bit]",
     "weight_bits": "Bits of a weight, its sign included",
@@ -19,7 +19,7 @@ AXES = {
 }
 # Parts of the energy in the order of a bar.
 PARTS = {"ADC": PALETTE[1], "DAC": PALETTE[3], "cells": PALETTE[0], "digital sums": "#696E6E"}
-# Lines of what a crossbar gives, from its cells to the whole: colour and dash.
+# Lines of a crossbar, from its cells to the whole: colour and dash.
 ROOFS = {
     "cells alone": (PALETTE[0], [2, 2]),
     "cells and drivers": (PALETTE[3], [6, 3]),

@@ -1,6 +1,6 @@
-"""Networks on crossbars: how many tiles they take, what one product costs, and what published machines reached.
+"""Networks on crossbars: their tiles, the energy of one product, and published machines.
 
-Figures of cells and converters are rows of the table ``constants``, published machines rows of ``crossbars``.
+Values of cells and converters are rows of the table ``constants``, published machines rows of ``crossbars``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cookbook.workloads.zoo import Workload
 PARTS = ("ADC", "DAC", "cells", "digital sums")
 FLOP_PER_MAC = 2
 PEAK, FORMAT = "peak_int8", "INT8"
-# What was published and ours must know of a machine before it can predict it.
+# Columns that must be published before our formulas can predict a machine.
 REQUIRED_COLUMNS = ("rows", "columns", "cells", "conversions", "weight_bits", "input_bits", "drive_bits", "adc_bits")
 _SIDES, _BITS = (1, 4096), (1, 16)
 
@@ -313,7 +313,7 @@ def map_to_crossbars(
     )
     count = layers["count"].to_numpy()
     all_times = times * groups * count
-    # Groups that lie on one tile share its converter.
+    # Groups on one tile share its converter.
     packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * beside)), groups)
     wide = np.maximum(np.minimum(outputs * tile.slices * np.maximum(packed, 1), tile.columns // 2), 1)
     product_seconds = formulas.product_seconds(

@@ -1,4 +1,4 @@
-"""Where the time of a step went: every instant of it counted once, by the first of `TERMS` that claims it."""
+"""Attribution of a step's time: every instant counts once, for the first of `TERMS` that claims it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from cookbook.topics.clinic.reading import TERMS, Reading, Spans
 
-# Terms of an attribution in the order of charts; logs know steps alone, so what they usually take is the steady part.
+# Terms of an attribution in the order of charts; logs contain steps alone, so their usual time is the steady part.
 CHART_ORDER = (
     "steady",
     "compute",
@@ -30,7 +30,7 @@ SLOW_FACTORS, MEDIAN_WINDOW, NEAREST, EVEN, LATER, MARGIN = (1.5, 2.0, 3.0, 5.0,
 
 
 class Attribution(NamedTuple):
-    """Seconds of each step by term, what was found beside, and how many stretches of the run stand side by side."""
+    """Seconds of each step by term, facts about them, and the number of stretches into which the run is divided."""
 
     terms: tuple[str, ...]
     seconds: np.ndarray

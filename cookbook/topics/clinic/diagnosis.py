@@ -1,4 +1,4 @@
-"""What holds a step back: the attribution of a trace beside what is usual, or beside the cookbook's prediction."""
+"""Diagnosis of a step's bottleneck: the attribution of a trace beside usual shares, or beside a prediction."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from cookbook.topics.clinic.reading import Reading
 from cookbook.units import human
 
 MOST_FILES, MAX_STRETCHES = 64, 20
-# What a step is for; and of a log, of which nothing is known of what it is made of.
+# The useful work of a step; for a log, whose parts are not known, its steady time.
 WORK_TERMS = ("compute", "steady")
-# A term that was predicted, and stays below this share of a step, holds nothing back, whatever its interval.
+# A predicted term below this share of a step is no bottleneck, whatever its interval.
 MIN_SHARE = 0.05
 # Share of the products in a format from which it is that of the training; share of their time that a narrower one saves
 # at least; share of the others' wait that one process must explain; share of a term that a finer cause must explain.
@@ -213,7 +213,7 @@ def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str |
         return _diagnose_counters(counted, notes, kinds)
     shared = [attribute(reading)._replace(stretches=stretches) for reading in timed]
     waits = [_share(attribution, "communication") for attribution in shared]
-    # Of several processes, the one that waits most tells what the others cost it.
+    # Of several processes, the one that waits most shows what the others cost it.
     at = int(np.argmax(waits))
     waiting = shared[at]
     terms = _terms(waiting, predicted)
@@ -222,7 +222,7 @@ def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str |
     shares = _shares(waiting, term)
     main = next(row for row in terms if row["term"] == term)
     evidence = (*seen, *_counter_words(counted, above=True))
-    # What others wait for a straggler is the part that its remedies shorten; the exchange itself stays.
+    # The remedies of a straggler shorten the others' wait; the communication itself remains.
     waited = min(late[0] / _share(waiting, term), 1.0) if cause == "straggler" else 1.0
     remedies = () if cause == "healthy" else _remedies(cause, waiting, waited)
     meant = "" if precision is None else f"Meant: {precision[:20]}; {_formats(waiting.facts)}."

@@ -1,4 +1,4 @@
-"""Which tool wrote a file, told by what stands in it and never by its name; then its reader."""
+"""Recognition of the tool that wrote a file, by its content and never by its name; then its reader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_trace(path: str | Path, pattern: str = "") -> Reading:
     path : str or Path
         The file, also compressed by gzip. Its content says which tool wrote it.
     pattern : str, optional
-        Of a log in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` where numbers stand.
+        For a log in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` in place of numbers.
 
     Returns
     -------

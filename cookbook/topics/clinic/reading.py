@@ -1,4 +1,4 @@
-"""What every reader of a trace gives, and how a file is opened: with limits, as text, a database or compressed."""
+"""The common result of all readers of traces, and opening of files: with limits, as text, a database or compressed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_EVENTS, MAX_LINES, LONGEST_LINE = 1_500_000, 500_000, 100_000
 MAX_GROUPS, MAX_VALUES = 8_000_000, 40_000_000  # of JSON
 MAX_NOTES = 8
 SQLITE, GZIP = b"SQLite format 3\0", b"\x1f\x8b"
-# What a span was spent on, in the order in which an instant that several share is given away.
+# Terms of spans, in the order in which they claim an instant that several share.
 TERMS = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch", "idle")
 
 
@@ -89,7 +89,7 @@ class Notes:
         self._found: dict[str, list[Any]] = {}
 
     def add(self, what: str, place: str = "") -> None:
-        """Note one more of a kind."""
+        """Count one more note of a kind."""
         entry = self._found.setdefault(what[:160], [0, place[:80]])
         entry[0] += 1
 

@@ -1,4 +1,4 @@
-"""Readers of what profilers write: Chrome traces (PyTorch's Kineto) and exports of Nsight Systems.
+"""Readers of profiler output: Chrome traces (PyTorch's Kineto) and exports of Nsight Systems.
 
 Chrome traces are JSON with ``traceEvents``, whose complete events (``ph`` "X") have begin ``ts`` and length ``dur`` in
 microseconds (Trace Event Format, Google, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
@@ -119,7 +119,7 @@ COMPUTE, MEMORY, EXCHANGE, LAUNCH = (
 
 
 class Event(NamedTuple):
-    """One span as a profiler tells it [s]."""
+    """One span as a profiler reports it [s]."""
 
     start: float
     end: float
@@ -354,7 +354,7 @@ def _smallest(event: Event) -> float:
         return math.inf
     matrices = [dim for dim in dims if isinstance(dim, list) and len(dim) == 2]
     sides = [number(side) for matrix in matrices[-2:] for side in matrix]
-    # Rows and columns of the result and what is summed over; a bias or a mask is neither.
+    # Rows and columns of the result, and the inner dimension; a bias or a mask is neither.
     return min(sides) if len(sides) == 4 and all(math.isfinite(side) and side > 0 for side in sides) else math.inf
 
 
@@ -365,7 +365,7 @@ TABLES = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": "cuda_runtime",
     "NVTX_EVENTS": "nvtx",
 }
-# What copyKind of a copy says (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
+# Meaning of a copy's copyKind (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
 COPIES = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD"}
 MAX_SQLITE_STEPS = 400_000_000
 

@@ -1,4 +1,4 @@
-"""Charts of a shared cluster: every GPU over time, which can be scrubbed, and what another policy gains."""
+"""Charts of a shared cluster: every GPU over time, which can be scrubbed, and the gains of policies."""
 
 from __future__ import annotations
 

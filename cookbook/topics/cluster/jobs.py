@@ -1,4 +1,4 @@
-"""Jobs of a shared cluster: how many come when, what they ask, and how fast each runs where, by the prediction."""
+"""Jobs of a shared cluster: arrivals, requests, and the predicted speed of each on its GPUs."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def read(table: Any) -> list[Job]:
 
 
 class _Anywhere(dict[tuple[int, int, bool], float]):
-    """Jobs given without a network run as fast wherever they lie."""
+    """Speeds of jobs without a network: equal wherever they are placed."""
 
     def get(self, _key: Any, _default: Any = None) -> float:
         return 1.0

@@ -1,11 +1,12 @@
-"""Who gets GPUs next, and which: each policy is a plain function of the cluster, each placement one of its free GPUs.
+"""Scheduling policies and placements: each policy is a plain function of the cluster, each placement of its free GPUs.
 
 A policy is called whenever a job arrives or ends. It walks through `cluster.waiting()` (or `waiting(team)`), jobs in
-the order in which they came, and calls `cluster.start(job)`, which says whether the job runs now. It may look at `now`
-[s], `free`, `total` (GPUs), `used` and `quota` (GPUs of each team), `running`, and at a job's `gpus`, `team`, `urgent`,
-`arrival` and `expected` (predicted time [s]); `needs(job)` says how many free GPUs it takes. Every start is a gang's:
-all GPUs of a job at once, or none. `waiting` shows the first four jobs of each team, size and urgency, no more of them
-after one that does not fit, and 32 jobs in all that do not start: a policy that sorts them sorts these alone.
+the order in which they came, and calls `cluster.start(job)`, which returns True if the job runs now. It may look at
+`now` [s], `free`, `total` (GPUs), `used` and `quota` (GPUs of each team), `running`, and at a job's `gpus`, `team`,
+`urgent`, `arrival` and `expected` (predicted time [s]); `needs(job)` is the number of free GPUs it takes. Jobs are gang
+scheduled: all GPUs of a job at once, or none. `waiting` shows the first four jobs of each team, size and urgency, no
+more of them after one that does not fit, and 32 jobs in all that do not start: a policy that sorts them sorts these
+alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cluster in simulated time: jobs come, a policy starts them, they fail, go on and end (simpy keeps the clock)."""
+"""A cluster in simulated time: jobs arrive, a policy starts them, they fail, continue and end (simulated by simpy)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cookbook.topics.cluster.policies import Spots
 # Jobs of one size and team that a policy looks at, and of all; jobs between two looks at the bar.
 DEPTH, MAX_LOOKED_AT, STRIDE = 4, 32, 2000
 SERVICE = -1  # in the place of a job
-# How long a service stands in the way of jobs that never run beside it [s].
+# Time after which a service is assumed to block the jobs that never run beside it [s].
 MAX_STALL = 86400.0
-# Speed beside that on the GPUs asked for, all packed: by (GPUs, GPUs a node, whether they are behind two switches).
+# Speed relative to that on the requested GPUs, packed: by (GPUs, GPUs per node, True if behind two switches).
 Speeds = Mapping[tuple[int, int, bool], float]
 # Lines of the log: job, begin and end [s], node, lane of the node.
 Line = tuple[int, float, float, int, int]
@@ -81,7 +81,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Cell:
-    """A GPU that several jobs share: where it lies, how many are on it, whose it is (nobody's: any team's)."""
+    """A GPU that several jobs share: its location, the number of jobs, and its team (None: any team's)."""
 
     lane: tuple[int, int]
     owner: str | None
@@ -353,7 +353,7 @@ class Cluster:
         return max(able, key=lambda cell: cell.jobs, default=None)
 
     def _hold(self, team: str | None, whole: int, slots: int) -> None:
-        """Count what a team holds; whole numbers are kept, so that nothing drifts."""
+        """Count the GPUs of a team, in integers, so that nothing drifts."""
         if team is not None:
             self._whole[team] += whole
             self._slots[team] += slots
@@ -386,7 +386,7 @@ class Cluster:
         self._policy(self)
 
     def _leave(self, job: Job) -> None:
-        """Take back what a job holds, and note what it did with it."""
+        """Release the GPUs of a job, and record its work on them."""
         self.summed()
         now = self._env.now
         del self._running[job.order]

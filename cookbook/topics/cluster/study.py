@@ -1,8 +1,8 @@
-"""A cluster that teams share: who waits how long, what is in use, and what another policy would change.
+"""Simulation of a cluster that teams share: waits, utilisation, and the effect of another policy.
 
-The door is `cluster`, one run of simulated weeks; `cluster_weeks` runs several policies on the same weeks, and
-`cluster_gains` compares them week by week. Jobs are drawn from stated distributions (table ``cluster_jobs``); what is
-known of real clusters stands in ``cluster_facts``.
+The API is `cluster`, one run of simulated weeks; `cluster_weeks` runs several policies on the same weeks, and
+`cluster_gains` compares them week by week. Jobs are drawn from stated distributions (table ``cluster_jobs``); facts on
+real clusters are in ``cluster_facts``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = [
     "jain_index",
     "max_min_rates",
 ]
-# Days before what is measured, so that a cluster is not empty at first; most of several arguments.
+# Days before the measured window, so that the cluster is not empty at first; limits of several arguments.
 WARM_UP = DAY
 MAX_TEAMS, MAX_NODES, MAX_SLICES, MAX_LOAD, MAX_SKEW = 8, 4096, 7, 4.0, 100.0
-# What a maker of a product for sharing clusters claims: rows of the table ``cluster_facts``.
+# Claims of a vendor of cluster-sharing software: rows of the table ``cluster_facts``.
 CLAIM_OF_MEASURE = {"utilisation": "gain of GPU utilisation", "finished": "gain of job throughput"}
-# Weeks drawn again for an interval of a mean, and its ends.
+# Resamples for an interval of a mean, and its quantiles.
 RESAMPLES, ENDS = 2000, (0.05, 0.95)
 RELIABILITY_STUDY = "Meta RSC-1"
 PERCENTILES = (50, 95)

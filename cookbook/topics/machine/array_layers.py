@@ -1,8 +1,8 @@
-"""Layers of the networks that calibrate a machine, in NumPy alone: each has a forward and a backward pass by hand.
+"""Layers of the networks that calibrate a machine, in NumPy alone, each with an explicit forward and backward pass.
 
-A layer keeps what its backward pass needs while it trains, gives the gradient of its input, and adds those of its
-weights to `Parameter.gradient`. Convolutions unfold one picture after the other into a matrix and make one product of
-it, as the first frameworks did; there is no faster algorithm here. Tests compare every gradient with differences.
+In training, a layer stores what its backward pass needs, returns the gradient of its input, and adds those of its
+weights to `Parameter.gradient`. Convolutions unfold one picture after the other into a matrix for one product, as the
+first frameworks did; there is no faster algorithm here. Tests compare every gradient with finite differences.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Layer:
 
 
 class Chain(Layer):
-    """Layers one after the other; a layer may stand there several times where its weights are shared."""
+    """Layers one after the other; a layer may occur several times where its weights are shared."""
 
     def __init__(self, parts: Sequence[Layer]) -> None:
         self.parts = tuple(parts)

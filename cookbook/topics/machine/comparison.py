@@ -1,4 +1,4 @@
-"""Predictions beside a file of results: each measured network, and what the cookbook says of the device."""
+"""Comparison of a report with predictions: each measured network beside the cookbook's prediction for the device."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _token(row: Mapping[str, Any], system: Any) -> Estimate:
     )
 
 
-# The question of a row, by its benchmark.
+# The prediction function of a row, by its benchmark.
 ASKED: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
     "training step": _training,
     "forward pass": _forward,

@@ -1,4 +1,4 @@
-"""What a run was measured on, without names of hosts or users, and without paths."""
+"""The environment of a run, without host or user names and without paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIBRARY_USES = {
 PACKAGES = {"PIL": "pillow"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
-# What a report says of its clock where one thread computed.
+# A report's note on its clock where one thread computed.
 ONE_THREAD = "processor time of one thread, without what other programs take of the core"
 
 

@@ -1,10 +1,10 @@
-"""Calibration to one machine: its constants from a report, predictions before and after, each model left out in turn.
+"""Calibration to one machine: its constants from a report, predictions before and after, each model held out in turn.
 
-A record of the device has the best measured rates in place of datasheet peaks. Networks then say what share of them
-they reach: factors on peaks, on memory bandwidth and on times of the host, alike for all networks, and in part alike
-for all kinds of prediction (each kind has a deviation that is pulled to none). Gauss-Newton steps on logarithms with
-normal priors; residuals beyond `KNEE` spreads count linearly. Left out, a model says nothing of the factors that
-predict it, which is how well a network is predicted that was never run there.
+A record of the device has the best measured rates in place of datasheet peaks. Networks then determine which share of
+them is reached: factors on peaks, on memory bandwidth and on host times, equal for all networks and partly shared by
+all kinds of prediction (each kind has a deviation, shrunk towards zero). The fit takes Gauss-Newton steps on
+logarithms with normal priors; residuals beyond `KNEE` spreads count linearly. A held-out model does not affect the
+factors that predict it, so its error is that of a network never run on the machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from cookbook.topics.machine.report import Report, of_document, read
 from cookbook.units import human, percent, shown
 from cookbook.workloads import zoo
 
-# Factors with the spread of their logarithm before any network was measured, and of what a kind differs from others.
+# Factors with the prior spread of their logarithm, and the prior spread of a kind's deviation.
 FACTORS = {
     "compute": (0.3, 0.15),
     "convolution": (0.25, 0.15),
@@ -212,7 +212,7 @@ def calibrate(
     """
     whole = joined(report)
     plain = measured_device(calm(whole), name)
-    before, lacks = sheet(whole, like), _missing_device(whole, like)
+    before, lacks = sheet(whole, like), _unlisted(whole, like)
     rows, left = _predictable(whole, plain)
     constants = figures(whole)
     measured = np.array([math.log(seconds_of(whole, row)) for row in rows])
@@ -319,7 +319,7 @@ def _named(name: str) -> Accelerator:
     return accelerator(keys[nearest(name, list(keys), 1)[0]])
 
 
-def _missing_device(report: Report, like: str | Accelerator | None) -> str:
+def _unlisted(report: Report, like: str | Accelerator | None) -> str:
     """Return the device that a report names where the catalogue has none of that name; "" elsewhere."""
     name = str(report.environment.get("device_name") or "")
     return name if like is None and name and _gpu(name) is None else ""
@@ -452,7 +452,7 @@ def _constant(kind: str, name: str) -> float:
 
 
 class _Fit:
-    """Factors of one machine: what is fitted, what the rows say of it, and what is expected before."""
+    """The fit of one machine's factors: unknowns, measured rows, and prior expectations."""
 
     def __init__(
         self,
@@ -537,7 +537,7 @@ class _Fit:
         freedom = max(len(set(self.models.tolist())) - 1, 1)
         for factor, kind in self.pairs:
             at = [self.names.index(name) for name in (factor, f"{factor}/{kind}") if name in self.names]
-            # Of peaks, what is left once the share that formulas take of a datasheet's peak is taken back.
+            # For peaks: without the share of a datasheet's peak that the formulas assume.
             value = float(np.exp(logs[at].sum() - (self.expected[at].sum() if factor == "compute" else 0.0)))
             reach = math.exp(student_t(0.8, freedom) * math.sqrt(covariance[np.ix_(at, at)].sum()))
             count = sum(_kind(row) == kind for row in self.rows)

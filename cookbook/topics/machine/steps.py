@@ -11,7 +11,7 @@ from cookbook.topics.machine.timing import Case
 from cookbook.units import human
 from cookbook.workloads import zoo
 
-# Networks with their batch on a processor (quick and in full) and on a GPU, and the sequence length of each.
+# Networks with their batch on a CPU (quick and full) and on a GPU, and their sequence length.
 NETWORKS = {
     "resnet50": (1, 4, 128, 0),
     "vgg16": (1, 2, 64, 0),

@@ -38,10 +38,10 @@ SUITES = ("micro", "macro", "language")
 # Seconds of a run where none are given: by NumPy alone, with PyTorch, and of the suite of language models.
 NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 55.0, 60.0, 600.0, 1200.0
 SCRATCH = {True: 2**25, False: 2**28}
-# A processor or GPU that ends slower than it began by this share is told to have been throttled or shared.
+# A CPU or GPU that ends slower than it began by this share is reported as throttled or shared.
 SLOWED = 0.1
 MAX_ROUNDS = 20
-# Rows of the product whose rate tells what networks will take, and whether the processor slows down.
+# Rows of the product whose rate predicts the times of networks and reveals a slowing processor.
 REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
 
@@ -149,7 +149,7 @@ def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> Non
 
 
 class _Run:
-    """The state of one run: rows so far, what was skipped, and the reference product of its beginning."""
+    """The state of one run: rows so far, skipped cases, and the reference product of its beginning."""
 
     def __init__(self, device: Device | None, watch: Watch, quick: bool, progress: Progress | None) -> None:
         self.device, self.watch, self.quick = device, watch, quick
@@ -242,7 +242,7 @@ class _Run:
             return
         wait = self.device.wait if self.device and case.path == "torch" else partial(int, 0)
         name = self.device.name if self.device and case.path == "torch" else "cpu"
-        # Drives are waited for, and workers share the work: only what one thread computes is timed by its processor.
+        # Drives and workers are timed by the clock: CPU time covers only what one thread computes.
         alone = self.alone and case.path not in ("files", "fio") and "workers" not in case.told.get("method", "")
         self.watch.timer = time.process_time if alone else self.watch.clock
         try:

@@ -1,4 +1,4 @@
-"""How a call is timed: warm-up, samples of many calls where one is short, and a stop between samples."""
+"""Timing of a call: warm-up, samples of several calls where one is short, and a stop between samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_S = 120.0
 
 
 class Stopped(Exception):
-    """A run that was cancelled or whose time was used up; `state` says which."""
+    """A run that was cancelled or ran out of time; `state` is which."""
 
     def __init__(self, state: str) -> None:
         self.state = state
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass
 class Watch:
-    """Tells when to stop: a number of seconds from now, and a question asked between samples.
+    """The stop condition: a number of seconds from now, and a callback between samples.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Blocks of large language models: mixtures of experts, and attention whose keys and values pass a bottleneck."""
+"""Blocks of large language models: mixtures of experts, and latent attention with a low-rank bottleneck."""
 
 from __future__ import annotations
 

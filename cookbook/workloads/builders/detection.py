@@ -165,7 +165,7 @@ def faster_rcnn(
     proposals: int = 1000,
     masks: int = 0,
 ) -> Ops:
-    """Build faster R-CNN on a pyramid (Ren et al., arXiv:1506.01497); with `masks` regions, Mask R-CNN
+    """Build Faster R-CNN on a pyramid (Ren et al., arXiv:1506.01497); with `masks` regions, Mask R-CNN
     (arXiv:1703.06870).
 
     Parameters

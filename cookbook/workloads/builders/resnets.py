@@ -1,8 +1,8 @@
 """Residual networks: ResNet v1, v1.5, v2 and its wide, grouped and squeezed relatives, NFNet, RegNet, ConvNeXt.
 
 And networks for small devices, made of depthwise convolutions: MobileNet v1 to v3, MNASNet, EfficientNet v1 and v2,
-ShuffleNet v2, GhostNet; GPUNet, found by search for delay on GPUs (Wang et al., arXiv:2205.00841); and those that tell
-faces apart, with a linear layer of as many classes as there are people.
+ShuffleNet v2, GhostNet; GPUNet, from a search for low latency on GPUs (Wang et al., arXiv:2205.00841); and face
+recognition, with a linear layer of one class per person.
 """
 
 from __future__ import annotations

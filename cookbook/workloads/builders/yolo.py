@@ -1,4 +1,4 @@
-"""YOLO detectors of one stage: v5, v7 to 12, 26 and X, each a table of sizes and of the blocks at its places.
+"""One-stage YOLO detectors: v5, v7 to 12, 26 and X, each a table of sizes and of the blocks at its positions.
 
 All have one plan: a backbone of four stages behind a stem, a pool of several windows, a neck that leads the coarse maps
 up to the fine ones and back down, and heads on three maps. Blocks are written as `block(t, x, out)`.

@@ -1,4 +1,4 @@
-"""A network from a Caffe prototxt: Google's text format of messages, read by a small parser of its own.
+"""Reader of Caffe prototxt files: Google's text format of messages, with a small parser of its own.
 
 Layers and their parameters follow caffe.proto (https://github.com/BVLC/caffe, src/caffe/proto/caffe.proto).
 """

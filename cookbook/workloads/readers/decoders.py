@@ -1,8 +1,7 @@
-"""Language models from the fields of a configuration: dimensions onto the arguments of `transformers.decoder`.
+"""Language models from the fields of a configuration, mapped to the arguments of `transformers.decoder`.
 
-What a family of models has in common, and its configuration does not state, stands in the table ``model_families``; it
-follows the modelling code of the Transformers library, and each family of which counts are published is checked
-against them.
+The table ``model_families`` contains what a family's models share and their configurations do not state. It follows
+the modelling code of the Transformers library; families with published counts are checked against them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import Fields
 from cookbook.workloads.readers.tables import Family
 
-# Names of the number of experts, and of fields that say nothing where it is 0 or 1.
+# Names of the number of experts, and of fields without effect where it is 0 or 1.
 NUMBERS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 OF_EXPERTS = (
     "num_experts_per_tok",
@@ -55,7 +54,7 @@ READ = frozenset(
 )
 WINDOWED_KINDS = ("sliding_attention", "chunked_attention", "local_attention", "sliding_window")
 FULL_KINDS = ("full_attention", "global_attention", "attention")
-# Words in the names of fields that nobody should pass over in a family nobody knows.
+# Words in field names that must not be ignored in an unknown family.
 CHANGING_WORDS = (
     "mamba",
     "ssm",
@@ -193,7 +192,7 @@ def _experts(f: Fields, depth: int, family: Family, sizes: Mapping[str, Any]) ->
     """Return the mixture of experts, where there is one."""
     number = f.whole(*NUMBERS, least=0, needed=False)
     if not number or number == 1:
-        if any(name in f.given for name in NUMBERS):  # said to be none: how large they would be changes nothing
+        if any(name in f.given for name in NUMBERS):  # there are none: their sizes have no effect
             f.read.update(OF_EXPERTS)
         return {}
     top = f.whole("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk", most=number)

@@ -1,4 +1,4 @@
-"""``cb.model``: a network of the zoo by name, or one that people bring, told by what is in it and not by its name."""
+"""``cb.model``: a network of the zoo by name, or a user's model, recognised by its content and not by its name."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from cookbook.workloads.readers.fields import built, titled
 
 LONGEST_PATH = 4096
 HEAD_BYTES = 4096
-# Names that files of every model have, folders none of which is a model's, and parts of a path to one that may be.
+# File names common to all models, folders that are not named for a model, and the depth from which they may be.
 GENERIC_NAMES = ("config", "model", "model_index")
 GENERIC_FOLDERS = frozenset(
     ("tmp", "temp", "downloads", "desktop", "documents", "home", "root", "data", "models", "uploads")
 )
 OUTERMOST = 3  # "/", a folder of the system, and one in it
-# What a name would not have in it, so that a file of it was meant.
+# Endings that a zoo name never has, so that a file is meant.
 SUFFIXES = (
     ".json",
     ".gguf",
@@ -85,7 +85,7 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     Returns
     -------
     Workload
-        What was taken without being told stands in its `assumed` and is printed with it.
+        Its `assumed` lists what the source did not state, and is printed with it.
 
     Raises
     ------

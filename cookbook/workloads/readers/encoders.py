@@ -1,6 +1,6 @@
-"""Everything that is no language model of one stack: encoders, encoder-decoders, vision, diffusion, state spaces.
+"""Readers of models other than decoder-only ones: encoders, encoder-decoders, vision, diffusion, state spaces.
 
-Each reader takes the fields of a configuration and gives a builder of ours with its arguments.
+Each reader takes the fields of a configuration and returns one of our builders with its arguments.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A graph of operations whose shapes are numbers, as ONNX and PyTorch have it, written down by `Trace`.
+"""A graph of operations with numeric shapes, as in ONNX and PyTorch, recorded by `Trace`.
 
-The graph states what goes in and comes out of each operation, so that nothing but its row is left to write.
+The graph states inputs and outputs of each operation, so that only its row needs to be written.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from cookbook.workloads.ops import Ops, attended_pairs
 
 MAX_SHAPE_ELEMENTS = 10**15
 Sides = tuple[int, ...]
-Named = tuple[Any, Sides]  # an activation of the whole batch: what it is called, and its shape
+Named = tuple[Any, Sides]  # an activation of the whole batch: its name and shape
 
 
 class Graph(Trace):
-    """Collects operations; `samples` is how many samples the shapes are for, of which each counts the same part."""
+    """Collects operations; `samples` is the number of samples in the shapes, each with an equal part."""
 
     def __init__(self, samples: int = 1) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A model from its `config.json`, as Hugging Face's libraries write it: no download, and no code of others is run."""
+"""Models from `config.json` as Hugging Face's libraries write it, without downloads or running others' code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cookbook.workloads.readers.fields import Fields, built, listed
 from cookbook.workloads.zoo import DECODER, Workload
 
 USUAL_LENGTH = 4096
-# Parts of a larger model, of which the language model is the one that is counted.
+# Parts of a larger model; only the language model is counted.
 LANGUAGE_PARTS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model")
 OTHER_PARTS = ("vision_config", "audio_config", "vit_config", "speech_config", "vision_tower")
 DEPTH = 4
@@ -51,7 +51,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     Returns
     -------
     Workload
-        Its `assumed` names what was not stated and each field that was not read.
+        Its `assumed` names what was not stated and all unread fields.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Language models of which some layers keep a state instead of keys and values, onto arguments of `sequence.hybrid`."""
+"""Language models in which some layers keep a state instead of keys and values, for `sequence.hybrid`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of Keras as operations, and the graph that joins them; `keras` reads the files."""
+"""Keras layers as operations, and the graph that connects them; `keras` reads the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def text_of(fields: Config, name: str) -> str:
 
 
 class Node(NamedTuple):
-    """One use of a layer: which, and the tensors that it takes."""
+    """One use of a layer: its name, and its input tensors."""
 
     layer: Any
     name: str
@@ -94,7 +94,7 @@ class Network:
         return [made[end][0] for end in ends if end in made] or list(made.values())[-1]
 
     def _in_order(self, waiting: list[Node], made: dict[tuple[str, int], list[Shape]]) -> None:
-        """Write down each node once what it takes is made; each reference is looked at once."""
+        """Write each node once its inputs are available; each reference is visited once."""
         missing, takers = list[int](), dict[tuple[str, int], list[int]]()
         for number, node in enumerate(waiting):
             needs = {(who, at) for who, at, _ in node.needs} - made.keys()
@@ -158,7 +158,7 @@ class Network:
         return ValueError(f"shape = {shown(tuple(self.shape))} but the model states {shown(stated)}; leave it out")
 
     def layer(self, layer: Any, name: str, xs: list[Shape], again: bool = False) -> list[Shape]:
-        """Write one layer down; used again it has no further parameters."""
+        """Write one layer; a further use of it adds no parameters."""
         kind = text_of(layer if isinstance(layer, Mapping) else {}, "class_name")
         self.written += 1
         if self.written > MAX_FILE_LAYERS:

@@ -1,4 +1,4 @@
-"""A network from an ONNX graph: nodes, their shapes by ONNX's own inference, and no weights.
+"""Reader of ONNX graphs: nodes, with shapes by ONNX's own inference, and no weights.
 
 The library `onnx` (extra `onnx`) parses the file and infers shapes; it runs nothing.
 """
@@ -42,7 +42,7 @@ MATRICES = {
     "LSTM",
     "GRU",
 }
-# Inputs that a node cannot do without, one unless it is told here.
+# Number of required inputs of a node, one by default.
 NEEDED = {
     "LSTM": 3,
     "GRU": 3,
@@ -59,7 +59,7 @@ NEEDED = {
     "BatchNormalization": 5,
     "Gather": 2,
 }
-# Quantised forms: where their input and their weights stand.
+# Quantised forms: positions of their input, weights and bias.
 CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvTranspose": (0, 1, 2), "ConvInteger": (0, 1, None), "QLinearConv": (0, 3, 8)}
 PRODUCTS = {"MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), "FusedMatMul": (0, 1)}
 

@@ -1,4 +1,4 @@
-"""What files call things, from the tables: kinds of models, their fields, operations, and formats of numbers."""
+"""Vocabulary of model files, from the tables: kinds of models, their fields, operations, and number formats."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Operation(NamedTuple):
 
 
 class Names:
-    """Names of fields, some of which (``*_eps``, ``rope*``) stand for all that end or begin so."""
+    """Names of fields; patterns such as ``*_eps`` and ``rope*`` match all that end or begin so."""
 
     def __init__(self, names: Iterable[str]) -> None:
         every = tuple(names)
@@ -119,6 +119,6 @@ def formats(file: str) -> Mapping[str, float]:
 
 @lru_cache(maxsize=1)
 def gguf_formats() -> Mapping[int, str]:
-    """Name of each format of GGUF files by the number that stands for it."""
+    """Return the name of each format of GGUF files by its number."""
     rows = catalog.table("tensor_formats")
     return {int(row.number): row.name for row in rows[rows["file"] == "gguf"].itertuples()}

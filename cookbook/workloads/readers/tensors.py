@@ -1,4 +1,4 @@
-"""Headers of checkpoints: which tensors there are, of which shape and format, without reading one of them.
+"""Readers of checkpoint headers: names, shapes and formats of tensors, without reading one of them.
 
 safetensors (https://github.com/huggingface/safetensors) and GGUF (https://github.com/ggml-org/ggml, docs/gguf.md).
 """

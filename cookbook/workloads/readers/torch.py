@@ -1,4 +1,4 @@
-"""A network from a PyTorch module or an exported program, on the device `meta`: tensors have shapes and no values.
+"""Reader of PyTorch modules and exported programs, on the device `meta`: tensors have shapes and no values.
 
 The module's own code runs, in the reader's own process, as whenever the reader calls it; nothing is read from files.
 """
@@ -72,7 +72,7 @@ def read(source: Any, changes: Mapping[str, Any]) -> Workload:
 
 
 class _Counted:
-    """A graph that is told of ATen's operations; storages say which tensors are views of which parameter."""
+    """A graph that records ATen's operations; storages identify views of parameters."""
 
     def __init__(self, samples: int, weights: Mapping[Any, tuple[str, float]]) -> None:
         self.graph = Graph(samples)
