@@ -9,7 +9,7 @@ WIDTH, LINE, PATIENCE = 30, 100, 1.0  # letters of the bar and of its line; seco
 
 
 def progress_bar(done: int, total: int, name: str = "", *, unit: str = "", since: float | None = None) -> None:
-    """Show how much is done: a bar that is written over on a screen; elsewhere a line for each step with a name.
+    """Show progress: an overwritten bar on a screen; elsewhere a line for each step with a name.
 
     Parameters
     ----------

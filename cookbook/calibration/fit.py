@@ -193,7 +193,7 @@ class Fit:
 
 
 def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int = ROUNDS) -> Fit:
-    """Fit to the chosen rows.
+    """Fit the constants to the chosen rows.
 
     `rows`: all rows; `train`: which of them may be looked at; rows without an outcome are never used; `warm`: a fit to
     start from instead of the constants' start, its Jacobian included; `rounds`: how often the Jacobian is computed at

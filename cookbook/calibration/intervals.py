@@ -73,7 +73,7 @@ def _shrunk(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float, 
 def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
     """Return the half-width that covers a held-out group at a level, whatever the tails of the errors.
 
-    `errors`: logarithmic errors; `group`: publisher, or another group that is left out, of each; `level`: share to
+    `errors`: logarithmic errors; `group`: publisher, or another group that is held out, of each; `level`: share to
     cover, 0 to 1.
     """
     means, weights = publisher_means(np.minimum(np.abs(errors), LARGEST_ERROR) ** 2, group)
@@ -84,7 +84,7 @@ def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
 def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.ndarray) -> list[Width]:
     """Return the widths of all levels, never falling from a better known level to a lesser known one.
 
-    `errors`: logarithmic errors of left-out rows; `group`, `tier`: publisher and tier of each; `several`: whether it
+    `errors`: logarithmic errors of held-out rows; `group`, `tier`: publisher and tier of each; `several`: whether it
     leaves several fields to be assumed, which widens every tier alike.
     """
     squares = np.minimum(np.abs(errors), LARGEST_ERROR) ** 2
@@ -250,8 +250,8 @@ def row_table(
 ) -> pd.DataFrame:
     """Return one row for each measurement whose configuration is clear.
 
-    `rows`: the measured rows; `frame`: their table; `judged`: predictions by model, publishers left out; `full` among
-    them, and `row` where single rows were left out; `inner`: as for `row_widths`. Gives columns of the tables
+    `rows`: the measured rows; `frame`: their table; `judged`: predictions by model, publishers held out; `full` among
+    them, and `row` where single rows were held out; `inner`: as for `row_widths`. Gives columns of the tables
     ``validation_classic_rows`` and ``validation_transformer_rows``; ratios are logarithms of predicted over measured
     outcome.
     """
@@ -486,7 +486,7 @@ def _totals(name: str, arguments: str, seq: float | None) -> tuple[float, float,
 def _of_transformers(s: Any) -> Budget:
     """Return totals of six FLOP per weight and token, plus causal attention; a third more where layers are recomputed.
 
-    Activations are 34 bytes an element and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
+    Activations are 34 bytes per element and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
     """
     tokens = s.global_batch * s.seq_len
     head = s.vocab * s.hidden

@@ -95,8 +95,8 @@ def start() -> dict[str, float]:
 class Measured:
     """Measured rows with their outcomes and the group by which they are left out.
 
-    `rows`: what was run; `outcome`: utilisation, samples a second or bytes a second, by kind; `samples_per_s`: samples
-    a second; `group`: submitter, processor or instance.
+    `rows`: what was run; `outcome`: utilisation, samples per second or bytes per second, by kind; `samples_per_s`:
+    samples a second; `group`: submitter, processor or instance.
     """
 
     def __init__(self, kind: str) -> None:

@@ -208,7 +208,7 @@ def validate(
         Every stratum of the full model, and in one line each what was switched off and the rules: columns `COLUMNS`;
         errors are shares.
     dict of str to pandas.DataFrame
-        By name of the table, what `intervals.row_table` gives; only where publishers are left out.
+        By name of the table, what `intervals.row_table` gives; only where publishers are held out.
     """
     with ProcessPoolExecutor(max_workers=min(len(kinds), os.cpu_count() or 1)) as pool:
         judged = list(pool.map(partial(_validated, ways=tuple(leave_out)), kinds))

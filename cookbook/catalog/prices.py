@@ -390,7 +390,7 @@ def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
     -------
     pandas.DataFrame
         key, name; usd_per_tb [USD/TB], usd for the capacity [USD], usd_per_gb_s of sequential read [USD per GB/s]; per
-        (purchase or month: what the USD pay), date, how, source; why, where a figure is missing. Missing stays NaN.
+        (purchase or month: what the USD pay), date, how, source; why, where a value is missing. Missing stays NaN.
 
     Raises
     ------

@@ -275,7 +275,7 @@ A test fails if a row has no source, a key leads nowhere, a figure of an acceler
 
 
 def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]]:
-    """Count the rows of every table anew and note them in `data/schema/_tables.csv`.
+    """Count the rows of every table and note them in `data/schema/_tables.csv`.
 
     Parameters
     ----------

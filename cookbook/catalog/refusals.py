@@ -91,7 +91,7 @@ def refused(
     value : object
         What was given, as it is shown.
     what : str
-        What is wrong and what would do: "is not whole; give whole numbers", or, after a colon, a sentence.
+        What is wrong and what would do: "is not whole; give integers", or, after a colon, a sentence.
     code : str
         A row of ``data/schema/reasons.csv``.
     nearest : iterable

@@ -50,7 +50,7 @@ def row_counts(directory: Path) -> dict[str, int]:
     Raises
     ------
     CatalogError
-        If a count is not a whole number.
+        If a count is not an integer.
     """
     path, counts = directory / "schema" / TABLE_LIST, dict[str, int]()
     about = read(path, TABLE_LIST_PATH) if path.exists() else None

@@ -33,7 +33,7 @@ _ZOO_KEY = "Filled: agrees with published figures. Dashed line: each parameter u
 
 
 def group_of(family: str) -> str:
-    """Group that a family of networks is drawn with.
+    """Return the group with which a family of networks is drawn.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def publisher_means(values: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, 
 def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> float:
     """Return the quantile `level` of absolute errors, every group weighing as in `publisher_means`.
 
-    `errors`: logarithmic errors; `group`: publisher, or another group that is left out, of each; `level`: share, 0 to
+    `errors`: logarithmic errors; `group`: publisher, or another group that is held out, of each; `level`: share, 0 to
     1.
 
     >>> pooled_quantile(np.arange(1.0, 41), np.array(["a"] * 30 + ["b"] * 10), 0.5)

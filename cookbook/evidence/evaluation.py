@@ -116,7 +116,7 @@ def accuracy(
         Training of a "transformer", of "classic" networks, or "both"; "inference" (forward passes); "generation".
     model : str
         "full"; "without neighbours" or "without …" for a term, the constants fitted anew;
-        "constant utilisation" or another rule to beat; "full, row alone left out".
+        "constant utilisation" or another baseline; "full, row alone left out".
     publishers, accelerators, networks : sequence of str
         Those to keep; all by default.
 
@@ -483,7 +483,7 @@ def scaling(
         Parts in which gradients are sent while the backward pass goes on; 1 hides nothing. By default what measured
         stacks hide.
     link : str
-        A link of the catalogue between nodes, one port a device, in place of the machine's own.
+        A link of the catalogue between nodes, one port per device, in place of the machine's own.
     per_node : int, optional
         Devices of a node; those of the server, or 8.
     software, precision, seq

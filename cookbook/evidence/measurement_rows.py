@@ -243,7 +243,7 @@ def framework(software: str) -> str:
 
 
 def network(model: str) -> str:
-    """Name in the zoo of a network as printed; the printed name where the zoo has none.
+    """Return the zoo's name of a network as printed; the printed name where the zoo has none.
 
     >>> network("googlenet (inception_v1)"), network("FastSpeech of my own")
     ('googlenet', 'FastSpeech of my own')

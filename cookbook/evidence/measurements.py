@@ -559,7 +559,7 @@ class Selected:
 
     @property
     def words_x(self) -> str:
-        """Name of the horizontal axis."""
+        """Return the name of the horizontal axis."""
         return {**NUMBERS, **NAMES}[self.x]
 
     @property

@@ -277,7 +277,7 @@ def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Arra
     values : array_like
         What is converted, x [A].
     bits : array_like
-        Resolution, sign included, b, a whole number of 2 to 24 [-].
+        Resolution, sign included, b, an integer from 2 to 24 [-].
     full_scale : array_like
         Largest amount that is not clipped, and the outermost level, f > 0 [A].
 
@@ -310,11 +310,11 @@ def shafiee_2016_bits(rows: ArrayLike, input_bits: ArrayLike, cell_bits: ArrayLi
     Parameters
     ----------
     rows : array_like
-        Rows that are read together, R, a whole number [-].
+        Rows that are read together, R, an integer [-].
     input_bits : array_like
-        Bits of an input that are applied at once, v, a whole number [-].
+        Bits of an input that are applied at once, v, an integer [-].
     cell_bits : array_like
-        Bits of one cell, w, a whole number [-].
+        Bits of one cell, w, an integer [-].
 
     Returns
     -------
@@ -344,7 +344,7 @@ def walden_1999(bits: ArrayLike, step_joules: ArrayLike) -> Array:
     Parameters
     ----------
     bits : array_like
-        Resolution of the converter, b, a whole number of 1 to 24 [-].
+        Resolution of the converter, b, an integer from 1 to 24 [-].
     step_joules : array_like
         Figure of merit: energy for each level, F >= 0 [J].
 
@@ -374,7 +374,7 @@ def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike)
     Parameters
     ----------
     bits : array_like
-        Resolution of the converter, b, a whole number of 1 to 24 [-].
+        Resolution of the converter, b, an integer from 1 to 24 [-].
     floor_joules : array_like
         Energy below the corner, E_0 >= 0: about 0.3 pJ [J].
     corner_bits : array_like
@@ -440,7 +440,7 @@ def mean_square_input(bits: ArrayLike) -> Array:
     Parameters
     ----------
     bits : array_like
-        Bits that are applied at once, b, a whole number of 1 to 24 [-].
+        Bits that are applied at once, b, an integer from 1 to 24 [-].
 
     Returns
     -------
@@ -469,9 +469,9 @@ def slices(bits: ArrayLike, each: ArrayLike) -> Array:
     Parameters
     ----------
     bits : array_like
-        Bits of the number, b, a whole number [-].
+        Bits of the number, b, an integer [-].
     each : array_like
-        Bits of one piece, e, a whole number [-].
+        Bits of one piece, e, an integer [-].
 
     Returns
     -------
@@ -506,17 +506,17 @@ def tiles(
     Parameters
     ----------
     inputs : array_like
-        Inputs of one group, m, a whole number [-].
+        Inputs of one group, m, an integer [-].
     outputs : array_like
-        Outputs of one group, n, a whole number [-].
+        Outputs of one group, n, an integer [-].
     rows : array_like
-        Rows of a tile, R, a whole number [-].
+        Rows of a tile, R, an integer [-].
     columns : array_like
-        Columns of a tile, C, a whole number [-].
+        Columns of a tile, C, an integer [-].
     cells : array_like
-        Cells of one weight side by side, c, a whole number [-].
+        Cells of one weight side by side, c, an integer [-].
     groups : array_like
-        Independent products of that size, as in grouped convolutions, g, a whole number [-].
+        Independent products of that size, as in grouped convolutions, g, an integer [-].
 
     Returns
     -------
@@ -559,19 +559,19 @@ def product_joules(
     Parameters
     ----------
     inputs : array_like
-        Rows of the matrix, m, a whole number [-].
+        Rows of the matrix, m, an integer [-].
     outputs : array_like
-        Columns of the matrix, n, a whole number [-].
+        Columns of the matrix, n, an integer [-].
     rows : array_like
-        Rows of a tile, R, a whole number [-].
+        Rows of a tile, R, an integer [-].
     columns : array_like
-        Columns of a tile, C, a whole number [-].
+        Columns of a tile, C, an integer [-].
     cells : array_like
-        Cells of one weight, c, a whole number [-].
+        Cells of one weight, c, an integer [-].
     conversions : array_like
-        Conversions of one weight's cells: their currents may be joined before, s, a whole number [-].
+        Conversions of one weight's cells: their currents may be joined before, s, an integer [-].
     cycles : array_like
-        Cycles in which an input is applied piece by piece, k, a whole number [-].
+        Cycles in which an input is applied piece by piece, k, an integer [-].
     adc_joules : array_like
         Energy of one conversion of a current [J].
     dac_joules : array_like
@@ -611,20 +611,20 @@ def product_joules(
 def product_seconds(
     converted: ArrayLike, cycles: ArrayLike, pulse_seconds: ArrayLike, adcs: ArrayLike, adc_rate: ArrayLike
 ) -> Array:
-    r"""Time of one matrix-vector product: the slower of pulse and conversions, cycle by cycle, one behind the other.
+    r"""Return the time of one matrix-vector product: the slower of pulse and conversions, cycle by cycle, pipelined.
 
     .. math:: t = k \max(t_p, n_c / (a f))
 
     Parameters
     ----------
     converted : array_like
-        Columns of a tile that are converted, n_c, a whole number [-].
+        Columns of a tile that are converted, n_c, an integer [-].
     cycles : array_like
-        Cycles in which an input is applied, k, a whole number [-].
+        Cycles in which an input is applied, k, an integer [-].
     pulse_seconds : array_like
         Length of a reading pulse, t_p [s].
     adcs : array_like
-        Converters of a tile, a, a whole number [-].
+        Converters of a tile, a, an integer [-].
     adc_rate : array_like
         Conversions of one of them, f > 0 [1/s].
 

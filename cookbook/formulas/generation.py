@@ -211,7 +211,7 @@ class Steady(NamedTuple):
 
 
 def _overlapped(one: Any, other: Any) -> np.ndarray:
-    """Time of two things that overlap, except where both take equally long."""
+    """Return the time of two things that overlap, except where both take equally long."""
     return np.asarray(np.hypot(one, other))
 
 
@@ -515,7 +515,7 @@ def prefill_seconds(
 ) -> np.ndarray:
     r"""Return the seconds of one pass over prompts, to the first token of their answers.
 
-    Layers that attend compare tokens with those before them; those that keep a state take f operations a token.
+    Layers that attend compare tokens with those before them; those that keep a state take f operations per token.
 
     .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B S}{n p}\right)^2}
         + \frac{2 l h B S^2 + f B S}{n p} + t_{sums} + t_{host}
@@ -679,7 +679,7 @@ def cache_slots(
     tokens : float or numpy.ndarray
         Tokens of one sequence, prompt and answer together, L [-].
     decoder : Decoder
-        The model, of which a sequence keeps c bytes a token and a state of k bytes [B, -].
+        The model, of which a sequence keeps c bytes per token and a state of k bytes [B, -].
     group : Group
         The devices that hold one copy of it [B, B/s, FLOP/s].
     memory_share : float or numpy.ndarray

@@ -223,14 +223,14 @@ def partly_serial_rate(synthetic_rate: ArrayLike, host_seconds: ArrayLike) -> Ar
     Parameters
     ----------
     synthetic_rate : array_like
-        Samples a second without input, r_s [1/s].
+        Samples per second without input, r_s [1/s].
     host_seconds : array_like
         Work of the host for one sample that stands beside the step, c [s].
 
     Returns
     -------
     numpy.ndarray
-        Samples a second with input [1/s].
+        Samples per second with input [1/s].
 
     References
     ----------
@@ -328,7 +328,7 @@ def largest_accelerators(supply_rate: ArrayLike, demand_rate: ArrayLike, utilisa
 def epochs_seconds(
     samples: ArrayLike, first_rate: ArrayLike, later_rate: ArrayLike, epochs: ArrayLike, warm_up: ArrayLike = 0
 ) -> Array:
-    r"""Time of all epochs: a first one that reads everything, and later ones that find some in the cache.
+    r"""Return the time of all epochs: the first reads everything, later ones find part of it in the cache.
 
     .. math:: t = w + \frac{S}{r_1} + (E - 1) \frac{S}{r_2}
 

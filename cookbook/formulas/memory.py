@@ -187,7 +187,7 @@ def activation_bytes(
     largest_block_bytes: ArrayLike,
     recompute: ArrayLike = 0,
 ) -> Array:
-    r"""Return the memory of the activations kept for the backward pass.
+    r"""Return the memory of the activations saved for the backward pass.
 
     Without recomputation everything saved in the forward pass stays. With full recomputation only the input
     of each block stays, and one block at a time is saved again; shares between the two are interpolated.
@@ -279,7 +279,7 @@ def training_bytes(
     parameters : array_like
         Parameters of the model, N [-].
     activations : array_like
-        Activations kept for the backward pass, M_a [B].
+        Activations saved for the backward pass, M_a [B].
     workspace : array_like
         Memory in flight, M_t [B].
     bytes_per_weight : array_like
@@ -375,7 +375,7 @@ def largest_batch(capacity_bytes: ArrayLike, fixed_bytes: ArrayLike, bytes_per_s
     Returns
     -------
     numpy.ndarray
-        Whole samples [-], 0 where not even one fits, NaN where a figure is missing.
+        Whole samples [-], 0 where not even one fits, NaN where a value is missing.
 
     References
     ----------
@@ -389,7 +389,7 @@ def largest_batch(capacity_bytes: ArrayLike, fixed_bytes: ArrayLike, bytes_per_s
     capacity, fixed = non_negative("capacity_bytes", capacity_bytes), non_negative("fixed_bytes", fixed_bytes)
     sample = positive("bytes_per_sample", bytes_per_sample)
     batch = np.floor((capacity - fixed) / sample)
-    # A quotient rounded across a whole number would be off by one sample.
+    # A quotient rounded across an integer would be off by one sample.
     batch = batch - (fixed + batch * sample > capacity)
     batch = batch + (fixed + (batch + 1) * sample <= capacity)
     return np.maximum(batch, 0)
@@ -516,7 +516,7 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
     input_bytes : array_like
         Inputs that it is computed from again, I [B].
     recompute : array_like
-        Share computed again, r, 0 to 1 [-].
+        Share recomputed, r, 0 to 1 [-].
 
     Returns
     -------
@@ -626,7 +626,7 @@ def fits(needed_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        True where it fits; False where a figure is missing [-].
+        True where it fits; False where a value is missing [-].
 
     References
     ----------
@@ -649,7 +649,7 @@ def offloaded_update_seconds(
     host_memory: ArrayLike,
     drives: ArrayLike = np.inf,
 ) -> Array:
-    r"""Time of an update by the processor: gradients go to it and weights come back, states are read and written.
+    r"""Return the time of an update on the CPU: gradients go there and weights return, states are read and written.
 
     Parts of the parameters follow each other, so the slowest of link, host memory and drives sets the pace.
 

@@ -185,7 +185,7 @@ def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
 def layer_seconds(
     flop: ArrayLike, bytes_moved: ArrayLike, rate: ArrayLike, mem_bandwidth: ArrayLike, passes: ArrayLike = 3
 ) -> Array:
-    r"""Time of one layer in a training step: forward, gradient of the input, gradient of the weights.
+    r"""Return the time of one layer in a training step: forward, gradient of the input, gradient of the weights.
 
     Each pass has the arithmetic of the forward pass and moves the same three tensors.
 
@@ -306,7 +306,7 @@ def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
 
 
 def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
-    r"""Time that starting and finishing many small kernels takes beyond their arithmetic and traffic.
+    r"""Return the time of launching and finishing many small kernels beyond their arithmetic and traffic.
 
     .. math:: t = n t_0
 
@@ -335,7 +335,7 @@ def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
 
 
 def recurrence_seconds(positions: ArrayLike, seconds_each: ArrayLike, passes: ArrayLike = 3) -> Array:
-    r"""Time that a recurrent layer adds because its positions run one after the other.
+    r"""Return the time that a recurrent layer adds because its positions run one after the other.
 
     .. math:: t = n s t_1
 
@@ -369,7 +369,7 @@ def recurrence_seconds(positions: ArrayLike, seconds_each: ArrayLike, passes: Ar
 def exchange_exposed_seconds(
     exchange_seconds: ArrayLike, pass_seconds: ArrayLike, hidden: ArrayLike, least: ArrayLike = 0
 ) -> Array:
-    r"""Time that the sum of gradients over all devices adds to a step, when the backward pass can hide it.
+    r"""Return the exposed time of the gradient all-reduce in a step, when the backward pass can hide it.
 
     The backward pass takes two thirds of forward and backward together; the gradient of the first layers comes
     last, so a share stays visible.
@@ -379,7 +379,7 @@ def exchange_exposed_seconds(
     Parameters
     ----------
     exchange_seconds : array_like
-        Exchange alone, t_c [s].
+        Communication alone, t_c [s].
     pass_seconds : array_like
         Last forward and backward pass before the update, t_p [s].
     hidden : array_like
@@ -407,7 +407,7 @@ def exchange_exposed_seconds(
 
 
 def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLike) -> Array:
-    r"""Time lost because the devices of a node share its host and power, and all wait for the slowest.
+    r"""Return the time lost because a node's devices share its host and power, and all wait for the slowest.
 
     .. math:: t_w = s\, t\, [d > 1]
 
@@ -439,7 +439,7 @@ def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLik
 
 
 def pass_seconds(device_seconds: ArrayLike, host_seconds: ArrayLike, overlap: ArrayLike = 2) -> Array:
-    r"""Time of one pass when a host starts operations while the device still runs earlier ones.
+    r"""Return the time of one pass when the host launches operations while the device still runs earlier ones.
 
     .. math:: t = (t_d^p + t_h^p)^{1/p}
 
@@ -490,7 +490,7 @@ def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike
     Returns
     -------
     numpy.ndarray
-        Samples a second [1/s].
+        Samples per second [1/s].
 
     References
     ----------

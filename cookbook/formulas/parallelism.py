@@ -86,7 +86,7 @@ FORWARD, BACKWARD, WEIGHTS = range(3)
 
 
 def flush_seconds(stage_seconds: ArrayLike, micro_batches: ArrayLike) -> Array:
-    r"""Time of one flush: every micro-batch passes all stages, and the slowest stage sets the pace.
+    r"""Return the time of one flush: every micro-batch passes all stages, and the slowest stage sets the pace.
 
     .. math:: t = \sum_s t_s + (m - 1) \max_s t_s
 
@@ -212,7 +212,7 @@ def schedule(
     interleave : int
         Chunks of layers on each device [-]; more than 1 only where the schedule is interleaved.
     weights_share : float
-        Share of the backward pass that computes weight gradients, which nobody waits for [-]; for zero-bubble alone.
+        Share of the backward pass that computes weight gradients, which nothing waits for [-]; for zero-bubble alone.
 
     Returns
     -------
@@ -293,7 +293,7 @@ class _Plan:
 
 
 def _run(plan: _Plan, seconds: Array) -> dict[str, Array]:
-    """Start every pass as soon as its device is free and what it needs is there."""
+    """Start every pass as soon as its device is free and its inputs are available."""
     done: dict[tuple[int, int, int], float] = {}
     waiting = [plan.order(device) for device in range(plan.stages)]
     free, owed = [0.0] * plan.stages, [list[tuple[int, int]]() for _ in range(plan.stages)]
@@ -441,7 +441,8 @@ def parameter_server_seconds(
     worker_bandwidth: ArrayLike,
     server_bandwidth: ArrayLike,
 ) -> Array:
-    r"""Time in which all workers send gradients to servers and fetch weights, each direction of a link by itself.
+    r"""Return the time in which all workers send gradients to servers and fetch weights, each link direction
+    separately.
 
     .. math:: t = M \max\left( \frac{1}{\beta_w}, \frac{p}{s \beta_s} \right) \cdot 2
 
@@ -484,7 +485,7 @@ def parameter_server_seconds(
 def halving_doubling_seconds(
     payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
 ) -> Array:
-    r"""Time of an all-reduce by recursive halving and doubling: the traffic of a ring, few starts.
+    r"""Return the time of an all-reduce by recursive halving and doubling: the traffic of a ring, few latencies.
 
     .. math:: t = 2 \lceil \log_2 p \rceil \alpha + \frac{2 (p - 1)}{p} \frac{M}{\beta}
 
@@ -520,7 +521,7 @@ def halving_doubling_seconds(
 
 
 def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> Array:
-    r"""Time of an all-reduce that switches sum: every rank sends its vector once and receives the sum once.
+    r"""Return the time of an in-network all-reduce: every rank sends its vector once and receives the sum once.
 
     .. math:: t = 2 \alpha + \frac{M}{\beta} \quad (p > 1)
 
@@ -591,7 +592,7 @@ def compressed_bytes(
 
 
 def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: ArrayLike, buckets: ArrayLike) -> Array:
-    r"""Time by which an exchange of gradients in buckets outlasts the backward pass that it runs beside.
+    r"""Return the time by which a bucketed gradient all-reduce outlasts the concurrent backward pass.
 
     .. math:: t = \frac{x}{k} + \max\left( 0,\; \left(1 - \frac{1}{k}\right) (x - b) \right)
 
@@ -803,7 +804,7 @@ def _side(grid: ArrayLike) -> Array:
 def summa_seconds(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> dict[str, Array]:
-    r"""Time of one square product on a square grid of devices, by computation and by data received.
+    r"""Return the time of one square product on a square grid of devices, by computation and by data received.
 
     .. math:: t_c = \frac{2 n^3}{p^2 \gamma}, \qquad t_d = \frac{2 w n^2}{\beta} \frac{p - 1}{p^2}
 
@@ -815,7 +816,7 @@ def summa_seconds(
     size : array_like
         Rows and columns of each matrix: inputs, outputs and batch, n [-].
     grid : array_like
-        Rows of the grid, p, a whole number [-].
+        Rows of the grid, p, an integer [-].
     flops : array_like
         Arithmetic rate of one device, gamma: multiplications and additions [1/s].
     bandwidth : array_like
@@ -860,7 +861,7 @@ def summa_required_bandwidth(
     size : array_like
         Rows and columns of each matrix, n [-].
     grid : array_like
-        Rows of the grid, p, a whole number, for p squared devices [-].
+        Rows of the grid, p, an integer, for p squared devices [-].
     flops : array_like
         Arithmetic rate of one device, gamma: multiplications and additions [1/s].
     element_bytes : array_like
@@ -933,7 +934,8 @@ def replicated_seconds(
     bandwidth: ArrayLike,
     element_bytes: ArrayLike = 4.0,
 ) -> dict[str, Array]:
-    r"""Time of one square product where the grid is stacked: copies of the inputs save traffic and cost memory.
+    r"""Return the time of one square product where the grid is stacked: copies of the inputs save traffic and cost
+    memory.
 
     .. math:: t_c = \frac{2 n^3}{P \gamma}, \qquad
         t_d = \frac{w n^2}{\beta} \left( \frac{2}{\sqrt{c P}} - \frac{2}{P} + \frac{3 (c - 1)}{P} \right)
@@ -1019,7 +1021,7 @@ def cluster_mtbf_seconds(device_mtbf_seconds: ArrayLike, devices: ArrayLike) -> 
 
 
 def young_1974_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
-    r"""Time of work between checkpoints that loses least, to first order.
+    r"""Return the work time between checkpoints that loses least, to first order.
 
     .. math:: \tau = \sqrt{2 \delta M}
 
@@ -1119,7 +1121,7 @@ def useful_share(
 
 
 def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, bandwidth: ArrayLike) -> Array:
-    r"""Time that writing weights and optimiser states takes, all devices together.
+    r"""Return the time of writing weights and optimiser states, from all devices together.
 
     .. math:: \delta = \frac{b N}{\beta}
 
@@ -1155,7 +1157,7 @@ def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, ba
 def run_seconds(
     tokens: ArrayLike, tokens_per_step: ArrayLike, step_seconds: ArrayLike, useful: ArrayLike = 1.0
 ) -> Array:
-    r"""Time of a training run from its first to its last token, failures included.
+    r"""Return the time of a training run from its first to its last token, failures included.
 
     .. math:: t = \frac{D}{B}\, \frac{t_{step}}{g}
 

@@ -91,7 +91,7 @@ def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.
 
 
 def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) -> Array:
-    r"""Time of an iteration that gives answers a token and works on prompts: both, with what both contain once.
+    r"""Return the time of an iteration that decodes tokens and processes prompts, with shared work counted once.
 
     .. math:: t = \max(t_d, t_p, t_d + t_p - t_0)
 
@@ -141,7 +141,7 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     sizes : array_like
         Shares of requests of 0, 1, 2 ... units, X; they are divided by their sum [-].
     served : array_like
-        Units served of Q, at most Q, s; between two whole numbers one of both, so that it is s on average [-].
+        Units served of Q, at most Q, s; between two integers one of both, so that it is s on average [-].
 
     Returns
     -------

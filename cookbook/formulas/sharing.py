@@ -24,7 +24,7 @@ def erlang_wait_seconds(servers: int, arrival_rate: float, service_seconds: floa
     Parameters
     ----------
     servers : int
-        GPUs, c, a whole number [-].
+        GPUs, c, an integer [-].
     arrival_rate : float
         Jobs that arrive, lambda [1/s].
     service_seconds : float

@@ -178,7 +178,7 @@ def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) ->
 
 
 def message_latency(start: ArrayLike, forwarding: ArrayLike) -> Array:
-    r"""Time until the first byte of a message arrives: its start, and what each node on the way adds.
+    r"""Return the latency of a message's first byte: its start plus that of each node on the way.
 
     .. math:: t = \alpha + \sum_k h_k
 

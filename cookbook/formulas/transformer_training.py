@@ -40,7 +40,8 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
 
 
 def product_seconds(flop: ArrayLike, moved_bytes: ArrayLike, flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
-    r"""Time of matrix products: tiles are loaded before their arithmetic and stored after it, so the times add up.
+    r"""Return the time of matrix products: tiles are loaded before their arithmetic and stored after it, so the times
+    add up.
 
     .. math:: t = F / R + M / W
 
@@ -262,7 +263,7 @@ def expert_rows(tokens: ArrayLike, choices: ArrayLike, experts: ArrayLike, ragge
 
 
 def bubble_seconds(stage_seconds: ArrayLike, stages: ArrayLike, interleave: ArrayLike, flushes: ArrayLike) -> Array:
-    r"""Time that the devices of a pipeline wait while it fills and drains.
+    r"""Return the time that the devices of a pipeline wait while it fills and drains.
 
     .. math:: t = \frac{(p - 1) f}{v} t_s
 
@@ -296,7 +297,7 @@ def bubble_seconds(stage_seconds: ArrayLike, stages: ArrayLike, interleave: Arra
 
 
 def straggler_seconds(step_seconds: ArrayLike, nodes: ArrayLike, share: ArrayLike) -> Array:
-    r"""Time added because every step waits for the slowest of many nodes.
+    r"""Return the time added because every step waits for the slowest of many nodes.
 
     .. math:: t = s\, t_s \log_2 N
 

@@ -19,7 +19,7 @@ def kaplan_2020(parameters: ArrayLike, recomputed: ArrayLike = 0) -> Array:
     parameters : array_like
         Parameters that a token passes, N [-].
     recomputed : array_like
-        Share of the forward pass that is computed again, r [-].
+        Share of the forward pass that is recomputed, r [-].
 
     Returns
     -------
@@ -95,9 +95,9 @@ def repeated_forward(
     seq_len : array_like
         Tokens of a sequence, s [-].
     products : array_like
-        Share of the products with weights that is computed again, r: 1 with full recomputation [-].
+        Share of the products with weights that is recomputed, r: 1 with full recomputation [-].
     attention : array_like
-        Share of the attention matrix that is computed again, r_a: 1 with full or selective recomputation [-].
+        Share of the attention matrix that is recomputed, r_a: 1 with full or selective recomputation [-].
 
     Returns
     -------

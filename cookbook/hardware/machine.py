@@ -115,7 +115,7 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
         If nothing has that name (a KeyError; names the nearest three of all three tables).
     ValueError
         If `what` is no name and no record, an instance has part of an accelerator or one that the catalogue does not
-        name, or `per_node` is no whole number or more than the server has.
+        name, or `per_node` is no integer or more than the server has.
 
     Examples
     --------

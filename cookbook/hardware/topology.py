@@ -170,7 +170,7 @@ class Topology(Result):
         return formulas.max_min_rates(uses, capacities, _demands(demands, len(uses)))
 
     def traffic(self, flows: Iterable[Flow], demands: ArrayLike = np.inf) -> pd.DataFrame:
-        """Load of every link and direction under concurrent `flows`, each asking for at most `demands` [B/s].
+        """Return the load of every link and direction under concurrent `flows`, each of at most `demands` [B/s].
 
         Returns
         -------

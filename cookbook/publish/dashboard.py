@@ -240,7 +240,7 @@ def serve(
     Parameters
     ----------
     bind : str
-        Address to listen at; of this machine alone unless told otherwise.
+        Address to listen at; of this machine alone by default.
     port : int
         Port to listen at, 1 to 65535.
     token : str, optional

@@ -44,7 +44,7 @@ def read(path: str | Path) -> nbformat.NotebookNode:
 
 
 def write(notebook: nbformat.NotebookNode, path: str | Path) -> Path:
-    """Store `notebook` at `path` whole or not at all."""
+    """Write `notebook` to `path` atomically."""
     return write_text(path, nbformat.writes(notebook).rstrip("\n") + "\n")
 
 

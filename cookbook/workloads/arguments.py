@@ -97,7 +97,7 @@ def check_names(given: Collection[str], names: Sequence[str], what: str) -> None
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Prefix every refusal inside with what it is of, and refuse what cannot be computed."""
+    """Prefix every refusal inside with its subject, and refuse what cannot be computed."""
     try:
         yield
     except ValueError as problem:

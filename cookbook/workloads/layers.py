@@ -77,7 +77,7 @@ class Shape:
         Positions along each axis: () for a vector, (L,) for a sequence, (H, W), (D, H, W); at most one axis may be
         a symbolic `Length`.
     tensor : hashable
-        Identity, so that a tensor kept for the backward pass by two layers is counted once.
+        Identity, so that a tensor saved for the backward pass by two layers is counted once.
     """
 
     channels: float
@@ -361,7 +361,7 @@ class Trace:
         causal, window : bool, float
             Mask; sliding window in tokens.
         flash : bool
-            Whether scores stay on chip; if not, they are written, read and kept for the backward pass.
+            Whether scores stay on chip; if not, they are written, read and saved for the backward pass.
         memory : Shape
             Keys' positions where they are not the queries' (cross-attention).
         dropout : bool

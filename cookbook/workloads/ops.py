@@ -65,7 +65,7 @@ class Ops:
     reads, writes : numpy.ndarray
         Activation elements read and written (weights apart).
     saved, mask_bytes : numpy.ndarray
-        Activation elements kept for the backward pass; bytes of masks and indices kept, which no number
+        Activation elements saved for the backward pass; bytes of masks and indices kept, which no number
         format changes [B].
     steps : numpy.ndarray
         Parts that must run one after the other (recurrence), else 1.
@@ -159,7 +159,7 @@ class Ops:
         return by_batch[:, 0] + by_batch[:, 1] * b
 
     def total(self, quantity: str, batch: Any = 1, seq: Any = None) -> np.ndarray:
-        """Sum of one quantity over all operations; same arguments and errors as `column`.
+        """Return the sum of one quantity over all operations; same arguments and errors as `column`.
 
         The sum is taken over coefficients first, so that 10^6 batches cost a few array operations.
         """

@@ -239,7 +239,7 @@ def layers(
     Parameters
     ----------
     table : sequence of dict, or str
-        One dict a layer, or the same as JSON: ``{"layer": "conv", "out": 64, "kernel": 3, "padding": 1}``. Layers are
+        One dict per layer, or the same as JSON: ``{"layer": "conv", "out": 64, "kernel": 3, "padding": 1}``. Layers are
         conv, linear, norm, act, pool, global_pool, flatten, dropout, softmax, scale, recurrent, resize, scan, loss,
         self_attention, mlp, moe, transformer_block and, first of all, embedding (vocab, features). ``"repeat": n``
         applies a layer n times, each with its own parameters.

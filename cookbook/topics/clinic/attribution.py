@@ -39,7 +39,7 @@ class Attribution(NamedTuple):
 
     @property
     def steps(self) -> np.ndarray:
-        """Time of each step [s]."""
+        """Return the time of each step [s]."""
         return np.asarray(self.seconds.sum(axis=1))
 
 
@@ -85,9 +85,7 @@ def _attribute_spans(steps: np.ndarray, spans: Spans) -> Attribution:
 
 
 def _attribute_log(reading: Reading) -> Attribution:
-    """Attribute a log's steps: usual time, what returns periodically, what stays slower, and what happens
-    occasionally.
-    """
+    """Attribute a log's steps: usual time, periodic and lasting slowdowns, and occasional slow steps."""
     times = reading.steps[:, 1] - reading.steps[:, 0]
     attributed = np.zeros(len(times))
     seconds: dict[str, np.ndarray] = {}

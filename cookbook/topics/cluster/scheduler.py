@@ -195,7 +195,7 @@ class Cluster:
         return 0 if self._small(job) and self._open(job) else job.gpus
 
     def start(self, job: Job, gpus: int | None = None) -> bool:
-        """Start a job that waits, on the GPUs it asks or on `gpus`; False if they are not free where they must be."""
+        """Start a waiting job on the GPUs that it requests, or on `gpus`; False if they are not free."""
         count = job.gpus if gpus is None else gpus
         if job.held:
             return False
@@ -213,7 +213,7 @@ class Cluster:
         return True
 
     def stop(self, job: Job) -> None:
-        """Stop a job that runs: it writes a checkpoint, and waits before all others of its team and size."""
+        """Stop a running job: it writes a checkpoint, and waits before all others of its team and size."""
         self._leave(job)
         job.debt += 2 * self.rules.restart
         job.stops += 1

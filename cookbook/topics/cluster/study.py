@@ -638,7 +638,7 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     Returns
     -------
     pandas.DataFrame
-        One row a case and policy: for utilisation and finished (jobs done in a week) the mean gain over the weeks,
+        One row per case and policy: for utilisation and finished (jobs done in a week) the mean gain over the weeks,
         its low and high (bootstrap over weeks), and `claim`, the share of weeks that gain as much as the claim in the
         table ``cluster_facts``; both: the share in which both do. wait: the median over weeks of the ratio of mean
         waits, with low and high likewise; sooner: the share of weeks with a shorter mean wait; weeks: those that both

@@ -107,13 +107,13 @@ class Residual(Layer):
         self.parts = (body, shortcut) if shortcut else (body,)
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Sum of both."""
+        """Return the sum of both."""
         y = self.body.forward(x, train)
         y += self.shortcut.forward(x, train) if self.shortcut else x
         return y
 
     def backward(self, dy: Any) -> Any:
-        """Sum of the gradients of both."""
+        """Return the sum of the gradients of both."""
         dx = self.body.backward(dy)
         dx = dx + (self.shortcut.backward(dy) if self.shortcut else dy)
         return dx

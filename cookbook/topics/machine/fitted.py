@@ -134,12 +134,12 @@ class Calibration(Result):
         out.
 
         Times in seconds; errors are predicted over measured, less 1; `inside80` says whether the measured time lies in
-        the 80 % interval around the prediction with its model left out; `path` is the library that ran the network.
+        the 80 % interval around the prediction with its model held out; `path` is the library that ran the network.
         """
         return pd.DataFrame([dict(row) for row in self.judged], columns=list(COLUMNS))
 
     def errors(self) -> dict[str, float]:
-        """Return median errors before, after, and with each model left out; share inside 80 % intervals;
+        """Return median errors before, after, and with each model held out; share inside 80 % intervals;
         models, rows.
         """
         rows = self.predictions()
@@ -148,7 +148,7 @@ class Calibration(Result):
         return medians | {"inside80": inside, "models": float(rows["model"].nunique()), "rows": float(len(rows))}
 
     def summary(self) -> str:
-        """The calibration in one short line."""
+        """Return the calibration in one short line."""
         if not self.judged:
             return f"{self.accelerator.name}: single operations alone, no network was measured"
         errors = self.errors()

@@ -29,7 +29,8 @@ STATES = ("complete", "cancelled", "out of time")
 LARGEST_FILE, MOST_ROWS, LONGEST_TEXT, DEEPEST = 16_000_000, 10_000, 2_000, 6
 # Significant digits of rows; allowed relative difference of a rate from work over median time.
 DIGITS, TOLERANCE = 6, 1e-3
-# What each benchmark counts as its work, and so the unit of its value: work a second, or seconds of one piece of work.
+# What each benchmark counts as its work, and so the unit of its value: work per second, or seconds of one piece of
+# work.
 UNITS = {
     "matmul": "FLOP/s",
     "convolution": "FLOP/s",

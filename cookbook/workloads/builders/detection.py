@@ -192,7 +192,7 @@ def faster_rcnn(
 
 
 def mask_head(t: Trace, level: Shape, masks: int, classes: int) -> None:
-    """Mask branch of Mask R-CNN (He et al., arXiv:1703.06870) on `masks` regions of 14 x 14."""
+    """Write the mask branch of Mask R-CNN (He et al., arXiv:1703.06870) on `masks` regions of 14 x 14."""
     x = t.sample(level, Shape(256, (masks * 14, 14)), "mask.roi_align")
     for number in range(1, 5):
         x = t.act(t.conv(x, 256, 3, padding=1, name=f"mask.conv{number}"), "relu")

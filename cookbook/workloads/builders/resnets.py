@@ -307,7 +307,9 @@ def inverted_residual(
     dilation: int = 1,
     squeeze_act: str = "relu",
 ) -> Shape:
-    """Expand to `hidden` channels, depthwise convolution, squeeze-and-excite, project, add where shapes agree."""
+    """Write an expansion to `hidden` channels, depthwise convolution, squeeze-and-excitation, projection and a
+    shortcut.
+    """
     y = conv_norm(t, x, hidden, 1, act=act, name="expand") if hidden != x.channels else x
     y = conv_norm(t, y, hidden, kernel, stride, groups=hidden, dilation=dilation, act=act, name="depthwise")
     y = squeeze_excite(t, y, squeeze, squeeze_act, gate) if squeeze else y

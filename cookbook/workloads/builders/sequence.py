@@ -711,7 +711,7 @@ def ncf(users: int = 138493, items: int = 26744, factors: int = 64, widths: Sequ
     return t.ops()
 
 
-# Outbrain features of NVIDIA's recipe: rows, embedding width, values a sample.
+# Outbrain features of NVIDIA's recipe: rows, embedding width, values per sample.
 OUTBRAIN = (
     (300000, 128, 1),
     (250000, 128, 1),

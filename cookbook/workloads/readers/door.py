@@ -300,7 +300,7 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
 
 
 def _title(path: Path | None, always: bool = False) -> str:
-    """Name in print of a file: its own, or its folder's where it is called config as all are.
+    """Return the printed name of a file: its own, or its folder's where it has a generic name.
 
     "" where the folder says nothing about the model; with `always` the file's own name then.
     """
@@ -315,7 +315,7 @@ def _title(path: Path | None, always: bool = False) -> str:
 
 
 def _repository(folder: Path) -> str:
-    """Name of a folder that keeps one model, the one in a cache of Hugging Face included; "" of any other folder."""
+    """Return the name of a folder with one model, including one in a cache of Hugging Face; "" for any other folder."""
     if folder.parent.name == "snapshots":
         folder = folder.parent.parent
     temporary = Path(tempfile.gettempdir()).resolve()
