@@ -86,9 +86,9 @@ def check(
     ----------
     answer : float, str or None
         The reader's answer in SI units, text with a unit such as "132 TFLOP/s", or a word; None or `...`
-        stands for an exercise not done yet.
+        for an exercise not done yet.
     expected : callable, float or str
-        What is right; a callable is called now, so that the answer is recomputed and not stored.
+        The right answer; a callable is called now, so that the answer is recomputed and not stored.
     tolerance : float
         Relative difference that passes, 0 to 1.
     unit : str
@@ -211,7 +211,7 @@ class Progress:
     Attributes
     ----------
     answered, asked : int
-        Questions answered, and asked.
+        Questions answered, and questions shown.
     solved, tried : int
         Exercises solved, and met.
     line : str
@@ -296,7 +296,7 @@ def note(key: str, answer: str = "") -> str:
     key : str
         From `key_of`.
     answer : str
-        What the reader chose or typed, cut to 40 characters.
+        The reader's choice or typed answer, cut to 40 characters.
     """
     _seen[key] = answer[:LONGEST] or _seen.get(key, "")
     return _seen[key]
@@ -354,7 +354,7 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
     question : str
         The question.
     options : dict of str to str
-        Text of each option, and what to say to a reader who takes it: for a wrong one the misconception that leads
+        Text of each option, and the feedback to a reader who chooses it: for a wrong one the misconception that leads
         to it, for the right one why it is right.
     answer : str
         The right option.

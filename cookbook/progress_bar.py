@@ -18,7 +18,7 @@ def progress_bar(done: int, total: int, name: str = "", *, unit: str = "", since
     name : str
         The step that is being done.
     unit : str
-        What is counted, such as "jobs".
+        The noun of what is counted, such as "jobs".
     since : float, optional
         When the computation began, by `time.monotonic` [s]: nothing is shown within the first second.
 

@@ -134,7 +134,7 @@ class Unit(NamedTuple):
 
 
 def shown(value: Any, letters: int = 60) -> str:
-    """Return what a message says of a value that was given: as Python writes it, its middle left out where it is long.
+    """Return a message's text for a given value: as Python writes it, its middle left out where it is long.
 
     Values of arrays are written like those of lists, without the names of their types; what has a name by it, and what
     Python knows by an address in memory alone, by its kind.

@@ -536,7 +536,7 @@ def _full(label: Any, size: int) -> Coded:
     return Coded(np.broadcast_to(column.codes, (size,)), column.levels)
 
 
-# How sharply "fits" turns into "does not" around the capacity, in the logarithm.
+# Sharpness of the transition from "fits" to "does not fit" around the capacity, in the logarithm.
 MEMORY_SHARPNESS = 0.05
 # Tools that print device memory in "GB" divide by 2^30.
 GIGA = 2**30
@@ -548,9 +548,9 @@ ROUNDS = 6
 class MemoryRows:
     """Layouts with what is known of their memory.
 
-    `scenarios`: the layouts; `ran`: 1 where it ran, 0 where it ran out of memory, NaN where that is not a label (it
-    ran, and nobody tried more); `stated`: device memory as stated [B]; NaN where it is not; `fold`: model and number of
-    devices; `group`: publisher.
+    `scenarios`: the configurations; `ran`: 1 where it ran, 0 where it ran out of memory, NaN where that is not a label
+    (it ran, and no larger one was tried); `stated`: device memory as stated [B]; NaN where it is not; `fold`: model and
+    number of devices; `group`: publisher.
     """
 
     scenarios: Any

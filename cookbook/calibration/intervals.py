@@ -366,7 +366,7 @@ def scaled_neighbour(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarr
     """Predict by the most similar measured row, with its utilisation.
 
     Distances are doublings of arithmetic, of devices and of the peak; another software level, device or network counts
-    as many doublings as `DOUBLINGS` says.
+    by `DOUBLINGS`.
     """
     totals, measured = budget(rows), measured_seconds(rows)
     candidates = np.flatnonzero(train & np.isfinite(totals.arithmetic / measured))

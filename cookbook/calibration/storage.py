@@ -19,7 +19,7 @@ from cookbook.prediction.parsing.tables import without_outcomes
 
 # A step must lower the loss by this share of it: less is the rounding of one processor's sums.
 MIN_GAIN = 1e-9
-# Where the search starts.
+# Start of the search.
 START_VALUES = {
     "step_overhead": 0.005,
     "buffer": 20.0,

@@ -200,7 +200,7 @@ def validate(
     kinds : sequence of str
         Kinds of training.
     leave_out : sequence of str
-        What to leave out.
+        The groups to hold out.
 
     Returns
     -------

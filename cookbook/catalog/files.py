@@ -21,8 +21,8 @@ CONTROL_CHARACTERS = ("\t", "\r", "\n", "\0")
 def writing(path: str | Path) -> Iterator[TextIO]:
     """Open a text file for writing, which replaces `path` only once it is completely written to disk.
 
-    Until then it stands beside the target under another name; whatever goes wrong, the old file stays whole. A link
-    stays a link: the file that it leads to is replaced. Devices and pipes, such as /dev/stdout, are written directly.
+    Until then it is beside the target under another name; in case of errors, the old file remains intact. A link
+    remains a link: its target is replaced. Devices and pipes, such as /dev/stdout, are written directly.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def check_target(path: str | Path, *sources: str | Path, new_folders: bool = Fal
     *sources : str or Path
         Files that are read for it, under whichever name or link.
     new_folders : bool
-        Whether folders that do not exist will be made.
+        True to create missing folders.
 
     Raises
     ------

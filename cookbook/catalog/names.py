@@ -32,7 +32,7 @@ BRANDS = (
 MAKERS = re.compile(rf"^(?:{BRANDS})+")
 PRODUCT_SUFFIX = re.compile(r"(?<=\w)(?:graphics|gpu|accelerator|card)$")
 VENDOR = "vendor"
-# Models of one network are many checkpoints: what stands before and after its name says nothing of its layers.
+# Models of one network are many checkpoints: prefixes and suffixes of a checkpoint's name do not affect its layers.
 OWNER = re.compile(
     r"^[\w][\w.\-]*/(?=[^/]+$)|^(?:meta|mistralai|google|nvidia|microsoft|alibaba|poolside|quanttrio"
     r"|unsloth|bartowski|redhatai)(?:[\s_/\-]+(?=\w))",
@@ -48,7 +48,7 @@ SUFFIX = re.compile(
 MAX_SUFFIXES = 8
 # A nearest name shares so much of what was written, of 1: less is another model, not a slip of the pen.
 MISSPELT_LIKENESS = 0.8
-# Spellings that share most pairs of letters with a name are compared with it in full, so many of them.
+# Number of spellings, those with the most common pairs of letters, that are compared with a name in full.
 MAX_COMPARED = 12
 
 
@@ -223,7 +223,7 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     kind : str
         The table: ``"accelerators"``, ``"models"``, ``"optimisers"``, ``"number_formats"``, ``"sources"`` ...
     name : str
-        Key, name or alias; case, and which of space, hyphen, underscore or dot stands between words, do not matter,
+        Key, name or alias; case and the choice of space, hyphen, underscore or dot between words do not matter,
         nor do makers and brands before a device.
         Of a model also the name of a checkpoint, with its owner and with suffixes of format, tuning and date.
     directory : str or Path, optional

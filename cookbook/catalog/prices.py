@@ -50,11 +50,11 @@ class Price(Result):
     first, last : str
         Dates of the oldest and the newest dated row; blank where none is dated.
     rows : int
-        How many rows it rests on.
+        Number of rows it rests on.
     source : tuple of str
         Their keys in sources.
     note : str
-        What it counts, where that is not plain.
+        What it counts, where that is not obvious.
     why : str
         Why there is none; blank where there is one.
     """
@@ -118,7 +118,7 @@ def given(value: float, unit: str) -> Price:
 def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> Price:
     """Return the price of one hour of an accelerator, or of a system [USD/h].
 
-    Rented, it is the median and the quartiles of what clouds asked in the twelve months up to the newest list; a system
+    For rent, it is the median and the quartiles of cloud prices in the twelve months up to the newest list; a system
     that no cloud lists by name counts as its accelerators. Reserved, it is the price on demand times the share of it
     that lists with both prices ask, since few lists state a reservation, and those are the most expensive. Bought, it
     is the purchase price, of its newest twelve months too, spread over the years of use in the table ``tco``: the lower
@@ -184,7 +184,7 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     Parameters
     ----------
     name, since
-        As for `hourly_usd`; the price of a system is not dated, so that its note says how old it is.
+        As for `hourly_usd`; the price of a system is not dated, so its note states its age.
 
     Raises
     ------
@@ -440,9 +440,9 @@ def stated(
     region : str, optional
         As in the table.
     since : str
-        First year to count, where the row says a year.
+        First year to count, where the row has a year.
     note : str
-        What to mind.
+        A caveat.
 
     Returns
     -------
@@ -513,7 +513,7 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
     region : str
         A row of the table ``regions``.
     currency : str
-        What to state it in: ``USD`` or ``EUR``.
+        Currency of the result: ``USD`` or ``EUR``.
     since : str
         First year of prices to count.
 
@@ -607,7 +607,7 @@ def _price(values: pd.Series, rows: pd.DataFrame, why: str, since: int | None, u
 
 
 def newest_year(dates: pd.Series) -> pd.Series:
-    """Return which dates lie in the twelve months that end with the newest of them; all where none is dated.
+    """Return the dates within the twelve months that end with the newest of them; all where none is dated.
 
     The window ends with the newest date in the table and not today, so that a page prints the same next year.
 

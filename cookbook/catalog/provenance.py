@@ -285,7 +285,7 @@ def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]
     Returns
     -------
     dict of str to (str, int)
-        What was noted before and the rows found, for the tables where they differ.
+        The earlier and the present number of rows, for the tables where they differ.
     """
     folder, changed = folder_of(directory), dict[str, tuple[str, int]]()
     path = folder / "schema" / TABLE_LIST

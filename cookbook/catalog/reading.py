@@ -7,7 +7,7 @@ A schema is a CSV file `data/schema/<table>.csv` with the columns `column,type,u
 ``key:<table>``           name of a row of another table
 ``keys:<table>``          several of them, separated by semicolons
 ``text``, ``names``       words; several words or names separated by semicolons
-``number``, ``integer``   not negative; `unit` says in what, and reading multiplies it up to SI
+``number``, ``integer``   not negative; `unit` is its unit, and reading converts it to SI
 ``signed``                a number that may be negative
 ``date``                  2024, 2024-Q3, 2024-09 or 2024-09-30
 ``choice:a|b|c``          one of these
@@ -46,7 +46,7 @@ class CatalogError(ValueError):
     Attributes
     ----------
     file, row, column, value, expected, remedy : str, int or None, str, str, str, str
-        Where it is, what stands there, what should, and what to do. `row` is the line number in the file.
+        Location, content, expectation and remedy. `row` is the line number in the file.
     """
 
     def __init__(self, file: str, row: int | None, column: str, value: str, expected: str, remedy: str = "") -> None:
@@ -66,9 +66,9 @@ class UnknownName(KeyError):
     what : str
         One row of the table, in words.
     plain : bool
-        Whether nothing more is to be said than the name and the nearest ones.
+        True if the message consists of the name and the nearest ones only.
     shared : bool
-        Whether the name stands for all of `nearest`, and so for none of them alone.
+        True if the name is shared by all of `nearest`, and so identifies none of them.
     """
 
     def __init__(self, kind: str, name: str, nearest: list[str], message: str = "", shared: bool = False) -> None:
@@ -231,11 +231,11 @@ def nearest(
     Parameters
     ----------
     name, known, count
-        What is looked for, among what, and how many at most.
+        The name, the candidates, and the largest number of results.
     alike : float
         Least share of the letters that agree, from 0 to 1.
     letters : int
-        How many letters of the name are compared.
+        Number of letters of the name that are compared.
 
     Examples
     --------

@@ -89,9 +89,9 @@ def refused(
     field : str
         The argument.
     value : object
-        What was given, as it is shown.
+        The given value, as shown.
     what : str
-        What is wrong and what would do: "is not whole; give integers", or, after a colon, a sentence.
+        The fault and the remedy: "is not whole; give integers", or, after a colon, a sentence.
     code : str
         A row of ``data/schema/reasons.csv``.
     nearest : iterable

@@ -53,7 +53,7 @@ _SIGNS = tuple(
     (PALETTE[at % 5], SHAPES[at % 5], dash)
     for at, dash in enumerate(([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2]))
 )
-# Whether a place will do.
+# Verdicts on a location: colour and shape.
 PLACES = {
     "cheapest that will do": (PALETTE[2], "diamond"),
     "will do": (PALETTE[0], "circle"),
@@ -84,9 +84,9 @@ def per_device(
     title : str, optional
         The takeaway; how many have a figure by default.
     what : {"throughput", "energy", "cost", "products", "memory", "networks"}
-        What the figure is, for axis and key.
+        The quantity, for axis and key.
     evidence : mapping of str to (str, str)
-        Colour and shape of each word of the column `evidence`; a legend stands where there are several.
+        Colour and shape of each word of the column `evidence`; with a legend where there are several.
 
     Returns
     -------
@@ -349,7 +349,7 @@ def place_costs(
     title : str, optional
         The takeaway; the cheapest that will do by default.
     axis, key, each : str
-        What is counted with its unit, what the marks mean, and what stands in a row.
+        The quantity with its unit, the meaning of the marks, and the noun of a row.
 
     Returns
     -------

@@ -333,7 +333,7 @@ def finished(
     """Return layers over a frame, with takeaway, key to the marks, alternative text, and initial signals.
 
     A frame with rows has their order as a signal too, since Vega forgets it when data change. The page sets `narrow`
-    where there is little room, and `over`, how many lines of text then stand over each row.
+    where there is little space, and `over`, the number of text lines above each row.
     """
     rows = {"rows": row_order(frame), "over": 0} if "row" in frame else {}
     first = {**rows, "narrow": False, **signals}

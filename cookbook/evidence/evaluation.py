@@ -108,10 +108,10 @@ def accuracy(
     Parameters
     ----------
     by : str
-        What to group the runs by: "publisher", "generation", "year", "tier", "software_level", "scale",
+        Grouping of the runs: "publisher", "generation", "year", "tier", "software_level", "scale",
         "accelerator" or "model" (the network); "prediction": one line for each entry that `model` can be; "all": one
         line; "row": every run with its measured and predicted outcome, its interval and its source; "repeats": runs
-        that the tables cannot tell apart, see `repeats`; "layouts": whether layouts of one run are put in order.
+        that the tables cannot distinguish, see `repeats`; "layouts": the ranking of configurations of one run.
     kind : str
         Training of a "transformer", of "classic" networks, or "both"; "inference" (forward passes); "generation".
     model : str
@@ -476,7 +476,7 @@ def scaling(
     mode : str
         "weak" or "strong".
     exchange : str or callable
-        How gradients are summed: "hierarchical" (as measured stacks do), "flat ring", "halving-doubling",
+        Algorithm of the gradient all-reduce: "hierarchical" (as measured stacks do), "flat ring", "halving-doubling",
         "in-network", "parameter server" (one), "HPE 2017" (2 w log2(p) / beta); or your own function of payload [B],
         ranks, bandwidth [B/s] and latency [s], used between nodes, and within the node where there is only one.
     buckets : int, optional

@@ -108,15 +108,15 @@ def measurements(
     Returns
     -------
     pandas.DataFrame
-        What was run: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed), network
-        (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of one
-        update or request, of all devices), batch_per_device, precision, number_format, framework, software,
+        The configuration: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed),
+        network (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of
+        one update or request, of all devices), batch_per_device, precision, number_format, framework, software,
         software_level, data, layout, server, processor, link, network_link, date, year. What came out: value
-        (throughput, or time where only that is stated; `counted` says what), throughput [as `unit` says], time [s] of
-        what time_of says, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the
-        dense peak), weak_efficiency and strong_efficiency with scaling, the kind of curve. Predicted for it by what
-        other publishers measured: predicted, low80, high80 [as throughput], tier. Where it stands: publisher, source,
-        url, locator, how. What is not known is NaN or blank, never 0.
+        (throughput, or time where only that is stated; `counted` is which), throughput [as `unit` states], time [s] of
+        `time_of`, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the dense peak),
+        weak_efficiency and strong_efficiency with scaling, the kind of curve. Its prediction from the other publishers'
+        measurements: predicted, low80, high80 [as throughput], tier. Its origin: publisher, source, url, locator, how.
+        Unknown values are NaN or blank, never 0.
 
     Raises
     ------
@@ -294,7 +294,7 @@ ASKED = (
     "precision",
     "framework",
 )
-# What decides about a rate beside the thing compared.
+# Columns that determine a rate beside the compared one.
 DECIDING_COLUMNS = (
     "kind",
     "phase",
@@ -477,9 +477,9 @@ class Selected:
     rows : pandas.DataFrame
         Measurements that pass the filters.
     y, x, by : str
-        Columns: what came out (a key of `Y`), where it stands, and what groups it (may be blank).
+        Columns: the outcome (a key of `Y`), the horizontal axis, and the grouping (may be blank).
     unit : str
-        What is counted: a value of the column that says so, blank for the most frequent, "all" for every one.
+        The counted unit: a value of its column, blank for the most frequent, "all" for every one.
     aggregate : {"all", "best", "median"}
         Every run, or one of each place and group.
     """

@@ -51,7 +51,7 @@ def column_currents(conductances: ArrayLike, voltages: ArrayLike) -> Array:
 def wire_currents(conductances: ArrayLike, voltages: ArrayLike, wire_ohms: float) -> Array:
     r"""Return the column currents where wires have a resistance: Kirchhoff's law at every crossing, solved exactly.
 
-    Rows are driven at column 0; columns end in a virtual ground below the last row. One piece of wire lies between two
+    Rows are driven at column 0; columns end in a virtual ground below the last row. One piece of wire is between two
     neighbours, before the first cell of a row and below the last of a column.
 
     .. math:: \sum_n (u_n - u) / r + G_{ij} (d_{ij} - u_{ij}) = 0
@@ -275,7 +275,7 @@ def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Arra
     Parameters
     ----------
     values : array_like
-        What is converted, x [A].
+        Values to convert, x [A].
     bits : array_like
         Resolution, sign included, b, an integer from 2 to 24 [-].
     full_scale : array_like
@@ -657,7 +657,7 @@ def amdahl_1967(share: ArrayLike, factor: ArrayLike) -> Array:
     share : array_like
         Part of the whole, s, 0 to 1 [-].
     factor : array_like
-        How many times better that part becomes, f > 0; infinite where it goes [-].
+        Factor by which that part improves, f > 0; infinite where it vanishes [-].
 
     Returns
     -------
@@ -752,7 +752,7 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
     weights : array_like
         Symmetric weights with an empty diagonal, W [-].
     state : array_like
-        Where it starts, of -1 and 1 [-].
+        Initial state, of -1 and 1 [-].
     order : array_like
         Units in the order of their updates [-].
 

@@ -45,7 +45,7 @@ class Decoder(NamedTuple):
     expert_bytes : numpy.ndarray
         Weights of all experts that tokens are sent to; 0 without [B].
     experts, experts_per_token : numpy.ndarray
-        How many there are in a layer, and how many a token is sent to; 1 and 1 without [-].
+        Experts per layer, and experts per token; 1 and 1 without [-].
     active : numpy.ndarray
         Weights that one token is multiplied with, without the output layer [-].
     head : numpy.ndarray
@@ -138,7 +138,7 @@ class Engine(NamedTuple):
     decode_share, prompt_share, attention_share : numpy.ndarray
         Shares of the peak in products of a step, in those of a prompt, and in attention over a prompt [-].
     query_cost : numpy.ndarray
-        What each further query head that reads the same keys adds to their reading [-].
+        Extra reading time per further query head that reads the same keys [-].
     touches : numpy.ndarray
         Activations of a layer that are read or written for each token, in widths of the model [-].
     layer_seconds, step_seconds, sequence_seconds : numpy.ndarray
@@ -320,7 +320,7 @@ def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -
     to.
     """
     touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
-    # The most of n devices has so many more than the mean where each expert is as likely (Raab & Steger 1998).
+    # Expected load of the most loaded of n devices where all experts are equally likely (Raab & Steger 1998).
     mean = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
     largest = mean + np.sqrt(2 * mean * np.log(group.spread) * (1 - touched))
     uneven = np.minimum(np.minimum(largest / mean, 1 / touched), group.spread)
@@ -685,7 +685,7 @@ def cache_slots(
     memory_share : float or numpy.ndarray
         Share of the memory that the engine may use, s [-].
     reserved_bytes : float or numpy.ndarray
-        What the runtime and its buffers take of each device, r [B].
+        Memory of the runtime and its buffers on each device, r [B].
     span : float or numpy.ndarray
         Tokens by which a sequence grows, where `tokens` is a mean, as of `attended_tokens` [-].
 

@@ -189,8 +189,8 @@ def activation_bytes(
 ) -> Array:
     r"""Return the memory of the activations saved for the backward pass.
 
-    Without recomputation everything saved in the forward pass stays. With full recomputation only the input
-    of each block stays, and one block at a time is saved again; shares between the two are interpolated.
+    Without recomputation everything saved in the forward pass remains. With full recomputation only the input
+    of each block remains, and one block at a time is recomputed; shares between the two are interpolated.
     Where keeping everything is cheaper (a single block), everything is kept.
 
     .. math:: M_a = (1 - r) A + r \min(A, I + L)
@@ -202,7 +202,7 @@ def activation_bytes(
     block_input_bytes : array_like
         Inputs of all blocks and whatever is saved outside blocks, I [B].
     largest_block_bytes : array_like
-        What the block that saves most saves, L [B].
+        Largest saved size of any block, L [B].
     recompute : array_like
         Share of the blocks that is recomputed, r, 0 to 1 [-].
 
@@ -412,7 +412,7 @@ def sharded_state_bytes(
     parameters : array_like
         Parameters of this device's part of the model, N [-].
     stage : array_like
-        What is shared out, z: 0 nothing, 1 optimiser states, 2 also gradients, 3 also weights [-].
+        ZeRO stage, z: 0 shards nothing, 1 optimiser states, 2 also gradients, 3 also weights [-].
     ranks : array_like
         Data-parallel ranks that share, n >= 1 [-].
     weight_bytes : array_like
@@ -514,7 +514,7 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
     kept_bytes : array_like
         All that the part keeps, A [B].
     input_bytes : array_like
-        Inputs that it is computed from again, I [B].
+        Inputs from which it is recomputed, I [B].
     recompute : array_like
         Share recomputed, r, 0 to 1 [-].
 

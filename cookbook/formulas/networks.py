@@ -33,7 +33,7 @@ def matrix_unit_rate(
     reference_flops : array_like
         Peak at which the efficiency is stated, P_0 > 0 [FLOP/s].
     exponent : array_like
-        How the share falls with the peak, x: 0 not at all [-].
+        Decrease of the share with the peak, x: 0 for none [-].
 
     Returns
     -------
@@ -281,7 +281,7 @@ def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
     Parameters
     ----------
     held_bytes : array_like
-        What one operation reads and writes, h [B].
+        Bytes read and written by one operation, h [B].
     cache_bytes : array_like
         The last cache before memory, C; 0 for none [B].
 

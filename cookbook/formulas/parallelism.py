@@ -80,7 +80,7 @@ __all__ = [
 
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
-# How many weight gradients of a micro-batch a stage's part of the bubble takes; other schedules fill nothing.
+# Weight gradients of a micro-batch that fit into a stage's part of the bubble; other schedules fill nothing.
 FILLED = {"zero-bubble": 2.0, "zb-v": 3.0}
 FORWARD, BACKWARD, WEIGHTS = range(3)
 

@@ -555,7 +555,7 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
         between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
         chain = service.chain(0.0, others, True)
         waits, passes = service.waits(0.0, others, True, chain=chain)[::2]
-        if service.first:  # prompts go before: where answers have iterations, nobody waits
+        if service.first:  # prompts go first: where answers have iterations, none waits
             break
         more = service.steps / (float(passes.mean()) + 1 + service.steps) - share
         crowded = others * service.prompt / service.steps > 0.98 * service.room(others)
@@ -636,7 +636,7 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
     for _ in range(ROUNDS):
         room = service.room(spent)
         parts = np.ceil(service.prompt / room - TINY)
-        # Crowds split where their prompts are too long for one iteration, and never join again: two deviations fit.
+        # Crowds split where their prompts are too long for one iteration, and never merge: two deviations fit.
         spread = service.prompt_spread
         crowd = (np.sqrt(spread**2 + room / service.prompt) - spread) ** 2
         crowd = min(max(crowd if spread else np.floor(crowd + TINY), 1.0), inside)
@@ -691,10 +691,11 @@ def service_latencies(
     Parameters
     ----------
     decode : callable
-        Time of an iteration [s] of a batch [-] of sequences that each read so many tokens' keys and values, on average
-        also over layers [-].
+        Time of an iteration [s] of a batch [-] of sequences that read the keys and values of a number of tokens, on
+        average also over layers [-].
     prefill : callable
-        Time of a pass [s] over tokens of prompts [-] that each attend to so many tokens, on average over layers [-].
+        Time of a pass [s] over tokens of prompts [-] that attend to a number of tokens each, on average over layers
+        [-].
     prompt, answer : float
         Mean tokens of a prompt and of an answer [-].
     kv_tokens : float
@@ -706,7 +707,7 @@ def service_latencies(
     rate : float
         Requests that arrive [1/s]; or else give `clients`.
     clients : float
-        Clients, each of which asks again when it is answered [-].
+        Clients, each of which sends its next request once it is answered [-].
     prefill_first : bool
         Whether prompts go before answers, instead of chunks beside them [-].
     prompt_spread, answer_spread : float

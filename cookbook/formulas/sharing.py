@@ -68,12 +68,12 @@ def jain_index(shares: Sequence[float]) -> float:
     Parameters
     ----------
     shares : sequence of float
-        What each gets, x [-].
+        Shares, x [-].
 
     Returns
     -------
     float
-        J [-]; NaN where nobody gets anything.
+        J [-]; NaN where all shares are 0.
 
     References
     ----------
@@ -150,9 +150,9 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
     Parameters
     ----------
     capacity : sequence of float
-        What there is of each resource, C, in any unit of its own [-].
+        Capacity of each resource, C, in any unit of its own [-].
     demands : sequence of sequence of float
-        What a task of each user takes of each, d, in the same units [-].
+        Demand of each user's task for each resource, d, in the same units [-].
 
     Returns
     -------

@@ -429,13 +429,13 @@ def bursting_seconds(volume: ArrayLike, burst_rate: ArrayLike, later_rate: Array
     Parameters
     ----------
     volume : array_like
-        What is to be done, V [B].
+        Bytes to read, V [B].
     burst_rate : array_like
         Rate with credits, r_b [B/s].
     later_rate : array_like
         Rate without, r_l [B/s].
     credits : array_like
-        How long they last, t_c; may be infinite [s].
+        Time until the credits are used up, t_c; may be infinite [s].
 
     Returns
     -------

@@ -16,7 +16,7 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
     Parameters
     ----------
     size : array_like
-        Width asked for, x [-].
+        Requested width, x [-].
     multiple : array_like
         Width of a tile, q >= 1 [-].
 

@@ -73,7 +73,7 @@ class Calibrated:
     kinds : tuple of str
         Kinds of prediction whose networks were measured; of others the factors hold, and the intervals do not.
     here : bool
-        Whether the device has the figures that it had when it was measured.
+        True if the device's values are those at the time of the measurement.
     """
 
     factors: tuple[tuple[str, float], ...]
@@ -107,7 +107,7 @@ class Accelerator(ByFigures):
     sources : tuple of str
         Keys of the sources that the row rests on.
     changed : mapping of str to float or str
-        What was changed or, of an accelerator of the reader's own, given, in SI; empty for a catalogue row.
+        Changed values or, for an accelerator of the reader's own, given ones, in SI; empty for a catalogue row.
     generation : str
         Generation of the architecture; blank where not stated.
     device_link, device_link_kind : float, str
@@ -120,7 +120,7 @@ class Accelerator(ByFigures):
     process_nm : float
         Name of the process [nm].
     calibrated : Calibrated, optional
-        What was measured on it, of a device of `cookbook.measure.calibrate`.
+        The measured constants of a device of `cookbook.measure.calibrate`.
     """
 
     key: str
@@ -355,7 +355,7 @@ def _quantity(changed_field: str, value: Any) -> float:
 def peak_flops(device: str | Accelerator, number_format: str) -> float:
     """Return the dense peak of a device in a number format [FLOP/s]; NaN if it lacks the format.
 
-    The number format says which columns count: FP16 training counts the rate with 32-bit accumulation, which on
+    The number format determines the columns: FP16 training counts the rate with 32-bit accumulation, which on
     GeForce cards is half of the advertised one.
 
     >>> peak_flops("rtx-4090", "fp16"), peak_flops("h100-sxm", "bf16")
@@ -397,7 +397,7 @@ def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.Dat
     Parameters
     ----------
     keys : sequence of str or Accelerator, optional
-        Which ones, in this order, custom ones included; all of the catalogue if not given.
+        Accelerators in this order, custom ones included; all of the catalogue if not given.
 
     Returns
     -------

@@ -55,23 +55,23 @@ class Machine(ByFigures):
     link : float
         Nominal rate of a device to the others of its node, one direction [B/s].
     ring_link : float
-        What an all-reduce in the node reaches of the links that join its devices [B/s].
+        Rate of an all-reduce in the node over the links between its devices [B/s].
     domain : float
         Devices that the fast link joins [-]; NaN where not stated.
     network : float
         Nominal network rate of one device, one direction [B/s].
     network_stated : bool
-        Whether the server states it; else it is the usual one of such devices.
+        True if the server states it; else it is the usual one of such devices.
     network_shared : bool
-        Whether the devices of a node share its ports, so that fewer devices get more each.
+        True if the devices of a node share its ports, so that fewer devices get more each.
     ring_network : float
-        What an all-reduce between nodes reaches of it [B/s].
+        Rate of an all-reduce between nodes [B/s].
     host_link : float
         Rate that copies from the host to one device reach [B/s]; NaN where the link is not known.
     generation : str
         Generation of the devices; blank for an accelerator of the reader's own that states none.
     cores : float
-        What layouts count of one device [-].
+        Number of devices that one accelerator counts as in parallelism configurations [-].
     sources : tuple of str
         Keys of the sources.
     """
@@ -291,7 +291,7 @@ def ring_link(device: Accelerator, node_link_kind: str = "", bus_key: str = "") 
     device : Accelerator
         The devices.
     node_link_kind : str
-        What joins them in a server where that differs: "bridge" or "bus".
+        The link between devices in a server where it differs: "bridge" or "bus".
     bus_key : str
         The slot of that server, a key of interconnects.
 

@@ -157,9 +157,9 @@ class Topology(Result):
         Parameters
         ----------
         flows : iterable of (str, str)
-            Names of nodes, from and to; one pair may stand there several times.
+            Names of nodes, from and to; one pair may occur several times.
         demands : array_like
-            Most that each flow asks for, one for all or one each [B/s]; unlimited if not given.
+            Largest demand of each flow, one for all or one each [B/s]; unlimited if not given.
 
         Returns
         -------

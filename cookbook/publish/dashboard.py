@@ -173,7 +173,7 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
                 "allow_template_override": "NO",
                 "allow_theme_override": "NO",
             },
-            # Files that nobody else may open, in place of ports, where their names are not too long for the system.
+            # Files that no other user may open, in place of ports, where their names are not too long for the system.
             "KernelManager": {"transport": "ipc" if sys.platform == "linux" and len(gettempdir()) < 25 else "tcp"},
             "MappingKernelManager": {"cull_idle_timeout": IDLE, "cull_interval": 60},
             "VoilaKernelManager": {"fill_delay": 0.2},
@@ -244,7 +244,7 @@ def serve(
     port : int
         Port to listen at, 1 to 65535.
     token : str, optional
-        What readers give to be let in; made where `bind` lets others in and none is given.
+        The secret with which readers get access; made where `bind` lets others in and none is given.
     spare : int
         Processes kept ready for the next readers, at least 1.
     most : int
@@ -252,7 +252,7 @@ def serve(
     memory : float
         Memory that the process of one page may allocate [B], at least 500 MB.
     tell : callable
-        Takes each line that is said.
+        Receives each line of the shell's output.
 
     Raises
     ------

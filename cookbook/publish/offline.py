@@ -94,8 +94,8 @@ def table(code: str) -> str:
     -------
     str
         `shape` and `specs` as of a panel, `name` and `kept` for its code, `axes` (name and values of each choice, and
-        the place of the first state),
-        and `fields`, each with its `path`, the choices that it depends on, and where its values stand in `pool`.
+        the index of the first state),
+        and `fields`, each with its `path`, the choices that it depends on, and the positions of its values in `pool`.
     """
     arguments = {name: value for name, value in (opening(code) or {}).items() if name not in LEFT_OUT}
     fixed = {name: value for name, value in arguments.items() if name not in CHOICES}
@@ -195,7 +195,7 @@ def _packed(states: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[s
     Returns
     -------
     dict
-        `pool`, all different values, the first of which stands for "not there"; `fields`, each with a path, the
+        `pool`, all different values, the first of which means "absent"; `fields`, each with a path, the
         choices that change it, how many figures a place takes, the places in the pool of the values that it takes,
         and, state by state of those choices, which of them, as figures to the base 36.
 

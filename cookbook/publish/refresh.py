@@ -170,15 +170,15 @@ def refresh_prices(
 ) -> dict[str, Change]:
     """Write today's catalogue prices into `cloud_prices`; the rows' earlier content goes to `cloud_price_history`.
 
-    A row of the same cloud, instance and region is written anew; an instance known from another region gets a row.
-    Instances that no row knows are left out: which accelerator they hold is for a person to say.
+    A row of the same cloud, instance and region is rewritten; an instance known from another region gets a row.
+    Instances without a row are left out: a person has to determine their accelerator.
 
     Parameters
     ----------
     names : iterable of str
         Catalogues, of `CATALOGUES`.
     folder : Path, optional
-        Where the tables are; `data/` by default.
+        Folder of the tables; `data/` by default.
     read : callable
         From an address to its content.
     today : str

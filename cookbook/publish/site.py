@@ -98,11 +98,11 @@ class Page:
     name, title, body : str
         Stem of the file, first heading, and clean HTML.
     sections : tuple of (anchor, heading, text)
-        What a search finds.
+        The entries of the search.
     line : str
-        What the opening panel of a recipe says, or what a room is for.
+        The headline of a recipe's opening panel, or the summary of a namespace.
     question, minutes, picture, alt : str
-        What else the front page shows of a recipe; like `line` it is read from the notebook.
+        Further fields of a recipe on the front page; like `line`, read from the notebook.
     names : tuple of str
         Public names that the page explains.
     live : str

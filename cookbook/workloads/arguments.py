@@ -197,7 +197,7 @@ def check_heads(arguments: Mapping[str, Any]) -> None:
 def check_possible(ops: Ops, otherwise: str) -> None:
     """Refuse a network of which an amount is no number, negative or beyond every network of the next decades.
 
-    `otherwise`: what is said where nothing can be counted.
+    `otherwise`: the message where nothing can be counted.
     """
     columns = [getattr(ops, name) for name in (*POLYNOMIALS, "count", "parameters", "weights")]
     total = math.fsum(float(np.abs(column).sum()) for column in columns)

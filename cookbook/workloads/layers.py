@@ -365,7 +365,7 @@ class Trace:
         memory : Shape
             Keys' positions where they are not the queries' (cross-attention).
         dropout : bool
-            Dropout of the attention weights; on chip it keeps no mask (the random numbers are drawn again).
+            Dropout of the attention weights; on chip it stores no mask (the random numbers are regenerated).
         """
         kv_heads = kv_heads or heads
         if heads % kv_heads:
@@ -746,8 +746,8 @@ def self_attention(
 ) -> Shape:
     """Write projections, attention core and output projection; `memory` makes it cross-attention.
 
-    `bias` is that of the output projection and, unless `qkv_bias` says otherwise, of query, key and value; `dropout`
-    is that of the attention weights; `gate` multiplies what heads give with as many numbers made of the input.
+    `bias` is that of the output projection and, unless `qkv_bias` is given, of query, key and value; `dropout`
+    is that of the attention weights; `gate` multiplies the heads' outputs by as many values computed from the input.
     """
     kv_heads, d = kv_heads or heads, head_dim or int(x.channels // heads)
     qkv_bias = bias if qkv_bias is None else qkv_bias

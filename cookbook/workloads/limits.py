@@ -68,7 +68,7 @@ def archived_text(file: BinaryIO, name: str, beside: str) -> str:
             if not {name, beside} <= set(archive.namelist()):
                 return ""
             if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                return ""  # others may ask for gigabytes before they give a byte
+                return ""  # others may request gigabytes before they deliver a byte
             with archive.open(name) as inside:
                 text = inside.read(MAX_TEXT_BYTES + 1)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):

@@ -84,11 +84,11 @@ class Workload:
     name, title : str
         Key in the zoo ("custom" for the reader's own) and name in print.
     ops : Ops
-        What one forward pass computes.
+        The operations of one forward pass.
     family, task, data_kind : str
         Kind of network, of task and of data.
     sample : str
-        What one sample is called ("image", "sequence", ...).
+        The noun for one sample ("image", "sequence", ...).
     seq : float or None
         Default sequence length [tokens], where the network has one.
     how : str
@@ -96,17 +96,17 @@ class Workload:
     sources : tuple of str
         Keys of the table ``sources``.
     note : str
-        What differs from the published figures, and why.
+        Differences from the published values, with reasons.
     arguments : mapping
         Arguments of its builder, changes included; of the reader's own network of decoder blocks, its dimensions.
     builder : str
-        Whose arguments it has: a function of `cookbook.workloads`, such as "transformers.decoder".
+        The builder of its arguments: a function of `cookbook.workloads`, such as "transformers.decoder".
     unsplit : str
         Why no layout can split the reader's own network, or a hybrid: what keeps its layers from being equal blocks.
     assumed : tuple of str
-        What was taken without being told, of a model that was read from a file.
+        Assumptions made for a model that was read from a file.
     stored : mapping
-        Elements of the file's tensors by the format in which they lie there, where it was a checkpoint.
+        Elements of the file's tensors by stored format, where it was a checkpoint.
     """
 
     name: str
@@ -529,7 +529,7 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
 def checked_ops(builder: str, arguments: Mapping[str, Any], given: Mapping[str, Any], usual: Mapping[str, Any]) -> Ops:
     """Return the operations of a builder's network; the arguments `given` by a reader or a file are checked.
 
-    `usual`: values that show what an argument may be. ValueError: what an argument cannot be, or what the builder says.
+    `usual`: values that show valid forms of an argument. ValueError: an invalid argument, or the builder's own error.
     """
     function, allowed = builder_function(builder), words(builder)
     parameters = inspect.signature(function).parameters

@@ -47,7 +47,7 @@ class Tile:
         ``ADC`` (a conversion), ``DAC`` (driving a row once), ``cells`` (a cell read once), ``digital sums`` (adding one
         converted number) [J].
     arguments : mapping
-        What made it.
+        The arguments from which it was made.
     """
 
     rows: int
@@ -479,7 +479,7 @@ def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | Non
     layers = _layers(*_network_and_length(workload, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
     used = number("batch", batch, 1, 1e6) * layers["products"]
-    # Of experts, a small batch reads those that it asks for.
+    # Of experts, a small batch reads those that its tokens are routed to.
     return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
 
 

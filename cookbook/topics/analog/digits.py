@@ -176,7 +176,7 @@ def crossbar_accuracy(
     days : float
         Since programming: cells of phase-change memory drift; 0: not at all.
     draws : int
-        How often all cells are programmed anew, 1 to 100.
+        Number of times all cells are programmed, 1 to 100.
     seed : int
         Of the noise.
 
@@ -310,7 +310,7 @@ def accuracy_curve(
         ``adc_bits``, ``rows``, ``weight_bits``, ``cell_bits`` or ``input_bits`` of the tile; ``programming``,
         ``read``, ``wire_ohms`` or ``days`` of `crossbar_accuracy`.
     values : sequence of float
-        What it is set to.
+        Its values.
     tile, network
         As for `crossbar_accuracy`, whose other arguments are taken too.
 

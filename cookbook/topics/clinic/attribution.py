@@ -24,8 +24,8 @@ CHART_ORDER = (
 # a checkpoint or a wait for input is work of the step itself, whatever operations it is made of.
 ON_DEVICE = ("compute", "memory traffic", "communication", "checkpoint", "input", "launch")
 ON_PROCESSOR = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch")
-# A step is slow if it takes half as much again as those beside it, or more; saving is a slow step that comes back after
-# at least five others, three of four times in the same distance; a slowdown is a fifth more from one step to the end.
+# A step is slow if it takes half as long again as its neighbours, or more; saving is a slow step that recurs after
+# at least five others, three of four times at the same distance; a slowdown is a fifth more from one step to the end.
 SLOW_FACTORS, MEDIAN_WINDOW, NEAREST, EVEN, LATER, MARGIN = (1.5, 2.0, 3.0, 5.0, 8.0), 11, 5, 0.75, 1.2, 0.1
 
 

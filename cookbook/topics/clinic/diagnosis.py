@@ -34,7 +34,7 @@ MOSTLY, NARROWER, EXPLAINED = 0.5, 0.5, 0.5
 # times, so matmuls of a tiny batch are at least a quarter of the traffic.
 MATMUL_SHARE = 0.25
 NARROW_FORMATS = ("bf16", "fp16", "fp8")
-# How a prediction's parts are called here.
+# Terms of a prediction's parts.
 TERM_OF_PART = {"optimiser": "memory traffic", "bubble": "idle", "waiting": "idle"}
 CAUSE_OF_TERM = {
     "input": "input",
@@ -87,7 +87,7 @@ class Diagnosis(Result):
     step_seconds : float
         Median time of a step [s]; NaN where no file has steps.
     evidence : tuple of str
-        What was seen.
+        The evidence, in words.
     remedies : tuple of mapping
         The three cheapest: ``remedy``, ``gain``, ``gain_low``, ``gain_high`` (times as fast), ``why``.
     terms : tuple of mapping
@@ -96,7 +96,7 @@ class Diagnosis(Result):
     notes : tuple of str
         What was not understood, by file.
     kinds : tuple of str
-        What the files are.
+        The kinds of the files.
     stretches : tuple of (str, mapping of str to float)
         The whole run and its stretches: mean seconds of a step by term.
     """
@@ -139,10 +139,10 @@ def diagnose(
     Parameters
     ----------
     path : str, Path, Reading, or a sequence of them
-        Files of one run, or what `read_trace` read of them; several ranks' traces tell a straggler from a slow
-        network, counters are evidence beside. The content says which tool wrote a file.
+        Files of one run, or results of `read_trace`; several ranks' traces distinguish a straggler from a slow
+        network, counters are further evidence. The content determines which tool wrote a file.
     model, system : optional
-        The scenario, as for `cb.train_step`; then each term stands beside its prediction, and the largest gap beyond
+        The scenario, as for `cb.train_step`; then each term is shown beside its prediction, and the largest gap beyond
         the 80 % interval is the diagnosis.
     precision : str, optional
         The number format that was meant, such as "bf16".

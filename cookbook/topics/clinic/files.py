@@ -24,7 +24,7 @@ def read_trace(path: str | Path, pattern: str = "") -> Reading:
     Parameters
     ----------
     path : str or Path
-        The file, also compressed by gzip. Its content says which tool wrote it.
+        The file, also compressed by gzip. Its content determines which tool wrote it.
     pattern : str, optional
         For a log in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` in place of numbers.
 
@@ -76,7 +76,7 @@ def patient(name: str) -> list[Path]:
     Raises
     ------
     cookbook.catalog.UnknownName
-        No patient has that name; the nearest are told.
+        No patient has that name; the nearest are listed.
 
     Examples
     --------

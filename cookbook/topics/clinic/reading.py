@@ -38,9 +38,9 @@ class Spans:
     term : numpy.ndarray
         Index into `TERMS`.
     device : bool
-        Whether kernels of an accelerator are among them; else operations of the processor are what computes.
+        True if kernels of an accelerator are among them; else operations of the processor are the computation.
     facts : mapping of str to float
-        What was counted: operations, shares of small ones, shares of number formats.
+        Counts: operations, shares of small ones, shares of number formats.
     """
 
     start: np.ndarray
@@ -61,13 +61,13 @@ class Reading:
     steps : numpy.ndarray
         Begin and end of each training step [s]; no rows where it has none.
     spans : Spans or None
-        What was done when.
+        The spans of a profiler.
     counters : mapping of str to float
         Counted shares, rates and times by their name in `COUNTERS` of `counters`; SI units.
     columns : mapping of str to numpy.ndarray
-        Seconds of each step by term, where a log tells them.
+        Seconds of each step by term, where a log reports them.
     rank : int or None
-        Which of several processes wrote it.
+        Rank of the process that wrote it.
     notes : tuple of str
         What was not understood, by line, column or key.
     """

@@ -88,7 +88,7 @@ CHECKPOINT_NAMES = (
 )
 STEP_NAMES = ("profilerstep#", "train_step", "training_step", "iteration", "step ", "step_", "step#", "iter ")
 # An operation of the processor shorter than this is mostly the call itself: PyTorch needs a few microseconds to find
-# and start one, and its profiler as much again.
+# and start one, and its profiler the same time once more.
 SHORT_SECONDS = 20e-6
 # A matmul whose smallest dimension is n does at most n / 2 FLOP for each byte of an FP32 operand; processors and
 # accelerators need some ten and more to be busy, so one thinner than this waits for memory.

@@ -22,7 +22,7 @@ Spots = list[tuple[int, int]]
 
 
 def static(cluster: Any) -> None:
-    """Give each team its own GPUs, used by nobody else, first come, first served."""
+    """Give each team its own GPUs, used by no other team, first come, first served."""
     for team in cluster.teams:
         for job in cluster.waiting(team):
             if cluster.used[team] + cluster.needs(job) > cluster.quota[team] or not cluster.start(job):
@@ -30,7 +30,7 @@ def static(cluster: Any) -> None:
 
 
 def fifo(cluster: Any) -> None:
-    """Serve one queue for all, first come, first served: nobody overtakes."""
+    """Serve one queue for all, first come, first served: no job overtakes another."""
     for job in cluster.waiting():
         if not cluster.start(job):
             break
@@ -70,7 +70,7 @@ def priority(cluster: Any) -> None:
 
 
 def elastic(cluster: Any) -> None:
-    """Backfill, but shrink elastic jobs when others wait and grow them when nobody does."""
+    """Backfill, but shrink elastic jobs when others wait and grow them when none does."""
     backfill(cluster)
     first = next(cluster.waiting(full=True), None)
     able = [job for job in cluster.running if job.most > job.least and cluster.now - job.since >= RESIZE_AFTER]

@@ -36,9 +36,9 @@ class Job:
     arrival, expected : float
         When it came; predicted time on the GPUs it asks, packed.
     gpus, least, most : int
-        GPUs asked; those with which it can run (all the same: a rigid job).
+        GPUs requested; those with which it can run (all the same: a rigid job).
     urgent : bool
-        Whether it goes first under a policy that knows.
+        True if it goes first under a policy that considers urgency.
     use : float
         Part of each of its GPUs that it keeps busy.
     left : float
@@ -99,11 +99,11 @@ class Rules:
     slices : int
         Jobs that may share a GPU, each with its part; 1: none.
     mtbf, interval, restart : float
-        Mean time between failures of one GPU; between checkpoints; to save or load and start again.
+        Mean time between failures of one GPU; between checkpoints; to save, to load or to restart.
     service : callable, optional
         GPUs that a service holds, from the time.
     apart : bool
-        Whether jobs share a GPU with those of their own team only, and the team holds all of it.
+        True if jobs share a GPU with those of their own team only, and the team owns all of it.
     """
 
     nodes: int

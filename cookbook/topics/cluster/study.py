@@ -75,7 +75,7 @@ class ClusterRun(Result):
     sums : dict
         GPU-seconds held (busy) and worked (work), job-seconds inside (jobs) and waiting, of the whole run.
     assumed : tuple of str
-        What was not given, and what was taken.
+        The defaults used for missing arguments.
     gpus, window : int, tuple of float
         GPUs of the cluster; begin and end of what is measured [s].
     """
@@ -281,10 +281,10 @@ def cluster(
     service, beside : int, bool
         GPUs that a service for people needs at its peak; whether training may use those that it leaves at night.
     weeks, seed, rhythm : int, int, float
-        How long after a day to warm up; what is drawn; 0 for even arrivals, 1 for those of working days.
+        Simulated weeks after one day of warm-up; seed of the draws; 0 for even arrivals, 1 for those of working days.
     accelerator, per_switch, network, oversubscription
-        What jobs run on, nodes behind one switch, rate of a node's network [B/s], and how many times as much the nodes
-        behind a switch can send as its uplink takes. They set the speed of jobs that lie apart.
+        Accelerator of the jobs, nodes behind one switch, rate of a node's network [B/s], and the ratio of the nodes'
+        total rate behind a switch to its uplink. They determine the speed of jobs that are spread.
     mtbf_days : float, optional
         Mean time between failures of one GPU [d]; that of a large cluster by default; infinite: none.
     jobs : table, optional
@@ -296,7 +296,7 @@ def cluster(
     Raises
     ------
     ValueError
-        What cannot be: more GPUs asked than exist, no arrivals, a quota above the cluster, two constraints that
+        A contradiction: more GPUs requested than exist, no arrivals, a quota above the cluster, two constraints that
         contradict each other (both are named).
     cookbook.catalog.UnknownName
         An accelerator that the catalogue does not have.
@@ -633,7 +633,7 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     against : str
         Policy that the others are compared with.
     by : sequence of str
-        Columns that tell the cases apart.
+        Columns that distinguish the cases.
 
     Returns
     -------

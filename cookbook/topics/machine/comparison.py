@@ -18,7 +18,7 @@ from cookbook.topics.machine.report import Report
 from cookbook.topics.machine.steps import RANK
 from cookbook.workloads import zoo
 
-# How networks ran, in the words of the table of software.
+# Methods of a report, in the words of the table of software.
 SOFTWARE = {"graph": "torch.compile"}
 # NumPy makes convolutions into matrix products, as the first frameworks did.
 NUMPY = "native"

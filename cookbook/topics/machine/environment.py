@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# What an absent library is wanted for.
+# Purpose of each optional library.
 LIBRARY_USES = {
     "torch": "networks, GPUs and number formats beside fp32 and fp64",
     "PIL": "JPEG decoding",

@@ -56,14 +56,14 @@ OF_KINDS = {
     "elementwise": (networks.KIND, forward.KIND),
     "narrow": (generation.KIND,),
 }
-# Spread of logarithmic errors: where the fit starts, and the least that it may find; errors have the tails of Student's
-# distribution with so many degrees of freedom, so that a network with a slow operation of its own does not rule.
+# Spread of logarithmic errors: its start and its lower bound; errors have the tails of Student's t
+# distribution with this number of degrees of freedom, so that a network with one slow operation does not dominate.
 START, LEAST, FREEDOM = 0.15, 0.03, 2.0
 # A spread of normal errors over their median size.
 OF_MEDIAN = 1.4826
 # Rows of a product up to which it is narrow.
 NARROW_ROWS = 64
-# Change of a logarithm that tells a slope, the largest step, steps along slopes, and how often times are made anew.
+# Step of a logarithm for slopes, the largest step, steps along slopes, and the number of times they are recomputed.
 STEP, LEAP, STEPS, ROUNDS = 0.05, 0.7, 6, 4
 FEWEST_MODELS = 2
 MAX_REPORTS = 20
@@ -107,7 +107,7 @@ class Calibration(Result):
     accelerator : Accelerator
         The calibrated device, for every place where a device is chosen: ``cb.train_step("resnet50", c.accelerator)``.
     before : Accelerator
-        What its datasheet says, or that of the nearest device of the catalogue, by share of the cores.
+        Its datasheet's values, or those of the nearest device of the catalogue, by share of the cores.
     constants : tuple of Figure
         Constants of the device with 80 % intervals.
     judged : tuple of mapping
@@ -133,7 +133,7 @@ class Calibration(Result):
         """Return each measured network beside its predictions: by the datasheet, calibrated, and with its model left
         out.
 
-        Times in seconds; errors are predicted over measured, less 1; `inside80` says whether the measured time lies in
+        Times in seconds; errors are predicted over measured, minus 1; `inside80` is True if the measured time is in
         the 80 % interval around the prediction with its model held out; `path` is the library that ran the network.
         """
         return pd.DataFrame([dict(row) for row in self.judged], columns=list(COLUMNS))
@@ -183,7 +183,7 @@ def calibrate(
     Parameters
     ----------
     report : Report, str, Path, mapping or list of these
-        What `run` gave, a file of it, its JSON object; several of one machine count as one.
+        The result of `run`, a file of it, its JSON object; several of one machine count as one.
     like : str or Accelerator, optional
         The device of the catalogue to compare with; by default the one that the report names. Where the catalogue lacks
         it: of processors the newest of the same maker, else the newest; of GPUs the one that is spelt most alike, and

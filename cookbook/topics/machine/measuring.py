@@ -31,7 +31,7 @@ class Measuring(ipywidgets.VBox):
     Attributes
     ----------
     report : Report or None
-        What the last press measured.
+        The result of the last press.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ STATES = ("complete", "cancelled", "out of time")
 LARGEST_FILE, MOST_ROWS, LONGEST_TEXT, DEEPEST = 16_000_000, 10_000, 2_000, 6
 # Significant digits of rows; allowed relative difference of a rate from work over median time.
 DIGITS, TOLERANCE = 6, 1e-3
-# What each benchmark counts as its work, and so the unit of its value: work per second, or seconds of one piece of
+# The work counted by each benchmark, hence the unit of its value: work per second, or seconds per piece of
 # work.
 UNITS = {
     "matmul": "FLOP/s",
@@ -110,7 +110,7 @@ class Report(Result):
     created : str
         Day and minute of its end, UTC.
     options, environment : mapping
-        What was asked for; processor, devices, software, clocks and load. No names of hosts or users, no paths.
+        The requested options; processor, devices, software, clocks and load. No names of hosts or users, no paths.
     rows : tuple of mapping
         Results, with the columns of `FIELDS`.
     skipped : tuple of mapping
@@ -211,8 +211,8 @@ def read(path: str | Path) -> Report:
     Raises
     ------
     ValueError
-        The file is missing, truncated, too large, of another tool or a later version, or a row cannot be: the place,
-        what stands there and what should.
+        The file is missing, truncated, too large, of another tool or a later version, or a row is invalid: the
+        location, the content and the expectation.
 
     Examples
     --------

@@ -112,7 +112,7 @@ def title(name: str, batch: int, seq: int) -> str:
 def training(device: Device, name: str, asked: Training) -> Case:
     """Return the case of one update: forward, backward and optimiser.
 
-    Weights and optimiser are 32 bits wide and 16-bit products are made by autocast; adapters stand beside frozen
+    Weights and optimiser are 32 bits wide and 16-bit products are made by autocast; adapters are beside frozen
     weights of 16 bits. Transformers are updated by AdamW, others by SGD with momentum.
     """
 

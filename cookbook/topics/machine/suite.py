@@ -72,10 +72,10 @@ def run(
     seconds : float
         Time after which the run stops, between two samples [s]; by default 55 s of NumPy, 1 to 20 min of PyTorch.
     folder : str or Path
-        Where the scratch file for the drive is written and removed; the system's folder for such files by default.
+        Folder of the scratch file for the drive, which is removed; the system's temporary folder by default.
     rounds : int
-        How often to go through all cases, 1 to 20: samples of a case are then taken at different times, so that what
-        disturbs the machine for a while does not disturb all of them.
+        Number of times to run all cases, 1 to 20: samples of a case are then taken at different times, so that a
+        temporary disturbance of the machine does not affect all of them.
     progress : callable
         Called before each case with its number, the number of all and its name.
     cancelled : callable

@@ -97,7 +97,7 @@ def timed(
 ) -> tuple[list[float], int]:
     """Return times of one call [s] in each sample, and calls in a sample; `wait` returns once the device is idle.
 
-    The first call is not counted, and `warm` is called after it. The second tells how many calls fill a sample, and is
+    The first call is not counted, and `warm` is called after it. The second determines the calls per sample, and is
     a sample itself where one does; three samples are taken at least.
     """
     call()

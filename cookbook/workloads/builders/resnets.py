@@ -42,7 +42,7 @@ def resnet(
     Parameters
     ----------
     stride_on : str
-        Where a bottleneck halves the resolution: "1x1" (v1, the paper) or "3x3" (v1.5).
+        The convolution at which a bottleneck halves the resolution: "1x1" (v1, the paper) or "3x3" (v1.5).
     groups, group_width : int
         Groups of the 3x3 convolution and their width in the first stage (ResNeXt 32 x 4; wide ResNet 1 x 128).
     squeeze : bool

@@ -31,7 +31,7 @@ STATES = {
     "gated delta": ("heads", "key_heads", "head_dim", "kernel", "chunk"),
 }
 OPTIONAL_SIZES = ("norms", "bytes")
-# Operations on states, and bytes of a number of one where a network does not say: engines keep them as activations.
+# Kinds of operations on states, and the default bytes of a state's element: engines store them as activations.
 STATE_KINDS, STATE_BYTES = ("matmul", "scan"), 2
 MAX_PATTERN = 1000
 EXPERT_SIZES = ("number", "top_k", "hidden", "shared", "shared_gate", "latent")
@@ -434,7 +434,7 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
     own : mapping
         Arguments of `hybrid`.
     ops : Ops
-        What it gave.
+        Its operations.
 
     Returns
     -------

@@ -685,7 +685,7 @@ def swin(
         1, or 2 (cosine attention, position bias from a small network, norms after each branch). The network runs once
         a batch on relative coordinates, whatever the images: its parameters are counted, its work is not.
     key_bias : bool
-        Whether a bias of the keys is counted (torchvision holds one, timm does not for version 2).
+        Whether to count a bias of the keys (torchvision has one, timm does not for version 2).
     classes : int
         Classes.
 

@@ -121,7 +121,7 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     words : str
         The text.
     changes : mapping
-        ``shape`` of one sample, (3, 224, 224), where the file does not say it; ``title``.
+        ``shape`` of one sample, (3, 224, 224), where the file does not state it; ``title``.
     title : str
         Name in print where the file has none.
 

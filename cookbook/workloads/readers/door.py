@@ -302,7 +302,7 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
 def _title(path: Path | None, always: bool = False) -> str:
     """Return the printed name of a file: its own, or its folder's where it has a generic name.
 
-    "" where the folder says nothing about the model; with `always` the file's own name then.
+    "" where the folder does not name the model; with `always` the file's own name then.
     """
     if path is None:
         return ""

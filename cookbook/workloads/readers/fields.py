@@ -24,7 +24,7 @@ class Fields:
     Parameters
     ----------
     given : mapping
-        The fields as they stand in the file.
+        The fields as in the file.
     family : str
         Kind of the file, for messages.
     kind : str
@@ -163,9 +163,9 @@ def built(
     Parameters
     ----------
     builder, arguments : str, mapping
-        "module.function" of `cookbook.workloads`, and what the file says of its arguments.
+        "module.function" of `cookbook.workloads`, and the file's values of its arguments.
     changes : mapping
-        What the reader wants otherwise; ``title`` and ``seq`` are the name in print and the usual length.
+        The reader's changes; ``title`` and ``seq`` are the printed name and the usual length.
     title, assumed, seq : str, sequence of str, float
         Of the `Workload`.
     **record

@@ -42,7 +42,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     Parameters
     ----------
     config : mapping
-        What `config.json` holds.
+        The content of `config.json`.
     changes : mapping
         Arguments of our builder to change; ``title``, ``seq``.
     title : str

@@ -52,7 +52,7 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
     Parameters
     ----------
     found : mapping
-        What ``model.to_json()`` writes, or ``config.json`` of a ``.keras`` archive holds.
+        The content of ``model.to_json()``, or of ``config.json`` in a ``.keras`` archive.
     changes : mapping
         ``shape`` of one sample as Keras has it, (224, 224, 3), where the model leaves it open; ``title``.
     title : str

@@ -87,7 +87,7 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     Raises
     ------
     ValueError
-        No library to read it with (the message says how to install it); a damaged file; an axis that is open; control
+        No library to read it with (the message explains how to install it); a damaged file; an open axis; control
         flow that depends on values.
     """
     if find_spec("onnx") is None:

@@ -20,9 +20,9 @@ class Family(NamedTuple):
     reader : str
         Who reads its configuration.
     arguments : mapping
-        Arguments of the builder that it has whatever the file says.
+        Arguments that the family's builder always has.
     readings : mapping
-        What steers the reading of its fields.
+        Settings for reading its fields.
     """
 
     reader: str = ""

@@ -149,7 +149,7 @@ def checked(workload: Workload, header: Header) -> Workload:
 
 
 class _Reader:
-    """Numbers and texts out of a GGUF header, refused where the file ends early or asks for too much."""
+    """Numbers and texts of a GGUF header, refused where the file ends early or requests too much."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.file, self.left, self.items = file, min(size, MAX_HEADER_BYTES), 0

@@ -50,7 +50,7 @@ def read(source: Any, changes: Mapping[str, Any]) -> Workload:
     Parameters
     ----------
     source : torch.nn.Module or torch.export.ExportedProgram
-        What the reader has in memory. A module is not changed, and its weights are not copied.
+        The object in memory. A module is not changed, and its weights are not copied.
     changes : mapping
         ``shape``: of one sample without the batch, (3, 224, 224), or (128,) tokens where the module begins with an
         embedding; a list of shapes for several inputs; ``title``.
