@@ -186,9 +186,7 @@ def _in_unit(answer: Any, unit: str) -> float:
 
 
 def _likely_mistake(number: float, right: float, tolerance: float, parsed_unit: units.Unit) -> str:
-    """Return the likely mistake that a ratio reveals: an inverted ratio, a unit, or only the side on which the answer
-    is.
-    """
+    """Return the likely mistake that a ratio reveals: an inverted ratio, a wrong unit, or only the side."""
     if not math.isfinite(number) or not number or not right or number / right < 0:
         return "not a value that this quantity can take"
     if not parsed_unit.dimension and math.isclose(number * right, 1, rel_tol=max(tolerance, RATIO_TOLERANCE)):

@@ -202,9 +202,7 @@ class _Word(str):
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """Return text for what Python writes between angle brackets: its name, or its type; the value
-        itself otherwise.
-        """
+        """Return the name or type of what Python writes in angle brackets; the value itself otherwise."""
         written = repr(value)
         if not (written.startswith("<") and written.endswith(">")):
             return value
@@ -341,9 +339,7 @@ def _checked_number(value: Any) -> Any:
 
 
 def _multiplied(number: str, factor: float, value: str) -> float:
-    """Return number times factor, in decimal arithmetic, which keeps 5 us at 5e-06 and 33.45 TFLOP/s at 33.45e12
-    exactly.
-    """
+    """Return number times factor in decimal arithmetic, so that 5 us is 5e-06 exactly."""
     try:
         written = Decimal(number)
         product = written * Decimal(repr(factor))
@@ -356,9 +352,7 @@ def _multiplied(number: str, factor: float, value: str) -> float:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Return the number that a text begins with, as Python writes it, and the unit after it; no number where it is
-    none.
-    """
+    """Return the number that a text begins with, and the unit after it; no number where there is none."""
     text = " ".join(text[: 2 * LONGEST_QUANTITY].split())
     if len(text) > LONGEST_QUANTITY or not text.isprintable():
         return "", ""

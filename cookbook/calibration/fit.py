@@ -118,8 +118,9 @@ class _Layout:
         return np.log(low), np.log(high)
 
     def values(self, unknowns: np.ndarray) -> dict[str, Any]:
-        """Return constants for each row; a level that is not fitted has its start, as has a constant that no row
-        determines.
+        """Return constants for each row.
+
+        A level that is not fitted has its start, as has a constant that no row determines.
         """
         values: dict[str, Any] = dict(self.starts)
         for name, column in self.columns.items():
@@ -294,8 +295,9 @@ class _Goal:
         return np.asarray((sums / self.counts[:, None])[self.publisher].reshape(values.shape))
 
     def found_spreads(self, residuals: np.ndarray) -> tuple[float, float]:
-        """Return the spread within publishers and between them, as means over publishers; large errors are cut at
-        `KNEE`.
+        """Return the spread within publishers and between them, as means over publishers.
+
+        Large errors are cut at `KNEE`.
         """
         errors = np.clip(residuals[self.at], -LARGEST_ERROR, LARGEST_ERROR)
         inside = errors - self._means(errors)

@@ -60,9 +60,7 @@ class Width:
 
 
 def _shrunk(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float, float]:
-    """Return the mean over publishers, shrunk towards `rest` where they are few, and the effective number of
-    publishers.
-    """
+    """Return the mean over publishers, shrunk towards `rest`, and the effective number of publishers."""
     if not len(values):
         return rest, SHRINKAGE
     means, weights = publisher_means(values, group)

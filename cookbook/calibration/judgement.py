@@ -73,8 +73,7 @@ def utilisation() -> dict[str, Any]:
 
 
 def single_drives() -> list[dict[str, Any]]:
-    """Return the largest sustained accelerators of single drives from the datasheet's bandwidth, beside those
-    submitted.
+    """Return the accelerators that single drives sustain by datasheet bandwidth, beside those submitted.
 
     Nothing is fitted: bandwidth over bar x demand. Rows of host-bound workloads are named as such.
     """
@@ -98,9 +97,7 @@ def single_drives() -> list[dict[str, Any]]:
 
 
 def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
-    """Return JPEG rows, rates with the processor held out, rates scaled from its own single rate, and that
-    single rate.
-    """
+    """Return JPEG rows, rates with the processor held out, rates from its own single rate, and that rate."""
     data = Measured(DECODE)
     whole, _ = left_out(data, DECODE, data.group)
     one = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
@@ -276,8 +273,9 @@ def judgement() -> str:
 
 
 def judged_rows() -> list[dict[str, Any]]:
-    """Return rows of the table ``validation_storage_rows``; each one's group was held out of the fit that
-    predicts it.
+    """Return rows of the table ``validation_storage_rows``.
+
+    Each one's group was held out of the fit that predicts it.
     """
     rows = [*_utilised_rows(), *_drive_rows(), *_decoded_rows(), *_real_rows(), *_chained_rows()]
     return [row | _errors(row) | {"how": HOW, "source": SOURCE} for row in rows]
@@ -480,8 +478,9 @@ def _between_nodes(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
 
 
 def fit_exchanges(rows: Exchanges) -> dict[str, float]:
-    """Return the constants with the smallest mean logarithmic error; curves of one machine weigh the root of their
-    points.
+    """Return the constants with the smallest mean logarithmic error.
+
+    Curves of one machine weigh the root of their points.
     """
     _, at, count = np.unique(rows.curve, return_inverse=True, return_counts=True)
     weight = 1 / np.sqrt(count[at])

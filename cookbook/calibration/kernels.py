@@ -155,8 +155,9 @@ class Rows:
         return Rows({name: values[chosen] for name, values in self.x.items()}, *(level[chosen] for level in levels))
 
     def weights(self, pooled: bool) -> np.ndarray:
-        """Return row weights, mean 1: devices weigh the same, on each the engines, of each the tables, of each the
-        rows.
+        """Return row weights, mean 1.
+
+        Devices weigh the same, on each the engines, of each the tables, of each the rows.
 
         `pooled`: families weigh the same first, then the devices of each.
         """
@@ -349,9 +350,7 @@ def _step(normal: np.ndarray, fall: np.ndarray, loose: np.ndarray, damping: floa
 
 
 def fitted(part: str) -> Iterator[dict[str, Any]]:
-    """Yield rows of ``kernel_constants`` for a part, a key of `PARTS`: each family and format, and all families
-    together.
-    """
+    """Yield rows of ``kernel_constants`` for a key of `PARTS`: each family and format, and all families."""
     form, free = PARTS[part]
     all_rows = rows_of(part)
     rows = all_rows.where(all_rows.x["even"]) if part == "experts" else all_rows
@@ -391,9 +390,7 @@ def fitted(part: str) -> Iterator[dict[str, Any]]:
 
 
 def _between(form: Form, free: tuple[Free, ...], rows: Rows) -> dict[str, dict[str, float]]:
-    """Return the standard deviation of each constant's logarithm between tables, by family; of any, mean of the
-    families.
-    """
+    """Return the standard deviation of constants' logarithms between tables, by family, and the families' mean."""
     levels: dict[str, dict[str, float]] = {}
     for family in sorted(set(rows.family)):
         those = rows.where(rows.family == family)

@@ -294,9 +294,7 @@ def _ideal(data: Measured) -> np.ndarray:
 
 
 def constants() -> list[dict[str, Any]]:
-    """Return rows of the table ``pipeline_constants``, fitted to all measurements; spread: change when a group is held
-    out.
-    """
+    """Return rows of the table ``pipeline_constants``; their spread is the change when a group is held out."""
     lines: list[dict[str, Any]] = []
     sources = {MLPERF: "mlperf-storage-v1.0", DECODE: "ternaus-imread", OBJECT_STORE: "s3-benchmark"}
     for kind, fitting in FITS.items():

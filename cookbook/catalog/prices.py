@@ -178,8 +178,9 @@ def device_usd(system: Any, way: str = "on demand", since: int | None = None) ->
 
 
 def bought_usd(name: Any, since: int | None = None) -> Price:
-    """Return the purchase price of an accelerator, or of a system [USD]; a system without a price counts its
-    accelerators.
+    """Return the purchase price of an accelerator, or of a system [USD].
+
+    A system without a price counts its accelerators.
 
     Parameters
     ----------
@@ -300,8 +301,7 @@ def _lives() -> pd.DataFrame:
 
 
 def electricity_usd(watts: float | str, region: str | None = None, since: int | None = None) -> Price:
-    """Return the price per hour of a load's electricity, including cooling and conversion losses of the building
-    [USD/h].
+    """Return the price per hour of a load's electricity, including the building's cooling and losses [USD/h].
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""Provenance of values: sources, statements of single values with rejected ones; also row counts of the tables, and a
-page written from their schemas.
-"""
+"""Provenance of values: sources and statements; row counts of the tables, and a page written from their schemas."""
 
 from __future__ import annotations
 
@@ -302,8 +300,9 @@ def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]
 
 
 def describe_tables(directory: str | Path | None = None) -> str:
-    """Return Markdown that documents every table and column; `data/README.md` is this text; `directory` may name
-    another.
+    """Return Markdown that documents every table and column.
+
+    `data/README.md` is this text; `directory` may name another.
     """
     folder = folder_of(directory)
     about = {row["table"]: row["description"] for row in read(folder / "schema" / TABLE_LIST).records()}

@@ -111,9 +111,7 @@ def recalled_errors(file: Raw, columns: Schema, unseen: frozenset[str]) -> Itera
 
 
 def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
-    """Yield errors of tables without recalled_fields, where a whole row is recalled or none of it; other words for
-    `how` pass.
-    """
+    """Yield errors of tables without recalled_fields, where a whole row is recalled or none of it."""
     if "how" not in columns or "recalled" not in columns["how"].type.partition(":")[2].split("|"):
         return
     for line, row in zip(file.lines, file.records(), strict=True):

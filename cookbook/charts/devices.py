@@ -1,6 +1,4 @@
-"""Charts for choosing devices: values with intervals, rooflines, growth over the years; cost by location, its
-sensitivity, and the total paid by month.
-"""
+"""Charts for choosing devices: values with intervals, rooflines, growth; cost by location and its sensitivity."""
 
 from __future__ import annotations
 
@@ -248,9 +246,7 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
 
 
 def _labels(roofs: pd.DataFrame, right: float) -> pd.DataFrame:
-    """Return the names of roofs at their right ends: of the selected device, and of others where they do
-    not overlap.
-    """
+    """Return the names of roofs at their right ends: the selected device's, and others that do not overlap."""
     ends = roofs[roofs["x"] == right].sort_values(["looked", "y"], ascending=False, kind="stable")
     heights: list[float] = []
     for at, height in zip(ends.index, (math.log10(y) for y in ends["y"]), strict=True):

@@ -262,8 +262,7 @@ def inward(dx: float) -> dict[str, Any]:
 
 
 def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log: bool = False) -> list[Any]:
-    """Return names of lines at their ends, on a halo, each below the one above it; inside the plot where that is
-    narrow.
+    """Return names at the ends of lines, on a halo, one below the other; inside the plot where it is narrow.
 
     Parameters
     ----------

@@ -533,8 +533,7 @@ def scaling(
 
 @lru_cache(maxsize=1)
 def pairs() -> pd.DataFrame:
-    """Return measured runs on several devices with a twin on one, and the predicted speed-up with the publisher held
-    out.
+    """Return measured runs on several devices with a twin on one, and held-out predictions of the speed-up.
 
     Columns as of `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over
     measured), network (of the zoo), nodes, low_80 and high_80: from what the other publishers' speed-ups were off by.
@@ -595,8 +594,9 @@ def reach(devices: Any, nodes: Any) -> np.ndarray:
 
 
 def _reach(speed_ups: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
-    """Return the ends from the errors of known speed-ups; between nodes, which only cost more, the low end
-    is further.
+    """Return the ends from the errors of known speed-ups.
+
+    Between nodes, which only cost more, the low end is further.
     """
     error, publisher = np.abs(np.log(speed_ups["ratio"].to_numpy())), speed_ups["publisher"].to_numpy()
     one = speed_ups["nodes"].to_numpy() == 1

@@ -295,9 +295,7 @@ def _layout(frame: pd.DataFrame) -> pd.Series:
 
 
 def _servers(accelerators: pd.Series, texts: pd.Series) -> dict[str, list[str]]:
-    """Return server and processor of rows whose words name a system of the catalogue with that accelerator;
-    else blank.
-    """
+    """Return server and processor of rows that name a catalogue system with that accelerator; else blank."""
     systems = _systems()
     by_text: dict[tuple[str, str], tuple[str, str]] = {}
     matches = []
@@ -354,17 +352,13 @@ TRAINING_FLOP_PER_MAC = 6.0
 
 
 def per_device(rows: pd.DataFrame) -> pd.Series:
-    """Return the rate per device [items/s]; missing where rates of devices do not add up, or their number
-    is unknown.
-    """
+    """Return the rate per device [items/s]; missing where rates do not add up or the number is unknown."""
     together = rows["kind"].isin(ADDITIVE_KINDS) | ((rows["kind"] == "storage") & (rows["unit"] == "samples/s"))
     return (rows["throughput"] / rows["devices"]).where(together & (rows["devices"] > 0))
 
 
 def per_watt(rows: pd.DataFrame) -> pd.Series:
-    """Return the rate over the design power (TDP) of the devices [items/s/W]; no power was measured, hosts are left
-    out.
-    """
+    """Return the rate per watt of the devices' design power (TDP) [items/s/W]; no power was measured."""
     watts = rows["accelerator"].map(catalog.table("accelerators").set_index("key")["tdp_watts"])
     return (rows["throughput"] / (rows["devices"] * watts)).where(rows["kind"].isin(ADDITIVE_KINDS))
 

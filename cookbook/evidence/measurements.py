@@ -534,9 +534,7 @@ class Selected:
 
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """Return the plotted rows: with a value on both axes, each group reduced to its best or middle run
-        on request.
-        """
+        """Return the rows with a value on both axes, on request reduced to the best or middle run of each group."""
         rows = self.of_unit
         if self.x in NUMBERS:
             rows = _filtered(rows, rows[self.x] > 0)

@@ -26,9 +26,7 @@ def floats(name: str, value: ArrayLike) -> Array:
 
 
 def written(value: object) -> str:
-    """Return the text with which a message quotes `value`: its repr, or its type where the repr shows Python's
-    internals.
-    """
+    """Return the text that messages quote for `value`: its repr, or its type where that shows Python's internals."""
     text = str(value)[:40]
     if isinstance(value, str):
         return repr(text)

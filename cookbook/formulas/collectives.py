@@ -136,8 +136,7 @@ def hierarchical_all_reduce_seconds(
     inner_latency: ArrayLike,
     outer_latency: ArrayLike,
 ) -> Array:
-    r"""Return the time of an all-reduce in two levels: scatter within the node, reduce parts between nodes, gather
-    within.
+    r"""Return the time of a two-level all-reduce: scatter within the node, reduce between nodes, gather within.
 
     .. math:: t = 2 (i - 1) \left( \alpha_i + \frac{M}{i \beta_i} \right)
         + 2 \alpha_o \log_2 o + 2 \frac{o - 1}{o} \frac{M}{i \beta_o}
@@ -186,8 +185,7 @@ def hierarchical_all_gather_seconds(
     outer_bandwidth: ArrayLike,
     latency: ArrayLike,
 ) -> Array:
-    r"""Return the time of an all-gather (or reduce-scatter) over ranks of several nodes, where the slower level sets
-    the pace.
+    r"""Return the time of an all-gather (or reduce-scatter) over several nodes, where the slower level sets the pace.
 
     A ring through all ranks enters every node once on each of its network ports; everything passes the inner link.
 
@@ -237,8 +235,9 @@ def all_to_all_seconds(
     outer_bandwidth: ArrayLike,
     latency: ArrayLike,
 ) -> Array:
-    r"""Return the time of an all-to-all: every rank sends another part of its data to each, within and between nodes at
-    once.
+    r"""Return the time of an all-to-all.
+
+    Every rank sends another part of its data to each, within and between nodes at once.
 
     .. math:: t = \alpha + \frac{M}{i o} \max\left( \frac{i - 1}{\beta_i}, \frac{i (o - 1)}{\beta_o} \right),
         \quad 0 \text{ for one rank}
@@ -377,8 +376,9 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
 
 
 def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_bytes: ArrayLike) -> Array:
-    r"""Return the bandwidth that a collective of some size reaches: small messages leave links idle between their
-    pieces.
+    r"""Return the bandwidth that a collective of some size reaches.
+
+    Small messages leave links idle between their pieces.
 
     .. math:: \beta(M) = \frac{\beta}{1 + \sqrt{M_{1/2} / M}}
 
@@ -578,8 +578,9 @@ def nested_all_to_all_seconds(
 def rail_all_to_all_seconds(
     payload_bytes: ArrayLike, devices: ArrayLike, domain: ArrayLike, link: ArrayLike, network: ArrayLike
 ) -> Array:
-    r"""Return the time of an all-to-all where each rank of a node has its own rail: data first go to the rail's
-    neighbour.
+    r"""Return the time of an all-to-all where each rank of a node has its own rail.
+
+    Data first go to the rail's neighbour.
 
     .. math:: t = \max\left( \frac{d - 1}{d} \frac{M}{\beta_l}, \frac{n - d}{n} \frac{M}{\beta_n} \right), \quad d \le n
 
@@ -617,8 +618,7 @@ def rail_all_to_all_seconds(
 
 
 def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike) -> Array:
-    r"""Return the rate between the halves of a nested network, along the borders of its groups where they are small
-    enough.
+    r"""Return the bisection bandwidth of a nested network, along the borders of groups that are small enough.
 
     .. math:: B = \frac{n}{2} \min_{l: g_l \le n / 2} \beta_l
 
@@ -652,8 +652,7 @@ def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths
 def dragonfly_bandwidth(
     bandwidth: ArrayLike, taper: ArrayLike, partners: ArrayLike, used_groups: ArrayLike, groups: ArrayLike
 ) -> Array:
-    r"""Return the rate of one device out of its dragonfly group, where traffic takes detours once the direct links are
-    full.
+    r"""Return the rate per device out of its dragonfly group, with detours once the direct links are full.
 
     Of the links of a group, those to its q partners carry traffic at once, those to the G - k idle groups detours, and
     those to other busy groups its own detours and theirs:
@@ -699,9 +698,7 @@ def dragonfly_bandwidth(
 def _levels(
     devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
 ) -> tuple[Array, Array, Array, Array]:
-    """Return devices, group sizes and rates as arrays of one depth, and the start-up times of a tree through all
-    levels.
-    """
+    """Return devices, group sizes and rates as arrays of one depth, and the latencies of a tree through all levels."""
     n = at_least_one("devices", devices)
     rates, starts = positive("bandwidths", bandwidths), non_negative("latencies", latencies)
     g, rate, start = np.broadcast_arrays(*map(np.atleast_1d, (at_least_one("groups", groups), rates, starts)))

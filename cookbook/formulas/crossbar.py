@@ -149,8 +149,9 @@ def wired_conductances(conductances: ArrayLike, wire_ohms: float) -> Array:
 
 
 def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: ArrayLike) -> tuple[Array, Array]:
-    r"""Return two cells whose difference is a signed weight: one carries its amount, the other rests at the least
-    conductance.
+    r"""Return two cells whose difference is a signed weight.
+
+    One carries its amount, the other rests at the least conductance.
 
     .. math:: G^\pm = G_0 + (G_1 - G_0) \, \mathrm{round}((L - 1) \max(\pm w, 0)) / (L - 1)
 
@@ -265,8 +266,7 @@ def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, expon
 
 
 def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Array:
-    r"""Return the nearest level of a converter with this number of bits for values of either sign, clipped to full
-    scale.
+    r"""Return the nearest converter level of values of either sign, clipped to full scale.
 
     Levels are on both sides of 0, so that one of the 2^b codes is unused: two bits tell -f, 0 and f.
 
@@ -366,8 +366,7 @@ def walden_1999(bits: ArrayLike, step_joules: ArrayLike) -> Array:
 
 
 def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike) -> Array:
-    r"""Return the energy of one conversion of the best published converters: flat up to a corner, then thermal-noise
-    limited.
+    r"""Return the energy per conversion of the best published converters: flat, then limited by thermal noise.
 
     .. math:: E = E_0 \, 4^{\max(b - c, 0)}
 
@@ -461,8 +460,7 @@ def mean_square_input(bits: ArrayLike) -> Array:
 
 
 def slices(bits: ArrayLike, each: ArrayLike) -> Array:
-    r"""Return the number of pieces into which a number is cut: cells of a weight, or cycles in which an input is
-    applied.
+    r"""Return the number of pieces of a number: cells of a weight, or cycles in which an input is applied.
 
     .. math:: s = \lceil b / e \rceil
 

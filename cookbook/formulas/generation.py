@@ -248,8 +248,7 @@ def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarra
 
 
 def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, span: Any = 0.0) -> np.ndarray:
-    r"""Return the number of tokens that a layer attends to, and whose keys and values it caches, averaged over all
-    layers.
+    r"""Return the number of tokens that a layer attends to and caches, averaged over all layers.
 
     A share of the layers attends within a sliding window and keeps nothing that has left it; the others attend to all.
     While a sequence grows, the mean over its lengths is less than that of its mean length.
@@ -307,8 +306,9 @@ def _per_replica(sequences: Any, group: Group) -> np.ndarray:
 
 
 def _alternated(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: Any) -> dict[str, np.ndarray]:
-    """Return the parts of a pass whose halves alternate: both read weights and launch kernels;
-    communication is hidden.
+    """Return the parts of a pass whose halves alternate.
+
+    Both read weights and launch kernels; communication is hidden.
     """
     sent = 2 * half["tensor_exchange"]
     left = {"tensor_exchange": np.maximum(sent - (2 * _total_seconds(half) - sent), 0.0)}
@@ -316,9 +316,7 @@ def _alternated(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: 
 
 
 def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Return the seconds in which the busiest device reads its weights: of experts, those that its tokens are routed
-    to.
-    """
+    """Return the seconds in which the busiest device reads its weights, including its routed experts."""
     touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
     # Expected load of the most loaded of n devices where all experts are equally likely (Raab & Steger 1998).
     mean = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
@@ -348,8 +346,8 @@ def _activation_bytes(decoder: Decoder, engine: Engine) -> np.ndarray:
 
 
 def _communication_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Return the seconds of all-reduces over shards and transfers between stages in one pass; `tokens` are one
-    replica's.
+    """Return the seconds of all-reduces over shards and transfers between stages in one pass of a replica's
+    `tokens`.
     """
     shards, moved = np.asarray(group.shards, dtype=float), tokens * decoder.hidden * ACTIVATION
     ring = _start_seconds(shards, engine) + 2 * (shards - 1) / shards * moved / group.link
@@ -669,8 +667,7 @@ def _separated(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def cache_slots(
     tokens: Any, *, decoder: Decoder, group: Group, memory_share: Any, reserved_bytes: Any = 0.0, span: Any = 0.0
 ) -> np.ndarray:
-    r"""Return the number of sequences whose cache and state fit beside one copy of the weights; 0 where the weights do
-    not fit.
+    r"""Return the number of sequences that fit beside one copy of the weights; 0 where the weights do not fit.
 
     .. math:: \frac{n (s M - r) - W}{L c + k}
 

@@ -539,8 +539,7 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
 def micro_batches_held(
     stages: ArrayLike, interleave: ArrayLike, micro_batches: ArrayLike, share: ArrayLike = np.nan
 ) -> Array:
-    r"""Return the micro-batches whose activations the first stage of a pipeline stores at once (one forward, one
-    backward).
+    r"""Return the number of micro-batches whose activations the first pipeline stage stores at once (1F1B).
 
     .. math:: q = \min\left( m,\; p \left( 1 + \frac{p - 1}{p v} [v > 1] \right) \right)
 

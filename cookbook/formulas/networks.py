@@ -19,8 +19,9 @@ from cookbook.formulas.collectives import exposed_seconds
 def matrix_unit_rate(
     peak_flops: ArrayLike, efficiency: ArrayLike, reference_flops: ArrayLike, exponent: ArrayLike
 ) -> Array:
-    r"""Return the rate of matrix units (tensor cores): faster units are harder to feed and reach a smaller share of
-    their peak.
+    r"""Return the rate of matrix units (tensor cores).
+
+    Faster units are harder to feed and reach a smaller share of their peak.
 
     .. math:: R = e P (P / P_0)^{-x}
 
@@ -508,8 +509,7 @@ def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike
 
 
 def kernels_left(products: ArrayLike, others: ArrayLike, kept: ArrayLike) -> Array:
-    r"""Return the number of kernels of one pass: all matrix products, and the norms, activations and sums that fusion
-    leaves.
+    r"""Return the number of kernels of one pass: matrix products, and the other operations that fusion leaves.
 
     .. math:: n = n_p + k\, n_o
 

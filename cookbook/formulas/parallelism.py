@@ -398,8 +398,9 @@ def hpe_2017_data_parallel_seconds(
 def hpe_2017_best_workers(
     model_flop: ArrayLike, weight_bytes: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
 ) -> Array:
-    r"""Return the number of workers at which the step of `hpe_2017_data_parallel_seconds` is shortest: more make it
-    longer.
+    r"""Return the number of workers at which the step of `hpe_2017_data_parallel_seconds` is shortest.
+
+    More make it longer.
 
     .. math:: p^* = \max\left( 1, \frac{c\, \beta \ln 2}{2\, w\, \gamma} \right)
 
@@ -441,8 +442,7 @@ def parameter_server_seconds(
     worker_bandwidth: ArrayLike,
     server_bandwidth: ArrayLike,
 ) -> Array:
-    r"""Return the time in which all workers send gradients to servers and fetch weights, each link direction
-    separately.
+    r"""Return the time in which all workers send gradients to servers and fetch weights, per link direction.
 
     .. math:: t = M \max\left( \frac{1}{\beta_w}, \frac{p}{s \beta_s} \right) \cdot 2
 
@@ -724,8 +724,7 @@ _quantile = np.vectorize(NormalDist().inv_cdf, otypes=[float])
 
 
 def slowest_seconds(mean_seconds: ArrayLike, spread_seconds: ArrayLike, workers: ArrayLike) -> Array:
-    r"""Return the expected time of the slowest of many workers whose times scatter normally: the step that all wait
-    for.
+    r"""Return the expected time of the slowest of many workers with normally distributed times.
 
     .. math:: t = \mu + \sigma\, \Phi^{-1}\left( \frac{p - 3/8}{p + 1/4} \right)
 
@@ -851,8 +850,7 @@ def summa_seconds(
 def summa_required_bandwidth(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> Array:
-    r"""Return the rate at which each device of a grid has to receive so that data does not take longer than
-    computation.
+    r"""Return the bandwidth that each device of a grid needs so that data do not take longer than computation.
 
     .. math:: \beta \ge \frac{w\, (p - 1)\, \gamma}{n}
 
@@ -890,8 +888,7 @@ def summa_required_bandwidth(
 def hpe_2017_summa_bandwidth(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> Array:
-    r"""Return the bandwidth as in the Deep Learning Cookbook of 2017: p in place of p - 1, so that one device needs
-    data, too.
+    r"""Return that bandwidth as in the Deep Learning Cookbook of 2017: p instead of p - 1, even for one device.
 
     .. math:: \beta \ge \frac{w\, p\, \gamma}{n}
 
@@ -934,8 +931,9 @@ def replicated_seconds(
     bandwidth: ArrayLike,
     element_bytes: ArrayLike = 4.0,
 ) -> dict[str, Array]:
-    r"""Return the time of one square product where the grid is stacked: copies of the inputs save traffic and cost
-    memory.
+    r"""Return the time of one square product where the grid is stacked.
+
+    Copies of the inputs save traffic and cost memory.
 
     .. math:: t_c = \frac{2 n^3}{P \gamma}, \qquad
         t_d = \frac{w n^2}{\beta} \left( \frac{2}{\sqrt{c P}} - \frac{2}{P} + \frac{3 (c - 1)}{P} \right)

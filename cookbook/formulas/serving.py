@@ -34,8 +34,7 @@ PERCENTILES = (50, 95, 99)
 
 
 def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.0) -> Array:
-    r"""Return the shares of time in which 0, 1, 2 ... requests are decoded: processor sharing, its rate depending on
-    them.
+    r"""Return the shares of time with 0, 1, 2 ... requests decoded: processor sharing with a state-dependent rate.
 
     .. math:: \pi_n \propto \prod_{i=1}^{n} \lambda\, o\, \frac{\tau_i}{i}
               \left(\frac{1}{z} + \left(1 - \frac{1}{z}\right) \frac{i - 1}{\lambda o \tau_i}\right)
@@ -245,8 +244,7 @@ def held_tokens(
     window: float = np.inf,
     windowed: float = 0.0,
 ) -> Array:
-    r"""Return the tokens that a request caches and reads while decoding, and those that a token of its prompt attends
-    to.
+    r"""Return the tokens that a request caches and reads in decoding, and those that a prompt token attends to.
 
     Means over time, so that long answers count as often as they have tokens; of prompts, over their tokens.
 
@@ -370,9 +368,7 @@ class _Service:
         return 1 + (self.burstiness - 1) / 2 * float(-np.expm1(-come / CLUSTER_GAPS))
 
     def chain(self, rate: float, batch: float, closed: bool, share: float = 1.0) -> tuple[Array, Array, Array, float]:
-        """Return shares, seconds and arrivals per number of units waiting at an iteration's start; and the tokens of
-        one unit.
-        """
+        """Return shares, seconds and arrivals by units waiting at an iteration's start, and the tokens of a unit."""
         room = self.room(batch)
         full = float(self.iteration(room, batch))
         load = min((share * batch / self.steps if closed else rate * full) * self.prompt / room, 0.97)
@@ -405,8 +401,7 @@ class _Service:
         points: int = FIXED_POINT_POINTS,
         chain: tuple[Any, ...] | None = None,
     ) -> tuple[Array, float, Array]:
-        """Return the times to first token at points of the quadrature, and the mean time between two tokens of an
-        answer.
+        """Return the times to first token at quadrature points, and the mean time between tokens of an answer.
 
         What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
         """
@@ -447,8 +442,7 @@ class _Service:
         return spent, between + behind * stretch / max(self.steps, 1.0), passes
 
     def pauses(self, inside: float) -> float:
-        """Return the seconds of prompts before the next iteration, where each of these requests ends in its own
-        iteration.
+        """Return the seconds of prompts before the next iteration, where each request ends in its own iteration.
 
         The first prompt takes a pass, and each further one as much of one as prompts go to a pass.
         """
@@ -608,8 +602,9 @@ def _alone(service: _Service, clients: float) -> dict[str, Any]:
 
 
 def _together(service: _Service, clients: float) -> dict[str, Any]:
-    """Return the steady state of a closed loop of equally long answers: requests prefilled together end and return
-    together.
+    """Return the steady state of a closed loop of equally long answers.
+
+    Requests prefilled together end and return together.
     """
     inside = np.floor(min(clients, service.slots))
     if inside <= 1 and service.prompt_spread == 0:

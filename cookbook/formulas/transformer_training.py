@@ -1,6 +1,4 @@
-"""Work of one device in one micro-batch of a transformer, shards counted, and the schedule of micro-batches
-in a step.
-"""
+"""Work of one device in one micro-batch of a sharded transformer, and the schedule of micro-batches in a step."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,8 +38,9 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
 
 
 def product_seconds(flop: ArrayLike, moved_bytes: ArrayLike, flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
-    r"""Return the time of matrix products: tiles are loaded before their arithmetic and stored after it, so the times
-    add up.
+    r"""Return the time of matrix products.
+
+    Tiles are loaded before their arithmetic and stored after it, so the times add up.
 
     .. math:: t = F / R + M / W
 
@@ -152,8 +151,7 @@ def elementwise_bytes(
     attention_passes: ArrayLike,
     mlp_passes: ArrayLike,
 ) -> Array:
-    r"""Return the traffic of the operations between the matrix products of a layer: norms, sums, rotations,
-    activations.
+    r"""Return the traffic between the matrix products of a layer: norms, sums, rotations, activations.
 
     .. math:: M = T \left( \frac{p_h h}{S} + p_a d + p_f f \right)
 

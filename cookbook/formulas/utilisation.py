@@ -9,8 +9,7 @@ from cookbook.formulas._arguments import Array, non_negative, positive
 
 
 def kaplan_2020(parameters: ArrayLike, recomputed: ArrayLike = 0) -> Array:
-    r"""Return the FLOP of the parameters alone: 2 each forward, 4 backward, 2 more where the forward pass is
-    recomputed.
+    r"""Return the FLOP of the parameters alone: 2 each forward, 4 backward, 2 more if recomputed.
 
     .. math:: F = (6 + 2 r) N
 

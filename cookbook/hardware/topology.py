@@ -184,8 +184,7 @@ class Topology(Result):
         return frame.assign(bandwidth=capacities, used=used, share=used / capacities, flows=crossing)
 
     def input_flows(self, source: str = "memory") -> list[Flow]:
-        """Return one flow from a `source` to each accelerator: memory, storage (direct to the device), network, or a
-        node.
+        """Return one flow from a `source` to each accelerator: memory, storage (direct), network, or a node.
 
         Each accelerator reads from the node of that kind with the widest path; of equal ones from the nearest, of
         those from the one that the fewest others read from.
@@ -283,8 +282,9 @@ class Topology(Result):
         return names.index(name)
 
     def _uses(self, flows: Iterable[Flow]) -> tuple[np.ndarray, np.ndarray, list[Flow]]:
-        """Return which flow crosses which link, the links' rates, and their ends; each direction is a link
-        of its own.
+        """Return which flow crosses which link, the links' rates, and their ends.
+
+        Each direction is a link of its own.
         """
         rates, flows = _rates(self), _pairs(flows)
         directed = {(int(a), int(b)): i for i, (a, b) in enumerate(np.argwhere(rates > 0))}
@@ -368,9 +368,7 @@ def _crossed(ring: Sequence[int], paths: np.ndarray) -> np.ndarray | None:
 
 
 def _widest_ring(width: np.ndarray, devices: list[int]) -> list[int]:
-    """Return all devices in the ring whose narrowest pair is widest, the first in their order; empty if
-    there is none.
-    """
+    """Return the ring of all devices whose narrowest pair is widest, the first in their order; empty if none."""
     for least in np.unique(width[np.ix_(devices, devices)])[::-1]:
         joined = {a: [b for b in devices if b != a and width[a, b] >= least] for a in devices}
         ring = _ring(joined, devices[:1], len(devices)) if 0 < least < np.inf else []

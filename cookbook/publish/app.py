@@ -62,9 +62,7 @@ def first_page(base: str = "/") -> str:
 
 
 def problem_page(title: str, words: str, base: str = "/") -> str:
-    """Return HTML that explains why a page cannot be opened (`title`), what to do (`words`), and the panels below
-    `base`.
-    """
+    """Return HTML on why a page cannot be opened (`title`) and what to do (`words`), with the panels below `base`."""
     return _page(base, title, words, True)
 
 

@@ -147,8 +147,8 @@ class Dashboard(Voila):
 
 
 def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int) -> Config:
-    """Return the server's configuration: the notebook at `path`, and `bind`, `port`, `token`, `spare` and `most` of
-    `serve`.
+    """Return the server's configuration from the notebook at `path` and `serve`'s `bind`, `port`, `token`, `spare`,
+    `most`.
     """
     local = [bind, "localhost"]
     return Config(
@@ -182,8 +182,7 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
 
 
 def token_for(bind: str, token: str | None) -> str:
-    """Return the token that readers need: `token`, or a new one where `bind` lets others in, or none on this machine
-    alone.
+    """Return `token`, a new one where `bind` lets other machines in, or none on this machine alone.
 
     Raises
     ------
@@ -278,9 +277,7 @@ def serve(
 
 
 def greeting(bind: str, port: int, token: str) -> list[str]:
-    """Return the shell's message: `bind`, `port` and `token` as one address, who can reach it, and how to
-    stop the app.
-    """
+    """Return the shell's message: the address by `bind`, `port` and `token`, who can reach it, and how to stop."""
     host = socket.gethostname() if bind in ("0.0.0.0", "::") else f"[{bind}]" if ":" in bind else bind
     key = f"?token={quote(token, safe='')}" if token else ""
     lines = [f"The cookbook's app: http://{host}:{port}/{key}"]

@@ -156,8 +156,9 @@ def _merged_outputs(outputs: list[nbformat.NotebookNode]) -> list[nbformat.Noteb
 
 
 def _split_card(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    """Split a card and its picture into two outputs: of the kinds in one output, a page shows only the first that it
-    knows.
+    """Split a card and its picture into two outputs.
+
+    Of the kinds in one output, a page shows only the first that it knows.
     """
     data = output.get("data", {})
     if not {"text/html", "image/png"} <= set(data):
@@ -384,8 +385,9 @@ def _words_and_pictures(prose: list[str]) -> list[str]:
 
 
 def _code_problems(cells: list[nbformat.NotebookNode]) -> list[str]:
-    """Check the budgets of code; folded cells (questions, solutions, checks), which nobody follows, count for the
-    longest.
+    """Check the budgets of code.
+
+    Folded cells (questions, solutions, checks), which nobody follows, count for the longest.
     """
     sources = [cell.source for cell in cells]
     shown = [cell.source for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden", False)]

@@ -94,8 +94,9 @@ def report(
 
 
 def made(name: str, state: Mapping[str, Any]) -> Any:
-    """Return the panel called `name` with its controls set to `state`; a ValueError explains what is wrong
-    with either.
+    """Return the panel called `name` with its controls set to `state`.
+
+    A ValueError explains what is wrong with either.
     """
     if name not in panels.RECIPES:
         raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(panels.RECIPES)}")

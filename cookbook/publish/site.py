@@ -349,9 +349,7 @@ def _text(body: str) -> str:
 
 
 def clean(body: str) -> str:
-    """Return the HTML of `body` without what could run: scripts, event handlers, links to anything but
-    pages and mail.
-    """
+    """Return the HTML of `body` without scripts, event handlers and links to anything but pages and mail."""
     style = CSSSanitizer(allowed_css_properties=STYLES.split())
     return bleach.clean(
         UNSAFE_ELEMENTS.sub("", body),
@@ -388,9 +386,7 @@ def _panel_text(words: str) -> tuple[str, list[str], str]:
 
 
 def _with_cards(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode]:
-    """Yield outputs as a page shows them: a panel as its card around its picture, a picture with its text as
-    alternative.
-    """
+    """Yield outputs as a page shows them: panels as cards with their picture, pictures with alternative text."""
     card = ""
     for output in outputs:
         data = output.get("data", {})
@@ -415,8 +411,9 @@ def _with_cards(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.Noteb
 
 @cache
 def reference() -> tuple[Page, ...]:
-    """Return a page for each namespace of the package, from the docstrings of its public names; the first
-    lists them.
+    """Return a page for each namespace of the package, from the docstrings of its public names.
+
+    The first lists them.
     """
     intro = "<p>Public functions and their results, each with its arguments, units, source in print, and code.</p>"
     rooms = [_namespace_page(*room) for room in _namespaces()]

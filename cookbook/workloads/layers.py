@@ -464,8 +464,9 @@ class Trace:
         return self.write_norm(x, kind, name, x.channels * (1 + biased) * affine * (kind != "lrn"))
 
     def act(self, x: Shape, kind: str = "relu", name: str = "", in_place: bool = True) -> Shape:
-        """Write an activation function; if the backward pass can invert it from its output, only the output
-        is saved.
+        """Write an activation function.
+
+        If the backward pass can invert it from its output, only the output is saved.
         """
         _known(kind, ACT_FLOP, "activation", name)
         return self.write_act(x, x.with_channels(x.channels), kind, name or kind, in_place=in_place)
@@ -773,8 +774,9 @@ def mlp(
     out: int | None = None,
     name: str = "mlp",
 ) -> Shape:
-    """Write two linear layers with an activation between; `gated` adds a third whose output multiplies
-    (SwiGLU, GeGLU).
+    """Write two linear layers with an activation between.
+
+    `gated` adds a third whose output multiplies (SwiGLU, GeGLU).
     """
     up, gate, down = mlp_products(int(x.channels), hidden)
     y = t.act(t.linear(x, up[1], bias, f"{name}.up"), act, f"{name}.{act}")

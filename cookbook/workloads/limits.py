@@ -58,8 +58,9 @@ def check_members(text: str, what: str, groups: int, values: int) -> None:
 
 
 def archived_text(file: BinaryIO, name: str, beside: str) -> str:
-    """Return a text in a zip archive that also contains another file, "" where there is none; nothing else
-    is unpacked.
+    """Return a text in a zip archive that also contains another file, "" where there is none.
+
+    Nothing else is unpacked.
     """
     try:
         if not _directory_fits(file):

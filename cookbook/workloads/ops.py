@@ -270,17 +270,14 @@ Product = tuple[Any, Any]
 
 
 def attention_products(width: Any, query: Any, keys: Any, values: Any) -> tuple[Product, ...]:
-    """Return query, key, value and output products: widths of the stream, of all query heads, and of all key-value
-    heads.
-    """
+    """Return query, key, value and output products of the stream, all query heads, and all key-value heads."""
     return (width, query), (width, keys), (width, keys), (values, width)
 
 
 def latent_products(
     width: Any, query: Any, expanded: Any, values: Any, q_rank: Any, kv_rank: Any, rope_dim: Any
 ) -> tuple[Product, ...]:
-    """Return the products of multi-head latent attention: query and key-value down and up, output; ranks are never
-    split.
+    """Return the products of multi-head latent attention: query and key-value down and up, output; ranks stay whole.
 
     `q_rank` is 0 where queries are not compressed.
     """

@@ -466,8 +466,9 @@ def _layer_function(layer: str) -> Any:
 
 
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    """Return the arguments of a layer; the trace and the input come first, and a block takes those of its attention
-    too.
+    """Return the arguments of a layer.
+
+    The trace and the input come first, and a block takes those of its attention too.
     """
     parameters = dict(list(inspect.signature(function).parameters.items())[2:])
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):

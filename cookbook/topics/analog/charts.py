@@ -79,8 +79,7 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
 
 
 def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Return a chart of operations per joule over arithmetic per byte: digital devices under their roofs, a crossbar
-    level.
+    """Return a chart of operations per joule over arithmetic per byte: digital roofs beside a crossbar's level.
 
     Parameters
     ----------

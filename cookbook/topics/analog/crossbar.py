@@ -64,8 +64,9 @@ class Tile:
 
     @property
     def lossless_bits(self) -> int:
-        """Return the bits of a converter that distinguishes every sum of a full column; one of them is for the signs of
-        pairs.
+        """Return the bits of a converter that distinguishes every sum of a full column.
+
+        One of them is for the signs of pairs.
         """
         return int(formulas.shafiee_2016_bits(self.rows, self.drive_bits, self.cell_bits)) + 1
 
@@ -459,8 +460,7 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
 
 
 def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | None = None) -> float:
-    """Return the FLOP per byte of weights of a digital device that reads them once per batch, one byte per weight
-    [FLOP/B].
+    """Return the FLOP per byte of weights of a digital device that reads one-byte weights once per batch [FLOP/B].
 
     Activations are left out, as beside a crossbar: as if they all stayed on the chip.
 

@@ -190,8 +190,9 @@ def _bounded(digits: str) -> int | float:
 
 
 def number(value: Any) -> float:
-    """Return a finite number, or NaN for anything else; words such as "98 %", "1410 MHz" or "N/A" are parsed as
-    printed.
+    """Return a finite number, or NaN for anything else.
+
+    Words such as "98 %", "1410 MHz" or "N/A" are parsed as printed.
     """
     if isinstance(value, bool) or value is None:
         return math.nan

@@ -286,8 +286,9 @@ def _marked(event: Event, own: Any) -> int | None:
 def _on_processor(
     host: list[Event], facts: dict[str, float], formats: dict[str, float]
 ) -> Iterator[tuple[float, float, int]]:
-    """Yield operations of the processor: long ones are work, short ones and those that only call others are
-    overhead.
+    """Yield operations of the processor.
+
+    Long ones are work, short ones and those that only call others are overhead.
     """
     lengths, thin, products = [], 0.0, 0.0
     tracks: dict[Any, list[Event]] = defaultdict(list)
@@ -319,9 +320,7 @@ def _on_processor(
 
 
 def _own_times(ordered: list[Event]) -> list[tuple[Event, float, bool]]:
-    """Return each operation of a thread with its own time, excluding operations inside, and True where there are none
-    inside.
-    """
+    """Return each operation of a thread with its own time, and True where no operation is inside it."""
     inner, stack = [0.0] * len(ordered), list[int]()
     leaf = [True] * len(ordered)
     for place, event in enumerate(ordered):
@@ -346,9 +345,7 @@ def _format(args: Mapping[str, Any]) -> str:
 
 
 def _smallest(event: Event) -> float:
-    """Return the smallest dimension of a product of two matrices; infinite for other operations or where
-    not reported.
-    """
+    """Return the smallest dimension of a product of two matrices; infinite where there is none."""
     dims = event.args.get("Input Dims")
     if event.name not in ("aten::mm", "aten::addmm") or not isinstance(dims, list):
         return math.inf
@@ -430,9 +427,7 @@ def _rows(
 
 
 def nsight_csv(rows: list[list[str]], header: int, name: str) -> Reading:
-    """Read what ``nsys stats --format csv`` writes of cuda_gpu_trace (each kernel) or of cuda_gpu_kern_sum (their
-    sums).
-    """
+    """Read ``nsys stats --format csv`` of cuda_gpu_trace (each kernel) or of cuda_gpu_kern_sum (their sums)."""
     head = [cell.lower() for cell in rows[header]]
     scale = next(
         (

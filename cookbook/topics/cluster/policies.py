@@ -100,8 +100,9 @@ POLICIES: Mapping[str, Callable[[Any], None]] = MappingProxyType(
 
 
 def pack(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spots:
-    """Place a job on as few nodes as possible, behind one switch if it fits; a small job fills the fullest node that
-    fits.
+    """Place a job on as few nodes as possible, behind one switch if it fits.
+
+    A small job fills the fullest node that fits.
     """
     if gpus <= per_node:
         rooms = [(room, node) for node, room in enumerate(free) if room >= gpus]

@@ -269,8 +269,8 @@ class Cluster:
         return [*sums, self._closed] if to_end else sums
 
     def summed(self) -> dict[str, float]:
-        """Return GPU-seconds held, worked, served and idle while a job waited, job-seconds inside and waiting, up to
-        now.
+        """Return the sums up to now: GPU-seconds held, worked, served and idle beside a wait; job-seconds inside and
+        waiting.
         """
         now = self._env.now
         passed = now - self.now

@@ -102,9 +102,7 @@ class ClusterRun(Result):
 
     @property
     def jobs(self) -> pd.DataFrame:
-        """Return every job: kind, team, gpus, arrival, start, end [s], wait (also after stops) [s], granted [GPU-s],
-        stops.
-        """
+        """Return every job: kind, team, gpus, arrival, start, end [s], wait [s], granted [GPU-s], stops."""
         return pd.DataFrame(
             {
                 "kind": [job.kind for job in self._jobs],
@@ -121,8 +119,7 @@ class ClusterRun(Result):
 
     @property
     def timeline(self) -> pd.DataFrame:
-        """Return every stay of a job on a GPU: job, team, kind, gpus, start, end [s], node, lane; of the service: job
-        -1.
+        """Return every stay on a GPU: job (-1: the service), team, kind, gpus, start, end [s], node, lane.
 
         Empty if `log` was False.
         """

@@ -135,9 +135,7 @@ class Linear(Layer):
         return y.reshape(*x.shape[:-1], -1)
 
     def backward(self, dy: Any) -> Any:
-        """Return the input's gradient, and add those of weight and bias: two products of the size of the
-        forward one.
-        """
+        """Return the input's gradient, and add those of weight and bias: two products."""
         flat = dy.reshape(-1, dy.shape[-1])
         self.weight.add(self.kept.T @ flat)
         self.bias.add(flat.sum(0))
@@ -313,8 +311,9 @@ class Convolution(Layer):
         return whole.reshape(channels * k * k, -1)
 
     def backward(self, dy: Any) -> Any:
-        """Return the input's gradient, and add those of weight and bias: pictures are unfolded again, the gradient
-        folded back.
+        """Return the input's gradient, and add those of weight and bias.
+
+        Pictures are unfolded again, the gradient folded back.
         """
         padded, rows, columns = self.kept
         k, s, pad = self.kernel, self.stride, self.padding

@@ -53,9 +53,7 @@ def optional(library: str) -> Any:
 
 
 def environment(device: Any = None) -> dict[str, Any]:
-    """Return processor, memory, clocks, load and software; of `device` (see `device.Device`) also name, memory and
-    driver.
-    """
+    """Return processor, memory, clocks, load and software, and of a `device` its name, memory and driver."""
     facts: dict[str, Any] = {
         "processor": processor(),
         "machine": platform.machine(),

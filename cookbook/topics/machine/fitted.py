@@ -130,8 +130,7 @@ class Calibration(Result):
         return pd.DataFrame(self.constants, columns=list(Figure._fields)).assign(tier=TIER)
 
     def predictions(self) -> pd.DataFrame:
-        """Return each measured network beside its predictions: by the datasheet, calibrated, and with its model left
-        out.
+        """Return each measured network beside its predictions: datasheet, calibrated, and with its model held out.
 
         Times in seconds; errors are predicted over measured, minus 1; `inside80` is True if the measured time is in
         the 80 % interval around the prediction with its model held out; `path` is the library that ran the network.
@@ -139,8 +138,8 @@ class Calibration(Result):
         return pd.DataFrame([dict(row) for row in self.judged], columns=list(COLUMNS))
 
     def errors(self) -> dict[str, float]:
-        """Return median errors before, after, and with each model held out; share inside 80 % intervals;
-        models, rows.
+        """Return median errors before, after and with models held out; interval coverage; numbers of models
+        and rows.
         """
         rows = self.predictions()
         medians = {name: float(rows[f"{name}_error"].abs().median()) for name in ("before", "after", "left_out")}
@@ -520,8 +519,9 @@ class _Fit:
         return logs, np.linalg.inv(precision)
 
     def left_out(self, near: np.ndarray) -> np.ndarray:
-        """Return the logarithm of each row's predicted time by factors of the other models alone; slopes are taken
-        `near`.
+        """Return the logarithm of each row's predicted time by factors of the other models alone.
+
+        Slopes are taken `near`.
         """
         slopes = self.slopes(near, range(len(self.rows)))
         predicted = np.full(len(self.rows), np.nan)

@@ -146,9 +146,7 @@ def training(device: Device, name: str, asked: Training) -> Case:
 
 
 def forward(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
-    """Return the case of one forward pass without gradients, in the number format; of a decoder, the last token's
-    logits.
-    """
+    """Return the case of one forward pass without gradients; of a decoder, for the last token's logits."""
 
     def prepare() -> Callable[[], Any]:
         module, record = made(device, name, number_format, BYTES[number_format])

@@ -259,9 +259,7 @@ class _Run:
         self._keep(case, times, calls, path=case.path, device=name, memory_bytes=peak)
 
     def _keep(self, case: Case, times: list[float], calls: int, **fields: Any) -> None:
-        """Add the row of a case; of one that an earlier round measured, replace its row, with the samples of all
-        rounds.
-        """
+        """Add the row of a case, or replace its row of an earlier round, with the samples of all rounds."""
         at = self.kept.setdefault(id(case), len(self.rows))
         before = self.samples.setdefault(id(case), [])
         before += times

@@ -38,9 +38,7 @@ EXPERT_SIZES = ("number", "top_k", "hidden", "shared", "shared_gate", "latent")
 
 
 def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes: int = 8192) -> Ops:
-    """Build fully connected layers with ReLU: the acoustic model of hybrid speech recognisers (Dean et al.,
-    NIPS 2012).
-    """
+    """Build fully connected ReLU layers, the acoustic model of hybrid speech recognisers (Dean et al., NIPS 2012)."""
     t = Trace()
     x = t.vector(inputs)
     for layer in range(layers):
@@ -50,9 +48,7 @@ def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes:
 
 
 def lstm_language_model(vocab: int = 10000, width: int = 1500, layers: int = 2, biases: int = 1) -> Ops:
-    """Build an LSTM language model with dropout (Zaremba, Sutskever & Vinyals, arXiv:1409.2329), by default the large
-    one.
-    """
+    """Build an LSTM language model with dropout (Zaremba, Sutskever & Vinyals, arXiv:1409.2329), by default "large"."""
     t = Trace()
     x = t.embedding(S, vocab, width)
     for layer in range(layers):
@@ -105,8 +101,7 @@ def transformer(
     attention_bias: bool = False,
     final_norms: bool = False,
 ) -> Ops:
-    """Build the encoder and decoder of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding
-    for all.
+    """Build the transformer of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding for all.
 
     `final_norms` closes both stacks with a norm, as networks with norms before each part do.
     """
@@ -190,9 +185,7 @@ def _adaptive_embedding(t: Trace, tokens: int, width: int, ends: Sequence[int], 
 
 
 def _adaptive_softmax(t: Trace, x: Shape, vocab: int, cutoffs: Sequence[int], ratio: int) -> None:
-    """Write the head of the adaptive softmax, its matrix tied to the embedding, with its own biases and cluster
-    vectors.
-    """
+    """Write the adaptive softmax, its matrix tied to the embedding, with its own biases and cluster vectors."""
     width, clusters = int(x.channels), sum(end < vocab for end in cutoffs)
     if ratio > 1:
         x = t.linear(x, width, bias=False, name="softmax.projection")
@@ -472,8 +465,7 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
 
 
 def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the elements that one layer stores per sequence: its state, and the inputs that its convolution still
-    needs.
+    """Return the elements that one layer stores per sequence: its state, and the pending inputs of its convolution.
 
     Parameters
     ----------
@@ -560,9 +552,7 @@ def _gate_add_norm(t: Trace, x: Shape, shortcut: Shape, hidden: int, name: str, 
 
 
 def _select(t: Trace, x: Shape, inputs: int, hidden: int, name: str, context: Shape | None) -> Shape:
-    """Write a variable selection: a network for each input, weighted by a softmax that another network computes from
-    all.
-    """
+    """Write a variable selection: a network per input, weighted by a softmax from another network of all inputs."""
     if context is None:
         # The source builds the layer for a context, and leaves it unused for static inputs.
         t.parameter(hidden * hidden, f"{name}.unused_context")

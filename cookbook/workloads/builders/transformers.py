@@ -291,9 +291,7 @@ def _head(t: Trace, x: Shape, vocab: int, tied: bool, bias: bool, narrow: int | 
 
 
 def _predict_ahead(t: Trace, x: Shape, c: _Layer, vocab: int, ahead: int) -> None:
-    """Write one more layer on hidden state and embedding of the next token, both normed (DeepSeek-V3 report, section
-    2.2).
-    """
+    """Write one more layer on normed hidden state and next token's embedding (DeepSeek-V3 report, section 2.2)."""
     with t.block(f"predict_ahead{ahead}"):
         token = t.embedding(S, vocab, int(x.channels), "embedding", shared=True)
         both = t.concat([t.norm(token, c.norm, name="norm_token"), t.norm(x, c.norm, name="norm_hidden")])

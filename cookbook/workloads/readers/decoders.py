@@ -228,8 +228,9 @@ def _scored(f: Fields, family: Family) -> bool:
 
 
 def _dense_layers(f: Fields, depth: int) -> int:
-    """Return the number of layers without experts, which our builder writes first: counts do not depend on
-    the order.
+    """Return the number of layers without experts, which our builder writes first.
+
+    Counts do not depend on the order.
     """
     f.read.add("moe_layers")
     first = f.whole("first_k_dense_replace", "moe_layer_start_index", least=0, most=MAX_LAYERS, needed=False) or 0
@@ -352,9 +353,7 @@ def _windows(f: Fields, depth: int, family: Family, arguments: Mapping[str, Any]
 
 
 def _every(f: Fields, depth: int, full: int, arguments: Mapping[str, Any]) -> int | None:
-    """Return n where every n-th layer attends to all tokens, so that `full` of them do, or the nearest
-    possible number.
-    """
+    """Return n where every n-th layer attends to all tokens, for `full` of them or the nearest possible number."""
     if not full:
         return None
     every = min(range(1, depth + 1), key=lambda step: (abs(depth // step - full), step))

@@ -125,8 +125,9 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
 
 
 def _by_name(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
-    """Return the network for a zoo name, a file's path or a file's text; an existing file precedes a
-    checkpoint's name.
+    """Return the network for a zoo name, a file's path or a file's text.
+
+    An existing file precedes a checkpoint's name.
     """
     if ("/" in source or source.lower().endswith(SUFFIXES)) and _is_path(source) and _exists(Path(source)):
         return _read_file(Path(source), changes)

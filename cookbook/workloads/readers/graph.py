@@ -29,9 +29,7 @@ class Graph(Trace):
         self.assumed: list[str] = []
 
     def tensor(self, name: Any, sides: Sides, features: float = 0) -> Shape:
-        """Return one sample's part of an activation of the batch, by default with the last axis as features; its name
-        identifies it.
-        """
+        """Return one sample's part of a batch's activation, by default with the last axis as features."""
         features = features or (sides[-1] if sides else 1) or 1
         return Shape(features, (math.prod(sides) / features / self.samples,), name)
 

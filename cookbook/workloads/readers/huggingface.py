@@ -217,9 +217,7 @@ def _strange(f: Fields) -> list[str]:
 
 
 def _refuse_counting(f: Fields) -> None:
-    """Refuse a field that was not read and whose name suggests that it changes counts, alone or in a group
-    of fields.
-    """
+    """Refuse an unread field whose name suggests that it changes counts, alone or in a group of fields."""
     stated = [(str(name), value) for name, value in f.given.items() if f.passed(name) and _may_matter(str(name))]
     groups = [
         (f"{name}.{inner}", member)

@@ -244,9 +244,7 @@ def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
 
 
 def _wanted(wanted: Any, name: str, axes: Sequence[Any], exact: bool) -> list[int] | None:
-    """Return the shape that the reader gives, checked against what the graph fixes; None where it is of
-    another input.
-    """
+    """Return the reader's shape, checked against the graph's; None where it is of another input."""
     sizes = [wanted] if isinstance(wanted, int) else wanted
     if not isinstance(sizes, list | tuple) or len(sizes) > MAX_AXES:
         raise refused("shape", wanted, "must be the sizes of one sample, such as (3, 224, 224)")
@@ -285,9 +283,7 @@ class _Shapes:
         return self.shapes.get(name)
 
     def weight(self, name: str) -> float:
-        """Return the elements of a tensor of weights, 0 of anything else: integers and single numbers are no
-        parameters.
-        """
+        """Return the elements of a weight tensor, else 0: integers and single numbers are no parameters."""
         dims, kind = self.constants.get(name, ((), 0))
         return float(math.prod(dims)) if kind in FLOATS and dims and math.prod(dims) > 1 else 0.0
 

@@ -69,9 +69,7 @@ def _value(cell: str) -> Any:
 
 @lru_cache(maxsize=256)
 def fields(meaning: str, kind: str = "") -> Names:
-    """Return the fields that change no count, of one kind of model or, with "", of all; `meaning` is silent or
-    reviewed.
-    """
+    """Return the fields that change no count, of one kind of model or of all (""); `meaning` is silent or reviewed."""
     rows = catalog.table("configuration_fields")
     rows = rows[rows["meaning"] == meaning]
     return Names(row.field for row in rows.itertuples() if kind in row.families.split(";"))
