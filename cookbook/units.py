@@ -298,7 +298,7 @@ def si(value: Any, unit: str | None = None) -> Any:
     Raises
     ------
     ValueError
-        If the text cannot be read, the unit is unknown or missing, or its dimension is not that of `unit`.
+        If the text is not valid, the unit is unknown or missing, or its dimension is not that of `unit`.
 
     Examples
     --------

@@ -49,7 +49,7 @@ ROUNDS, OUTER_ROUNDS, STEPS, LEAP = 5, 3, 10, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Measured rows of one kind, ready to be fitted and judged.
+    """Measured rows of one kind, ready to be fitted and evaluated.
 
     `module`: terms of the kind: CONSTANTS, parts, step_seconds, outcome; `scenarios`: what `module.resolve` made of
     them; `measured`: outcomes, NaN where there is none; `group`: publisher of each row; `terms`: terms that are
@@ -548,7 +548,7 @@ ROUNDS = 6
 
 @dataclass(frozen=True, eq=False)
 class MemoryRows:
-    """Layouts with what is known of their memory.
+    """Configurations with what is known of their memory.
 
     `scenarios`: the configurations; `ran`: 1 where it ran, 0 where it ran out of memory, NaN where that is not a label
     (it ran, and no larger one was tried); `stated`: device memory as stated [B]; NaN where it is not; `fold`: model and

@@ -44,9 +44,9 @@ SPECIAL_LEVELS = tuple(name for name in TIERS if name not in ORDERED_LEVELS)
 
 @dataclass(frozen=True)
 class Width:
-    """Interval of one tier.
+    """Interval of one evidence level.
 
-    `tier`, `several`: where it holds: whether several fields are assumed; `half`: half-width in the logarithm for each
+    `tier`, `several`: the level, and True if several fields are assumed; `half`: half-width in the logarithm for each
     of `LEVELS`; `publishers`, `rows`: what it rests on; `remark`: "few sources" or "no measurements" where it does not
     rest on enough.
     """
@@ -83,7 +83,7 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     """Return the widths of all levels, never falling from a better known level to a lesser known one.
 
     `errors`: logarithmic errors of held-out rows; `group`, `tier`: publisher and tier of each; `several`: whether it
-    leaves several fields to be assumed, which widens every tier alike.
+    leaves several fields to be assumed, which widens every level alike.
     """
     squares = np.minimum(np.abs(errors), LARGEST_ERROR) ** 2
     means, weights = publisher_means(squares, group)
@@ -210,7 +210,7 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
 
 
 def report(rows: Rows, frame: pd.DataFrame, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None) -> pd.DataFrame:
-    """Return the figures of every stratum.
+    """Return the error statistics of every stratum.
 
     `rows`, `frame`, `folds`: as for `labels_of`; `inner`: as for `row_widths`; where it is given, the stratum `once`
     has what widths from `folds` would hold. Gives columns by, stratum and `FIGURES`.
@@ -235,7 +235,7 @@ DIGITS = 3
 
 
 def column_of(model: str) -> str:
-    """Return the column of a model or rule.
+    """Return the column of a model or baseline.
 
     >>> column_of("llm-analysis 2023")
     'llm_analysis_2023'
@@ -275,8 +275,8 @@ def _short(values: np.ndarray) -> list[str]:
 def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[dict[str, str]]:
     """Return the schema of the table of a kind; its columns follow the terms of the kind.
 
-    `kind`: "training_classic" or "training_transformer"; `terms`, `rules`: terms that can be switched off, and rules to
-    beat.
+    `kind`: "training_classic" or "training_transformer"; `terms`, `rules`: terms that can be switched off, and
+    baselines beat.
     """
     columns = [
         ("id", f"key:{measurements_of(kind)}", "yes", "The measured row"),
@@ -386,7 +386,7 @@ def paleo_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Predict as Qi, Sparks & Talwalkar, Paleo, ICLR 2017: arithmetic and traffic at one percentage of peak.
 
     The percentage belongs to the platform, that is the software, and is the same on every device; gradients are
-    exchanged without overlap.
+    communicated without overlap.
     """
     totals = budget(rows)
     ideal = totals.arithmetic + totals.traffic

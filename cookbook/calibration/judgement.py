@@ -112,8 +112,8 @@ def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
 def decoding() -> dict[str, Any]:
     """Return the mean absolute error of decoding with processors held out.
 
-    "shape" takes what the processor decodes alone as known, and judges how that grows with workers; "from the name"
-    takes nothing but the processor's name.
+    "shape" takes the processor's own single-thread rate as known, and evaluates its growth with workers; "from the
+    name" takes nothing but the processor's name.
     """
     data, whole, shape, _ = decoded()
     many, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()

@@ -93,7 +93,7 @@ def start() -> dict[str, float]:
 
 
 class Measured:
-    """Measured rows with their outcomes and the group by which they are left out.
+    """Measured rows with their outcomes and the group by which they are held out.
 
     `rows`: what was run; `outcome`: utilisation, samples per second or bytes per second, by kind; `samples_per_s`:
     samples a second; `group`: submitter, processor or instance.

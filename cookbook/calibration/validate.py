@@ -178,7 +178,7 @@ def judge(
 def judge_reference(kind: str, name: str, leave_out: str = "source") -> LeftOut:
     """Evaluate one of the `REFERENCES` in the same way.
 
-    `kind`, `leave_out`: as for `judge`; `name`: name of the rule.
+    `kind`, `leave_out`: as for `judge`; `name`: name of the baseline.
     """
     rows, _ = measured_rows(kind)
     labels = fold_labels(rows, leave_out)
@@ -205,7 +205,7 @@ def validate(
     Returns
     -------
     pandas.DataFrame
-        Every stratum of the full model, and in one line each what was switched off and the rules: columns `COLUMNS`;
+        Every stratum of the full model, and in one line each the ablations and the baselines: columns `COLUMNS`;
         errors are shares.
     dict of str to pandas.DataFrame
         By name of the table, what `intervals.row_table` gives; only where publishers are held out.
@@ -271,7 +271,7 @@ def terms_of(kind: str) -> tuple[str, ...]:
 def _lines(
     kind: str, way: str, name: str, rows: Rows, folds: LeftOut, base: LeftOut, by_publisher: bool = False
 ) -> pd.DataFrame:
-    """Return the figures of a model beside those of its base: of all rows, and on request of each publisher."""
+    """Return the error statistics of a model beside its base: of all rows, and on request of each publisher."""
     common = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
     lines: list[dict[str, Any]] = []
     for by, stratum in [("all", "all"), *(("publisher", one) for one in np.unique(rows.group[common]) if by_publisher)]:

@@ -82,7 +82,7 @@ def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[s
 
 
 def check_target(path: str | Path, *sources: str | Path, new_folders: bool = False) -> Path:
-    """Refuse a file that cannot be written, or that is one of the sources: ask before anything is computed.
+    """Refuse a file that is not writable, or that is one of the sources; to be called before anything is computed.
 
     Parameters
     ----------

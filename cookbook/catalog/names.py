@@ -46,7 +46,7 @@ SUFFIX = re.compile(
     re.I,
 )
 MAX_SUFFIXES = 8
-# A nearest name shares so much of what was written, of 1: less is another model, not a slip of the pen.
+# Least likeness of a nearest name, of 1: less is another model, not a misspelling.
 MISSPELT_LIKENESS = 0.8
 # Number of spellings, those with the most common pairs of letters, that are compared with a name in full.
 MAX_COMPARED = 12

@@ -80,7 +80,7 @@ def per_device(
         missing), `before` (pinned, else missing), `evidence` (a key of `EVIDENCE`), `text` (words at the right),
         `looked` (True for the device looked at), `control` and `value` (what a click sets).
     title : str, optional
-        The takeaway; how many have a figure by default.
+        The takeaway; by default the number of devices with a value.
     what : {"throughput", "energy", "cost", "products", "memory", "networks"}
         The quantity, for axis and key.
     evidence : mapping of str to (str, str)
@@ -394,10 +394,10 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (label, in order from the top), `start`, `end` (cost at either end of the figure),
-        `centre` (cost with all figures at their medians) [USD], `text` (words at the right).
+        Tidy rows: `row` (label, in order from the top), `start`, `end` (cost at either end of the range),
+        `centre` (cost with all values at their medians) [USD], `text` (words at the right).
     title : str, optional
-        The takeaway; the figure that matters most by default.
+        The takeaway; by default the value with the largest effect.
 
     Returns
     -------

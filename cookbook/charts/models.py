@@ -333,7 +333,7 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `title`, `group` (one of `FAMILY_GROUPS`, see `group_of`), `parameters` [-], `flop` (forward pass
-        of one sample [FLOP]), `status` ("published" where both figures agree with print, else "unverified"),
+        of one sample [FLOP]), `status` ("published" where both counts agree with print, else "unverified"),
         `label` (text beside the mark, empty for none), `selected` (bool).
     title : str, optional
         The takeaway; the range of FLOP per parameter by default.
@@ -341,7 +341,7 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     Returns
     -------
     altair.LayerChart
-        Filled marks agree with published figures, hollow ones are unverified. Signals: `left`, `right`, `bottom`,
+        Filled marks agree with published counts, hollow ones are unverified. Signals: `left`, `right`, `bottom`,
         `top`, the ends of the axes.
 
     Examples

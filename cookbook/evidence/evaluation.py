@@ -315,7 +315,7 @@ def per_prediction(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def grouped(rows: pd.DataFrame, by: str, model: str = FULL) -> pd.DataFrame:
-    """Return the figures of each group, the groups in the order of their names.
+    """Return the error statistics of each group, the groups in the order of their names.
 
     `rows`: from `chosen`; `by`, `model`: as for `accuracy`.
     """
@@ -397,10 +397,10 @@ LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero_stage", "sequence_parallel",
 def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rank of the configuration predicted to be fastest, of those that a publisher measured for one run.
 
-    `rows`: judged runs with predicted and measured step times, as `cookbook.accuracy(by="row")` gives them. Gives one
-    line a run of which at least five layouts were measured: publisher, model, devices, seq_len, attention_kernel,
-    fused_norm, layouts; rank_correlation (Spearman) of measured and predicted; and over the fastest measured layout:
-    chosen (the one predicted fastest), median and slowest, 1 where it is the fastest.
+    `rows`: evaluated runs with predicted and measured step times, as of `cookbook.accuracy(by="row")`. Gives one
+    line per run of which at least five configurations were measured: publisher, model, devices, seq_len,
+    attention_kernel, fused_norm, layouts; rank_correlation (Spearman) of measured and predicted; and over the fastest
+    measured one: chosen (the one predicted fastest), median and slowest, 1 where it is the fastest.
     """
     table = catalog.table("training_transformer")
     inputs = ["id", *(name for name in (*SAME_RUN, *LAYOUT) if name not in rows)]
@@ -493,7 +493,7 @@ def scaling(
     -------
     pandas.DataFrame
         One row a number of devices: nodes, batch (of a device), step_seconds, samples_per_second, speed_up (over one
-        device), low80 and high80 (of the speed-up, from measured ones; NaN where the exchange is not as measured
+        device), low80 and high80 (of the speed-up, from measured ones; NaN where the algorithm is not as measured
         stacks do it), efficiency, and seconds of each part.
 
     Raises
@@ -501,7 +501,7 @@ def scaling(
     cookbook.catalog.UnknownName
         A network, device, link or number format that the catalogue does not have.
     ValueError
-        Any other argument that cannot be: which, its value and the remedy.
+        Any other invalid argument: its name, its value and the remedy.
 
     Examples
     --------

@@ -366,7 +366,7 @@ def per_watt(rows: pd.DataFrame) -> pd.Series:
 def efficiencies(rows: pd.DataFrame) -> pd.DataFrame:
     """Return weak and strong scaling efficiency, and the kind of curve that a row belongs to.
 
-    A curve holds runs of one publisher that are equal in all of `CURVE_KEYS` and in the layout of training, and
+    A curve contains runs of one publisher that are equal in all of `CURVE_KEYS` and in the training configuration, and
     in batch a device (weak) or in global batch (strong). The base is the median rate per device on its fewest devices;
     those runs have no efficiency of their own.
 

@@ -111,7 +111,7 @@ def measurements(
         The configuration: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed),
         network (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of
         one update or request, of all devices), batch_per_device, precision, number_format, framework, software,
-        software_level, data, layout, server, processor, link, network_link, date, year. What came out: value
+        software_level, data, layout, server, processor, link, network_link, date, year. The outcome: value
         (throughput, or time where only that is stated; `counted` is which), throughput [as `unit` states], time [s] of
         `time_of`, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the dense peak),
         weak_efficiency and strong_efficiency with scaling, the kind of curve. Its prediction from the other publishers'

@@ -255,7 +255,7 @@ def all_to_all_seconds(
     outer_bandwidth : array_like
         Share of one rank in the node's network, one direction, beta_o [B/s].
     latency : array_like
-        Start of the exchange, alpha [s].
+        Latency of the transfer, alpha [s].
 
     Returns
     -------
@@ -323,12 +323,12 @@ def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike
     compute_seconds : array_like
         Computation that may run at the same time, t_k [s].
     hidden : array_like
-        Share of it that does, h, 0 to 1: 0 adds the exchange whole [-].
+        Share of it that does, h, 0 to 1: 0 adds all of the communication [-].
 
     Returns
     -------
     numpy.ndarray
-        Time [s], at most that of the exchange.
+        Time [s], at most that of the communication.
 
     References
     ----------
@@ -355,7 +355,7 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
     compute_seconds : array_like
         Computation beside it, t_k [s].
     hidden : array_like
-        Share of the exchange that does, h, 0 to 1 [-].
+        Share of the communication that does, h, 0 to 1 [-].
 
     Returns
     -------
@@ -385,7 +385,7 @@ def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_by
     Parameters
     ----------
     payload_bytes : array_like
-        Payload of the exchange, M > 0 [B].
+        Payload of the collective, M > 0 [B].
     bandwidth : array_like
         Bandwidth of large payloads, beta [B/s].
     half_bytes : array_like
@@ -591,7 +591,7 @@ def rail_all_to_all_seconds(
     devices : array_like
         Devices that take part, n >= 1 [-].
     domain : array_like
-        Devices of a node, d >= 1: as many rails [-].
+        Devices per node, d >= 1, each with its rail [-].
     link : array_like
         Of one device within the node, one direction, beta_l [B/s].
     network : array_like
@@ -668,7 +668,7 @@ def dragonfly_bandwidth(
     partners : array_like
         Groups that a group sends to, q: all others of an all-to-all, one of a ring [-].
     used_groups : array_like
-        Groups that exchange at the same time, k [-].
+        Groups that communicate at the same time, k [-].
     groups : array_like
         Groups of the machine, G, at least k [-].
 
@@ -704,7 +704,7 @@ def _levels(
     g, rate, start = np.broadcast_arrays(*map(np.atleast_1d, (at_least_one("groups", groups), rates, starts)))
     if np.any(g[..., 1:] < g[..., :-1]):
         raise ValueError(f"groups = {g.tolist()} must ascend: a level joins groups of the level before")
-    # As many groups as are needed, of equal size: 73 devices in racks of 72 are 36 and 37.
+    # The required number of groups, of equal size: 73 devices in racks of 72 are 36 and 37.
     many = np.ceil(n[..., None] / g - 1e-9)
     g = np.where(g < n[..., None], n[..., None] / many, g)
     inside = np.minimum(g, n[..., None])

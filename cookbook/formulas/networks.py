@@ -384,14 +384,14 @@ def exchange_exposed_seconds(
     pass_seconds : array_like
         Last forward and backward pass before the update, t_p [s].
     hidden : array_like
-        Share of the backward pass that an exchange may use, h, 0 to 1 [-].
+        Share of the backward pass that can overlap with communication, h, 0 to 1 [-].
     least : array_like
-        Share of the exchange that nothing hides, l, 0 to 1 [-].
+        Share of the communication that nothing hides, l, 0 to 1 [-].
 
     Returns
     -------
     numpy.ndarray
-        Time [s]; 0 without an exchange.
+        Time [s]; 0 without communication.
 
     References
     ----------

@@ -356,8 +356,8 @@ def hpe_2017_data_parallel_seconds(
 
     .. math:: t_c = \frac{c}{p \gamma}, \qquad t_x = \frac{2 w \log_2 p}{\beta}
 
-    The batch stays the same, so each worker gets a p-th of it (strong scaling). The second formula cannot be read in
-    the document any more; it is reconstructed after Keuper and Pfreundt, who analyse the same exchange.
+    The batch stays the same, so each worker gets a p-th of it (strong scaling). The second formula is no longer legible
+    in the document; it is reconstructed after Keuper and Pfreundt, who analyse the same communication.
 
     Parameters
     ----------
@@ -601,7 +601,7 @@ def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: Arra
     Parameters
     ----------
     exchange_seconds : array_like
-        Time of the whole exchange, x [s].
+        Time of the whole communication, x [s].
     backward_seconds : array_like
         Time of the backward pass, b [s].
     buckets : array_like
@@ -610,7 +610,7 @@ def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: Arra
     Returns
     -------
     numpy.ndarray
-        Time [s]: all of the exchange with one bucket.
+        Time [s]: all of the communication with one bucket.
 
     References
     ----------
@@ -636,7 +636,7 @@ def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, peri
     Parameters
     ----------
     step_seconds : array_like
-        Time of a step without exchange, t_s [s].
+        Time of a step without communication, t_s [s].
     exchange_seconds : array_like
         Exposed time of one average of all parameters, x [s].
     period : array_like
@@ -661,7 +661,7 @@ def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, peri
 
 
 def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
-    r"""Return the speed-up of a problem of fixed size, of which a share cannot be split.
+    r"""Return the speed-up of a problem of fixed size, of which a share is serial.
 
     .. math:: S = \frac{1}{s + (1 - s) / p}
 
@@ -670,7 +670,7 @@ def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
     workers : array_like
         Workers, p >= 1 [-].
     serial_share : array_like
-        Share of the time on one worker that cannot be split, s, 0 to 1 [-].
+        Serial share of the time on one worker, s, 0 to 1 [-].
 
     Returns
     -------
@@ -770,7 +770,7 @@ def samples_to_target(least_samples: ArrayLike, batch: ArrayLike, critical_batch
     batch : array_like
         Global batch, B [-].
     critical_batch : array_like
-        Batch at which twice as many samples are needed, B_c [-].
+        Batch at which twice the number of samples is needed, B_c [-].
 
     Returns
     -------

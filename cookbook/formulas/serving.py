@@ -145,7 +145,7 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     Returns
     -------
     numpy.ndarray
-        As many shares as `served` has entries; more units than those are counted as the last [-].
+        Shares, one for each entry of `served`; more units than those are counted as the last [-].
 
     References
     ----------
@@ -491,7 +491,7 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     most = max(int(service.slots), 1)
     steps = np.asarray(service.step(np.arange(1, most + 1)), dtype=float)
     stretch, slope, last, shares, batch, chain, usual = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None, 1.0
-    # A full engine takes as many prompts as answers end; where that is not enough, more at once, which is cheaper.
+    # A full engine starts one prompt per answer that ends; if that is not enough, several at once, which is cheaper.
     loads, ends = [], most / service.steps
     for many in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
         more = max(float(service.iteration(many, most)) - (0.0 if service.first else steps[-1]), 0.0) / many
@@ -712,7 +712,7 @@ def service_latencies(
     window, windowed : float
         Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
     state : float
-        Tokens whose keys and values take as much room as the state of one sequence in layers that do not attend [-].
+        Tokens whose keys and values take the memory of one sequence's state in layers that do not attend [-].
 
     Returns
     -------

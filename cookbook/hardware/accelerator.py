@@ -92,7 +92,7 @@ class Calibrated:
 
 @dataclass(frozen=True, eq=False)
 class Accelerator(ByFigures):
-    """One accelerator, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
+    """One accelerator, in SI; read-only, hashable, and equal to another with the same values.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Accelerator(ByFigures):
         As in the catalogue; a changed accelerator has the key of its model with ``*`` behind it, one of the reader's
         own ``own: `` and its name, and neither vendor nor, unless stated, kind.
     memory_bytes, mem_bandwidth, tdp_watts : float
-        Device memory [B], its bandwidth [B/s], design power [W]; NaN where no figure is known.
+        Device memory [B], its bandwidth [B/s], design power [W]; NaN where unknown.
     peaks : mapping of str to float
         Dense peaks by catalogue column, ``peak_fp32`` and so on [FLOP/s]; NaN where it has none.
     launch_date : str
@@ -179,7 +179,7 @@ def accelerator(
     UnknownName
         If no such accelerator is known (a KeyError; names the nearest three).
     ValueError
-        If a field is unknown or missing, or a figure is not above 0, not finite, or in the wrong unit.
+        If a field is unknown or missing, or a value is not above 0, not finite, or in the wrong unit.
 
     Examples
     --------

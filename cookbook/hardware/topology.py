@@ -98,7 +98,7 @@ class Topology(Result):
     processor: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a graph that cannot be: nodes of no kind or of one name, links that lead nowhere or carry nothing."""
+        """Refuse an invalid graph: nodes of no kind or of one name, links that lead nowhere or carry nothing."""
         kinds = {node.name: node.kind for node in self.nodes}
         if len(kinds) != len(self.nodes) or not set(kinds.values()) <= set(ROWS):
             raise refused("nodes", self.nodes, f": give each its own name, and a kind of {', '.join(ROWS)}")
@@ -222,7 +222,7 @@ class Topology(Result):
         """Return the rate of an all-reduce over `rings`, of an `order` if given, while the flows `beside` run [B/s].
 
         Each ring goes at the pace of its slowest flow. It is what benchmarks call bus bandwidth, and what the formulas
-        of collectives take; NaN for one accelerator, which has nothing to exchange.
+        of collectives take; NaN for one accelerator, which does not communicate.
         """
         rings, others = self.rings(order), list(beside)
         rates = self.concurrent([*(flow for ring in rings for flow in ring), *others])

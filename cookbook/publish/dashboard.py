@@ -39,7 +39,7 @@ REQUIRED_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards
 
 
 class Page(TornadoVoilaHandler):
-    """The first page, or the page of the panel that the address names; in words, why it cannot be opened."""
+    """The first page, or the page of the panel that the address names; else the reason why it cannot be opened."""
 
     @tornado.web.authenticated
     async def get(self, path: str | None = None) -> None:

@@ -196,8 +196,8 @@ def _packed(states: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[s
     -------
     dict
         `pool`, all different values, the first of which means "absent"; `fields`, each with a path, the
-        choices that change it, how many figures a place takes, the places in the pool of the values that it takes,
-        and, state by state of those choices, which of them, as figures to the base 36.
+        choices that change it, the number of digits per entry, the positions in the pool of the values that it takes,
+        and, state by state of those choices, the index of its value in base 36.
 
     Examples
     --------

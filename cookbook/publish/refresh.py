@@ -1,6 +1,6 @@
 """Maintenance commands: prices from public catalogues (which need the network), and parts of README between marks.
 
-No notebook and no test uses the network. What cannot be read off a catalogue is kept: a row of another cloud, region or
+No notebook and no test uses the network. Values that no catalogue states are kept: a row of another cloud, region or
 way to rent stays as it is.
 """
 

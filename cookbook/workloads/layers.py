@@ -149,7 +149,7 @@ def upsampled(size: Size, kernel: int, stride: int, padding: Any) -> Size:
 
 __all__ = ["S", "Shape", "Trace"]
 
-# FLOP per element of one application, by definition of the operation (not measured figures).
+# FLOP per element of one application, by definition of the operation (not measured values).
 NORM_FLOP = {"batch": 4, "layer": 7, "rms": 4, "group": 7, "instance": 7, "lrn": 13}
 ACT_FLOP = {
     "relu": 1,

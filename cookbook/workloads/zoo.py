@@ -54,7 +54,7 @@ TRACE_LAYERS = (
 )
 LONGEST_TITLE, MAX_AXES = 200, 8
 PER_AXIS = ("kernel", "stride", "dilation")  # arguments of a layer that may be a number for each axis
-# Builders of language models: what has blocks of transformers that a layout can split.
+# Builders of language models: those of transformer blocks, which parallelism can split.
 DECODER = "transformers.decoder"
 LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
 # And of those that answer token by token though their layers are not alike.
@@ -102,7 +102,7 @@ class Workload:
     builder : str
         The builder of its arguments: a function of `cookbook.workloads`, such as "transformers.decoder".
     unsplit : str
-        Why no layout can split the reader's own network, or a hybrid: what keeps its layers from being equal blocks.
+        Reason why the reader's own network, or a hybrid, cannot be split: why its layers are not equal blocks.
     assumed : tuple of str
         Assumptions made for a model that was read from a file.
     stored : mapping
@@ -244,7 +244,7 @@ def layers(
         self_attention, mlp, moe, transformer_block and, first of all, embedding (vocab, features). ``"repeat": n``
         applies a layer n times, each with its own parameters.
         An embedding, equal blocks of causal attention and feed-forward (or experts) and a linear head to the entries
-        of the embedding are a language model: all parallel layouts are answered, as for those of the zoo.
+        of the embedding are a language model: all parallelism configurations are supported, as for those of the zoo.
     input : sequence
         (channels, positions, ...) of one sample; a position "s" is the sequence length, given later. Not needed
         where the first layer is an embedding.
@@ -359,7 +359,7 @@ def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]
 def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return arguments of `transformers.decoder` equal to a table of layers; ValueError names the obstacle.
 
-    A layout splits attention, feed-forward, embedding and head: norms, biases, activations and dropout may be any.
+    Parallelism splits attention, feed-forward, embedding and head: norms, biases, activations and dropout may be any.
     """
     first, *body = ((number, _filled(row)) for number, row in enumerate(rows, start=1))
     table = first[1]

@@ -39,7 +39,7 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `label` (what the figure is set to, in order), `mean`, `least`, `most`, `exact` (in floating point)
+        Tidy rows: `label` (the value of the parameter, in order), `mean`, `least`, `most`, `exact` (in floating point)
         [%], `here` (True for what is chosen).
     title : str, optional
         The takeaway; the best mean by default.

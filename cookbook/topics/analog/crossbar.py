@@ -102,7 +102,7 @@ def crossbar_tile(
     Parameters
     ----------
     rows, columns : int
-        Of the tile, 1 to 4,096; as many columns as rows by default.
+        Of the tile, 1 to 4,096; columns default to the number of rows.
     weight_bits, input_bits : int
         Of numbers, sign of weights included: 2 to 16, and 1 to 16.
     cell_bits, drive_bits : int
@@ -399,7 +399,7 @@ def _published_rows() -> pd.DataFrame:
 def published_crossbars() -> pd.DataFrame:
     """Return published machines, and our formulas' values for a full tile of theirs.
 
-    Our figure takes their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
+    Our value takes their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
 
     Returns
     -------
@@ -462,7 +462,7 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
 def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | None = None) -> float:
     """Return the FLOP per byte of weights of a digital device that reads one-byte weights once per batch [FLOP/B].
 
-    Activations are left out, as beside a crossbar: as if they all stayed on the chip.
+    Activations are left out, as for a crossbar: they are assumed to stay on the chip.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ def diagnose(
     Raises
     ------
     ValueError
-        A file cannot be understood: the place and the remedy.
+        A file is not understood: the location and the remedy.
     cookbook.catalog.UnknownName
         The catalogue has no such model or device.
 

@@ -36,7 +36,7 @@ def read_trace(path: str | Path, pattern: str = "") -> Reading:
     Raises
     ------
     ValueError
-        It cannot be read, is empty, truncated, too large, nested too deeply, or of a tool that is not known: the
+        It is unreadable, empty, truncated, too large, nested too deeply, or of an unknown tool: the
         place, and what to do.
 
     Examples

@@ -121,7 +121,7 @@ def same_node(free: Sequence[int], gpus: int, per_node: int, per_switch: int) ->
 
 
 def spread(free: Sequence[int], gpus: int, per_node: int, _per_switch: int) -> Spots:
-    """Place a job evenly over as many nodes as have free GPUs, the emptiest first."""
+    """Place a job evenly over all nodes with free GPUs, the emptiest first."""
     nodes = sorted((node for node, room in enumerate(free) if room), key=lambda node: -free[node])[:gpus]
     return _filled(nodes, free, gpus, -(-gpus // max(len(nodes), 1))) or _filled(nodes, free, gpus, per_node)
 

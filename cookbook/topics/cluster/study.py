@@ -266,12 +266,12 @@ def cluster(
     mix : {"research", "mixed", "large"}
         Column of the table ``cluster_jobs``: which classes of jobs how often.
     teams, skew : int, float
-        Teams, and how many times as many jobs the busiest sends as the quietest.
+        Number of teams, and the ratio of the busiest team's jobs to the quietest's.
     quota : sequence or mapping, optional
         GPUs that each team owns; by default equal parts of those that the service leaves at its peak. Only "static"
         and your own policies mind it.
     place : str or callable
-        "pack", "same node" (a job waits until the fewest nodes have room) or "spread"; or a function as in
+        "pack", "same node" (a job waits until the fewest nodes have free GPUs) or "spread"; or a function as in
         `cookbook.planning.PLACEMENTS`.
     share : int
         Jobs that may share a GPU if they keep that small a part of it busy, under "static" of one team; 1: none.

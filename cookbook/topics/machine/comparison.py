@@ -57,7 +57,7 @@ def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row a measured network: measured_s, predicted_s, low80_s, high80_s [s], ratio (predicted over measured),
-        inside80, memory of both [B], the tier of evidence, and why there is no prediction where there is none.
+        inside80, memory of both [B], the evidence level, and the reason where there is no prediction.
         Nothing here was fitted to the report.
 
     Raises

@@ -507,7 +507,7 @@ class _Fit:
     def learned(self, rows: Sequence[int], slopes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return factors of some rows, weighted by their errors, and the covariance of their logarithms.
 
-        Slopes that are given show the way alone: what is reached is judged by times that are predicted anew.
+        Given slopes only guide the steps: the result is evaluated by times that are predicted anew.
         """
         logs, spread, precision = self.expected, START, np.eye(len(self.names))
         for number in range(ROUNDS):

@@ -37,7 +37,7 @@ class Case:
     path : str
         Library that runs it.
     seconds : float
-        About what all its calls take together [s], where that is known before: what does not fit is left out.
+        Approximate total time of its calls [s], where known in advance: a case that does not fit is left out.
     """
 
     benchmark: str

@@ -289,7 +289,7 @@ def hybrid(
     Raises
     ------
     ValueError
-        A letter or kind that there is not, a branch without its numbers, or a number that cannot be.
+        An unknown letter or kind, a branch without its numbers, or an invalid number.
 
     Examples
     --------

@@ -486,7 +486,7 @@ def encoder_decoder(
     ----------
     vocab, width, depth, heads, hidden, head_dim, decoder_depth : int
         Rows of the embedding table, width, encoder layers, heads, hidden units, width of a head (width / heads), and
-        decoder layers (as many as the encoder).
+        decoder layers (the number of the encoder's).
     positions, relative_buckets : int
         Rows of a trained position table of encoder and decoder each; buckets of a relative position bias for each
         head, in encoder and decoder each.

@@ -128,7 +128,7 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     Raises
     ------
     ValueError
-        A damaged text, an input of unknown shape, a layer that cannot be built, each by name.
+        A damaged text, an input of unknown shape, an unsupported layer, each by name.
     """
     check_names(changes, ("shape", "title"), "a prototxt")
     net = parsed(words.replace(TEMPLATE, "") if TEMPLATE in words else words)

@@ -105,7 +105,7 @@ def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        A field that is missing or cannot be, or layers that our builder cannot write down.
+        A missing or invalid field, or layers that our builder does not support.
     """
     family = tables.families().get(name, Family())
     fixed = family.arguments

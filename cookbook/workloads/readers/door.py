@@ -93,7 +93,7 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
         No such network and no such file; the message gives the three nearest names.
     ValueError
         A change that the builder does not know; a file that is too large, damaged, of an unknown kind, or that holds
-        what cannot be built: the message names it.
+        an unsupported model: the message names it.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _exists(path: Path) -> bool:
 
 
 def _read_file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
-    """Read a file, or a folder in the layout of Hugging Face."""
+    """Read a file, or a folder in Hugging Face's layout."""
     if not _exists(path):
         raise refused("model", str(path), ": there is no such file")
     if path.is_dir():

@@ -56,7 +56,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     Raises
     ------
     ValueError
-        A field that is missing or cannot be, or a kind of model that cannot be built, with the fields in the way.
+        A missing or invalid field, or an unsupported kind of model, with the fields concerned.
     """
     whole, outer, assumed = config, _family_of(config), list[str]()
     for _ in range(DEPTH):
