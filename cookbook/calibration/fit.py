@@ -470,9 +470,9 @@ def left_out_twice(rows: Rows, labels: np.ndarray, neighbours: bool = True, only
     """
     by_fold = {}
     for name in sorted(set(labels[rows.judged].tolist())) if only is None else only:
-        seen = replace(rows, measured=np.where(labels == name, np.nan, rows.measured))
-        warm = minimise(seen, seen.usable, rounds=OUTER_ROUNDS)
-        by_fold[name] = left_out(seen, labels, neighbours, warm, rounds=1)
+        remaining = replace(rows, measured=np.where(labels == name, np.nan, rows.measured))
+        warm = minimise(remaining, remaining.usable, rounds=OUTER_ROUNDS)
+        by_fold[name] = left_out(remaining, labels, neighbours, warm, rounds=1)
     return by_fold
 
 

@@ -64,8 +64,8 @@ def _shrunk(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float, 
     if not len(values):
         return rest, SHRINKAGE
     means, weights = publisher_means(values, group)
-    stands = float(weights.sum()) + SHRINKAGE
-    return (float(weights @ means) + SHRINKAGE * rest) / stands, stands
+    publishers = float(weights.sum()) + SHRINKAGE
+    return (float(weights @ means) + SHRINKAGE * rest) / publishers, publishers
 
 
 def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
@@ -103,22 +103,27 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     )
     wider = (1.0, more / few)
     half, reached = dict[tuple[str, bool], np.ndarray](), np.zeros(len(LEVELS))
-    for name, (variance, stands) in variances.items():
-        one = np.array([student_t(level / 100, stands - 1) * variance**0.5 for level in LEVELS])
+    for name, (variance, publisher_weight) in variances.items():
+        one = np.array([student_t(level / 100, publisher_weight - 1) * variance**0.5 for level in LEVELS])
         if name in ORDERED_LEVELS or not np.any(tier == name):
             # Fewer publishers make the factor of Student's t larger too.
             one = reached = np.maximum(one, reached)
-        half |= {(name, many): one * wider[many] ** 0.5 for many in (False, True)}
+        half |= {(name, assumes_several): one * wider[assumes_several] ** 0.5 for assumes_several in (False, True)}
     row_half = np.array([half[pair] for pair in zip(tier.tolist(), several.tolist(), strict=True)])
     stretch = _stretch_factors(errors[:, None] / row_half, group, tier)
     results = []
-    for (name, many), reach in half.items():
+    for (name, assumes_several), reach in half.items():
         publishers = len(np.unique(group[tier == name]))
         remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
-        reach = np.maximum(reach * stretch[name], half[SEEN, many] * stretch[SEEN])
+        reach = np.maximum(reach * stretch[name], half[SEEN, assumes_several] * stretch[SEEN])
         results.append(
             Width(
-                name, many, tuple(np.maximum.accumulate(reach).tolist()), publishers, int(np.sum(tier == name)), remark
+                name,
+                assumes_several,
+                tuple(np.maximum.accumulate(reach).tolist()),
+                publishers,
+                int(np.sum(tier == name)),
+                remark,
             )
         )
     return results
@@ -276,7 +281,7 @@ def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[d
     """Return the schema of the table of a kind; its columns follow the terms of the kind.
 
     `kind`: "training_classic" or "training_transformer"; `terms`, `rules`: terms that can be switched off, and
-    baselines beat.
+    baselines.
     """
     columns = [
         ("id", f"key:{measurements_of(kind)}", "yes", "The measured row"),
@@ -494,14 +499,14 @@ def _of_transformers(s: Any) -> Budget:
     dense = (2 + s.gated) * s.hidden * np.where(s.moe == 1, s.moe_ffn_hidden * experts, s.ffn_hidden)
     blocks = 6 * s.layers * (layer + dense + s.seq_len * attended)
     flop = blocks * (1 + s.again_all / 3) + 6 * head
-    held = (s.layers * (layer + dense) + head) / (s.tp * s.pp)
+    local = (s.layers * (layer + dense) + head) / (s.tp * s.pp)
     micro = s.micro_batches
     activations = 34 * s.micro_batch * s.seq_len * s.hidden * s.layers / (s.tp * s.pp * s.cp)
     slowest = np.where(s.devices > s.domain, s.values["network"], s.link)
-    level = np.where(s.dp > 1, 2 * held / slowest, 0)
+    level = np.where(s.dp > 1, 2 * local / slowest, 0)
     return Budget(
         arithmetic=flop * tokens / (s.devices * s.peak),
-        traffic=micro * 3 * (2 * held + activations) / s.mem_bandwidth,
+        traffic=micro * 3 * (2 * local + activations) / s.mem_bandwidth,
         exchange=2 * (s.dp - 1) / s.dp * level,
         exchange_per_level=level,
         devices=s.devices,

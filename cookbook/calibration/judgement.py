@@ -116,9 +116,9 @@ def decoding() -> dict[str, Any]:
     name" takes nothing but the processor's name.
     """
     data, whole, shape, _ = decoded()
-    many, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
+    several_workers, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
     errors = {
-        "shape, 2 to 8 workers": (shape, many),
+        "shape, 2 to 8 workers": (shape, several_workers),
         "from the name, 0 to 8 workers": (whole, loader),
         "from the name, one thread": (whole, ~loader),
     }

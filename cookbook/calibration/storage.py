@@ -266,14 +266,14 @@ def left_out(data: Measured, kind: str, group: np.ndarray) -> tuple[np.ndarray, 
 
     `data`: rows of the kind; `kind`: mlperf, decode or object_store; `group`: group of each row.
     """
-    predicted, every = np.full(len(group), np.nan), []
+    predicted, constants_by_fold = np.full(len(group), np.nan), []
     for name in sorted(set(group.tolist())):
         constants = FITS[kind](data, group != name)
         answer = storage.predict_rows(data.rows, constants)
         value = {MLPERF: answer.utilisation, DECODE: answer.samples_per_s, OBJECT_STORE: answer.read_rate}[kind]
         predicted[group == name] = value[group == name]
-        every.append(constants)
-    return predicted, every
+        constants_by_fold.append(constants)
+    return predicted, constants_by_fold
 
 
 def in_samples(data: Measured, kind: str, predicted: np.ndarray) -> np.ndarray:

@@ -228,11 +228,11 @@ def _validated(kind: str, ways: Sequence[str]) -> tuple[list[pd.DataFrame], dict
         others, nested = _others(kind, way, folds), way == "source"
         inner = left_out_twice(rows, folds.fold) if nested else None
         # Where a term is off, folds are fitted in fewer rounds; so is their base.
-        alike = left_out(rows, folds.fold, False, whole_fit(kind), None, QUICK_ROUNDS) if nested else folds
+        base_folds = left_out(rows, folds.fold, False, whole_fit(kind), None, QUICK_ROUNDS) if nested else folds
         reports.append(report(rows, frame, folds, inner).assign(kind=kind, leave_out=way, model=FULL))
         for name, other in others.items():
             off = name.startswith("without ")
-            base = alike if off and name != NO_NEIGHBOURS else folds
+            base = base_folds if off and name != NO_NEIGHBOURS else folds
             reports.append(_lines(kind, way, name, rows, other, base, off and nested))
         if nested:
             tables[table_name(kind)] = row_table(rows, frame, {FULL: folds, **others, **alone}, inner)

@@ -168,9 +168,9 @@ class Similar:
         With `least`, only what is that much alike (share of common letters, of 1), which may be nothing.
         """
         wanted = normalise(name[:NAME_LETTERS])
-        mine = _pairs(wanted)
-        common = Counter(sorted(place for pair in mine for place in self.having.get(pair, ())))
-        close = {place: 2 * both / (len(mine) + len(self.pairs[place])) for place, both in common.items()}
+        wanted_pairs = _pairs(wanted)
+        common = Counter(sorted(place for pair in wanted_pairs for place in self.having.get(pair, ())))
+        close = {place: 2 * both / (len(wanted_pairs) + len(self.pairs[place])) for place, both in common.items()}
         scores = {place: share + _inside(wanted, self.known[place][0]) for place, share in close.items()}
         ranked = []
         for place in nlargest(MAX_COMPARED, scores, key=lambda place: scores[place]):

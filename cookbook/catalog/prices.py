@@ -474,8 +474,8 @@ def _stated(category: str, unit: str, items: str, region: str | None, since: str
     values = rows[["value", "value_low", "value_high"]].to_numpy(dtype=float)
     has_value = np.isfinite(values).any(axis=1)
     if not has_value.any():
-        of, where = f" of {items}" if items else "", f" for {region}" if region is not None else ""
-        return missing(unit, f"no row of data/tco.csv states {category}{f' in {unit}' if unit else ''}{of}{where}")
+        subject, where = f" of {items}" if items else "", f" for {region}" if region is not None else ""
+        return missing(unit, f"no row of data/tco.csv states {category}{f' in {unit}' if unit else ''}{subject}{where}")
     middle = np.median(np.nanmean(values[has_value], axis=1))
     first, last = _dates(rows["year"])
     note = note or ("the dearest is stated as 'at least'" if np.isnan(values[:, [0, 2]]).all(axis=1).any() else "")

@@ -80,8 +80,8 @@ def cite(source: str, directory: str | Path | None = None) -> str:
 
 def _cite(key: str, folder: Path) -> str:
     row = next(row for row in raw("sources", folder).records() if row["key"] == key)
-    seen = {"no": "recalled, not opened", "copy": "read in a copy"}.get(row["seen"], "")
-    return ". ".join(filter(None, [row["title"], row["url"], row["licence"], seen]))
+    reading = {"no": "recalled, not opened", "copy": "read in a copy"}.get(row["seen"], "")
+    return ". ".join(filter(None, [row["title"], row["url"], row["licence"], reading]))
 
 
 @lru_cache(maxsize=8)
@@ -287,13 +287,13 @@ def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]
     """
     folder, changed = folder_of(directory), dict[str, tuple[str, int]]()
     path = folder / "schema" / TABLE_LIST
-    about = [{"rows": "", **row} for row in read(path, TABLE_LIST_PATH).records()]
-    for row in about:
+    counts = [{"rows": "", **row} for row in read(path, TABLE_LIST_PATH).records()]
+    for row in counts:
         before, rows = row["rows"], len(read(folder / f"{row['table']}.csv"))
         if before != str(rows):
             changed[row["table"]], row["rows"] = (before, rows), str(rows)
     if changed:
-        write_csv(path, ("table", "rows", "description"), about)
+        write_csv(path, ("table", "rows", "description"), counts)
     for cached in (schema, raw, row_counts, keys, contents, frame, statements, *CACHED):
         cached.cache_clear()
     return changed
@@ -305,10 +305,10 @@ def describe_tables(directory: str | Path | None = None) -> str:
     `data/README.md` is this text; `directory` may name another.
     """
     folder = folder_of(directory)
-    about = {row["table"]: row["description"] for row in read(folder / "schema" / TABLE_LIST).records()}
+    descriptions = {row["table"]: row["description"] for row in read(folder / "schema" / TABLE_LIST).records()}
     parts = [INTRODUCTION]
     for name in table_names(folder):
-        lines = [f"\n## {name}.csv\n", about.get(name, ""), "", "| column | type | unit | required | meaning |"]
+        lines = [f"\n## {name}.csv\n", descriptions.get(name, ""), "", "| column | type | unit | required | meaning |"]
         lines += ["|---|---|---|---|---|"]
         lines += [_line(column) for column in schema(name, folder).columns]
         parts.append("\n".join(lines) + "\n")

@@ -453,7 +453,7 @@ def read_columns(
 def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[Any], list[CatalogError]]:
     read_cell = reader(column, keys)
     missing: Any = math.nan if column.numeric else ""
-    values, errors, seen = [], [], dict[str, int]()
+    values, errors, first_lines = [], [], dict[str, int]()
     parsed: dict[str, Any] = {} if column.required else {"": missing}  # most cells occur in many rows
     for line, cell in zip(raw.lines, raw.column(column.name), strict=True):
         try:
@@ -461,10 +461,10 @@ def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[A
                 raise ValueError(f"a value: {column.description or column.name}")
             if cell not in parsed:
                 parsed[cell] = read_cell(cell)
-            if column.type == "key" and cell in seen:
-                raise ValueError(f"a name of its own: row {seen[cell]} has it too")
+            if column.type == "key" and cell in first_lines:
+                raise ValueError(f"a name of its own: row {first_lines[cell]} has it too")
         except ValueError as error:
             errors.append(CatalogError(raw.file, line, column.name, cell, str(error)))
-        seen.setdefault(cell, line)
+        first_lines.setdefault(cell, line)
         values.append(parsed.get(cell, missing))
     return values, errors

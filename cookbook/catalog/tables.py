@@ -53,8 +53,8 @@ def row_counts(directory: Path) -> dict[str, int]:
         If a count is not an integer.
     """
     path, counts = directory / "schema" / TABLE_LIST, dict[str, int]()
-    about = read(path, TABLE_LIST_PATH) if path.exists() else None
-    for line, row in zip(about.lines, about.records(), strict=True) if about else ():
+    file = read(path, TABLE_LIST_PATH) if path.exists() else None
+    for line, row in zip(file.lines, file.records(), strict=True) if file else ():
         if not row.get("rows", "").isdecimal():
             expected = "a whole number of rows"
             raise CatalogError(TABLE_LIST_PATH, line, "rows", row.get("rows", ""), expected, "run `make data-readme`")

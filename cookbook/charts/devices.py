@@ -102,7 +102,7 @@ def per_device(
     start, end = figure_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
     x = partial(alt.X, title=AXES[what], scale=look.log_scale("start", "end"), axis=tenths)
-    seen = look.looks("evidence", evidence, look.top_legend() if len(evidence) > 1 else None)
+    evidence_looks = look.looks("evidence", evidence, look.top_legend() if len(evidence) > 1 else None)
     ends = look.number_tips(",.3~g", "point", "low", "high")
     tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("evidence:N"), *ends]
     y, marked = look.rows_axis(_LABEL_WIDTH), look.rows_with("point")
@@ -113,9 +113,11 @@ def per_device(
         *look.row_text(alt.Chart(), _LABEL_WIDTH),
         tick.encode(x=x("peak:Q"), y=y),
         ghost.encode(x=x("before:Q"), y=y),
-        marked.mark_rule(strokeWidth=3, clip=True).encode(x=x("low:Q"), x2="high:Q", y=y, color=seen["color"]),
+        marked.mark_rule(strokeWidth=3, clip=True).encode(
+            x=x("low:Q"), x2="high:Q", y=y, color=evidence_looks["color"]
+        ),
         marked.mark_point(filled=True, size=110, opacity=1, cursor="pointer", clip=True).encode(
-            x=x("point:Q"), y=y, tooltip=tip, **seen
+            x=x("point:Q"), y=y, tooltip=tip, **evidence_looks
         ),
         ring.encode(x=x("point:Q"), y=y),
     ]
@@ -167,7 +169,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         scale=look.log_scale("left", "right"),
     )
     y = alt.Y("y:Q", title="At best, unfused [FLOP/s], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top"))
-    held = look.looks("bound", BOUNDS, look.top_legend(title="held back by", titleOrient="left"))
+    bound_looks = look.looks("bound", BOUNDS, look.top_legend(title="held back by", titleOrient="left"))
     size = alt.Size("share:Q", scale=alt.Scale(domain=[0, 0.25], range=[40, 500], clamp=True), legend=None)
     tip = [
         alt.Tooltip("text:N", title="operation"),
@@ -182,7 +184,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         roof.transform_filter("!datum.looked").mark_line(color=MUTED, strokeWidth=1, clip=True).encode(**line),
         roof.transform_filter("datum.looked").mark_line(color=INK, strokeWidth=2.5, clip=True).encode(**line),
         ops.mark_point(filled=True, opacity=0.75, cursor="pointer", clip=True).encode(
-            x=x, y=y, size=size, tooltip=tip, **held
+            x=x, y=y, size=size, tooltip=tip, **bound_looks
         ),
         chosen.encode(x=x, y=y),
         name.mark_text(**label, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
@@ -210,7 +212,7 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
     chosen, on : str
         Name of the operation, and key of the device, that are looked at.
     """
-    alike = [
+    labels = [
         f"{op.kind} {op.name}" + (f" and {op.count - 1:,.0f} alike" if op.count > 1 else "")
         for op in ops[["kind", "name", "count"]].itertuples(index=False)
     ]
@@ -222,7 +224,7 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
             "y": ops["attainable_flops"],
             "bound": ops["bound_by"],
             "share": ops["share"],
-            "text": alike,
+            "text": labels,
             "looked": ops["name"] == chosen,
             "control": "op",
             "value": ops["name"],
@@ -373,8 +375,8 @@ def place_costs(
         priced.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
     ]
     best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
-    able = (frame["verdict"] == "will do").any()
-    none = f"No {each} is clearly the cheapest that will do" if able else f"No {each} will do"
+    feasible = (frame["verdict"] == "will do").any()
+    none = f"No {each} is clearly the cheapest that will do" if feasible else f"No {each} will do"
     title = title or (f"{best.iloc[0]} is the cheapest {each} that will do" if len(best) else none)
     words = (
         f"One row for each {each}: a mark at the cost on a logarithmic axis in dollars, a bar from low to high, and at "

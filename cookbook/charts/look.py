@@ -403,8 +403,8 @@ def row_text(base: Any, room: int | None = None) -> list[Any]:
         color=INK,
     )
     at = alt.value(alt.ExprRef("over > 1 ? 0 : width"))
-    beside = alt.value(_beside(f"'{_ROOM}'", "''"))
-    return [spacer.encode(x=alt.value("width"), text=beside), words.encode(y=rows_axis(room), x=at, text="said:N")]
+    spacer_text = alt.value(_beside(f"'{_ROOM}'", "''"))
+    return [spacer.encode(x=alt.value("width"), text=spacer_text), words.encode(y=rows_axis(room), x=at, text="said:N")]
 
 
 def ticks(low: float, high: float, log: bool, most: int = 7) -> list[float]:

@@ -104,9 +104,9 @@ def _peaks(x: Any) -> list[Any]:
     """Return a thin line up to each peak; measured values as a band, or as a tick where there is one search only."""
     device = _device_rows(alt.Chart(), "rate")
     line = device.transform_calculate(x_from="x_low").mark_bar(height=2, color=MUTED, opacity=0.5, clip=True)
-    seen = device.transform_filter("isValid(datum.high)")
-    band = seen.transform_filter("datum.measured > 1").mark_bar(height=12, opacity=0.45, strokeWidth=2, clip=True)
-    tick = seen.transform_filter("!(datum.measured > 1)").mark_tick(height=16, thickness=3, clip=True)
+    measured = device.transform_filter("isValid(datum.high)")
+    band = measured.transform_filter("datum.measured > 1").mark_bar(height=12, opacity=0.45, strokeWidth=2, clip=True)
+    tick = measured.transform_filter("!(datum.measured > 1)").mark_tick(height=16, thickness=3, clip=True)
     return [
         line.encode(y=look.rows_axis(), x=x, x2="x_from:Q"),
         band.encode(y=look.rows_axis(), x="low:Q", x2="high:Q", color=_verdict(alt.Color), stroke=_verdict(alt.Stroke)),

@@ -208,8 +208,8 @@ def _in_band(covered: np.ndarray, group: np.ndarray) -> float:
     """Return the share of publishers with enough rows whose intervals cover neither too few of them nor nearly all."""
     _, codes = np.unique(group, return_inverse=True)
     counts = np.bincount(codes)
-    held = (np.bincount(codes, covered) / counts)[counts >= ENOUGH]
-    return float(np.mean((held >= COVERAGE_BAND[0]) & (held <= COVERAGE_BAND[1]))) if len(held) else np.nan
+    coverage = (np.bincount(codes, covered) / counts)[counts >= ENOUGH]
+    return float(np.mean((coverage >= COVERAGE_BAND[0]) & (coverage <= COVERAGE_BAND[1]))) if len(coverage) else np.nan
 
 
 def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:

@@ -348,10 +348,10 @@ def _repeats(rows: pd.DataFrame, words: str, aside: tuple[str, ...]) -> dict[str
     for kind in rows["kind"].unique():
         table = catalog.table(f"training_{kind}").merge(rows[["id", "measured", "publisher"]], on="id")
         same = [name for name in table if name not in (*NO_INPUT, *aside, "measured", "publisher")]
-        alike = table.groupby(same, dropna=False)["measured"]
-        several = alike.transform("size") > 1
-        away.append((table["measured"] / alike.transform("median") - 1)[several].abs())
-        runs, count = runs + int(several.sum()), count + int((alike.size() > 1).sum())
+        repeated = table.groupby(same, dropna=False)["measured"]
+        several = repeated.transform("size") > 1
+        away.append((table["measured"] / repeated.transform("median") - 1)[several].abs())
+        runs, count = runs + int(several.sum()), count + int((repeated.size() > 1).sum())
         publishers |= set(table.loc[several, "publisher"])
     off = pd.concat(away)
     return {
@@ -545,12 +545,12 @@ def pairs() -> pd.DataFrame:
     rows = rows[rows["unit"].str.endswith("/s")].join(more[wanted], on="id")
     keys = list(SAME_BUT_DEVICES)
     one = rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")
-    many = rows[rows["devices"] > 1].join(one, on=keys, how="inner")
-    twins = many.assign(
-        measured_speed_up=many["measured"] / many["measured_one"],
-        predicted_speed_up=many["predicted"] / many["predicted_one"],
-        network=[networks.spoken(name).key for name in many["model"]],
-        nodes=np.ceil(many["devices"] / many["per_node"].fillna(many["devices"].clip(upper=8))),
+    scaled = rows[rows["devices"] > 1].join(one, on=keys, how="inner")
+    twins = scaled.assign(
+        measured_speed_up=scaled["measured"] / scaled["measured_one"],
+        predicted_speed_up=scaled["predicted"] / scaled["predicted_one"],
+        network=[networks.spoken(name).key for name in scaled["model"]],
+        nodes=np.ceil(scaled["devices"] / scaled["per_node"].fillna(scaled["devices"].clip(upper=8))),
     )
     twins = twins.assign(ratio=twins["predicted_speed_up"] / twins["measured_speed_up"]).reset_index(drop=True)
     ends = np.ones((2, len(twins)))

@@ -415,12 +415,12 @@ def classic_flop() -> dict[str, float]:
     return by_id
 
 
-def _flop(network: networks.Input) -> float:
-    if not network.name or network.why:
+def _flop(trained: networks.Input) -> float:
+    if not trained.name or trained.why:
         return float("nan")
-    work = zoo.model(str(network.name), **json.loads(network.arguments or "{}"))
+    work = zoo.model(str(trained.name), **json.loads(trained.arguments or "{}"))
     return (
         TRAINING_FLOP_PER_MAC
-        * float(work.ops.total("macs", 1, (work.seq if np.isnan(network.seq) else network.seq) or 1))
-        / network.items
+        * float(work.ops.total("macs", 1, (work.seq if np.isnan(trained.seq) else trained.seq) or 1))
+        / trained.items
     )

@@ -705,8 +705,8 @@ def _levels(
     if np.any(g[..., 1:] < g[..., :-1]):
         raise ValueError(f"groups = {g.tolist()} must ascend: a level joins groups of the level before")
     # The required number of groups, of equal size: 73 devices in racks of 72 are 36 and 37.
-    many = np.ceil(n[..., None] / g - 1e-9)
-    g = np.where(g < n[..., None], n[..., None] / many, g)
+    group_count = np.ceil(n[..., None] / g - 1e-9)
+    g = np.where(g < n[..., None], n[..., None] / group_count, g)
     inside = np.minimum(g, n[..., None])
     joined = np.concatenate([inside[..., 1:], np.broadcast_to(n[..., None], inside[..., :1].shape)], axis=-1)
     return n, g, rate, (start * np.log2(joined / inside)).sum(axis=-1)

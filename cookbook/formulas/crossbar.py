@@ -595,13 +595,13 @@ def product_joules(
     ('ADC', '2.15e-12')
     """
     down, across = _integer("inputs", inputs, 1), _integer("outputs", outputs, 1)
-    beside, pieces = _integer("cells", cells, 1), _integer("cycles", cycles, 1)
+    cells_per_weight, pieces = _integer("cells", cells, 1), _integer("cycles", cycles, 1)
     converted = pieces * np.ceil(down / _integer("rows", rows, 1)) * across * _integer("conversions", conversions, 1)
-    driven = pieces * down * np.ceil(across * beside / _integer("columns", columns, 1))
+    driven = pieces * down * np.ceil(across * cells_per_weight / _integer("columns", columns, 1))
     return {
         "ADC": converted * _finite("adc_joules", adc_joules),
         "DAC": driven * _finite("dac_joules", dac_joules),
-        "cells": pieces * down * across * beside * _finite("cell_joules", cell_joules),
+        "cells": pieces * down * across * cells_per_weight * _finite("cell_joules", cell_joules),
         "digital sums": converted * _finite("add_joules", add_joules),
     }
 

@@ -335,8 +335,8 @@ def _multiplied_weights(tokens: Any, own: Any, last: Any, decoder: Decoder, grou
     routed = decoder.active * sent / np.maximum(sent + decoder.weight_bytes, 1.0)
     touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
     filled = tokens + decoder.experts * touched / decoder.experts_per_token * engine.expert_tile / 2
-    alike = (decoder.active - routed) * own + decoder.head * last
-    return np.asarray((alike + engine.expert_pace * routed * filled / group.replicas) / group.shards)
+    dense = (decoder.active - routed) * own + decoder.head * last
+    return np.asarray((dense + engine.expert_pace * routed * filled / group.replicas) / group.shards)
 
 
 def _activation_bytes(decoder: Decoder, engine: Engine) -> np.ndarray:
@@ -354,13 +354,13 @@ def _communication_seconds(tokens: Any, decoder: Decoder, group: Group, engine: 
     hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + moved / group.link / shards)
     # Tokens of replicas go to the devices of their experts and come back, in the place of the second sum: once over
     # the network to each node that has some, and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
-    apart, spread, nodes = (
+    replicated, spread, nodes = (
         np.asarray(group.replicas) > 1,
         *(np.asarray(count, dtype=float) for count in (group.spread, group.nodes)),
     )
     others, beyond = (experts_read(decoder.experts_per_token, count, 1) * (count - 1) for count in (spread, nodes))
     away = moved / shards * (others / group.link + beyond / group.network)
-    sent = np.where(apart, 2 * (_start_seconds(spread, engine) + away), ring)
+    sent = np.where(replicated, 2 * (_start_seconds(spread, engine) + away), ring)
     return np.asarray(SUMS / 2 * decoder.layers * (ring + sent) + hops)
 
 
@@ -621,17 +621,19 @@ def _pass_parts(
     weights = _read_seconds(prompts * new, decoder, group, engine)
     rate = group.peak * engine.prompt_share
     products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
-    every = own * new
+    new_tokens = own * new
     # Each new token looks at what is before it: half of the new ones, and all that is kept.
-    seen = _attended(length - new / 2, decoder, new)
+    context_tokens = _attended(length - new / 2, decoder, new)
     attending = decoder.layers * decoder.attending
-    scores = 4 * attending * decoder.heads * decoder.head_dim * every * seen + decoder.state_flop * every
-    written = attending * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
-    touched = every * _activation_bytes(decoder, engine) / group.mem_bandwidth
-    busy = 1 + engine.attention_ramp * shards / np.maximum(every * decoder.heads, 1.0)
+    scores = (
+        4 * attending * decoder.heads * decoder.head_dim * new_tokens * context_tokens + decoder.state_flop * new_tokens
+    )
+    written = attending * decoder.heads * new_tokens * _attended(length, decoder, 0.0) * engine.score_bytes
+    touched = new_tokens * _activation_bytes(decoder, engine) / group.mem_bandwidth
+    busy = 1 + engine.attention_ramp * shards / np.maximum(new_tokens * decoder.heads, 1.0)
     # Pieces of a pass fill the stages of a pipeline one after the other.
     stages = np.asarray(group.stages, dtype=float)
-    pieces = np.maximum(np.maximum(every / engine.piece, np.minimum(own, stages)), 1.0)
+    pieces = np.maximum(np.maximum(new_tokens / engine.piece, np.minimum(own, stages)), 1.0)
     filled = (pieces + stages - 1) / (pieces * stages)
     parts = {
         "weights": weights * filled,
@@ -643,7 +645,7 @@ def _pass_parts(
         )
         * filled,
         "elementwise": touched * filled,
-        "tensor_exchange": _communication_seconds(every, decoder, group, engine) * filled,
+        "tensor_exchange": _communication_seconds(new_tokens, decoder, group, engine) * filled,
     }
     work, started = _total_seconds(parts), decoder.layers * engine.prompt_seconds
     return parts | {"launch": _host(own, decoder, engine) + _overlapped(work, started) - work}
@@ -837,19 +839,19 @@ def steady_service(
         rate = 1 / (cost + steps * step / decoding)
         together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, inside), 1.0))
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
-        mixed = step + cost * decoding / steps
+        mixed_step = step + cost * decoding / steps
         # Requests have fallen out of step with each other: a prompt waits for the pass that runs, and for prompts
         # that came before it as in a queue with one server, of all others at most.
         busy = np.minimum(rate * cost, BUSIEST)
         queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
-        beside = np.where(first, 0.0, np.ceil(new / chunk) * step)
-        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + beside)
+        chunk_wait = np.where(first, 0.0, np.ceil(new / chunk) * step)
+        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + chunk_wait)
         decoded = inside - rate * np.minimum(waited, 0.9 * inside / rate)
         decoding = (decoding + decoded) / 2
         # Of those that are there, some are on their way to the engine or back.
         inside = np.clip(np.minimum(requests - rate * engine.request_seconds, present), least, present)
     # Between two tokens of an answer there is a step; prompts that go first stop few of them, each for long.
-    token = np.where(first, step, mixed) * (steps / answer)
+    token = np.where(first, step, mixed_step) * (steps / answer)
     outside = np.asarray(engine.request_seconds, dtype=float)
     waited = waited + outside + np.maximum(requests - inside - rate * outside, 0.0) / rate
     return Steady(rate, waited, token, np.maximum(requests, least) / rate, decoding)
@@ -923,8 +925,8 @@ def open_service(
 
     def shared(batch: Any, rate: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the seconds of a step, and of one prompt among those that arrive during a step and a prompt."""
-        seen: dict[str, Any] = {"context": prompt + answer / 2, "span": answer}
-        step = decode_step_seconds(np.maximum(batch, 1.0), **seen, **setup, drafted=drafted)
+        reading: dict[str, Any] = {"context": prompt + answer / 2, "span": answer}
+        step = decode_step_seconds(np.maximum(batch, 1.0), **reading, **setup, drafted=drafted)
         together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, most), 1.0))
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         return step, np.where(first, cost, np.maximum(cost - weights / together, LEAST * cost))
@@ -942,8 +944,8 @@ def open_service(
         low, high = np.where(less, middle, low), np.where(less, high, middle)
     step, cost = shared(high, comes)
     occupied = comes * cost
-    beside, met = np.where(first, 0.0, np.ceil(new / chunk) * (step - weights)), np.minimum(high, 1.0)
-    wait = alone + met * (beside + step / 2) + occupied * cost / (2 * (1 - occupied)) + engine.request_seconds
+    chunk_wait, met = np.where(first, 0.0, np.ceil(new / chunk) * (step - weights)), np.minimum(high, 1.0)
+    wait = alone + met * (chunk_wait + step / 2) + occupied * cost / (2 * (1 - occupied)) + engine.request_seconds
     token = step / (1 - occupied) * (steps / answer)
     lost = comes >= capacity
     wait, token, batch = (np.where(lost, np.nan, value) for value in (wait, token, high))

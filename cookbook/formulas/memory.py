@@ -574,8 +574,8 @@ def micro_batches_held(
     """
     depth, chunks = at_least_one("stages", stages), at_least_one("interleave", interleave)
     part = np.asarray(share, dtype=float)
-    held = np.where(np.isnan(part), depth + (chunks > 1) * (depth - 1) / chunks, np.maximum(depth * part, 1))
-    return np.minimum(at_least_one("micro_batches", micro_batches), held)
+    stored = np.where(np.isnan(part), depth + (chunks > 1) * (depth - 1) / chunks, np.maximum(depth * part, 1))
+    return np.minimum(at_least_one("micro_batches", micro_batches), stored)
 
 
 def logits_bytes(tokens: ArrayLike, vocabulary: ArrayLike, bytes_per_logit: ArrayLike) -> Array:

@@ -301,9 +301,9 @@ def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
     >>> [float(missed_share(held, 4e6)) for held in (0, 1e6, 4e6, 36e6)], float(missed_share(1e6, 0))
     ([0.0, 0.2, 0.5, 0.9], 1.0)
     """
-    held, cache = non_negative("held_bytes", held_bytes), non_negative("cache_bytes", cache_bytes)
-    total = held + cache
-    return np.asarray(np.where(cache > 0, held / np.where(total > 0, total, 1.0), 1.0))
+    traffic, cache = non_negative("held_bytes", held_bytes), non_negative("cache_bytes", cache_bytes)
+    total = traffic + cache
+    return np.asarray(np.where(cache > 0, traffic / np.where(total > 0, total, 1.0), 1.0))
 
 
 def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:

@@ -165,14 +165,14 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     count = len(out)
     wide = 1 << int(np.ceil(np.log2(2 * max(count, len(share)))))
     wave = np.fft.rfft(share / share.sum(), wide)
-    means, alike = np.unique(mean, return_inverse=True)  # full passes take alike, whatever waits behind them
-    come = np.fft.irfft(np.exp(means[:, None] * (wave - 1)), wide, axis=1)
-    come = np.hstack([np.zeros((len(means), count)), np.maximum(come[:, :count], 0.0)])
+    means, inverse = np.unique(mean, return_inverse=True)  # full passes take alike, whatever waits behind them
+    arrivals = np.fft.irfft(np.exp(means[:, None] * (wave - 1)), wide, axis=1)
+    arrivals = np.hstack([np.zeros((len(means), count)), np.maximum(arrivals[:, :count], 0.0)])
     left = np.clip(np.arange(count) - out, 0, count - 1)[:, None]
-    matrix = come[alike[:, None], np.arange(count) + count - left]
+    matrix = arrivals[inverse[:, None], np.arange(count) + count - left]
     part = np.maximum(units - out, 0.0)[:, None]
     if part.max() > TINY:
-        matrix += part * (come[alike[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
+        matrix += part * (arrivals[inverse[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
     matrix[:, -1] += np.maximum(1 - matrix.sum(1), 0.0)
     system = np.vstack([(matrix / matrix.sum(1, keepdims=True)).T - np.eye(count), np.ones(count)])
     solution = np.linalg.lstsq(system, np.eye(count + 1)[-1], rcond=None)[0] if count < 3 else _stationary(system)
@@ -319,9 +319,9 @@ class _Service:
         self.idle = min(float(decode(1.0, 0.0)), float(prefill(1.0, 0.0)))
         self.packed = self._packed() if self.first else 0.0
         self.drawn = _lognormal(self.prompt, self.prompt_spread, NORMAL[:, 0])
-        held = self.context + load["state"]
-        self.uneven *= (self.context / held) ** 2  # states are alike
-        self.kv_slots = max((load["kv_tokens"] - self.attended - load["state"]) / held, 1.0)
+        slot_tokens = self.context + load["state"]
+        self.uneven *= (self.context / slot_tokens) ** 2  # states are alike
+        self.kv_slots = max((load["kv_tokens"] - self.attended - load["state"]) / slot_tokens, 1.0)
         self.slots = max(min(load["max_sequences"], self.kv_slots), 1.0)
 
     prompt: float
@@ -364,8 +364,8 @@ class _Service:
         """Return the number of requests that arrive together: of a cluster, those within the pass over one prompt."""
         if self.burstiness <= 1 or not rate > 0:
             return 1.0
-        come = rate * float(self.iteration(min(self.prompt, self.room(batch)), batch))
-        return 1 + (self.burstiness - 1) / 2 * float(-np.expm1(-come / CLUSTER_GAPS))
+        arrivals = rate * float(self.iteration(min(self.prompt, self.room(batch)), batch))
+        return 1 + (self.burstiness - 1) / 2 * float(-np.expm1(-arrivals / CLUSTER_GAPS))
 
     def chain(self, rate: float, batch: float, closed: bool, share: float = 1.0) -> tuple[Array, Array, Array, float]:
         """Return shares, seconds and arrivals by units waiting at an iteration's start, and the tokens of a unit."""
@@ -386,11 +386,11 @@ class _Service:
         served = np.minimum(tokens, max(room, unit))
         seconds = self.iteration(served, batch)
         if not closed:
-            come = rate * seconds
+            arrivals = rate * seconds
         else:
-            come = np.full(len(tokens), share * batch / (max(self.steps, 1.0) if self.first else self.steps))
-            come = np.where((tokens > 0) & self.first, 0.0, come)
-        return bulk_queue(come, sizes, served / unit), seconds, come, unit
+            arrivals = np.full(len(tokens), share * batch / (max(self.steps, 1.0) if self.first else self.steps))
+            arrivals = np.where((tokens > 0) & self.first, 0.0, arrivals)
+        return bulk_queue(arrivals, sizes, served / unit), seconds, arrivals, unit
 
     def waits(
         self,
@@ -405,17 +405,17 @@ class _Service:
 
         What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
         """
-        shares, seconds, come, unit = chain or self.chain(rate, batch, closed, share)
+        shares, seconds, arrivals, unit = chain or self.chain(rate, batch, closed, share)
         uniform, normal = UNIFORM[:points], NORMAL[:points]
         room = max(self.room(batch), unit)
-        weight = shares * (come if closed else seconds)
+        weight = shares * (arrivals if closed else seconds)
         weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(shares))[0]
         state = np.minimum(np.searchsorted(np.cumsum(weight), uniform[:, 0]), len(shares) - 1)
         lasts, now = seconds[state], np.minimum(state * unit, room)
         passed = np.ones(points) if closed else uniform[:, 1]
         burst = self.burst(rate, batch)
         mates = 1 - 1 / burst
-        per = come[state] if closed else rate * lasts
+        per = arrivals[state] if closed else rate * lasts
         before = _poisson(per * (uniform[:, 1] if closed else passed), uniform[:, 2])
         after = _poisson(per * (1 - uniform[:, 1]), uniform[:, 3])
         if mates > 0:
@@ -471,11 +471,11 @@ class _Service:
         spread = VARIANCE_LEFT * max(float(weight @ (steps - mean) ** 2), 0.0)  # averaged over as long as it lasts
         # Prompts that come meanwhile, and others while those are worked on: a branching count.
         least = float(self.step(1.0))
-        count, beside = np.maximum(self.answers(), 1.0), float(weight @ batch)
-        plain, room = between / stretch, self.room(beside)
-        alone = float(self.iteration(min(self.prompt, room), beside)) - (0.0 if self.first else plain)
+        count, mean_batch = np.maximum(self.answers(), 1.0), float(weight @ batch)
+        plain, room = between / stretch, self.room(mean_batch)
+        alone = float(self.iteration(min(self.prompt, room), mean_batch)) - (0.0 if self.first else plain)
         pause = max(alone, TINY) * max(self.prompt / room, 1.0)
-        most = np.inf if self.first else float(self.iteration(room, beside))
+        most = np.inf if self.first else float(self.iteration(room, mean_batch))
         part = 0.0 if closed else max(min(rate * pause, 1 - 1 / stretch, MAX_LOAD), 0.0)
         # Long prompts bring more of them than short ones: in all, as if each brought so large a part of one.
         part = 1 - ((1 + self.prompt_spread**2) / (1 - part) ** 2 - self.prompt_spread**2) ** -0.5
@@ -493,8 +493,11 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     stretch, slope, last, shares, batch, chain, usual = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None, 1.0
     # A full engine starts one prompt per answer that ends; if that is not enough, several at once, which is cheaper.
     loads, ends = [], most / service.steps
-    for many in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
-        more = max(float(service.iteration(many, most)) - (0.0 if service.first else steps[-1]), 0.0) / many
+    for prompt_tokens in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
+        more = (
+            max(float(service.iteration(prompt_tokens, most)) - (0.0 if service.first else steps[-1]), 0.0)
+            / prompt_tokens
+        )
         loads.append(rate * (more * service.prompt + service.steps * steps[-1] / most))
     load = max(min(loads[0], MAX_LOAD), loads[1])
     for _ in range(ROUNDS):
@@ -644,8 +647,8 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
         cycle = filled * float(own) + (rounds - filled) * float(service.step(max(spent, 1.0)))
         spent = (spent + inside * service.steps / rounds) / 2
     first, between = passes * float(own), (cycle - passes * float(own)) / service.steps
-    mixed = service.iteration(np.minimum(service._sum(np.full(POINTS, crowd), NORMAL[:, 6]), room), spent)
-    waits = passes * mixed if service.prompt_spread else np.full(POINTS, first)
+    mixed_iteration = service.iteration(np.minimum(service._sum(np.full(POINTS, crowd), NORMAL[:, 6]), room), spent)
+    waits = passes * mixed_iteration if service.prompt_spread else np.full(POINTS, first)
     return {
         "rate": inside / cycle,
         "first": waits + (clients - inside) * cycle / inside,

@@ -178,8 +178,8 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
     if not (np.isfinite(free).all() and np.isfinite(tasks).all()) or (free / least > MAX_COUNT).any():
         raise ValueError(f"demands give more than {MAX_COUNT:,} tasks of one resource; count them in larger units")
     shares, assigned, slack = (tasks / free).max(axis=1), np.zeros(len(tasks), dtype=int), 1e-9 * free
-    while (able := (tasks <= free + slack).all(axis=1)).any():
-        user = int(np.argmin(np.where(able, assigned * shares, np.inf)))
+    while (startable := (tasks <= free + slack).all(axis=1)).any():
+        user = int(np.argmin(np.where(startable, assigned * shares, np.inf)))
         assigned[user] += 1
         free -= tasks[user]
     return [int(count) for count in assigned]

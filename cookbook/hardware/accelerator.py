@@ -46,7 +46,7 @@ class ByFigures:
 
     @cached_property
     def _identity(self) -> tuple[Any, ...]:
-        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        values = [getattr(self, attribute.name) for attribute in fields(self)]  # type: ignore[arg-type]
         flat = [str(sorted(value.items())) if isinstance(value, Mapping) else value for value in values]
         return tuple("nan" if isinstance(value, float) and math.isnan(value) else value for value in flat)
 
@@ -152,7 +152,7 @@ class Accelerator(ByFigures):
         return "" if self.key.startswith(OWN) else self.key.removesuffix("*")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = [getattr(self, field.name) for field in fields(self)]
+        values = [getattr(self, attribute.name) for attribute in fields(self)]
         return Accelerator, tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
 
 
@@ -258,8 +258,8 @@ def _own_device(name: Any, stated: Mapping[str, Any]) -> Accelerator:
             "give an accelerator of your own another name"
         )
     values = _values(stated)
-    missing = [field for field in REQUIRED if field not in values]
-    missing += [] if any(field.startswith(PEAK) for field in values) else ["a peak such as peak_bf16"]
+    missing = [column for column in REQUIRED if column not in values]
+    missing += [] if any(column.startswith(PEAK) for column in values) else ["a peak such as peak_bf16"]
     if missing:
         raise ValueError(
             f"{shown(text, 30)} is not in the catalogue, and one of your own needs {', '.join(missing)} too; to change "

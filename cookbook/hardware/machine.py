@@ -374,14 +374,14 @@ def network_rate(device: Accelerator) -> float:
     rates, row = _networks(), _row(device)
     if device.like in rates:
         return rates[device.like]
-    about = catalogue()
-    same = [other for other in rates if device.generation and about[other]["generation"] == device.generation]
-    same = same or [other for other in rates if row and about[other]["vendor"] == device.vendor] or list(rates)
+    records = catalogue()
+    same = [other for other in rates if device.generation and records[other]["generation"] == device.generation]
+    same = same or [other for other in rates if row and records[other]["vendor"] == device.vendor] or list(rates)
 
     def far(other: str) -> float:
         if row:
             return abs(_year(other) - _year(device.like))
-        return abs(math.log(about[other]["mem_bandwidth"] / device.mem_bandwidth))
+        return abs(math.log(records[other]["mem_bandwidth"] / device.mem_bandwidth))
 
     return rates[min(same, key=far)]
 

@@ -427,20 +427,20 @@ def topology(name: str | Topology) -> Topology:
 
 @cache
 def _machine(key: str) -> Topology:
-    about = catalog.table("system_topologies").set_index("key").loc[key]
+    description = catalog.table("system_topologies").set_index("key").loc[key]
     nodes, links = (_rows(f"system_{part}", key) for part in ("nodes", "links"))
     kinds = catalog.table("interconnects").set_index("key")
     return Topology(
         key=key,
-        name=about["name"],
-        root=about["root"],
-        accelerator=about["accelerator"],
+        name=description["name"],
+        root=description["root"],
+        accelerator=description["accelerator"],
         nodes=tuple(Node(row["node"], row["kind"], row["how"], row["source"]) for row in nodes),
         links=tuple(_link(row, kinds) for row in links),
-        note=about["note"],
-        source=tuple(about["source"].split(";")),
-        system=about["system"],
-        processor=about["processor"],
+        note=description["note"],
+        source=tuple(description["source"].split(";")),
+        system=description["system"],
+        processor=description["processor"],
     )
 
 

@@ -221,8 +221,8 @@ def _packed(states: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[s
         for axis in range(at.ndim):
             if (at == at.take([0], axis)).all():
                 at = at.take([0], axis)
-        ids, which = np.unique(at, return_inverse=True)
+        ids, indices = np.unique(at, return_inverse=True)
         wide = len(np.base_repr(len(ids) - 1, 36)) if len(ids) > 1 else 0
-        codes = "".join(np.base_repr(code, 36).lower().zfill(wide) for code in which.ravel().tolist()) if wide else ""
+        codes = "".join(np.base_repr(code, 36).lower().zfill(wide) for code in indices.ravel().tolist()) if wide else ""
         fields.append([list(path), [axis for axis in range(at.ndim) if at.shape[axis] > 1], wide, ids.tolist(), codes])
     return {"pool": pool, "fields": fields}

@@ -211,15 +211,17 @@ def _merge(
 ) -> Change:
     """Merge one catalogue's prices into the rows."""
     rows, history, updated, added = tables["cloud_prices"].rows, tables["cloud_price_history"], 0, 0
-    ours = [row for row in rows if row["provider"] == catalogue.provider]
-    latest = {row["instance"]: row for row in sorted(ours, key=lambda row: row["date"])}
+    provider_rows = [row for row in rows if row["provider"] == catalogue.provider]
+    latest = {row["instance"]: row for row in sorted(provider_rows, key=lambda row: row["date"])}
     for instance, pattern in latest.items():
         if instance not in prices:
             continue
-        here = [row for row in ours if row["instance"] == instance and row["region"] == catalogue.region]
+        region_rows = [
+            row for row in provider_rows if row["instance"] == instance and row["region"] == catalogue.region
+        ]
         new = _priced(pattern, catalogue, prices[instance], today)
-        if here:
-            old = max(here, key=lambda row: row["date"])
+        if region_rows:
+            old = max(region_rows, key=lambda row: row["date"])
             history.rows += [row for row in _earlier(old, history.columns) if row not in history.rows]
             rows[rows.index(old)] = new
             updated += 1

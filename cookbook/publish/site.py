@@ -128,23 +128,23 @@ def site(notebooks: str | Path = "notebooks", out: str | Path = "build/site") ->
     out.mkdir(parents=True, exist_ok=True)
     paths = [*sorted(notebooks.glob("*.ipynb")), *sorted(notebooks.glob("history/*.ipynb"))]
     recipes, names = [page(path) for path in paths], reference()
-    about = [_readme_page(readme)] if (readme := notebooks.parent / "README.md").is_file() else []
-    about += [_markdown_page(path) for path in sorted(notebooks.parent.glob("docs/*.md"))] if about else []
-    about += [_slides_page(path) for path in sorted(notebooks.glob("facilitator/*-course.md"))]
+    documents = [_readme_page(readme)] if (readme := notebooks.parent / "README.md").is_file() else []
+    documents += [_markdown_page(path) for path in sorted(notebooks.parent.glob("docs/*.md"))] if documents else []
+    documents += [_slides_page(path) for path in sorted(notebooks.glob("facilitator/*-course.md"))]
     opening = re.search(r"(?s)<p>.*?</p>", recipes[0].body) if recipes else None
     front = Page("index", "Deep Learning Cookbook", opening[0] if opening else "")
-    names_known = {entry.name for entry in [front, *recipes, *names, *about]}
+    names_known = {entry.name for entry in [front, *recipes, *names, *documents]}
     script = (HERE / "site.js").read_text(encoding="utf-8")
     shared = {
         "style": (HERE / "site.css").read_text(encoding="utf-8"),
         "script": script,
-        "about": about,
+        "about": documents,
         "recipes": recipes,
         "reference": names,
     }
     template = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True).get_template("site.html")
-    index = _index([*recipes, *names, *about])
-    for group in ([front], recipes, names, about):
+    index = _index([*recipes, *names, *documents])
+    for group in ([front], recipes, names, documents):
         for before, current, after in zip([None, *group], group, [*group[1:], None], strict=False):
             shown = {
                 "page": replace(current, body=_links_kept(current.body, names_known)),
@@ -429,8 +429,8 @@ def _namespaces() -> Iterator[tuple[str, ModuleType]]:
     for submodule in pkgutil.iter_modules(formulas.__path__):
         if not submodule.name.startswith("_"):
             module = import_module(f"{formulas.__name__}.{submodule.name}")
-            ours = getattr(package, submodule.name, None) is module
-            yield f"cb.{submodule.name}" if ours else module.__name__, module
+            is_public = getattr(package, submodule.name, None) is module
+            yield f"cb.{submodule.name}" if is_public else module.__name__, module
 
 
 def _namespace_page(prefix: str, module: ModuleType) -> Page:

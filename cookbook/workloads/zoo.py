@@ -369,20 +369,22 @@ def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     head = body.pop()[1] if body else table
     if head["layer"] != "linear" or head["out"] != table["vocab"] or head["repeat"] != 1:
         raise ValueError(f"its last layer is not linear with the {int(table['vocab']):,} outputs of its embedding")
-    blocks = _decoder_blocks(body, int(table["features"]))
-    windows = _windows([block["window"] for block in blocks])
-    dense = next((at for at, block in enumerate(blocks) if block["experts"]), 0)
-    for at, block in enumerate(blocks):
-        like = blocks[-1] if at >= dense else {**blocks[-1], "experts": None, "hidden": blocks[0]["hidden"]}
+    block_sizes = _decoder_blocks(body, int(table["features"]))
+    windows = _windows([block["window"] for block in block_sizes])
+    dense = next((at for at, block in enumerate(block_sizes) if block["experts"]), 0)
+    for at, block in enumerate(block_sizes):
+        like = (
+            block_sizes[-1] if at >= dense else {**block_sizes[-1], "experts": None, "hidden": block_sizes[0]["hidden"]}
+        )
         other = next((name for name in block if name != "window" and block[name] != like[name]), "")
         if other:
             raise ValueError(f"its blocks are not equal: {other} differs between them")
-    experts = {**blocks[-1]["experts"], "first_dense": dense} if blocks[-1]["experts"] else None
+    experts = {**block_sizes[-1]["experts"], "first_dense": dense} if block_sizes[-1]["experts"] else None
     return {
         "vocab": int(table["vocab"]),
         "width": int(table["features"]),
-        "depth": len(blocks),
-        **blocks[0],
+        "depth": len(block_sizes),
+        **block_sizes[0],
         **windows,
         "experts": experts,
         "tied": bool(head["shared"]),
@@ -398,15 +400,15 @@ def _windows(reach: Sequence[float | None]) -> dict[str, Any]:
     sizes, depth, full = sorted({size for size in reach if size is not None}), len(reach), reach.count(None)
     if len(sizes) > 1:
         raise ValueError(f"its blocks are not equal: their windows are {sizes[0]:g} and {sizes[1]:g} tokens; give one")
-    every = depth // full if sizes and full else None
-    if every and depth // every != full:
+    period = depth // full if sizes and full else None
+    if period and depth // period != full:
         raise ValueError(f"{full} of its {depth} blocks attend without a window; give every n-th block none")
-    return {"window": sizes[0] if sizes else None, "full_every": every}
+    return {"window": sizes[0] if sizes else None, "full_every": period}
 
 
 def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -> list[dict[str, Any]]:
     """Return the sizes of each pair of causal attention and feed-forward, written as one block or as its layers."""
-    blocks: list[dict[str, Any]] = []
+    block_sizes: list[dict[str, Any]] = []
     attention, inner = dict[str, Any](), 0
     for number, row in rows:
         layer, times = row["layer"], int(row["repeat"])
@@ -415,22 +417,22 @@ def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -
         if row.get("gate"):
             raise ValueError(f"layer {number} ({layer}) has an output gate")
         if layer == "transformer_block" and not attention:
-            blocks += [_attention_sizes(row, width) | _feed_forward_sizes(row)] * times
+            block_sizes += [_attention_sizes(row, width) | _feed_forward_sizes(row)] * times
         elif layer == "self_attention" and not attention and times == 1:
             attention = _attention_sizes(row, width)
         elif layer in ("mlp", "moe") and attention and not inner and times == 1 and row.get("out") in (None, width):
-            blocks.append(attention | _feed_forward_sizes(row))
+            block_sizes.append(attention | _feed_forward_sizes(row))
             attention = {}
         elif layer == "linear" and attention and not inner and times == 1:
             inner = int(row["out"])
         elif layer == "linear" and inner and times == 1 and row["out"] == width:
-            blocks.append(attention | _feed_forward_sizes({"hidden": inner}))
+            block_sizes.append(attention | _feed_forward_sizes({"hidden": inner}))
             attention, inner = {}, 0
         elif not (layer == "act" and inner):
             raise ValueError(f"layer {number} ({layer}) is part of no block of attention and feed-forward")
-    if attention or not blocks:
+    if attention or not block_sizes:
         raise ValueError("it has attention without a feed-forward layer" if attention else "it has no attention")
-    return blocks
+    return block_sizes
 
 
 def _attention_sizes(row: Mapping[str, Any], width: int) -> dict[str, Any]:

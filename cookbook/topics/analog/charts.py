@@ -62,13 +62,13 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
     x = alt.X("label:O", title=AXES[over], scale=scale, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
     y = partial(alt.Y, title="Test digits read right [%]", scale=alt.Scale(domain=[0, 100], nice=False))
     tip = [alt.Tooltip("label:N", title=AXES[over]), *look.number_tips(".1f", "mean", "least", "most")]
-    base, here = alt.Chart(), alt.Chart().transform_filter("datum.here")
+    base, current = alt.Chart(), alt.Chart().transform_filter("datum.here")
     layers = [
         base.mark_area(color=PALETTE[0], opacity=0.25).encode(x=x, y=y("least:Q"), y2="most:Q"),
         base.mark_line(color=MUTED, strokeDash=[6, 3], strokeWidth=2).encode(x=x, y=y("exact:Q")),
         base.mark_line(color=PALETTE[0], strokeWidth=2).encode(x=x, y=y("mean:Q")),
         base.mark_point(filled=True, size=60, opacity=1, color=PALETTE[0]).encode(x=x, y=y("mean:Q"), tooltip=tip),
-        here.mark_point(size=330, color=INK, strokeWidth=2, filled=False).encode(x=x, y=y("mean:Q")),
+        current.mark_point(size=330, color=INK, strokeWidth=2, filled=False).encode(x=x, y=y("mean:Q")),
     ]
     words = (
         f"Share of test digits read right over settings ({AXES[over]}): a line with a band from the worst to the best "

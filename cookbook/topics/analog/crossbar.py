@@ -131,7 +131,7 @@ def crossbar_tile(
         "drive_bits": (drive_bits, 1, 8),
         "adc_bits": (adc_bits, 2, _BITS[1]),
     }
-    sizes = {name: int(number(name, *of)) for name, of in arguments.items()}
+    sizes = {name: int(number(name, *bounds)) for name, bounds in arguments.items()}
     if converter is not None and not callable(converter):
         raise refused("converter", converter, "is no function: give one from bits to joules")
     slices = int(formulas.slices(sizes["weight_bits"] - 1, sizes["cell_bits"]))
@@ -298,13 +298,13 @@ def map_to_crossbars(
     network, length = _network_and_length(workload, seq)
     layers = _layers(network, length)
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
-    beside = 2 * tile.slices
+    cells_per_weight = 2 * tile.slices
     parts = formulas.product_joules(
         inputs,
         outputs,
         tile.rows,
         tile.columns,
-        beside,
+        cells_per_weight,
         tile.slices,
         tile.cycles,
         tile.joules["ADC"],
@@ -315,14 +315,14 @@ def map_to_crossbars(
     count = layers["count"].to_numpy()
     all_times = times * groups * count
     # Groups on one tile share its converter.
-    packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * beside)), groups)
+    packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * cells_per_weight)), groups)
     wide = np.maximum(np.minimum(outputs * tile.slices * np.maximum(packed, 1), tile.columns // 2), 1)
     product_seconds = formulas.product_seconds(
         wide, tile.cycles, figure("crossbar-pulse"), 1, figure("crossbar-adc-rate")
     )
     converted = tile.cycles * np.ceil(inputs / tile.rows) * outputs * tile.slices * all_times
-    layers["tiles"] = formulas.tiles(inputs, outputs, tile.rows, tile.columns, beside, groups) * count
-    layers["cells"] = inputs * outputs * groups * beside * count
+    layers["tiles"] = formulas.tiles(inputs, outputs, tile.rows, tile.columns, cells_per_weight, groups) * count
+    layers["cells"] = inputs * outputs * groups * cells_per_weight * count
     layers["macs"], layers["conversions"] = inputs * outputs * all_times, converted
     layers["joules"] = sum(parts.values()) * all_times
     layers["seconds"] = product_seconds * times
@@ -368,10 +368,10 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
 @lru_cache(maxsize=1)
 def _published_rows() -> pd.DataFrame:
     rows = catalog.table("crossbars")
-    ours = []
+    predictions = []
     for row in rows.to_dict("records"):
         if any(np.isnan(row[name]) for name in REQUIRED_COLUMNS):
-            ours.append((np.nan, np.nan))
+            predictions.append((np.nan, np.nan))
             continue
         pulse = figure("crossbar-pulse") if np.isnan(row["pulse"]) else row["pulse"]
         joules = _joules(int(row["adc_bits"]), int(row["drive_bits"]), row["cells"] > row["conversions"], pulse)
@@ -391,8 +391,8 @@ def _published_rows() -> pd.DataFrame:
             joules["digital sums"],
         )
         total = float(sum(parts.values()))
-        ours.append((FLOP_PER_MAC * row["rows"] * outputs / total, float(parts["ADC"]) / total))
-    rows["ours"], rows["adc_share"] = zip(*ours, strict=True)
+        predictions.append((FLOP_PER_MAC * row["rows"] * outputs / total, float(parts["ADC"]) / total))
+    rows["ours"], rows["adc_share"] = zip(*predictions, strict=True)
     return rows.assign(ratio=rows["ours"] / rows["efficiency"])
 
 

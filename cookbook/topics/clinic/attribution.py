@@ -94,11 +94,11 @@ def _attribute_log(reading: Reading) -> Attribution:
         attributed = attributed + seconds[term]
     rest = times - attributed
     usual = _running_median(rest)
-    saved, every = _periodic(rest, usual)
+    saved, period = _periodic(rest, usual)
     saving = np.zeros(len(times))
     saving[saved] = (rest - usual)[saved]
-    facts = {"every": every}
-    if every:
+    facts = {"every": period}
+    if period:
         seconds["checkpoint"] = seconds.get("checkpoint", np.zeros(len(times))) + saving
     rest = rest - saving
     shift, after = _shift(rest)
@@ -127,7 +127,7 @@ def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
     On a machine with other work single steps are slow now and then, so sets of ever slower steps are looked at: the one
     that explains most time counts.
     """
-    best, every, most = np.empty(0, dtype=int), 0.0, 0.0
+    best, period, most = np.empty(0, dtype=int), 0.0, 0.0
     for times in SLOW_FACTORS:
         slow = np.flatnonzero(rest > times * usual)
         gaps = np.diff(slow)
@@ -137,8 +137,8 @@ def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
         even = float((np.abs(gaps - middle) <= 1).mean())
         gained = float((rest - usual)[slow].sum())
         if middle >= NEAREST and even >= EVEN and gained > most:
-            best, every, most = slow, middle, gained
-    return best, every
+            best, period, most = slow, middle, gained
+    return best, period
 
 
 def _shift(times: np.ndarray) -> tuple[int, float]:

@@ -218,10 +218,10 @@ def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str |
     waiting = shared[at]
     terms = _terms(waiting, predicted)
     late = _straggling(shared, at)
-    cause, term, seen = _cause(waiting, terms, late, precision)
+    cause, term, observations = _cause(waiting, terms, late, precision)
     shares = _shares(waiting, term)
     main = next(row for row in terms if row["term"] == term)
-    evidence = (*seen, *_counter_words(counted, above=True))
+    evidence = (*observations, *_counter_words(counted, above=True))
     # The remedies of a straggler shorten the others' wait; the communication itself remains.
     waited = min(late[0] / _share(waiting, term), 1.0) if cause == "straggler" else 1.0
     remedies = () if cause == "healthy" else _remedies(cause, waiting, waited)
@@ -326,10 +326,10 @@ def _cause(
         cause = "tiny batch"
     if term == "communication" and late[0] >= EXPLAINED * _share(attribution, "communication"):
         cause = "straggler"
-    seen = _evidence(attribution, term)
+    observations = _evidence(attribution, term)
     if cause in ("communication", "straggler"):
-        seen = (*seen, _straggler_words(late))
-    return cause, term, seen
+        observations = (*observations, _straggler_words(late))
+    return cause, term, observations
 
 
 def _wide_format(facts: Mapping[str, float], precision: str | None) -> tuple[str, float]:

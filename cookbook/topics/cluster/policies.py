@@ -73,16 +73,16 @@ def elastic(cluster: Any) -> None:
     """Backfill, but shrink elastic jobs when others wait and grow them when none does."""
     backfill(cluster)
     first = next(cluster.waiting(full=True), None)
-    able = [job for job in cluster.running if job.most > job.least and cluster.now - job.since >= RESIZE_AFTER]
+    resizable = [job for job in cluster.running if job.most > job.least and cluster.now - job.since >= RESIZE_AFTER]
     if first and first.gpus > cluster.free:
         shrunk = False
-        for job in sorted(able, key=lambda running: -running.held):
+        for job in sorted(resizable, key=lambda running: -running.held):
             if job.held > job.least and cluster.free < first.gpus:
                 shrunk = cluster.resize(job, max(job.held // 2, job.least)) or shrunk
         if shrunk:
             backfill(cluster)
     elif not first and cluster.free:
-        for job in sorted(able, key=lambda running: running.held):
+        for job in sorted(resizable, key=lambda running: running.held):
             if job.held < job.most and cluster.free >= job.held:
                 cluster.resize(job, job.held * 2)
 
@@ -109,8 +109,8 @@ def pack(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spot
         if rooms:
             return [(min(rooms)[1], gpus)]
     blocks = [range(at, min(at + per_switch, len(free))) for at in range(0, len(free), per_switch)]
-    able = [block for block in blocks if sum(free[node] for node in block) >= gpus]
-    nodes = min(able, key=lambda block: sum(free[node] for node in block)) if able else range(len(free))
+    fitting = [block for block in blocks if sum(free[node] for node in block) >= gpus]
+    nodes = min(fitting, key=lambda block: sum(free[node] for node in block)) if fitting else range(len(free))
     return _filled(sorted(nodes, key=lambda node: -free[node]), free, gpus, per_node)
 
 

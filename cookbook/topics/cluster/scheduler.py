@@ -226,8 +226,8 @@ class Cluster:
         rules, room = self.rules, list(self._room)
         for node, _ in job.lanes:
             room[node] += 1
-        able = job.least <= gpus <= job.most and gpus <= self.free + job.held
-        if not able or not self._place(room, gpus, rules.per_node, rules.per_switch):
+        possible = job.least <= gpus <= job.most and gpus <= self.free + job.held
+        if not possible or not self._place(room, gpus, rules.per_node, rules.per_switch):
             return False
         self._leave(job)
         if not self._take(job, gpus):
@@ -239,8 +239,8 @@ class Cluster:
     def reservation(self, job: Job) -> tuple[float, int]:
         """Return when a job could start if all running jobs end as predicted [s], and the GPUs left over then."""
         free = self.free
-        for due, _, held in self._dues:
-            free += held
+        for due, _, gpus in self._dues:
+            free += gpus
             if free >= job.gpus:
                 return max(due, self.now), free - job.gpus
         return math.inf, 0
@@ -349,8 +349,8 @@ class Cluster:
 
     def _open(self, job: Job) -> Cell | None:
         """Return the fullest shared GPU with a part left for a job."""
-        able = [cell for cell in self._cells if cell.jobs < self.rules.slices and cell.owner in (None, job.team)]
-        return max(able, key=lambda cell: cell.jobs, default=None)
+        open_cells = [cell for cell in self._cells if cell.jobs < self.rules.slices and cell.owner in (None, job.team)]
+        return max(open_cells, key=lambda cell: cell.jobs, default=None)
 
     def _hold(self, team: str | None, whole: int, slots: int) -> None:
         """Count the GPUs of a team, in integers, so that nothing drifts."""

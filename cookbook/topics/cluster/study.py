@@ -157,10 +157,10 @@ class ClusterRun(Result):
         waiting = _count_at(at, [(job.arrival, job.ended) for job in self._jobs])
         waiting -= _count_at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
         used = _count_at(at, _merged(lines))
-        for hour, (wait, held) in enumerate(zip(waiting.tolist(), used.tolist(), strict=True)):
-            words = f"{held} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
+        for hour, (wait, in_use) in enumerate(zip(waiting.tolist(), used.tolist(), strict=True)):
+            words = f"{in_use} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
             rows.append(
-                {"what": "hour", "start": float(hour), "text": words, "waiting": wait, "idle": self.gpus - held}
+                {"what": "hour", "start": float(hour), "text": words, "waiting": wait, "idle": self.gpus - in_use}
             )
         return pd.DataFrame(rows)
 
@@ -368,7 +368,7 @@ def _rules(
         raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
-    held = partial(_service_gpus, wanted, flag("beside", beside)) if wanted else None
+    service_at = partial(_service_gpus, wanted, flag("beside", beside)) if wanted else None
     return Rules(
         count,
         node_gpus,
@@ -377,7 +377,7 @@ def _rules(
         mtbf,
         interval,
         restart,
-        held,
+        service_at,
         apart,
     )
 
@@ -487,15 +487,15 @@ def _service_by_hour(rules: Rules) -> list[int]:
 
 def _check_possible(sent: Sequence[Job], rules: Rules, owned: Mapping[str, int] | None, equal: bool) -> None:
     """Check that each job could ever run, else name the contradiction. `equal`: no quota was given."""
-    gpus, held = rules.nodes * rules.per_node, min(_service_by_hour(rules))
+    gpus, reserved = rules.nodes * rules.per_node, min(_service_by_hour(rules))
     for job in sorted(sent, key=lambda other: -other.gpus):
         if job.gpus > gpus:
             raise ValueError(
                 f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or ask fewer"
             )
-        if job.gpus > gpus - held:
+        if job.gpus > gpus - reserved:
             raise ValueError(
-                f"service = {held} at least and a job that asks {job.gpus} GPUs contradict each other on "
+                f"service = {reserved} at least and a job that asks {job.gpus} GPUs contradict each other on "
                 f"{gpus} GPUs; lower service or add nodes"
             )
         if owned is not None and job.gpus > owned[job.team]:
@@ -546,10 +546,10 @@ def _measures(
         "service": served,
         "idle_waiting": idle,
     }
-    for name, which in (("", "median"), ("_low", "low"), ("_high", "high")):
-        rated, idle, full = (getattr(spread, which) for spread in (power.rated, power.idle, power.full))
+    for name, end_name in (("", "median"), ("_low", "low"), ("_high", "high")):
+        rated, idle, full = (getattr(spread, end_name) for spread in (power.rated, power.idle, power.full))
         measures[f"kwh{name}"] = float(power_watts(rated, min(work + served, 1.0), idle, full)) * hours / 1e3
-        measures[f"usd{name}"] = float(getattr(price, which)) * gpus * hours
+        measures[f"usd{name}"] = float(getattr(price, end_name)) * gpus * hours
     measures["usd_per_job"] = measures["usd"] / finished if finished else math.nan
     return measures
 

@@ -371,9 +371,9 @@ class MaxPool(Layer):
         padded, y = self.kept
         dx, left, pad = np.zeros_like(padded), dy.copy(), self.padding
         for tap in range(self.kernel**2):
-            here = (self.kernel, self.stride, *y.shape[2:])
-            share = left * (_window(padded, tap, *here) == y)
-            _window(dx, tap, *here)[...] += share
+            window = (self.kernel, self.stride, *y.shape[2:])
+            share = left * (_window(padded, tap, *window) == y)
+            _window(dx, tap, *window)[...] += share
             left -= share
         return dx[:, :, pad : dx.shape[2] - pad, pad : dx.shape[3] - pad] if pad else dx
 
@@ -437,15 +437,15 @@ class Attention(Layer):
         q, k, v, share = self.kept
         batch, _, tokens, _ = q.shape
         dy = self.out.backward(dy).reshape(batch, tokens, self.heads, self.size).transpose(0, 2, 1, 3)
-        mixed = np.empty((batch, tokens, 3, self.heads, self.size), dy.dtype)
-        dq, dk, dv = mixed.transpose(2, 0, 3, 1, 4)
+        dqkv = np.empty((batch, tokens, 3, self.heads, self.size), dy.dtype)
+        dq, dk, dv = dqkv.transpose(2, 0, 3, 1, 4)
         dv[...] = share.swapaxes(2, 3) @ dy
         ds = dy @ v.swapaxes(2, 3)
         ds -= (ds * share).sum(-1, keepdims=True)
         ds *= share
         ds *= 1 / math.sqrt(self.size)
         dq[...], dk[...] = ds @ k, ds.swapaxes(2, 3) @ q
-        return self.mix.backward(mixed.reshape(batch, tokens, -1))
+        return self.mix.backward(dqkv.reshape(batch, tokens, -1))
 
 
 def softmax(x: Any) -> Any:

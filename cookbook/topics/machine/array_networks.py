@@ -343,9 +343,9 @@ def cases(suite: str, quick: bool, rate: float) -> Iterator[Case]:
         lengths = ((1, 32),) if quick else ((1, 64), (1, 256), (16, 64))
         requests += [Asked(DECODED, batch, seq, phase) for batch, seq in lengths for phase in ("prompt", "token")]
         requests += [] if quick else [Asked(DECODED, 1, 128, "training")]
-    held: dict[str, Any] = {}
+    cache: dict[str, Any] = {}
     for request in requests:
-        yield _case(request, held, rate)
+        yield _case(request, cache, rate)
 
 
 def _case(request: Asked, held: dict[str, Any], rate: float) -> Case:

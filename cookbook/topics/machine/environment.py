@@ -153,8 +153,8 @@ def clock(gpu: bool) -> tuple[float, int] | None:
         read.nvmlInit()
         handle = read.nvmlDeviceGetHandleByIndex(0)
         newer = getattr(read, "nvmlDeviceGetCurrentClocksEventReasons", None)
-        held = (newer or read.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)
-        return read.nvmlDeviceGetClockInfo(handle, read.NVML_CLOCK_SM) * 1e6, int(held)
+        reasons = (newer or read.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)
+        return read.nvmlDeviceGetClockInfo(handle, read.NVML_CLOCK_SM) * 1e6, int(reasons)
     except read.NVMLError:
         return None
 

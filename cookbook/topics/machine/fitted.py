@@ -151,10 +151,10 @@ class Calibration(Result):
         if not self.judged:
             return f"{self.accelerator.name}: single operations alone, no network was measured"
         errors = self.errors()
-        of = f" of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" if self.lacks else ""
+        source = f" of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" if self.lacks else ""
         return (
             f"{self.accelerator.name}: median error {percent(errors['left_out'])} with each of "
-            f"{errors['models']:.0f} models left out, {percent(errors['before'])} by the datasheet{of}"
+            f"{errors['models']:.0f} models left out, {percent(errors['before'])} by the datasheet{source}"
         )
 
     def lines(self) -> list[str]:
@@ -239,10 +239,12 @@ def joined(report: Any) -> Report:
     first = read_all[0]
     for other in read_all[1:]:
         for what in ("processor", "cores", "device_name", "torch", "torch_threads"):
-            mine, theirs = first.environment.get(what), other.environment.get(what)
-            if mine != theirs and (what in ("processor", "cores") or None not in (mine, theirs)):
+            first_value, other_value = first.environment.get(what), other.environment.get(what)
+            if first_value != other_value and (
+                what in ("processor", "cores") or None not in (first_value, other_value)
+            ):
                 raise ValueError(
-                    f"report: one is of {what} = {shown(mine)}, another of {shown(theirs)}; calibrate "
+                    f"report: one is of {what} = {shown(first_value)}, another of {shown(other_value)}; calibrate "
                     "each machine by itself"
                 )
     if len({row["path"] for one in read_all for row in one.rows if row["benchmark"] in ASKED}) > 1:
@@ -466,8 +468,8 @@ class _Fit:
         self.pairs = [
             (factor, kind) for factor in FACTORS for kind in self.kinds if kind in OF_KINDS.get(factor, self.kinds)
         ]
-        alike = [factor for factor in FACTORS if any(factor == pair[0] for pair in self.pairs)]
-        self.names = [*alike, *("/".join(pair) for pair in self.pairs if FACTORS[pair[0]][1])]
+        shared = [factor for factor in FACTORS if any(factor == pair[0] for pair in self.pairs)]
+        self.names = [*shared, *("/".join(pair) for pair in self.pairs if FACTORS[pair[0]][1])]
         self.prior = np.array([FACTORS[name.partition("/")[0]]["/" in name] for name in self.names])
         self.expected = np.array([math.log(expected.get(name, 1.0)) for name in self.names])
 

@@ -118,8 +118,8 @@ def training(device: Device, name: str, asked: Training) -> Case:
 
     def prepare() -> Callable[[], Any]:
         torch, wide = device.torch, "fp32" if asked.number_format in ("bf16", "fp16") else asked.number_format
-        held = asked.number_format if asked.rank else wide
-        module, record = made(device, name, held, BYTES[held] if asked.rank else TRAINED_BYTES)
+        weight_format = asked.number_format if asked.rank else wide
+        module, record = made(device, name, weight_format, BYTES[weight_format] if asked.rank else TRAINED_BYTES)
         device.products(asked.number_format)
         module = networks.adapted(torch, module, asked.rank) if asked.rank else module
         module.train()
@@ -128,7 +128,7 @@ def training(device: Device, name: str, asked: Training) -> Case:
         weights = [parameter for parameter in module.parameters() if parameter.requires_grad]
         adam = record.builder in networks.TRANSFORMERS
         optimiser = torch.optim.AdamW(weights, 1e-6, fused=device.gpu) if adam else torch.optim.SGD(weights, 1e-6, 0.9)
-        x = networks.sample(torch, record, asked.batch, asked.seq, device.name, device.kind(held))
+        x = networks.sample(torch, record, asked.batch, asked.seq, device.name, device.kind(weight_format))
 
         def call() -> None:
             optimiser.zero_grad(set_to_none=True)

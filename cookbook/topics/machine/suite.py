@@ -250,8 +250,8 @@ class _Run:
                 self.device.forget()
             warm = self.device.count_peak if self.device else partial(int, 0)
             times, calls = timed(case.prepare(), self.watch, wait, warm)
-            seen = clock(bool(self.device and self.device.gpu))
-            self.clocks += [seen] if seen else []
+            clock_read = clock(bool(self.device and self.device.gpu))
+            self.clocks += [clock_read] if clock_read else []
             peak = self.device.peak() if self.device and case.path == "torch" else None
         except (ValueError, RuntimeError, MemoryError, OSError) as error:
             self._skip(case.benchmark, case.case, torched.failure(error))

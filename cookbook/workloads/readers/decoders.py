@@ -92,9 +92,9 @@ def activation(f: Fields, usual: str, *names: str) -> str:
     """Return this package's name of the file's activation; an unknown one is counted as the usual one, and noted."""
     word = f.word(*names, default=usual) or usual
     operation = tables.operations("transformers").get(word)
-    ours = operation.meaning if operation else word
-    if ours in ACT_FLOP:
-        return ours
+    name = operation.meaning if operation else word
+    if name in ACT_FLOP:
+        return name
     f.assume(f"activation {word[:40]} is counted as {usual}")
     return usual
 
@@ -345,8 +345,8 @@ def _windows(f: Fields, depth: int, family: Family, arguments: Mapping[str, Any]
     elif f.family == "llama4_text":
         full = depth // (f.whole("no_rope_layer_interval", most=MAX_LAYERS))
     else:
-        every = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MAX_LAYERS)
-        full = depth // every if every else 0
+        period = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MAX_LAYERS)
+        full = depth // period if period else 0
     if full == depth or not size:
         return {}
     return {"window": size, "full_every": _every(f, depth, full, arguments)}
@@ -356,14 +356,14 @@ def _every(f: Fields, depth: int, full: int, arguments: Mapping[str, Any]) -> in
     """Return n where every n-th layer attends to all tokens, for `full` of them or the nearest possible number."""
     if not full:
         return None
-    every = min(range(1, depth + 1), key=lambda step: (abs(depth // step - full), step))
+    period = min(range(1, depth + 1), key=lambda step: (abs(depth // step - full), step))
     dense = (arguments.get("experts") or {}).get("first_dense", 0)
-    if dense + depth // every > depth:
+    if dense + depth // period > depth:
         raise ValueError(
             f"{dense} layers without experts and {full} without a window leave none of {depth}; give it "
             "layer by "
             "layer (cb.layers)"
         )
-    if depth // every != full:
-        f.assume(f"{depth // every} of {depth} layers attend without a window, where the file has {full}")
-    return every
+    if depth // period != full:
+        f.assume(f"{depth // period} of {depth} layers attend without a window, where the file has {full}")
+    return period

@@ -274,14 +274,14 @@ def _cell(cell: str) -> Any:
 
 def _checkpoint(header: tensors.Header, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
     """Read the configuration beside a checkpoint, which itself only reports how many parameters there are."""
-    beside = None if path is None else path.with_name("config.json")
-    if beside is None or not beside.is_file():
+    config_path = None if path is None else path.with_name("config.json")
+    if config_path is None or not config_path.is_file():
         raise ValueError(
             f"the checkpoint has {header.summary()}; which network they are its config.json says: put "
             "it beside the "
             "file, or give that instead"
         )
-    return tensors.checked(_read_file(beside, changes), header)
+    return tensors.checked(_read_file(config_path, changes), header)
 
 
 def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
@@ -289,10 +289,10 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
     if path is None or path.name != "config.json" or workload.stored:
         return workload
     for name in ("model.safetensors.index.json", "model.safetensors"):
-        beside = path.with_name(name)
-        if beside.is_file():
-            with beside.open("rb") as file:
-                size = beside.stat().st_size
+        checkpoint_path = path.with_name(name)
+        if checkpoint_path.is_file():
+            with checkpoint_path.open("rb") as file:
+                size = checkpoint_path.stat().st_size
                 header = (
                     tensors.index_of(file, size) if name.endswith("json") else tensors.safetensors_header(file, size)
                 )

@@ -57,7 +57,7 @@ def _bert(f: Fields) -> Found:
 def _bert_head(f: Fields, pooler: bool) -> Found:
     names = f.members("architectures")
     name = names[0] if names and isinstance(names[0], str) else ""
-    head = next((ours for end, ours in HEADS.items() if name.endswith(end)), "")
+    head = next((head_name for end, head_name in HEADS.items() if name.endswith(end)), "")
     if not head:
         f.assume(
             "the encoder as it gives features"

@@ -123,18 +123,18 @@ class Graph(Trace):
         keys, wide = key[1][-2], value[1][-1]
         full = positions * keys
         pairs = float(attended_pairs(positions, True)) if causal and positions == keys else float(full)
-        every = math.prod(batch) / self.samples
+        heads = math.prod(batch) / self.samples
         out = self.tensor(("out", name), (*batch, positions, wide))
         xs = [self.tensor(*named) for named in (query, key, value)]
         self.write(
             "attention",
             name,
-            macs=batched(constant(every * pairs * (width + wide))),
-            vector_flop=batched(constant(every * pairs * SOFTMAX_FLOP)),
+            macs=batched(constant(heads * pairs * (width + wide))),
+            vector_flop=batched(constant(heads * pairs * SOFTMAX_FLOP)),
             reads=batched(elements(xs)),
             writes=batched(out.elements),
             saved=self.kept(*xs, out),
-            mask_bytes=batched(constant(every * positions * 4)),
+            mask_bytes=batched(constant(heads * positions * 4)),
             m=batched(constant(positions / self.samples)),
             n=not_batched(constant(keys)),
             k=not_batched(constant(width)),

@@ -41,10 +41,10 @@ class Names:
     """Names of fields; patterns such as ``*_eps`` and ``rope*`` match all that end or begin so."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        every = tuple(names)
-        self.exact = frozenset(name for name in every if "*" not in name)
-        self.starts = tuple(name[:-1] for name in every if name.endswith("*"))
-        self.ends = tuple(name[1:] for name in every if name.startswith("*"))
+        patterns = tuple(names)
+        self.exact = frozenset(name for name in patterns if "*" not in name)
+        self.starts = tuple(name[:-1] for name in patterns if name.endswith("*"))
+        self.ends = tuple(name[1:] for name in patterns if name.startswith("*"))
 
     def __contains__(self, name: str) -> bool:
         return name in self.exact or name.startswith(self.starts) or name.endswith(self.ends)

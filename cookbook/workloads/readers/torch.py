@@ -376,8 +376,8 @@ def _of_program(program: Any) -> _Counted:
             for argument in (*node.args, *node.kwargs.values())
             if _hashable(argument) or isinstance(argument, list | tuple)
         ]
-        seen = tables.operation("torch", name).kind == "view" and node in tensors
-        if seen and arguments and isinstance(arguments[0], _Named):
+        is_view = tables.operation("torch", name).kind == "view" and node in tensors
+        if is_view and arguments and isinstance(arguments[0], _Named):
             tensors[node] = _Named(tensors[node].value, arguments[0].cookbook_place)
         outputs = [tensors[node]] if node in tensors else [tensor for tensor in _flat([value]) if _is_tensor(tensor)]
         counted.told(name, arguments, outputs)
