@@ -83,7 +83,7 @@ class Reading:
 
 
 class Notes:
-    """What was not understood, counted by kind, each with the first location where it occurred."""
+    """The things not understood, counted by kind, each with the first location where it occurred."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[Any]] = {}
