@@ -1,4 +1,4 @@
-"""The one reader of prices and of figures of running: ranges with their dates and sources, none that nobody states."""
+"""The one reader of prices and running costs: ranges with their dates and sources; no value without a source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PER_KWH = "USD/kWh"
 SINCE = "2024"
 HOUR, YEAR = units.si("1 h"), units.si("1 year")
 MONTH = YEAR / 12
-# Years of which a list may hold prices.
+# Years that a price list may contain.
 EARLIEST, LATEST = 1900, 2200
 # Arguments of prices: ways to pay, the first year that counts, and an hour of one device.
 WAY = Field.choice(*RENT, BOUGHT)
@@ -53,11 +53,11 @@ class Price(Result):
     first, last : str
         Dates of the oldest and the newest dated row; blank where none is dated.
     rows : int
-        How many rows it rests on.
+        Number of rows it rests on.
     source : tuple of str
         Their keys in sources.
     note : str
-        What it counts, where that is not plain.
+        What it counts, where that is not obvious.
     why : str
         Why there is none; blank where there is one.
     """
@@ -134,7 +134,7 @@ DEVICE = Field.record(str, Keyed, what="device", give="an accelerator or a syste
 def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> Price:
     """Return the price of one hour of an accelerator, or of a system [USD/h].
 
-    Rented, it is the median and the quartiles of what clouds asked in the twelve months up to the newest list; a system
+    For rent, it is the median and the quartiles of cloud prices in the twelve months up to the newest list; a system
     that no cloud lists by name counts as its accelerators. Reserved, it is the price on demand times the share of it
     that lists with both prices ask, since few lists state a reservation, and those are the most expensive. Bought, it
     is the purchase price, of its newest twelve months too, spread over the years of use in the table ``tco``: the lower
@@ -194,13 +194,14 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
 
 @checked(name=DEVICE, since=SINCE_YEAR)
 def bought_usd(name: Any, since: int | None = None) -> Price:
-    """Return the purchase price of an accelerator, or of a system [USD]; a system without a price counts its
-    accelerators.
+    """Return the purchase price of an accelerator, or of a system [USD].
+
+    A system without a price counts its accelerators.
 
     Parameters
     ----------
     name, since
-        As for `hourly_usd`; the price of a system is not dated, so that its note says how old it is.
+        As for `hourly_usd`; the price of a system is not dated, so its note states its age.
 
     Raises
     ------
@@ -305,8 +306,7 @@ def _lives() -> pd.DataFrame:
 
 @checked(watts=Field.number(0, unit="W"), region=WORDS, since=SINCE_YEAR)
 def electricity_usd(watts: float | str, region: str | None = None, since: int | None = None) -> Price:
-    """Return the price per hour of a load's electricity, including cooling and conversion losses of the building
-    [USD/h].
+    """Return the price per hour of a load's electricity, including the building's cooling and losses [USD/h].
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
     -------
     pandas.DataFrame
         key, name; usd_per_tb [USD/TB], usd for the capacity [USD], usd_per_gb_s of sequential read [USD per GB/s]; per
-        (purchase or month: what the USD pay), date, how, source; why, where a figure is missing. Missing stays NaN.
+        (purchase or month: what the USD pay), date, how, source; why, where a value is missing. Missing stays NaN.
 
     Raises
     ------
@@ -401,9 +401,9 @@ def stated(
     region : str, optional
         As in the table.
     since : str
-        First year to count, where the row says a year.
+        First year to count, where the row has a year.
     note : str
-        What to mind.
+        A caveat.
 
     Returns
     -------
@@ -433,8 +433,8 @@ def _stated(category: str, unit: str, items: str, region: str | None, since: str
     values = rows[["value", "value_low", "value_high"]].to_numpy(dtype=float)
     has_value = np.isfinite(values).any(axis=1)
     if not has_value.any():
-        of, where = f" of {items}" if items else "", f" for {region}" if region is not None else ""
-        return missing(unit, f"no row of data/tco.csv states {category}{f' in {unit}' if unit else ''}{of}{where}")
+        subject, where = f" of {items}" if items else "", f" for {region}" if region is not None else ""
+        return missing(unit, f"no row of data/tco.csv states {category}{f' in {unit}' if unit else ''}{subject}{where}")
     middle = np.median(np.nanmean(values[has_value], axis=1))
     first, last = _dates(rows["year"])
     note = note or ("the dearest is stated as 'at least'" if np.isnan(values[:, [0, 2]]).all(axis=1).any() else "")
@@ -473,7 +473,7 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
     region : str
         A row of the table ``regions``.
     currency : str
-        What to state it in: ``USD`` or ``EUR``.
+        Currency of the result: ``USD`` or ``EUR``.
     since : str
         First year of prices to count.
 
@@ -568,7 +568,7 @@ def _price(values: pd.Series, rows: pd.DataFrame, why: str, since: int | None, u
 
 
 def newest_year(dates: pd.Series) -> pd.Series:
-    """Return which dates lie in the twelve months that end with the newest of them; all where none is dated.
+    """Return the dates within the twelve months that end with the newest of them; all where none is dated.
 
     The window ends with the newest date in the table and not today, so that a page prints the same next year.
 

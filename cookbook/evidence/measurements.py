@@ -1,4 +1,4 @@
-"""All measurements of the tables in one frame, to be asked any question, and each beside those nearest to it.
+"""All measurements of the tables in one frame, for any query, each beside the ones nearest to it.
 
 Reads tables alone: nothing is fitted here.
 """
@@ -22,9 +22,9 @@ from cookbook.evidence import measurement_rows
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
 from cookbook.units import shown
 
-# Distance of a factor of e in samples of a device, and in devices, where a reader asks for what was run most alike.
+# Distance of a factor of e in samples per device, and in devices, when searching for the most similar run.
 AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}
-# No measured figure is beyond this.
+# Upper bound of measured values.
 MAX_VALUE = 1e30
 
 COLUMNS = (
@@ -77,7 +77,7 @@ COLUMNS = (
 )
 # Kinds whose software is a framework; elsewhere it is the benchmark.
 RUN_KINDS = ("training", "inference", "storage")
-# Judged tables: measured table -> table of left-out predictions.
+# Evaluated tables: measured table -> table of held-out predictions.
 EVALUATED_TABLES = {
     "training_classic": "validation_classic_rows",
     "training_transformer": "validation_transformer_rows",
@@ -132,15 +132,15 @@ def measurements(
     Returns
     -------
     pandas.DataFrame
-        What was run: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed), network
-        (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of one
-        update or request, of all devices), batch_per_device, precision, number_format, framework, software,
-        software_level, data, layout, server, processor, link, network_link, date, year. What came out: value
-        (throughput, or time where only that is stated; `counted` says what), throughput [as `unit` says], time [s] of
-        what time_of says, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the
-        dense peak), weak_efficiency and strong_efficiency with scaling, the kind of curve. Predicted for it by what
-        other publishers measured: predicted, low80, high80 [as throughput], tier. Where it stands: publisher, source,
-        url, locator, how. What is not known is NaN or blank, never 0.
+        The configuration: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed),
+        network (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of
+        one update or request, of all devices), batch_per_device, precision, number_format, framework, software,
+        software_level, data, layout, server, processor, link, network_link, date, year. The outcome: value
+        (throughput, or time where only that is stated; `counted` is which), throughput [as `unit` states], time [s] of
+        `time_of`, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the dense peak),
+        weak_efficiency and strong_efficiency with scaling, the kind of curve. Its prediction from the other publishers'
+        measurements: predicted, low80, high80 [as throughput], tier. Its origin: publisher, source, url, locator, how.
+        Unknown values are NaN or blank, never 0.
 
     Raises
     ------
@@ -303,7 +303,7 @@ def _filter_words(where: Mapping[str, Any]) -> str:
     return ", ".join(f"{column} = {said(wanted)}" for column, wanted in where.items()) or "anything"
 
 
-# What a configuration may say; what it leaves out does not count.
+# Fields of a configuration; missing ones are ignored.
 ASKED = (
     "kind",
     "phase",
@@ -314,7 +314,7 @@ ASKED = (
     "precision",
     "framework",
 )
-# What decides about a rate beside the thing compared.
+# Columns that determine a rate beside the compared one.
 DECIDING_COLUMNS = (
     "kind",
     "phase",
@@ -434,7 +434,7 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     return order[list(dict.fromkeys(columns))].assign(setting=order["setting"].rank(method="dense").astype(int))
 
 
-# Column of an outcome -> words, and the column that says what is counted (none: a plain share).
+# Column of an outcome -> words, and the column with its unit (none: a plain share).
 Y = {
     "value": ("stated value", "counted"),
     "throughput": ("throughput", "unit"),
@@ -482,9 +482,9 @@ class Selected:
     rows : pandas.DataFrame
         Measurements that pass the filters.
     y, x, by : str
-        Columns: what came out (a key of `Y`), where it stands, and what groups it (may be blank).
+        Columns: the outcome (a key of `Y`), the horizontal axis, and the grouping (may be blank).
     unit : str
-        What is counted: a value of the column that says so, blank for the most frequent, "all" for every one.
+        The counted unit: a value of its column, blank for the most frequent, "all" for every one.
     aggregate : {"all", "best", "median"}
         Every run, or one of each place and group.
     """
@@ -539,9 +539,7 @@ class Selected:
 
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """Return the plotted rows: with a value on both axes, each group reduced to its best or middle run
-        on request.
-        """
+        """Return the rows with a value on both axes, on request reduced to the best or middle run of each group."""
         rows = self.of_unit
         if self.x in NUMBERS:
             rows = _filtered(rows, rows[self.x] > 0)
@@ -564,7 +562,7 @@ class Selected:
 
     @property
     def words_x(self) -> str:
-        """Name of the horizontal axis."""
+        """Return the name of the horizontal axis."""
         return {**NUMBERS, **NAMES}[self.x]
 
     @property
