@@ -25,7 +25,7 @@ from cookbook.charts.card import served
 from cookbook.result import html_text
 from cookbook.units import shown
 
-# Slips of a unit: ratio of the answer to the right one, the kinds of unit it may happen to, and what each side says.
+# Unit mistakes: ratio of the answer to the right one, the kinds of unit concerned, and the feedback for each side.
 _BYTES, _WORK, _TIME, _PURE, _ANY = ("", "B"), ("", "FLOP", "OP", "MAC"), ("", "s"), ("",), None
 RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
     (
@@ -55,7 +55,7 @@ RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
 RATIO_TOLERANCE = 0.005
 QUESTION, EXERCISE = "q", "x"
 LONGEST, DIGITS = 40, 6
-# What this session has seen: questions asked and exercises tried, by key, with the answer; "" while there is none.
+# Questions and exercises seen in this session, by key, with the answer; "" while there is none.
 _seen: dict[str, str] = {}
 
 
@@ -86,9 +86,9 @@ def check(
     ----------
     answer : float, str or None
         The reader's answer in SI units, text with a unit such as "132 TFLOP/s", or a word; None or `...`
-        stands for an exercise not done yet.
+        for an exercise not done yet.
     expected : callable, float or str
-        What is right; a callable is called now, so that the answer is recomputed and not stored.
+        The right answer; a callable is called now, so that the answer is recomputed and not stored.
     tolerance : float
         Relative difference that passes, 0 to 1.
     unit : str
@@ -186,14 +186,12 @@ def _in_unit(answer: Any, unit: str) -> float:
 
 
 def _likely_mistake(number: float, right: float, tolerance: float, parsed_unit: units.Unit) -> str:
-    """Return the likely mistake that a ratio reveals: an inverted ratio, a unit, or only the side on which the answer
-    is.
-    """
+    """Return the likely mistake that a ratio reveals: an inverted ratio, a wrong unit, or only the side."""
     if not math.isfinite(number) or not number or not right or number / right < 0:
         return "not a value that this quantity can take"
     if not parsed_unit.dimension and math.isclose(number * right, 1, rel_tol=max(tolerance, RATIO_TOLERANCE)):
         return "the right ratio upside down: 1 over it is asked for"
-    # What is counted, whether or not in each second: bytes of B/s, operations of FLOP/s.
+    # The counted quantity, with or without the rate's second: bytes of B/s, operations of FLOP/s.
     counted = tuple(dimension for dimension in parsed_unit.dimension if dimension[0] != "s") or parsed_unit.dimension
     ratio, side = number / right, "too large" if abs(number) > abs(right) else "too small"
     for factor, kinds, large, small in RATIOS:
@@ -211,7 +209,7 @@ class Progress:
     Attributes
     ----------
     answered, asked : int
-        Questions answered, and asked.
+        Questions answered, and questions shown.
     solved, tried : int
         Exercises solved, and met.
     line : str
@@ -296,7 +294,7 @@ def note(key: str, answer: str = "") -> str:
     key : str
         From `key_of`.
     answer : str
-        What the reader chose or typed, cut to 40 characters.
+        The reader's choice or typed answer, cut to 40 characters.
     """
     _seen[key] = answer[:LONGEST] or _seen.get(key, "")
     return _seen[key]
@@ -354,7 +352,7 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
     question : str
         The question.
     options : dict of str to str
-        Text of each option, and what to say to a reader who takes it: for a wrong one the misconception that leads
+        Text of each option, and the feedback to a reader who chooses it: for a wrong one the misconception that leads
         to it, for the right one why it is right.
     answer : str
         The right option.

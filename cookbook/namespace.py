@@ -1,4 +1,4 @@
-"""Namespaces whose names are loaded from their modules when first asked for, so that importing is fast."""
+"""Namespaces whose names are loaded from their modules on first use, so that importing is fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a long computation is, on one line of standard error."""
+"""A progress bar for long computations, on one line of standard error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WIDTH, LINE, PATIENCE = 30, 100, 1.0  # letters of the bar and of its line; seco
 
 
 def progress_bar(done: int, total: int, name: str = "", *, unit: str = "", since: float | None = None) -> None:
-    """Show how much is done: a bar that is written over on a screen; elsewhere a line for each step with a name.
+    """Show progress: an overwritten bar on a screen; elsewhere a line for each step with a name.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def progress_bar(done: int, total: int, name: str = "", *, unit: str = "", since
     name : str
         The step that is being done.
     unit : str
-        What is counted, such as "jobs".
+        The noun of what is counted, such as "jobs".
     since : float, optional
         When the computation began, by `time.monotonic` [s]: nothing is shown within the first second.
 

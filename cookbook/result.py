@@ -1,4 +1,4 @@
-"""Results: what all of them print in a terminal and in a notebook, and give as a table and as plain values."""
+"""Results: their output in a terminal and in a notebook, their table and their plain values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES = ("source",)
 class Result:
     """The methods of a frozen record of results besides its fields; `summary` is the record in one line."""
 
-    # Whether the name of the class stands before the summary, which does not say by itself what the record is of.
+    # True to print the name of the class before the summary, where the summary does not identify the record.
     _class_in_repr = True
 
     def summary(self) -> str:

@@ -94,7 +94,7 @@ WHOLE: dict[str, tuple[float, dict[str, int]]] = {
     "parameter": (1.0, {}),
     "parameters": (1.0, {}),
 }
-# Words and letters that may stand before a unit, or alone: 14 M, 14 million images, $1.2 M.
+# Words and letters that may precede a unit, or be alone: 14 M, 14 million images, $1.2 M.
 MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and factor >= 1e3 and "i" not in name} | {
     "thousand": 1e3,
     "million": 1e6,
@@ -122,7 +122,7 @@ CLOCK = [
     (3600.0, "h"),
     (60.0, "min"),
 ]
-# Beyond these parts of the outermost prefix a figure says no more than that it is out of range.
+# Beyond these multiples of the outermost prefix a value is only reported as out of range.
 MOST, LEAST = 1e9, 1e-3
 
 
@@ -134,7 +134,7 @@ class Unit(NamedTuple):
 
 
 def shown(value: Any, letters: int = 60) -> str:
-    """Return what a message says of a value that was given: as Python writes it, its middle left out where it is long.
+    """Return a message's text for a given value: as Python writes it, its middle left out where it is long.
 
     Values of arrays are written like those of lists, without the names of their types; what has a name by it, and what
     Python knows by an address in memory alone, by its kind.
@@ -202,9 +202,7 @@ class _Word(str):
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """Return text for what Python writes between angle brackets: its name, or its type; the value
-        itself otherwise.
-        """
+        """Return the name or type of what Python writes in angle brackets; the value itself otherwise."""
         written = repr(value)
         if not (written.startswith("<") and written.endswith(">")):
             return value
@@ -300,7 +298,7 @@ def si(value: Any, unit: str | None = None) -> Any:
     Raises
     ------
     ValueError
-        If the text cannot be read, the unit is unknown or missing, or its dimension is not that of `unit`.
+        If the text is not valid, the unit is unknown or missing, or its dimension is not that of `unit`.
 
     Examples
     --------
@@ -341,9 +339,7 @@ def _checked_number(value: Any) -> Any:
 
 
 def _multiplied(number: str, factor: float, value: str) -> float:
-    """Return number times factor, in decimal arithmetic, which keeps 5 us at 5e-06 and 33.45 TFLOP/s at 33.45e12
-    exactly.
-    """
+    """Return number times factor in decimal arithmetic, so that 5 us is 5e-06 exactly."""
     try:
         written = Decimal(number)
         product = written * Decimal(repr(factor))
@@ -356,9 +352,7 @@ def _multiplied(number: str, factor: float, value: str) -> float:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Return the number that a text begins with, as Python writes it, and the unit after it; no number where it is
-    none.
-    """
+    """Return the number that a text begins with, and the unit after it; no number where there is none."""
     text = " ".join(text[: 2 * LONGEST_QUANTITY].split())
     if len(text) > LONGEST_QUANTITY or not text.isprintable():
         return "", ""

@@ -1,1 +1,1 @@
-"""Offline: fits the few free constants to measurements, and judges predictions by measurements that were left out."""
+"""Offline fits of the few free constants to measurements, and evaluation of predictions by held-out measurements."""

@@ -1,16 +1,16 @@
-"""Fits the constants of one kind of prediction to measured outcomes, and leaves out a publisher, generation or family.
+"""Fits of the constants of one kind of prediction to measurements, holding out a publisher, generation or family.
 
-Logarithms of constants are moved to make logarithms of predicted over measured small. Publishers are draws from a
-population: what all rows of one have in common counts less than what differs between its rows, the less the more rows
+The fit minimises logarithms of predicted over measured by moving logarithms of constants. Publishers are draws from a
+population: an error common to all rows of one counts less than differences between its rows, the less the more rows
 it has, and its weight grows with the root of their number (partial pooling; Gelman & Hill, Data Analysis Using
 Regression and Multilevel/Hierarchical Models, 2007, chapter 12). The spread within publishers and between them is
 estimated from the residuals of the same fit. Residuals beyond `KNEE` spreads count linearly (Huber), so that a few odd
-rows do not rule; a pull towards the start, as weak as each constant says, keeps in place what the rows at hand cannot
-tell. Gauss-Newton steps with a numerical Jacobian and Levenberg-Marquardt damping, no randomness: the same rows give
+rows do not dominate; a weak pull of each constant towards its start fixes what the rows cannot determine. The fit takes
+Gauss-Newton steps with a numerical Jacobian and Levenberg-Marquardt damping, without randomness: the same rows give
 the same constants.
 
-The memory of transformer training has a fit and a judgement of its own, `fit_memory` and `judge_memory`: layouts that
-ran, layouts that ran out, and stated gigabytes.
+The memory of transformer training has a fit and an evaluation of its own, `fit_memory` and `judge_memory`, on
+configurations that ran, configurations that ran out of memory, and stated gigabytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOLERANCE, ENOUGH_GAIN = 1e-4, 1e-6
 # Spread of logarithmic errors within a publisher and between publishers: where the fit starts, and the least that it
 # may find: identical runs of one publisher differ by 4 to 9 per cent.
 SPREADS, MIN_SPREADS = (0.15, 0.1), (0.06, 0.02)
-# Beyond this a logarithmic error says that a row was misread, not how fast it ran.
+# A larger logarithmic error means that a row was misread, not how fast it ran.
 LARGEST_ERROR = 1.2
 # Jacobians of a whole fit, and of one that others start from; steps along one; the largest step of a logarithm.
 ROUNDS, OUTER_ROUNDS, STEPS, LEAP = 5, 3, 10, 0.5
@@ -49,7 +49,7 @@ ROUNDS, OUTER_ROUNDS, STEPS, LEAP = 5, 3, 10, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Measured rows of one kind, ready to be fitted and judged.
+    """Measured rows of one kind, ready to be fitted and evaluated.
 
     `module`: terms of the kind: CONSTANTS, parts, step_seconds, outcome; `scenarios`: what `module.resolve` made of
     them; `measured`: outcomes, NaN where there is none; `group`: publisher of each row; `terms`: terms that are
@@ -118,8 +118,9 @@ class _Layout:
         return np.log(low), np.log(high)
 
     def values(self, unknowns: np.ndarray) -> dict[str, Any]:
-        """Return constants for each row; a level that is not fitted has its start, as has a constant that no row
-        determines.
+        """Return constants for each row.
+
+        A level that is not fitted has its start, as has a constant that no row determines.
         """
         values: dict[str, Any] = dict(self.starts)
         for name, column in self.columns.items():
@@ -193,7 +194,7 @@ class Fit:
 
 
 def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int = ROUNDS) -> Fit:
-    """Fit to the chosen rows.
+    """Fit the constants to the chosen rows.
 
     `rows`: all rows; `train`: which of them may be looked at; rows without an outcome are never used; `warm`: a fit to
     start from instead of the constants' start, its Jacobian included; `rounds`: how often the Jacobian is computed at
@@ -294,8 +295,9 @@ class _Goal:
         return np.asarray((sums / self.counts[:, None])[self.publisher].reshape(values.shape))
 
     def found_spreads(self, residuals: np.ndarray) -> tuple[float, float]:
-        """Return the spread within publishers and between them, as means over publishers; large errors are cut at
-        `KNEE`.
+        """Return the spread within publishers and between them, as means over publishers.
+
+        Large errors are cut at `KNEE`.
         """
         errors = np.clip(residuals[self.at], -LARGEST_ERROR, LARGEST_ERROR)
         inside = errors - self._means(errors)
@@ -387,11 +389,11 @@ def measured_rows(kind: str) -> tuple[Rows, Any]:
     clear = np.isin(frame["id"], tables.clear_rows(frame)["id"])
     group, workload = tables.publishers(frame), workload_families(module, scenarios, frame)
     if kind == "inference":
-        # Answers of language models are more than one pass; they are judged elsewhere.
+        # Answers of language models are more than one pass; they are evaluated elsewhere.
         scenarios = replace(scenarios, why=np.where(requests.columns["served"], SERVED_REASON, scenarios.why))
         clear = clear & ~tables.needs_care(frame)
     if hasattr(module, "strata"):
-        # What a publisher measured of one kind has its habits: delays tell nothing of rates.
+        # A publisher's habits are per kind of measurement: latencies do not inform rates.
         habit = np.char.add(group.astype(str), module.strata(scenarios).astype(str))
     if "metric" in frame:
         frame = frame.assign(unit=["passes/s" if metric_of(metric).delay else metric for metric in frame["metric"]])
@@ -468,9 +470,9 @@ def left_out_twice(rows: Rows, labels: np.ndarray, neighbours: bool = True, only
     """
     by_fold = {}
     for name in sorted(set(labels[rows.judged].tolist())) if only is None else only:
-        seen = replace(rows, measured=np.where(labels == name, np.nan, rows.measured))
-        warm = minimise(seen, seen.usable, rounds=OUTER_ROUNDS)
-        by_fold[name] = left_out(seen, labels, neighbours, warm, rounds=1)
+        remaining = replace(rows, measured=np.where(labels == name, np.nan, rows.measured))
+        warm = minimise(remaining, remaining.usable, rounds=OUTER_ROUNDS)
+        by_fold[name] = left_out(remaining, labels, neighbours, warm, rounds=1)
     return by_fold
 
 
@@ -536,7 +538,7 @@ def _full(label: Any, size: int) -> Coded:
     return Coded(np.broadcast_to(column.codes, (size,)), column.levels)
 
 
-# How sharply "fits" turns into "does not" around the capacity, in the logarithm.
+# Sharpness of the transition from "fits" to "does not fit" around the capacity, in the logarithm.
 MEMORY_SHARPNESS = 0.05
 # Tools that print device memory in "GB" divide by 2^30.
 GIGA = 2**30
@@ -546,11 +548,11 @@ ROUNDS = 6
 
 @dataclass(frozen=True, eq=False)
 class MemoryRows:
-    """Layouts with what is known of their memory.
+    """Configurations with what is known of their memory.
 
-    `scenarios`: the layouts; `ran`: 1 where it ran, 0 where it ran out of memory, NaN where that is not a label (it
-    ran, and nobody tried more); `stated`: device memory as stated [B]; NaN where it is not; `fold`: model and number of
-    devices; `group`: publisher.
+    `scenarios`: the configurations; `ran`: 1 where it ran, 0 where it ran out of memory, NaN where that is not a label
+    (it ran, and no larger one was tried); `stated`: device memory as stated [B]; NaN where it is not; `fold`: model and
+    number of devices; `group`: publisher.
     """
 
     scenarios: Any

@@ -1,22 +1,20 @@
-"""Interval widths from the errors of publishers that were left out, and how good predictions are by stratum and by row.
+"""Interval widths from the errors of held-out publishers, and the quality of predictions by stratum and by row.
 
-An unseen publisher is one more draw: the mean square of a publisher's errors holds both what differs between its rows
-and what they have in common. Its mean over the publishers that were left out, each in turn, is the variance of an
-interval, and Student's t with as many degrees of freedom as there are other publishers says how far it reaches. A tier
-that few publishers measured leans on all of them, in proportion; a lesser known tier is never narrower. They are then
-stretched until they hold the nominal share of what the publishers measured, each weighing one: the tiers of ordinary
-runs all alike, and each special way to run by a factor of its own, so that young mixtures of experts do not widen the
-intervals of dense models.
+An unseen publisher is one more draw: the mean square of a publisher's errors contains both the differences between its
+rows and their common error. Its mean over held-out publishers, each in turn, is the variance of an interval, and
+Student's t, with one degree of freedom per other publisher, gives its half-width. A level that few publishers measured
+is shrunk towards all of them, in proportion; a lesser known level is never narrower. Intervals are then stretched to
+their nominal coverage of the measurements, each publisher weighing one: the levels of ordinary runs by one factor, and
+each special configuration by its own, so that young mixtures of experts do not widen the intervals of dense models.
 
 References: Gelman & Hill, Data Analysis Using Regression and Multilevel/Hierarchical Models, 2007, chapter 12; Dunn,
 Wasserman & Ramdas, Distribution-free prediction sets for two-layer hierarchical models, JASA 118, 2023. Intervals are
-judged by the interval score: Gneiting & Raftery, JASA 102, 2007, section 6.2.
+evaluated by the interval score: Gneiting & Raftery, JASA 102, 2007, section 6.2.
 
-Below stand the rules to beat (`REFERENCES`): what a constant utilisation, a scaled neighbour, or a published form would
-have said of the same rows. Each takes measured rows, which of them it may look at and which to predict, and returns the
-logarithm of predicted over measured outcome. Arithmetic, peaks and traffic are those that the kind's own formulas use,
-so that only the rule differs; a percentage that a published form leaves to its user is the median of the rows that may
-be looked at.
+Below are the baselines (`REFERENCES`): predictions of the same rows by a constant utilisation, a nearest neighbour, or
+a published formula. Each takes measured rows, the training rows and the rows to predict, and returns the logarithm of
+predicted over measured outcome. Arithmetic, peaks and traffic are those of the kind's own formulas, so that only the
+baseline differs; a percentage that a published formula leaves to its user is the median of the training rows.
 """
 
 from __future__ import annotations
@@ -36,9 +34,9 @@ from cookbook.prediction.constants import DATASHEET, LEVELS, NEW_ENGINE, SEEN, S
 from cookbook.prediction.parsing.tables import measurements_of
 from cookbook.workloads import zoo
 
-# How many publishers all others together stand for where a tier has few of its own.
+# Weight, in publishers, of all others together where a level has few publishers of its own.
 SHRINKAGE = 3.0
-# Larger errors say that a row was misread, and widen an interval no more than this.
+# Larger errors mean that a row was misread, and widen an interval no more than this.
 LARGEST_ERROR = 0.6
 ORDERED_LEVELS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
 SPECIAL_LEVELS = tuple(name for name in TIERS if name not in ORDERED_LEVELS)
@@ -46,9 +44,9 @@ SPECIAL_LEVELS = tuple(name for name in TIERS if name not in ORDERED_LEVELS)
 
 @dataclass(frozen=True)
 class Width:
-    """Interval of one tier.
+    """Interval of one evidence level.
 
-    `tier`, `several`: where it holds: whether several fields are assumed; `half`: half-width in the logarithm for each
+    `tier`, `several`: the level, and True if several fields are assumed; `half`: half-width in the logarithm for each
     of `LEVELS`; `publishers`, `rows`: what it rests on; `remark`: "few sources" or "no measurements" where it does not
     rest on enough.
     """
@@ -62,20 +60,18 @@ class Width:
 
 
 def _shrunk(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float, float]:
-    """Return the mean over publishers, shrunk towards `rest` where they are few, and the effective number of
-    publishers.
-    """
+    """Return the mean over publishers, shrunk towards `rest`, and the effective number of publishers."""
     if not len(values):
         return rest, SHRINKAGE
     means, weights = publisher_means(values, group)
-    stands = float(weights.sum()) + SHRINKAGE
-    return (float(weights @ means) + SHRINKAGE * rest) / stands, stands
+    publishers = float(weights.sum()) + SHRINKAGE
+    return (float(weights @ means) + SHRINKAGE * rest) / publishers, publishers
 
 
 def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
     """Return the half-width that covers a held-out group at a level, whatever the tails of the errors.
 
-    `errors`: logarithmic errors; `group`: publisher, or another group that is left out, of each; `level`: share to
+    `errors`: logarithmic errors; `group`: publisher, or another group that is held out, of each; `level`: share to
     cover, 0 to 1.
     """
     means, weights = publisher_means(np.minimum(np.abs(errors), LARGEST_ERROR) ** 2, group)
@@ -86,8 +82,8 @@ def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
 def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.ndarray) -> list[Width]:
     """Return the widths of all levels, never falling from a better known level to a lesser known one.
 
-    `errors`: logarithmic errors of left-out rows; `group`, `tier`: publisher and tier of each; `several`: whether it
-    leaves several fields to be assumed, which widens every tier alike.
+    `errors`: logarithmic errors of held-out rows; `group`, `tier`: publisher and tier of each; `several`: whether it
+    leaves several fields to be assumed, which widens every level alike.
     """
     squares = np.minimum(np.abs(errors), LARGEST_ERROR) ** 2
     means, weights = publisher_means(squares, group)
@@ -95,7 +91,7 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     variances = {name: _shrunk(squares[tier == name], group[tier == name], whole) for name in TIERS}
     variances |= dict(zip(ORDERED_LEVELS, _isotonic([variances[name] for name in ORDERED_LEVELS]), strict=True))
     for name in SPECIAL_LEVELS:
-        # What is run in a special way is no more certain than the rest: leaning may only widen it.
+        # Special configurations are no more certain than the rest: shrinking may only widen them.
         own = publisher_means(squares[tier == name], group[tier == name])[0]
         variances[name] = (
             max(variances[name][0], variances[SEEN][0], float(np.mean(own)) if len(own) else 0.0),
@@ -107,22 +103,27 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     )
     wider = (1.0, more / few)
     half, reached = dict[tuple[str, bool], np.ndarray](), np.zeros(len(LEVELS))
-    for name, (variance, stands) in variances.items():
-        one = np.array([student_t(level / 100, stands - 1) * variance**0.5 for level in LEVELS])
+    for name, (variance, publisher_weight) in variances.items():
+        one = np.array([student_t(level / 100, publisher_weight - 1) * variance**0.5 for level in LEVELS])
         if name in ORDERED_LEVELS or not np.any(tier == name):
             # Fewer publishers make the factor of Student's t larger too.
             one = reached = np.maximum(one, reached)
-        half |= {(name, many): one * wider[many] ** 0.5 for many in (False, True)}
+        half |= {(name, assumes_several): one * wider[assumes_several] ** 0.5 for assumes_several in (False, True)}
     row_half = np.array([half[pair] for pair in zip(tier.tolist(), several.tolist(), strict=True)])
     stretch = _stretch_factors(errors[:, None] / row_half, group, tier)
     results = []
-    for (name, many), reach in half.items():
+    for (name, assumes_several), reach in half.items():
         publishers = len(np.unique(group[tier == name]))
         remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
-        reach = np.maximum(reach * stretch[name], half[SEEN, many] * stretch[SEEN])
+        reach = np.maximum(reach * stretch[name], half[SEEN, assumes_several] * stretch[SEEN])
         results.append(
             Width(
-                name, many, tuple(np.maximum.accumulate(reach).tolist()), publishers, int(np.sum(tier == name)), remark
+                name,
+                assumes_several,
+                tuple(np.maximum.accumulate(reach).tolist()),
+                publishers,
+                int(np.sum(tier == name)),
+                remark,
             )
         )
     return results
@@ -214,7 +215,7 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
 
 
 def report(rows: Rows, frame: pd.DataFrame, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None) -> pd.DataFrame:
-    """Return the figures of every stratum.
+    """Return the error statistics of every stratum.
 
     `rows`, `frame`, `folds`: as for `labels_of`; `inner`: as for `row_widths`; where it is given, the stratum `once`
     has what widths from `folds` would hold. Gives columns by, stratum and `FIGURES`.
@@ -239,7 +240,7 @@ DIGITS = 3
 
 
 def column_of(model: str) -> str:
-    """Return the column of a model or rule.
+    """Return the column of a model or baseline.
 
     >>> column_of("llm-analysis 2023")
     'llm_analysis_2023'
@@ -252,8 +253,8 @@ def row_table(
 ) -> pd.DataFrame:
     """Return one row for each measurement whose configuration is clear.
 
-    `rows`: the measured rows; `frame`: their table; `judged`: predictions by model, publishers left out; `full` among
-    them, and `row` where single rows were left out; `inner`: as for `row_widths`. Gives columns of the tables
+    `rows`: the measured rows; `frame`: their table; `judged`: predictions by model, publishers held out; `full` among
+    them, and `row` where single rows were held out; `inner`: as for `row_widths`. Gives columns of the tables
     ``validation_classic_rows`` and ``validation_transformer_rows``; ratios are logarithms of predicted over measured
     outcome.
     """
@@ -279,8 +280,8 @@ def _short(values: np.ndarray) -> list[str]:
 def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[dict[str, str]]:
     """Return the schema of the table of a kind; its columns follow the terms of the kind.
 
-    `kind`: "training_classic" or "training_transformer"; `terms`, `rules`: terms that can be switched off, and rules to
-    beat.
+    `kind`: "training_classic" or "training_transformer"; `terms`, `rules`: terms that can be switched off, and
+    baselines.
     """
     columns = [
         ("id", f"key:{measurements_of(kind)}", "yes", "The measured row"),
@@ -368,7 +369,7 @@ def scaled_neighbour(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarr
     """Predict by the most similar measured row, with its utilisation.
 
     Distances are doublings of arithmetic, of devices and of the peak; another software level, device or network counts
-    as many doublings as `DOUBLINGS` says.
+    by `DOUBLINGS`.
     """
     totals, measured = budget(rows), measured_seconds(rows)
     candidates = np.flatnonzero(train & np.isfinite(totals.arithmetic / measured))
@@ -390,7 +391,7 @@ def paleo_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Predict as Qi, Sparks & Talwalkar, Paleo, ICLR 2017: arithmetic and traffic at one percentage of peak.
 
     The percentage belongs to the platform, that is the software, and is the same on every device; gradients are
-    exchanged without overlap.
+    communicated without overlap.
     """
     totals = budget(rows)
     ideal = totals.arithmetic + totals.traffic
@@ -488,7 +489,7 @@ def _totals(name: str, arguments: str, seq: float | None) -> tuple[float, float,
 def _of_transformers(s: Any) -> Budget:
     """Return totals of six FLOP per weight and token, plus causal attention; a third more where layers are recomputed.
 
-    Activations are 34 bytes an element and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
+    Activations are 34 bytes per element and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
     """
     tokens = s.global_batch * s.seq_len
     head = s.vocab * s.hidden
@@ -498,14 +499,14 @@ def _of_transformers(s: Any) -> Budget:
     dense = (2 + s.gated) * s.hidden * np.where(s.moe == 1, s.moe_ffn_hidden * experts, s.ffn_hidden)
     blocks = 6 * s.layers * (layer + dense + s.seq_len * attended)
     flop = blocks * (1 + s.again_all / 3) + 6 * head
-    held = (s.layers * (layer + dense) + head) / (s.tp * s.pp)
+    local = (s.layers * (layer + dense) + head) / (s.tp * s.pp)
     micro = s.micro_batches
     activations = 34 * s.micro_batch * s.seq_len * s.hidden * s.layers / (s.tp * s.pp * s.cp)
     slowest = np.where(s.devices > s.domain, s.values["network"], s.link)
-    level = np.where(s.dp > 1, 2 * held / slowest, 0)
+    level = np.where(s.dp > 1, 2 * local / slowest, 0)
     return Budget(
         arithmetic=flop * tokens / (s.devices * s.peak),
-        traffic=micro * 3 * (2 * held + activations) / s.mem_bandwidth,
+        traffic=micro * 3 * (2 * local + activations) / s.mem_bandwidth,
         exchange=2 * (s.dp - 1) / s.dp * level,
         exchange_per_level=level,
         devices=s.devices,

@@ -1,9 +1,10 @@
-"""What predictions of storage, input and exchanges are worth: each from constants fitted without its group.
+"""Evaluation of predictions of storage, input and collectives, each from constants fitted without its group.
 
 - Storage and input, together (`judgement`) and row by row (`judged_rows`).
-- Exchanges (`exchange_judgement`): measured collectives, constants fitted without a publisher or a generation. Rows
-  count whose network is stated or known from the accelerator's systems; where a publisher states no payload, it is a
-  large one. The rule to beat is the bus bandwidth that is a constant part of the slower of link and network.
+- Collectives (`exchange_judgement`): measured ones, with constants fitted without a publisher or a generation. Only
+  rows with a network that is stated or known from the accelerator's systems count; where a publisher states no
+  payload, a large one is assumed. The baseline is a bus bandwidth that is a constant share of the slower of link and
+  network.
 """
 
 from __future__ import annotations
@@ -72,8 +73,7 @@ def utilisation() -> dict[str, Any]:
 
 
 def single_drives() -> list[dict[str, Any]]:
-    """Return the largest sustained accelerators of single drives from the datasheet's bandwidth, beside those
-    submitted.
+    """Return the accelerators that single drives sustain by datasheet bandwidth, beside those submitted.
 
     Nothing is fitted: bandwidth over bar x demand. Rows of host-bound workloads are named as such.
     """
@@ -97,9 +97,7 @@ def single_drives() -> list[dict[str, Any]]:
 
 
 def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
-    """Return JPEG rows, rates with the processor held out, rates scaled from its own single rate, and that
-    single rate.
-    """
+    """Return JPEG rows, rates with the processor held out, rates from its own single rate, and that rate."""
     data = Measured(DECODE)
     whole, _ = left_out(data, DECODE, data.group)
     one = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
@@ -114,13 +112,13 @@ def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
 def decoding() -> dict[str, Any]:
     """Return the mean absolute error of decoding with processors held out.
 
-    "shape" takes what the processor decodes alone as known, and judges how that grows with workers; "from the name"
-    takes nothing but the processor's name.
+    "shape" takes the processor's own single-thread rate as known, and evaluates its growth with workers; "from the
+    name" takes nothing but the processor's name.
     """
     data, whole, shape, _ = decoded()
-    many, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
+    several_workers, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
     errors = {
-        "shape, 2 to 8 workers": (shape, many),
+        "shape, 2 to 8 workers": (shape, several_workers),
         "from the name, 0 to 8 workers": (whole, loader),
         "from the name, one thread": (whole, ~loader),
     }
@@ -275,8 +273,9 @@ def judgement() -> str:
 
 
 def judged_rows() -> list[dict[str, Any]]:
-    """Return rows of the table ``validation_storage_rows``; each one's group was held out of the fit that
-    predicts it.
+    """Return rows of the table ``validation_storage_rows``.
+
+    Each one's group was held out of the fit that predicts it.
     """
     rows = [*_utilised_rows(), *_drive_rows(), *_decoded_rows(), *_real_rows(), *_chained_rows()]
     return [row | _errors(row) | {"how": HOW, "source": SOURCE} for row in rows]
@@ -389,14 +388,14 @@ RING_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 LARGE, NODE, NODES = 1e15, 8, 4
 # From this payload on bandwidth counts, not starts.
 LARGE_PAYLOAD = 1e9
-# Where the search starts (what one expects before any row was seen), and how far the logarithm may lie from it.
+# Start of the search (the expectation without any row), and the allowed distance of the logarithm from it.
 START = dict(zip(fabrics.CONSTANTS, (0.8, 0.8, 0.8, 5e-6, 15e-6, 1e6), strict=True))
 WIDTH, PULL = np.array([0.2, 0.2, 0.2, 0.5, 0.5, 2.0]), 0.002
 
 
 @dataclass(frozen=True, eq=False)
 class Exchanges:
-    """Measured rings as arrays, one entry a row, SI; `in_switch` where the switch makes the sums."""
+    """Measured rings as arrays, one entry per row, SI; `in_switch` where the switch reduces (SHARP)."""
 
     source: np.ndarray
     family: np.ndarray
@@ -479,8 +478,9 @@ def _between_nodes(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
 
 
 def fit_exchanges(rows: Exchanges) -> dict[str, float]:
-    """Return the constants with the smallest mean logarithmic error; curves of one machine weigh the root of their
-    points.
+    """Return the constants with the smallest mean logarithmic error.
+
+    Curves of one machine weigh the root of their points.
     """
     _, at, count = np.unique(rows.curve, return_inverse=True, return_counts=True)
     weight = 1 / np.sqrt(count[at])

@@ -1,4 +1,4 @@
-"""Fits the constants of single kernels to the tables ``kernels`` and ``kernel_tables``.
+"""Fits of the constants of single kernels to the tables ``kernels`` and ``kernel_tables``.
 
 Each part has one form, a time in seconds. W are bytes, F operations, b the memory bandwidth and p the dense peak of the
 data sheet in the number format, s and e shares of them, h heads, T tokens:
@@ -30,7 +30,7 @@ from cookbook.prediction.constants import figure
 
 ANY_FAMILY = "any"
 TABLE, SOURCE = "kernel_constants", "nvidia-aic"
-# Where an error of a row counts less than by its square, how firmly a logarithm is held to its start, and the search.
+# The error of a row from which the loss is linear, the spread of the pull to the start, and limits of the search.
 HUBER_TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
 NUDGE, MAX_DAMPING = 1e-5, 1e9
 # The part of the last cache that a kernel's keys may fill or must exceed: between the two they come from it or not.
@@ -155,8 +155,9 @@ class Rows:
         return Rows({name: values[chosen] for name, values in self.x.items()}, *(level[chosen] for level in levels))
 
     def weights(self, pooled: bool) -> np.ndarray:
-        """Return row weights, mean 1: devices weigh the same, on each the engines, of each the tables, of each the
-        rows.
+        """Return row weights, mean 1.
+
+        Devices weigh the same, on each the engines, of each the tables, of each the rows.
 
         `pooled`: families weigh the same first, then the devices of each.
         """
@@ -201,8 +202,8 @@ def _families(frame: Any, devices: Any) -> Any:
     """Return generations of rows; GDDR separately where devices of the generation with HBM were measured too."""
     gddr = frame["device_memory_type"].str.startswith("GDDR")
     hbm = set(devices.loc[devices["device_memory_type"].str.startswith("HBM"), "device_generation"])
-    apart = gddr & frame["device_generation"].isin(hbm)
-    return frame["device_generation"].where(~apart, frame["device_generation"] + f"-{GDDR}")
+    separate = gddr & frame["device_generation"].isin(hbm)
+    return frame["device_generation"].where(~separate, frame["device_generation"] + f"-{GDDR}")
 
 
 def _is_cached(frame: Any) -> np.ndarray:
@@ -248,16 +249,16 @@ def _numbers(part: str, frame: Any) -> Numbers:
         return _of_experts(frame, f, memory, peak)
     if part == "decode_attention":
         return {"bytes": _cache_bytes(frame) / memory, "queries": f["heads"] / f["kv_heads"] - 1}
-    seen, cache_bytes = f["batch"] * f["tokens"], _bytes_of(frame["kv_format"])
+    tokens, cache_bytes = f["batch"] * f["tokens"], _bytes_of(frame["kv_format"])
     if part == "latent_decode":
         latent = f["latent_dim"] + f["rotary_dim"]
-        operations = 2 * seen * f["heads"] * (latent + f["latent_dim"])
-        return {"bytes": seen * latent * cache_bytes / memory, "flops": operations / peak}
+        operations = 2 * tokens * f["heads"] * (latent + f["latent_dim"])
+        return {"bytes": tokens * latent * cache_bytes / memory, "flops": operations / peak}
     kv, dims = np.where(np.isnan(f["kv_heads"]), f["heads"], f["kv_heads"]), f["head_dim"] + f["value_dim"]
     return {
-        "bytes": seen * dims * (ACTIVATION_BYTES * (f["heads"] + kv) + cache_bytes * kv) / memory,
-        "flops": seen * f["heads"] * (f["tokens"] + 1) * dims / peak,
-        "head_tokens": seen * f["heads"],
+        "bytes": tokens * dims * (ACTIVATION_BYTES * (f["heads"] + kv) + cache_bytes * kv) / memory,
+        "flops": tokens * f["heads"] * (f["tokens"] + 1) * dims / peak,
+        "head_tokens": tokens * f["heads"],
     }
 
 
@@ -349,9 +350,7 @@ def _step(normal: np.ndarray, fall: np.ndarray, loose: np.ndarray, damping: floa
 
 
 def fitted(part: str) -> Iterator[dict[str, Any]]:
-    """Yield rows of ``kernel_constants`` for a part, a key of `PARTS`: each family and format, and all families
-    together.
-    """
+    """Yield rows of ``kernel_constants`` for a key of `PARTS`: each family and format, and all families."""
     form, free = PARTS[part]
     all_rows = rows_of(part)
     rows = all_rows.where(all_rows.x["even"]) if part == "experts" else all_rows
@@ -371,9 +370,9 @@ def fitted(part: str) -> Iterator[dict[str, Any]]:
                 "left_out": left,
                 "devices": len(set(selected.device)),
             }
-            apart = between.get(family, between[ANY_FAMILY])
+            table_spread = between.get(family, between[ANY_FAMILY])
             for constant in free:
-                own = float(np.hypot(result.errors[constant.name], apart[constant.name]))
+                own = float(np.hypot(result.errors[constant.name], table_spread[constant.name]))
                 if family == ANY_FAMILY and not np.isnan(left):
                     own = float(np.log1p(left))
                 yield {
@@ -391,20 +390,18 @@ def fitted(part: str) -> Iterator[dict[str, Any]]:
 
 
 def _between(form: Form, free: tuple[Free, ...], rows: Rows) -> dict[str, dict[str, float]]:
-    """Return the standard deviation of each constant's logarithm between tables, by family; of any, mean of the
-    families.
-    """
+    """Return the standard deviation of constants' logarithms between tables, by family, and the families' mean."""
     levels: dict[str, dict[str, float]] = {}
     for family in sorted(set(rows.family)):
-        those = rows.where(rows.family == family)
-        tables = [those.where(those.table == name) for name in sorted(set(those.table))]
+        family_rows = rows.where(rows.family == family)
+        tables = [family_rows.where(family_rows.table == name) for name in sorted(set(family_rows.table))]
         if len(tables) > 1:
             fits = [search(form, free, one, one.weights(False)).values for one in tables]
             logs = {constant.name: np.log([fit[constant.name] for fit in fits]) for constant in free}
             levels[family] = {name: float(np.std(values, ddof=1)) for name, values in logs.items()}
     by_family = list(levels.values())
     typical = {
-        constant.name: float(np.mean([of[constant.name] for of in by_family])) if by_family else LONE_SPREAD
+        constant.name: float(np.mean([spreads[constant.name] for spreads in by_family])) if by_family else LONE_SPREAD
         for constant in free
     }
     return {**levels, ANY_FAMILY: typical}

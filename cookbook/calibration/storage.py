@@ -1,4 +1,4 @@
-"""Fits the few constants of storage and input to measurements; `judgement` judges them by those left out."""
+"""Fits of the few constants of storage and input to measurements; `judgement` evaluates them by held-out ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cookbook.prediction.parsing.tables import without_outcomes
 
 # A step must lower the loss by this share of it: less is the rounding of one processor's sums.
 MIN_GAIN = 1e-9
-# Where the search starts.
+# Start of the search.
 START_VALUES = {
     "step_overhead": 0.005,
     "buffer": 20.0,
@@ -93,10 +93,10 @@ def start() -> dict[str, float]:
 
 
 class Measured:
-    """Measured rows with their outcomes and the group by which they are left out.
+    """Measured rows with their outcomes and the group by which they are held out.
 
-    `rows`: what was run; `outcome`: utilisation, samples a second or bytes a second, by kind; `samples_per_s`: samples
-    a second; `group`: submitter, processor or instance.
+    `rows`: what was run; `outcome`: utilisation, samples per second or bytes per second, by kind; `samples_per_s`:
+    samples a second; `group`: submitter, processor or instance.
     """
 
     def __init__(self, kind: str) -> None:
@@ -170,7 +170,7 @@ def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
 
     `data`: rows of the kind; `train`: which of them may be used.
     """
-    # The most that a drive reads bounds what is predicted; the constants are those of the chain below that.
+    # The maximum read rate of a drive bounds predictions; the constants are those of the chain below that bound.
     fitted, rows = start(), replace(data.rows, drive_most=np.full(len(data.rows), np.inf))
     described = storage.predict_rows(rows, fitted).described
 
@@ -266,14 +266,14 @@ def left_out(data: Measured, kind: str, group: np.ndarray) -> tuple[np.ndarray, 
 
     `data`: rows of the kind; `kind`: mlperf, decode or object_store; `group`: group of each row.
     """
-    predicted, every = np.full(len(group), np.nan), []
+    predicted, constants_by_fold = np.full(len(group), np.nan), []
     for name in sorted(set(group.tolist())):
         constants = FITS[kind](data, group != name)
         answer = storage.predict_rows(data.rows, constants)
         value = {MLPERF: answer.utilisation, DECODE: answer.samples_per_s, OBJECT_STORE: answer.read_rate}[kind]
         predicted[group == name] = value[group == name]
-        every.append(constants)
-    return predicted, every
+        constants_by_fold.append(constants)
+    return predicted, constants_by_fold
 
 
 def in_samples(data: Measured, kind: str, predicted: np.ndarray) -> np.ndarray:
@@ -294,9 +294,7 @@ def _ideal(data: Measured) -> np.ndarray:
 
 
 def constants() -> list[dict[str, Any]]:
-    """Return rows of the table ``pipeline_constants``, fitted to all measurements; spread: change when a group is held
-    out.
-    """
+    """Return rows of the table ``pipeline_constants``; their spread is the change when a group is held out."""
     lines: list[dict[str, Any]] = []
     sources = {MLPERF: "mlperf-storage-v1.0", DECODE: "ternaus-imread", OBJECT_STORE: "s3-benchmark"}
     for kind, fitting in FITS.items():

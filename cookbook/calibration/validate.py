@@ -1,7 +1,7 @@
-"""Judges predictions by measurements that their constants have not seen, and writes what was found into `data/`.
+"""Evaluation of predictions by measurements that their constants have not seen, written into `data/`.
 
-Each is judged beside the rules that it has to beat: `judge`, `judge_reference`, `validate`; `calibrate` fits the
-constants again, `write_table`, `write_calibration` and `write_validation` keep them.
+Each is evaluated beside its baselines: `judge`, `judge_reference`, `validate`; `calibrate` refits the constants;
+`write_table`, `write_calibration` and `write_validation` store them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from cookbook.prediction.kinds import configurations
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
 PAIRED_COLUMNS = ("worse_by", "worse_by_low", "worse_by_high")
-# What is kept of a single publisher where something is off: it cannot be drawn again, so there is no interval.
+# Columns of a single publisher where something is switched off: it cannot be resampled, so there is no interval.
 PUBLISHER_COLUMNS = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED_COLUMNS)
 PACKAGES = ("performance", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
@@ -178,7 +178,7 @@ def judge(
 def judge_reference(kind: str, name: str, leave_out: str = "source") -> LeftOut:
     """Evaluate one of the `REFERENCES` in the same way.
 
-    `kind`, `leave_out`: as for `judge`; `name`: name of the rule.
+    `kind`, `leave_out`: as for `judge`; `name`: name of the baseline.
     """
     rows, _ = measured_rows(kind)
     labels = fold_labels(rows, leave_out)
@@ -200,15 +200,15 @@ def validate(
     kinds : sequence of str
         Kinds of training.
     leave_out : sequence of str
-        What to leave out.
+        The groups to hold out.
 
     Returns
     -------
     pandas.DataFrame
-        Every stratum of the full model, and in one line each what was switched off and the rules: columns `COLUMNS`;
+        Every stratum of the full model, and in one line each the ablations and the baselines: columns `COLUMNS`;
         errors are shares.
     dict of str to pandas.DataFrame
-        By name of the table, what `intervals.row_table` gives; only where publishers are left out.
+        By name of the table, what `intervals.row_table` gives; only where publishers are held out.
     """
     with ProcessPoolExecutor(max_workers=min(len(kinds), os.cpu_count() or 1)) as pool:
         judged = list(pool.map(partial(_validated, ways=tuple(leave_out)), kinds))
@@ -227,12 +227,12 @@ def _validated(kind: str, ways: Sequence[str]) -> tuple[list[pd.DataFrame], dict
         rows, frame, folds = judge(kind, way)
         others, nested = _others(kind, way, folds), way == "source"
         inner = left_out_twice(rows, folds.fold) if nested else None
-        # Where a term is off, folds are fitted in fewer rounds: so is what they are compared with.
-        alike = left_out(rows, folds.fold, False, whole_fit(kind), None, QUICK_ROUNDS) if nested else folds
+        # Where a term is off, folds are fitted in fewer rounds; so is their base.
+        base_folds = left_out(rows, folds.fold, False, whole_fit(kind), None, QUICK_ROUNDS) if nested else folds
         reports.append(report(rows, frame, folds, inner).assign(kind=kind, leave_out=way, model=FULL))
         for name, other in others.items():
             off = name.startswith("without ")
-            base = alike if off and name != NO_NEIGHBOURS else folds
+            base = base_folds if off and name != NO_NEIGHBOURS else folds
             reports.append(_lines(kind, way, name, rows, other, base, off and nested))
         if nested:
             tables[table_name(kind)] = row_table(rows, frame, {FULL: folds, **others, **alone}, inner)
@@ -271,7 +271,7 @@ def terms_of(kind: str) -> tuple[str, ...]:
 def _lines(
     kind: str, way: str, name: str, rows: Rows, folds: LeftOut, base: LeftOut, by_publisher: bool = False
 ) -> pd.DataFrame:
-    """Return the figures of a model beside those of its base: of all rows, and on request of each publisher."""
+    """Return the error statistics of a model beside its base: of all rows, and on request of each publisher."""
     common = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
     lines: list[dict[str, Any]] = []
     for by, stratum in [("all", "all"), *(("publisher", one) for one in np.unique(rows.group[common]) if by_publisher)]:
@@ -337,7 +337,7 @@ def as_json(table: pd.DataFrame) -> str:
 
 
 def forget() -> None:
-    """Drop what is cached; tests that change rows or data need it."""
+    """Clear the caches; tests that change rows or data need it."""
     whole_fit.cache_clear()
     folding.measured_rows.cache_clear()
 

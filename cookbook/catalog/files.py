@@ -1,6 +1,4 @@
-"""How results leave the package: tables as CSV text that no spreadsheet takes for formulas, and files written whole or
-not at all.
-"""
+"""Output files: tables as CSV text that no spreadsheet interprets as formulas, and files written atomically."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ CONTROL_CHARACTERS = ("\t", "\r", "\n", "\0")
 def writing(path: str | Path) -> Iterator[TextIO]:
     """Open a text file for writing, which replaces `path` only once it is completely written to disk.
 
-    Until then it stands beside the target under another name; whatever goes wrong, the old file stays whole. A link
-    stays a link: the file that it leads to is replaced. Devices and pipes, such as /dev/stdout, are written directly.
+    Until then it is beside the target under another name; in case of errors, the old file remains intact. A link
+    remains a link: its target is replaced. Devices and pipes, such as /dev/stdout, are written directly.
 
     Parameters
     ----------
@@ -84,7 +82,7 @@ def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[s
 
 
 def check_target(path: str | Path, *sources: str | Path, new_folders: bool = False) -> Path:
-    """Refuse a file that cannot be written, or that is one of the sources: ask before anything is computed.
+    """Refuse a file that is not writable, or that is one of the sources; to be called before anything is computed.
 
     Parameters
     ----------
@@ -93,7 +91,7 @@ def check_target(path: str | Path, *sources: str | Path, new_folders: bool = Fal
     *sources : str or Path
         Files that are read for it, under whichever name or link.
     new_folders : bool
-        Whether folders that do not exist will be made.
+        True to create missing folders.
 
     Raises
     ------

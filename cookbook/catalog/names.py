@@ -1,4 +1,4 @@
-"""Names: from what people write to the key of a row, with the nearest names where nothing fits."""
+"""Names: from a written spelling to the key of a row, with the nearest names where nothing matches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARED = "shared_aliases"
 IGNORED = re.compile(r"[\s\-_.,()/]+")
 # Marks of trade, which reports print behind the names of products.
 MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.I)
-# Between digits a separator tells 1.6 from 16, whichever character it is.
+# Between digits a separator distinguishes 1.6 from 16, whichever character it is.
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
 # Makers and their brands, which people write before a name or leave out, and what they write behind one; the column
 # of a table that names makers adds to them.
@@ -32,7 +32,7 @@ BRANDS = (
 MAKERS = re.compile(rf"^(?:{BRANDS})+")
 PRODUCT_SUFFIX = re.compile(r"(?<=\w)(?:graphics|gpu|accelerator|card)$")
 VENDOR = "vendor"
-# Models of one network are many checkpoints: what stands before and after its name says nothing of its layers.
+# Models of one network are many checkpoints: prefixes and suffixes of a checkpoint's name do not affect its layers.
 OWNER = re.compile(
     r"^[\w][\w.\-]*/(?=[^/]+$)|^(?:meta|mistralai|google|nvidia|microsoft|alibaba|poolside|quanttrio"
     r"|unsloth|bartowski|redhatai)(?:[\s_/\-]+(?=\w))",
@@ -46,9 +46,9 @@ SUFFIX = re.compile(
     re.I,
 )
 MAX_SUFFIXES = 8
-# A nearest name shares so much of what was written, of 1: less is another model, not a slip of the pen.
+# Least likeness of a nearest name, of 1: less is another model, not a misspelling.
 MISSPELT_LIKENESS = 0.8
-# Spellings that share most pairs of letters with a name are compared with it in full, so many of them.
+# Number of spellings, those with the most common pairs of letters, that are compared with a name in full.
 MAX_COMPARED = 12
 
 
@@ -126,7 +126,7 @@ def unbranded(kind: str, directory: Path) -> dict[str, str]:
     if VENDOR in raw(kind, directory).header:
         for spelling, key in index(kind, directory).items():
             keys_of.setdefault(bare(kind, spelling, directory), set()).add(key)
-    # A number alone names a device only where a row says so.
+    # A number alone names a device only where a row states it.
     return {word: min(keys) for word, keys in keys_of.items() if word and not word.isdigit() and len(keys) == 1}
 
 
@@ -168,9 +168,9 @@ class Similar:
         With `least`, only what is that much alike (share of common letters, of 1), which may be nothing.
         """
         wanted = normalise(name[:NAME_LETTERS])
-        mine = _pairs(wanted)
-        common = Counter(sorted(place for pair in mine for place in self.having.get(pair, ())))
-        close = {place: 2 * both / (len(mine) + len(self.pairs[place])) for place, both in common.items()}
+        wanted_pairs = _pairs(wanted)
+        common = Counter(sorted(place for pair in wanted_pairs for place in self.having.get(pair, ())))
+        close = {place: 2 * both / (len(wanted_pairs) + len(self.pairs[place])) for place, both in common.items()}
         scores = {place: share + _inside(wanted, self.known[place][0]) for place, share in close.items()}
         ranked = []
         for place in nlargest(MAX_COMPARED, scores, key=lambda place: scores[place]):
@@ -223,7 +223,7 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     kind : str
         The table: ``"accelerators"``, ``"models"``, ``"optimisers"``, ``"number_formats"``, ``"sources"`` ...
     name : str
-        Key, name or alias; case, and which of space, hyphen, underscore or dot stands between words, do not matter,
+        Key, name or alias; case and the choice of space, hyphen, underscore or dot between words do not matter,
         nor do makers and brands before a device.
         Of a model also the name of a checkpoint, with its owner and with suffixes of format, tuning and date.
     directory : str or Path, optional

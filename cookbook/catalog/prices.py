@@ -1,19 +1,19 @@
-"""The one reader of prices and of figures of running: ranges with their dates and sources, none that nobody states."""
+"""The one reader of prices and running costs: ranges with their dates and sources; no value without a source."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog.fields import MOST, Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.result import Result
-from cookbook.units import shown
 
 from .names import UnknownName, lookup, normalise
 from .tables import table
@@ -31,10 +31,13 @@ PER_KWH = "USD/kWh"
 SINCE = "2024"
 HOUR, YEAR = units.si("1 h"), units.si("1 year")
 MONTH = YEAR / 12
-# Years of which a list may hold prices.
+# Years that a price list may contain.
 EARLIEST, LATEST = 1900, 2200
-# The smallest and the largest number of anything that is counted, measured or paid.
-LEAST, MOST = 1e-18, 1e300
+# Arguments of prices: ways to pay, the first year that counts, and an hour of one device.
+WAY = Field.choice(*RENT, BOUGHT)
+SINCE_YEAR = Field.count(EARLIEST, LATEST, give="a year such as 2025, or None for the newest 12 months", optional=True)
+USD_PER_HOUR = Field.number(0, 1e9, unit="USD/h", in_unit=True)
+WORDS, REGION = Field.text(1000), Field.named("regions")
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,11 +53,11 @@ class Price(Result):
     first, last : str
         Dates of the oldest and the newest dated row; blank where none is dated.
     rows : int
-        How many rows it rests on.
+        Number of rows it rests on.
     source : tuple of str
         Their keys in sources.
     note : str
-        What it counts, where that is not plain.
+        What it counts, where that is not obvious.
     why : str
         Why there is none; blank where there is one.
     """
@@ -115,10 +118,23 @@ def given(value: float, unit: str) -> Price:
     return Price(value, value, value, unit, note="your own price")
 
 
+@runtime_checkable
+class Keyed(Protocol):
+    """A record of the catalogue, or of the reader's own."""
+
+    key: str
+    name: str
+
+
+# A device: by name, or a record of the reader's own, which has a key.
+DEVICE = Field.record(str, Keyed, what="device", give="an accelerator or a system such as 'h100-sxm'")
+
+
+@checked(name=DEVICE, way=WAY, since=SINCE_YEAR)
 def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> Price:
     """Return the price of one hour of an accelerator, or of a system [USD/h].
 
-    Rented, it is the median and the quartiles of what clouds asked in the twelve months up to the newest list; a system
+    For rent, it is the median and the quartiles of cloud prices in the twelve months up to the newest list; a system
     that no cloud lists by name counts as its accelerators. Reserved, it is the price on demand times the share of it
     that lists with both prices ask, since few lists state a reservation, and those are the most expensive. Bought, it
     is the purchase price, of its newest twelve months too, spread over the years of use in the table ``tco``: the lower
@@ -148,15 +164,14 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     >>> hourly_usd("power8-nvlink").why
     'no row of data/cloud_prices.csv states a price on demand of power8-nvlink'
     """
-    if not isinstance(way, str) or way not in (*RENT, BOUGHT):
-        raise ValueError(f"way is {shown(way)}; it must be one of {', '.join((*RENT, BOUGHT))}")
     kind, key = _table_key(name)
-    year = checked_year(since)
+    year = since
     if not kind:
         return missing("USD/h", f"{key} is made up: nobody sells it, so that no price is known; give your own")
     return _spread(_purchase(kind, key, year)) if way == BOUGHT else _rented(kind, key, way, year)
 
 
+@checked(accelerator=DEVICE, way=WAY, since=SINCE_YEAR)
 def device_usd(accelerator: Any, way: str = "on demand", since: int | None = None) -> Price:
     """Return the price of one hour of one accelerator of a machine, as its share of the machine [USD/h].
 
@@ -177,14 +192,16 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
     return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
 
 
+@checked(name=DEVICE, since=SINCE_YEAR)
 def bought_usd(name: Any, since: int | None = None) -> Price:
-    """Return the purchase price of an accelerator, or of a system [USD]; a system without a price counts its
-    accelerators.
+    """Return the purchase price of an accelerator, or of a system [USD].
+
+    A system without a price counts its accelerators.
 
     Parameters
     ----------
     name, since
-        As for `hourly_usd`; the price of a system is not dated, so that its note says how old it is.
+        As for `hourly_usd`; the price of a system is not dated, so its note states its age.
 
     Raises
     ------
@@ -197,7 +214,7 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     25000.0
     """
     kind, key = _table_key(name)
-    year = checked_year(since)
+    year = since
     if not kind:
         return missing("USD", f"{key} is made up: nobody sells it, so that no price is known; give your own")
     priced = kind == "systems" and not math.isnan(_row("systems", key)["price_usd"])
@@ -207,10 +224,7 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
 def _table_key(name: Any) -> tuple[str, str]:
     """Return table and key of a name or a record; no table for a record of the reader's own, with its name."""
     if not isinstance(name, str):
-        key = getattr(name, "key", None)
-        if not isinstance(key, str):
-            raise refused("name", name, "names nothing; give an accelerator or a system such as 'h100-sxm'")
-        return ("accelerators", key) if key in _keys() else ("", str(name.name))
+        return ("accelerators", name.key) if name.key in _keys() else ("", str(name.name))
     near = []
     for kind in ("accelerators", "systems"):
         try:
@@ -223,15 +237,6 @@ def _table_key(name: Any) -> tuple[str, str]:
 @lru_cache(maxsize=1)
 def _keys() -> frozenset[str]:
     return frozenset(table("accelerators")["key"])
-
-
-def checked_year(since: Any) -> int | None:
-    """Return the first year of prices to count, or None; ValueError where it is no year."""
-    if since is None:
-        return None
-    if isinstance(since, bool) or not isinstance(since, (int, np.integer)) or not EARLIEST <= since <= LATEST:
-        raise refused("since", since, "is no year; give one such as 2025, or None for the newest 12 months")
-    return int(since)
 
 
 @lru_cache(maxsize=2048)
@@ -299,9 +304,9 @@ def _lives() -> pd.DataFrame:
     return rows[(rows["category"] == "depreciation_years") & (rows["unit"] == "years")]
 
 
+@checked(watts=Field.number(0, unit="W"), region=WORDS, since=SINCE_YEAR)
 def electricity_usd(watts: float | str, region: str | None = None, since: int | None = None) -> Price:
-    """Return the price per hour of a load's electricity, including cooling and conversion losses of the building
-    [USD/h].
+    """Return the price per hour of a load's electricity, including the building's cooling and losses [USD/h].
 
     Parameters
     ----------
@@ -323,7 +328,7 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
     >>> round(price.low, 2) < round(price.high, 2), price.rows
     (True, 2)
     """
-    load, year = amount("watts", watts, "W", "700 W"), checked_year(since)
+    load, year = float(watts), since
     rate = stated("electricity_price", PER_KWH, region=region, since="" if year is None else f"{year:04d}")
     if rate.why:
         return missing("USD/h", f"no row of data/tco.csv states a price in $/kWh for {region}{_from(year)}")
@@ -332,52 +337,7 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
     return replace(hourly, first=rate.first, last=rate.last, rows=rate.rows, note=rate.note)
 
 
-def text(name: str, value: Any) -> str:
-    """Return text; a ValueError names the argument."""
-    if not isinstance(value, str):
-        raise refused(name, value, "is no text; give a name or words")
-    return value
-
-
-def number(name: str, value: Any, most: float = MOST) -> float:
-    """Return a number above 0 and at most `most`; a ValueError names the argument."""
-    plain = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_, complex))
-    if not plain or not LEAST <= value <= most:
-        within = f"and at most {most:g}" if most < MOST else "and finite"
-        raise refused(name, value, f"must be above 0 {within}; give a number such as {min(3, most):g}")
-    return float(value)
-
-
-def whole(name: str, value: Any, most: float = 1e6) -> int:
-    """Return an integer from 1 to `most`; a ValueError names the argument."""
-    if number(name, value, most) != int(value):
-        raise refused(name, value, "must be a whole number, 1 or more; give one such as 32")
-    return int(value)
-
-
-def amount(name: str, value: Any, unit: str, example: str, above: bool = False) -> float:
-    """Return a quantity in SI, non-negative and finite; a ValueError names the argument."""
-    allowed = f"must be {'above 0' if above else 'zero or more'} and finite, such as {example!r}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, int, float, np.number)):
-        raise refused(name, value, f"is no quantity; it {allowed}")
-    try:
-        quantity = float(units.si(value, unit))
-    except (ValueError, TypeError, ArithmeticError) as problem:
-        raise refused(name, value, f": {str(problem)[:120]}; it {allowed}") from None
-    if not 0 <= quantity <= MOST or (above and quantity < LEAST):
-        raise refused(name, value, allowed)
-    return quantity
-
-
-def per_hour(name: str, value: Any) -> Any:
-    """Return USD per hour of text such as ``"$2.50/h"``; other values are returned as they are, a number in USD/h.
-
-    >>> per_hour("price", "$2.50/h"), per_hour("price", 2.5)
-    (2.5, 2.5)
-    """
-    return amount(name, value, "USD/h", "$2.50/h") * HOUR if isinstance(value, str) else value
-
-
+@checked(capacity=Field.number(unit="B"))
 def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
     """Return the cost of storage by size and by read rate, a row for each row of the table ``storage``.
 
@@ -390,7 +350,7 @@ def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
     -------
     pandas.DataFrame
         key, name; usd_per_tb [USD/TB], usd for the capacity [USD], usd_per_gb_s of sequential read [USD per GB/s]; per
-        (purchase or month: what the USD pay), date, how, source; why, where a figure is missing. Missing stays NaN.
+        (purchase or month: what the USD pay), date, how, source; why, where a value is missing. Missing stays NaN.
 
     Raises
     ------
@@ -403,7 +363,7 @@ def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
     >>> round(float(drives.at["samsung-990-pro-1tb-consumer", "usd_per_gb_s"]), 2)
     11.41
     """
-    size, rows = amount("capacity", capacity, "B", "7.68 TB", above=True), table("storage")
+    size, rows = float(capacity), table("storage")
     usd = rows["price_usd_per_tb"] * size / units.scale("TB")
     priced, rated = usd.notna(), rows["read_bandwidth"].notna()
     basis = rows["price_basis"]
@@ -426,6 +386,7 @@ def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
     )
 
 
+@checked(category=WORDS, unit=WORDS, items=WORDS, region=WORDS, since=WORDS, note=WORDS)
 def stated(
     category: str, unit: str = "", *, items: str = "", region: str | None = None, since: str = "", note: str = ""
 ) -> Price:
@@ -440,9 +401,9 @@ def stated(
     region : str, optional
         As in the table.
     since : str
-        First year to count, where the row says a year.
+        First year to count, where the row has a year.
     note : str
-        What to mind.
+        A caveat.
 
     Returns
     -------
@@ -457,9 +418,7 @@ def stated(
     >>> stated("electricity_price", "USD/kWh", region="Atlantis").why
     'no row of data/tco.csv states electricity_price in USD/kWh for Atlantis'
     """
-    for name, value in {"category": category, "unit": unit, "items": items, "since": since, "note": note}.items():
-        text(name, value)
-    return _stated(category, unit, items, None if region is None else text("region", region), since, note)
+    return _stated(category, unit, items, region, since, note)
 
 
 @lru_cache(maxsize=512)
@@ -474,8 +433,8 @@ def _stated(category: str, unit: str, items: str, region: str | None, since: str
     values = rows[["value", "value_low", "value_high"]].to_numpy(dtype=float)
     has_value = np.isfinite(values).any(axis=1)
     if not has_value.any():
-        of, where = f" of {items}" if items else "", f" for {region}" if region is not None else ""
-        return missing(unit, f"no row of data/tco.csv states {category}{f' in {unit}' if unit else ''}{of}{where}")
+        subject, where = f" of {items}" if items else "", f" for {region}" if region is not None else ""
+        return missing(unit, f"no row of data/tco.csv states {category}{f' in {unit}' if unit else ''}{subject}{where}")
     middle = np.median(np.nanmean(values[has_value], axis=1))
     first, last = _dates(rows["year"])
     note = note or ("the dearest is stated as 'at least'" if np.isnan(values[:, [0, 2]]).all(axis=1).any() else "")
@@ -502,9 +461,10 @@ def times(one: Price, other: Any, unit: str) -> Price:
 
 def region_row(region: str) -> dict[str, Any]:
     """Return the row of the table `regions`."""
-    return _row("regions", lookup("regions", text("region", region)))
+    return _row("regions", lookup("regions", REGION.read(region, "region")))
 
 
+@checked(region=REGION, currency=Field.text(give="USD, or another currency of data/tco.csv"), since=WORDS)
 def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Price:
     """Return the price of electricity for industry, in US dollars whatever the currency of the source.
 
@@ -513,7 +473,7 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
     region : str
         A row of the table ``regions``.
     currency : str
-        What to state it in: ``USD`` or ``EUR``.
+        Currency of the result: ``USD`` or ``EUR``.
     since : str
         First year of prices to count.
 
@@ -551,7 +511,7 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
 
 def _exchange(currency: str) -> Price:
     """Return US dollars per unit of a currency."""
-    usd = text("currency", currency) == "USD"
+    usd = currency == "USD"
     rate = Price(1.0, 1.0, 1.0, "USD/USD") if usd else stated("exchange_rate", f"USD/{currency}")
     if rate.why:
         costs = table("tco")
@@ -561,6 +521,7 @@ def _exchange(currency: str) -> Price:
     return rate
 
 
+@checked(region=REGION)
 def carbon(region: str = "us") -> Price:
     """Return the carbon intensity of a region's electricity, location based [gCO2e/kWh].
 
@@ -584,7 +545,7 @@ def carbon(region: str = "us") -> Price:
     >>> carbon("us").median, carbon("Germany West Central").high
     (369.473, 402.0)
     """
-    cloud = stated("carbon_intensity", region=text("region", region))
+    cloud = stated("carbon_intensity", region=region)
     if not cloud.why:
         return cloud
     row = region_row(region)
@@ -607,7 +568,7 @@ def _price(values: pd.Series, rows: pd.DataFrame, why: str, since: int | None, u
 
 
 def newest_year(dates: pd.Series) -> pd.Series:
-    """Return which dates lie in the twelve months that end with the newest of them; all where none is dated.
+    """Return the dates within the twelve months that end with the newest of them; all where none is dated.
 
     The window ends with the newest date in the table and not today, so that a page prints the same next year.
 

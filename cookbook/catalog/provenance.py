@@ -1,6 +1,4 @@
-"""Where figures come from: sources, provenance of single values with what was rejected; and what is kept of the tables
-beside them: how many rows each has, and a page written from their schemas.
-"""
+"""Provenance of values: sources and statements; row counts of the tables, and a page written from their schemas."""
 
 from __future__ import annotations
 
@@ -82,8 +80,8 @@ def cite(source: str, directory: str | Path | None = None) -> str:
 
 def _cite(key: str, folder: Path) -> str:
     row = next(row for row in raw("sources", folder).records() if row["key"] == key)
-    seen = {"no": "recalled, not opened", "copy": "read in a copy"}.get(row["seen"], "")
-    return ". ".join(filter(None, [row["title"], row["url"], row["licence"], seen]))
+    reading = {"no": "recalled, not opened", "copy": "read in a copy"}.get(row["seen"], "")
+    return ". ".join(filter(None, [row["title"], row["url"], row["licence"], reading]))
 
 
 @lru_cache(maxsize=8)
@@ -275,7 +273,7 @@ A test fails if a row has no source, a key leads nowhere, a figure of an acceler
 
 
 def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]]:
-    """Count the rows of every table anew and note them in `data/schema/_tables.csv`.
+    """Count the rows of every table and note them in `data/schema/_tables.csv`.
 
     Parameters
     ----------
@@ -285,31 +283,32 @@ def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]
     Returns
     -------
     dict of str to (str, int)
-        What was noted before and the rows found, for the tables where they differ.
+        The earlier and the present number of rows, for the tables where they differ.
     """
     folder, changed = folder_of(directory), dict[str, tuple[str, int]]()
     path = folder / "schema" / TABLE_LIST
-    about = [{"rows": "", **row} for row in read(path, TABLE_LIST_PATH).records()]
-    for row in about:
+    counts = [{"rows": "", **row} for row in read(path, TABLE_LIST_PATH).records()]
+    for row in counts:
         before, rows = row["rows"], len(read(folder / f"{row['table']}.csv"))
         if before != str(rows):
             changed[row["table"]], row["rows"] = (before, rows), str(rows)
     if changed:
-        write_csv(path, ("table", "rows", "description"), about)
+        write_csv(path, ("table", "rows", "description"), counts)
     for cached in (schema, raw, row_counts, keys, contents, frame, statements, *CACHED):
         cached.cache_clear()
     return changed
 
 
 def describe_tables(directory: str | Path | None = None) -> str:
-    """Return Markdown that documents every table and column; `data/README.md` is this text; `directory` may name
-    another.
+    """Return Markdown that documents every table and column.
+
+    `data/README.md` is this text; `directory` may name another.
     """
     folder = folder_of(directory)
-    about = {row["table"]: row["description"] for row in read(folder / "schema" / TABLE_LIST).records()}
+    descriptions = {row["table"]: row["description"] for row in read(folder / "schema" / TABLE_LIST).records()}
     parts = [INTRODUCTION]
     for name in table_names(folder):
-        lines = [f"\n## {name}.csv\n", about.get(name, ""), "", "| column | type | unit | required | meaning |"]
+        lines = [f"\n## {name}.csv\n", descriptions.get(name, ""), "", "| column | type | unit | required | meaning |"]
         lines += ["|---|---|---|---|---|"]
         lines += [_line(column) for column in schema(name, folder).columns]
         parts.append("\n".join(lines) + "\n")

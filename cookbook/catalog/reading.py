@@ -1,4 +1,4 @@
-"""Reads CSV files as text, strictly: what a table holds is decided by its schema, never guessed.
+"""Strict readers of CSV files as text: the schema defines the content of a table, nothing is guessed.
 
 A schema is a CSV file `data/schema/<table>.csv` with the columns `column,type,unit,required,description`. Types:
 
@@ -7,7 +7,7 @@ A schema is a CSV file `data/schema/<table>.csv` with the columns `column,type,u
 ``key:<table>``           name of a row of another table
 ``keys:<table>``          several of them, separated by semicolons
 ``text``, ``names``       words; several words or names separated by semicolons
-``number``, ``integer``   not negative; `unit` says in what, and reading multiplies it up to SI
+``number``, ``integer``   not negative; `unit` is its unit, and reading converts it to SI
 ``signed``                a number that may be negative
 ``date``                  2024, 2024-Q3, 2024-09 or 2024-09-30
 ``choice:a|b|c``          one of these
@@ -35,7 +35,7 @@ from cookbook.catalog.refusals import NOT_READ, Refusal
 from .. import units
 from ..units import shown
 
-# A name is compared by so many of its letters; no table has a longer one.
+# Letters of a name that are compared; no table has a longer name.
 NAME_LETTERS = 80
 SAME_AS_HEADER = "save the file as UTF-8 text with commas, one line a row, and the header as the first line"
 
@@ -46,7 +46,7 @@ class CatalogError(ValueError):
     Attributes
     ----------
     file, row, column, value, expected, remedy : str, int or None, str, str, str, str
-        Where it is, what stands there, what should, and what to do. `row` is the line number in the file.
+        Location, content, expectation and remedy. `row` is the line number in the file.
     """
 
     def __init__(self, file: str, row: int | None, column: str, value: str, expected: str, remedy: str = "") -> None:
@@ -66,9 +66,9 @@ class UnknownName(KeyError):
     what : str
         One row of the table, in words.
     plain : bool
-        Whether nothing more is to be said than the name and the nearest ones.
+        True if the message consists of the name and the nearest ones only.
     shared : bool
-        Whether the name stands for all of `nearest`, and so for none of them alone.
+        True if the name is shared by all of `nearest`, and so identifies none of them.
     """
 
     def __init__(self, kind: str, name: str, nearest: list[str], message: str = "", shared: bool = False) -> None:
@@ -231,11 +231,11 @@ def nearest(
     Parameters
     ----------
     name, known, count
-        What is looked for, among what, and how many at most.
+        The name, the candidates, and the largest number of results.
     alike : float
         Least share of the letters that agree, from 0 to 1.
     letters : int
-        How many letters of the name are compared.
+        Number of letters of the name that are compared.
 
     Examples
     --------
@@ -453,18 +453,18 @@ def read_columns(
 def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[Any], list[CatalogError]]:
     read_cell = reader(column, keys)
     missing: Any = math.nan if column.numeric else ""
-    values, errors, seen = [], [], dict[str, int]()
-    parsed: dict[str, Any] = {} if column.required else {"": missing}  # most cells stand in many rows
+    values, errors, first_lines = [], [], dict[str, int]()
+    parsed: dict[str, Any] = {} if column.required else {"": missing}  # most cells occur in many rows
     for line, cell in zip(raw.lines, raw.column(column.name), strict=True):
         try:
             if not cell and column.required:
                 raise ValueError(f"a value: {column.description or column.name}")
             if cell not in parsed:
                 parsed[cell] = read_cell(cell)
-            if column.type == "key" and cell in seen:
-                raise ValueError(f"a name of its own: row {seen[cell]} has it too")
+            if column.type == "key" and cell in first_lines:
+                raise ValueError(f"a name of its own: row {first_lines[cell]} has it too")
         except ValueError as error:
             errors.append(CatalogError(raw.file, line, column.name, cell, str(error)))
-        seen.setdefault(cell, line)
+        first_lines.setdefault(cell, line)
         values.append(parsed.get(cell, missing))
     return values, errors

@@ -1,4 +1,4 @@
-"""Why there is no answer, as data that reads as its sentence: code, argument at fault, values that would do."""
+"""Reasons why there is no answer, as data that reads as a sentence: code, argument at fault, valid values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Refusal(str):
         return self
 
     def filled(self, *figures: Any) -> Refusal:
-        """Return the same refusal with figures in the place of its braces.
+        """Return the refusal with values inserted in its braces.
 
         >>> Refusal("ep = {:g} is more than experts = {:g}", "experts-not-divisible", "ep").filled(16, 8)
         'ep = 16 is more than experts = 8'
@@ -70,7 +70,7 @@ class Refusal(str):
 
 
 class Refused(ValueError):
-    """A question that has no answer; `refusal` says why, as data."""
+    """A question without an answer; `refusal` is the reason, as data."""
 
     __module__ = "cookbook.catalog"  # where it is imported from, as errors are printed
 
@@ -89,9 +89,9 @@ def refused(
     field : str
         The argument.
     value : object
-        What was given, as it is shown.
+        The given value, as shown.
     what : str
-        What is wrong and what would do: "is not whole; give whole numbers", or, after a colon, a sentence.
+        The fault and the remedy: "is not whole; give integers", or, after a colon, a sentence.
     code : str
         A row of ``data/schema/reasons.csv``.
     nearest : iterable

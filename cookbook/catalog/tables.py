@@ -1,4 +1,4 @@
-"""Tables: schema, cells and the rules that span cells, joined and handed out as frames in SI."""
+"""Tables: schema, cells and rules across cells, joined and returned as frames in SI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cookbook.catalog.refusals import refused
 from ..units import shown
 from .reading import CatalogError, Raw, Schema, UnknownName, folder_of, nearest, read, read_columns, schema
 
-# What may be asked, and why there may be no answer: no tables of facts.
+# Schemas of requests and of reasons for refusals: no tables of facts.
 SCHEMAS_ALONE = ("scenario", "reasons")
 TABLE_LIST = "_tables.csv"
 TABLE_LIST_PATH = f"data/schema/{TABLE_LIST}"
@@ -50,11 +50,11 @@ def row_counts(directory: Path) -> dict[str, int]:
     Raises
     ------
     CatalogError
-        If a count is not a whole number.
+        If a count is not an integer.
     """
     path, counts = directory / "schema" / TABLE_LIST, dict[str, int]()
-    about = read(path, TABLE_LIST_PATH) if path.exists() else None
-    for line, row in zip(about.lines, about.records(), strict=True) if about else ():
+    file = read(path, TABLE_LIST_PATH) if path.exists() else None
+    for line, row in zip(file.lines, file.records(), strict=True) if file else ():
         if not row.get("rows", "").isdecimal():
             expected = "a whole number of rows"
             raise CatalogError(TABLE_LIST_PATH, line, "rows", row.get("rows", ""), expected, "run `make data-readme`")
@@ -111,9 +111,7 @@ def recalled_errors(file: Raw, columns: Schema, unseen: frozenset[str]) -> Itera
 
 
 def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
-    """Yield errors of tables without recalled_fields, where a whole row is recalled or none of it; other words for
-    `how` pass.
-    """
+    """Yield errors of tables without recalled_fields, where a whole row is recalled or none of it."""
     if "how" not in columns or "recalled" not in columns["how"].type.partition(":")[2].split("|"):
         return
     for line, row in zip(file.lines, file.records(), strict=True):

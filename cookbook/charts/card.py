@@ -1,4 +1,4 @@
-"""A panel or chart at rest: what a page shows of it without a kernel, as plain HTML that needs no script or style."""
+"""A panel or chart without a kernel: its static view as plain HTML that needs no script or style."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MOST_ROWS, BAR = 5, 160  # rows of a table, and pixels of all parts together
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # A notebook that was opened from a link to a panel shows what was saved, until its cells have run.
 SAVED_NOTE = '<p class="ck-badges">Saved view: run all cells to use the controls, or to open a link to this panel.</p>'
-# Where a front end shows both, the card stands below the live one: one of the two is hidden. A widget that was not
-# restored leaves an error in its place; the card waits until one that still loads has had its time.
+# Where a front end shows both, the card is below the live one: one of the two is hidden. A widget that was not
+# restored leaves an error in its place; the card waits until a loading widget has had its time.
 CARD_STYLE = """<style>
 .jp-OutputArea-child:has(.cookbook-panel, .cookbook-record, .cookbook-chart, .cookbook-measuring)\
  + .jp-OutputArea-child:has(.ck-beside),
@@ -37,8 +37,8 @@ def panel_card(shown: Mapping[str, Any], rows: pd.DataFrame | None = None) -> st
     Parameters
     ----------
     shown : mapping
-        What the panel sends to the browser: `error`, `answer` with `**` around what counts, `chips`, `parts_title` and
-        `parts`, of which each has a `name`, a `value`, a `text` and a `colour`.
+        The panel's message to the browser: `error`, `answer` with `**` around key values, `chips`, `parts_title` and
+        `parts`, each with a `name`, a `value`, a `text` and a `colour`.
     rows : pandas.DataFrame, optional
         Printed cells, with units in the headings; five rows are shown. A cell may be (text, address).
 
@@ -88,7 +88,7 @@ def served() -> bool:
 def kept(bundle: tuple[dict[str, Any], dict[str, Any]], html: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a widget's mime bundle with its card; a notebook under a Jupyter server gets them as two outputs.
 
-    JupyterLab would show the error of a widget that is gone and not what else stands in the same output.
+    JupyterLab would show the error of a missing widget and not the rest of the same output.
     """
     data, metadata = bundle
     data["text/html"] = html

@@ -1,6 +1,4 @@
-"""Charts to choose by: figures of many devices with their intervals, rooflines, growth over the years; cost by place,
-what moves it, and what has been paid by month.
-"""
+"""Charts for choosing devices: values with intervals, rooflines, growth; cost by location and its sensitivity."""
 
 from __future__ import annotations
 
@@ -14,13 +12,13 @@ import pandas as pd
 from cookbook.charts import look
 from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, SHAPES, alt
 
-# How a figure is known: a colour and a shape, and a word in the legend.
+# Evidence of a value: a colour and a shape, and a word in the legend.
 EVIDENCE = {
     "measured here": (PALETTE[0], "circle"),
     "sibling measured": (PALETTE[2], "diamond"),
     "datasheet only": (PALETTE[1], "square"),
 }
-# What a prediction of a measured machine knows of it.
+# Evidence of a prediction for a measured machine.
 KNOWS = {
     "measured": (PALETTE[0], "circle"),
     "calibrated": (PALETTE[0], "circle"),
@@ -53,7 +51,7 @@ _SIGNS = tuple(
     (PALETTE[at % 5], SHAPES[at % 5], dash)
     for at, dash in enumerate(([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2]))
 )
-# Whether a place will do.
+# Verdicts on a location: colour and shape.
 PLACES = {
     "cheapest that will do": (PALETTE[2], "diamond"),
     "will do": (PALETTE[0], "circle"),
@@ -82,11 +80,11 @@ def per_device(
         missing), `before` (pinned, else missing), `evidence` (a key of `EVIDENCE`), `text` (words at the right),
         `looked` (True for the device looked at), `control` and `value` (what a click sets).
     title : str, optional
-        The takeaway; how many have a figure by default.
+        The takeaway; by default the number of devices with a value.
     what : {"throughput", "energy", "cost", "products", "memory", "networks"}
-        What the figure is, for axis and key.
+        The quantity, for axis and key.
     evidence : mapping of str to (str, str)
-        Colour and shape of each word of the column `evidence`; a legend stands where there are several.
+        Colour and shape of each word of the column `evidence`; with a legend where there are several.
 
     Returns
     -------
@@ -104,7 +102,7 @@ def per_device(
     start, end = figure_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
     x = partial(alt.X, title=AXES[what], scale=look.log_scale("start", "end"), axis=tenths)
-    seen = look.looks("evidence", evidence, look.top_legend() if len(evidence) > 1 else None)
+    evidence_looks = look.looks("evidence", evidence, look.top_legend() if len(evidence) > 1 else None)
     ends = look.number_tips(",.3~g", "point", "low", "high")
     tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("evidence:N"), *ends]
     y, marked = look.rows_axis(_LABEL_WIDTH), look.rows_with("point")
@@ -115,9 +113,11 @@ def per_device(
         *look.row_text(alt.Chart(), _LABEL_WIDTH),
         tick.encode(x=x("peak:Q"), y=y),
         ghost.encode(x=x("before:Q"), y=y),
-        marked.mark_rule(strokeWidth=3, clip=True).encode(x=x("low:Q"), x2="high:Q", y=y, color=seen["color"]),
+        marked.mark_rule(strokeWidth=3, clip=True).encode(
+            x=x("low:Q"), x2="high:Q", y=y, color=evidence_looks["color"]
+        ),
         marked.mark_point(filled=True, size=110, opacity=1, cursor="pointer", clip=True).encode(
-            x=x("point:Q"), y=y, tooltip=tip, **seen
+            x=x("point:Q"), y=y, tooltip=tip, **evidence_looks
         ),
         ring.encode(x=x("point:Q"), y=y),
     ]
@@ -169,7 +169,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         scale=look.log_scale("left", "right"),
     )
     y = alt.Y("y:Q", title="At best, unfused [FLOP/s], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top"))
-    held = look.looks("bound", BOUNDS, look.top_legend(title="held back by", titleOrient="left"))
+    bound_looks = look.looks("bound", BOUNDS, look.top_legend(title="held back by", titleOrient="left"))
     size = alt.Size("share:Q", scale=alt.Scale(domain=[0, 0.25], range=[40, 500], clamp=True), legend=None)
     tip = [
         alt.Tooltip("text:N", title="operation"),
@@ -184,7 +184,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         roof.transform_filter("!datum.looked").mark_line(color=MUTED, strokeWidth=1, clip=True).encode(**line),
         roof.transform_filter("datum.looked").mark_line(color=INK, strokeWidth=2.5, clip=True).encode(**line),
         ops.mark_point(filled=True, opacity=0.75, cursor="pointer", clip=True).encode(
-            x=x, y=y, size=size, tooltip=tip, **held
+            x=x, y=y, size=size, tooltip=tip, **bound_looks
         ),
         chosen.encode(x=x, y=y),
         name.mark_text(**label, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
@@ -212,7 +212,7 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
     chosen, on : str
         Name of the operation, and key of the device, that are looked at.
     """
-    alike = [
+    labels = [
         f"{op.kind} {op.name}" + (f" and {op.count - 1:,.0f} alike" if op.count > 1 else "")
         for op in ops[["kind", "name", "count"]].itertuples(index=False)
     ]
@@ -224,7 +224,7 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
             "y": ops["attainable_flops"],
             "bound": ops["bound_by"],
             "share": ops["share"],
-            "text": alike,
+            "text": labels,
             "looked": ops["name"] == chosen,
             "control": "op",
             "value": ops["name"],
@@ -248,9 +248,7 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
 
 
 def _labels(roofs: pd.DataFrame, right: float) -> pd.DataFrame:
-    """Return the names of roofs at their right ends: of the selected device, and of others where they do
-    not overlap.
-    """
+    """Return the names of roofs at their right ends: the selected device's, and others that do not overlap."""
     ends = roofs[roofs["x"] == right].sort_values(["looked", "y"], ascending=False, kind="stable")
     heights: list[float] = []
     for at, height in zip(ends.index, (math.log10(y) for y in ends["y"]), strict=True):
@@ -265,7 +263,7 @@ def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
     ops, roofs = frame[frame["what"] == "op"], frame[frame["what"] == "roof"]
     left, right = look.decades(ops["x"], 0.1, 1000.0)
     bottom = look.decades(ops["y"], 1e9, 1e15)[0]
-    # Marks on the highest roof, and its name, need room above it.
+    # Marks on the highest roof, and its name, need space above it.
     return left, max(right, 1000.0), bottom, look.decades([2 * y for y in (*ops["y"], *roofs["y"])], 1e9, 1e15)[1]
 
 
@@ -349,7 +347,7 @@ def place_costs(
     title : str, optional
         The takeaway; the cheapest that will do by default.
     axis, key, each : str
-        What is counted with its unit, what the marks mean, and what stands in a row.
+        The quantity with its unit, the meaning of the marks, and the noun of a row.
 
     Returns
     -------
@@ -377,8 +375,8 @@ def place_costs(
         priced.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
     ]
     best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
-    able = (frame["verdict"] == "will do").any()
-    none = f"No {each} is clearly the cheapest that will do" if able else f"No {each} will do"
+    feasible = (frame["verdict"] == "will do").any()
+    none = f"No {each} is clearly the cheapest that will do" if feasible else f"No {each} will do"
     title = title or (f"{best.iloc[0]} is the cheapest {each} that will do" if len(best) else none)
     words = (
         f"One row for each {each}: a mark at the cost on a logarithmic axis in dollars, a bar from low to high, and at "
@@ -398,10 +396,10 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (label, in order from the top), `start`, `end` (cost at either end of the figure),
-        `centre` (cost with all figures at their medians) [USD], `text` (words at the right).
+        Tidy rows: `row` (label, in order from the top), `start`, `end` (cost at either end of the range),
+        `centre` (cost with all values at their medians) [USD], `text` (words at the right).
     title : str, optional
-        The takeaway; the figure that matters most by default.
+        The takeaway; by default the value with the largest effect.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Charts that stay on the page while their data change: one Vega runtime a kernel, data by columns."""
+"""Charts that stay on the page while their data change: one Vega runtime per kernel, data by columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look for every chart: palette, order and colour of parts, fonts; what charts share; and Altair itself.
+"""The common style of charts: palette, order and colour of parts, fonts; shared elements; and Altair itself.
 
 Altair is imported when a chart is first written, and in half the time. Where JupyterLab is installed, jsonschema (which
 Altair imports) loads a grammar of international web addresses that no chart needs. Hidden for the moment of the import,
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cookbook.catalog.parts import part_groups
+
 if TYPE_CHECKING:
     import pandas as pd
 
 
 class _Later:
-    """Altair, imported when its first name is asked for."""
+    """Altair, imported when its first name is used."""
 
     def __getattr__(self, name: str) -> Any:
         if "Chart" not in vars(self):
@@ -58,18 +60,7 @@ MUTED = "#616161"
 PAPER = "#ffffff"
 
 # Fixed order and colour for the whole cookbook: a part looks the same in every recipe.
-TIME_PARTS = {
-    "compute": "#0072B2",
-    "memory traffic": "#D55E00",
-    "launch": "#696E6E",
-    "tensor-parallel communication": "#009E73",
-    "pipeline-parallel communication": "#2F8F9D",
-    "data-parallel communication": "#7A9C39",
-    "input": "#CC79A7",
-    "optimiser": "#A170C6",
-    "bubble": "#8C6A00",
-    "waiting": "#8C564B",
-}
+TIME_PARTS = {name: group.colour for name, group in part_groups().items()}
 MEMORY_PARTS = {
     "weights": "#0072B2",
     "fp32 copy": "#2F8F9D",
@@ -163,11 +154,11 @@ def theme() -> dict[str, Any]:
 
 HEIGHT = 372
 GOLDEN = 0.6180339887
-# Longest words beside a row, drawn unseen: they keep the room, so that the picture does not jump.
+# Longest words beside a row, drawn invisibly: they reserve the space, so that the chart does not jump.
 _ROOM = "fits batch 00,000 at most"
 # A format for `decade_axis` with which a tenth is 0.1 and not 100m.
 PLAIN_TENTHS = "datum.value < 1 ? '~g' : '~s'"
-# Rows that state a need are printed bold; Vega sees the label alone, so the word itself tells.
+# Rows that state a need are bold; Vega sees only the label, so the word itself marks them.
 NEEDS = " needs"
 
 
@@ -262,8 +253,7 @@ def inward(dx: float) -> dict[str, Any]:
 
 
 def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log: bool = False) -> list[Any]:
-    """Return names of lines at their ends, on a halo, each below the one above it; inside the plot where that is
-    narrow.
+    """Return names at the ends of lines, on a halo, one below the other; inside the plot where it is narrow.
 
     Parameters
     ----------
@@ -333,7 +323,7 @@ def finished(
     """Return layers over a frame, with takeaway, key to the marks, alternative text, and initial signals.
 
     A frame with rows has their order as a signal too, since Vega forgets it when data change. The page sets `narrow`
-    where there is little room, and `over`, how many lines of text then stand over each row.
+    where there is little space, and `over`, the number of text lines above each row.
     """
     rows = {"rows": row_order(frame), "over": 0} if "row" in frame else {}
     first = {**rows, "narrow": False, **signals}
@@ -346,7 +336,7 @@ def row_order(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(frame["row"]))
 
 
-# Where there is little room, labels and words stand over their rows, in a gap of so many pixels.
+# Where space is tight, labels and words are above their rows, in a gap of this many pixels.
 _STEP = "height / max(length(rows), 1)"
 _GAP = "(over ? 16 * over + 4 : 0)"
 _FIRST_LINE = f"10 - ({_STEP} + {_GAP}) / 2"
@@ -382,7 +372,7 @@ def _beside(wide: Any, narrow: Any) -> Any:
     return alt.ExprRef(f"over ? {narrow} : {wide}")
 
 
-# Opacity of a rule from top to bottom: where labels stand over their rows, it goes through words.
+# Opacity of a rule from top to bottom: where labels are above their rows, it crosses words.
 THROUGH = {"expr": "over ? 0.4 : 1"}
 
 
@@ -404,8 +394,8 @@ def row_text(base: Any, room: int | None = None) -> list[Any]:
         color=INK,
     )
     at = alt.value(alt.ExprRef("over > 1 ? 0 : width"))
-    beside = alt.value(_beside(f"'{_ROOM}'", "''"))
-    return [spacer.encode(x=alt.value("width"), text=beside), words.encode(y=rows_axis(room), x=at, text="said:N")]
+    spacer_text = alt.value(_beside(f"'{_ROOM}'", "''"))
+    return [spacer.encode(x=alt.value("width"), text=spacer_text), words.encode(y=rows_axis(room), x=at, text="said:N")]
 
 
 def ticks(low: float, high: float, log: bool, most: int = 7) -> list[float]:
@@ -450,7 +440,7 @@ def tick_text(value: float, whole: bool = False) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
-# Steps of axes that move with what they show.
+# Steps of axes that adapt to their data.
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 

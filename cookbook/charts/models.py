@@ -1,4 +1,4 @@
-"""Charts of what one network needs beside what accelerators have."""
+"""Charts of a network's needs beside the capacities of accelerators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from cookbook.charts import look
 from cookbook.charts.look import INK, MEMORY_PARTS, MUTED, PALETTE, PAPER, SHAPES, VERDICTS, alt
 
-# Thirteen families in five groups: as many as colour and shape can tell apart.
+# Thirteen families in five groups, the number that colour and shape can distinguish.
 FAMILY_GROUPS = {
     "convolution": ("cnn", "detection", "segmentation"),
     "transformer": ("transformer", "encoder", "vision_transformer"),
@@ -33,7 +33,7 @@ _ZOO_KEY = "Filled: agrees with published figures. Dashed line: each parameter u
 
 
 def group_of(family: str) -> str:
-    """Group that a family of networks is drawn with.
+    """Return the group with which a family of networks is drawn.
 
     Examples
     --------
@@ -104,9 +104,9 @@ def _peaks(x: Any) -> list[Any]:
     """Return a thin line up to each peak; measured values as a band, or as a tick where there is one search only."""
     device = _device_rows(alt.Chart(), "rate")
     line = device.transform_calculate(x_from="x_low").mark_bar(height=2, color=MUTED, opacity=0.5, clip=True)
-    seen = device.transform_filter("isValid(datum.high)")
-    band = seen.transform_filter("datum.measured > 1").mark_bar(height=12, opacity=0.45, strokeWidth=2, clip=True)
-    tick = seen.transform_filter("!(datum.measured > 1)").mark_tick(height=16, thickness=3, clip=True)
+    measured = device.transform_filter("isValid(datum.high)")
+    band = measured.transform_filter("datum.measured > 1").mark_bar(height=12, opacity=0.45, strokeWidth=2, clip=True)
+    tick = measured.transform_filter("!(datum.measured > 1)").mark_tick(height=16, thickness=3, clip=True)
     return [
         line.encode(y=look.rows_axis(), x=x, x2="x_from:Q"),
         band.encode(y=look.rows_axis(), x="low:Q", x2="high:Q", color=_verdict(alt.Color), stroke=_verdict(alt.Stroke)),
@@ -333,7 +333,7 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `title`, `group` (one of `FAMILY_GROUPS`, see `group_of`), `parameters` [-], `flop` (forward pass
-        of one sample [FLOP]), `status` ("published" where both figures agree with print, else "unverified"),
+        of one sample [FLOP]), `status` ("published" where both counts agree with print, else "unverified"),
         `label` (text beside the mark, empty for none), `selected` (bool).
     title : str, optional
         The takeaway; the range of FLOP per parameter by default.
@@ -341,7 +341,7 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     Returns
     -------
     altair.LayerChart
-        Filled marks agree with published figures, hollow ones are unverified. Signals: `left`, `right`, `bottom`,
+        Filled marks agree with published counts, hollow ones are unverified. Signals: `left`, `right`, `bottom`,
         `top`, the ends of the axes.
 
     Examples

@@ -1,7 +1,7 @@
-"""What measurements say: every measured run, and how far predictions of it were off, with intervals and their t.
+"""Measurements and errors of predictions: every measured run, errors, intervals and Student's t.
 
-Here stand the figures of errors that the tables of judged predictions are written with and read by: every publisher
-weighs one, since rows of one publisher are no independent evidence. `evaluation` and `measurements` read those tables.
+This module defines the error statistics with which the tables of evaluated predictions are written and read: every
+publisher weighs one, since rows of one publisher are not independent. `evaluation` and `measurements` read the tables.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from cookbook.catalog.refusals import refused
 from cookbook.prediction.constants import LEVELS
 
-# Models in the tables of judged predictions.
+# Models in the tables of evaluated predictions.
 FULL, NO_NEIGHBOURS, ROW = "full", "without neighbours", "row"
 # A publisher with fewer rows weighs in proportion: one row is no habit.
 FEW = 10
-# Fewer publishers are few sources, and fewer rows too few to say what share of a publisher's intervals held.
+# Fewer publishers are few sources, and fewer rows too few for the coverage of a publisher's intervals.
 ENOUGH = 5
 FIGURES = (
     "rows",
@@ -124,7 +124,7 @@ def publisher_means(values: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, 
 def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> float:
     """Return the quantile `level` of absolute errors, every group weighing as in `publisher_means`.
 
-    `errors`: logarithmic errors; `group`: publisher, or another group that is left out, of each; `level`: share, 0 to
+    `errors`: logarithmic errors; `group`: publisher, or another group that is held out, of each; `level`: share, 0 to
     1.
 
     >>> pooled_quantile(np.arange(1.0, 41), np.array(["a"] * 30 + ["b"] * 10), 0.5)
@@ -208,8 +208,8 @@ def _in_band(covered: np.ndarray, group: np.ndarray) -> float:
     """Return the share of publishers with enough rows whose intervals cover neither too few of them nor nearly all."""
     _, codes = np.unique(group, return_inverse=True)
     counts = np.bincount(codes)
-    held = (np.bincount(codes, covered) / counts)[counts >= ENOUGH]
-    return float(np.mean((held >= COVERAGE_BAND[0]) & (held <= COVERAGE_BAND[1]))) if len(held) else np.nan
+    coverage = (np.bincount(codes, covered) / counts)[counts >= ENOUGH]
+    return float(np.mean((coverage >= COVERAGE_BAND[0]) & (coverage <= COVERAGE_BAND[1]))) if len(coverage) else np.nan
 
 
 def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:

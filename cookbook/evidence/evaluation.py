@@ -1,4 +1,4 @@
-"""Reads what was predicted for measured rows, and says how good it is: errors, the order of layouts, and speed-ups.
+"""Evaluated predictions of measured rows: errors, the ranking of parallelism configurations, and speed-ups.
 
 Reads tables alone: nothing is fitted here.
 """
@@ -13,19 +13,18 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import refused
 from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.prediction import scaling as engine
-from cookbook.prediction.asked import choices, listed, text
 from cookbook.prediction.constants import LEVELS
 from cookbook.prediction.parsing import networks
 from cookbook.prediction.parsing.tables import OUTCOMES, measurements_of
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
-# What a row says beside what was run: names, remarks and outcomes.
+# Columns of a row that do not describe its configuration: names, notes and outcomes.
 NO_INPUT = (
     "id",
     "locator",
@@ -95,6 +94,19 @@ BESIDE = {
 }
 
 
+# Kinds of runs, what is put in the place of the full prediction, and names to keep.
+KIND, MODEL = Field.choice(*KINDS), Field.choice(of=lambda: (FULL, NO_NEIGHBOURS, *models_of()))
+NAMES = Field.text(many=True, blank=True)
+
+
+@checked(
+    by=Field.choice(*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up"),
+    kind=KIND,
+    model=MODEL,
+    publishers=NAMES,
+    accelerators=NAMES,
+    networks=NAMES,
+)
 def accuracy(
     by: str = "publisher",
     kind: str = "both",
@@ -108,15 +120,15 @@ def accuracy(
     Parameters
     ----------
     by : str
-        What to group the runs by: "publisher", "generation", "year", "tier", "software_level", "scale",
+        Grouping of the runs: "publisher", "generation", "year", "tier", "software_level", "scale",
         "accelerator" or "model" (the network); "prediction": one line for each entry that `model` can be; "all": one
         line; "row": every run with its measured and predicted outcome, its interval and its source; "repeats": runs
-        that the tables cannot tell apart, see `repeats`; "layouts": whether layouts of one run are put in order.
+        that the tables cannot distinguish, see `repeats`; "layouts": the ranking of configurations of one run.
     kind : str
         Training of a "transformer", of "classic" networks, or "both"; "inference" (forward passes); "generation".
     model : str
         "full"; "without neighbours" or "without …" for a term, the constants fitted anew;
-        "constant utilisation" or another rule to beat; "full, row alone left out".
+        "constant utilisation" or another baseline; "full, row alone left out".
     publishers, accelerators, networks : sequence of str
         Those to keep; all by default.
 
@@ -138,11 +150,6 @@ def accuracy(
     >>> bool(table.loc["full", "median_error"] < table.loc["constant utilisation", "median_error"])
     True
     """
-    groupings = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
-    (by,) = choices("by", [by], groupings, ())
-    if not isinstance(model, str) or (model != FULL and model not in models_of()):
-        near = ", ".join(nearest(str(model)[:60], models_of(), 3))
-        raise refused("model", model, f"is not a choice; nearest: {near}")
     rows = chosen(kind, publishers, accelerators, networks)
     if by == "row":
         return as_rows(rows, model)
@@ -164,14 +171,10 @@ def chosen(
     networks: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Return evaluated runs of a kind, of some publishers on some accelerators; ratios are logarithms."""
-    (kind,) = choices("kind", [kind], tuple(KINDS), ())
+    kind = KIND.read(kind, "kind")
     rows, masks = _evaluated_rows(kind), dict[str, Any]()
     for column, names in (("publisher", publishers), ("accelerator", accelerators), ("model", networks)):
-        wanted = (
-            []
-            if isinstance(names, (list, tuple)) and not names
-            else [text(column, name) for name in listed(column, names)]
-        )
+        wanted = list(NAMES.read(names, f"{column}s"))
         if column == "model":
             wanted = [network_of(name) for name in wanted]
         for name in wanted:
@@ -240,7 +243,7 @@ def _rule_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _ratios(table: str) -> dict[str, str]:
-    """Name and column of each model in a table of judged rows."""
+    """Return name and column of each model in a table of evaluated rows."""
     columns = [column for column in catalog.table(table).columns if column not in BESIDE]
     return {RULES.get(name, ROW_ALONE if name == ROW else name.replace("_", " ")): name for name in columns}
 
@@ -292,8 +295,7 @@ def as_rows(rows: pd.DataFrame, model: str = FULL) -> pd.DataFrame:
 
 def _ratios_of(rows: pd.DataFrame, model: str) -> pd.Series:
     """Return the logarithmic ratios of a model, of the rows that it predicts."""
-    if model not in (FULL, NO_NEIGHBOURS) and model not in models_of():
-        raise refused("model", model, f"is not a choice; take one of {', '.join(models_of())}")
+    model = MODEL.read(model, "model")
     ratios = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
     if not len(ratios):
         raise ValueError(f"nothing is predicted {shown(model)} for these runs: another kind has it")
@@ -315,7 +317,7 @@ def per_prediction(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def grouped(rows: pd.DataFrame, by: str, model: str = FULL) -> pd.DataFrame:
-    """Return the figures of each group, the groups in the order of their names.
+    """Return the error statistics of each group, the groups in the order of their names.
 
     `rows`: from `chosen`; `by`, `model`: as for `accuracy`.
     """
@@ -348,10 +350,10 @@ def _repeats(rows: pd.DataFrame, words: str, aside: tuple[str, ...]) -> dict[str
     for kind in rows["kind"].unique():
         table = catalog.table(f"training_{kind}").merge(rows[["id", "measured", "publisher"]], on="id")
         same = [name for name in table if name not in (*NO_INPUT, *aside, "measured", "publisher")]
-        alike = table.groupby(same, dropna=False)["measured"]
-        several = alike.transform("size") > 1
-        away.append((table["measured"] / alike.transform("median") - 1)[several].abs())
-        runs, count = runs + int(several.sum()), count + int((alike.size() > 1).sum())
+        repeated = table.groupby(same, dropna=False)["measured"]
+        several = repeated.transform("size") > 1
+        away.append((table["measured"] / repeated.transform("median") - 1)[several].abs())
+        runs, count = runs + int(several.sum()), count + int((repeated.size() > 1).sum())
         publishers |= set(table.loc[several, "publisher"])
     off = pd.concat(away)
     return {
@@ -372,7 +374,7 @@ def _line(errors: np.ndarray, group: np.ndarray, half: dict[int, np.ndarray] | N
 
 
 def forget() -> None:
-    """Drop what is cached; tests that change tables need it."""
+    """Clear the caches; tests that change tables need it."""
     for cached in (_ratios, _evaluated_rows, _of_table, _names):
         cached.cache_clear()
 
@@ -397,10 +399,10 @@ LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero_stage", "sequence_parallel",
 def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rank of the configuration predicted to be fastest, of those that a publisher measured for one run.
 
-    `rows`: judged runs with predicted and measured step times, as `cookbook.accuracy(by="row")` gives them. Gives one
-    line a run of which at least five layouts were measured: publisher, model, devices, seq_len, attention_kernel,
-    fused_norm, layouts; rank_correlation (Spearman) of measured and predicted; and over the fastest measured layout:
-    chosen (the one predicted fastest), median and slowest, 1 where it is the fastest.
+    `rows`: evaluated runs with predicted and measured step times, as of `cookbook.accuracy(by="row")`. Gives one
+    line per run of which at least five configurations were measured: publisher, model, devices, seq_len,
+    attention_kernel, fused_norm, layouts; rank_correlation (Spearman) of measured and predicted; and over the fastest
+    measured one: chosen (the one predicted fastest), median and slowest, 1 where it is the fastest.
     """
     table = catalog.table("training_transformer")
     inputs = ["id", *(name for name in (*SAME_RUN, *LAYOUT) if name not in rows)]
@@ -445,6 +447,7 @@ SAME_BUT_DEVICES = (
 COVERED_SHARE = 0.8
 
 
+@checked(**engine.FIELDS)
 def scaling(
     model: str | Workload,
     accelerator: str,
@@ -476,14 +479,14 @@ def scaling(
     mode : str
         "weak" or "strong".
     exchange : str or callable
-        How gradients are summed: "hierarchical" (as measured stacks do), "flat ring", "halving-doubling",
+        Algorithm of the gradient all-reduce: "hierarchical" (as measured stacks do), "flat ring", "halving-doubling",
         "in-network", "parameter server" (one), "HPE 2017" (2 w log2(p) / beta); or your own function of payload [B],
         ranks, bandwidth [B/s] and latency [s], used between nodes, and within the node where there is only one.
     buckets : int, optional
         Parts in which gradients are sent while the backward pass goes on; 1 hides nothing. By default what measured
         stacks hide.
     link : str
-        A link of the catalogue between nodes, one port a device, in place of the machine's own.
+        A link of the catalogue between nodes, one port per device, in place of the machine's own.
     per_node : int, optional
         Devices of a node; those of the server, or 8.
     software, precision, seq
@@ -493,7 +496,7 @@ def scaling(
     -------
     pandas.DataFrame
         One row a number of devices: nodes, batch (of a device), step_seconds, samples_per_second, speed_up (over one
-        device), low80 and high80 (of the speed-up, from measured ones; NaN where the exchange is not as measured
+        device), low80 and high80 (of the speed-up, from measured ones; NaN where the algorithm is not as measured
         stacks do it), efficiency, and seconds of each part.
 
     Raises
@@ -501,7 +504,7 @@ def scaling(
     cookbook.catalog.UnknownName
         A network, device, link or number format that the catalogue does not have.
     ValueError
-        Any other argument that cannot be: which, its value and the remedy.
+        Any other invalid argument: its name, its value and the remedy.
 
     Examples
     --------
@@ -533,8 +536,7 @@ def scaling(
 
 @lru_cache(maxsize=1)
 def pairs() -> pd.DataFrame:
-    """Return measured runs on several devices with a twin on one, and the predicted speed-up with the publisher held
-    out.
+    """Return measured runs on several devices with a twin on one, and held-out predictions of the speed-up.
 
     Columns as of `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over
     measured), network (of the zoo), nodes, low_80 and high_80: from what the other publishers' speed-ups were off by.
@@ -546,12 +548,12 @@ def pairs() -> pd.DataFrame:
     rows = rows[rows["unit"].str.endswith("/s")].join(more[wanted], on="id")
     keys = list(SAME_BUT_DEVICES)
     one = rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")
-    many = rows[rows["devices"] > 1].join(one, on=keys, how="inner")
-    twins = many.assign(
-        measured_speed_up=many["measured"] / many["measured_one"],
-        predicted_speed_up=many["predicted"] / many["predicted_one"],
-        network=[networks.spoken(name).key for name in many["model"]],
-        nodes=np.ceil(many["devices"] / many["per_node"].fillna(many["devices"].clip(upper=8))),
+    scaled = rows[rows["devices"] > 1].join(one, on=keys, how="inner")
+    twins = scaled.assign(
+        measured_speed_up=scaled["measured"] / scaled["measured_one"],
+        predicted_speed_up=scaled["predicted"] / scaled["predicted_one"],
+        network=[networks.spoken(name).key for name in scaled["model"]],
+        nodes=np.ceil(scaled["devices"] / scaled["per_node"].fillna(scaled["devices"].clip(upper=8))),
     )
     twins = twins.assign(ratio=twins["predicted_speed_up"] / twins["measured_speed_up"]).reset_index(drop=True)
     ends = np.ones((2, len(twins)))
@@ -595,8 +597,9 @@ def reach(devices: Any, nodes: Any) -> np.ndarray:
 
 
 def _reach(speed_ups: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
-    """Return the ends from the errors of known speed-ups; between nodes, which only cost more, the low end
-    is further.
+    """Return the ends from the errors of known speed-ups.
+
+    Between nodes, which only cost more, the low end is further.
     """
     error, publisher = np.abs(np.log(speed_ups["ratio"].to_numpy())), speed_ups["publisher"].to_numpy()
     one = speed_ups["nodes"].to_numpy() == 1

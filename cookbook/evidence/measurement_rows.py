@@ -1,4 +1,4 @@
-"""Six tables of measurements as rows of one shape, in SI, and what follows from a measured rate."""
+"""Six tables of measurements as rows of one shape, in SI, and derived columns of measured rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cookbook.hardware import peak_flops
 from cookbook.prediction.parsing import networks
 from cookbook.workloads import zoo
 
-# What every table can say of a row; a column that it does not have stays missing.
+# Columns that a table can have; others stay missing.
 TEXTS = (
     "id",
     "kind",
@@ -42,7 +42,7 @@ TEXTS = (
     "how",
 )
 NUMBERS = ("devices", "batch", "throughput", "time", "flop_per_item")
-# First word that fits names the framework, so what builds on another stands before it.
+# The first matching word names the framework, so software built on another precedes it.
 FRAMEWORKS = (
     "TensorRT-LLM",
     "TensorRT",
@@ -243,7 +243,7 @@ def framework(software: str) -> str:
 
 
 def network(model: str) -> str:
-    """Name in the zoo of a network as printed; the printed name where the zoo has none.
+    """Return the zoo's name of a network as printed; the printed name where the zoo has none.
 
     >>> network("googlenet (inception_v1)"), network("FastSpeech of my own")
     ('googlenet', 'FastSpeech of my own')
@@ -295,9 +295,7 @@ def _layout(frame: pd.DataFrame) -> pd.Series:
 
 
 def _servers(accelerators: pd.Series, texts: pd.Series) -> dict[str, list[str]]:
-    """Return server and processor of rows whose words name a system of the catalogue with that accelerator;
-    else blank.
-    """
+    """Return server and processor of rows that name a catalogue system with that accelerator; else blank."""
     systems = _systems()
     by_text: dict[tuple[str, str], tuple[str, str]] = {}
     matches = []
@@ -354,17 +352,13 @@ TRAINING_FLOP_PER_MAC = 6.0
 
 
 def per_device(rows: pd.DataFrame) -> pd.Series:
-    """Return the rate per device [items/s]; missing where rates of devices do not add up, or their number
-    is unknown.
-    """
+    """Return the rate per device [items/s]; missing where rates do not add up or the number is unknown."""
     together = rows["kind"].isin(ADDITIVE_KINDS) | ((rows["kind"] == "storage") & (rows["unit"] == "samples/s"))
     return (rows["throughput"] / rows["devices"]).where(together & (rows["devices"] > 0))
 
 
 def per_watt(rows: pd.DataFrame) -> pd.Series:
-    """Return the rate over the design power (TDP) of the devices [items/s/W]; no power was measured, hosts are left
-    out.
-    """
+    """Return the rate per watt of the devices' design power (TDP) [items/s/W]; no power was measured."""
     watts = rows["accelerator"].map(catalog.table("accelerators").set_index("key")["tdp_watts"])
     return (rows["throughput"] / (rows["devices"] * watts)).where(rows["kind"].isin(ADDITIVE_KINDS))
 
@@ -372,7 +366,7 @@ def per_watt(rows: pd.DataFrame) -> pd.Series:
 def efficiencies(rows: pd.DataFrame) -> pd.DataFrame:
     """Return weak and strong scaling efficiency, and the kind of curve that a row belongs to.
 
-    A curve holds runs of one publisher that are equal in all of `CURVE_KEYS` and in the layout of training, and
+    A curve contains runs of one publisher that are equal in all of `CURVE_KEYS` and in the training configuration, and
     in batch a device (weak) or in global batch (strong). The base is the median rate per device on its fewest devices;
     those runs have no efficiency of their own.
 
@@ -421,12 +415,12 @@ def classic_flop() -> dict[str, float]:
     return by_id
 
 
-def _flop(network: networks.Input) -> float:
-    if not network.name or network.why:
+def _flop(trained: networks.Input) -> float:
+    if not trained.name or trained.why:
         return float("nan")
-    work = zoo.model(str(network.name), **json.loads(network.arguments or "{}"))
+    work = zoo.model(str(trained.name), **json.loads(trained.arguments or "{}"))
     return (
         TRAINING_FLOP_PER_MAC
-        * float(work.ops.total("macs", 1, (work.seq if np.isnan(network.seq) else network.seq) or 1))
-        / network.items
+        * float(work.ops.total("macs", 1, (work.seq if np.isnan(trained.seq) else trained.seq) or 1))
+        / trained.items
     )

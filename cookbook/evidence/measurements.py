@@ -1,4 +1,4 @@
-"""All measurements of the tables in one frame, to be asked any question, and each beside those nearest to it.
+"""All measurements of the tables in one frame, for any query, each beside the ones nearest to it.
 
 Reads tables alone: nothing is fitted here.
 """
@@ -15,17 +15,16 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.evidence import measurement_rows
-from cookbook.prediction.api import flag
-from cookbook.prediction.asked import listed, text
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
 from cookbook.units import shown
 
-# Distance of a factor of e in samples of a device, and in devices, where a reader asks for what was run most alike.
+# Distance of a factor of e in samples per device, and in devices, when searching for the most similar run.
 AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}
-# No measured figure is beyond this.
+# Upper bound of measured values.
 MAX_VALUE = 1e30
 
 COLUMNS = (
@@ -78,13 +77,38 @@ COLUMNS = (
 )
 # Kinds whose software is a framework; elsewhere it is the benchmark.
 RUN_KINDS = ("training", "inference", "storage")
-# Judged tables: measured table -> table of left-out predictions.
+# Evaluated tables: measured table -> table of held-out predictions.
 EVALUATED_TABLES = {
     "training_classic": "validation_classic_rows",
     "training_transformer": "validation_transformer_rows",
 }
 
 
+# Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
+COMPARABLE = {
+    "framework": (),
+    "software": (),
+    "software_level": (),
+    "publisher": (),
+    "server": (),
+    "processor": (),
+    "link": (),
+    "data": ("data",),
+    "precision": ("precision",),
+    "accelerator": ("accelerator",),
+    "generation": ("accelerator",),
+}
+VERSUS = Field.choice(*COMPARABLE)
+
+
+@checked(
+    near=Field.record(
+        str, Mapping, what="configuration", give="the id of a row, or a dict such as {'model': 'resnet50'}"
+    ),
+    versus=VERSUS,
+    classic_flop=Field.flag(),
+    **{name: Field.text(many=True, later=True) for name in COLUMNS},
+)
 def measurements(
     near: str | Mapping[str, Any] | None = None, versus: str = "", classic_flop: bool = False, **where: Any
 ) -> pd.DataFrame:
@@ -108,15 +132,15 @@ def measurements(
     Returns
     -------
     pandas.DataFrame
-        What was run: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed), network
-        (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of one
-        update or request, of all devices), batch_per_device, precision, number_format, framework, software,
-        software_level, data, layout, server, processor, link, network_link, date, year. What came out: value
-        (throughput, or time where only that is stated; `counted` says what), throughput [as `unit` says], time [s] of
-        what time_of says, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the
-        dense peak), weak_efficiency and strong_efficiency with scaling, the kind of curve. Predicted for it by what
-        other publishers measured: predicted, low80, high80 [as throughput], tier. Where it stands: publisher, source,
-        url, locator, how. What is not known is NaN or blank, never 0.
+        The configuration: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed),
+        network (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of
+        one update or request, of all devices), batch_per_device, precision, number_format, framework, software,
+        software_level, data, layout, server, processor, link, network_link, date, year. The outcome: value
+        (throughput, or time where only that is stated; `counted` is which), throughput [as `unit` states], time [s] of
+        `time_of`, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the dense peak),
+        weak_efficiency and strong_efficiency with scaling, the kind of curve. Its prediction from the other publishers'
+        measurements: predicted, low80, high80 [as throughput], tier. Its origin: publisher, source, url, locator, how.
+        Unknown values are NaN or blank, never 0.
 
     Raises
     ------
@@ -129,15 +153,11 @@ def measurements(
     >>> rows["unit"].unique().tolist(), bool((rows["throughput"] > 0).any())
     (['images/s'], True)
     """
-    rows = _with_classic() if flag("classic_flop", classic_flop) else everything()
-    versus = text("versus", versus)
+    rows = _with_classic() if classic_flop else everything()
     for column, wanted in where.items():
         rows = _matching(rows, column, wanted)
     if not len(rows):
         raise ValueError(f"no measurement matches {_filter_words(where)}: loosen one of them")
-    if near is not None and (not isinstance(near, (str, Mapping)) or len(near) > 200):
-        allowed = "must be the id of a row, or a dict such as {'model': 'resnet50'}"
-        raise refused("near", near, allowed)
     if near is not None:
         rows = nearest_rows(rows, configuration(near), str(near))
     return beside(rows, versus) if versus else rows.copy()
@@ -225,7 +245,7 @@ def _matching(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
         return rows[_between(rows[column], column, wanted)]
     if isinstance(wanted, (list, tuple)) and not wanted:
         return rows
-    names = [text(column, name) for name in listed(column, wanted)]
+    names = list(Field.text(many=True).read(wanted, column))
     values = set(whole[column])
     names = [name if name in values else _spelled(column, name, values) for name in names]
     return rows[rows[column].isin(names)] if names else rows
@@ -283,7 +303,7 @@ def _filter_words(where: Mapping[str, Any]) -> str:
     return ", ".join(f"{column} = {said(wanted)}" for column, wanted in where.items()) or "anything"
 
 
-# What a configuration may say; what it leaves out does not count.
+# Fields of a configuration; missing ones are ignored.
 ASKED = (
     "kind",
     "phase",
@@ -294,7 +314,7 @@ ASKED = (
     "precision",
     "framework",
 )
-# What decides about a rate beside the thing compared.
+# Columns that determine a rate beside the compared one.
 DECIDING_COLUMNS = (
     "kind",
     "phase",
@@ -307,20 +327,6 @@ DECIDING_COLUMNS = (
     "data",
     "unit",
 )
-# Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
-COMPARABLE = {
-    "framework": (),
-    "software": (),
-    "software_level": (),
-    "publisher": (),
-    "server": (),
-    "processor": (),
-    "link": (),
-    "data": ("data",),
-    "precision": ("precision",),
-    "accelerator": ("accelerator",),
-    "generation": ("accelerator",),
-}
 
 
 def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "") -> pd.DataFrame:
@@ -412,8 +418,7 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     ValueError
         Another column, or no setting in which two values were measured.
     """
-    if what not in COMPARABLE:
-        raise refused("versus", what, f"cannot be compared; take one of {', '.join(COMPARABLE)}")
+    what = VERSUS.read(what, "versus")
     rows = rows[(rows[what] != "") & rows["throughput"].notna() & rows["batch_per_device"].notna()]
     same = [name for name in DECIDING_COLUMNS if name not in COMPARABLE[what]]
     best = rows.sort_values("throughput", kind="stable").groupby([*same, what], dropna=False).tail(1)
@@ -429,7 +434,7 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     return order[list(dict.fromkeys(columns))].assign(setting=order["setting"].rank(method="dense").astype(int))
 
 
-# Column of an outcome -> words, and the column that says what is counted (none: a plain share).
+# Column of an outcome -> words, and the column with its unit (none: a plain share).
 Y = {
     "value": ("stated value", "counted"),
     "throughput": ("throughput", "unit"),
@@ -477,9 +482,9 @@ class Selected:
     rows : pandas.DataFrame
         Measurements that pass the filters.
     y, x, by : str
-        Columns: what came out (a key of `Y`), where it stands, and what groups it (may be blank).
+        Columns: the outcome (a key of `Y`), the horizontal axis, and the grouping (may be blank).
     unit : str
-        What is counted: a value of the column that says so, blank for the most frequent, "all" for every one.
+        The counted unit: a value of its column, blank for the most frequent, "all" for every one.
     aggregate : {"all", "best", "median"}
         Every run, or one of each place and group.
     """
@@ -534,9 +539,7 @@ class Selected:
 
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """Return the plotted rows: with a value on both axes, each group reduced to its best or middle run
-        on request.
-        """
+        """Return the rows with a value on both axes, on request reduced to the best or middle run of each group."""
         rows = self.of_unit
         if self.x in NUMBERS:
             rows = _filtered(rows, rows[self.x] > 0)
@@ -559,7 +562,7 @@ class Selected:
 
     @property
     def words_x(self) -> str:
-        """Name of the horizontal axis."""
+        """Return the name of the horizontal axis."""
         return {**NUMBERS, **NAMES}[self.x]
 
     @property

@@ -1,6 +1,6 @@
-"""Argument checks of the formulas: a clear ValueError; NaN, a missing figure in a sweep, passes through.
+"""Argument checks of the formulas: invalid values raise a clear ValueError; NaN, a missing value in a sweep, passes.
 
-One number of NumPy's is told apart first: a single prediction asks hundreds of times, and array checks cost more.
+A single NumPy number is handled first: one prediction checks hundreds of them, and array checks cost more.
 """
 
 import numpy as np
@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
-# Entries of a list or range that is made an array; what is an array already has its memory.
+# Entries of a list or range that is converted to an array; an existing array has its memory already.
 MAX_ENTRIES = 10_000_000
-# Signs of what is written for readers of Python's insides.
+# Signs of a repr that shows Python's internals.
 INTERNAL_SIGNS = ("<", "np.", "(", "\n")
 
 
@@ -26,9 +26,7 @@ def floats(name: str, value: ArrayLike) -> Array:
 
 
 def written(value: object) -> str:
-    """Return the text with which a message quotes `value`: its repr, or its type where the repr shows Python's
-    internals.
-    """
+    """Return the text that messages quote for `value`: its repr, or its type where that shows Python's internals."""
     text = str(value)[:40]
     if isinstance(value, str):
         return repr(text)

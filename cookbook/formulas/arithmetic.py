@@ -1,4 +1,4 @@
-"""Arithmetic of training, and how long one operation takes: arithmetic, memory traffic and launch.
+"""Arithmetic of training, and the time of one operation: arithmetic, memory traffic and launch.
 
 - FLOP of a run and the rate it needs: `training_flop`, `sustained_rate`.
 - Roofline: `op_seconds`, `arithmetic_intensity`, `ridge_point`, `attainable_flops`, `bound_by`, `smooth_max`; limits of
@@ -35,7 +35,7 @@ def training_flop(
     backward : array_like
         Backward pass in forward passes, rho [-].
     recomputed : array_like
-        Share of the forward pass that is computed again to save memory, r [-].
+        Share of the forward pass that is recomputed to save memory, r [-].
 
     Returns
     -------
@@ -131,7 +131,7 @@ def op_seconds(
     launch_seconds: ArrayLike = 0,
     smoothness: ArrayLike = 2,
 ) -> Array:
-    r"""Time of one operation: smooth maximum of its compute and memory times, plus its launch.
+    r"""Return the time of one operation: smooth maximum of its compute and memory times, plus its launch.
 
     .. math:: t = \left[ (F / P)^p + (M / W)^p \right]^{1/p} + t_0
 
@@ -292,7 +292,7 @@ def bound_by(
     Returns
     -------
     numpy.ndarray
-        "compute", "memory" or "launch" (the first of equals), "unknown" where a figure is missing [-].
+        "compute", "memory" or "launch" (the first of equals), "unknown" where a value is missing [-].
 
     References
     ----------
@@ -339,7 +339,7 @@ def perfect_overlap_seconds(parts_seconds: ArrayLike) -> Array:
 
 
 def no_overlap_seconds(parts_seconds: ArrayLike) -> Array:
-    r"""Time of several parts that run one after the other.
+    r"""Return the time of several parts that run one after the other.
 
     .. math:: t = \sum_i t_i
 

@@ -1,14 +1,14 @@
-"""Collectives and what of them shows: exchanges in a node and between nodes, on nested networks and on tori.
+"""Collectives and their exposed time: communication in a node and between nodes, on nested networks and on tori.
 
 - Rings, trees and hierarchies: `ring_*`, `tree_*`, `hierarchical_*`, `all_to_all_seconds`, `point_to_point_seconds`.
-- What computation hides: `exposed_seconds`, `partly_hidden_seconds`.
+- Overlap with computation: `exposed_seconds`, `partly_hidden_seconds`.
 - Links and switches: `saturating_bandwidth`, `switch_all_reduce_seconds`, `rail_all_to_all_seconds`,
   `dragonfly_bandwidth`.
-- Nested networks, `nested_*`: a list of levels. At each, groups of some size exchange with the other groups, and every
+- Nested networks, `nested_*`: a list of levels. At each, groups of some size communicate with the others, and every
   device has its part of the rate out of its group: groups of 1 over NVLink, of 8 over the node's adapters, of a pod
   over the spine. Whatever the route, the level whose links need longest sets the pace; levels work at the same time.
 - Tori, `torus_*`: devices joined along each of a few axes without switches. Axes that close to rings have two ways to
-  each device (l = 2 links an axis); open ones, of a part of a machine, end.
+  each device (l = 2 links per axis); open ones, of a part of a machine, end.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ from cookbook.formulas._arguments import Array, at_least_one, fraction, non_nega
 def ring_all_gather_seconds(
     payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
 ) -> Array:
-    r"""Time of a ring all-gather: afterwards every rank holds the whole vector.
+    r"""Return the time of a ring all-gather, after which every rank has the whole vector.
 
     .. math:: t = (n - 1) \left( \alpha + \frac{M}{n \beta} \right)
 
@@ -57,14 +57,14 @@ def ring_all_gather_seconds(
 def ring_all_reduce_seconds(
     payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
 ) -> Array:
-    r"""Time of a ring all-reduce: a reduce-scatter, then an all-gather.
+    r"""Return the time of a ring all-reduce: a reduce-scatter, then an all-gather.
 
     .. math:: t = 2 (n - 1) \left( \alpha + \frac{M}{n \beta} \right)
 
     Parameters
     ----------
     payload_bytes : array_like
-        Vector held by each rank, M [B].
+        Vector on each rank, M [B].
     ranks : array_like
         Number of ranks, n >= 1 [-].
     bandwidth : array_like
@@ -92,14 +92,14 @@ def ring_all_reduce_seconds(
 def tree_all_reduce_seconds(
     payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
 ) -> Array:
-    r"""Time of a pipelined double-tree all-reduce: few starts, nearly the traffic of a ring.
+    r"""Return the time of a pipelined double-tree all-reduce: few latencies, nearly the traffic of a ring.
 
     .. math:: t = 2 \alpha \log_2 n + 2 \frac{n - 1}{n} \frac{M}{\beta}
 
     Parameters
     ----------
     payload_bytes : array_like
-        Vector held by each rank, M [B].
+        Vector on each rank, M [B].
     ranks : array_like
         Number of ranks, n >= 1 [-].
     bandwidth : array_like
@@ -136,7 +136,7 @@ def hierarchical_all_reduce_seconds(
     inner_latency: ArrayLike,
     outer_latency: ArrayLike,
 ) -> Array:
-    r"""Time of an all-reduce in two levels: scatter within the node, reduce parts between nodes, gather within.
+    r"""Return the time of a two-level all-reduce: scatter within the node, reduce between nodes, gather within.
 
     .. math:: t = 2 (i - 1) \left( \alpha_i + \frac{M}{i \beta_i} \right)
         + 2 \alpha_o \log_2 o + 2 \frac{o - 1}{o} \frac{M}{i \beta_o}
@@ -144,7 +144,7 @@ def hierarchical_all_reduce_seconds(
     Parameters
     ----------
     payload_bytes : array_like
-        Vector held by each rank, M [B].
+        Vector on each rank, M [B].
     inner_ranks : array_like
         Ranks within one node, i >= 1 [-].
     outer_ranks : array_like
@@ -185,7 +185,7 @@ def hierarchical_all_gather_seconds(
     outer_bandwidth: ArrayLike,
     latency: ArrayLike,
 ) -> Array:
-    r"""Time of an all-gather (or reduce-scatter) over ranks of several nodes, where the slower level sets the pace.
+    r"""Return the time of an all-gather (or reduce-scatter) over several nodes, where the slower level sets the pace.
 
     A ring through all ranks enters every node once on each of its network ports; everything passes the inner link.
 
@@ -235,7 +235,9 @@ def all_to_all_seconds(
     outer_bandwidth: ArrayLike,
     latency: ArrayLike,
 ) -> Array:
-    r"""Time in which every rank sends another part of its data to each rank, within and between nodes at once.
+    r"""Return the time of an all-to-all.
+
+    Every rank sends another part of its data to each, within and between nodes at once.
 
     .. math:: t = \alpha + \frac{M}{i o} \max\left( \frac{i - 1}{\beta_i}, \frac{i (o - 1)}{\beta_o} \right),
         \quad 0 \text{ for one rank}
@@ -243,7 +245,7 @@ def all_to_all_seconds(
     Parameters
     ----------
     payload_bytes : array_like
-        Data held by each rank, M, of which it keeps one part [B].
+        Data on each rank, M, of which it keeps one part [B].
     inner_ranks : array_like
         Ranks within one node, i >= 1 [-].
     outer_ranks : array_like
@@ -253,7 +255,7 @@ def all_to_all_seconds(
     outer_bandwidth : array_like
         Share of one rank in the node's network, one direction, beta_o [B/s].
     latency : array_like
-        Start of the exchange, alpha [s].
+        Latency of the transfer, alpha [s].
 
     Returns
     -------
@@ -278,7 +280,7 @@ def all_to_all_seconds(
 
 
 def point_to_point_seconds(payload_bytes: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> Array:
-    r"""Time of one message from one rank to another.
+    r"""Return the time of one message from one rank to another.
 
     .. math:: t = \alpha + \frac{M}{\beta}
 
@@ -310,23 +312,23 @@ def point_to_point_seconds(payload_bytes: ArrayLike, bandwidth: ArrayLike, laten
 
 
 def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike, hidden: ArrayLike) -> Array:
-    r"""Time that an exchange adds to the computation beside it, if part of the computation can hide it.
+    r"""Return the exposed time of a collective, if part of the concurrent computation can hide it.
 
     .. math:: t_e = \max(0, t_c - h\, t_k)
 
     Parameters
     ----------
     communication_seconds : array_like
-        Exchange alone, t_c [s].
+        Communication alone, t_c [s].
     compute_seconds : array_like
         Computation that may run at the same time, t_k [s].
     hidden : array_like
-        Share of it that does, h, 0 to 1: 0 adds the exchange whole [-].
+        Share of it that does, h, 0 to 1: 0 adds all of the communication [-].
 
     Returns
     -------
     numpy.ndarray
-        Time [s], at most that of the exchange.
+        Time [s], at most that of the communication.
 
     References
     ----------
@@ -342,18 +344,18 @@ def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike
 
 
 def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike, hidden: ArrayLike) -> Array:
-    r"""Time that an exchange adds to the computation beside it, where part of it runs at the same time.
+    r"""Return the exposed time of a collective, part of which runs concurrently with computation.
 
     .. math:: t_e = t_c - h \min(t_c, t_k)
 
     Parameters
     ----------
     communication_seconds : array_like
-        Exchange alone, t_c [s].
+        Communication alone, t_c [s].
     compute_seconds : array_like
         Computation beside it, t_k [s].
     hidden : array_like
-        Share of the exchange that does, h, 0 to 1 [-].
+        Share of the communication that does, h, 0 to 1 [-].
 
     Returns
     -------
@@ -374,15 +376,16 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
 
 
 def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_bytes: ArrayLike) -> Array:
-    r"""Return the bandwidth that a collective of some size reaches: small messages leave links idle between their
-    pieces.
+    r"""Return the bandwidth that a collective of some size reaches.
+
+    Small messages leave links idle between their pieces.
 
     .. math:: \beta(M) = \frac{\beta}{1 + \sqrt{M_{1/2} / M}}
 
     Parameters
     ----------
     payload_bytes : array_like
-        Payload of the exchange, M > 0 [B].
+        Payload of the collective, M > 0 [B].
     bandwidth : array_like
         Bandwidth of large payloads, beta [B/s].
     half_bytes : array_like
@@ -410,14 +413,14 @@ def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_by
 def switch_all_reduce_seconds(
     payload_bytes: ArrayLike, devices: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
 ) -> Array:
-    r"""Time of an all-reduce whose sums are made in the switch: a device sends its vector, and its part of the sum.
+    r"""Return the time of an in-network all-reduce: a device sends its vector, and its part of the sum.
 
     .. math:: t = 2 \alpha + \frac{n + 1}{n} \frac{M}{\beta} \quad (n > 1)
 
     Parameters
     ----------
     payload_bytes : array_like
-        Vector held by each device, M [B].
+        Vector on each device, M [B].
     devices : array_like
         Devices at the switch, n >= 1 [-].
     bandwidth : array_like
@@ -448,7 +451,7 @@ def switch_all_reduce_seconds(
 def nested_all_gather_seconds(
     payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
 ) -> Array:
-    r"""Time of an all-gather or a reduce-scatter by rings that enter each group once on every port it has.
+    r"""Return the time of an all-gather or a reduce-scatter by rings that enter each group once on every port it has.
 
     .. math:: t = \sum_l \alpha_l \log_2 \frac{g_{l+1}}{g_l} + \max_{l: g_l < n} \frac{n - 1}{n} \frac{M}{g_l \beta_l}
 
@@ -491,7 +494,7 @@ def nested_all_gather_seconds(
 def nested_all_reduce_seconds(
     payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
 ) -> Array:
-    r"""Time of an all-reduce on nested groups: a reduce-scatter, then an all-gather.
+    r"""Return the time of an all-reduce on nested groups: a reduce-scatter, then an all-gather.
 
     .. math:: t = 2 \left( \sum_l \alpha_l \log_2 \frac{g_{l+1}}{g_l}
         + \max_{l: g_l < n} \frac{n - 1}{n} \frac{M}{g_l \beta_l} \right)
@@ -499,7 +502,7 @@ def nested_all_reduce_seconds(
     Parameters
     ----------
     payload_bytes : array_like, (...)
-        Vector held by each device, M [B].
+        Vector on each device, M [B].
     devices : array_like, (...)
         Devices that take part, n >= 1 [-].
     groups : array_like, (..., levels)
@@ -531,14 +534,14 @@ def nested_all_reduce_seconds(
 def nested_all_to_all_seconds(
     payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
 ) -> Array:
-    r"""Time in which every device sends another part of its data to each: what leaves a group is all but its own part.
+    r"""Return the time of an all-to-all on nested groups: all data except a group's own part leave it.
 
     .. math:: t = \max_{l: g_l < n} \alpha_l + \max_{l: g_l < n} \frac{n - g_l}{n} \frac{M}{\beta_l}
 
     Parameters
     ----------
     payload_bytes : array_like, (...)
-        Data held by each device, M, of which it keeps one part [B].
+        Data on each device, M, of which it keeps one part [B].
     devices : array_like, (...)
         Devices that take part, n >= 1 [-].
     groups : array_like, (..., levels)
@@ -575,18 +578,20 @@ def nested_all_to_all_seconds(
 def rail_all_to_all_seconds(
     payload_bytes: ArrayLike, devices: ArrayLike, domain: ArrayLike, link: ArrayLike, network: ArrayLike
 ) -> Array:
-    r"""Time of an all-to-all where each rank of a node has its own rail: data first go to the neighbour on their rail.
+    r"""Return the time of an all-to-all where each rank of a node has its own rail.
+
+    Data first go to the rail's neighbour.
 
     .. math:: t = \max\left( \frac{d - 1}{d} \frac{M}{\beta_l}, \frac{n - d}{n} \frac{M}{\beta_n} \right), \quad d \le n
 
     Parameters
     ----------
     payload_bytes : array_like
-        Data held by each device, M [B].
+        Data on each device, M [B].
     devices : array_like
         Devices that take part, n >= 1 [-].
     domain : array_like
-        Devices of a node, d >= 1: as many rails [-].
+        Devices per node, d >= 1, each with its rail [-].
     link : array_like
         Of one device within the node, one direction, beta_l [B/s].
     network : array_like
@@ -613,8 +618,7 @@ def rail_all_to_all_seconds(
 
 
 def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike) -> Array:
-    r"""Return the rate between the halves of a nested network, along the borders of its groups where they are small
-    enough.
+    r"""Return the bisection bandwidth of a nested network, along the borders of groups that are small enough.
 
     .. math:: B = \frac{n}{2} \min_{l: g_l \le n / 2} \beta_l
 
@@ -648,8 +652,7 @@ def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths
 def dragonfly_bandwidth(
     bandwidth: ArrayLike, taper: ArrayLike, partners: ArrayLike, used_groups: ArrayLike, groups: ArrayLike
 ) -> Array:
-    r"""Return the rate of one device out of its dragonfly group, where traffic takes detours once the direct links are
-    full.
+    r"""Return the rate per device out of its dragonfly group, with detours once the direct links are full.
 
     Of the links of a group, those to its q partners carry traffic at once, those to the G - k idle groups detours, and
     those to other busy groups its own detours and theirs:
@@ -665,7 +668,7 @@ def dragonfly_bandwidth(
     partners : array_like
         Groups that a group sends to, q: all others of an all-to-all, one of a ring [-].
     used_groups : array_like
-        Groups that exchange at the same time, k [-].
+        Groups that communicate at the same time, k [-].
     groups : array_like
         Groups of the machine, G, at least k [-].
 
@@ -695,17 +698,15 @@ def dragonfly_bandwidth(
 def _levels(
     devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
 ) -> tuple[Array, Array, Array, Array]:
-    """Return devices, group sizes and rates as arrays of one depth, and the start-up times of a tree through all
-    levels.
-    """
+    """Return devices, group sizes and rates as arrays of one depth, and the latencies of a tree through all levels."""
     n = at_least_one("devices", devices)
     rates, starts = positive("bandwidths", bandwidths), non_negative("latencies", latencies)
     g, rate, start = np.broadcast_arrays(*map(np.atleast_1d, (at_least_one("groups", groups), rates, starts)))
     if np.any(g[..., 1:] < g[..., :-1]):
         raise ValueError(f"groups = {g.tolist()} must ascend: a level joins groups of the level before")
-    # As many groups as are needed, of equal size: 73 devices in racks of 72 are 36 and 37.
-    many = np.ceil(n[..., None] / g - 1e-9)
-    g = np.where(g < n[..., None], n[..., None] / many, g)
+    # The required number of groups, of equal size: 73 devices in racks of 72 are 36 and 37.
+    group_count = np.ceil(n[..., None] / g - 1e-9)
+    g = np.where(g < n[..., None], n[..., None] / group_count, g)
     inside = np.minimum(g, n[..., None])
     joined = np.concatenate([inside[..., 1:], np.broadcast_to(n[..., None], inside[..., :1].shape)], axis=-1)
     return n, g, rate, (start * np.log2(joined / inside)).sum(axis=-1)
@@ -714,7 +715,7 @@ def _levels(
 def torus_all_gather_seconds(
     payload_bytes: ArrayLike, shape: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike, wraps: ArrayLike = 1
 ) -> Array:
-    r"""Time of an all-gather or reduce-scatter on a torus: a part of the vector for each axis and direction.
+    r"""Return the time of an all-gather or reduce-scatter on a torus: a part of the vector for each axis and direction.
 
     .. math:: t = \alpha \sum_a h_a + \frac{n - 1}{n} \frac{M}{l d\, \beta},
         \quad d = \#\{a: k_a > 1\}, \quad h_a = k_a / l, \quad l = 2 \text{ closed}, 1 \text{ open}
@@ -760,14 +761,14 @@ def torus_all_gather_seconds(
 def torus_all_reduce_seconds(
     payload_bytes: ArrayLike, shape: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike, wraps: ArrayLike = 1
 ) -> Array:
-    r"""Time of an all-reduce on a torus: a reduce-scatter, then an all-gather.
+    r"""Return the time of an all-reduce on a torus: a reduce-scatter, then an all-gather.
 
     .. math:: t = 2 \left( \alpha \sum_a h_a + \frac{n - 1}{n} \frac{M}{l d\, \beta} \right)
 
     Parameters
     ----------
     payload_bytes : array_like, (...)
-        Vector held by each device, M [B].
+        Vector on each device, M [B].
     shape : array_like, (..., axes)
         Devices along each axis, k [-].
     bandwidth : array_like, (...)
@@ -797,7 +798,7 @@ def torus_all_reduce_seconds(
 def torus_all_to_all_seconds(
     payload_bytes: ArrayLike, shape: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike, wraps: ArrayLike = 1
 ) -> Array:
-    r"""Time in which every device of a torus sends another part of its data to each: the longest axis limits it.
+    r"""Return the time of an all-to-all on a torus: the longest axis limits it.
 
     .. math:: t = \alpha \sum_a h_a + \max_a \frac{\lfloor k_a / 2 \rfloor \lceil k_a / 2 \rceil}{k_a}
         \frac{M}{l\, \beta}
@@ -805,7 +806,7 @@ def torus_all_to_all_seconds(
     Parameters
     ----------
     payload_bytes : array_like, (...)
-        Data held by each device, M, of which it keeps one part [B].
+        Data on each device, M, of which it keeps one part [B].
     shape : array_like, (..., axes)
         Devices along each axis, k [-].
     bandwidth : array_like, (...)

@@ -1,9 +1,9 @@
-"""Matrix-vector products by Ohm's and Kirchhoff's laws: cells, wires, converters, and what one product costs.
+"""Matrix-vector products by Ohm's and Kirchhoff's laws: cells, wires, converters, and the cost of one product.
 
 A crossbar holds a matrix as conductances. Voltages on its rows give currents in its columns that are the products'
 sums, all at once; converters turn numbers into voltages and currents into numbers. 1 MAC is 2 FLOP.
 
-A Hopfield network, a memory that is asked by content, is such a matrix that is asked again and again.
+A Hopfield network, a content-addressable memory, is such a matrix that is applied repeatedly.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def column_currents(conductances: ArrayLike, voltages: ArrayLike) -> Array:
 def wire_currents(conductances: ArrayLike, voltages: ArrayLike, wire_ohms: float) -> Array:
     r"""Return the column currents where wires have a resistance: Kirchhoff's law at every crossing, solved exactly.
 
-    Rows are driven at column 0; columns end in a virtual ground below the last row. One piece of wire lies between two
+    Rows are driven at column 0; columns end in a virtual ground below the last row. One piece of wire is between two
     neighbours, before the first cell of a row and below the last of a column.
 
     .. math:: \sum_n (u_n - u) / r + G_{ij} (d_{ij} - u_{ij}) = 0
@@ -149,8 +149,9 @@ def wired_conductances(conductances: ArrayLike, wire_ohms: float) -> Array:
 
 
 def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: ArrayLike) -> tuple[Array, Array]:
-    r"""Return two cells whose difference is a signed weight: one carries its amount, the other rests at the least
-    conductance.
+    r"""Return two cells whose difference is a signed weight.
+
+    One carries its amount, the other rests at the least conductance.
 
     .. math:: G^\pm = G_0 + (G_1 - G_0) \, \mathrm{round}((L - 1) \max(\pm w, 0)) / (L - 1)
 
@@ -161,7 +162,7 @@ def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: A
     least, largest : float
         Conductances that a cell can have, 0 <= G_0 < G_1 [S].
     levels : array_like
-        Conductances that can be told apart, L >= 2, a whole number [-].
+        Distinguishable conductances, L >= 2, an integer [-].
 
     Returns
     -------
@@ -265,19 +266,18 @@ def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, expon
 
 
 def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Array:
-    r"""Return the nearest level of a converter with this number of bits for values of either sign, clipped to full
-    scale.
+    r"""Return the nearest converter level of values of either sign, clipped to full scale.
 
-    Levels lie on both sides of 0, so that one of the 2^b codes is left over: two bits tell -f, 0 and f.
+    Levels are on both sides of 0, so that one of the 2^b codes is unused: two bits tell -f, 0 and f.
 
     .. math:: q = s \, \mathrm{round}(\mathrm{clip}(x, -f, f) / s), \quad s = f / (2^{b-1} - 1)
 
     Parameters
     ----------
     values : array_like
-        What is converted, x [A].
+        Values to convert, x [A].
     bits : array_like
-        Resolution, sign included, b, a whole number of 2 to 24 [-].
+        Resolution, sign included, b, an integer from 2 to 24 [-].
     full_scale : array_like
         Largest amount that is not clipped, and the outermost level, f > 0 [A].
 
@@ -310,11 +310,11 @@ def shafiee_2016_bits(rows: ArrayLike, input_bits: ArrayLike, cell_bits: ArrayLi
     Parameters
     ----------
     rows : array_like
-        Rows that are read together, R, a whole number [-].
+        Rows that are read together, R, an integer [-].
     input_bits : array_like
-        Bits of an input that are applied at once, v, a whole number [-].
+        Bits of an input that are applied at once, v, an integer [-].
     cell_bits : array_like
-        Bits of one cell, w, a whole number [-].
+        Bits of one cell, w, an integer [-].
 
     Returns
     -------
@@ -344,7 +344,7 @@ def walden_1999(bits: ArrayLike, step_joules: ArrayLike) -> Array:
     Parameters
     ----------
     bits : array_like
-        Resolution of the converter, b, a whole number of 1 to 24 [-].
+        Resolution of the converter, b, an integer from 1 to 24 [-].
     step_joules : array_like
         Figure of merit: energy for each level, F >= 0 [J].
 
@@ -366,15 +366,14 @@ def walden_1999(bits: ArrayLike, step_joules: ArrayLike) -> Array:
 
 
 def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike) -> Array:
-    r"""Return the energy of one conversion of the best published converters: flat up to a corner, then thermal-noise
-    limited.
+    r"""Return the energy per conversion of the best published converters: flat, then limited by thermal noise.
 
     .. math:: E = E_0 \, 4^{\max(b - c, 0)}
 
     Parameters
     ----------
     bits : array_like
-        Resolution of the converter, b, a whole number of 1 to 24 [-].
+        Resolution of the converter, b, an integer from 1 to 24 [-].
     floor_joules : array_like
         Energy below the corner, E_0 >= 0: about 0.3 pJ [J].
     corner_bits : array_like
@@ -440,7 +439,7 @@ def mean_square_input(bits: ArrayLike) -> Array:
     Parameters
     ----------
     bits : array_like
-        Bits that are applied at once, b, a whole number of 1 to 24 [-].
+        Bits that are applied at once, b, an integer from 1 to 24 [-].
 
     Returns
     -------
@@ -461,17 +460,16 @@ def mean_square_input(bits: ArrayLike) -> Array:
 
 
 def slices(bits: ArrayLike, each: ArrayLike) -> Array:
-    r"""Return the number of pieces into which a number is cut: cells of a weight, or cycles in which an input is
-    applied.
+    r"""Return the number of pieces of a number: cells of a weight, or cycles in which an input is applied.
 
     .. math:: s = \lceil b / e \rceil
 
     Parameters
     ----------
     bits : array_like
-        Bits of the number, b, a whole number [-].
+        Bits of the number, b, an integer [-].
     each : array_like
-        Bits of one piece, e, a whole number [-].
+        Bits of one piece, e, an integer [-].
 
     Returns
     -------
@@ -506,17 +504,17 @@ def tiles(
     Parameters
     ----------
     inputs : array_like
-        Inputs of one group, m, a whole number [-].
+        Inputs of one group, m, an integer [-].
     outputs : array_like
-        Outputs of one group, n, a whole number [-].
+        Outputs of one group, n, an integer [-].
     rows : array_like
-        Rows of a tile, R, a whole number [-].
+        Rows of a tile, R, an integer [-].
     columns : array_like
-        Columns of a tile, C, a whole number [-].
+        Columns of a tile, C, an integer [-].
     cells : array_like
-        Cells of one weight side by side, c, a whole number [-].
+        Cells of one weight side by side, c, an integer [-].
     groups : array_like
-        Independent products of that size, as in grouped convolutions, g, a whole number [-].
+        Independent products of that size, as in grouped convolutions, g, an integer [-].
 
     Returns
     -------
@@ -559,19 +557,19 @@ def product_joules(
     Parameters
     ----------
     inputs : array_like
-        Rows of the matrix, m, a whole number [-].
+        Rows of the matrix, m, an integer [-].
     outputs : array_like
-        Columns of the matrix, n, a whole number [-].
+        Columns of the matrix, n, an integer [-].
     rows : array_like
-        Rows of a tile, R, a whole number [-].
+        Rows of a tile, R, an integer [-].
     columns : array_like
-        Columns of a tile, C, a whole number [-].
+        Columns of a tile, C, an integer [-].
     cells : array_like
-        Cells of one weight, c, a whole number [-].
+        Cells of one weight, c, an integer [-].
     conversions : array_like
-        Conversions of one weight's cells: their currents may be joined before, s, a whole number [-].
+        Conversions of one weight's cells: their currents may be joined before, s, an integer [-].
     cycles : array_like
-        Cycles in which an input is applied piece by piece, k, a whole number [-].
+        Cycles in which an input is applied piece by piece, k, an integer [-].
     adc_joules : array_like
         Energy of one conversion of a current [J].
     dac_joules : array_like
@@ -597,13 +595,13 @@ def product_joules(
     ('ADC', '2.15e-12')
     """
     down, across = _integer("inputs", inputs, 1), _integer("outputs", outputs, 1)
-    beside, pieces = _integer("cells", cells, 1), _integer("cycles", cycles, 1)
+    cells_per_weight, pieces = _integer("cells", cells, 1), _integer("cycles", cycles, 1)
     converted = pieces * np.ceil(down / _integer("rows", rows, 1)) * across * _integer("conversions", conversions, 1)
-    driven = pieces * down * np.ceil(across * beside / _integer("columns", columns, 1))
+    driven = pieces * down * np.ceil(across * cells_per_weight / _integer("columns", columns, 1))
     return {
         "ADC": converted * _finite("adc_joules", adc_joules),
         "DAC": driven * _finite("dac_joules", dac_joules),
-        "cells": pieces * down * across * beside * _finite("cell_joules", cell_joules),
+        "cells": pieces * down * across * cells_per_weight * _finite("cell_joules", cell_joules),
         "digital sums": converted * _finite("add_joules", add_joules),
     }
 
@@ -611,20 +609,20 @@ def product_joules(
 def product_seconds(
     converted: ArrayLike, cycles: ArrayLike, pulse_seconds: ArrayLike, adcs: ArrayLike, adc_rate: ArrayLike
 ) -> Array:
-    r"""Time of one matrix-vector product: the slower of pulse and conversions, cycle by cycle, one behind the other.
+    r"""Return the time of one matrix-vector product: the slower of pulse and conversions, cycle by cycle, pipelined.
 
     .. math:: t = k \max(t_p, n_c / (a f))
 
     Parameters
     ----------
     converted : array_like
-        Columns of a tile that are converted, n_c, a whole number [-].
+        Columns of a tile that are converted, n_c, an integer [-].
     cycles : array_like
-        Cycles in which an input is applied, k, a whole number [-].
+        Cycles in which an input is applied, k, an integer [-].
     pulse_seconds : array_like
         Length of a reading pulse, t_p [s].
     adcs : array_like
-        Converters of a tile, a, a whole number [-].
+        Converters of a tile, a, an integer [-].
     adc_rate : array_like
         Conversions of one of them, f > 0 [1/s].
 
@@ -657,7 +655,7 @@ def amdahl_1967(share: ArrayLike, factor: ArrayLike) -> Array:
     share : array_like
         Part of the whole, s, 0 to 1 [-].
     factor : array_like
-        How many times better that part becomes, f > 0; infinite where it goes [-].
+        Factor by which that part improves, f > 0; infinite where it vanishes [-].
 
     Returns
     -------
@@ -752,7 +750,7 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
     weights : array_like
         Symmetric weights with an empty diagonal, W [-].
     state : array_like
-        Where it starts, of -1 and 1 [-].
+        Initial state, of -1 and 1 [-].
     order : array_like
         Units in the order of their updates [-].
 

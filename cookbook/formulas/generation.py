@@ -1,6 +1,6 @@
-"""Time of language models that answer token by token: one decoding step, a prompt, and requests that share the steps.
+"""Time of language models that generate token by token: one decoding step, a prompt, and requests that share steps.
 
-All quantities in SI; arrays of one shape, or numbers that stand for all. A step reads the weights once for all
+All quantities are in SI: arrays of one shape, or numbers that apply to all. A step reads the weights once for all
 sequences and the keys and values of each; a prompt is one pass over all its tokens.
 
 References: Pope et al., Efficiently scaling transformer inference, MLSys 2023; Yu et al., Orca, OSDI 2022 (steps that
@@ -45,7 +45,7 @@ class Decoder(NamedTuple):
     expert_bytes : numpy.ndarray
         Weights of all experts that tokens are sent to; 0 without [B].
     experts, experts_per_token : numpy.ndarray
-        How many there are in a layer, and how many a token is sent to; 1 and 1 without [-].
+        Experts per layer, and experts per token; 1 and 1 without [-].
     active : numpy.ndarray
         Weights that one token is multiplied with, without the output layer [-].
     head : numpy.ndarray
@@ -138,7 +138,7 @@ class Engine(NamedTuple):
     decode_share, prompt_share, attention_share : numpy.ndarray
         Shares of the peak in products of a step, in those of a prompt, and in attention over a prompt [-].
     query_cost : numpy.ndarray
-        What each further query head that reads the same keys adds to their reading [-].
+        Extra reading time per further query head that reads the same keys [-].
     touches : numpy.ndarray
         Activations of a layer that are read or written for each token, in widths of the model [-].
     layer_seconds, step_seconds, sequence_seconds : numpy.ndarray
@@ -211,7 +211,7 @@ class Steady(NamedTuple):
 
 
 def _overlapped(one: Any, other: Any) -> np.ndarray:
-    """Time of two things that overlap, except where both take equally long."""
+    """Return the time of two things that overlap, except where both take equally long."""
     return np.asarray(np.hypot(one, other))
 
 
@@ -248,8 +248,7 @@ def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarra
 
 
 def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, span: Any = 0.0) -> np.ndarray:
-    r"""Return the number of tokens that a layer attends to, and whose keys and values it caches, averaged over all
-    layers.
+    r"""Return the number of tokens that a layer attends to and caches, averaged over all layers.
 
     A share of the layers attends within a sliding window and keeps nothing that has left it; the others attend to all.
     While a sequence grows, the mean over its lengths is less than that of its mean length.
@@ -307,8 +306,9 @@ def _per_replica(sequences: Any, group: Group) -> np.ndarray:
 
 
 def _alternated(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: Any) -> dict[str, np.ndarray]:
-    """Return the parts of a pass whose halves alternate: both read weights and launch kernels;
-    communication is hidden.
+    """Return the parts of a pass whose halves alternate.
+
+    Both read weights and launch kernels; communication is hidden.
     """
     sent = 2 * half["tensor_exchange"]
     left = {"tensor_exchange": np.maximum(sent - (2 * _total_seconds(half) - sent), 0.0)}
@@ -316,11 +316,9 @@ def _alternated(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: 
 
 
 def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Return the seconds in which the busiest device reads its weights: of experts, those that its tokens are routed
-    to.
-    """
+    """Return the seconds in which the busiest device reads its weights, including its routed experts."""
     touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
-    # The most of n devices has so many more than the mean where each expert is as likely (Raab & Steger 1998).
+    # Expected load of the most loaded of n devices where all experts are equally likely (Raab & Steger 1998).
     mean = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
     largest = mean + np.sqrt(2 * mean * np.log(group.spread) * (1 - touched))
     uneven = np.minimum(np.minimum(largest / mean, 1 / touched), group.spread)
@@ -337,8 +335,8 @@ def _multiplied_weights(tokens: Any, own: Any, last: Any, decoder: Decoder, grou
     routed = decoder.active * sent / np.maximum(sent + decoder.weight_bytes, 1.0)
     touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
     filled = tokens + decoder.experts * touched / decoder.experts_per_token * engine.expert_tile / 2
-    alike = (decoder.active - routed) * own + decoder.head * last
-    return np.asarray((alike + engine.expert_pace * routed * filled / group.replicas) / group.shards)
+    dense = (decoder.active - routed) * own + decoder.head * last
+    return np.asarray((dense + engine.expert_pace * routed * filled / group.replicas) / group.shards)
 
 
 def _activation_bytes(decoder: Decoder, engine: Engine) -> np.ndarray:
@@ -348,21 +346,21 @@ def _activation_bytes(decoder: Decoder, engine: Engine) -> np.ndarray:
 
 
 def _communication_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Return the seconds of all-reduces over shards and transfers between stages in one pass; `tokens` are one
-    replica's.
+    """Return the seconds of all-reduces over shards and transfers between stages in one pass of a replica's
+    `tokens`.
     """
     shards, moved = np.asarray(group.shards, dtype=float), tokens * decoder.hidden * ACTIVATION
     ring = _start_seconds(shards, engine) + 2 * (shards - 1) / shards * moved / group.link
     hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + moved / group.link / shards)
     # Tokens of replicas go to the devices of their experts and come back, in the place of the second sum: once over
     # the network to each node that has some, and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
-    apart, spread, nodes = (
+    replicated, spread, nodes = (
         np.asarray(group.replicas) > 1,
         *(np.asarray(count, dtype=float) for count in (group.spread, group.nodes)),
     )
     others, beyond = (experts_read(decoder.experts_per_token, count, 1) * (count - 1) for count in (spread, nodes))
     away = moved / shards * (others / group.link + beyond / group.network)
-    sent = np.where(apart, 2 * (_start_seconds(spread, engine) + away), ring)
+    sent = np.where(replicated, 2 * (_start_seconds(spread, engine) + away), ring)
     return np.asarray(SUMS / 2 * decoder.layers * (ring + sent) + hops)
 
 
@@ -515,7 +513,7 @@ def prefill_seconds(
 ) -> np.ndarray:
     r"""Return the seconds of one pass over prompts, to the first token of their answers.
 
-    Layers that attend compare tokens with those before them; those that keep a state take f operations a token.
+    Layers that attend compare tokens with those before them; those that keep a state take f operations per token.
 
     .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B S}{n p}\right)^2}
         + \frac{2 l h B S^2 + f B S}{n p} + t_{sums} + t_{host}
@@ -623,17 +621,19 @@ def _pass_parts(
     weights = _read_seconds(prompts * new, decoder, group, engine)
     rate = group.peak * engine.prompt_share
     products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
-    every = own * new
+    new_tokens = own * new
     # Each new token looks at what is before it: half of the new ones, and all that is kept.
-    seen = _attended(length - new / 2, decoder, new)
+    context_tokens = _attended(length - new / 2, decoder, new)
     attending = decoder.layers * decoder.attending
-    scores = 4 * attending * decoder.heads * decoder.head_dim * every * seen + decoder.state_flop * every
-    written = attending * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
-    touched = every * _activation_bytes(decoder, engine) / group.mem_bandwidth
-    busy = 1 + engine.attention_ramp * shards / np.maximum(every * decoder.heads, 1.0)
+    scores = (
+        4 * attending * decoder.heads * decoder.head_dim * new_tokens * context_tokens + decoder.state_flop * new_tokens
+    )
+    written = attending * decoder.heads * new_tokens * _attended(length, decoder, 0.0) * engine.score_bytes
+    touched = new_tokens * _activation_bytes(decoder, engine) / group.mem_bandwidth
+    busy = 1 + engine.attention_ramp * shards / np.maximum(new_tokens * decoder.heads, 1.0)
     # Pieces of a pass fill the stages of a pipeline one after the other.
     stages = np.asarray(group.stages, dtype=float)
-    pieces = np.maximum(np.maximum(every / engine.piece, np.minimum(own, stages)), 1.0)
+    pieces = np.maximum(np.maximum(new_tokens / engine.piece, np.minimum(own, stages)), 1.0)
     filled = (pieces + stages - 1) / (pieces * stages)
     parts = {
         "weights": weights * filled,
@@ -645,7 +645,7 @@ def _pass_parts(
         )
         * filled,
         "elementwise": touched * filled,
-        "tensor_exchange": _communication_seconds(every, decoder, group, engine) * filled,
+        "tensor_exchange": _communication_seconds(new_tokens, decoder, group, engine) * filled,
     }
     work, started = _total_seconds(parts), decoder.layers * engine.prompt_seconds
     return parts | {"launch": _host(own, decoder, engine) + _overlapped(work, started) - work}
@@ -669,8 +669,7 @@ def _separated(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def cache_slots(
     tokens: Any, *, decoder: Decoder, group: Group, memory_share: Any, reserved_bytes: Any = 0.0, span: Any = 0.0
 ) -> np.ndarray:
-    r"""Return the number of sequences whose cache and state fit beside one copy of the weights; 0 where the weights do
-    not fit.
+    r"""Return the number of sequences that fit beside one copy of the weights; 0 where the weights do not fit.
 
     .. math:: \frac{n (s M - r) - W}{L c + k}
 
@@ -679,13 +678,13 @@ def cache_slots(
     tokens : float or numpy.ndarray
         Tokens of one sequence, prompt and answer together, L [-].
     decoder : Decoder
-        The model, of which a sequence keeps c bytes a token and a state of k bytes [B, -].
+        The model, of which a sequence keeps c bytes per token and a state of k bytes [B, -].
     group : Group
         The devices that hold one copy of it [B, B/s, FLOP/s].
     memory_share : float or numpy.ndarray
         Share of the memory that the engine may use, s [-].
     reserved_bytes : float or numpy.ndarray
-        What the runtime and its buffers take of each device, r [B].
+        Memory of the runtime and its buffers on each device, r [B].
     span : float or numpy.ndarray
         Tokens by which a sequence grows, where `tokens` is a mean, as of `attended_tokens` [-].
 
@@ -840,19 +839,19 @@ def steady_service(
         rate = 1 / (cost + steps * step / decoding)
         together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, inside), 1.0))
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
-        mixed = step + cost * decoding / steps
+        mixed_step = step + cost * decoding / steps
         # Requests have fallen out of step with each other: a prompt waits for the pass that runs, and for prompts
         # that came before it as in a queue with one server, of all others at most.
         busy = np.minimum(rate * cost, BUSIEST)
         queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
-        beside = np.where(first, 0.0, np.ceil(new / chunk) * step)
-        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + beside)
+        chunk_wait = np.where(first, 0.0, np.ceil(new / chunk) * step)
+        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + chunk_wait)
         decoded = inside - rate * np.minimum(waited, 0.9 * inside / rate)
         decoding = (decoding + decoded) / 2
         # Of those that are there, some are on their way to the engine or back.
         inside = np.clip(np.minimum(requests - rate * engine.request_seconds, present), least, present)
     # Between two tokens of an answer there is a step; prompts that go first stop few of them, each for long.
-    token = np.where(first, step, mixed) * (steps / answer)
+    token = np.where(first, step, mixed_step) * (steps / answer)
     outside = np.asarray(engine.request_seconds, dtype=float)
     waited = waited + outside + np.maximum(requests - inside - rate * outside, 0.0) / rate
     return Steady(rate, waited, token, np.maximum(requests, least) / rate, decoding)
@@ -926,8 +925,8 @@ def open_service(
 
     def shared(batch: Any, rate: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the seconds of a step, and of one prompt among those that arrive during a step and a prompt."""
-        seen: dict[str, Any] = {"context": prompt + answer / 2, "span": answer}
-        step = decode_step_seconds(np.maximum(batch, 1.0), **seen, **setup, drafted=drafted)
+        reading: dict[str, Any] = {"context": prompt + answer / 2, "span": answer}
+        step = decode_step_seconds(np.maximum(batch, 1.0), **reading, **setup, drafted=drafted)
         together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, most), 1.0))
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         return step, np.where(first, cost, np.maximum(cost - weights / together, LEAST * cost))
@@ -945,8 +944,8 @@ def open_service(
         low, high = np.where(less, middle, low), np.where(less, high, middle)
     step, cost = shared(high, comes)
     occupied = comes * cost
-    beside, met = np.where(first, 0.0, np.ceil(new / chunk) * (step - weights)), np.minimum(high, 1.0)
-    wait = alone + met * (beside + step / 2) + occupied * cost / (2 * (1 - occupied)) + engine.request_seconds
+    chunk_wait, met = np.where(first, 0.0, np.ceil(new / chunk) * (step - weights)), np.minimum(high, 1.0)
+    wait = alone + met * (chunk_wait + step / 2) + occupied * cost / (2 * (1 - occupied)) + engine.request_seconds
     token = step / (1 - occupied) * (steps / answer)
     lost = comes >= capacity
     wait, token, batch = (np.where(lost, np.nan, value) for value in (wait, token, high))

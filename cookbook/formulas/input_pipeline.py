@@ -97,7 +97,7 @@ def working_threads(workers: ArrayLike, cores: ArrayLike, second_thread: ArrayLi
     cores : array_like
         Physical cores, c > 0 [-].
     second_thread : array_like
-        What the second thread of a core adds, g; 0 to 1 [-].
+        Extra throughput of a core's second thread, g; 0 to 1 [-].
     remote : array_like
         Part of the work lost to memory of the other socket, u; 0 to 1 [-].
 
@@ -137,15 +137,15 @@ def decode_rate(
     workers : array_like
         Worker processes, n >= 0; 0 decodes in the main process at r_1 [-].
     single_rate : array_like
-        What one core decodes of these samples, r_1 [1/s].
+        Decoding rate of one core for these samples, r_1 [1/s].
     reference_rate : array_like
-        What one core decodes with the reference decoder, r_0: a measure of the core [1/s].
+        Decoding rate of one core with the reference decoder, r_0: a measure of the core [1/s].
     handover : array_like
         Handing a sample over, o, in decodings of the reference [-].
     collation : array_like
-        What the collecting process manages, k, over the reference rate [-].
+        Throughput of the collating process, k, over the reference rate [-].
     sharpness : array_like
-        How sharp the knee is, p >= 1 [-].
+        Sharpness of the knee, p >= 1 [-].
 
     Returns
     -------
@@ -183,9 +183,9 @@ def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: Arr
     Parameters
     ----------
     supply_rate : array_like
-        What the input delivers [1/s].
+        Throughput of the input pipeline [1/s].
     demand_rate : array_like
-        What the accelerators take [1/s].
+        Throughput of the accelerators [1/s].
     prefetch : array_like
         Batches that may wait, d >= 0 [-].
     variation : array_like
@@ -223,14 +223,14 @@ def partly_serial_rate(synthetic_rate: ArrayLike, host_seconds: ArrayLike) -> Ar
     Parameters
     ----------
     synthetic_rate : array_like
-        Samples a second without input, r_s [1/s].
+        Samples per second without input, r_s [1/s].
     host_seconds : array_like
-        Work of the host for one sample that stands beside the step, c [s].
+        Host work per sample that does not overlap with the step, c [s].
 
     Returns
     -------
     numpy.ndarray
-        Samples a second with input [1/s].
+        Samples per second with input [1/s].
 
     References
     ----------
@@ -263,7 +263,7 @@ def accelerator_utilisation(
     batch : array_like
         Samples of one step, b [-].
     supply_rate : array_like
-        What the input delivers to one accelerator, s [1/s].
+        Throughput of the input pipeline per accelerator, s [1/s].
     overhead_seconds : array_like
         Time of each step beside the computation, o [s].
     prefetch : array_like
@@ -299,9 +299,9 @@ def largest_accelerators(supply_rate: ArrayLike, demand_rate: ArrayLike, utilisa
     Parameters
     ----------
     supply_rate : array_like
-        What the input delivers in all [B/s].
+        Total throughput of the input pipeline [B/s].
     demand_rate : array_like
-        What one accelerator takes when it never waits [B/s].
+        Throughput of one accelerator that never waits [B/s].
     utilisation : array_like
         Utilisation to keep; 0 to 1 [-].
 
@@ -328,7 +328,7 @@ def largest_accelerators(supply_rate: ArrayLike, demand_rate: ArrayLike, utilisa
 def epochs_seconds(
     samples: ArrayLike, first_rate: ArrayLike, later_rate: ArrayLike, epochs: ArrayLike, warm_up: ArrayLike = 0
 ) -> Array:
-    r"""Time of all epochs: a first one that reads everything, and later ones that find some in the cache.
+    r"""Return the time of all epochs: the first reads everything, later ones find part of it in the cache.
 
     .. math:: t = w + \frac{S}{r_1} + (E - 1) \frac{S}{r_2}
 

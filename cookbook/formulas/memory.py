@@ -1,10 +1,10 @@
-"""Bytes of device memory that a model needs, part by part.
+"""Device memory of a model, part by part.
 
 Sizes of one element come from the number format and states from the optimiser; all are arguments here.
 
 Sharded, one device of many in training a transformer: `sharded_state_bytes`, `layer_activation_bytes`,
 `recomputed_bytes`, `micro_batches_held`, `logits_bytes`, and `offloaded_update_seconds` of weights whose states
-stand in host memory or on drives.
+are in host memory or on drives.
 """
 
 import numpy as np
@@ -187,10 +187,10 @@ def activation_bytes(
     largest_block_bytes: ArrayLike,
     recompute: ArrayLike = 0,
 ) -> Array:
-    r"""Return the memory of the activations kept for the backward pass.
+    r"""Return the memory of the activations saved for the backward pass.
 
-    Without recomputation everything saved in the forward pass stays. With full recomputation only the input
-    of each block stays, and one block at a time is saved again; shares between the two are interpolated.
+    Without recomputation everything saved in the forward pass remains. With full recomputation only the input
+    of each block remains, and one block at a time is recomputed; shares between the two are interpolated.
     Where keeping everything is cheaper (a single block), everything is kept.
 
     .. math:: M_a = (1 - r) A + r \min(A, I + L)
@@ -202,7 +202,7 @@ def activation_bytes(
     block_input_bytes : array_like
         Inputs of all blocks and whatever is saved outside blocks, I [B].
     largest_block_bytes : array_like
-        What the block that saves most saves, L [B].
+        Largest saved size of any block, L [B].
     recompute : array_like
         Share of the blocks that is recomputed, r, 0 to 1 [-].
 
@@ -279,7 +279,7 @@ def training_bytes(
     parameters : array_like
         Parameters of the model, N [-].
     activations : array_like
-        Activations kept for the backward pass, M_a [B].
+        Activations saved for the backward pass, M_a [B].
     workspace : array_like
         Memory in flight, M_t [B].
     bytes_per_weight : array_like
@@ -375,7 +375,7 @@ def largest_batch(capacity_bytes: ArrayLike, fixed_bytes: ArrayLike, bytes_per_s
     Returns
     -------
     numpy.ndarray
-        Whole samples [-], 0 where not even one fits, NaN where a figure is missing.
+        Whole samples [-], 0 where not even one fits, NaN where a value is missing.
 
     References
     ----------
@@ -389,7 +389,7 @@ def largest_batch(capacity_bytes: ArrayLike, fixed_bytes: ArrayLike, bytes_per_s
     capacity, fixed = non_negative("capacity_bytes", capacity_bytes), non_negative("fixed_bytes", fixed_bytes)
     sample = positive("bytes_per_sample", bytes_per_sample)
     batch = np.floor((capacity - fixed) / sample)
-    # A quotient rounded across a whole number would be off by one sample.
+    # A quotient rounded across an integer would be off by one sample.
     batch = batch - (fixed + batch * sample > capacity)
     batch = batch + (fixed + (batch + 1) * sample <= capacity)
     return np.maximum(batch, 0)
@@ -412,7 +412,7 @@ def sharded_state_bytes(
     parameters : array_like
         Parameters of this device's part of the model, N [-].
     stage : array_like
-        What is shared out, z: 0 nothing, 1 optimiser states, 2 also gradients, 3 also weights [-].
+        ZeRO stage, z: 0 shards nothing, 1 optimiser states, 2 also gradients, 3 also weights [-].
     ranks : array_like
         Data-parallel ranks that share, n >= 1 [-].
     weight_bytes : array_like
@@ -514,9 +514,9 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
     kept_bytes : array_like
         All that the part keeps, A [B].
     input_bytes : array_like
-        Inputs that it is computed from again, I [B].
+        Inputs from which it is recomputed, I [B].
     recompute : array_like
-        Share computed again, r, 0 to 1 [-].
+        Share recomputed, r, 0 to 1 [-].
 
     Returns
     -------
@@ -539,8 +539,7 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
 def micro_batches_held(
     stages: ArrayLike, interleave: ArrayLike, micro_batches: ArrayLike, share: ArrayLike = np.nan
 ) -> Array:
-    r"""Return the micro-batches whose activations the first stage of a pipeline stores at once (one forward, one
-    backward).
+    r"""Return the number of micro-batches whose activations the first pipeline stage stores at once (1F1B).
 
     .. math:: q = \min\left( m,\; p \left( 1 + \frac{p - 1}{p v} [v > 1] \right) \right)
 
@@ -575,8 +574,8 @@ def micro_batches_held(
     """
     depth, chunks = at_least_one("stages", stages), at_least_one("interleave", interleave)
     part = np.asarray(share, dtype=float)
-    held = np.where(np.isnan(part), depth + (chunks > 1) * (depth - 1) / chunks, np.maximum(depth * part, 1))
-    return np.minimum(at_least_one("micro_batches", micro_batches), held)
+    stored = np.where(np.isnan(part), depth + (chunks > 1) * (depth - 1) / chunks, np.maximum(depth * part, 1))
+    return np.minimum(at_least_one("micro_batches", micro_batches), stored)
 
 
 def logits_bytes(tokens: ArrayLike, vocabulary: ArrayLike, bytes_per_logit: ArrayLike) -> Array:
@@ -626,7 +625,7 @@ def fits(needed_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        True where it fits; False where a figure is missing [-].
+        True where it fits; False where a value is missing [-].
 
     References
     ----------
@@ -649,7 +648,7 @@ def offloaded_update_seconds(
     host_memory: ArrayLike,
     drives: ArrayLike = np.inf,
 ) -> Array:
-    r"""Time of an update by the processor: gradients go to it and weights come back, states are read and written.
+    r"""Return the time of an update on the CPU: gradients go there and weights return, states are read and written.
 
     Parts of the parameters follow each other, so the slowest of link, host memory and drives sets the pace.
 

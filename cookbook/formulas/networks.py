@@ -1,4 +1,4 @@
-"""Time of a network, operation by operation: one training step (forward and twice backward), or one forward pass.
+"""Time of a network, operation by operation, for one training step (forward and twice backward) or one forward pass.
 
 - Rates that layers reach: `matrix_unit_rate`, `vector_unit_rate`, `issue_rate`, `issued_share`, `winograd_saving`.
 - Parts of a step: `layer_seconds`, `stream_seconds`, `dispatch_seconds`, `recurrence_seconds`, `waiting_seconds`,
@@ -19,8 +19,9 @@ from cookbook.formulas.collectives import exposed_seconds
 def matrix_unit_rate(
     peak_flops: ArrayLike, efficiency: ArrayLike, reference_flops: ArrayLike, exponent: ArrayLike
 ) -> Array:
-    r"""Return the rate of matrix units (tensor cores): faster units are harder to feed and reach a smaller share of
-    their peak.
+    r"""Return the rate of matrix units (tensor cores).
+
+    Faster units are harder to feed and reach a smaller share of their peak.
 
     .. math:: R = e P (P / P_0)^{-x}
 
@@ -33,7 +34,7 @@ def matrix_unit_rate(
     reference_flops : array_like
         Peak at which the efficiency is stated, P_0 > 0 [FLOP/s].
     exponent : array_like
-        How the share falls with the peak, x: 0 not at all [-].
+        Decrease of the share with the peak, x: 0 for none [-].
 
     Returns
     -------
@@ -185,7 +186,7 @@ def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
 def layer_seconds(
     flop: ArrayLike, bytes_moved: ArrayLike, rate: ArrayLike, mem_bandwidth: ArrayLike, passes: ArrayLike = 3
 ) -> Array:
-    r"""Time of one layer in a training step: forward, gradient of the input, gradient of the weights.
+    r"""Return the time of one layer in a training step: forward, gradient of the input, gradient of the weights.
 
     Each pass has the arithmetic of the forward pass and moves the same three tensors.
 
@@ -281,7 +282,7 @@ def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
     Parameters
     ----------
     held_bytes : array_like
-        What one operation reads and writes, h [B].
+        Bytes read and written by one operation, h [B].
     cache_bytes : array_like
         The last cache before memory, C; 0 for none [B].
 
@@ -300,13 +301,13 @@ def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
     >>> [float(missed_share(held, 4e6)) for held in (0, 1e6, 4e6, 36e6)], float(missed_share(1e6, 0))
     ([0.0, 0.2, 0.5, 0.9], 1.0)
     """
-    held, cache = non_negative("held_bytes", held_bytes), non_negative("cache_bytes", cache_bytes)
-    total = held + cache
-    return np.asarray(np.where(cache > 0, held / np.where(total > 0, total, 1.0), 1.0))
+    traffic, cache = non_negative("held_bytes", held_bytes), non_negative("cache_bytes", cache_bytes)
+    total = traffic + cache
+    return np.asarray(np.where(cache > 0, traffic / np.where(total > 0, total, 1.0), 1.0))
 
 
 def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
-    r"""Time that starting and finishing many small kernels takes beyond their arithmetic and traffic.
+    r"""Return the time of launching and finishing many small kernels beyond their arithmetic and traffic.
 
     .. math:: t = n t_0
 
@@ -335,7 +336,7 @@ def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
 
 
 def recurrence_seconds(positions: ArrayLike, seconds_each: ArrayLike, passes: ArrayLike = 3) -> Array:
-    r"""Time that a recurrent layer adds because its positions run one after the other.
+    r"""Return the time that a recurrent layer adds because its positions run one after the other.
 
     .. math:: t = n s t_1
 
@@ -369,7 +370,7 @@ def recurrence_seconds(positions: ArrayLike, seconds_each: ArrayLike, passes: Ar
 def exchange_exposed_seconds(
     exchange_seconds: ArrayLike, pass_seconds: ArrayLike, hidden: ArrayLike, least: ArrayLike = 0
 ) -> Array:
-    r"""Time that the sum of gradients over all devices adds to a step, when the backward pass can hide it.
+    r"""Return the exposed time of the gradient all-reduce in a step, when the backward pass can hide it.
 
     The backward pass takes two thirds of forward and backward together; the gradient of the first layers comes
     last, so a share stays visible.
@@ -379,18 +380,18 @@ def exchange_exposed_seconds(
     Parameters
     ----------
     exchange_seconds : array_like
-        Exchange alone, t_c [s].
+        Communication alone, t_c [s].
     pass_seconds : array_like
         Last forward and backward pass before the update, t_p [s].
     hidden : array_like
-        Share of the backward pass that an exchange may use, h, 0 to 1 [-].
+        Share of the backward pass that can overlap with communication, h, 0 to 1 [-].
     least : array_like
-        Share of the exchange that nothing hides, l, 0 to 1 [-].
+        Share of the communication that nothing hides, l, 0 to 1 [-].
 
     Returns
     -------
     numpy.ndarray
-        Time [s]; 0 without an exchange.
+        Time [s]; 0 without communication.
 
     References
     ----------
@@ -407,7 +408,7 @@ def exchange_exposed_seconds(
 
 
 def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLike) -> Array:
-    r"""Time lost because the devices of a node share its host and power, and all wait for the slowest.
+    r"""Return the time lost because a node's devices share its host and power, and all wait for the slowest.
 
     .. math:: t_w = s\, t\, [d > 1]
 
@@ -439,7 +440,7 @@ def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLik
 
 
 def pass_seconds(device_seconds: ArrayLike, host_seconds: ArrayLike, overlap: ArrayLike = 2) -> Array:
-    r"""Time of one pass when a host starts operations while the device still runs earlier ones.
+    r"""Return the time of one pass when the host launches operations while the device still runs earlier ones.
 
     .. math:: t = (t_d^p + t_h^p)^{1/p}
 
@@ -490,7 +491,7 @@ def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike
     Returns
     -------
     numpy.ndarray
-        Samples a second [1/s].
+        Samples per second [1/s].
 
     References
     ----------
@@ -508,8 +509,7 @@ def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike
 
 
 def kernels_left(products: ArrayLike, others: ArrayLike, kept: ArrayLike) -> Array:
-    r"""Return the number of kernels of one pass: all matrix products, and the norms, activations and sums that fusion
-    leaves.
+    r"""Return the number of kernels of one pass: matrix products, and the other operations that fusion leaves.
 
     .. math:: n = n_p + k\, n_o
 

@@ -1,14 +1,14 @@
-"""Formulas of working in parallel, gathered: products on a grid, exchanges, fabrics, pipelines, scaling, failures.
+"""Formulas of parallel training: products on a grid, pipelines, data parallelism, scaling, failures.
 
 - Pipelines: `flush_seconds`, `bubble_share`, `unfilled_share`, `schedule` (every pass on every device).
-- Data parallelism: what workers exchange, by which way, how much of it shows, how many pay (`hpe_2017_*`,
+- Data parallelism: gradient communication, its exposed part and its limits (`hpe_2017_*`,
   `parameter_server_seconds`, `halving_doubling_seconds`, `in_network_seconds`, `compressed_bytes`,
   `bucketed_exposed_seconds`, `local_sgd_seconds`).
 - Scaling in general: `amdahl_speedup`, `gustafson_speedup`, `slowest_seconds`, `samples_to_target`.
 - Matrix products spread over a grid of devices: `summa_*`, `hpe_2017_summa_bandwidth`, `replicated_seconds`.
 - Failures in long runs: `cluster_mtbf_seconds`, `young_1974_interval_seconds`, `daly_2006_interval_seconds`,
   `checkpoint_seconds`, `useful_share`, `run_seconds`.
-- Exchanges are those of `cookbook.formulas.collectives`.
+- Collectives are those of `cookbook.formulas.collectives`.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,13 +80,13 @@ __all__ = [
 
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
-# How many weight gradients of a micro-batch a stage's part of the bubble takes; other schedules fill nothing.
+# Weight gradients of a micro-batch that fit into a stage's part of the bubble; other schedules fill nothing.
 FILLED = {"zero-bubble": 2.0, "zb-v": 3.0}
 FORWARD, BACKWARD, WEIGHTS = range(3)
 
 
 def flush_seconds(stage_seconds: ArrayLike, micro_batches: ArrayLike) -> Array:
-    r"""Time of one flush: every micro-batch passes all stages, and the slowest stage sets the pace.
+    r"""Return the time of one flush: every micro-batch passes all stages, and the slowest stage sets the pace.
 
     .. math:: t = \sum_s t_s + (m - 1) \max_s t_s
 
@@ -212,7 +212,7 @@ def schedule(
     interleave : int
         Chunks of layers on each device [-]; more than 1 only where the schedule is interleaved.
     weights_share : float
-        Share of the backward pass that computes weight gradients, which nobody waits for [-]; for zero-bubble alone.
+        Share of the backward pass that computes weight gradients, which nothing waits for [-]; for zero-bubble alone.
 
     Returns
     -------
@@ -293,7 +293,7 @@ class _Plan:
 
 
 def _run(plan: _Plan, seconds: Array) -> dict[str, Array]:
-    """Start every pass as soon as its device is free and what it needs is there."""
+    """Start every pass as soon as its device is free and its inputs are available."""
     done: dict[tuple[int, int, int], float] = {}
     waiting = [plan.order(device) for device in range(plan.stages)]
     free, owed = [0.0] * plan.stages, [list[tuple[int, int]]() for _ in range(plan.stages)]
@@ -356,8 +356,8 @@ def hpe_2017_data_parallel_seconds(
 
     .. math:: t_c = \frac{c}{p \gamma}, \qquad t_x = \frac{2 w \log_2 p}{\beta}
 
-    The batch stays the same, so each worker gets a p-th of it (strong scaling). The second formula cannot be read in
-    the document any more; it is reconstructed after Keuper and Pfreundt, who analyse the same exchange.
+    The batch stays the same, so each worker gets a p-th of it (strong scaling). The second formula is no longer legible
+    in the document; it is reconstructed after Keuper and Pfreundt, who analyse the same communication.
 
     Parameters
     ----------
@@ -398,8 +398,9 @@ def hpe_2017_data_parallel_seconds(
 def hpe_2017_best_workers(
     model_flop: ArrayLike, weight_bytes: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
 ) -> Array:
-    r"""Return the number of workers at which the step of `hpe_2017_data_parallel_seconds` is shortest: more make it
-    longer.
+    r"""Return the number of workers at which the step of `hpe_2017_data_parallel_seconds` is shortest.
+
+    More make it longer.
 
     .. math:: p^* = \max\left( 1, \frac{c\, \beta \ln 2}{2\, w\, \gamma} \right)
 
@@ -441,7 +442,7 @@ def parameter_server_seconds(
     worker_bandwidth: ArrayLike,
     server_bandwidth: ArrayLike,
 ) -> Array:
-    r"""Time in which all workers send gradients to servers and fetch weights, each direction of a link by itself.
+    r"""Return the time in which all workers send gradients to servers and fetch weights, per link direction.
 
     .. math:: t = M \max\left( \frac{1}{\beta_w}, \frac{p}{s \beta_s} \right) \cdot 2
 
@@ -484,7 +485,7 @@ def parameter_server_seconds(
 def halving_doubling_seconds(
     payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
 ) -> Array:
-    r"""Time of an all-reduce by recursive halving and doubling: the traffic of a ring, few starts.
+    r"""Return the time of an all-reduce by recursive halving and doubling: the traffic of a ring, few latencies.
 
     .. math:: t = 2 \lceil \log_2 p \rceil \alpha + \frac{2 (p - 1)}{p} \frac{M}{\beta}
 
@@ -520,7 +521,7 @@ def halving_doubling_seconds(
 
 
 def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> Array:
-    r"""Time of an all-reduce that switches sum: every rank sends its vector once and receives the sum once.
+    r"""Return the time of an in-network all-reduce: every rank sends its vector once and receives the sum once.
 
     .. math:: t = 2 \alpha + \frac{M}{\beta} \quad (p > 1)
 
@@ -591,7 +592,7 @@ def compressed_bytes(
 
 
 def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: ArrayLike, buckets: ArrayLike) -> Array:
-    r"""Time by which an exchange of gradients in buckets outlasts the backward pass that it runs beside.
+    r"""Return the time by which a bucketed gradient all-reduce outlasts the concurrent backward pass.
 
     .. math:: t = \frac{x}{k} + \max\left( 0,\; \left(1 - \frac{1}{k}\right) (x - b) \right)
 
@@ -600,7 +601,7 @@ def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: Arra
     Parameters
     ----------
     exchange_seconds : array_like
-        Time of the whole exchange, x [s].
+        Time of the whole communication, x [s].
     backward_seconds : array_like
         Time of the backward pass, b [s].
     buckets : array_like
@@ -609,7 +610,7 @@ def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: Arra
     Returns
     -------
     numpy.ndarray
-        Time [s]: all of the exchange with one bucket.
+        Time [s]: all of the communication with one bucket.
 
     References
     ----------
@@ -635,7 +636,7 @@ def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, peri
     Parameters
     ----------
     step_seconds : array_like
-        Time of a step without exchange, t_s [s].
+        Time of a step without communication, t_s [s].
     exchange_seconds : array_like
         Exposed time of one average of all parameters, x [s].
     period : array_like
@@ -660,7 +661,7 @@ def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, peri
 
 
 def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
-    r"""Return the Speed-up of a problem of fixed size, of which a share cannot be split.
+    r"""Return the speed-up of a problem of fixed size, of which a share is serial.
 
     .. math:: S = \frac{1}{s + (1 - s) / p}
 
@@ -669,7 +670,7 @@ def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
     workers : array_like
         Workers, p >= 1 [-].
     serial_share : array_like
-        Share of the time on one worker that cannot be split, s, 0 to 1 [-].
+        Serial share of the time on one worker, s, 0 to 1 [-].
 
     Returns
     -------
@@ -690,7 +691,7 @@ def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
 
 
 def gustafson_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
-    r"""Return the Speed-up of a problem that grows with the workers, of whose time a share does not grow.
+    r"""Return the speed-up of a problem that grows with the workers, of whose time a share does not grow.
 
     .. math:: S = s + p (1 - s)
 
@@ -723,8 +724,7 @@ _quantile = np.vectorize(NormalDist().inv_cdf, otypes=[float])
 
 
 def slowest_seconds(mean_seconds: ArrayLike, spread_seconds: ArrayLike, workers: ArrayLike) -> Array:
-    r"""Return the expected time of the slowest of many workers whose times scatter normally: the step that all wait
-    for.
+    r"""Return the expected time of the slowest of many workers with normally distributed times.
 
     .. math:: t = \mu + \sigma\, \Phi^{-1}\left( \frac{p - 3/8}{p + 1/4} \right)
 
@@ -770,7 +770,7 @@ def samples_to_target(least_samples: ArrayLike, batch: ArrayLike, critical_batch
     batch : array_like
         Global batch, B [-].
     critical_batch : array_like
-        Batch at which twice as many samples are needed, B_c [-].
+        Batch at which twice the number of samples is needed, B_c [-].
 
     Returns
     -------
@@ -803,7 +803,7 @@ def _side(grid: ArrayLike) -> Array:
 def summa_seconds(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> dict[str, Array]:
-    r"""Time of one square product on a square grid of devices, by computation and by data received.
+    r"""Return the time of one square product on a square grid of devices, by computation and by data received.
 
     .. math:: t_c = \frac{2 n^3}{p^2 \gamma}, \qquad t_d = \frac{2 w n^2}{\beta} \frac{p - 1}{p^2}
 
@@ -815,7 +815,7 @@ def summa_seconds(
     size : array_like
         Rows and columns of each matrix: inputs, outputs and batch, n [-].
     grid : array_like
-        Rows of the grid, p, a whole number [-].
+        Rows of the grid, p, an integer [-].
     flops : array_like
         Arithmetic rate of one device, gamma: multiplications and additions [1/s].
     bandwidth : array_like
@@ -850,8 +850,7 @@ def summa_seconds(
 def summa_required_bandwidth(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> Array:
-    r"""Return the rate at which each device of a grid has to receive so that data does not take longer than
-    computation.
+    r"""Return the bandwidth that each device of a grid needs so that data do not take longer than computation.
 
     .. math:: \beta \ge \frac{w\, (p - 1)\, \gamma}{n}
 
@@ -860,7 +859,7 @@ def summa_required_bandwidth(
     size : array_like
         Rows and columns of each matrix, n [-].
     grid : array_like
-        Rows of the grid, p, a whole number, for p squared devices [-].
+        Rows of the grid, p, an integer, for p squared devices [-].
     flops : array_like
         Arithmetic rate of one device, gamma: multiplications and additions [1/s].
     element_bytes : array_like
@@ -889,8 +888,7 @@ def summa_required_bandwidth(
 def hpe_2017_summa_bandwidth(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> Array:
-    r"""Return the bandwidth as in the Deep Learning Cookbook of 2017: p in place of p - 1, so that one device needs
-    data, too.
+    r"""Return that bandwidth as in the Deep Learning Cookbook of 2017: p instead of p - 1, even for one device.
 
     .. math:: \beta \ge \frac{w\, p\, \gamma}{n}
 
@@ -933,7 +931,9 @@ def replicated_seconds(
     bandwidth: ArrayLike,
     element_bytes: ArrayLike = 4.0,
 ) -> dict[str, Array]:
-    r"""Time of one square product where the grid is stacked: copies of the inputs save traffic and cost memory.
+    r"""Return the time of one square product where the grid is stacked.
+
+    Copies of the inputs save traffic and cost memory.
 
     .. math:: t_c = \frac{2 n^3}{P \gamma}, \qquad
         t_d = \frac{w n^2}{\beta} \left( \frac{2}{\sqrt{c P}} - \frac{2}{P} + \frac{3 (c - 1)}{P} \right)
@@ -1019,7 +1019,7 @@ def cluster_mtbf_seconds(device_mtbf_seconds: ArrayLike, devices: ArrayLike) -> 
 
 
 def young_1974_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
-    r"""Time of work between checkpoints that loses least, to first order.
+    r"""Return the work time between checkpoints that loses least, to first order.
 
     .. math:: \tau = \sqrt{2 \delta M}
 
@@ -1119,7 +1119,7 @@ def useful_share(
 
 
 def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, bandwidth: ArrayLike) -> Array:
-    r"""Time that writing weights and optimiser states takes, all devices together.
+    r"""Return the time of writing weights and optimiser states, from all devices together.
 
     .. math:: \delta = \frac{b N}{\beta}
 
@@ -1155,7 +1155,7 @@ def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, ba
 def run_seconds(
     tokens: ArrayLike, tokens_per_step: ArrayLike, step_seconds: ArrayLike, useful: ArrayLike = 1.0
 ) -> Array:
-    r"""Time of a training run from its first to its last token, failures included.
+    r"""Return the time of a training run from its first to its last token, failures included.
 
     .. math:: t = \frac{D}{B}\, \frac{t_{step}}{g}
 

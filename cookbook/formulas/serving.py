@@ -1,8 +1,8 @@
-"""Latency and throughput of a service of language models in a steady state, without simulating single requests.
+"""Latency and throughput of a language model service in a steady state, without simulating single requests.
 
 Answers share the iterations of an engine (Yu et al., Orca, OSDI 2022), so that their number is that of a
 processor-sharing queue whose rate depends on the number (Cohen 1979; lengths of answers count by their mean alone).
-Prompts wait from one iteration to the next: what they find is a Markov chain over the tokens waiting, embedded at the
+Prompts wait from one iteration to the next: the tokens waiting are a Markov chain, embedded at the
 starts of iterations (as in Neuts, A general class of bulk queues with Poisson input, 1967). Both are solved together.
 """
 
@@ -34,8 +34,7 @@ PERCENTILES = (50, 95, 99)
 
 
 def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.0) -> Array:
-    r"""Return the shares of time in which 0, 1, 2 ... requests are decoded: processor sharing, its rate depending on
-    them.
+    r"""Return the shares of time with 0, 1, 2 ... requests decoded: processor sharing with a state-dependent rate.
 
     .. math:: \pi_n \propto \prod_{i=1}^{n} \lambda\, o\, \frac{\tau_i}{i}
               \left(\frac{1}{z} + \left(1 - \frac{1}{z}\right) \frac{i - 1}{\lambda o \tau_i}\right)
@@ -91,7 +90,7 @@ def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.
 
 
 def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) -> Array:
-    r"""Time of an iteration that gives answers a token and works on prompts: both, with what both contain once.
+    r"""Return the time of an iteration that decodes tokens and processes prompts, with shared work counted once.
 
     .. math:: t = \max(t_d, t_p, t_d + t_p - t_0)
 
@@ -141,12 +140,12 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     sizes : array_like
         Shares of requests of 0, 1, 2 ... units, X; they are divided by their sum [-].
     served : array_like
-        Units served of Q, at most Q, s; between two whole numbers one of both, so that it is s on average [-].
+        Units served of Q, at most Q, s; between two integers one of both, so that it is s on average [-].
 
     Returns
     -------
     numpy.ndarray
-        As many shares as `served` has entries; more units than those are counted as the last [-].
+        Shares, one for each entry of `served`; more units than those are counted as the last [-].
 
     References
     ----------
@@ -166,14 +165,14 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     count = len(out)
     wide = 1 << int(np.ceil(np.log2(2 * max(count, len(share)))))
     wave = np.fft.rfft(share / share.sum(), wide)
-    means, alike = np.unique(mean, return_inverse=True)  # full passes take alike, whatever waits behind them
-    come = np.fft.irfft(np.exp(means[:, None] * (wave - 1)), wide, axis=1)
-    come = np.hstack([np.zeros((len(means), count)), np.maximum(come[:, :count], 0.0)])
+    means, inverse = np.unique(mean, return_inverse=True)  # full passes take alike, whatever waits behind them
+    arrivals = np.fft.irfft(np.exp(means[:, None] * (wave - 1)), wide, axis=1)
+    arrivals = np.hstack([np.zeros((len(means), count)), np.maximum(arrivals[:, :count], 0.0)])
     left = np.clip(np.arange(count) - out, 0, count - 1)[:, None]
-    matrix = come[alike[:, None], np.arange(count) + count - left]
+    matrix = arrivals[inverse[:, None], np.arange(count) + count - left]
     part = np.maximum(units - out, 0.0)[:, None]
     if part.max() > TINY:
-        matrix += part * (come[alike[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
+        matrix += part * (arrivals[inverse[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
     matrix[:, -1] += np.maximum(1 - matrix.sum(1), 0.0)
     system = np.vstack([(matrix / matrix.sum(1, keepdims=True)).T - np.eye(count), np.ones(count)])
     solution = np.linalg.lstsq(system, np.eye(count + 1)[-1], rcond=None)[0] if count < 3 else _stationary(system)
@@ -245,8 +244,7 @@ def held_tokens(
     window: float = np.inf,
     windowed: float = 0.0,
 ) -> Array:
-    r"""Return the tokens that a request caches and reads while decoding, and those that a token of its prompt attends
-    to.
+    r"""Return the tokens that a request caches and reads in decoding, and those that a prompt token attends to.
 
     Means over time, so that long answers count as often as they have tokens; of prompts, over their tokens.
 
@@ -321,9 +319,9 @@ class _Service:
         self.idle = min(float(decode(1.0, 0.0)), float(prefill(1.0, 0.0)))
         self.packed = self._packed() if self.first else 0.0
         self.drawn = _lognormal(self.prompt, self.prompt_spread, NORMAL[:, 0])
-        held = self.context + load["state"]
-        self.uneven *= (self.context / held) ** 2  # states are alike
-        self.kv_slots = max((load["kv_tokens"] - self.attended - load["state"]) / held, 1.0)
+        slot_tokens = self.context + load["state"]
+        self.uneven *= (self.context / slot_tokens) ** 2  # states are alike
+        self.kv_slots = max((load["kv_tokens"] - self.attended - load["state"]) / slot_tokens, 1.0)
         self.slots = max(min(load["max_sequences"], self.kv_slots), 1.0)
 
     prompt: float
@@ -366,13 +364,11 @@ class _Service:
         """Return the number of requests that arrive together: of a cluster, those within the pass over one prompt."""
         if self.burstiness <= 1 or not rate > 0:
             return 1.0
-        come = rate * float(self.iteration(min(self.prompt, self.room(batch)), batch))
-        return 1 + (self.burstiness - 1) / 2 * float(-np.expm1(-come / CLUSTER_GAPS))
+        arrivals = rate * float(self.iteration(min(self.prompt, self.room(batch)), batch))
+        return 1 + (self.burstiness - 1) / 2 * float(-np.expm1(-arrivals / CLUSTER_GAPS))
 
     def chain(self, rate: float, batch: float, closed: bool, share: float = 1.0) -> tuple[Array, Array, Array, float]:
-        """Return shares, seconds and arrivals per number of units waiting at an iteration's start; and the tokens of
-        one unit.
-        """
+        """Return shares, seconds and arrivals by units waiting at an iteration's start, and the tokens of a unit."""
         room = self.room(batch)
         full = float(self.iteration(room, batch))
         load = min((share * batch / self.steps if closed else rate * full) * self.prompt / room, 0.97)
@@ -390,11 +386,11 @@ class _Service:
         served = np.minimum(tokens, max(room, unit))
         seconds = self.iteration(served, batch)
         if not closed:
-            come = rate * seconds
+            arrivals = rate * seconds
         else:
-            come = np.full(len(tokens), share * batch / (max(self.steps, 1.0) if self.first else self.steps))
-            come = np.where((tokens > 0) & self.first, 0.0, come)
-        return bulk_queue(come, sizes, served / unit), seconds, come, unit
+            arrivals = np.full(len(tokens), share * batch / (max(self.steps, 1.0) if self.first else self.steps))
+            arrivals = np.where((tokens > 0) & self.first, 0.0, arrivals)
+        return bulk_queue(arrivals, sizes, served / unit), seconds, arrivals, unit
 
     def waits(
         self,
@@ -405,22 +401,21 @@ class _Service:
         points: int = FIXED_POINT_POINTS,
         chain: tuple[Any, ...] | None = None,
     ) -> tuple[Array, float, Array]:
-        """Return the times to first token at points of the quadrature, and the mean time between two tokens of an
-        answer.
+        """Return the times to first token at quadrature points, and the mean time between tokens of an answer.
 
         What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
         """
-        shares, seconds, come, unit = chain or self.chain(rate, batch, closed, share)
+        shares, seconds, arrivals, unit = chain or self.chain(rate, batch, closed, share)
         uniform, normal = UNIFORM[:points], NORMAL[:points]
         room = max(self.room(batch), unit)
-        weight = shares * (come if closed else seconds)
+        weight = shares * (arrivals if closed else seconds)
         weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(shares))[0]
         state = np.minimum(np.searchsorted(np.cumsum(weight), uniform[:, 0]), len(shares) - 1)
         lasts, now = seconds[state], np.minimum(state * unit, room)
         passed = np.ones(points) if closed else uniform[:, 1]
         burst = self.burst(rate, batch)
         mates = 1 - 1 / burst
-        per = come[state] if closed else rate * lasts
+        per = arrivals[state] if closed else rate * lasts
         before = _poisson(per * (uniform[:, 1] if closed else passed), uniform[:, 2])
         after = _poisson(per * (1 - uniform[:, 1]), uniform[:, 3])
         if mates > 0:
@@ -447,8 +442,7 @@ class _Service:
         return spent, between + behind * stretch / max(self.steps, 1.0), passes
 
     def pauses(self, inside: float) -> float:
-        """Return the seconds of prompts before the next iteration, where each of these requests ends in its own
-        iteration.
+        """Return the seconds of prompts before the next iteration, where each request ends in its own iteration.
 
         The first prompt takes a pass, and each further one as much of one as prompts go to a pass.
         """
@@ -477,11 +471,11 @@ class _Service:
         spread = VARIANCE_LEFT * max(float(weight @ (steps - mean) ** 2), 0.0)  # averaged over as long as it lasts
         # Prompts that come meanwhile, and others while those are worked on: a branching count.
         least = float(self.step(1.0))
-        count, beside = np.maximum(self.answers(), 1.0), float(weight @ batch)
-        plain, room = between / stretch, self.room(beside)
-        alone = float(self.iteration(min(self.prompt, room), beside)) - (0.0 if self.first else plain)
+        count, mean_batch = np.maximum(self.answers(), 1.0), float(weight @ batch)
+        plain, room = between / stretch, self.room(mean_batch)
+        alone = float(self.iteration(min(self.prompt, room), mean_batch)) - (0.0 if self.first else plain)
         pause = max(alone, TINY) * max(self.prompt / room, 1.0)
-        most = np.inf if self.first else float(self.iteration(room, beside))
+        most = np.inf if self.first else float(self.iteration(room, mean_batch))
         part = 0.0 if closed else max(min(rate * pause, 1 - 1 / stretch, MAX_LOAD), 0.0)
         # Long prompts bring more of them than short ones: in all, as if each brought so large a part of one.
         part = 1 - ((1 + self.prompt_spread**2) / (1 - part) ** 2 - self.prompt_spread**2) ** -0.5
@@ -497,10 +491,13 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     most = max(int(service.slots), 1)
     steps = np.asarray(service.step(np.arange(1, most + 1)), dtype=float)
     stretch, slope, last, shares, batch, chain, usual = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None, 1.0
-    # A full engine takes as many prompts as answers end; where that is not enough, more at once, which is cheaper.
+    # A full engine starts one prompt per answer that ends; if that is not enough, several at once, which is cheaper.
     loads, ends = [], most / service.steps
-    for many in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
-        more = max(float(service.iteration(many, most)) - (0.0 if service.first else steps[-1]), 0.0) / many
+    for prompt_tokens in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
+        more = (
+            max(float(service.iteration(prompt_tokens, most)) - (0.0 if service.first else steps[-1]), 0.0)
+            / prompt_tokens
+        )
         loads.append(rate * (more * service.prompt + service.steps * steps[-1] / most))
     load = max(min(loads[0], MAX_LOAD), loads[1])
     for _ in range(ROUNDS):
@@ -555,7 +552,7 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
         between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
         chain = service.chain(0.0, others, True)
         waits, passes = service.waits(0.0, others, True, chain=chain)[::2]
-        if service.first:  # prompts go before: where answers have iterations, nobody waits
+        if service.first:  # prompts go first: where answers have iterations, none waits
             break
         more = service.steps / (float(passes.mean()) + 1 + service.steps) - share
         crowded = others * service.prompt / service.steps > 0.98 * service.room(others)
@@ -608,8 +605,9 @@ def _alone(service: _Service, clients: float) -> dict[str, Any]:
 
 
 def _together(service: _Service, clients: float) -> dict[str, Any]:
-    """Return the steady state of a closed loop of equally long answers: requests prefilled together end and return
-    together.
+    """Return the steady state of a closed loop of equally long answers.
+
+    Requests prefilled together end and return together.
     """
     inside = np.floor(min(clients, service.slots))
     if inside <= 1 and service.prompt_spread == 0:
@@ -636,7 +634,7 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
     for _ in range(ROUNDS):
         room = service.room(spent)
         parts = np.ceil(service.prompt / room - TINY)
-        # Crowds split where their prompts are too long for one iteration, and never join again: two deviations fit.
+        # Crowds split where their prompts are too long for one iteration, and never merge: two deviations fit.
         spread = service.prompt_spread
         crowd = (np.sqrt(spread**2 + room / service.prompt) - spread) ** 2
         crowd = min(max(crowd if spread else np.floor(crowd + TINY), 1.0), inside)
@@ -649,8 +647,8 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
         cycle = filled * float(own) + (rounds - filled) * float(service.step(max(spent, 1.0)))
         spent = (spent + inside * service.steps / rounds) / 2
     first, between = passes * float(own), (cycle - passes * float(own)) / service.steps
-    mixed = service.iteration(np.minimum(service._sum(np.full(POINTS, crowd), NORMAL[:, 6]), room), spent)
-    waits = passes * mixed if service.prompt_spread else np.full(POINTS, first)
+    mixed_iteration = service.iteration(np.minimum(service._sum(np.full(POINTS, crowd), NORMAL[:, 6]), room), spent)
+    waits = passes * mixed_iteration if service.prompt_spread else np.full(POINTS, first)
     return {
         "rate": inside / cycle,
         "first": waits + (clients - inside) * cycle / inside,
@@ -691,10 +689,11 @@ def service_latencies(
     Parameters
     ----------
     decode : callable
-        Time of an iteration [s] of a batch [-] of sequences that each read so many tokens' keys and values, on average
-        also over layers [-].
+        Time of an iteration [s] of a batch [-] of sequences that read the keys and values of a number of tokens, on
+        average also over layers [-].
     prefill : callable
-        Time of a pass [s] over tokens of prompts [-] that each attend to so many tokens, on average over layers [-].
+        Time of a pass [s] over tokens of prompts [-] that attend to a number of tokens each, on average over layers
+        [-].
     prompt, answer : float
         Mean tokens of a prompt and of an answer [-].
     kv_tokens : float
@@ -706,7 +705,7 @@ def service_latencies(
     rate : float
         Requests that arrive [1/s]; or else give `clients`.
     clients : float
-        Clients, each of which asks again when it is answered [-].
+        Clients, each of which sends its next request once it is answered [-].
     prefill_first : bool
         Whether prompts go before answers, instead of chunks beside them [-].
     prompt_spread, answer_spread : float
@@ -716,7 +715,7 @@ def service_latencies(
     window, windowed : float
         Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
     state : float
-        Tokens whose keys and values take as much room as the state of one sequence in layers that do not attend [-].
+        Tokens whose keys and values take the memory of one sequence's state in layers that do not attend [-].
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Sharing among those who wait: queues, fairness, links, and several resources at once."""
+"""Sharing of resources: queues, fairness, links, and several resources at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def erlang_wait_seconds(servers: int, arrival_rate: float, service_seconds: floa
     Parameters
     ----------
     servers : int
-        GPUs, c, a whole number [-].
+        GPUs, c, an integer [-].
     arrival_rate : float
         Jobs that arrive, lambda [1/s].
     service_seconds : float
@@ -68,12 +68,12 @@ def jain_index(shares: Sequence[float]) -> float:
     Parameters
     ----------
     shares : sequence of float
-        What each gets, x [-].
+        Shares, x [-].
 
     Returns
     -------
     float
-        J [-]; NaN where nobody gets anything.
+        J [-]; NaN where all shares are 0.
 
     References
     ----------
@@ -150,9 +150,9 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
     Parameters
     ----------
     capacity : sequence of float
-        What there is of each resource, C, in any unit of its own [-].
+        Capacity of each resource, C, in any unit of its own [-].
     demands : sequence of sequence of float
-        What a task of each user takes of each, d, in the same units [-].
+        Demand of each user's task for each resource, d, in the same units [-].
 
     Returns
     -------
@@ -178,8 +178,8 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
     if not (np.isfinite(free).all() and np.isfinite(tasks).all()) or (free / least > MAX_COUNT).any():
         raise ValueError(f"demands give more than {MAX_COUNT:,} tasks of one resource; count them in larger units")
     shares, assigned, slack = (tasks / free).max(axis=1), np.zeros(len(tasks), dtype=int), 1e-9 * free
-    while (able := (tasks <= free + slack).all(axis=1)).any():
-        user = int(np.argmin(np.where(able, assigned * shares, np.inf)))
+    while (startable := (tasks <= free + slack).all(axis=1)).any():
+        user = int(np.argmin(np.where(startable, assigned * shares, np.inf)))
         assigned[user] += 1
         free -= tasks[user]
     return [int(count) for count in assigned]

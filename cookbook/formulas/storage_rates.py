@@ -1,8 +1,8 @@
-"""What a storage tier and a host link deliver, how long drives live, and what checkpoints take from them.
+"""Rates of storage tiers and host links, lifetimes of drives, and the cost of checkpoints.
 
-Rates are payload bytes a second in one direction; an infinite argument is no limit. Volumes that lend speed have a
-bucket of credits: it fills at the baseline rate, and reading above it empties it. Credits may count bytes or
-operations; the docstrings say bytes.
+Rates are payload bytes per second in one direction; an infinite argument is no limit. Burstable volumes have a bucket
+of credits: it fills at the baseline rate, and reading above that rate empties it. Credits may count bytes or
+operations; the docstrings assume bytes.
 """
 
 import numpy as np
@@ -68,7 +68,7 @@ def tier_rate(
     bandwidth : array_like
         Sequential bandwidth of the datasheet, B [B/s].
     iops : array_like
-        Operations a second, I [1/s].
+        Operations per second, I [1/s].
     queue_depth : array_like
         Requests in flight, Q [-].
     latency : array_like
@@ -89,7 +89,7 @@ def tier_rate(
 
     Examples
     --------
-    A hard disk of 270 MB/s and 170 reads a second gives 19 MB/s in files of 110 KB:
+    A hard disk of 270 MB/s and 170 reads per second gives 19 MB/s in files of 110 KB:
 
     >>> round(float(tier_rate(110e3, 270e6, 170, 32, 4e-3)) / 1e6)
     19
@@ -295,7 +295,7 @@ def drive_writes_per_day(written_bytes: ArrayLike, days: ArrayLike, capacity: Ar
     Returns
     -------
     numpy.ndarray
-        Drive writes a day [-].
+        Drive writes per day [-].
 
     References
     ----------
@@ -319,9 +319,9 @@ def drive_life_years(needed: ArrayLike, bought: ArrayLike, rated_years: ArrayLik
     Parameters
     ----------
     needed : array_like
-        Drive writes a day that the workload does, e_n; 0 wears nothing [-].
+        Drive writes per day that the workload does, e_n; 0 wears nothing [-].
     bought : array_like
-        Drive writes a day of the datasheet, e_b [-].
+        Drive writes per day of the datasheet, e_b [-].
     rated_years : array_like
         Years for which the datasheet promises them, Y [-].
 
@@ -345,7 +345,7 @@ def drive_life_years(needed: ArrayLike, bought: ArrayLike, rated_years: ArrayLik
 
 
 def credit_seconds(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike) -> Array:
-    r"""Time until reading above the baseline has used up the credits.
+    r"""Return the time until reading above the baseline has used up the credits.
 
     .. math:: t = \frac{C}{r - b}, \quad r > b; \quad t = \infty, \; r \le b
 
@@ -420,7 +420,7 @@ def credit_left(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike, seconds: 
 
 
 def bursting_seconds(volume: ArrayLike, burst_rate: ArrayLike, later_rate: ArrayLike, credits: ArrayLike) -> Array:
-    r"""Time for a volume at a higher rate while credits last, and at a lower one after them.
+    r"""Return the time for a volume at a higher rate while credits last, and at a lower one after them.
 
     .. math:: t = \min\left(\frac{V}{r_b}, t_c\right) + \frac{\max(0, V - r_b t_c)}{r_l}
 
@@ -429,13 +429,13 @@ def bursting_seconds(volume: ArrayLike, burst_rate: ArrayLike, later_rate: Array
     Parameters
     ----------
     volume : array_like
-        What is to be done, V [B].
+        Bytes to read, V [B].
     burst_rate : array_like
         Rate with credits, r_b [B/s].
     later_rate : array_like
         Rate without, r_l [B/s].
     credits : array_like
-        How long they last, t_c; may be infinite [s].
+        Time until the credits are used up, t_c; may be infinite [s].
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Traffic in a graph of links: widest paths, and the fair shares of flows that run at the same time.
+"""Traffic in a graph of links: widest paths, and the max-min fair rates of concurrent flows.
 
 A graph is a matrix of directed rates, so the two directions of a link are two entries. Some nodes pass traffic on
 (processors, switches), the others are ends.
@@ -23,7 +23,7 @@ def widest_bandwidths(bandwidth: ArrayLike, forwards: ArrayLike) -> Array:
     bandwidth : array_like
         Rate of the link from each node to each other one, shape (nodes, nodes), 0 where there is none [B/s].
     forwards : array_like
-        Whether a node passes traffic on, shape (nodes,): a path may start and end at any node [-].
+        True for nodes that pass traffic on, shape (nodes,): a path may start and end at any node [-].
 
     Returns
     -------
@@ -58,13 +58,13 @@ def widest_paths(bandwidth: ArrayLike, forwards: ArrayLike) -> NDArray[np.int64]
     bandwidth : array_like
         Rate of the link from each node to each other one, shape (nodes, nodes), 0 where there is none [B/s].
     forwards : array_like
-        Whether a node passes traffic on, shape (nodes,) [-].
+        True for nodes that pass traffic on, shape (nodes,) [-].
 
     Returns
     -------
     numpy.ndarray
-        Shape (nodes, nodes, nodes): the nodes from i to j in order, filled up with -1, which is all that stands where
-        no path leads [-].
+        Shape (nodes, nodes, nodes): the nodes from i to j in order, padded with -1; only -1 where
+        there is no path [-].
 
     References
     ----------
@@ -127,8 +127,8 @@ def _walk(
 def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) -> Array:
     r"""Return max-min fair rates of flows that share links: none can grow unless one that is no faster shrinks.
 
-    Progressive filling: all rates grow alike until a link is full or a flow has what it asks for; those flows stop,
-    the others go on. Hence the share of a flow is settled at the link where the equal shares are smallest:
+    Progressive filling: all rates grow equally until a link is full or a flow's demand is met; those flows stop,
+    the others continue. Hence the share of a flow is determined at the link where the equal shares are smallest:
 
     .. math:: r_f = \min\left( d_f, \min_{l \in f} \frac{c_l - \sum_{g \in S_l} u_{gl} r_g}{\sum_{g \notin S_l} u_{gl}}
         \right), \quad S_l \text{ the flows on } l \text{ that stopped before}
@@ -136,11 +136,11 @@ def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) ->
     Parameters
     ----------
     uses : array_like
-        How often each flow crosses each link in its direction, u, shape (flows, links) [-].
+        Number of times that each flow crosses each link in its direction, u, shape (flows, links) [-].
     capacities : array_like
         Rate of each link in that direction, c, shape (links,) [B/s].
     demands : array_like
-        Most that each flow asks for, d, shape (flows,) or one for all; infinite where only links limit it [B/s].
+        Largest demand of each flow, d, shape (flows,) or one for all; infinite where only links limit it [B/s].
 
     Returns
     -------
@@ -178,7 +178,7 @@ def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) ->
 
 
 def message_latency(start: ArrayLike, forwarding: ArrayLike) -> Array:
-    r"""Time until the first byte of a message arrives: its start, and what each node on the way adds.
+    r"""Return the latency of a message's first byte: its start plus that of each node on the way.
 
     .. math:: t = \alpha + \sum_k h_k
 

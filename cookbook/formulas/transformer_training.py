@@ -1,4 +1,4 @@
-"""What one device does in one micro-batch of a transformer, shards counted, and how micro-batches fill a step."""
+"""Work of one device in one micro-batch of a sharded transformer, and the schedule of micro-batches in a step."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
     Parameters
     ----------
     size : array_like
-        Width asked for, x [-].
+        Requested width, x [-].
     multiple : array_like
         Width of a tile, q >= 1 [-].
 
@@ -38,7 +38,9 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
 
 
 def product_seconds(flop: ArrayLike, moved_bytes: ArrayLike, flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
-    r"""Time of matrix products: tiles are loaded before their arithmetic and stored after it, so the times add up.
+    r"""Return the time of matrix products.
+
+    Tiles are loaded before their arithmetic and stored after it, so the times add up.
 
     .. math:: t = F / R + M / W
 
@@ -149,8 +151,7 @@ def elementwise_bytes(
     attention_passes: ArrayLike,
     mlp_passes: ArrayLike,
 ) -> Array:
-    r"""Return the traffic of the operations between the matrix products of a layer: norms, sums, rotations,
-    activations.
+    r"""Return the traffic between the matrix products of a layer: norms, sums, rotations, activations.
 
     .. math:: M = T \left( \frac{p_h h}{S} + p_a d + p_f f \right)
 
@@ -260,7 +261,7 @@ def expert_rows(tokens: ArrayLike, choices: ArrayLike, experts: ArrayLike, ragge
 
 
 def bubble_seconds(stage_seconds: ArrayLike, stages: ArrayLike, interleave: ArrayLike, flushes: ArrayLike) -> Array:
-    r"""Time that the devices of a pipeline wait while it fills and drains.
+    r"""Return the time that the devices of a pipeline wait while it fills and drains.
 
     .. math:: t = \frac{(p - 1) f}{v} t_s
 
@@ -294,7 +295,7 @@ def bubble_seconds(stage_seconds: ArrayLike, stages: ArrayLike, interleave: Arra
 
 
 def straggler_seconds(step_seconds: ArrayLike, nodes: ArrayLike, share: ArrayLike) -> Array:
-    r"""Time added because every step waits for the slowest of many nodes.
+    r"""Return the time added because every step waits for the slowest of many nodes.
 
     .. math:: t = s\, t_s \log_2 N
 

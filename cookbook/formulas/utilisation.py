@@ -1,4 +1,4 @@
-"""What one token of training counts under the conventions that utilisation is reported in. 1 MAC = 2 FLOP."""
+"""FLOP per trained token under the conventions in which utilisation is reported. 1 MAC = 2 FLOP."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from cookbook.formulas._arguments import Array, non_negative, positive
 
 
 def kaplan_2020(parameters: ArrayLike, recomputed: ArrayLike = 0) -> Array:
-    r"""Return the FLOP of the parameters alone: 2 each forward, 4 backward, 2 more where the forward pass is
-    recomputed.
+    r"""Return the FLOP of the parameters alone: 2 each forward, 4 backward, 2 more if recomputed.
 
     .. math:: F = (6 + 2 r) N
 
@@ -19,7 +18,7 @@ def kaplan_2020(parameters: ArrayLike, recomputed: ArrayLike = 0) -> Array:
     parameters : array_like
         Parameters that a token passes, N [-].
     recomputed : array_like
-        Share of the forward pass that is computed again, r [-].
+        Share of the forward pass that is recomputed, r [-].
 
     Returns
     -------
@@ -95,9 +94,9 @@ def repeated_forward(
     seq_len : array_like
         Tokens of a sequence, s [-].
     products : array_like
-        Share of the products with weights that is computed again, r: 1 with full recomputation [-].
+        Share of the products with weights that is recomputed, r: 1 with full recomputation [-].
     attention : array_like
-        Share of the attention matrix that is computed again, r_a: 1 with full or selective recomputation [-].
+        Share of the attention matrix that is recomputed, r_a: 1 with full or selective recomputation [-].
 
     Returns
     -------

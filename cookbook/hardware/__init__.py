@@ -1,4 +1,4 @@
-"""What a job runs on: accelerators and the machines that they stand in, as records built from catalogue rows."""
+"""Accelerators, machines and their topology, as records built from catalogue rows."""
 
 from cookbook.hardware.accelerator import Accelerator, Calibrated, accelerator, accelerator_table, formats, peak_flops
 from cookbook.hardware.machine import Machine, machine

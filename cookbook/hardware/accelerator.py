@@ -1,4 +1,4 @@
-"""Accelerators as records: rows of the catalogue, one of them with some figures changed, or the reader's own."""
+"""Accelerators as records: rows of the catalogue, a row with some values changed, or the reader's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PEAK = "peak_"
 PEAK_UNIT = "FLOP/s"
 # Examples for error messages only.
 PLAUSIBLE = {"B": 80e9, "B/s": 3e12, "W": 300.0, "FLOP/s": 300e12}
-# Beyond these no figure of one device can be.
+# Upper bounds of a device's values.
 LEAST, MOST = 1e-3, 1e21
 MAX_COUNT = 1e6
 LONGEST_NAME = 80
@@ -42,11 +42,11 @@ COLUMNS = ("key", "name", "vendor", "kind", "memory_bytes", "mem_bandwidth", "td
 
 
 class ByFigures:
-    """A record that is told apart by its figures, where two that are not known count as the same."""
+    """A record compared by its values, where two missing values count as equal."""
 
     @cached_property
     def _identity(self) -> tuple[Any, ...]:
-        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        values = [getattr(self, attribute.name) for attribute in fields(self)]  # type: ignore[arg-type]
         flat = [str(sorted(value.items())) if isinstance(value, Mapping) else value for value in values]
         return tuple("nan" if isinstance(value, float) and math.isnan(value) else value for value in flat)
 
@@ -73,7 +73,7 @@ class Calibrated:
     kinds : tuple of str
         Kinds of prediction whose networks were measured; of others the factors hold, and the intervals do not.
     here : bool
-        Whether the device has the figures that it had when it was measured.
+        True if the device's values are those at the time of the measurement.
     """
 
     factors: tuple[tuple[str, float], ...]
@@ -92,7 +92,7 @@ class Calibrated:
 
 @dataclass(frozen=True, eq=False)
 class Accelerator(ByFigures):
-    """One accelerator, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
+    """One accelerator, in SI; read-only, hashable, and equal to another with the same values.
 
     Attributes
     ----------
@@ -100,14 +100,14 @@ class Accelerator(ByFigures):
         As in the catalogue; a changed accelerator has the key of its model with ``*`` behind it, one of the reader's
         own ``own: `` and its name, and neither vendor nor, unless stated, kind.
     memory_bytes, mem_bandwidth, tdp_watts : float
-        Device memory [B], its bandwidth [B/s], design power [W]; NaN where no figure is known.
+        Device memory [B], its bandwidth [B/s], design power [W]; NaN where unknown.
     peaks : mapping of str to float
         Dense peaks by catalogue column, ``peak_fp32`` and so on [FLOP/s]; NaN where it has none.
     launch_date : str
     sources : tuple of str
         Keys of the sources that the row rests on.
     changed : mapping of str to float or str
-        What was changed or, of an accelerator of the reader's own, given, in SI; empty for a catalogue row.
+        Changed values or, for an accelerator of the reader's own, given ones, in SI; empty for a catalogue row.
     generation : str
         Generation of the architecture; blank where not stated.
     device_link, device_link_kind : float, str
@@ -120,7 +120,7 @@ class Accelerator(ByFigures):
     process_nm : float
         Name of the process [nm].
     calibrated : Calibrated, optional
-        What was measured on it, of a device of `cookbook.measure.calibrate`.
+        The measured constants of a device of `cookbook.measure.calibrate`.
     """
 
     key: str
@@ -152,7 +152,7 @@ class Accelerator(ByFigures):
         return "" if self.key.startswith(OWN) else self.key.removesuffix("*")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = [getattr(self, field.name) for field in fields(self)]
+        values = [getattr(self, attribute.name) for attribute in fields(self)]
         return Accelerator, tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
 
 
@@ -179,7 +179,7 @@ def accelerator(
     UnknownName
         If no such accelerator is known (a KeyError; names the nearest three).
     ValueError
-        If a field is unknown or missing, or a figure is not above 0, not finite, or in the wrong unit.
+        If a field is unknown or missing, or a value is not above 0, not finite, or in the wrong unit.
 
     Examples
     --------
@@ -258,8 +258,8 @@ def _own_device(name: Any, stated: Mapping[str, Any]) -> Accelerator:
             "give an accelerator of your own another name"
         )
     values = _values(stated)
-    missing = [field for field in REQUIRED if field not in values]
-    missing += [] if any(field.startswith(PEAK) for field in values) else ["a peak such as peak_bf16"]
+    missing = [column for column in REQUIRED if column not in values]
+    missing += [] if any(column.startswith(PEAK) for column in values) else ["a peak such as peak_bf16"]
     if missing:
         raise ValueError(
             f"{shown(text, 30)} is not in the catalogue, and one of your own needs {', '.join(missing)} too; to change "
@@ -355,7 +355,7 @@ def _quantity(changed_field: str, value: Any) -> float:
 def peak_flops(device: str | Accelerator, number_format: str) -> float:
     """Return the dense peak of a device in a number format [FLOP/s]; NaN if it lacks the format.
 
-    The number format says which columns count: FP16 training counts the rate with 32-bit accumulation, which on
+    The number format determines the columns: FP16 training counts the rate with 32-bit accumulation, which on
     GeForce cards is half of the advertised one.
 
     >>> peak_flops("rtx-4090", "fp16"), peak_flops("h100-sxm", "bf16")
@@ -397,7 +397,7 @@ def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.Dat
     Parameters
     ----------
     keys : sequence of str or Accelerator, optional
-        Which ones, in this order, custom ones included; all of the catalogue if not given.
+        Accelerators in this order, custom ones included; all of the catalogue if not given.
 
     Returns
     -------

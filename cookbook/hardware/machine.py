@@ -1,4 +1,4 @@
-"""Machines: what an accelerator, a server or a cloud instance offers a job, found by one look-up for every question."""
+"""Machines: the resources of an accelerator, a server or a cloud instance, from one look-up for every question."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from cookbook.hardware.accelerator import (
 )
 from cookbook.units import shown
 
-# Devices of a node where neither a server nor the caller says.
+# Devices per node where neither a server nor the caller states them.
 DEFAULT_NODE = 8
 # Devices of the largest single machine; racks and pods print the network of a part.
 LARGEST_NODE = 16
 # Rows of link_shares by kind of link; of other links no share is known.
 SHARES = {"fast": "nvlink", "bus": "pcie"}
 DEFAULT_BUS = "pcie-3-0-x16"
-# What the list of cloud prices calls an offer that is no instance.
+# Mark of an offer in the list of cloud prices that is no instance.
 NO_INSTANCE = "(per chip)"
 
 
@@ -55,23 +55,23 @@ class Machine(ByFigures):
     link : float
         Nominal rate of a device to the others of its node, one direction [B/s].
     ring_link : float
-        What an all-reduce in the node reaches of the links that join its devices [B/s].
+        Rate of an all-reduce in the node over the links between its devices [B/s].
     domain : float
         Devices that the fast link joins [-]; NaN where not stated.
     network : float
         Nominal network rate of one device, one direction [B/s].
     network_stated : bool
-        Whether the server states it; else it is the usual one of such devices.
+        True if the server states it; else it is the usual one of such devices.
     network_shared : bool
-        Whether the devices of a node share its ports, so that fewer devices get more each.
+        True if the devices of a node share its ports, so that fewer devices get more each.
     ring_network : float
-        What an all-reduce between nodes reaches of it [B/s].
+        Rate of an all-reduce between nodes [B/s].
     host_link : float
         Rate that copies from the host to one device reach [B/s]; NaN where the link is not known.
     generation : str
         Generation of the devices; blank for an accelerator of the reader's own that states none.
     cores : float
-        What layouts count of one device [-].
+        Number of devices that one accelerator counts as in parallelism configurations [-].
     sources : tuple of str
         Keys of the sources.
     """
@@ -115,7 +115,7 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
         If nothing has that name (a KeyError; names the nearest three of all three tables).
     ValueError
         If `what` is no name and no record, an instance has part of an accelerator or one that the catalogue does not
-        name, or `per_node` is no whole number or more than the server has.
+        name, or `per_node` is no integer or more than the server has.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _resize(base: Machine, count: int) -> Machine:
 @lru_cache(maxsize=4096)
 def _by_name(name: str) -> Machine:
     unknown, spelling = [], normalise(name) if len(name) <= LONGEST_NAME else ""
-    # The key of a server stands for it, also where an accelerator goes by that name.
+    # The key of a server means the server, even if an accelerator has that name.
     if spelling in _server_keys():
         return _server(_server_keys()[spelling])
     for table, build in (("accelerators", lambda key: _of_record(accelerator(key))), ("systems", _server)):
@@ -291,7 +291,7 @@ def ring_link(device: Accelerator, node_link_kind: str = "", bus_key: str = "") 
     device : Accelerator
         The devices.
     node_link_kind : str
-        What joins them in a server where that differs: "bridge" or "bus".
+        The link between devices in a server where it differs: "bridge" or "bus".
     bus_key : str
         The slot of that server, a key of interconnects.
 
@@ -374,14 +374,14 @@ def network_rate(device: Accelerator) -> float:
     rates, row = _networks(), _row(device)
     if device.like in rates:
         return rates[device.like]
-    about = catalogue()
-    same = [other for other in rates if device.generation and about[other]["generation"] == device.generation]
-    same = same or [other for other in rates if row and about[other]["vendor"] == device.vendor] or list(rates)
+    records = catalogue()
+    same = [other for other in rates if device.generation and records[other]["generation"] == device.generation]
+    same = same or [other for other in rates if row and records[other]["vendor"] == device.vendor] or list(rates)
 
     def far(other: str) -> float:
         if row:
             return abs(_year(other) - _year(device.like))
-        return abs(math.log(about[other]["mem_bandwidth"] / device.mem_bandwidth))
+        return abs(math.log(records[other]["mem_bandwidth"] / device.mem_bandwidth))
 
     return rates[min(same, key=far)]
 

@@ -1,4 +1,4 @@
-"""The inside of a machine as a graph: what hangs on what, and what each device gets when all of them talk at once."""
+"""The inside of a machine as a graph: its links, and the bandwidth of each device with concurrent traffic."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Topology(Result):
     processor: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a graph that cannot be: nodes of no kind or of one name, links that lead nowhere or carry nothing."""
+        """Refuse an invalid graph: nodes of no kind or of one name, links that lead nowhere or carry nothing."""
         kinds = {node.name: node.kind for node in self.nodes}
         if len(kinds) != len(self.nodes) or not set(kinds.values()) <= set(ROWS):
             raise refused("nodes", self.nodes, f": give each its own name, and a kind of {', '.join(ROWS)}")
@@ -146,7 +146,7 @@ class Topology(Result):
         return float(self.concurrent([(start, end)])[0])
 
     def latency(self, start: str, end: str) -> float:
-        """Time until a message from `start` to `end` arrives: its start and what each node on the way adds [s]."""
+        """Return the latency of a message from `start` to `end`: its start plus that of each node on the way [s]."""
         kinds = {node.name: node.kind for node in self.nodes}
         added = [constant(f"forward-{kinds[name].replace('_', '-')}") for name in self.path(start, end)[1:-1]]
         return float(formulas.message_latency(constant("message-start-in-node"), added))
@@ -157,9 +157,9 @@ class Topology(Result):
         Parameters
         ----------
         flows : iterable of (str, str)
-            Names of nodes, from and to; one pair may stand there several times.
+            Names of nodes, from and to; one pair may occur several times.
         demands : array_like
-            Most that each flow asks for, one for all or one each [B/s]; unlimited if not given.
+            Largest demand of each flow, one for all or one each [B/s]; unlimited if not given.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class Topology(Result):
         return formulas.max_min_rates(uses, capacities, _demands(demands, len(uses)))
 
     def traffic(self, flows: Iterable[Flow], demands: ArrayLike = np.inf) -> pd.DataFrame:
-        """Load of every link and direction under concurrent `flows`, each asking for at most `demands` [B/s].
+        """Return the load of every link and direction under concurrent `flows`, each of at most `demands` [B/s].
 
         Returns
         -------
@@ -184,8 +184,7 @@ class Topology(Result):
         return frame.assign(bandwidth=capacities, used=used, share=used / capacities, flows=crossing)
 
     def input_flows(self, source: str = "memory") -> list[Flow]:
-        """Return one flow from a `source` to each accelerator: memory, storage (direct to the device), network, or a
-        node.
+        """Return one flow from a `source` to each accelerator: memory, storage (direct), network, or a node.
 
         Each accelerator reads from the node of that kind with the widest path; of equal ones from the nearest, of
         those from the one that the fewest others read from.
@@ -223,7 +222,7 @@ class Topology(Result):
         """Return the rate of an all-reduce over `rings`, of an `order` if given, while the flows `beside` run [B/s].
 
         Each ring goes at the pace of its slowest flow. It is what benchmarks call bus bandwidth, and what the formulas
-        of collectives take; NaN for one accelerator, which has nothing to exchange.
+        of collectives take; NaN for one accelerator, which does not communicate.
         """
         rings, others = self.rings(order), list(beside)
         rates = self.concurrent([*(flow for ring in rings for flow in ring), *others])
@@ -283,8 +282,9 @@ class Topology(Result):
         return names.index(name)
 
     def _uses(self, flows: Iterable[Flow]) -> tuple[np.ndarray, np.ndarray, list[Flow]]:
-        """Return which flow crosses which link, the links' rates, and their ends; each direction is a link
-        of its own.
+        """Return which flow crosses which link, the links' rates, and their ends.
+
+        Each direction is a link of its own.
         """
         rates, flows = _rates(self), _pairs(flows)
         directed = {(int(a), int(b)): i for i, (a, b) in enumerate(np.argwhere(rates > 0))}
@@ -368,9 +368,7 @@ def _crossed(ring: Sequence[int], paths: np.ndarray) -> np.ndarray | None:
 
 
 def _widest_ring(width: np.ndarray, devices: list[int]) -> list[int]:
-    """Return all devices in the ring whose narrowest pair is widest, the first in their order; empty if
-    there is none.
-    """
+    """Return the ring of all devices whose narrowest pair is widest, the first in their order; empty if none."""
     for least in np.unique(width[np.ix_(devices, devices)])[::-1]:
         joined = {a: [b for b in devices if b != a and width[a, b] >= least] for a in devices}
         ring = _ring(joined, devices[:1], len(devices)) if 0 < least < np.inf else []
@@ -429,20 +427,20 @@ def topology(name: str | Topology) -> Topology:
 
 @cache
 def _machine(key: str) -> Topology:
-    about = catalog.table("system_topologies").set_index("key").loc[key]
+    description = catalog.table("system_topologies").set_index("key").loc[key]
     nodes, links = (_rows(f"system_{part}", key) for part in ("nodes", "links"))
     kinds = catalog.table("interconnects").set_index("key")
     return Topology(
         key=key,
-        name=about["name"],
-        root=about["root"],
-        accelerator=about["accelerator"],
+        name=description["name"],
+        root=description["root"],
+        accelerator=description["accelerator"],
         nodes=tuple(Node(row["node"], row["kind"], row["how"], row["source"]) for row in nodes),
         links=tuple(_link(row, kinds) for row in links),
-        note=about["note"],
-        source=tuple(about["source"].split(";")),
-        system=about["system"],
-        processor=about["processor"],
+        note=description["note"],
+        source=tuple(description["source"].split(";")),
+        system=description["system"],
+        processor=description["processor"],
     )
 
 

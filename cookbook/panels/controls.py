@@ -21,6 +21,7 @@ from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.catalog.tables import raw as as_text
 from cookbook.panels.text import duration, json_of, listed, pieces
+from cookbook.prediction.scenario import NUMERIC, Field, fields
 from cookbook.units import shown
 
 Option = tuple[str, str, str, str]
@@ -67,22 +68,48 @@ class Described:
     Attributes
     ----------
     name, label, group : str
-        Parameter, words beside the control, heading above it.
+        Parameter, words beside the control, heading above it. Without a label, that of the field in the schema.
     more : bool
         Whether it stands under "more".
     place : str
         "controls", or "picture" for the row above the picture.
+    tooltip : str
+        Help; without it the description of the field, and what is taken where the control is empty.
     argument : str
         Argument of the function that answers, where it is not called as the control.
+    phase : str
+        Kind of prediction whose schema has the field; of none that which comes first.
     """
 
     name: str
-    label: str
-    group: str
+    label: str = ""
+    group: str = ""
     tooltip: str = field(default="", kw_only=True)
     more: bool = field(default=False, kw_only=True)
     place: str = field(default="controls", kw_only=True)
     argument: str = field(default="", kw_only=True)
+    phase: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Take what is not said from the field of the schema."""
+        known = self.declared
+        if known is None:
+            return
+        empty = f"; empty: {known.default}" if getattr(self, "optional", False) and known.default else ""
+        taken = {"label": known.label[:1].upper() + known.label[1:], "tooltip": f"{known.description}{empty}"}
+        for name, words in taken.items():
+            if not getattr(self, name):
+                object.__setattr__(self, name, words)
+
+    @property
+    def declared(self) -> Field | None:
+        """Row of ``data/schema/scenario.csv`` that the control sets; None where it sets another argument."""
+        known = fields(self.phase).get(self.argument or self.name)
+        return known if known and self.takes(known.type in NUMERIC) else None
+
+    def takes(self, number: bool) -> bool:
+        """Whether it can set a field that is a number, or one that is none."""
+        return True
 
     def refused(self, raw: Any, what: str) -> Refused:
         """The error for what a reader gave, under the words beside the control."""
@@ -113,7 +140,7 @@ class Combo(Described):
         Whether the options stand in the order in which a search shall show them; else those most measured come first.
     """
 
-    options: tuple[Option, ...]
+    options: tuple[Option, ...] = ()
     many: bool = False
     least: int = 0
     limit: int = 8
@@ -121,6 +148,10 @@ class Combo(Described):
     plain: Callable[[Any], Any] | None = None
     short: Callable[[str], str] = str
     ranked: bool = False
+
+    def takes(self, number: bool) -> bool:
+        """Whether it can set a field: names."""
+        return not number
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
@@ -309,7 +340,8 @@ class Slider(Described):
     Attributes
     ----------
     stops : tuple of float
-        Values that the slider snaps to, ascending; the first and the last are the range.
+        Values that the slider snaps to, ascending; the first and the last are the range. Without them powers of two
+        over the range of the field.
     unit : str
         Words beside the number; for `seconds` the number carries its own unit.
     whole : bool
@@ -322,12 +354,24 @@ class Slider(Described):
         What 0 stands for, in words, where it is no amount: "list price". The panel shows them, and takes them typed.
     """
 
-    stops: tuple[float, ...]
+    stops: tuple[float, ...] = ()
     unit: str = ""
     whole: bool = True
     seconds: bool = False
     optional: bool = False
     zero: str = ""
+
+    def __post_init__(self) -> None:
+        """Take range and unit, too, from the field of the schema."""
+        super().__post_init__()
+        if not self.stops and self.declared is not None:
+            low, high = (round(math.log2(end)) for end in (max(self.declared.low, 1), self.declared.high))
+            object.__setattr__(self, "stops", powers_of_two(low, high))
+            object.__setattr__(self, "unit", self.unit or self.declared.unit)
+
+    def takes(self, number: bool) -> bool:
+        """Whether it can set a field: a number."""
+        return number
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
@@ -442,7 +486,7 @@ class Choice(Described):
         (value, label, tooltip) of each.
     """
 
-    options: tuple[tuple[str, str, str], ...]
+    options: tuple[tuple[str, str, str], ...] = ()
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""

@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog, hardware, units
-from cookbook.charts.look import MUTED, TIME_PARTS
+from cookbook.catalog.parts import part_groups
+from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
 from cookbook.panels.text import Source, json_of
@@ -37,17 +38,6 @@ OWN_BYTES = Own(
     read=partial(units.si, unit="B"),
     show=lambda value: (f"{value:g} B", human(value, "B")),
 )
-FORMULAS = {
-    "compute": "Matmuls and attention: FLOP over the rate that the accelerator reaches.",
-    "memory traffic": "Operations between matmuls: bytes over memory bandwidth.",
-    "launch": "Time to launch kernels, whatever their size.",
-    "tensor-parallel communication": "All-reduces of the devices that share each matmul, where nothing hides them.",
-    "pipeline-parallel communication": "Activations sent from stage to stage.",
-    "data-parallel communication": "The part of the gradient (and weight) communication that nothing hides.",
-    "optimiser": "Weights, gradients and optimiser states are read and written once a step.",
-    "bubble": "Stages wait while the pipeline fills and drains.",
-    "waiting": "Stragglers and synchronisation: every device waits for the slowest.",
-}
 
 
 def networks(language: bool | None = None, serving: bool = False) -> tuple[Option, ...]:
@@ -369,11 +359,9 @@ def _peak_columns(precision: str) -> tuple[str, ...]:
 
 def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
     """Place 4: the parts of a step [s], in the order and colours of every chart."""
-    known = {name: float(seconds[name]) for name in TIME_PARTS if name in seconds}
-    return few(
-        (Part(name, each, human(each, "s"), TIME_PARTS[name], FORMULAS[name]) for name, each in known.items()),
-        told=partial(human, unit="s"),
-    )
+    known = [(float(seconds[name]), group) for name, group in part_groups().items() if name in seconds]
+    parts = (Part(group.name, value, human(value, "s"), group.colour, group.explanation) for value, group in known)
+    return few(parts, told=partial(human, unit="s"))
 
 
 def few(parts: Iterable[Part], told: Callable[[float], str], most: int = 5) -> tuple[Part, ...]:

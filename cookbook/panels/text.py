@@ -12,6 +12,7 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.prediction.engine import SHOWN
 from cookbook.prediction.requirements import ratio
+from cookbook.prediction.scenario import fields
 from cookbook.units import MONEY, dollars, human, shown
 
 if TYPE_CHECKING:
@@ -23,43 +24,20 @@ LONGEST, LONGEST_FILE = 300, 80  # letters of a reason, and of the name of a fil
 MONTH = len("2026-05")
 LEAST_PERCENT = 0.01  # a smaller share is next to nothing
 WIDE = 100  # amounts further apart keep units of their own
-# What arguments are called where a reader is told what was taken for them; others by their own words.
+# What arguments that are no fields of a scenario are called where a reader is told what was taken for them.
 ARGUMENTS = {
-    "seq": "sequence",
     "way": "way to pay",
     "mtbf_hours": "MTBF per GPU in hours",
     "restart": "restart after a failure",
     "checkpoint_bandwidth": "checkpoint write bandwidth",
-    "attention": "attention kernel",
-    "micro_batch": "micro-batch",
-    "zero": "ZeRO stage",
-    "recompute": "activation checkpointing",
-    "per_node": "devices per node",
-    "sequence_parallel": "sequence parallelism",
     "neighbours": "correction by similar measurements",
     "think": "think time",
     "max_sequences": "most sequences of an iteration",
-    "chunk": "most tokens of an iteration",
     "example_tokens": "tokens of an example",
-    "target_modules": "matrices with adapters",
-    "model": "network",
-    "data": "data set",
     "runs": "runs a month",
     "deadline": "deadline of a run",
     "rate": "requests a second",
     "hours": "hours a day",
-    "step": "time of a step",
-    "processor": "CPU",
-    "remote": "share of remote workers",
-    "pinned": "copies from pinned memory",
-    "sharers": "accelerators on one host link",
-    "prefetch": "batches prefetched",
-    "shuffled": "new order in each epoch",
-    "serial": "host work per sample beside the step",
-    "variation": "spread of the times of batches",
-    "cores": "CPU cores",
-    "link": "host link",
-    "asynchronous": "asynchronous checkpoints",
 }
 SWITCHES, YES_OR_NO = ("pinned", "shuffled", "asynchronous"), {"0": "no", "1": "yes"}
 # Short words for a reason, by how it is told in full.
@@ -354,9 +332,21 @@ def _worded(text: str) -> str:
     found, (*heads, last) = "", text.split(" = ")
     for head in heads:
         name = head.split()[-1].lstrip("(")
-        found += f"{head.removesuffix(name)}{ARGUMENTS.get(name, name.replace('_', ' '))}: "
+        found += f"{head.removesuffix(name)}{label_of(name)}: "
     first = text.partition(" = ")[0]
     return found + (YES_OR_NO.get(last, last) if first in SWITCHES else last)
+
+
+def label_of(name: str) -> str:
+    """Return what an argument is called: the label of its field in the schema, else its own words.
+
+    Examples
+    --------
+    >>> label_of("zero"), label_of("think"), label_of("kv_heads")
+    ('ZeRO stage', 'think time', 'kv heads')
+    """
+    field = fields().get(name)
+    return field.label if field else ARGUMENTS.get(name, name.replace("_", " "))
 
 
 def large(count: float) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from cookbook import hardware
+from cookbook.catalog.fields import Field, Row, checked, fields
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.prediction import request_sets
-from cookbook.prediction.asked import flag
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import UNITS, Estimate, estimate
@@ -23,7 +23,8 @@ from cookbook.prediction.kinds.generation import KIND as GENERATION
 from cookbook.prediction.kinds.networks import KIND as NETWORK
 from cookbook.prediction.kinds.transformer import KIND as TRANSFORMER
 from cookbook.prediction.kinds.transformer import answers_tokens, is_language_model
-from cookbook.prediction.scenario import Scenario, checked, coded, fields, scenario
+from cookbook.prediction.scenario import Scenario, coded, scenario
+from cookbook.prediction.scenario import checked as column
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -109,6 +110,34 @@ class Plan:
     optimiser: Any = None
 
 
+PLAN = tuple(asdict(Plan()))
+# What only language models may change.
+PARALLEL = tuple(
+    name for name in PLAN if name not in ("devices", "per_node", "micro_batch", "global_batch", "zero", "network")
+)
+# A network, and arguments that a scenario takes as its columns and checks: one value or a list each.
+MODEL = Field.named("models", Workload, what="network", give="a name such as 'resnet50', or cb.layers([...])")
+
+PLANNED = Field.record(
+    Plan, Mapping, what="plan", give="a dict such as {'devices': 8, 'micro_batch': 64}", optional=True
+)
+TRAINING = Field.choice(TRANSFORMER, NETWORK)
+
+
+def columns(phase: str, *names: str) -> dict[str, Row]:
+    """Declare arguments that become columns of a scenario."""
+    return {name: Field.row(name, phase, later=True) for name in names}
+
+
+@checked(
+    model=MODEL,
+    plan=PLANNED,
+    kind=TRAINING,
+    neighbours=Field.flag(),
+    **columns("training_transformer", "accelerator", "software", "precision", "seq"),
+    **columns("training_transformer", *(name for name in PLAN if name != "fabric")),
+    fabric=Field.named("fabrics", later=True),
+)
 def train_step(
     model: str | Workload,
     accelerator: Any,
@@ -159,8 +188,8 @@ def train_step(
     >>> bool(step.low80 < step.point < step.high80), step.tier
     (True, 'device and engine measured')
     """
-    network, neighbours = network_of(model), flag("neighbours", neighbours)
-    chosen = kind_of(network) if isinstance(kind, str) and not kind else kind
+    network = network_of(model)
+    chosen = kind or kind_of(network)
     asked = training_scenario(network, accelerator, plan_fields(plan, changes), chosen, software, precision, seq)
     found = _told(estimate(asked, neighbours), asked, network)
     blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(plan_fields(plan, changes))
@@ -169,11 +198,8 @@ def train_step(
 
 def network_of(model: str | Workload) -> Workload:
     """A network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
-    if isinstance(model, Workload):
-        return model
-    if not isinstance(model, str):
-        raise refused("model", model, "is no network; give a name such as 'resnet50', or cb.layers([...])")
-    return zoo.model(model)
+    model = MODEL.read(model, "model")
+    return zoo.model(model) if isinstance(model, str) else model
 
 
 def kind_of(network: Workload) -> str:
@@ -183,8 +209,7 @@ def kind_of(network: Workload) -> str:
 
 def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a plan that are given, by name; `changes` count before those of the plan."""
-    if plan is not None and not isinstance(plan, (Plan, Mapping)):
-        raise refused("plan", plan, "is no plan; give a dict such as {'devices': 8, 'micro_batch': 64}")
+    plan = PLANNED.read(plan, "plan")
     stated = {name: getattr(plan, name) for name in PLAN} if isinstance(plan, Plan) else dict(plan or {})
     given = {"micro_batch" if name == "batch" else name: value for name, value in {**stated, **changes}.items()}
     for name in given:
@@ -192,13 +217,6 @@ def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any
             close = ", ".join(nearest(str(name)[:60], PLAN, 3))
             raise ValueError(f"the plan has no field {shown(name)}; nearest: {close}; it has {', '.join(PLAN)}")
     return {name: value for name, value in given.items() if value is not None}
-
-
-PLAN = tuple(asdict(Plan()))
-# What only language models may change.
-PARALLEL = tuple(
-    name for name in PLAN if name not in ("devices", "per_node", "micro_batch", "global_batch", "zero", "network")
-)
 
 
 def training_scenario(
@@ -211,8 +229,7 @@ def training_scenario(
     seq: Any = None,
 ) -> Scenario:
     """A training step of one network as a scenario; `plan` is from `plan_fields`."""
-    if not isinstance(kind, str) or kind not in (TRANSFORMER, NETWORK):
-        raise refused("kind", kind, f"is not one of {TRANSFORMER}, {NETWORK}")
+    kind = TRAINING.read(kind, "kind")
     given: dict[str, Any] = {
         "model": _named(network),
         "accelerator": _machines(system),
@@ -244,7 +261,7 @@ def training_scenario(
         "per_node": "per_node",
         "network": "network",
     }
-    if np.nanmax(checked(fields()["zero"], plan.get("zero", 0))) > 1:
+    if np.nanmax(column(fields()["zero"], plan.get("zero", 0))) > 1:
         raise refused(
             "zero",
             plan["zero"],
@@ -292,7 +309,7 @@ def _machines(system: Any) -> Any:
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
     """Fields of a parallelism configuration, a fabric and an offload turned into rates."""
     given = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
-    offload = checked(fields()["offload"], plan["offload"]) if _is_stated(plan.get("offload")) else None
+    offload = column(fields()["offload"], plan["offload"]) if _is_stated(plan.get("offload")) else None
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
         for machine in np.ravel(np.array(machines, dtype=object)).tolist():
             if not np.isfinite(machine.host_link):
@@ -361,6 +378,11 @@ def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
     return found.one(sources=sources)
 
 
+@checked(
+    model=MODEL,
+    neighbours=Field.flag(),
+    **columns("inference", "accelerator", "batch", "devices", "precision", "software", "seq"),
+)
 def forward_pass(
     model: str | Workload,
     accelerator: Any,
@@ -413,7 +435,7 @@ def forward_pass(
     Traceback (most recent call last):
     cookbook.catalog.Refused: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
     """
-    network, neighbours = network_of(model), flag("neighbours", neighbours)
+    network = network_of(model)
     taken = _taken({"batch": (1, batch is None)})
     batch = 1 if batch is None else batch
     if seq is not None and not network.ops.needs_seq:
@@ -497,6 +519,12 @@ def answers(
     )
 
 
+@checked(
+    model=MODEL,
+    **columns("inference", "accelerator", "input_len", "output_len", "batch", "devices", "tp", "pp", "ep", "precision"),
+    **columns("inference", "weights_format", "kv_format", "software", "delay_of", "request_rate", "acceptance"),
+    **columns("inference", "drafted", "prefix_hit", "schedule", "chunk"),
+)
 def generate(
     model: str | Workload,
     accelerator: Any,

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field
 
-# Shortest side of a product that fills an accelerator; most entries of one list of them.
-LARGE, MOST_DEVICES = 1024, 10_000
+# Shortest side of a product that fills an accelerator.
+LARGE = 1024
+# Arguments that rows of tables stand for.
+ACCELERATORS = Field.named(
+    "accelerators", hardware.Accelerator, name="accelerators", many=True, entries=10_000, optional=True
+)
+FORMAT, OPTIMISER = Field.named("number_formats"), Field.named("optimisers")
 
 
 def format_row(precision: str) -> pd.Series:
     """Return the row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`."""
-    return _row("number_formats", _text("precision", precision))
+    return _row("number_formats", FORMAT.read(precision, "precision"))
 
 
 def optimiser_row(optimiser: str) -> pd.Series:
     """Return the row of the table ``optimisers``; an unknown name raises `catalog.UnknownName`."""
-    return _row("optimisers", _text("optimiser", optimiser))
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise refused(name, value, "must be a name, as text")
-    return value
+    return _row("optimisers", OPTIMISER.read(optimiser, "optimiser"))
 
 
 def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
@@ -50,15 +48,7 @@ def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
     """
     if accelerators is None:
         return hardware.accelerator_table()
-    chosen = [accelerators] if isinstance(accelerators, (str, hardware.Accelerator)) else accelerators
-    if not isinstance(chosen, Iterable):
-        raise refused("accelerators", accelerators, "must be a name, a record, or a list of them")
-    chosen = list(islice(chosen, MOST_DEVICES + 1))
-    if len(chosen) > MOST_DEVICES:
-        raise ValueError(f"accelerators has more than {MOST_DEVICES:,} entries; give at most as many")
-    if not chosen:
-        raise ValueError("accelerators = []: give at least one name, or leave it out for the whole table")
-    return hardware.accelerator_table(chosen)
+    return hardware.accelerator_table(list(ACCELERATORS.read(accelerators)))
 
 
 def peaks(devices: pd.DataFrame, precision: str) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.assumptions import Assumptions
@@ -23,18 +24,6 @@ from cookbook.prediction.kinds.devices import lacking
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
 from cookbook.result import Result, card, plain
 
-# Parts of all kinds under the names that every chart of the cookbook uses.
-NAMES = {
-    "compute": ("products", "experts", "attention", "head"),
-    "memory traffic": ("weights", "cache", "elementwise"),
-    "launch": ("launch", "floor", "overhead", "recurrence"),
-    "tensor-parallel communication": ("tensor_exchange", "context_exchange", "expert_exchange"),
-    "pipeline-parallel communication": ("pipeline_exchange",),
-    "data-parallel communication": ("gradient_exchange", "weight_exchange", "exchange"),
-    "optimiser": ("optimiser",),
-    "bubble": ("bubble",),
-    "waiting": ("waiting", "stragglers"),
-}
 COLUMNS = (
     "point",
     "low80",
@@ -212,9 +201,9 @@ class Estimate(Result):
     def by_part(self) -> dict[str, Any]:
         """Return the parts, added up under the names that every chart uses [s]."""
         return {
-            name: sum(self.parts[part] for part in parts if part in self.parts)
-            for name, parts in NAMES.items()
-            if any(part in self.parts for part in parts)
+            name: sum(self.parts[part] for part in group.parts if part in self.parts)
+            for name, group in part_groups().items()
+            if any(part in self.parts for part in group.parts)
         }
 
     @property

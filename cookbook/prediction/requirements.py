@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.fields import LARGEST, Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.formulas import arithmetic, memory
 from cookbook.formulas import arithmetic as roofline
 from cookbook.formulas.arithmetic import FLOP_PER_MAC
-from cookbook.prediction.asked import above_zero, at_least, checked_batch, checked_recompute, checked_seq
+from cookbook.prediction.api import MODEL
 from cookbook.prediction.devices import (
+    ACCELERATORS,
+    FORMAT,
+    OPTIMISER,
     device_table,
     format_row,
     formats_that_train,
@@ -34,6 +38,11 @@ if TYPE_CHECKING:
     from cookbook.workloads.ops import Ops
 
 RUNTIME = "runtime-memory"
+RECOMPUTE = {"none": 0.0, "full": 1.0}
+# What a network in theory is asked for, and numbers of which entries of a list may be none.
+BATCH = Field.count(1, LARGEST, name="batch", give="whole samples, 1 or more")
+LENGTH = Field.count(1, LARGEST, give="whole tokens, 1 or more")
+SHARE = Field.number(0, 1, name="recompute", give='"none", "full" or a share from 0 to 1')
 
 
 @dataclass(frozen=True)
@@ -214,6 +223,19 @@ class Requirements(Result):
         return plain(values | {"workload": self.workload.name})
 
 
+@checked(
+    model=MODEL,
+    batch=replace(BATCH, later=True),
+    seq=LENGTH,
+    precision=FORMAT,
+    optimiser=OPTIMISER,
+    samples=Field.number(1, LARGEST),
+    epochs=Field.number(high=LARGEST),
+    target_seconds=Field.number(high=LARGEST, unit="s"),
+    accelerators=ACCELERATORS,
+    recompute=replace(SHARE, later=True),
+    backward=Field.number(high=LARGEST),
+)
 def requirements(
     model: str | zoo.Workload,
     batch: Any = 32,
@@ -276,9 +298,7 @@ def requirements(
     (132, 263)
     """
     workload = zoo.model(model) if isinstance(model, str) else model
-    batch, seq = checked_batch(batch), checked_seq(workload, seq)
-    samples, epochs = at_least("samples", samples, 1), above_zero("epochs", epochs)
-    target, backward = above_zero("target_seconds", target_seconds), above_zero("backward", backward)
+    batch, seq, target = checked_batch(batch), checked_seq(workload, seq), target_seconds
     share = checked_recompute(recompute)
     sizes, precision, optimiser, sources = sizes_of(precision, optimiser)
 
@@ -304,6 +324,46 @@ def requirements(
         sources=tuple(dict.fromkeys((*workload.sources, *sources, *used))),
         notes=_notes(workload, share),
     )
+
+
+def checked_batch(batch: Any) -> np.ndarray:
+    """Batches as floats; a bad scalar raises, a bad entry of an array becomes NaN."""
+    if np.ndim(batch := _array(batch)) == 0:
+        return np.asarray(float(BATCH.read(batch)))
+    if batch.ndim > 1 or batch.size == 0:
+        raise BATCH.refuse(batch, f"has shape {batch.shape}; give one number or a list of them")
+    return np.where((batch >= 1) & (batch == np.floor(batch)) & (batch <= LARGEST), batch, np.nan)
+
+
+def _array(batch: Any) -> Any:
+    """A list of numbers as an array; anything else as it is, and what is in a list and no number is refused."""
+    if not isinstance(batch, (list, tuple, np.ndarray)):
+        return batch
+    try:
+        given = np.asarray(batch)
+        if given.dtype == bool or any(isinstance(each, bool) for each in np.ravel(np.array(batch, dtype=object))):
+            raise TypeError
+        return given.astype(float)
+    except (TypeError, ValueError, OverflowError):
+        raise BATCH.refuse(batch, "is not a number") from None
+
+
+def checked_seq(workload: zoo.Workload, seq: float | None) -> float | None:
+    """Sequence length to use; it raises where the model has a fixed input, or has none of its own."""
+    if seq is None:
+        if workload.seq is None and workload.ops.needs_seq:
+            raise ValueError(f"seq = None, but {workload.title} has no length of its own; give seq >= 1")
+        return workload.seq
+    if not workload.ops.needs_seq:
+        raise refused("seq", seq, f": the input of {workload.title} is fixed; leave seq out")
+    return float(LENGTH.read(seq, "seq"))
+
+
+def checked_recompute(recompute: str | float) -> float:
+    """Share of the blocks that is recomputed, 0 to 1."""
+    if isinstance(recompute, str) and recompute in RECOMPUTE:
+        return RECOMPUTE[recompute]
+    return SHARE.to_number(recompute)
 
 
 def _work(
@@ -496,6 +556,13 @@ def ratio(value: float) -> str:
     return f"{rounded:,.{max(0, 1 - math.floor(math.log10(abs(rounded))))}f}"
 
 
+@checked(
+    model=MODEL,
+    accelerator=Field.named("accelerators", later=True),
+    batch=replace(BATCH, later=True),
+    seq=LENGTH,
+    precision=FORMAT,
+)
 def roofline_table(
     model: str | zoo.Workload, accelerator: Any, batch: int = 32, seq: float | None = None, precision: str = "bf16"
 ) -> pd.DataFrame:
@@ -539,7 +606,7 @@ def roofline_table(
     workload = zoo.model(model) if isinstance(model, str) else model
     size, seq = checked_batch(batch), checked_seq(workload, seq)
     if size.ndim:
-        raise refused("batch", batch, "is a list; give one batch, 1 or more")
+        raise BATCH.refuse(batch, "is a list; give one batch")
     device = device_table([accelerator])
     peak, bandwidth = float(peaks(device, precision)[0]), float(device["mem_bandwidth"].iloc[0])
     ops = workload.ops

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware
+from cookbook.catalog.fields import MAX_TOKENS, Field
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas import collectives
 from cookbook.formulas import parallelism as data_parallel
 from cookbook.formulas.networks import exchange_exposed_seconds
-from cookbook.prediction.api import network_of, plan_fields, training_scenario
-from cookbook.prediction.asked import MOST_TOKENS, choices, quantity, text, whole, wholes
+from cookbook.hardware import Accelerator, Machine
+from cookbook.prediction.api import MODEL, network_of, plan_fields, training_scenario
 from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import estimate_rows, prepare
 from cookbook.prediction.kinds.devices import TRAINING
@@ -52,6 +53,24 @@ EXCHANGES: dict[str, Exchange | None] = {
 }
 
 
+# Arguments of `cookbook.scaling`; one number of devices means more than a list of it.
+DEVICES = Field.count(name="devices", high=MOST, many=True, later=True)
+FIELDS = {
+    "model": MODEL,
+    "accelerator": Field.named("accelerators", Accelerator, Machine),
+    "devices": DEVICES,
+    "batch": Field.number(1, 1e9),
+    "mode": Field.choice(*MODES),
+    "exchange": Field.choice(*EXCHANGES, records=(Callable,)),
+    "buckets": Field.count(),
+    "link": Field.named("interconnects"),
+    "per_node": Field.count(),
+    "software": Field.text(),
+    "precision": Field.named("number_formats"),
+    "seq": Field.count(high=MAX_TOKENS),
+}
+
+
 def scaled(
     model: str | Workload,
     accelerator: str,
@@ -68,8 +87,7 @@ def scaled(
     seq: float | None = None,
 ) -> pd.DataFrame:
     """Return step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
-    (mode,), samples = choices("mode", [mode], MODES, ()), quantity("batch", batch, "", "64", 1, 1e9)
-    requested = _asked(devices)
+    samples, requested = batch, _requested(devices)
     if mode == "strong" and not np.ndim(devices):
         requested = [count for count in requested if count <= samples]
     counts = requested if requested[:1] == [1] else [1, *requested]  # one device to compare with
@@ -77,20 +95,19 @@ def scaled(
     if is_language_model(network):
         what = ": a language model is split in more ways than data parallel; use cb.train_step with tp and pp, or take "
         raise refused("model", network.name, f"{what}another network", "network-not-split")
-    machine, link, software = hardware.machine(accelerator), text("link", link), text("software", software)
-    formula, parts_sent = _formula(exchange), None if buckets is None else whole("buckets", buckets)
-    if text("precision", precision):
-        choices("precision", [precision], formats_of(machine), ())
+    machine, parts_sent = hardware.machine(accelerator), buckets
+    formula = exchange if callable(exchange) else EXCHANGES[exchange]
+    if precision:
+        Field.choice(*formats_of(machine)).read(precision, "precision")
     batches = _batches(mode, samples, counts)
     plan = {
         "devices": np.array(counts, dtype=float),
         "micro_batch": batches,
         "network": _port(link) if link else None,
-        "per_node": None if per_node is None else whole("per_node", per_node),
+        "per_node": per_node,
     }
-    length = None if seq is None else whole("seq", seq, MOST_TOKENS)
     stated = plan_fields(None, plan)
-    scenarios = resolve(training_scenario(network, machine, stated, KIND, software or None, precision or None, length))
+    scenarios = resolve(training_scenario(network, machine, stated, KIND, software or None, precision or None, seq))
     estimated = estimate_rows(prepare(KIND, scenarios), neighbours=False)
     if estimated.why[0]:
         raise Refused(estimated.why[0])
@@ -129,11 +146,11 @@ def device_of(system: Any) -> str:
     return hardware.machine(system).accelerator.key
 
 
-def _asked(devices: int | Sequence[int]) -> list[int]:
+def _requested(devices: int | Sequence[int]) -> list[int]:
     """Return the numbers of devices to show: those given, or the powers of two up to one number."""
-    counts = wholes("devices", devices, MOST)
-    several = len(counts) > 1 or np.ndim(devices)
-    return counts if several else sorted({*(2**power for power in range(counts[0].bit_length())), *counts})
+    counts = DEVICES.read(devices)
+    powers = () if np.ndim(devices) else (2**power for power in range(counts[0].bit_length()))
+    return sorted({*powers, *counts})
 
 
 def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
@@ -150,10 +167,6 @@ def _port(link: str) -> float:
     """Return the rate of a port of this kind, one for each device between nodes [B/s]."""
     key = catalog.lookup("interconnects", link)
     return float(catalog.table("interconnects").set_index("key").loc[key]["bandwidth"])
-
-
-def _formula(exchange: str | Exchange) -> Exchange | None:
-    return exchange if callable(exchange) else EXCHANGES[choices("exchange", [exchange], tuple(EXCHANGES), ())[0]]
 
 
 def _exposed(

@@ -5,7 +5,6 @@ Fields are declared once, in ``data/schema/scenario.csv``.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog, hardware, units
-from cookbook.catalog import UnknownName
+from cookbook import catalog, hardware
+from cookbook.catalog import Refused, UnknownName
+from cookbook.catalog.fields import NUMERIC, TABLES, Field, fields
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, refusal_of, refused
+from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.units import shown
@@ -47,105 +47,8 @@ KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 REMARKS = AT_ONCE, BEYOND, LEVEL = "answered at a time", "context", "level of the software"
 # What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.
 GROUPS = ("storage_tier", "data_set")
-# Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
-NUMERIC = ("number", "count", "share")
-# Types of names, and the table that has them; workloads of storage benchmarks begin with their suite.
-TABLES = {
-    "model": "models",
-    "workload": "models",
-    "precision": "number_formats",
-    "storage": "storage",
-    "data_set": "data_sets",
-    "host_link": "interconnects",
-}
+# Workloads of storage benchmarks begin with their suite.
 BENCHMARK = "mlperf/"
-
-
-@dataclass(frozen=True)
-class Field:
-    """One field of a scenario, a row of ``data/schema/scenario.csv``.
-
-    Attributes
-    ----------
-    name, type, unit, default, description, default_source : str
-    low, high : float
-        Range of a number.
-    choices : mapping of str to str
-        From every spelling of a choice to the choice.
-    phases : tuple of str
-        Kinds of prediction that read it, and the group of `GROUPS` that it is in.
-    spellings : tuple of str
-        Other names of the column in readers' tables.
-    """
-
-    name: str
-    type: str
-    unit: str
-    default: str
-    description: str
-    default_source: str
-    low: float
-    high: float
-    choices: Mapping[str, str] = field(hash=False)
-    phases: tuple[str, ...] = ()
-    spellings: tuple[str, ...] = ()
-
-    @property
-    def allowed(self) -> str:
-        """Return the allowed values, in words."""
-        if self.type == "flag":
-            return "yes or no"
-        if self.choices:
-            return ", ".join(dict.fromkeys(self.choices.values()))
-        if self.type not in NUMERIC:
-            return f"a name of the table {TABLES[self.type]!r}" if self.type in TABLES else "a name, or a few words"
-        return f"{self.low:g} to {self.high:g}{' ' if self.unit else ''}{self.unit}"
-
-
-@lru_cache(maxsize=16)
-def fields(phase: str = "") -> Mapping[str, Field]:
-    """Return the fields of a kind of prediction or of a group by name; of no kind all, the first of each name."""
-    by_name: dict[str, Field] = {}
-    with (catalog.data_directory() / "schema" / "scenario.csv").open(encoding="utf-8", newline="") as file:
-        for declared in map(_field, csv.DictReader(file)):
-            if not phase or phase in declared.phases:
-                by_name.setdefault(declared.name, declared)
-    return MappingProxyType(by_name)
-
-
-def names_of(kind: str, *types: str) -> tuple[str, ...]:
-    """Return the names of the fields of a kind that have one of these types, in the order of the schema.
-
-    Examples
-    --------
-    >>> names_of("training_transformer", "flag")[:2], "vp" in names_of("training_transformer", "count", "number")
-    (('gated_mlp', 'latent_attention'), True)
-    """
-    return tuple(name for name, field in fields(kind).items() if field.type in types)
-
-
-def _field(row: Mapping[str, str]) -> Field:
-    """Return the field of a row of the schema."""
-    low, high, choices, allowed = -math.inf, math.inf, dict[str, str](), row["allowed"]
-    if row["type"] in NUMERIC and ".." in allowed:
-        low, high = (float(bound) for bound in allowed.split(".."))
-    elif row["type"] in NUMERIC and allowed:
-        low, high = float(allowed.split("|")[0]), float(allowed.split("|")[-1])
-    elif row["type"] == "choice":
-        choices = {word: group.split("=")[0] for group in allowed.split("|") for word in group.split("=")}
-    return Field(
-        row["name"],
-        row["type"],
-        row["unit"],
-        row["default"],
-        row["description"],
-        row["default_source"],
-        low,
-        high,
-        MappingProxyType(choices),
-        tuple(row["phases"].split(";")),
-        tuple(filter(None, row["spellings"].split(";"))),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,15 +305,10 @@ def checked(declared: Field, value: Any) -> Any:
     except UnknownName:
         raise
     except TypeError:
-        raise refused(declared.name, value, f"is not allowed; {_wanted(declared)}") from None
+        raise declared.refuse(value, "is not allowed") from None
     if not len(column.codes):
         raise refused(declared.name, value, ": give one value, or a flat list of them")
     return column.map(lambda one: "" if one is None else _word(declared, one))
-
-
-def _wanted(declared: Field) -> str:
-    """Return what a field allows, as a request."""
-    return f"take {declared.allowed}" if declared.choices or declared.type == "flag" else f"give {declared.allowed}"
 
 
 def _numbers(declared: Field, value: Any) -> np.ndarray:
@@ -439,31 +337,14 @@ def _numbers(declared: Field, value: Any) -> np.ndarray:
 
 
 def _number(declared: Field, value: Any) -> float:
-    """Return one number of a field, in its range."""
-    if isinstance(value, np.generic):
-        value = value.item()
     if declared.type == "flag":
-        return _truth(declared, value)
-    if isinstance(value, bool) and declared.type != "share":
-        raise refused(declared.name, value, f"is not a number; give {declared.allowed}", NOT_ALLOWED)
-    written = value
-    if isinstance(value, str):
+        return _truth(declared, value.item() if isinstance(value, np.generic) else value)
+    if isinstance(value, str) and declared.name in request_sets.COLUMNS:
         try:
-            value = units.si(value, declared.unit)
-        except ValueError as problem:
-            if declared.name in request_sets.COLUMNS:
-                return request_sets.mean_tokens(declared.name, value)
-            problem_text = str(problem)[:120] if declared.unit else "it is not a number"
-            code = NOT_READ if declared.unit else NOT_ALLOWED
-            raise refused(declared.name, written, f": {problem_text}; give {declared.allowed}", code) from None
-    if not isinstance(value, (int, float)):
-        raise refused(declared.name, written, f"is not a number; give {declared.allowed}", NOT_ALLOWED)
-    # An integer beyond all floats is no infinity.
-    if not declared.low <= value <= min(declared.high, 1e308) and (value, declared.high) != (math.inf, math.inf):
-        raise refused(declared.name, written, f"is outside its range; give {declared.allowed}", NOT_ALLOWED)
-    if declared.type == "count" and value != math.floor(value):
-        raise refused(declared.name, written, f"is not whole; give {declared.allowed}", NOT_ALLOWED)
-    return float(value)
+            return declared.to_number(value)
+        except Refused:
+            return request_sets.mean_tokens(declared.name, value)
+    return declared.to_number(value)
 
 
 def _truth(declared: Field, value: Any) -> float:
@@ -485,7 +366,7 @@ def _word(declared: Field, value: Any) -> Any:
     if declared.type == "accelerator" and isinstance(value, (str, hardware.Accelerator, hardware.Machine)):
         return hardware.machine(value)
     if not isinstance(value, str) and not (declared.type == "recompute" and isinstance(value, (int, float))):
-        raise refused(declared.name, value, f"is not allowed; {_wanted(declared)}")
+        raise declared.refuse(value, "is not allowed")
     if declared.type == "recompute":
         return _recompute(declared.name, value)
     value = str(value)
@@ -493,10 +374,10 @@ def _word(declared: Field, value: Any) -> Any:
         suite = declared.type == "workload" and value.startswith(BENCHMARK)
         return value if suite else catalog.lookup(TABLES[declared.type], value)
     if declared.type == "choice":
-        word = declared.choices.get(value.strip().casefold())
+        word = declared.spelt.get(value.strip().casefold())
         if word is None:
-            names = nearest(value.casefold()[:LONGEST], list(declared.choices), 3)
-            close = list(dict.fromkeys(declared.choices[name] for name in names))
+            names = nearest(value.casefold()[:LONGEST], list(declared.spelt), 3)
+            close = list(dict.fromkeys(declared.spelt[name] for name in names))
             what = f"is not listed; nearest: {', '.join(close)}; take one of {declared.allowed}"
             raise refused(declared.name, value, what, nearest=close)
         return word

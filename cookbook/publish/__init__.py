@@ -1,1 +1,1 @@
-"""From solved notebooks to everything a reader is handed: executed copies, student copies, a static site, links."""
+"""Publishing of solved notebooks: executed copies, student copies, a static site, links."""

@@ -1,4 +1,4 @@
-"""All panels as one app for a room: a first page that asks what must be decided, and a page for each panel."""
+"""All panels as one app for a classroom: a first page that asks for the decision, and a page for each panel."""
 
 import ast
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader
 from cookbook import panels
 
 HERE = Path(__file__).parent
-# What the first page asks, and the panels that lead to an answer, in the order in which to open them.
+# Decisions on the first page, and the panels that lead to an answer, in the order in which to open them.
 DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("I must buy or rent hardware for a training run", ("model_zoo", "accelerators", "training_run", "where_to_run")),
     ("I must fine-tune a model on what I have", ("finetuning", "model_zoo", "where_to_run")),
@@ -62,9 +62,7 @@ def first_page(base: str = "/") -> str:
 
 
 def problem_page(title: str, words: str, base: str = "/") -> str:
-    """Return HTML that explains why a page cannot be opened (`title`), what to do (`words`), and the panels below
-    `base`.
-    """
+    """Return HTML on why a page cannot be opened (`title`) and what to do (`words`), with the panels below `base`."""
     return _page(base, title, words, True)
 
 

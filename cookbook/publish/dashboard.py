@@ -1,4 +1,4 @@
-"""The server of the app: Voila, with a first page of its own, a limit of pages, and nothing fetched from elsewhere."""
+"""The server of the app: Voila, with its own first page, a limit of pages, and nothing fetched from elsewhere."""
 
 import asyncio
 import ipaddress
@@ -31,7 +31,7 @@ PORT = 8866
 LOOPBACK = "127.0.0.1"
 # Processes that wait for a reader, pages at once, memory that one may allocate [B], and letters of a token at least.
 SPARE, MOST, MEMORY, TOKEN = 2, 30, 1e9, 16
-# Memory that stays free [B]; pages that start at the same time; a page that nobody looks at is closed after [s].
+# Memory that stays free [B]; pages that start at the same time; time after which an idle page is closed [s].
 MIN_FREE, AT_ONCE, IDLE = 5e8, 4, 600
 # The request that is being answered: readers who come together are counted before any of them has a process.
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
@@ -39,7 +39,7 @@ REQUIRED_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards
 
 
 class Page(TornadoVoilaHandler):
-    """The first page, or the page of the panel that the address names; in words, why it cannot be opened."""
+    """The first page, or the page of the panel that the address names; else the reason why it cannot be opened."""
 
     @tornado.web.authenticated
     async def get(self, path: str | None = None) -> None:
@@ -96,7 +96,7 @@ class Dashboard(Voila):
 
         def noted(kernel: str) -> None:  # a page from now on, and no longer one that is being opened
             self.given.add(kernel)
-            # Where its process dies, one without a panel takes its place, and the reader is told; it is no page.
+            # Where its process dies, one without a panel replaces it, and the reader is informed; it is no page.
             manager.add_restart_callback(kernel, lambda: self.given.discard(kernel))
             self.opening.discard(REQUEST.get(None))
 
@@ -147,8 +147,8 @@ class Dashboard(Voila):
 
 
 def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int) -> Config:
-    """Return the server's configuration: the notebook at `path`, and `bind`, `port`, `token`, `spare` and `most` of
-    `serve`.
+    """Return the server's configuration from the notebook at `path` and `serve`'s `bind`, `port`, `token`, `spare`,
+    `most`.
     """
     local = [bind, "localhost"]
     return Config(
@@ -173,7 +173,7 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
                 "allow_template_override": "NO",
                 "allow_theme_override": "NO",
             },
-            # Files that nobody else may open, in place of ports, where their names are not too long for the system.
+            # Files that no other user may open, in place of ports, where their names are not too long for the system.
             "KernelManager": {"transport": "ipc" if sys.platform == "linux" and len(gettempdir()) < 25 else "tcp"},
             "MappingKernelManager": {"cull_idle_timeout": IDLE, "cull_interval": 60},
             "VoilaKernelManager": {"fill_delay": 0.2},
@@ -182,8 +182,7 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
 
 
 def token_for(bind: str, token: str | None) -> str:
-    """Return the token that readers need: `token`, or a new one where `bind` lets others in, or none on this machine
-    alone.
+    """Return `token`, a new one where `bind` lets other machines in, or none on this machine alone.
 
     Raises
     ------
@@ -240,11 +239,11 @@ def serve(
     Parameters
     ----------
     bind : str
-        Address to listen at; of this machine alone unless told otherwise.
+        Address to listen at; of this machine alone by default.
     port : int
         Port to listen at, 1 to 65535.
     token : str, optional
-        What readers give to be let in; made where `bind` lets others in and none is given.
+        The secret with which readers get access; made where `bind` lets others in and none is given.
     spare : int
         Processes kept ready for the next readers, at least 1.
     most : int
@@ -252,7 +251,7 @@ def serve(
     memory : float
         Memory that the process of one page may allocate [B], at least 500 MB.
     tell : callable
-        Takes each line that is said.
+        Receives each line of the shell's output.
 
     Raises
     ------
@@ -278,9 +277,7 @@ def serve(
 
 
 def greeting(bind: str, port: int, token: str) -> list[str]:
-    """Return the shell's message: `bind`, `port` and `token` as one address, who can reach it, and how to
-    stop the app.
-    """
+    """Return the shell's message: the address by `bind`, `port` and `token`, who can reach it, and how to stop."""
     host = socket.gethostname() if bind in ("0.0.0.0", "::") else f"[{bind}]" if ":" in bind else bind
     key = f"?token={quote(token, safe='')}" if token else ""
     lines = [f"The cookbook's app: http://{host}:{port}/{key}"]

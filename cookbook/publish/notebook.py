@@ -44,7 +44,7 @@ def read(path: str | Path) -> nbformat.NotebookNode:
 
 
 def write(notebook: nbformat.NotebookNode, path: str | Path) -> Path:
-    """Store `notebook` at `path` whole or not at all."""
+    """Write `notebook` to `path` atomically."""
     return write_text(path, nbformat.writes(notebook).rstrip("\n") + "\n")
 
 
@@ -156,8 +156,9 @@ def _merged_outputs(outputs: list[nbformat.NotebookNode]) -> list[nbformat.Noteb
 
 
 def _split_card(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    """Split a card and its picture into two outputs: of the kinds in one output, a page shows only the first that it
-    knows.
+    """Split a card and its picture into two outputs.
+
+    Of the kinds in one output, a page shows only the first that it knows.
     """
     data = output.get("data", {})
     if not {"text/html", "image/png"} <= set(data):
@@ -205,7 +206,7 @@ def repack_png(encoded: str) -> str:
 def _filtered_rows(header: bytes, rows: bytes) -> tuple[bytes, bytes]:
     """Return rows as differences of neighbours (PNG filter 1) as plain red, green and blue; any other rows as they are.
 
-    Large flat areas, of which charts consist, are compressed better so.
+    Charts consist of large flat areas, which compress better this way.
     """
     width, height, depth, colour = struct.unpack(">IIBB", header[:10])
     if (depth, colour, header[12]) != (8, 6, 0):
@@ -384,8 +385,9 @@ def _words_and_pictures(prose: list[str]) -> list[str]:
 
 
 def _code_problems(cells: list[nbformat.NotebookNode]) -> list[str]:
-    """Check the budgets of code; folded cells (questions, solutions, checks), which nobody follows, count for the
-    longest.
+    """Check the budgets of code.
+
+    Folded cells (questions, solutions, checks), which nobody follows, count for the longest.
     """
     sources = [cell.source for cell in cells]
     shown = [cell.source for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden", False)]

@@ -1,7 +1,7 @@
-"""A panel that answers on a page without a kernel: every state of a few choices, worked out when the page is made.
+"""A panel that works on a page without a kernel: every state of a few choices, computed when the page is built.
 
-The table holds what the panel itself says in each state. Each word and number of it is kept once for each value of
-the choices that it turns out to depend on, so that a thousand states take little room; the page only looks them up.
+The table contains what the panel shows in each state. Each word and number is stored once for each value of the
+choices on which it depends, so that a thousand states take little space; the page only looks them up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cookbook.panels.text import levels
 from cookbook.topics.models.panel import DAY, DRAWN, draw, model_zoo
 
 HERE = Path(__file__).parent
-# What a reader can choose on a page; what the notebook opens with is always among it.
+# Choices of a reader on a page; the state in which the notebook opens is always among them.
 CHOICES: Mapping[str, tuple[Any, ...]] = {
     "model": ("llama3_8b", "llama3_70b", "mixtral_8x7b", "gpt2_xl", "bert_large", "vit_l_16", "resnet50"),
     "batch": (1, 8, 64, 512),
@@ -94,8 +94,8 @@ def table(code: str) -> str:
     -------
     str
         `shape` and `specs` as of a panel, `name` and `kept` for its code, `axes` (name and values of each choice, and
-        the place of the first state),
-        and `fields`, each with its `path`, the choices that it depends on, and where its values stand in `pool`.
+        the index of the first state),
+        and `fields`, each with its `path`, the choices that it depends on, and the positions of its values in `pool`.
     """
     arguments = {name: value for name, value in (opening(code) or {}).items() if name not in LEFT_OUT}
     fixed = {name: value for name, value in arguments.items() if name not in CHOICES}
@@ -195,9 +195,9 @@ def _packed(states: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[s
     Returns
     -------
     dict
-        `pool`, all different values, the first of which stands for "not there"; `fields`, each with a path, the
-        choices that change it, how many figures a place takes, the places in the pool of the values that it takes,
-        and, state by state of those choices, which of them, as figures to the base 36.
+        `pool`, all different values, the first of which means "absent"; `fields`, each with a path, the
+        choices that change it, the number of digits per entry, the positions in the pool of the values that it takes,
+        and, state by state of those choices, the index of its value in base 36.
 
     Examples
     --------
@@ -221,8 +221,8 @@ def _packed(states: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[s
         for axis in range(at.ndim):
             if (at == at.take([0], axis)).all():
                 at = at.take([0], axis)
-        ids, which = np.unique(at, return_inverse=True)
+        ids, indices = np.unique(at, return_inverse=True)
         wide = len(np.base_repr(len(ids) - 1, 36)) if len(ids) > 1 else 0
-        codes = "".join(np.base_repr(code, 36).lower().zfill(wide) for code in which.ravel().tolist()) if wide else ""
+        codes = "".join(np.base_repr(code, 36).lower().zfill(wide) for code in indices.ravel().tolist()) if wide else ""
         fields.append([list(path), [axis for axis in range(at.ndim) if at.shape[axis] > 1], wide, ids.tolist(), codes])
     return {"pool": pool, "fields": fields}

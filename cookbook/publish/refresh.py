@@ -1,6 +1,6 @@
-"""What maintainers refresh: prices from public catalogues (which needs the network), and parts of README between marks.
+"""Maintenance commands: prices from public catalogues (which need the network), and parts of README between marks.
 
-No notebook and no test uses the network. What cannot be read off a catalogue is kept: a row of another cloud, region or
+No notebook and no test uses the network. Values that no catalogue states are kept: a row of another cloud, region or
 way to rent stays as it is.
 """
 
@@ -76,7 +76,7 @@ def azure_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]
     url : str
         First page.
     read : callable
-        From an address to what stands there.
+        From an address to its content.
 
     Returns
     -------
@@ -170,17 +170,17 @@ def refresh_prices(
 ) -> dict[str, Change]:
     """Write today's catalogue prices into `cloud_prices`; the rows' earlier content goes to `cloud_price_history`.
 
-    A row of the same cloud, instance and region is written anew; an instance known from another region gets a row.
-    Instances that no row knows are left out: which accelerator they hold is for a person to say.
+    A row of the same cloud, instance and region is rewritten; an instance known from another region gets a row.
+    Instances without a row are left out: a person has to determine their accelerator.
 
     Parameters
     ----------
     names : iterable of str
         Catalogues, of `CATALOGUES`.
     folder : Path, optional
-        Where the tables are; `data/` by default.
+        Folder of the tables; `data/` by default.
     read : callable
-        From an address to what stands there.
+        From an address to its content.
     today : str
         Date of the prices; the day it is by default.
 
@@ -201,7 +201,7 @@ def refresh_prices(
     tables = {name: _Table.read(folder / f"{name}.csv") for name in ("cloud_prices", "cloud_price_history", "sources")}
     by_catalogue = {name: CATALOGUES[name].find(CATALOGUES[name].url, read) for name in names}
     changes = {name: _merge(CATALOGUES[name], prices, tables, today) for name, prices in by_catalogue.items()}
-    for name in ("sources", "cloud_price_history", "cloud_prices"):  # what rows said is kept before they say another
+    for name in ("sources", "cloud_price_history", "cloud_prices"):  # the history is stored before the rows change
         tables[name].write()
     return changes
 
@@ -211,15 +211,17 @@ def _merge(
 ) -> Change:
     """Merge one catalogue's prices into the rows."""
     rows, history, updated, added = tables["cloud_prices"].rows, tables["cloud_price_history"], 0, 0
-    ours = [row for row in rows if row["provider"] == catalogue.provider]
-    latest = {row["instance"]: row for row in sorted(ours, key=lambda row: row["date"])}
+    provider_rows = [row for row in rows if row["provider"] == catalogue.provider]
+    latest = {row["instance"]: row for row in sorted(provider_rows, key=lambda row: row["date"])}
     for instance, pattern in latest.items():
         if instance not in prices:
             continue
-        here = [row for row in ours if row["instance"] == instance and row["region"] == catalogue.region]
+        region_rows = [
+            row for row in provider_rows if row["instance"] == instance and row["region"] == catalogue.region
+        ]
         new = _priced(pattern, catalogue, prices[instance], today)
-        if here:
-            old = max(here, key=lambda row: row["date"])
+        if region_rows:
+            old = max(region_rows, key=lambda row: row["date"])
             history.rows += [row for row in _earlier(old, history.columns) if row not in history.rows]
             rows[rows.index(old)] = new
             updated += 1

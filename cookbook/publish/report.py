@@ -21,7 +21,7 @@ from cookbook.publish.notebook import run_with
 from cookbook.publish.site import clean
 from cookbook.units import shown
 
-# What a report runs: the panel in its state, with its chart, and the record that holds all the rest.
+# Cells of a report: the panel in its state, with its chart, and the record with the rest.
 PARAMETERS = 'name = ""  # panel\nstate = {}  # its controls\nquestion = ""  # to be decided\nnote = ""  # own words'
 CELLS = (
     "import cookbook as cb\nfrom IPython.display import HTML",
@@ -45,8 +45,8 @@ def report(
 ) -> list[Path]:
     """Write a panel in one state as a page of its own, and as PDF on request.
 
-    The page holds answer, interval, inputs, chart, table, sources with their links, versions and the code that gives it
-    again. It asks for nothing; its one script is that of the button which prints it.
+    The page contains answer, interval, inputs, chart, table, sources with their links, versions and the code that
+    reproduces it. It fetches nothing; its one script is that of the print button.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ def report(
     question, note : str
         Title of the report, and the reader's own words.
     pdf : bool
-        Whether to print it to PDF too, by the Chromium of this machine (or CHROMIUM of the environment).
+        True to print it to PDF too, by the Chromium of this machine (or CHROMIUM of the environment).
 
     Returns
     -------
     list of Path
-        What was written.
+        The files written.
 
     Raises
     ------
@@ -94,8 +94,9 @@ def report(
 
 
 def made(name: str, state: Mapping[str, Any]) -> Any:
-    """Return the panel called `name` with its controls set to `state`; a ValueError explains what is wrong
-    with either.
+    """Return the panel called `name` with its controls set to `state`.
+
+    A ValueError explains what is wrong with either.
     """
     if name not in panels.RECIPES:
         raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(panels.RECIPES)}")
@@ -112,7 +113,7 @@ def made(name: str, state: Mapping[str, Any]) -> Any:
 def read_state(given: list[str]) -> dict[str, Any]:
     """Read controls `given` as ``name=value`` on a command line; lists and empty values are written as JSON.
 
-    ValueError says where one has no name or no sign.
+    ValueError where one has no name or no sign.
 
     Examples
     --------

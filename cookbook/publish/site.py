@@ -33,7 +33,7 @@ from cookbook.publish.notebook import WIDGET_VIEW, read
 HERE = Path(__file__).parent
 
 
-# What a page may hold: text, tables, pictures and formulas. Scripts, styles, forms and frames of a cell are left out.
+# Allowed content of a page: text, tables, pictures and formulas. Scripts, styles, forms and frames are removed.
 TEXT = """a abbr acronym b blockquote br caption code col colgroup dd del details div dl dt em figcaption figure h1 h2
 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp section small span strong sub summary sup table tbody td tfoot
 th thead tr tt u ul var"""
@@ -48,7 +48,7 @@ STYLES = "text-align list-style list-style-type margin padding width background-
 UNSAFE_ELEMENTS = re.compile(r"(?is)<(script|style|noscript|template|iframe|object|svg)\b.*?(</\1\s*>|\Z)")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+|(?![a-z][a-z0-9+.-]*:|//)\S+", re.I)
 
-# Of a course: rows of its schedule, recipes and links in them, what to leave with; what is shown of a recipe.
+# Of a course: rows of its schedule, recipes and links in them, its closing sentence; the card of a recipe.
 ROW = re.compile(r"^\| (\d+:\d\d)–(\d+:\d\d) \|(.*)\|$", re.M)
 RECIPE = re.compile(r"\]\(\.\./(\d\d-[\w-]+)\.ipynb\)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -98,11 +98,11 @@ class Page:
     name, title, body : str
         Stem of the file, first heading, and clean HTML.
     sections : tuple of (anchor, heading, text)
-        What a search finds.
+        The entries of the search.
     line : str
-        What the opening panel of a recipe says, or what a room is for.
+        The headline of a recipe's opening panel, or the summary of a namespace.
     question, minutes, picture, alt : str
-        What else the front page shows of a recipe; like `line` it is read from the notebook.
+        Further fields of a recipe on the front page; like `line`, read from the notebook.
     names : tuple of str
         Public names that the page explains.
     live : str
@@ -128,23 +128,23 @@ def site(notebooks: str | Path = "notebooks", out: str | Path = "build/site") ->
     out.mkdir(parents=True, exist_ok=True)
     paths = [*sorted(notebooks.glob("*.ipynb")), *sorted(notebooks.glob("history/*.ipynb"))]
     recipes, names = [page(path) for path in paths], reference()
-    about = [_readme_page(readme)] if (readme := notebooks.parent / "README.md").is_file() else []
-    about += [_markdown_page(path) for path in sorted(notebooks.parent.glob("docs/*.md"))] if about else []
-    about += [_slides_page(path) for path in sorted(notebooks.glob("facilitator/*-course.md"))]
+    documents = [_readme_page(readme)] if (readme := notebooks.parent / "README.md").is_file() else []
+    documents += [_markdown_page(path) for path in sorted(notebooks.parent.glob("docs/*.md"))] if documents else []
+    documents += [_slides_page(path) for path in sorted(notebooks.glob("facilitator/*-course.md"))]
     opening = re.search(r"(?s)<p>.*?</p>", recipes[0].body) if recipes else None
     front = Page("index", "Deep Learning Cookbook", opening[0] if opening else "")
-    names_known = {entry.name for entry in [front, *recipes, *names, *about]}
+    names_known = {entry.name for entry in [front, *recipes, *names, *documents]}
     script = (HERE / "site.js").read_text(encoding="utf-8")
     shared = {
         "style": (HERE / "site.css").read_text(encoding="utf-8"),
         "script": script,
-        "about": about,
+        "about": documents,
         "recipes": recipes,
         "reference": names,
     }
     template = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True).get_template("site.html")
-    index = _index([*recipes, *names, *about])
-    for group in ([front], recipes, names, about):
+    index = _index([*recipes, *names, *documents])
+    for group in ([front], recipes, names, documents):
         for before, current, after in zip([None, *group], group, [*group[1:], None], strict=False):
             shown = {
                 "page": replace(current, body=_links_kept(current.body, names_known)),
@@ -329,7 +329,7 @@ def _line(text: str) -> str:
 
 def _assembled_page(name: str, title: str, body: str, **more: Any) -> Page:
     """Return a page whose wide tables and formulas scroll in a box of their own."""
-    body = re.sub(r'href="(?:\.\./|history/)?([\w-]+)\.ipynb', r'href="\1.html', body)  # all pages lie in one folder
+    body = re.sub(r'href="(?:\.\./|history/)?([\w-]+)\.ipynb', r'href="\1.html', body)  # all pages are in one folder
     wide = r'(?s)<table\b.*?</table>|<math\b[^>]*display="block".*?</math>'
     body = re.sub(wide, r'<div class="scroll">\g<0></div>', body)
     heads = [*re.finditer(r'(?s)<h[1-3][^>]*?\bid="([^"]*)"[^>]*>(.*?)</h[1-3]>', body)]
@@ -349,9 +349,7 @@ def _text(body: str) -> str:
 
 
 def clean(body: str) -> str:
-    """Return the HTML of `body` without what could run: scripts, event handlers, links to anything but
-    pages and mail.
-    """
+    """Return the HTML of `body` without scripts, event handlers and links to anything but pages and mail."""
     style = CSSSanitizer(allowed_css_properties=STYLES.split())
     return bleach.clean(
         UNSAFE_ELEMENTS.sub("", body),
@@ -388,9 +386,7 @@ def _panel_text(words: str) -> tuple[str, list[str], str]:
 
 
 def _with_cards(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode]:
-    """Yield outputs as a page shows them: a panel as its card around its picture, a picture with its text as
-    alternative.
-    """
+    """Yield outputs as a page shows them: panels as cards with their picture, pictures with alternative text."""
     card = ""
     for output in outputs:
         data = output.get("data", {})
@@ -415,8 +411,9 @@ def _with_cards(outputs: list[nbformat.NotebookNode]) -> Iterator[nbformat.Noteb
 
 @cache
 def reference() -> tuple[Page, ...]:
-    """Return a page for each namespace of the package, from the docstrings of its public names; the first
-    lists them.
+    """Return a page for each namespace of the package, from the docstrings of its public names.
+
+    The first lists them.
     """
     intro = "<p>Public functions and their results, each with its arguments, units, source in print, and code.</p>"
     rooms = [_namespace_page(*room) for room in _namespaces()]
@@ -432,8 +429,8 @@ def _namespaces() -> Iterator[tuple[str, ModuleType]]:
     for submodule in pkgutil.iter_modules(formulas.__path__):
         if not submodule.name.startswith("_"):
             module = import_module(f"{formulas.__name__}.{submodule.name}")
-            ours = getattr(package, submodule.name, None) is module
-            yield f"cb.{submodule.name}" if ours else module.__name__, module
+            is_public = getattr(package, submodule.name, None) is module
+            yield f"cb.{submodule.name}" if is_public else module.__name__, module
 
 
 def _namespace_page(prefix: str, module: ModuleType) -> Page:

@@ -1,4 +1,4 @@
-"""What the arguments of a network may be: refused by name before anything is built, and read-only afterwards."""
+"""Checks of a network's arguments: invalid ones are refused by name before anything is built; read-only afterwards."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def check_names(given: Collection[str], names: Sequence[str], what: str) -> None
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Prefix every refusal inside with what it is of, and refuse what cannot be computed."""
+    """Prefix every refusal inside with its subject, and refuse what cannot be computed."""
     try:
         yield
     except ValueError as problem:
@@ -197,7 +197,7 @@ def check_heads(arguments: Mapping[str, Any]) -> None:
 def check_possible(ops: Ops, otherwise: str) -> None:
     """Refuse a network of which an amount is no number, negative or beyond every network of the next decades.
 
-    `otherwise`: what is said where nothing can be counted.
+    `otherwise`: the message where nothing can be counted.
     """
     columns = [getattr(ops, name) for name in (*POLYNOMIALS, "count", "parameters", "weights")]
     total = math.fsum(float(np.abs(column).sum()) for column in columns)

@@ -1,4 +1,4 @@
-"""Layer arithmetic: `Trace` writes a network down layer by layer and counts what each layer computes.
+"""Layer arithmetic: `Trace` records a network layer by layer and counts the work of each layer.
 
 Shapes are values, plain sizes and lengths that stay symbolic, so branches need nothing special:
 
@@ -10,11 +10,11 @@ Shapes are values, plain sizes and lengths that stay symbolic, so branches need 
 >>> t.ops().parameter_count
 2954.0
 
-Counting rules: 1 MAC = 2 FLOP; parameters as frameworks count trainable ones (batch norm 2 a channel); an activation
-is kept for the backward pass once, however many layers need it (reference-counted autograd); elementwise work is kept
-apart from matrix work (`Ops.vector_flop`).
+Counting rules: 1 MAC = 2 FLOP; parameters as frameworks count trainable ones (batch norm 2 per channel); an activation
+is saved for the backward pass once, even if several layers need it (reference-counted autograd); elementwise work is
+separate from matrix work (`Ops.vector_flop`).
 
-Below `Trace` stand the blocks that many networks share: attention, MLP; convolutions with norms.
+Below `Trace` are the blocks that many networks share: attention, MLP; convolutions with norms.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Shape:
         Positions along each axis: () for a vector, (L,) for a sequence, (H, W), (D, H, W); at most one axis may be
         a symbolic `Length`.
     tensor : hashable
-        Identity, so that a tensor kept for the backward pass by two layers is counted once.
+        Identity, so that a tensor saved for the backward pass by two layers is counted once.
     """
 
     channels: float
@@ -149,7 +149,7 @@ def upsampled(size: Size, kernel: int, stride: int, padding: Any) -> Size:
 
 __all__ = ["S", "Shape", "Trace"]
 
-# FLOP per element of one application, by definition of the operation (not measured figures).
+# FLOP per element of one application, by definition of the operation (not measured values).
 NORM_FLOP = {"batch": 4, "layer": 7, "rms": 4, "group": 7, "instance": 7, "lrn": 13}
 ACT_FLOP = {
     "relu": 1,
@@ -361,11 +361,11 @@ class Trace:
         causal, window : bool, float
             Mask; sliding window in tokens.
         flash : bool
-            Whether scores stay on chip; if not, they are written, read and kept for the backward pass.
+            Whether scores stay on chip; if not, they are written, read and saved for the backward pass.
         memory : Shape
             Keys' positions where they are not the queries' (cross-attention).
         dropout : bool
-            Dropout of the attention weights; on chip it keeps no mask (the random numbers are drawn again).
+            Dropout of the attention weights; on chip it stores no mask (the random numbers are regenerated).
         """
         kv_heads = kv_heads or heads
         if heads % kv_heads:
@@ -452,7 +452,7 @@ class Trace:
         return y
 
     def parameter(self, number: float, name: str = "parameter") -> None:
-        """Write Stand-alone trainable parameters (class token, position table, layer scale)."""
+        """Write stand-alone trainable parameters (class token, position table, layer scale)."""
         self.write("elementwise", name, weights=number, parameters=number)
 
     def norm(
@@ -464,8 +464,9 @@ class Trace:
         return self.write_norm(x, kind, name, x.channels * (1 + biased) * affine * (kind != "lrn"))
 
     def act(self, x: Shape, kind: str = "relu", name: str = "", in_place: bool = True) -> Shape:
-        """Write an activation function; if the backward pass can invert it from its output, only the output
-        is saved.
+        """Write an activation function.
+
+        If the backward pass can invert it from its output, only the output is saved.
         """
         _known(kind, ACT_FLOP, "activation", name)
         return self.write_act(x, x.with_channels(x.channels), kind, name or kind, in_place=in_place)
@@ -746,8 +747,8 @@ def self_attention(
 ) -> Shape:
     """Write projections, attention core and output projection; `memory` makes it cross-attention.
 
-    `bias` is that of the output projection and, unless `qkv_bias` says otherwise, of query, key and value; `dropout`
-    is that of the attention weights; `gate` multiplies what heads give with as many numbers made of the input.
+    `bias` is that of the output projection and, unless `qkv_bias` is given, of query, key and value; `dropout`
+    is that of the attention weights; `gate` multiplies the heads' outputs by as many values computed from the input.
     """
     kv_heads, d = kv_heads or heads, head_dim or int(x.channels // heads)
     qkv_bias = bias if qkv_bias is None else qkv_bias
@@ -773,8 +774,9 @@ def mlp(
     out: int | None = None,
     name: str = "mlp",
 ) -> Shape:
-    """Write two linear layers with an activation between; `gated` adds a third whose output multiplies
-    (SwiGLU, GeGLU).
+    """Write two linear layers with an activation between.
+
+    `gated` adds a third whose output multiplies (SwiGLU, GeGLU).
     """
     up, gate, down = mlp_products(int(x.channels), hidden)
     y = t.act(t.linear(x, up[1], bias, f"{name}.up"), act, f"{name}.{act}")

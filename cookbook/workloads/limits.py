@@ -1,7 +1,7 @@
-"""Limits of everything that a stranger's file may ask for, in one place: bytes, members, nesting, nodes and parameters.
+"""Limits on what an untrusted file can request, in one place: bytes, members, nesting, nodes and parameters.
 
-Each is some ten to a hundred times what the largest files of today have; a reader is done within seconds and some
-hundred megabytes whatever it is given.
+Each is ten to a hundred times that of today's largest files; for any input, a reader ends within seconds and a few
+hundred megabytes.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def check_members(text: str, what: str, groups: int, values: int) -> None:
 
 
 def archived_text(file: BinaryIO, name: str, beside: str) -> str:
-    """Return a text in a zip archive that also contains another file, "" where there is none; nothing else
-    is unpacked.
+    """Return a text in a zip archive that also contains another file, "" where there is none.
+
+    Nothing else is unpacked.
     """
     try:
         if not _directory_fits(file):
@@ -68,7 +69,7 @@ def archived_text(file: BinaryIO, name: str, beside: str) -> str:
             if not {name, beside} <= set(archive.namelist()):
                 return ""
             if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                return ""  # others may ask for gigabytes before they give a byte
+                return ""  # others may request gigabytes before they deliver a byte
             with archive.open(name) as inside:
                 text = inside.read(MAX_TEXT_BYTES + 1)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):

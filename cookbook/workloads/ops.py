@@ -1,4 +1,4 @@
-"""What one network computes in one forward pass: a columnar table, symbolic in batch and sequence length."""
+"""Work of one network in one forward pass: a columnar table, symbolic in batch and sequence length."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Ops:
     reads, writes : numpy.ndarray
         Activation elements read and written (weights apart).
     saved, mask_bytes : numpy.ndarray
-        Activation elements kept for the backward pass; bytes of masks and indices kept, which no number
+        Activation elements saved for the backward pass; bytes of masks and indices kept, which no number
         format changes [B].
     steps : numpy.ndarray
         Parts that must run one after the other (recurrence), else 1.
@@ -159,7 +159,7 @@ class Ops:
         return by_batch[:, 0] + by_batch[:, 1] * b
 
     def total(self, quantity: str, batch: Any = 1, seq: Any = None) -> np.ndarray:
-        """Sum of one quantity over all operations; same arguments and errors as `column`.
+        """Return the sum of one quantity over all operations; same arguments and errors as `column`.
 
         The sum is taken over coefficients first, so that 10^6 batches cost a few array operations.
         """
@@ -270,17 +270,14 @@ Product = tuple[Any, Any]
 
 
 def attention_products(width: Any, query: Any, keys: Any, values: Any) -> tuple[Product, ...]:
-    """Return query, key, value and output products: widths of the stream, of all query heads, and of all key-value
-    heads.
-    """
+    """Return query, key, value and output products of the stream, all query heads, and all key-value heads."""
     return (width, query), (width, keys), (width, keys), (values, width)
 
 
 def latent_products(
     width: Any, query: Any, expanded: Any, values: Any, q_rank: Any, kv_rank: Any, rope_dim: Any
 ) -> tuple[Product, ...]:
-    """Return the products of multi-head latent attention: query and key-value down and up, output; ranks are never
-    split.
+    """Return the products of multi-head latent attention: query and key-value down and up, output; ranks stay whole.
 
     `q_rank` is 0 where queries are not compressed.
     """

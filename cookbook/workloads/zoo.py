@@ -54,7 +54,7 @@ TRACE_LAYERS = (
 )
 LONGEST_TITLE, MAX_AXES = 200, 8
 PER_AXIS = ("kernel", "stride", "dilation")  # arguments of a layer that may be a number for each axis
-# Builders of language models: what has blocks of transformers that a layout can split.
+# Builders of language models: those of transformer blocks, which parallelism can split.
 DECODER = "transformers.decoder"
 LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
 # And of those that answer token by token though their layers are not alike.
@@ -84,11 +84,11 @@ class Workload:
     name, title : str
         Key in the zoo ("custom" for the reader's own) and name in print.
     ops : Ops
-        What one forward pass computes.
+        The operations of one forward pass.
     family, task, data_kind : str
         Kind of network, of task and of data.
     sample : str
-        What one sample is called ("image", "sequence", ...).
+        The noun for one sample ("image", "sequence", ...).
     seq : float or None
         Default sequence length [tokens], where the network has one.
     how : str
@@ -96,17 +96,17 @@ class Workload:
     sources : tuple of str
         Keys of the table ``sources``.
     note : str
-        What differs from the published figures, and why.
+        Differences from the published values, with reasons.
     arguments : mapping
         Arguments of its builder, changes included; of the reader's own network of decoder blocks, its dimensions.
     builder : str
-        Whose arguments it has: a function of `cookbook.workloads`, such as "transformers.decoder".
+        The builder of its arguments: a function of `cookbook.workloads`, such as "transformers.decoder".
     unsplit : str
-        Why no layout can split the reader's own network, or a hybrid: what keeps its layers from being equal blocks.
+        Reason why the reader's own network, or a hybrid, cannot be split: why its layers are not equal blocks.
     assumed : tuple of str
-        What was taken without being told, of a model that was read from a file.
+        Assumptions made for a model that was read from a file.
     stored : mapping
-        Elements of the file's tensors by the format in which they lie there, where it was a checkpoint.
+        Elements of the file's tensors by stored format, where it was a checkpoint.
     """
 
     name: str
@@ -239,12 +239,12 @@ def layers(
     Parameters
     ----------
     table : sequence of dict, or str
-        One dict a layer, or the same as JSON: ``{"layer": "conv", "out": 64, "kernel": 3, "padding": 1}``. Layers are
+        One dict per layer, or the same as JSON: ``{"layer": "conv", "out": 64, "kernel": 3, "padding": 1}``. Layers are
         conv, linear, norm, act, pool, global_pool, flatten, dropout, softmax, scale, recurrent, resize, scan, loss,
         self_attention, mlp, moe, transformer_block and, first of all, embedding (vocab, features). ``"repeat": n``
         applies a layer n times, each with its own parameters.
         An embedding, equal blocks of causal attention and feed-forward (or experts) and a linear head to the entries
-        of the embedding are a language model: all parallel layouts are answered, as for those of the zoo.
+        of the embedding are a language model: all parallelism configurations are supported, as for those of the zoo.
     input : sequence
         (channels, positions, ...) of one sample; a position "s" is the sequence length, given later. Not needed
         where the first layer is an embedding.
@@ -359,7 +359,7 @@ def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]
 def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return arguments of `transformers.decoder` equal to a table of layers; ValueError names the obstacle.
 
-    A layout splits attention, feed-forward, embedding and head: norms, biases, activations and dropout may be any.
+    Parallelism splits attention, feed-forward, embedding and head: norms, biases, activations and dropout may be any.
     """
     first, *body = ((number, _filled(row)) for number, row in enumerate(rows, start=1))
     table = first[1]
@@ -369,20 +369,22 @@ def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     head = body.pop()[1] if body else table
     if head["layer"] != "linear" or head["out"] != table["vocab"] or head["repeat"] != 1:
         raise ValueError(f"its last layer is not linear with the {int(table['vocab']):,} outputs of its embedding")
-    blocks = _decoder_blocks(body, int(table["features"]))
-    windows = _windows([block["window"] for block in blocks])
-    dense = next((at for at, block in enumerate(blocks) if block["experts"]), 0)
-    for at, block in enumerate(blocks):
-        like = blocks[-1] if at >= dense else {**blocks[-1], "experts": None, "hidden": blocks[0]["hidden"]}
+    block_sizes = _decoder_blocks(body, int(table["features"]))
+    windows = _windows([block["window"] for block in block_sizes])
+    dense = next((at for at, block in enumerate(block_sizes) if block["experts"]), 0)
+    for at, block in enumerate(block_sizes):
+        like = (
+            block_sizes[-1] if at >= dense else {**block_sizes[-1], "experts": None, "hidden": block_sizes[0]["hidden"]}
+        )
         other = next((name for name in block if name != "window" and block[name] != like[name]), "")
         if other:
             raise ValueError(f"its blocks are not equal: {other} differs between them")
-    experts = {**blocks[-1]["experts"], "first_dense": dense} if blocks[-1]["experts"] else None
+    experts = {**block_sizes[-1]["experts"], "first_dense": dense} if block_sizes[-1]["experts"] else None
     return {
         "vocab": int(table["vocab"]),
         "width": int(table["features"]),
-        "depth": len(blocks),
-        **blocks[0],
+        "depth": len(block_sizes),
+        **block_sizes[0],
         **windows,
         "experts": experts,
         "tied": bool(head["shared"]),
@@ -398,15 +400,15 @@ def _windows(reach: Sequence[float | None]) -> dict[str, Any]:
     sizes, depth, full = sorted({size for size in reach if size is not None}), len(reach), reach.count(None)
     if len(sizes) > 1:
         raise ValueError(f"its blocks are not equal: their windows are {sizes[0]:g} and {sizes[1]:g} tokens; give one")
-    every = depth // full if sizes and full else None
-    if every and depth // every != full:
+    period = depth // full if sizes and full else None
+    if period and depth // period != full:
         raise ValueError(f"{full} of its {depth} blocks attend without a window; give every n-th block none")
-    return {"window": sizes[0] if sizes else None, "full_every": every}
+    return {"window": sizes[0] if sizes else None, "full_every": period}
 
 
 def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -> list[dict[str, Any]]:
     """Return the sizes of each pair of causal attention and feed-forward, written as one block or as its layers."""
-    blocks: list[dict[str, Any]] = []
+    block_sizes: list[dict[str, Any]] = []
     attention, inner = dict[str, Any](), 0
     for number, row in rows:
         layer, times = row["layer"], int(row["repeat"])
@@ -415,22 +417,22 @@ def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -
         if row.get("gate"):
             raise ValueError(f"layer {number} ({layer}) has an output gate")
         if layer == "transformer_block" and not attention:
-            blocks += [_attention_sizes(row, width) | _feed_forward_sizes(row)] * times
+            block_sizes += [_attention_sizes(row, width) | _feed_forward_sizes(row)] * times
         elif layer == "self_attention" and not attention and times == 1:
             attention = _attention_sizes(row, width)
         elif layer in ("mlp", "moe") and attention and not inner and times == 1 and row.get("out") in (None, width):
-            blocks.append(attention | _feed_forward_sizes(row))
+            block_sizes.append(attention | _feed_forward_sizes(row))
             attention = {}
         elif layer == "linear" and attention and not inner and times == 1:
             inner = int(row["out"])
         elif layer == "linear" and inner and times == 1 and row["out"] == width:
-            blocks.append(attention | _feed_forward_sizes({"hidden": inner}))
+            block_sizes.append(attention | _feed_forward_sizes({"hidden": inner}))
             attention, inner = {}, 0
         elif not (layer == "act" and inner):
             raise ValueError(f"layer {number} ({layer}) is part of no block of attention and feed-forward")
-    if attention or not blocks:
+    if attention or not block_sizes:
         raise ValueError("it has attention without a feed-forward layer" if attention else "it has no attention")
-    return blocks
+    return block_sizes
 
 
 def _attention_sizes(row: Mapping[str, Any], width: int) -> dict[str, Any]:
@@ -466,8 +468,9 @@ def _layer_function(layer: str) -> Any:
 
 
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    """Return the arguments of a layer; the trace and the input come first, and a block takes those of its attention
-    too.
+    """Return the arguments of a layer.
+
+    The trace and the input come first, and a block takes those of its attention too.
     """
     parameters = dict(list(inspect.signature(function).parameters.items())[2:])
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -529,7 +532,7 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
 def checked_ops(builder: str, arguments: Mapping[str, Any], given: Mapping[str, Any], usual: Mapping[str, Any]) -> Ops:
     """Return the operations of a builder's network; the arguments `given` by a reader or a file are checked.
 
-    `usual`: values that show what an argument may be. ValueError: what an argument cannot be, or what the builder says.
+    `usual`: values that show valid forms of an argument. ValueError: an invalid argument, or the builder's own error.
     """
     function, allowed = builder_function(builder), words(builder)
     parameters = inspect.signature(function).parameters

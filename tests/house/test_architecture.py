@@ -21,7 +21,7 @@ FLOORS = {
     "result": 1,
     "formulas": 1,
     "catalog": 2,
-    "charts": 2,
+    "charts": 3,
     "hardware": 3,
     "workloads": 3,
     "prediction": 4,

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cookbook.catalog.parts import part_groups
+
 PACKAGE = Path(__file__).resolve().parents[2] / "cookbook"
 # Idea -> its home, words that name functions of it, arguments that they take, and libraries that have it.
 IDEAS = {
@@ -54,6 +56,23 @@ def test_an_idea_has_one_definition(trees, idea):
     home, words, arguments, _ = IDEAS[idea]
     found = [f"{name}:{each}" for name, tree in trees.items() for each in functions_of(tree, words, arguments)]
     assert found == [home], f"{idea}: call {home} in place of {set(found) - {home}}"
+
+
+def test_parts_of_a_step_are_named_in_one_table(trees):
+    """Parts of predictions, colours, titles and explanations are columns of data/parts.csv, and no mapping of code."""
+    assert mappings_of(
+        ast.parse("NAMES = {'launch': 1, 'bubble': 2, 'waiting': 3}"), {"launch", "bubble", "x", "y"}
+    ) == [1]
+    names = set(part_groups())
+    found = {name: lines for name, tree in trees.items() if (lines := mappings_of(tree, names))}
+    assert not found, f"{found}: ask cookbook.catalog.parts.part_groups"
+
+
+def mappings_of(tree, names):
+    """Lines of mappings that name half of some names, or more."""
+    dicts = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)]
+    keys = [(node.lineno, {key.value for key in node.keys if isinstance(key, ast.Constant)}) for node in dicts]
+    return [line for line, known in keys if 2 * len(known & names) >= len(names)]
 
 
 @pytest.mark.parametrize("idea", IDEAS)

@@ -1171,3 +1171,37 @@ def test_data_must_be_what_ones_own_network_takes(name: str, refuses: Any) -> No
 
 def test_a_language_model_of_ones_own_does_not_scale_by_data_alone(refuses: Any) -> None:
     refuses(cb.panels.scaling(), {"model": {"custom": json.dumps(TINY)}}, ["Network = llama", "language model"])
+
+
+# Controls that are no narrower than the field of the schema, and why.
+WIDER = {
+    ("host", "cores"): "cores of one accelerator, of which several may share one",
+    ("serving", "devices"): "0 stands for the fewest that keep the limits",
+}
+
+
+@pytest.mark.parametrize("name", cb.panels.RECIPES)
+def test_controls_of_fields_keep_within_the_schema(name: str, made_once: Any) -> None:
+    """Range, unit, label and help are those of the schema, or the control says narrower ones."""
+    for control in made_once(name)._controls.values():
+        declared = control.declared
+        if declared is not None:
+            assert control.label and control.tooltip
+        if declared is None or not isinstance(control, controls.Slider) or (name, control.name) in WIDER:
+            continue
+        unit = "s" if control.seconds else (control.unit.split() or [""])[0] if declared.unit else ""
+        low, high = (cb.si(f"{control.stops[end]} {unit}".rstrip(), declared.unit) for end in (0, -1))
+        assert declared.low <= low < high <= declared.high, (control, declared)
+
+
+def test_a_control_takes_from_the_schema_what_it_does_not_say() -> None:
+    plain = controls.Slider("devices", group="Hardware")
+    assert (plain.label, plain.tooltip[:14], plain.stops[0]) == ("Devices", "Devices in all", 1) and plain.stops[
+        -1
+    ] > 4e6
+    left = controls.Slider("seq", group="Workload", optional=True)
+    assert left.label == "Sequence" and left.tooltip == "Tokens of one sequence; empty: that of the model, else 2,048"
+    host = controls.Slider("network", "Network of a host", "g", (1.0, 8.0), unit="Gbit/s", phase="input_pipeline")
+    assert (host.label, host.unit) == ("Network of a host", "Gbit/s") and "one host" in host.tooltip
+    assert controls.Combo("devices", "Devices", "g", tooltip="x").declared is None, "names are no number"
+    assert controls.Slider("unheard_of", "Own", "g", (1.0, 2.0)).tooltip == ""

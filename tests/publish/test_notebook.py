@@ -308,7 +308,7 @@ def test_the_search_holds_headings_and_text_of_every_page(pages):
     index = json.loads(re.search(r'(?s)id="index">(.*?)</script>', text)[1])
     assert ["Then", "Next", "02-next.html#Then", "A zebra."] in index
     name = next(entry for entry in index if entry[0] == "cb.memory.weight_bytes")
-    assert name[2] == "reference-cb-memory.html#weight_bytes" and "Memory of the weights" in name[3]
+    assert name[2] == "reference-cb-memory.html#weight_bytes" and "memory of the weights" in name[3]
 
 
 # One site and its table for all that reads them, in one process.

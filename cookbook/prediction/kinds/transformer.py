@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog.fields import names_of
 from cookbook.formulas.generation import Decoder
 from cookbook.formulas.parallelism import FILLED
 from cookbook.prediction.constants import ADAPTERS, EXPERTS, assumed_software, figure, levels_of_rows
@@ -31,7 +32,7 @@ from cookbook.prediction.kinds.devices import (
     stored_bytes,
     usual_precision,
 )
-from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, names_of, recomputed, together
+from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.workloads import zoo
 from cookbook.workloads.builders.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload

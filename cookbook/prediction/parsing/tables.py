@@ -12,13 +12,14 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
+from cookbook.catalog.fields import names_of
 from cookbook.catalog.refusals import refusal_of
 from cookbook.hardware.machine import ring_link
 from cookbook.prediction.kinds.constraints import usual_chunks
 from cookbook.prediction.parsing import layouts, networks, words
 from cookbook.prediction.parsing.columns import GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.parsing.vocabulary import meaning, mentions, without
-from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, names_of, together
+from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
 
 # What came out of a run: never an input.
 OUTCOMES = (

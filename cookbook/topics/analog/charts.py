@@ -1,4 +1,4 @@
-"""Charts of computing in crossbars: accuracy over one figure, operations for a joule, and what others published."""
+"""Charts of computing in crossbars: accuracy over one parameter, operations per joule, and published machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from cookbook.charts import look
 from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, alt
 
-# What a curve goes over: words of the axis.
+# Parameters of a curve: words of the axis.
 AXES = {
     "adc_bits": "Resolution of the ADCs [bit]",
     "weight_bits": "Bits of a weight, its sign included",
@@ -19,7 +19,7 @@ AXES = {
 }
 # Parts of the energy in the order of a bar.
 PARTS = {"ADC": PALETTE[1], "DAC": PALETTE[3], "cells": PALETTE[0], "digital sums": "#696E6E"}
-# Lines of what a crossbar gives, from its cells to the whole: colour and dash.
+# Lines of a crossbar, from its cells to the whole: colour and dash.
 ROOFS = {
     "cells alone": (PALETTE[0], [2, 2]),
     "cells and drivers": (PALETTE[3], [6, 3]),
@@ -39,7 +39,7 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `label` (what the figure is set to, in order), `mean`, `least`, `most`, `exact` (in floating point)
+        Tidy rows: `label` (the value of the parameter, in order), `mean`, `least`, `most`, `exact` (in floating point)
         [%], `here` (True for what is chosen).
     title : str, optional
         The takeaway; the best mean by default.
@@ -62,13 +62,13 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
     x = alt.X("label:O", title=AXES[over], scale=scale, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
     y = partial(alt.Y, title="Test digits read right [%]", scale=alt.Scale(domain=[0, 100], nice=False))
     tip = [alt.Tooltip("label:N", title=AXES[over]), *look.number_tips(".1f", "mean", "least", "most")]
-    base, here = alt.Chart(), alt.Chart().transform_filter("datum.here")
+    base, current = alt.Chart(), alt.Chart().transform_filter("datum.here")
     layers = [
         base.mark_area(color=PALETTE[0], opacity=0.25).encode(x=x, y=y("least:Q"), y2="most:Q"),
         base.mark_line(color=MUTED, strokeDash=[6, 3], strokeWidth=2).encode(x=x, y=y("exact:Q")),
         base.mark_line(color=PALETTE[0], strokeWidth=2).encode(x=x, y=y("mean:Q")),
         base.mark_point(filled=True, size=60, opacity=1, color=PALETTE[0]).encode(x=x, y=y("mean:Q"), tooltip=tip),
-        here.mark_point(size=330, color=INK, strokeWidth=2, filled=False).encode(x=x, y=y("mean:Q")),
+        current.mark_point(size=330, color=INK, strokeWidth=2, filled=False).encode(x=x, y=y("mean:Q")),
     ]
     words = (
         f"Share of test digits read right over settings ({AXES[over]}): a line with a band from the worst to the best "
@@ -79,8 +79,7 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
 
 
 def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Return a chart of operations per joule over arithmetic per byte: digital devices under their roofs, a crossbar
-    level.
+    """Return a chart of operations per joule over arithmetic per byte: digital roofs beside a crossbar's level.
 
     Parameters
     ----------

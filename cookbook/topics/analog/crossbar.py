@@ -1,6 +1,6 @@
-"""Networks on crossbars: how many tiles they take, what one product costs, and what published machines reached.
+"""Networks on crossbars: their tiles, the energy of one product, and published machines.
 
-Figures of cells and converters are rows of the table ``constants``, published machines rows of ``crossbars``.
+Values of cells and converters are rows of the table ``constants``, published machines rows of ``crossbars``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cookbook.workloads.zoo import Workload
 PARTS = ("ADC", "DAC", "cells", "digital sums")
 FLOP_PER_MAC = 2
 PEAK, FORMAT = "peak_int8", "INT8"
-# What was published and ours must know of a machine before it can predict it.
+# Columns that must be published before our formulas can predict a machine.
 REQUIRED_COLUMNS = ("rows", "columns", "cells", "conversions", "weight_bits", "input_bits", "drive_bits", "adc_bits")
 _SIDES, _BITS = (1, 4096), (1, 16)
 
@@ -47,7 +47,7 @@ class Tile:
         ``ADC`` (a conversion), ``DAC`` (driving a row once), ``cells`` (a cell read once), ``digital sums`` (adding one
         converted number) [J].
     arguments : mapping
-        What made it.
+        The arguments from which it was made.
     """
 
     rows: int
@@ -64,8 +64,9 @@ class Tile:
 
     @property
     def lossless_bits(self) -> int:
-        """Return the bits of a converter that distinguishes every sum of a full column; one of them is for the signs of
-        pairs.
+        """Return the bits of a converter that distinguishes every sum of a full column.
+
+        One of them is for the signs of pairs.
         """
         return int(formulas.shafiee_2016_bits(self.rows, self.drive_bits, self.cell_bits)) + 1
 
@@ -101,7 +102,7 @@ def crossbar_tile(
     Parameters
     ----------
     rows, columns : int
-        Of the tile, 1 to 4,096; as many columns as rows by default.
+        Of the tile, 1 to 4,096; columns default to the number of rows.
     weight_bits, input_bits : int
         Of numbers, sign of weights included: 2 to 16, and 1 to 16.
     cell_bits, drive_bits : int
@@ -130,7 +131,7 @@ def crossbar_tile(
         "drive_bits": (drive_bits, 1, 8),
         "adc_bits": (adc_bits, 2, _BITS[1]),
     }
-    sizes = {name: int(number(name, *of)) for name, of in arguments.items()}
+    sizes = {name: int(number(name, *bounds)) for name, bounds in arguments.items()}
     if converter is not None and not callable(converter):
         raise refused("converter", converter, "is no function: give one from bits to joules")
     slices = int(formulas.slices(sizes["weight_bits"] - 1, sizes["cell_bits"]))
@@ -295,13 +296,13 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     network, length = _network_and_length(model, seq)
     layers = _layers(network, length)
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
-    beside = 2 * tile.slices
+    cells_per_weight = 2 * tile.slices
     parts = formulas.product_joules(
         inputs,
         outputs,
         tile.rows,
         tile.columns,
-        beside,
+        cells_per_weight,
         tile.slices,
         tile.cycles,
         tile.joules["ADC"],
@@ -311,15 +312,15 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     )
     count = layers["count"].to_numpy()
     all_times = times * groups * count
-    # Groups that lie on one tile share its converter.
-    packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * beside)), groups)
+    # Groups on one tile share its converter.
+    packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * cells_per_weight)), groups)
     wide = np.maximum(np.minimum(outputs * tile.slices * np.maximum(packed, 1), tile.columns // 2), 1)
     product_seconds = formulas.product_seconds(
         wide, tile.cycles, figure("crossbar-pulse"), 1, figure("crossbar-adc-rate")
     )
     converted = tile.cycles * np.ceil(inputs / tile.rows) * outputs * tile.slices * all_times
-    layers["tiles"] = formulas.tiles(inputs, outputs, tile.rows, tile.columns, beside, groups) * count
-    layers["cells"] = inputs * outputs * groups * beside * count
+    layers["tiles"] = formulas.tiles(inputs, outputs, tile.rows, tile.columns, cells_per_weight, groups) * count
+    layers["cells"] = inputs * outputs * groups * cells_per_weight * count
     layers["macs"], layers["conversions"] = inputs * outputs * all_times, converted
     layers["joules"] = sum(parts.values()) * all_times
     layers["seconds"] = product_seconds * times
@@ -365,10 +366,10 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
 @lru_cache(maxsize=1)
 def _published_rows() -> pd.DataFrame:
     rows = catalog.table("crossbars")
-    ours = []
+    predictions = []
     for row in rows.to_dict("records"):
         if any(np.isnan(row[name]) for name in REQUIRED_COLUMNS):
-            ours.append((np.nan, np.nan))
+            predictions.append((np.nan, np.nan))
             continue
         pulse = figure("crossbar-pulse") if np.isnan(row["pulse"]) else row["pulse"]
         joules = _joules(int(row["adc_bits"]), int(row["drive_bits"]), row["cells"] > row["conversions"], pulse)
@@ -388,15 +389,15 @@ def _published_rows() -> pd.DataFrame:
             joules["digital sums"],
         )
         total = float(sum(parts.values()))
-        ours.append((FLOP_PER_MAC * row["rows"] * outputs / total, float(parts["ADC"]) / total))
-    rows["ours"], rows["adc_share"] = zip(*ours, strict=True)
+        predictions.append((FLOP_PER_MAC * row["rows"] * outputs / total, float(parts["ADC"]) / total))
+    rows["ours"], rows["adc_share"] = zip(*predictions, strict=True)
     return rows.assign(ratio=rows["ours"] / rows["efficiency"])
 
 
 def published_crossbars() -> pd.DataFrame:
     """Return published machines, and our formulas' values for a full tile of theirs.
 
-    Our figure takes their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
+    Our value takes their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
 
     Returns
     -------
@@ -457,10 +458,9 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
 
 
 def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None = None) -> float:
-    """Return the FLOP per byte of weights of a digital device that reads them once per batch, one byte per weight
-    [FLOP/B].
+    """Return the FLOP per byte of weights of a digital device that reads one-byte weights once per batch [FLOP/B].
 
-    Activations are left out, as beside a crossbar: as if they all stayed on the chip.
+    Activations are left out, as for a crossbar: they are assumed to stay on the chip.
 
     Parameters
     ----------
@@ -477,7 +477,7 @@ def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None =
     layers = _layers(*_network_and_length(model, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
     used = number("batch", batch, 1, 1e6) * layers["products"]
-    # Of experts, a small batch reads those that it asks for.
+    # Of experts, a small batch reads those that its tokens are routed to.
     return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
 
 

@@ -1,4 +1,4 @@
-"""A small real network, trained here in about a second, and how well it reads digits when crossbars compute it.
+"""A small real network, trained here in about a second, and its accuracy on digits when crossbars compute it.
 
 The digits are the test set of UCI's Optical Recognition of Handwritten Digits: 1,797 images of 8 x 8 pixels.
 """
@@ -22,7 +22,7 @@ from cookbook.topics.analog.crossbar import Tile, checked_tile, crossbar_tile, n
 
 PIXEL_LETTERS = "0123456789abcdefg"
 SIDE, CLASSES, TRAINED_ON = 8, 10, 1200
-# What a curve may go over: a field of the tile, or what cells and wires do.
+# Parameters of a curve: a field of the tile, or a property of cells and wires.
 CELLS = {
     "programming": "crossbar-programming-spread",
     "read": "crossbar-read-spread",
@@ -176,7 +176,7 @@ def crossbar_accuracy(
     days : float
         Since programming: cells of phase-change memory drift; 0: not at all.
     draws : int
-        How often all cells are programmed anew, 1 to 100.
+        Number of times all cells are programmed, 1 to 100.
     seed : int
         Of the noise.
 
@@ -220,7 +220,7 @@ def crossbar_accuracy(
 
 
 class _Programmed:
-    """One layer as cells that were programmed once: what its columns say of inputs."""
+    """One layer as cells programmed once, and its outputs for inputs."""
 
     def __init__(
         self,
@@ -310,7 +310,7 @@ def accuracy_curve(
         ``adc_bits``, ``rows``, ``weight_bits``, ``cell_bits`` or ``input_bits`` of the tile; ``programming``,
         ``read``, ``wire_ohms`` or ``days`` of `crossbar_accuracy`.
     values : sequence of float
-        What it is set to.
+        Its values.
     tile, network
         As for `crossbar_accuracy`, whose other arguments are taken too.
 

@@ -194,9 +194,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Slider(
             "batch",
-            "Batch",
-            "Roofline",
-            powers_of_two(0, 10),
+            group="Roofline",
+            stops=powers_of_two(0, 10),
             more=True,
             tooltip="Samples, or tokens of a language model, that digital devices compute together",
         ),

@@ -1,5 +1,5 @@
-"""Clinic: what holds a training step back, from files that people already have; `diagnose` is the door.
+"""Clinic: the bottleneck of a training step, from files that people already have; the API is `diagnose`.
 
-`reading` says what every reader gives; `files` tells by the content which tool wrote a file; `spans`, `counters` and
-`logs` read them; `attribution` shares out the time of each step; `diagnosis` finds the largest gap and what to do.
+`reading` defines what every reader returns; `files` recognises by content which tool wrote a file; `spans`, `counters`
+and `logs` read them; `attribution` attributes the time of each step; `diagnosis` finds the largest gap and remedies.
 """

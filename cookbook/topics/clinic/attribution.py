@@ -1,4 +1,4 @@
-"""Where the time of a step went: every instant of it counted once, by the first of `TERMS` that claims it."""
+"""Attribution of a step's time: every instant counts once, for the first of `TERMS` that claims it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from cookbook.topics.clinic.reading import TERMS, Reading, Spans
 
-# Terms of an attribution in the order of charts; logs know steps alone, so what they usually take is the steady part.
+# Terms of an attribution in the order of charts; logs contain steps alone, so their usual time is the steady part.
 CHART_ORDER = (
     "steady",
     "compute",
@@ -24,13 +24,13 @@ CHART_ORDER = (
 # a checkpoint or a wait for input is work of the step itself, whatever operations it is made of.
 ON_DEVICE = ("compute", "memory traffic", "communication", "checkpoint", "input", "launch")
 ON_PROCESSOR = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch")
-# A step is slow if it takes half as much again as those beside it, or more; saving is a slow step that comes back after
-# at least five others, three of four times in the same distance; a slowdown is a fifth more from one step to the end.
+# A step is slow if it takes half as long again as its neighbours, or more; saving is a slow step that recurs after
+# at least five others, three of four times at the same distance; a slowdown is a fifth more from one step to the end.
 SLOW_FACTORS, MEDIAN_WINDOW, NEAREST, EVEN, LATER, MARGIN = (1.5, 2.0, 3.0, 5.0, 8.0), 11, 5, 0.75, 1.2, 0.1
 
 
 class Attribution(NamedTuple):
-    """Seconds of each step by term, what was found beside, and how many stretches of the run stand side by side."""
+    """Seconds of each step by term, facts about them, and the number of stretches into which the run is divided."""
 
     terms: tuple[str, ...]
     seconds: np.ndarray
@@ -39,7 +39,7 @@ class Attribution(NamedTuple):
 
     @property
     def steps(self) -> np.ndarray:
-        """Time of each step [s]."""
+        """Return the time of each step [s]."""
         return np.asarray(self.seconds.sum(axis=1))
 
 
@@ -85,9 +85,7 @@ def _attribute_spans(steps: np.ndarray, spans: Spans) -> Attribution:
 
 
 def _attribute_log(reading: Reading) -> Attribution:
-    """Attribute a log's steps: usual time, what returns periodically, what stays slower, and what happens
-    occasionally.
-    """
+    """Attribute a log's steps: usual time, periodic and lasting slowdowns, and occasional slow steps."""
     times = reading.steps[:, 1] - reading.steps[:, 0]
     attributed = np.zeros(len(times))
     seconds: dict[str, np.ndarray] = {}
@@ -96,11 +94,11 @@ def _attribute_log(reading: Reading) -> Attribution:
         attributed = attributed + seconds[term]
     rest = times - attributed
     usual = _running_median(rest)
-    saved, every = _periodic(rest, usual)
+    saved, period = _periodic(rest, usual)
     saving = np.zeros(len(times))
     saving[saved] = (rest - usual)[saved]
-    facts = {"every": every}
-    if every:
+    facts = {"every": period}
+    if period:
         seconds["checkpoint"] = seconds.get("checkpoint", np.zeros(len(times))) + saving
     rest = rest - saving
     shift, after = _shift(rest)
@@ -129,7 +127,7 @@ def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
     On a machine with other work single steps are slow now and then, so sets of ever slower steps are looked at: the one
     that explains most time counts.
     """
-    best, every, most = np.empty(0, dtype=int), 0.0, 0.0
+    best, period, most = np.empty(0, dtype=int), 0.0, 0.0
     for times in SLOW_FACTORS:
         slow = np.flatnonzero(rest > times * usual)
         gaps = np.diff(slow)
@@ -139,8 +137,8 @@ def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
         even = float((np.abs(gaps - middle) <= 1).mean())
         gained = float((rest - usual)[slow].sum())
         if middle >= NEAREST and even >= EVEN and gained > most:
-            best, every, most = slow, middle, gained
-    return best, every
+            best, period, most = slow, middle, gained
+    return best, period
 
 
 def _shift(times: np.ndarray) -> tuple[int, float]:

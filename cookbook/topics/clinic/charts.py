@@ -1,4 +1,4 @@
-"""Chart of a diagnosis: where the time of a training step went, over the run."""
+"""Chart of a diagnosis: the time of a training step by term, over the run."""
 
 from __future__ import annotations
 

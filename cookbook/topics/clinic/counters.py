@@ -1,6 +1,6 @@
 """Readers of counters: nvidia-smi, DCGM, NCCL tests, fio, iostat, and the metrics of engines that serve models.
 
-What each tool prints: ``nvidia-smi dmon`` has two header lines that begin with #, ``--query-gpu=... --format=csv`` one
+Output of each tool: ``nvidia-smi dmon`` has two header lines that begin with #, ``--query-gpu=... --format=csv`` one
 with units in brackets (man page nvidia-smi(1), https://manpages.ubuntu.com/manpages/plucky/man1/nvidia-smi.1.html);
 ``dcgmi dmon`` one that begins with #Entity, dcgm-exporter and engines such as vLLM the text format of Prometheus
 (https://docs.vllm.ai/en/stable/usage/metrics/); NCCL tests a table of sizes with algbw and busbw in GB/s
@@ -22,7 +22,7 @@ from cookbook.topics.clinic.reading import Notes, Reading, number
 
 
 class Counter(NamedTuple):
-    """A counter: its unit, the limit from which it is a finding (below, if negative), of which cause, and its words."""
+    """A counter: its unit, the limit beyond which it is a finding (below, if negative), the cause, and its words."""
 
     unit: str
     limit: float

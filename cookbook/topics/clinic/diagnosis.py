@@ -1,4 +1,4 @@
-"""What holds a step back: the attribution of a trace beside what is usual, or beside the cookbook's prediction."""
+"""Diagnosis of a step's bottleneck: the attribution of a trace beside usual shares, or beside a prediction."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import refused
 from cookbook.prediction.api import train_step
 from cookbook.prediction.constants import figure
@@ -23,9 +24,9 @@ from cookbook.topics.clinic.reading import Reading
 from cookbook.units import human
 
 MOST_FILES, MAX_STRETCHES = 64, 20
-# What a step is for; and of a log, of which nothing is known of what it is made of.
+# The useful work of a step; for a log, whose parts are not known, its steady time.
 WORK_TERMS = ("compute", "steady")
-# A term that was predicted, and stays below this share of a step, holds nothing back, whatever its interval.
+# A predicted term below this share of a step is no bottleneck, whatever its interval.
 MIN_SHARE = 0.05
 # Share of the products in a format from which it is that of the training; share of their time that a narrower one saves
 # at least; share of the others' wait that one process must explain; share of a term that a finer cause must explain.
@@ -34,8 +35,6 @@ MOSTLY, NARROWER, EXPLAINED = 0.5, 0.5, 0.5
 # times, so matmuls of a tiny batch are at least a quarter of the traffic.
 MATMUL_SHARE = 0.25
 NARROW_FORMATS = ("bf16", "fp16", "fp8")
-# How a prediction's parts are called here.
-TERM_OF_PART = {"optimiser": "memory traffic", "bubble": "idle", "waiting": "idle"}
 CAUSE_OF_TERM = {
     "input": "input",
     "launch": "host-bound",
@@ -87,7 +86,7 @@ class Diagnosis(Result):
     step_seconds : float
         Median time of a step [s]; NaN where no file has steps.
     evidence : tuple of str
-        What was seen.
+        The evidence, in words.
     remedies : tuple of mapping
         The three cheapest: ``remedy``, ``gain``, ``gain_low``, ``gain_high`` (times as fast), ``why``.
     terms : tuple of mapping
@@ -96,7 +95,7 @@ class Diagnosis(Result):
     notes : tuple of str
         What was not understood, by file.
     kinds : tuple of str
-        What the files are.
+        The kinds of the files.
     stretches : tuple of (str, mapping of str to float)
         The whole run and its stretches: mean seconds of a step by term.
     """
@@ -139,10 +138,10 @@ def diagnose(
     Parameters
     ----------
     path : str, Path, Reading, or a sequence of them
-        Files of one run, or what `read_trace` read of them; several ranks' traces tell a straggler from a slow
-        network, counters are evidence beside. The content says which tool wrote a file.
+        Files of one run, or results of `read_trace`; several ranks' traces distinguish a straggler from a slow
+        network, counters are further evidence. The content determines which tool wrote a file.
     model, system : optional
-        The scenario, as for `cb.train_step`; then each term stands beside its prediction, and the largest gap beyond
+        The scenario, as for `cb.train_step`; then each term is shown beside its prediction, and the largest gap beyond
         the 80 % interval is the diagnosis.
     precision : str, optional
         The number format that was meant, such as "bf16".
@@ -160,7 +159,7 @@ def diagnose(
     Raises
     ------
     ValueError
-        A file cannot be understood: the place and the remedy.
+        A file is not understood: the location and the remedy.
     cookbook.catalog.UnknownName
         The catalogue has no such model or device.
 
@@ -199,7 +198,7 @@ def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any])
     wide = high / point if math.isfinite(high) else 1.5
     by_term = {"steady": (point, point * wide)}
     for part, seconds in estimate.by_part.items():
-        term = "communication" if part.endswith("communication") else TERM_OF_PART.get(part, part)
+        term = part_groups()[part].term
         own = float(np.ravel(seconds)[0])
         before = by_term.get(term, (0.0, 0.0))
         by_term[term] = (before[0] + own, before[1] + own * wide)
@@ -215,16 +214,16 @@ def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str |
         return _diagnose_counters(counted, notes, kinds)
     shared = [attribute(reading)._replace(stretches=stretches) for reading in timed]
     waits = [_share(attribution, "communication") for attribution in shared]
-    # Of several processes, the one that waits most tells what the others cost it.
+    # Of several processes, the one that waits most shows what the others cost it.
     at = int(np.argmax(waits))
     waiting = shared[at]
     terms = _terms(waiting, predicted)
     late = _straggling(shared, at)
-    cause, term, seen = _cause(waiting, terms, late, precision)
+    cause, term, observations = _cause(waiting, terms, late, precision)
     shares = _shares(waiting, term)
     main = next(row for row in terms if row["term"] == term)
-    evidence = (*seen, *_counter_words(counted, above=True))
-    # What others wait for a straggler is the part that its remedies shorten; the exchange itself stays.
+    evidence = (*observations, *_counter_words(counted, above=True))
+    # The remedies of a straggler shorten the others' wait; the communication itself remains.
     waited = min(late[0] / _share(waiting, term), 1.0) if cause == "straggler" else 1.0
     remedies = () if cause == "healthy" else _remedies(cause, waiting, waited)
     meant = "" if precision is None else f"Meant: {precision[:20]}; {_formats(waiting.facts)}."
@@ -328,10 +327,10 @@ def _cause(
         cause = "tiny batch"
     if term == "communication" and late[0] >= EXPLAINED * _share(attribution, "communication"):
         cause = "straggler"
-    seen = _evidence(attribution, term)
+    observations = _evidence(attribution, term)
     if cause in ("communication", "straggler"):
-        seen = (*seen, _straggler_words(late))
-    return cause, term, seen
+        observations = (*observations, _straggler_words(late))
+    return cause, term, observations
 
 
 def _wide_format(facts: Mapping[str, float], precision: str | None) -> tuple[str, float]:

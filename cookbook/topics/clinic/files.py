@@ -1,4 +1,4 @@
-"""Which tool wrote a file, told by what stands in it and never by its name; then its reader."""
+"""Recognition of the tool that wrote a file, by its content and never by its name; then its reader."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def read_trace(path: str | Path, pattern: str = "") -> Reading:
     Parameters
     ----------
     path : str or Path
-        The file, also compressed by gzip. Its content says which tool wrote it.
+        The file, also compressed by gzip. Its content determines which tool wrote it.
     pattern : str, optional
-        Of a log in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` where numbers stand.
+        For a log in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` in place of numbers.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def read_trace(path: str | Path, pattern: str = "") -> Reading:
     Raises
     ------
     ValueError
-        It cannot be read, is empty, truncated, too large, nested too deeply, or of a tool that is not known: the
+        It is unreadable, empty, truncated, too large, nested too deeply, or of an unknown tool: the
         place, and what to do.
 
     Examples
@@ -76,7 +76,7 @@ def patient(name: str) -> list[Path]:
     Raises
     ------
     cookbook.catalog.UnknownName
-        No patient has that name; the nearest are told.
+        No patient has that name; the nearest are listed.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Readers of training logs with the times of steps: CSV, lines of JSON, and plain text with a pattern.
 
-A pattern is a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` (steps a second) where the numbers stand,
-such as ``"step {step} | {ms} ms"``; the rest is plain text, ``*`` stands for anything, and no regular expression of a
+A pattern is a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` (steps per second) in place of numbers,
+such as ``"step {step} | {ms} ms"``; the rest is plain text, ``*`` matches anything, and no regular expression of a
 reader is run.
 """
 
@@ -19,7 +19,7 @@ from cookbook.catalog.refusals import refused
 from cookbook.topics.clinic.reading import Notes, Reading, number, steps_from
 from cookbook.units import shown
 
-# Columns by what they hold: unit in seconds, or negative for a rate in steps a second.
+# Columns by content: unit in seconds, or negative for a rate in steps per second.
 STEP_COLUMNS = ("step", "iteration", "iter", "global_step", "batch_idx", "it", "steps")
 TIME_COLUMNS = {
     "step_time": 1.0,
@@ -55,7 +55,7 @@ TERM_COLUMNS = {
     "compute": ("compute_time", "forward_backward_time"),
 }
 FIGURE, WORDS = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)", "(?:step|it|iter|iteration|batch)"
-# Times of steps as lines of text usually tell them.
+# Usual spellings of step times in lines of text.
 USUAL_PATTERNS = (
     ("{ms}ms/step", re.compile(rf"(?<![\w.]){FIGURE} ?ms ?/ ?{WORDS}\b"), 1e-3),
     ("{seconds}s/step", re.compile(rf"(?<![\w.]){FIGURE} ?s ?/ ?{WORDS}\b"), 1.0),

@@ -1,4 +1,4 @@
-"""What every reader of a trace gives, and how a file is opened: with limits, as text, a database or compressed."""
+"""The common result of all readers of traces, and opening of files: with limits, as text, a database or compressed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_EVENTS, MAX_LINES, LONGEST_LINE = 1_500_000, 500_000, 100_000
 MAX_GROUPS, MAX_VALUES = 8_000_000, 40_000_000  # of JSON
 MAX_NOTES = 8
 SQLITE, GZIP = b"SQLite format 3\0", b"\x1f\x8b"
-# What a span was spent on, in the order in which an instant that several share is given away.
+# Terms of spans, in the order in which they claim an instant that several share.
 TERMS = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch", "idle")
 
 
@@ -38,9 +38,9 @@ class Spans:
     term : numpy.ndarray
         Index into `TERMS`.
     device : bool
-        Whether kernels of an accelerator are among them; else operations of the processor are what computes.
+        True if kernels of an accelerator are among them; else operations of the processor are the computation.
     facts : mapping of str to float
-        What was counted: operations, shares of small ones, shares of number formats.
+        Counts: operations, shares of small ones, shares of number formats.
     """
 
     start: np.ndarray
@@ -61,13 +61,13 @@ class Reading:
     steps : numpy.ndarray
         Begin and end of each training step [s]; no rows where it has none.
     spans : Spans or None
-        What was done when.
+        The spans of a profiler.
     counters : mapping of str to float
         Counted shares, rates and times by their name in `COUNTERS` of `counters`; SI units.
     columns : mapping of str to numpy.ndarray
-        Seconds of each step by term, where a log tells them.
+        Seconds of each step by term, where a log reports them.
     rank : int or None
-        Which of several processes wrote it.
+        Rank of the process that wrote it.
     notes : tuple of str
         What was not understood, by line, column or key.
     """
@@ -83,13 +83,13 @@ class Reading:
 
 
 class Notes:
-    """What was not understood, counted by kind, each with the first location where it occurred."""
+    """The things not understood, counted by kind, each with the first location where it occurred."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[Any]] = {}
 
     def add(self, what: str, place: str = "") -> None:
-        """Note one more of a kind."""
+        """Count one more note of a kind."""
         entry = self._found.setdefault(what[:160], [0, place[:80]])
         entry[0] += 1
 
@@ -190,8 +190,9 @@ def _bounded(digits: str) -> int | float:
 
 
 def number(value: Any) -> float:
-    """Return a finite number, or NaN for anything else; words such as "98 %", "1410 MHz" or "N/A" are parsed as
-    printed.
+    """Return a finite number, or NaN for anything else.
+
+    Words such as "98 %", "1410 MHz" or "N/A" are parsed as printed.
     """
     if isinstance(value, bool) or value is None:
         return math.nan

@@ -1,4 +1,4 @@
-"""Readers of what profilers write: Chrome traces (PyTorch's Kineto) and exports of Nsight Systems.
+"""Readers of profiler output: Chrome traces (PyTorch's Kineto) and exports of Nsight Systems.
 
 Chrome traces are JSON with ``traceEvents``, whose complete events (``ph`` "X") have begin ``ts`` and length ``dur`` in
 microseconds (Trace Event Format, Google, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
@@ -88,7 +88,7 @@ CHECKPOINT_NAMES = (
 )
 STEP_NAMES = ("profilerstep#", "train_step", "training_step", "iteration", "step ", "step_", "step#", "iter ")
 # An operation of the processor shorter than this is mostly the call itself: PyTorch needs a few microseconds to find
-# and start one, and its profiler as much again.
+# and start one, and its profiler the same time once more.
 SHORT_SECONDS = 20e-6
 # A matmul whose smallest dimension is n does at most n / 2 FLOP for each byte of an FP32 operand; processors and
 # accelerators need some ten and more to be busy, so one thinner than this waits for memory.
@@ -119,7 +119,7 @@ COMPUTE, MEMORY, EXCHANGE, LAUNCH = (
 
 
 class Event(NamedTuple):
-    """One span as a profiler tells it [s]."""
+    """One span as a profiler reports it [s]."""
 
     start: float
     end: float
@@ -286,8 +286,9 @@ def _marked(event: Event, own: Any) -> int | None:
 def _on_processor(
     host: list[Event], facts: dict[str, float], formats: dict[str, float]
 ) -> Iterator[tuple[float, float, int]]:
-    """Yield operations of the processor: long ones are work, short ones and those that only call others are
-    overhead.
+    """Yield operations of the processor.
+
+    Long ones are work, short ones and those that only call others are overhead.
     """
     lengths, thin, products = [], 0.0, 0.0
     tracks: dict[Any, list[Event]] = defaultdict(list)
@@ -319,9 +320,7 @@ def _on_processor(
 
 
 def _own_times(ordered: list[Event]) -> list[tuple[Event, float, bool]]:
-    """Return each operation of a thread with its own time, excluding operations inside, and True where there are none
-    inside.
-    """
+    """Return each operation of a thread with its own time, and True where no operation is inside it."""
     inner, stack = [0.0] * len(ordered), list[int]()
     leaf = [True] * len(ordered)
     for place, event in enumerate(ordered):
@@ -346,15 +345,13 @@ def _format(args: Mapping[str, Any]) -> str:
 
 
 def _smallest(event: Event) -> float:
-    """Return the smallest dimension of a product of two matrices; infinite for other operations or where
-    not reported.
-    """
+    """Return the smallest dimension of a product of two matrices; infinite where there is none."""
     dims = event.args.get("Input Dims")
     if event.name not in ("aten::mm", "aten::addmm") or not isinstance(dims, list):
         return math.inf
     matrices = [dim for dim in dims if isinstance(dim, list) and len(dim) == 2]
     sides = [number(side) for matrix in matrices[-2:] for side in matrix]
-    # Rows and columns of the result and what is summed over; a bias or a mask is neither.
+    # Rows and columns of the result, and the inner dimension; a bias or a mask is neither.
     return min(sides) if len(sides) == 4 and all(math.isfinite(side) and side > 0 for side in sides) else math.inf
 
 
@@ -365,7 +362,7 @@ TABLES = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": "cuda_runtime",
     "NVTX_EVENTS": "nvtx",
 }
-# What copyKind of a copy says (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
+# Meaning of a copy's copyKind (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
 COPIES = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD"}
 MAX_SQLITE_STEPS = 400_000_000
 
@@ -430,9 +427,7 @@ def _rows(
 
 
 def nsight_csv(rows: list[list[str]], header: int, name: str) -> Reading:
-    """Read what ``nsys stats --format csv`` writes of cuda_gpu_trace (each kernel) or of cuda_gpu_kern_sum (their
-    sums).
-    """
+    """Read ``nsys stats --format csv`` of cuda_gpu_trace (each kernel) or of cuda_gpu_kern_sum (their sums)."""
     head = [cell.lower() for cell in rows[header]]
     scale = next(
         (

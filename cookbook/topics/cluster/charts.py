@@ -1,4 +1,4 @@
-"""Charts of a shared cluster: every GPU over time, which can be scrubbed, and what another policy gains."""
+"""Charts of a shared cluster: every GPU over time, which can be scrubbed, and the gains of policies."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     title : str, optional
         The takeaway; the largest gain by default.
     claim : float, optional
-        What is claimed, as a share: a dashed line.
+        The claim, as a share: a dashed line.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Jobs of a shared cluster: how many come when, what they ask, and how fast each runs where, by the prediction."""
+"""Jobs of a shared cluster: arrivals, requests, and the predicted speed of each on its GPUs."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ def _mean_factor(spread: float) -> float:
 def speeds_of(
     model: str, micro_batch: float, gpus: int, most: int, accelerator: str, per_node: int, network: float, across: float
 ) -> tuple[Speeds, float]:
-    """Return the relative speed of a class of jobs by GPUs, GPUs per node, and True behind two switches; requested,
-    packed: 1.
+    """Return the relative speeds of a class of jobs by GPUs, GPUs per node, and position behind one or two switches.
 
     Returns
     -------
@@ -99,9 +98,7 @@ def share_across(network: float, oversubscription: float, per_switch: int) -> fl
 
 
 def intensity(hours: np.ndarray, rhythm: float) -> np.ndarray:
-    """Return the relative arrival rate in each hour of a week from Monday, mean 1; `rhythm` 0 is even, 1 that of the
-    constants.
-    """
+    """Return the relative arrival rate in each hour of a week from Monday, mean 1; `rhythm` 0 is even."""
     swing, weekend = (figure(f"cluster-{name}") for name in ("day-swing", "weekend"))
     day = 1 + rhythm * swing * np.cos(2 * np.pi * (hours % 24 + 0.5 - PEAK) / 24)
     level = day * np.where(hours // 24 % 7 < WORKDAYS, 1.0, 1 - rhythm * (1 - weekend))
@@ -161,9 +158,7 @@ def generate(
 
 
 def read(table: Any) -> list[Job]:
-    """Read jobs of a reader's own: rows with arrival, hours [h], gpus; optionally team ("A"), urgent (False) and use
-    (1).
-    """
+    """Read a user's jobs: rows with arrival, hours [h], gpus; optionally team ("A"), urgent (False) and use (1)."""
     if not isinstance(table, (pd.DataFrame, Sequence)) or isinstance(table, str):
         raise refused("jobs", table, "is no table; give rows with arrival [h], gpus and hours")
     rows = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
@@ -205,7 +200,7 @@ def read(table: Any) -> list[Job]:
 
 
 class _Anywhere(dict[tuple[int, int, bool], float]):
-    """Jobs given without a network run as fast wherever they lie."""
+    """Speeds of jobs without a network: equal wherever they are placed."""
 
     def get(self, _key: Any, _default: Any = None) -> float:
         return 1.0

@@ -1,11 +1,12 @@
-"""Who gets GPUs next, and which: each policy is a plain function of the cluster, each placement one of its free GPUs.
+"""Scheduling policies and placements: each policy is a plain function of the cluster, each placement of its free GPUs.
 
 A policy is called whenever a job arrives or ends. It walks through `cluster.waiting()` (or `waiting(team)`), jobs in
-the order in which they came, and calls `cluster.start(job)`, which says whether the job runs now. It may look at `now`
-[s], `free`, `total` (GPUs), `used` and `quota` (GPUs of each team), `running`, and at a job's `gpus`, `team`, `urgent`,
-`arrival` and `expected` (predicted time [s]); `needs(job)` says how many free GPUs it takes. Every start is a gang's:
-all GPUs of a job at once, or none. `waiting` shows the first four jobs of each team, size and urgency, no more of them
-after one that does not fit, and 32 jobs in all that do not start: a policy that sorts them sorts these alone.
+the order in which they came, and calls `cluster.start(job)`, which returns True if the job runs now. It may look at
+`now` [s], `free`, `total` (GPUs), `used` and `quota` (GPUs of each team), `running`, and at a job's `gpus`, `team`,
+`urgent`, `arrival` and `expected` (predicted time [s]); `needs(job)` is the number of free GPUs it takes. Jobs are gang
+scheduled: all GPUs of a job at once, or none. `waiting` shows the first four jobs of each team, size and urgency, no
+more of them after one that does not fit, and 32 jobs in all that do not start: a policy that sorts them sorts these
+alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Spots = list[tuple[int, int]]
 
 
 def static(cluster: Any) -> None:
-    """Give each team its own GPUs, used by nobody else, first come, first served."""
+    """Give each team its own GPUs, used by no other team, first come, first served."""
     for team in cluster.teams:
         for job in cluster.waiting(team):
             if cluster.used[team] + cluster.needs(job) > cluster.quota[team] or not cluster.start(job):
@@ -29,7 +30,7 @@ def static(cluster: Any) -> None:
 
 
 def fifo(cluster: Any) -> None:
-    """Serve one queue for all, first come, first served: nobody overtakes."""
+    """Serve one queue for all, first come, first served: no job overtakes another."""
     for job in cluster.waiting():
         if not cluster.start(job):
             break
@@ -69,19 +70,19 @@ def priority(cluster: Any) -> None:
 
 
 def elastic(cluster: Any) -> None:
-    """Backfill, but shrink elastic jobs when others wait and grow them when nobody does."""
+    """Backfill, but shrink elastic jobs when others wait and grow them when none does."""
     backfill(cluster)
     first = next(cluster.waiting(full=True), None)
-    able = [job for job in cluster.running if job.most > job.least and cluster.now - job.since >= RESIZE_AFTER]
+    resizable = [job for job in cluster.running if job.most > job.least and cluster.now - job.since >= RESIZE_AFTER]
     if first and first.gpus > cluster.free:
         shrunk = False
-        for job in sorted(able, key=lambda running: -running.held):
+        for job in sorted(resizable, key=lambda running: -running.held):
             if job.held > job.least and cluster.free < first.gpus:
                 shrunk = cluster.resize(job, max(job.held // 2, job.least)) or shrunk
         if shrunk:
             backfill(cluster)
     elif not first and cluster.free:
-        for job in sorted(able, key=lambda running: running.held):
+        for job in sorted(resizable, key=lambda running: running.held):
             if job.held < job.most and cluster.free >= job.held:
                 cluster.resize(job, job.held * 2)
 
@@ -99,16 +100,17 @@ POLICIES: Mapping[str, Callable[[Any], None]] = MappingProxyType(
 
 
 def pack(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spots:
-    """Place a job on as few nodes as possible, behind one switch if it fits; a small job fills the fullest node that
-    fits.
+    """Place a job on as few nodes as possible, behind one switch if it fits.
+
+    A small job fills the fullest node that fits.
     """
     if gpus <= per_node:
         rooms = [(room, node) for node, room in enumerate(free) if room >= gpus]
         if rooms:
             return [(min(rooms)[1], gpus)]
     blocks = [range(at, min(at + per_switch, len(free))) for at in range(0, len(free), per_switch)]
-    able = [block for block in blocks if sum(free[node] for node in block) >= gpus]
-    nodes = min(able, key=lambda block: sum(free[node] for node in block)) if able else range(len(free))
+    fitting = [block for block in blocks if sum(free[node] for node in block) >= gpus]
+    nodes = min(fitting, key=lambda block: sum(free[node] for node in block)) if fitting else range(len(free))
     return _filled(sorted(nodes, key=lambda node: -free[node]), free, gpus, per_node)
 
 
@@ -119,7 +121,7 @@ def same_node(free: Sequence[int], gpus: int, per_node: int, per_switch: int) ->
 
 
 def spread(free: Sequence[int], gpus: int, per_node: int, _per_switch: int) -> Spots:
-    """Place a job evenly over as many nodes as have free GPUs, the emptiest first."""
+    """Place a job evenly over all nodes with free GPUs, the emptiest first."""
     nodes = sorted((node for node, room in enumerate(free) if room), key=lambda node: -free[node])[:gpus]
     return _filled(nodes, free, gpus, -(-gpus // max(len(nodes), 1))) or _filled(nodes, free, gpus, per_node)
 

@@ -1,4 +1,4 @@
-"""A cluster in simulated time: jobs come, a policy starts them, they fail, go on and end (simpy keeps the clock)."""
+"""A cluster in simulated time: jobs arrive, a policy starts them, they fail, continue and end (simulated by simpy)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cookbook.topics.cluster.policies import Spots
 # Jobs of one size and team that a policy looks at, and of all; jobs between two looks at the bar.
 DEPTH, MAX_LOOKED_AT, STRIDE = 4, 32, 2000
 SERVICE = -1  # in the place of a job
-# How long a service stands in the way of jobs that never run beside it [s].
+# Time after which a service is assumed to block the jobs that never run beside it [s].
 MAX_STALL = 86400.0
-# Speed beside that on the GPUs asked for, all packed: by (GPUs, GPUs a node, whether they are behind two switches).
+# Speed relative to that on the requested GPUs, packed: by (GPUs, GPUs per node, True if behind two switches).
 Speeds = Mapping[tuple[int, int, bool], float]
 # Lines of the log: job, begin and end [s], node, lane of the node.
 Line = tuple[int, float, float, int, int]
@@ -36,9 +36,9 @@ class Job:
     arrival, expected : float
         When it came; predicted time on the GPUs it asks, packed.
     gpus, least, most : int
-        GPUs asked; those with which it can run (all the same: a rigid job).
+        GPUs requested; those with which it can run (all the same: a rigid job).
     urgent : bool
-        Whether it goes first under a policy that knows.
+        True if it goes first under a policy that considers urgency.
     use : float
         Part of each of its GPUs that it keeps busy.
     left : float
@@ -81,7 +81,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Cell:
-    """A GPU that several jobs share: where it lies, how many are on it, whose it is (nobody's: any team's)."""
+    """A GPU that several jobs share: its location, the number of jobs, and its team (None: any team's)."""
 
     lane: tuple[int, int]
     owner: str | None
@@ -99,11 +99,11 @@ class Rules:
     slices : int
         Jobs that may share a GPU, each with its part; 1: none.
     mtbf, interval, restart : float
-        Mean time between failures of one GPU; between checkpoints; to save or load and start again.
+        Mean time between failures of one GPU; between checkpoints; to save, to load or to restart.
     service : callable, optional
         GPUs that a service holds, from the time.
     apart : bool
-        Whether jobs share a GPU with those of their own team only, and the team holds all of it.
+        True if jobs share a GPU with those of their own team only, and the team owns all of it.
     """
 
     nodes: int
@@ -195,7 +195,7 @@ class Cluster:
         return 0 if self._small(job) and self._open(job) else job.gpus
 
     def start(self, job: Job, gpus: int | None = None) -> bool:
-        """Start a job that waits, on the GPUs it asks or on `gpus`; False if they are not free where they must be."""
+        """Start a waiting job on the GPUs that it requests, or on `gpus`; False if they are not free."""
         count = job.gpus if gpus is None else gpus
         if job.held:
             return False
@@ -213,7 +213,7 @@ class Cluster:
         return True
 
     def stop(self, job: Job) -> None:
-        """Stop a job that runs: it writes a checkpoint, and waits before all others of its team and size."""
+        """Stop a running job: it writes a checkpoint, and waits before all others of its team and size."""
         self._leave(job)
         job.debt += 2 * self.rules.restart
         job.stops += 1
@@ -226,8 +226,8 @@ class Cluster:
         rules, room = self.rules, list(self._room)
         for node, _ in job.lanes:
             room[node] += 1
-        able = job.least <= gpus <= job.most and gpus <= self.free + job.held
-        if not able or not self._place(room, gpus, rules.per_node, rules.per_switch):
+        possible = job.least <= gpus <= job.most and gpus <= self.free + job.held
+        if not possible or not self._place(room, gpus, rules.per_node, rules.per_switch):
             return False
         self._leave(job)
         if not self._take(job, gpus):
@@ -239,8 +239,8 @@ class Cluster:
     def reservation(self, job: Job) -> tuple[float, int]:
         """Return when a job could start if all running jobs end as predicted [s], and the GPUs left over then."""
         free = self.free
-        for due, _, held in self._dues:
-            free += held
+        for due, _, gpus in self._dues:
+            free += gpus
             if free >= job.gpus:
                 return max(due, self.now), free - job.gpus
         return math.inf, 0
@@ -269,8 +269,8 @@ class Cluster:
         return [*sums, self._closed] if to_end else sums
 
     def summed(self) -> dict[str, float]:
-        """Return GPU-seconds held, worked, served and idle while a job waited, job-seconds inside and waiting, up to
-        now.
+        """Return the sums up to now: GPU-seconds held, worked, served and idle beside a wait; job-seconds inside and
+        waiting.
         """
         now = self._env.now
         passed = now - self.now
@@ -349,11 +349,11 @@ class Cluster:
 
     def _open(self, job: Job) -> Cell | None:
         """Return the fullest shared GPU with a part left for a job."""
-        able = [cell for cell in self._cells if cell.jobs < self.rules.slices and cell.owner in (None, job.team)]
-        return max(able, key=lambda cell: cell.jobs, default=None)
+        open_cells = [cell for cell in self._cells if cell.jobs < self.rules.slices and cell.owner in (None, job.team)]
+        return max(open_cells, key=lambda cell: cell.jobs, default=None)
 
     def _hold(self, team: str | None, whole: int, slots: int) -> None:
-        """Count what a team holds; whole numbers are kept, so that nothing drifts."""
+        """Count the GPUs of a team, in integers, so that nothing drifts."""
         if team is not None:
             self._whole[team] += whole
             self._slots[team] += slots
@@ -386,7 +386,7 @@ class Cluster:
         self._policy(self)
 
     def _leave(self, job: Job) -> None:
-        """Take back what a job holds, and note what it did with it."""
+        """Release the GPUs of a job, and record its work on them."""
         self.summed()
         now = self._env.now
         del self._running[job.order]

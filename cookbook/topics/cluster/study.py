@@ -1,8 +1,8 @@
-"""A cluster that teams share: who waits how long, what is in use, and what another policy would change.
+"""Simulation of a cluster that teams share: waits, utilisation, and the effect of another policy.
 
-The door is `cluster`, one run of simulated weeks; `cluster_weeks` runs several policies on the same weeks, and
-`cluster_gains` compares them week by week. Jobs are drawn from stated distributions (table ``cluster_jobs``); what is
-known of real clusters stands in ``cluster_facts``.
+The API is `cluster`, one run of simulated weeks; `cluster_weeks` runs several policies on the same weeks, and
+`cluster_gains` compares them week by week. Jobs are drawn from stated distributions (table ``cluster_jobs``); facts on
+real clusters are in ``cluster_facts``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = [
     "jain_index",
     "max_min_rates",
 ]
-# Days before what is measured, so that a cluster is not empty at first; most of several arguments.
+# Days before the measured window, so that the cluster is not empty at first; limits of several arguments.
 WARM_UP = DAY
 MAX_TEAMS, MAX_NODES, MAX_SLICES, MAX_LOAD, MAX_SKEW = 8, 4096, 7, 4.0, 100.0
-# What a maker of a product for sharing clusters claims: rows of the table ``cluster_facts``.
+# Claims of a vendor of cluster-sharing software: rows of the table ``cluster_facts``.
 CLAIM_OF_MEASURE = {"utilisation": "gain of GPU utilisation", "finished": "gain of job throughput"}
-# Weeks drawn again for an interval of a mean, and its ends.
+# Resamples for an interval of a mean, and its quantiles.
 RESAMPLES, ENDS = 2000, (0.05, 0.95)
 RELIABILITY_STUDY = "Meta RSC-1"
 PERCENTILES = (50, 95)
@@ -75,7 +75,7 @@ class ClusterRun(Result):
     sums : dict
         GPU-seconds held (busy) and worked (work), job-seconds inside (jobs) and waiting, of the whole run.
     assumed : tuple of str
-        What was not given, and what was taken.
+        The defaults used for missing arguments.
     gpus, window : int, tuple of float
         GPUs of the cluster; begin and end of what is measured [s].
     """
@@ -102,9 +102,7 @@ class ClusterRun(Result):
 
     @property
     def jobs(self) -> pd.DataFrame:
-        """Return every job: kind, team, gpus, arrival, start, end [s], wait (also after stops) [s], granted [GPU-s],
-        stops.
-        """
+        """Return every job: kind, team, gpus, arrival, start, end [s], wait [s], granted [GPU-s], stops."""
         return pd.DataFrame(
             {
                 "kind": [job.kind for job in self._jobs],
@@ -121,8 +119,7 @@ class ClusterRun(Result):
 
     @property
     def timeline(self) -> pd.DataFrame:
-        """Return every stay of a job on a GPU: job, team, kind, gpus, start, end [s], node, lane; of the service: job
-        -1.
+        """Return every stay on a GPU: job (-1: the service), team, kind, gpus, start, end [s], node, lane.
 
         Empty if `log` was False.
         """
@@ -160,10 +157,10 @@ class ClusterRun(Result):
         waiting = _count_at(at, [(job.arrival, job.ended) for job in self._jobs])
         waiting -= _count_at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
         used = _count_at(at, _merged(lines))
-        for hour, (wait, held) in enumerate(zip(waiting.tolist(), used.tolist(), strict=True)):
-            words = f"{held} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
+        for hour, (wait, in_use) in enumerate(zip(waiting.tolist(), used.tolist(), strict=True)):
+            words = f"{in_use} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
             rows.append(
-                {"what": "hour", "start": float(hour), "text": words, "waiting": wait, "idle": self.gpus - held}
+                {"what": "hour", "start": float(hour), "text": words, "waiting": wait, "idle": self.gpus - in_use}
             )
         return pd.DataFrame(rows)
 
@@ -269,22 +266,22 @@ def cluster(
     mix : {"research", "mixed", "large"}
         Column of the table ``cluster_jobs``: which classes of jobs how often.
     teams, skew : int, float
-        Teams, and how many times as many jobs the busiest sends as the quietest.
+        Number of teams, and the ratio of the busiest team's jobs to the quietest's.
     quota : sequence or mapping, optional
         GPUs that each team owns; by default equal parts of those that the service leaves at its peak. Only "static"
         and your own policies mind it.
     place : str or callable
-        "pack", "same node" (a job waits until the fewest nodes have room) or "spread"; or a function as in
+        "pack", "same node" (a job waits until the fewest nodes have free GPUs) or "spread"; or a function as in
         `cookbook.planning.PLACEMENTS`.
     share : int
         Jobs that may share a GPU if they keep that small a part of it busy, under "static" of one team; 1: none.
     service, beside : int, bool
         GPUs that a service for people needs at its peak; whether training may use those that it leaves at night.
     weeks, seed, rhythm : int, int, float
-        How long after a day to warm up; what is drawn; 0 for even arrivals, 1 for those of working days.
+        Simulated weeks after one day of warm-up; seed of the draws; 0 for even arrivals, 1 for those of working days.
     accelerator, per_switch, network, oversubscription
-        What jobs run on, nodes behind one switch, rate of a node's network [B/s], and how many times as much the nodes
-        behind a switch can send as its uplink takes. They set the speed of jobs that lie apart.
+        Accelerator of the jobs, nodes behind one switch, rate of a node's network [B/s], and the ratio of the nodes'
+        total rate behind a switch to its uplink. They determine the speed of jobs that are spread.
     mtbf_days : float, optional
         Mean time between failures of one GPU [d]; that of a large cluster by default; infinite: none.
     jobs : table, optional
@@ -296,7 +293,7 @@ def cluster(
     Raises
     ------
     ValueError
-        What cannot be: more GPUs asked than exist, no arrivals, a quota above the cluster, two constraints that
+        A contradiction: more GPUs requested than exist, no arrivals, a quota above the cluster, two constraints that
         contradict each other (both are named).
     cookbook.catalog.UnknownName
         An accelerator that the catalogue does not have.
@@ -371,7 +368,7 @@ def _rules(
         raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
-    held = partial(_service_gpus, wanted, flag("beside", beside)) if wanted else None
+    service_at = partial(_service_gpus, wanted, flag("beside", beside)) if wanted else None
     return Rules(
         count,
         node_gpus,
@@ -380,7 +377,7 @@ def _rules(
         mtbf,
         interval,
         restart,
-        held,
+        service_at,
         apart,
     )
 
@@ -490,15 +487,15 @@ def _service_by_hour(rules: Rules) -> list[int]:
 
 def _check_possible(sent: Sequence[Job], rules: Rules, owned: Mapping[str, int] | None, equal: bool) -> None:
     """Check that each job could ever run, else name the contradiction. `equal`: no quota was given."""
-    gpus, held = rules.nodes * rules.per_node, min(_service_by_hour(rules))
+    gpus, reserved = rules.nodes * rules.per_node, min(_service_by_hour(rules))
     for job in sorted(sent, key=lambda other: -other.gpus):
         if job.gpus > gpus:
             raise ValueError(
                 f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or ask fewer"
             )
-        if job.gpus > gpus - held:
+        if job.gpus > gpus - reserved:
             raise ValueError(
-                f"service = {held} at least and a job that asks {job.gpus} GPUs contradict each other on "
+                f"service = {reserved} at least and a job that asks {job.gpus} GPUs contradict each other on "
                 f"{gpus} GPUs; lower service or add nodes"
             )
         if owned is not None and job.gpus > owned[job.team]:
@@ -549,10 +546,10 @@ def _measures(
         "service": served,
         "idle_waiting": idle,
     }
-    for name, which in (("", "median"), ("_low", "low"), ("_high", "high")):
-        rated, idle, full = (getattr(spread, which) for spread in (power.rated, power.idle, power.full))
+    for name, end_name in (("", "median"), ("_low", "low"), ("_high", "high")):
+        rated, idle, full = (getattr(spread, end_name) for spread in (power.rated, power.idle, power.full))
         measures[f"kwh{name}"] = float(power_watts(rated, min(work + served, 1.0), idle, full)) * hours / 1e3
-        measures[f"usd{name}"] = float(getattr(price, which)) * gpus * hours
+        measures[f"usd{name}"] = float(getattr(price, end_name)) * gpus * hours
     measures["usd_per_job"] = measures["usd"] / finished if finished else math.nan
     return measures
 
@@ -633,12 +630,12 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     against : str
         Policy that the others are compared with.
     by : sequence of str
-        Columns that tell the cases apart.
+        Columns that distinguish the cases.
 
     Returns
     -------
     pandas.DataFrame
-        One row a case and policy: for utilisation and finished (jobs done in a week) the mean gain over the weeks,
+        One row per case and policy: for utilisation and finished (jobs done in a week) the mean gain over the weeks,
         its low and high (bootstrap over weeks), and `claim`, the share of weeks that gain as much as the claim in the
         table ``cluster_facts``; both: the share in which both do. wait: the median over weeks of the ratio of mean
         waits, with low and high likewise; sooner: the share of weeks with a shorter mean wait; weeks: those that both

@@ -19,33 +19,33 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog.fields import LEAST, Field, checked
 from cookbook.catalog.prices import (
     BOUGHT,
     ENDS,
     HOUR,
-    LEAST,
     MONTH,
-    MOST,
+    REGION,
     RENT,
     SINCE,
+    SINCE_YEAR,
+    USD_PER_HOUR,
+    WAY,
+    WORDS,
     YEAR,
     Price,
-    amount,
     bought_usd,
     carbon,
     device_usd,
     electricity_usd,
     given,
     hourly_usd,
-    per_hour,
     stated,
     storage_usd,
     tariff,
-    text,
     times,
     years_of_use,
 )
-from cookbook.catalog.refusals import refused
 from cookbook.hardware import Accelerator, accelerator
 from cookbook.prediction.engine import Estimate
 from cookbook.result import Result
@@ -87,6 +87,25 @@ SPANS = ("step", "epoch", "run")
 GRAM = 1e-3
 
 
+# A prediction, and the device it is of; counts of it, one or an array.
+PREDICTION = Field.record(Estimate, what="prediction", give="what cookbook.train_step returns")
+DEVICE = Field.named("accelerators", Accelerator)
+COUNTS = Field.array(LEAST, missing=False)
+
+
+@checked(
+    prediction=PREDICTION,
+    device=DEVICE,
+    samples_per_step=COUNTS,
+    samples=Field.number(),
+    devices=COUNTS,
+    epochs=Field.number(),
+    way=WAY,
+    price=replace(USD_PER_HOUR, records=(Price,)),
+    region=REGION,
+    pue=WORDS,
+    since=SINCE_YEAR,
+)
 def run_cost(
     prediction: Estimate,
     device: str | Accelerator,
@@ -145,20 +164,12 @@ def run_cost(
     >>> bool(bill.usd_low["epoch"] < bill.usd_median["epoch"] < bill.usd_high["epoch"])
     True
     """
-    if not isinstance(prediction, Estimate):
-        raise ValueError("prediction is no prediction; give what cookbook.train_step returns")
     each, every, passes, count = (
-        counted(name, value)
-        for name, value in (
-            ("samples_per_step", samples_per_step),
-            ("samples", samples),
-            ("epochs", epochs),
-            ("devices", devices),
-        )
+        np.asarray(given, dtype=float) for given in (samples_per_step, samples, epochs, devices)
     )
     hour, energy, per_kwh = _price(price, device, way, since), step_kwh(prediction, device, count), carbon(region)
     power = tariff(region)
-    building = stated("pue", items=pue) if text("pue", pue) else Price(1.0, 1.0, 1.0, "ratio")
+    building = stated("pue", items=pue) if pue else Price(1.0, 1.0, 1.0, "ratio")
     steps = every / np.atleast_1d(each)
     counts = {"step": np.ones_like(steps), "epoch": steps, "run": steps * passes}
     seconds, wall = Price(*seconds_of(prediction), "s"), times(energy, building, "kWh")
@@ -175,30 +186,11 @@ def run_cost(
     return pd.concat(frames, ignore_index=True).assign(why=reasons, priced=hour.dates)
 
 
-def counted(name: str, value: Any) -> np.ndarray:
-    """A number above 0 and finite, or an array of such; ValueError names the argument."""
-    array = np.asarray(value, dtype=object)
-    plain = (
-        array.size
-        and array.ndim <= 1
-        and all(
-            isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat
-        )
-    )
-    try:
-        numbers = array.astype(float) if plain else np.array(np.nan)
-    except (OverflowError, TypeError):
-        numbers = np.array(np.nan)
-    if not plain or not np.all((numbers >= LEAST) & (numbers <= MOST)):
-        raise refused(name, value, "must be above 0 and finite; give a number such as 64")
-    return numbers
-
-
 def _price(price: Price | float | None, device: str | Accelerator, way: str, since: int | None) -> Price:
     if isinstance(price, Price):
         return price
     asked = hourly_usd(device, way, since)
-    return asked if price is None else given(amount("price", per_hour("price", price), "USD/h", "$2.50/h"), "USD/h")
+    return asked if price is None else given(price, "USD/h")
 
 
 def _rows(span: str, count: np.ndarray, quantities: dict[str, Price]) -> pd.DataFrame:
@@ -230,6 +222,10 @@ class Power:
     full: Price
 
 
+SHARE = Field.array(0, 1)
+
+
+@checked(rated_watts=Field.array(0), active_share=SHARE, idle_share=SHARE, full_share=SHARE)
 def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share: Any) -> Any:
     r"""Mean power of a machine: idle, plus a part that grows with activity.
 
@@ -258,13 +254,8 @@ def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share
     >>> float(power_watts(10_000, 0.5, 0.2, 0.8))
     5000.0
     """
-    rated = figure("rated_watts", rated_watts)
-    active, idle, full = (
-        figure(name, share, high=1.0)
-        for name, share in (("active_share", active_share), ("idle_share", idle_share), ("full_share", full_share))
-    )
     try:
-        return (rated * (idle + (full - idle) * active))[()]
+        return (rated_watts * (idle_share + (full_share - idle_share) * active_share))[()]
     except ValueError:
         raise ValueError("the power and the shares are lists of different lengths; give lists of one length") from None
 
@@ -300,7 +291,7 @@ def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
     >>> round(box.rated.low / 1e3, 1), round(box.rated.high / 1e3, 1)
     (9.3, 11.4)
     """
-    count = counted("devices", devices)
+    count = COUNTS.read(devices, "devices")
     one = accelerator(device) if not isinstance(device, Accelerator) else device
     found = _rated(one.kind, float(one.tdp_watts), one.key, tuple(one.sources))
     return replace(found, rated=times(found.rated, count if count.ndim else count.item(), "W"))
@@ -319,6 +310,7 @@ def active_seconds(prediction: Estimate) -> Any:
     return np.minimum(busy, prediction.point)
 
 
+@checked(prediction=PREDICTION, device=DEVICE, devices=COUNTS)
 def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) -> Price:
     """Energy of one step of all machines, before cooling [kWh]; unvalidated.
 
@@ -346,8 +338,6 @@ def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) 
     >>> bool(0 < energy.low < energy.median < energy.high), energy.note == UNVALIDATED
     (True, True)
     """
-    if not isinstance(prediction, Estimate):
-        raise ValueError("prediction is no prediction; give what cookbook.train_step returns")
     power, active = machine_power(device, devices), active_seconds(prediction) / prediction.point
     ends = []
     for end, seconds in zip(ENDS, seconds_of(prediction), strict=True):
@@ -409,24 +399,6 @@ class Ownership(Result):
         return self.total / self.horizon_years
 
 
-def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high: float = MOST) -> np.ndarray:
-    """An argument as an array of numbers within a range; NaN (not known) passes."""
-    units.size_within(name, value)
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size and _all_numbers(array)):
-            raise TypeError
-        array = array.astype(float)
-    except (TypeError, ValueError, OverflowError):
-        raise refused(name, value, "is not a number; give one, or an array of numbers") from None
-    bad = (array < max(low, LEAST) if open_low else array < low) | (array > high)
-    if bad.any():
-        allowed = f"above {low:g}" if open_low else f"{low:g} or more"
-        most = f" and at most {high:g}"
-        raise ValueError(f"{name} = {np.extract(bad, array)[0]:g} is not allowed; give {allowed}{most}")
-    return array
-
-
 def _one_shape(*given: Any) -> None:
     """Refuse lists of figures that cannot be taken together."""
     try:
@@ -435,10 +407,11 @@ def _one_shape(*given: Any) -> None:
         raise ValueError("the figures are lists of different lengths; give lists of one length") from None
 
 
-def _all_numbers(array: np.ndarray) -> bool:
-    return all(isinstance(each, (int, float, np.number)) and not isinstance(each, bool) for each in array.flat)
+# Amounts from 0 on, and those above 0, as numbers or arrays.
+AMOUNT, POSITIVE = Field.array(0), Field.array(0, above=True)
 
 
+@checked(price_usd=AMOUNT, years=POSITIVE, money_rate=SHARE)
 def annuity_usd(price_usd: Any, years: Any, money_rate: Any = 0.0) -> Any:
     r"""What a purchase costs a year, spread over its years of use with the cost of money, in monthly instalments.
 
@@ -469,14 +442,20 @@ def annuity_usd(price_usd: Any, years: Any, money_rate: Any = 0.0) -> Any:
     >>> float(annuity_usd(9000, 3))
     3000.0
     """
-    price = figure("price_usd", price_usd)
     _one_shape(price_usd, years, money_rate)
-    months = MONTHS * figure("years", years, open_low=True)
-    rate = figure("money_rate", money_rate, high=1.0) / MONTHS
+    price, months, rate = price_usd, MONTHS * years, np.asarray(money_rate) / MONTHS
     factor = np.where(rate > 0, rate / -np.expm1(-months * np.log1p(np.where(rate > 0, rate, 1.0))), 1 / months)
     return (MONTHS * price * factor)[()]
 
 
+@checked(
+    **dict.fromkeys(("hardware_usd", "network_share", "storage_share", "maintenance_share", "watts"), AMOUNT),
+    **dict.fromkeys(("usd_per_kwh", "staff_usd_per_year", "space_usd_per_year"), AMOUNT),
+    horizon_years=POSITIVE,
+    life_years=POSITIVE,
+    money_rate=SHARE,
+    pue=Field.array(1),
+)
 def ownership_usd(
     hardware_usd: Any,
     horizon_years: Any,
@@ -543,25 +522,24 @@ def ownership_usd(
         staff_usd_per_year,
         space_usd_per_year,
     )
-    horizon = figure("horizon_years", horizon_years, open_low=True)
-    price = figure("hardware_usd", hardware_usd)
+    price = hardware_usd
     yearly = annuity_usd(1.0, life_years, money_rate) * price
-    network, storage = figure("network_share", network_share), figure("storage_share", storage_share)
-    whole = price * (1 + network + storage)
-    power = figure("watts", watts) / KILO * HOURS_A_YEAR * figure("usd_per_kwh", usd_per_kwh)
+    whole = price * (1 + network_share + storage_share)
+    power = np.asarray(watts) / KILO * HOURS_A_YEAR * usd_per_kwh
     per_year = {
         "hardware": yearly,
-        "network": yearly * network,
-        "storage": yearly * storage,
-        "maintenance": whole * figure("maintenance_share", maintenance_share),
+        "network": yearly * network_share,
+        "storage": yearly * storage_share,
+        "maintenance": whole * maintenance_share,
         "electricity": power,
-        "cooling": power * (figure("pue", pue, low=1.0) - 1),
-        "staff": figure("staff_usd_per_year", staff_usd_per_year),
-        "space": figure("space_usd_per_year", space_usd_per_year),
+        "cooling": power * (pue - 1),
+        "staff": staff_usd_per_year,
+        "space": space_usd_per_year,
     }
-    return Ownership({name: (each * horizon)[()] for name, each in per_year.items()}, horizon[()])
+    return Ownership({name: np.asarray(each * horizon_years)[()] for name, each in per_year.items()}, horizon_years[()])
 
 
+@checked(bought_usd=AMOUNT, running_usd_per_hour=AMOUNT, rent_usd_per_hour=AMOUNT)
 def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_hour: Any) -> Any:
     r"""Hours of use after which a purchase has cost less than renting.
 
@@ -589,12 +567,12 @@ def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_ho
     8556
     """
     _one_shape(bought_usd, running_usd_per_hour, rent_usd_per_hour)
-    gain = figure("rent_usd_per_hour", rent_usd_per_hour) - figure("running_usd_per_hour", running_usd_per_hour)
-    price = figure("bought_usd", bought_usd)
+    gain = rent_usd_per_hour - running_usd_per_hour
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(gain > 0, price / gain, np.where(np.isnan(gain), np.nan, np.inf))[()]
+        return np.where(gain > 0, bought_usd / gain, np.where(np.isnan(gain), np.nan, np.inf))[()]
 
 
+@checked(owned_usd_per_year=AMOUNT, rent_usd_per_hour=POSITIVE)
 def break_even_use(owned_usd_per_year: Any, rent_usd_per_hour: Any) -> Any:
     """Part of all hours that must be used for owning to cost no more than renting those hours.
 
@@ -616,5 +594,4 @@ def break_even_use(owned_usd_per_year: Any, rent_usd_per_hour: Any) -> Any:
     0.41
     """
     _one_shape(owned_usd_per_year, rent_usd_per_hour)
-    rent = figure("rent_usd_per_hour", rent_usd_per_hour, open_low=True)
-    return (figure("owned_usd_per_year", owned_usd_per_year) / (rent * HOURS_A_YEAR))[()]
+    return np.asarray(owned_usd_per_year / (rent_usd_per_hour * HOURS_A_YEAR))[()]

@@ -7,31 +7,38 @@ And how fast accelerators grow: straight lines through the logarithms of what th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware
-from cookbook.catalog.prices import checked_year, number, shown, text, whole
-from cookbook.catalog.refusals import code_of, refused
+from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.prices import SINCE_YEAR, WAY
+from cookbook.catalog.refusals import code_of
 from cookbook.evidence import student_t
 from cookbook.formulas import arithmetic, memory
 from cookbook.formulas.arithmetic import FLOP_PER_MAC
 from cookbook.hardware import Accelerator
-from cookbook.prediction.api import forward_pass, network_of, train_step
-from cookbook.prediction.asked import checked_seq
+from cookbook.prediction.api import MODEL, forward_pass, network_of, train_step
 from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
-from cookbook.prediction.devices import device_table, format_row, peaks
+from cookbook.prediction.devices import ACCELERATORS, FORMAT, device_table, format_row, peaks
 from cookbook.prediction.measurements import Measurement
-from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
+from cookbook.prediction.requirements import (
+    LENGTH,
+    Sizes,
+    activations,
+    checked_seq,
+    memory_parts,
+    roofline_table,
+    sizes_of,
+)
 from cookbook.result import Result
-from cookbook.topics.costs.cost import HOUR, active_seconds, figure, hourly_usd, power_watts, shares
+from cookbook.topics.costs.cost import HOUR, active_seconds, hourly_usd, power_watts, shares
 from cookbook.workloads.zoo import Workload
 
 PHASES = ("training", "inference")
@@ -43,9 +50,24 @@ CLEAR = 0.8  # part of the samples in which the cheapest must be so, as that of 
 ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
 # Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
 OPTIMISER = "momentum"
-MOST_SAMPLES, MOST_DEVICES, MOST_LETTERS = 1e9, 10_000, 1000
 
 
+DEVICE = Field.named("accelerators", Accelerator)
+SAMPLES = Field.count(high=1e9)
+
+
+@checked(
+    model=MODEL,
+    accelerators=ACCELERATORS,
+    phase=Field.choice(*PHASES),
+    batch=SAMPLES,
+    precision=FORMAT,
+    software=Field.text(),
+    seq=LENGTH,
+    way=WAY,
+    since=SINCE_YEAR,
+    neighbours=Field.flag(),
+)
 def compare(
     model: str | Workload = "resnet50",
     accelerators: Iterable[str | Accelerator] | None = None,
@@ -109,11 +131,9 @@ def compare(
     >>> table["why"].tolist()
     ['', 'Alveo U250 trains nothing: devices of its kind run trained networks alone; choose inference']
     """
-    _check(phase, software, neighbours)
-    network = _network(model)
-    size = whole("batch", batch, MOST_SAMPLES)
-    length = checked_seq(network, None if seq is None else number("seq", seq))
-    wanted = catalog.lookup("number_formats", precision) if text("precision", precision) else ""
+    network, size = network_of(model), batch
+    length = checked_seq(network, seq)
+    wanted = catalog.lookup("number_formats", precision) if precision else ""
     records = records_of(accelerators)
     table = device_table(records)
     found = _rates(network, records, wanted, phase, size, software, seq, neighbours)
@@ -121,41 +141,16 @@ def compare(
     found |= _work(network, table, found, phase, size, length)
     found |= _memory(network, table, found, phase, size, length)
     found |= _energy(table, found)
-    found |= _cost(table, records, found, text("way", way), checked_year(since))
+    found |= _cost(table, records, found, way, since)
     sources = [*table["sources"]]
     return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
-
-
-def _network(workload: Any) -> Workload:
-    if not isinstance(workload, (str, Workload)):
-        raise refused("model", workload, "is no network; give a name, or cb.layers([...])")
-    return network_of(workload)
-
-
-def _check(phase: Any, software: Any, neighbours: Any) -> None:
-    if not isinstance(phase, str) or phase not in PHASES:
-        raise refused("phase", phase, f"is not a choice; take one of {', '.join(PHASES)}")
-    if not isinstance(software, str) or len(software) > MOST_LETTERS:
-        raise refused("software", software, "is no text; give a framework such as 'PyTorch 2.4'")
-    if not isinstance(neighbours, (bool, np.bool_)):
-        raise refused("neighbours", neighbours, "is neither True nor False; give one of them")
 
 
 def records_of(accelerators: Any) -> list[str | Accelerator]:
     """Names and records asked for; all of the table where none are."""
     if accelerators is None:
         return catalog.table("accelerators")["key"].tolist()
-    given = [accelerators] if isinstance(accelerators, (str, Accelerator)) else accelerators
-    if isinstance(given, Mapping) or not isinstance(given, Iterable):
-        raise refused("accelerators", accelerators, "is no list; give names such as ['t4', 'h100-sxm']")
-    chosen = list(islice(given, MOST_DEVICES + 1))
-    if not chosen:
-        raise ValueError("accelerators = []: give at least one, or leave it out for the whole table")
-    strange = [each for each in chosen if not isinstance(each, (str, Accelerator))]
-    if strange or len(chosen) > MOST_DEVICES:
-        what = shown(strange[0]) if strange else f"more than {MOST_DEVICES:,} entries"
-        raise ValueError(f"accelerators holds {what}; give at most {MOST_DEVICES:,} names, or cb.accelerator(...)")
-    return chosen
+    return list(ACCELERATORS.read(accelerators))
 
 
 def _rates(
@@ -453,6 +448,7 @@ def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
     return pd.concat(lines, ignore_index=True)
 
 
+@checked(model=MODEL, accelerator=DEVICE, batch=SAMPLES, precision=FORMAT)
 def operations(
     model: str | Workload, accelerator: str | Accelerator, batch: int = 1, *, precision: str = "bf16"
 ) -> pd.DataFrame:
@@ -481,8 +477,7 @@ def operations(
     >>> bool(ops["seconds"].is_monotonic_decreasing), round(float(ops["share"].sum()), 6)
     (True, 1.0)
     """
-    network, size = _network(model), whole("batch", batch, MOST_SAMPLES)
-    every = roofline_table(network, records_of([accelerator])[0], size, precision=text("precision", precision))
+    every = roofline_table(network_of(model), accelerator, batch, precision=precision)
     every = every[every["bytes"] > 0]
     sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
     found = every.groupby(sizes, sort=False).agg(
@@ -570,6 +565,10 @@ class Growth(Result):
         return self.at * self.per_year ** (np.asarray(years, dtype=float) - self.middle)
 
 
+LEVEL = Field.number(0, 1, above=True)
+
+
+@checked(years=Field.array(-1e6, 1e6), values=Field.array(), level=LEVEL)
 def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
     r"""Exponential growth by ordinary least squares on logarithms.
 
@@ -602,12 +601,11 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
     >>> round(least_squares_growth([2014, 2016, 2018], [1, 4, 16]).per_year, 6)
     2.0
     """
-    t, v = figure("years", years, low=-1e6, high=1e6), figure("values", values)
+    t, v = years, values
     if t.shape != v.shape or t.ndim != 1 or len(t) < 3:
         raise ValueError(f"growth needs at least three dates with a value each; there are {min(t.size, v.size)}")
     if not (np.isfinite(t).all() and np.isfinite(v).all() and (v > 0).all()) or np.ptp(t) == 0:
         raise ValueError("growth needs values above 0 and more than one date")
-    _check_level(level)
     middle, free = float(t.mean()), len(t) - 2
     spread, logs = float(((t - middle) ** 2).sum()), np.log(v)
     slope = float(((t - middle) * logs).sum() / spread)
@@ -619,11 +617,7 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
     return Growth(*ends, doubling, math.exp(float(logs.mean())), middle, math.exp(scatter), len(t))
 
 
-def _check_level(level: Any) -> None:
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise refused("level", level, "must lie between 0 and 1, such as 0.8")
-
-
+@checked(accelerators=ACCELERATORS)
 def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
     """What devices offer, one row a device and quantity, with the date of launch.
 
@@ -666,6 +660,7 @@ def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
     return rows[np.isfinite(rows["value"]) & np.isfinite(rows["year"])].reset_index(drop=True)
 
 
+@checked(accelerators=ACCELERATORS, level=LEVEL)
 def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) -> pd.DataFrame:
     """Growth in a year of what devices offer, one row a quantity, with its interval and dates.
 
@@ -688,7 +683,6 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
     >>> bool(rates.loc["flops", "per_year"] > rates.loc["bandwidth", "per_year"] > 1)
     True
     """
-    _check_level(level)
     rows, found = milestones(accelerators), []
     for name, (words, unit) in QUANTITIES.items():
         own = rows[rows["quantity"] == name].sort_values("year", kind="stable")
@@ -735,6 +729,7 @@ def decimal_year(date: str) -> float:
     return year + (month + 0.5) / 12 if len(parts) == 2 else year + (month + (float(parts[2]) - 1) / 30.4) / 12
 
 
+@checked(accelerators=ACCELERATORS, quantities=Field.choice(*QUANTITIES, many=True))
 def growth_lines(
     accelerators: Iterable[str] | None = LINE, quantities: Iterable[str] = ("flops", "flop_per_joule", "bandwidth")
 ) -> pd.DataFrame:
@@ -764,12 +759,7 @@ def growth_lines(
     1.0
     """
     rows, found = milestones(accelerators), []
-    wanted = [quantities] if isinstance(quantities, str) else quantities
-    if not isinstance(wanted, (list, tuple)):
-        raise refused("quantities", quantities, f"is no list; take some of {', '.join(QUANTITIES)}")
-    for name in wanted:
-        if not isinstance(name, str) or name not in QUANTITIES:
-            raise refused("quantity", name, f"is not known; take some of {', '.join(QUANTITIES)}")
+    for name in quantities:
         own = rows[rows["quantity"] == name]
         if len(own) < 3:
             continue

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.parts import part_groups
 from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.charts import devices as charts
-from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
+from cookbook.charts.look import MUTED, PALETTE, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels import options, pasted, shell, text
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
@@ -69,13 +70,6 @@ PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "cost a sample":
 VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
 ANSWERS = "Answers: tokens generated one after the other are the subject of recipe 10, Serve a model."
-HOW = {
-    "compute": "Matmuls and convolutions at the fitted share of the peak, or their bytes, whichever is longer",
-    "memory traffic": "Bytes of norms, activations and sums over memory bandwidth",
-    "launch": "Operations times what starting one takes in this software, as far as arithmetic does not hide it",
-    "optimiser": "Bytes that the update of each parameter moves over memory bandwidth",
-    "data-parallel communication": "Nothing is communicated on one device",
-}
 PROMPT = "One pass over a prompt of that many tokens. No constant was fitted to passes of language models."
 
 
@@ -165,12 +159,11 @@ def _controls() -> tuple[Control, ...]:
             ),
             tooltip="What is done with it",
         ),
-        Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
+        Slider("batch", group="Workload", stops=powers_of_two(0, 10), tooltip="Samples of one pass"),
         Combo(
             "software",
-            "Software",
-            "Workload",
-            _software(),
+            group="Workload",
+            options=_software(),
             tooltip="What runs the network on GPUs; others have compilers of their own",
         ),
         Combo(
@@ -188,9 +181,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Choice(
             "precision",
-            "Precision",
-            "Hardware",
-            (
+            group="Hardware",
+            options=(
                 (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
                 *((str(name), str(name), "") for name in formats),
             ),
@@ -608,11 +600,11 @@ def _roofline(view: Compared, title: str) -> Picture:
 
 def _time_parts(view: Compared) -> tuple[Part, ...]:
     """Time of one pass on the device looked at."""
-    times = {name: float(view.looked.get(f"{name} seconds", math.nan)) for name in TIME_PARTS}
+    times = [(group, float(view.looked.get(f"{name} seconds", math.nan))) for name, group in part_groups().items()]
     return options.few(
         (
-            Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
-            for name, seconds in times.items()
+            Part(group.name, seconds, units.human(seconds, "s"), group.colour, group.one_device or group.explanation)
+            for group, seconds in times
             if seconds > 0
         ),
         told=partial(units.human, unit="s"),

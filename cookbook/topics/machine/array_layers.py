@@ -1,8 +1,8 @@
-"""Layers of the networks that calibrate a machine, in NumPy alone: each has a forward and a backward pass by hand.
+"""Layers of the networks that calibrate a machine, in NumPy alone, each with an explicit forward and backward pass.
 
-A layer keeps what its backward pass needs while it trains, gives the gradient of its input, and adds those of its
-weights to `Parameter.gradient`. Convolutions unfold one picture after the other into a matrix and make one product of
-it, as the first frameworks did; there is no faster algorithm here. Tests compare every gradient with differences.
+In training, a layer stores what its backward pass needs, returns the gradient of its input, and adds those of its
+weights to `Parameter.gradient`. Convolutions unfold one picture after the other into a matrix for one product, as the
+first frameworks did; there is no faster algorithm here. Tests compare every gradient with finite differences.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Layer:
 
 
 class Chain(Layer):
-    """Layers one after the other; a layer may stand there several times where its weights are shared."""
+    """Layers one after the other; a layer may occur several times where its weights are shared."""
 
     def __init__(self, parts: Sequence[Layer]) -> None:
         self.parts = tuple(parts)
@@ -107,13 +107,13 @@ class Residual(Layer):
         self.parts = (body, shortcut) if shortcut else (body,)
 
     def forward(self, x: Any, train: bool) -> Any:
-        """Sum of both."""
+        """Return the sum of both."""
         y = self.body.forward(x, train)
         y += self.shortcut.forward(x, train) if self.shortcut else x
         return y
 
     def backward(self, dy: Any) -> Any:
-        """Sum of the gradients of both."""
+        """Return the sum of the gradients of both."""
         dx = self.body.backward(dy)
         dx = dx + (self.shortcut.backward(dy) if self.shortcut else dy)
         return dx
@@ -135,9 +135,7 @@ class Linear(Layer):
         return y.reshape(*x.shape[:-1], -1)
 
     def backward(self, dy: Any) -> Any:
-        """Return the input's gradient, and add those of weight and bias: two products of the size of the
-        forward one.
-        """
+        """Return the input's gradient, and add those of weight and bias: two products."""
         flat = dy.reshape(-1, dy.shape[-1])
         self.weight.add(self.kept.T @ flat)
         self.bias.add(flat.sum(0))
@@ -313,8 +311,9 @@ class Convolution(Layer):
         return whole.reshape(channels * k * k, -1)
 
     def backward(self, dy: Any) -> Any:
-        """Return the input's gradient, and add those of weight and bias: pictures are unfolded again, the gradient
-        folded back.
+        """Return the input's gradient, and add those of weight and bias.
+
+        Pictures are unfolded again, the gradient folded back.
         """
         padded, rows, columns = self.kept
         k, s, pad = self.kernel, self.stride, self.padding
@@ -372,9 +371,9 @@ class MaxPool(Layer):
         padded, y = self.kept
         dx, left, pad = np.zeros_like(padded), dy.copy(), self.padding
         for tap in range(self.kernel**2):
-            here = (self.kernel, self.stride, *y.shape[2:])
-            share = left * (_window(padded, tap, *here) == y)
-            _window(dx, tap, *here)[...] += share
+            window = (self.kernel, self.stride, *y.shape[2:])
+            share = left * (_window(padded, tap, *window) == y)
+            _window(dx, tap, *window)[...] += share
             left -= share
         return dx[:, :, pad : dx.shape[2] - pad, pad : dx.shape[3] - pad] if pad else dx
 
@@ -438,15 +437,15 @@ class Attention(Layer):
         q, k, v, share = self.kept
         batch, _, tokens, _ = q.shape
         dy = self.out.backward(dy).reshape(batch, tokens, self.heads, self.size).transpose(0, 2, 1, 3)
-        mixed = np.empty((batch, tokens, 3, self.heads, self.size), dy.dtype)
-        dq, dk, dv = mixed.transpose(2, 0, 3, 1, 4)
+        dqkv = np.empty((batch, tokens, 3, self.heads, self.size), dy.dtype)
+        dq, dk, dv = dqkv.transpose(2, 0, 3, 1, 4)
         dv[...] = share.swapaxes(2, 3) @ dy
         ds = dy @ v.swapaxes(2, 3)
         ds -= (ds * share).sum(-1, keepdims=True)
         ds *= share
         ds *= 1 / math.sqrt(self.size)
         dq[...], dk[...] = ds @ k, ds.swapaxes(2, 3) @ q
-        return self.mix.backward(mixed.reshape(batch, tokens, -1))
+        return self.mix.backward(dqkv.reshape(batch, tokens, -1))
 
 
 def softmax(x: Any) -> Any:

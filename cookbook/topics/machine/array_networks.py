@@ -1,7 +1,7 @@
 """Networks that calibrate a machine without PyTorch, in NumPy alone: training steps, forward passes and decoding.
 
 A stack of fully connected layers, AlexNet of one column, ResNet v1, ELECTRA and ALBERT, and GPT-2, of the sizes that
-the zoo states. A reader can follow every operation of a step; nobody should train with them.
+the zoo states. A reader can follow every operation of a step; they are not meant for real training.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ DECODED, BATCHES = "gpt2", (1, 16)
 MOMENTUM_BYTES, ADAM_BYTES, WEIGHT_BYTES = 12, 16, 4
 # Rate and decay of an update; so small that weights stay where they are in a benchmark.
 RATE, MOMENTUM, BETA, DECAY, SMALL = 1e-6, 0.9, 0.999, 0.01, 1e-8
-# Elements of which an update works at once, so that they stay in a cache.
+# Elements that an update processes at a time, so that they stay in a cache.
 UPDATE_BLOCK = 2**14
 # Times of a case over its arithmetic at the rate of a product, calls of a case, and what an update takes [s/parameter].
 STEP_SLOWDOWN, CALLS, UPDATE_S = 2.0, 6.0, 8e-9
 
 
 class Asked(NamedTuple):
-    """One case: network, batch, length, and what is done with it: "training", "forward", "prompt" or "token"."""
+    """One case: network, batch, length, and phase: "training", "forward", "prompt" or "token"."""
 
     model: str
     batch: int
@@ -154,7 +154,7 @@ def _normed(make: Maker, inputs: int, outputs: int, kernel: int, stride: int) ->
 
 
 class Table(Layer):
-    """Rows of a table by token: the gradient is dense, as frameworks keep it unless told otherwise."""
+    """Rows of a table by token: the gradient is dense, as in frameworks by default."""
 
     def __init__(self, make: Maker, rows: int, width: int) -> None:
         self.table = make.normal(rows, width)
@@ -343,9 +343,9 @@ def cases(suite: str, quick: bool, rate: float) -> Iterator[Case]:
         lengths = ((1, 32),) if quick else ((1, 64), (1, 256), (16, 64))
         requests += [Asked(DECODED, batch, seq, phase) for batch, seq in lengths for phase in ("prompt", "token")]
         requests += [] if quick else [Asked(DECODED, 1, 128, "training")]
-    held: dict[str, Any] = {}
+    cache: dict[str, Any] = {}
     for request in requests:
-        yield _case(request, held, rate)
+        yield _case(request, cache, rate)
 
 
 def _case(request: Asked, held: dict[str, Any], rate: float) -> Case:

@@ -1,4 +1,4 @@
-"""Predictions beside a file of results: each measured network, and what the cookbook says of the device."""
+"""Comparison of a report with predictions: each measured network beside the cookbook's prediction for the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cookbook.topics.machine.report import Report
 from cookbook.topics.machine.steps import RANK
 from cookbook.workloads import zoo
 
-# How networks ran, in the words of the table of software.
+# Methods of a report, in the words of the table of software.
 SOFTWARE = {"graph": "torch.compile"}
 # NumPy makes convolutions into matrix products, as the first frameworks did.
 NUMPY = "native"
@@ -57,7 +57,7 @@ def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataF
     -------
     pandas.DataFrame
         One row a measured network: measured_s, predicted_s, low80_s, high80_s [s], ratio (predicted over measured),
-        inside80, memory of both [B], the tier of evidence, and why there is no prediction where there is none.
+        inside80, memory of both [B], the evidence level, and the reason where there is no prediction.
         Nothing here was fitted to the report.
 
     Raises
@@ -191,7 +191,7 @@ def _token(row: Mapping[str, Any], system: Any) -> Estimate:
     )
 
 
-# The question of a row, by its benchmark.
+# The prediction function of a row, by its benchmark.
 ASKED: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
     "training step": _training,
     "forward pass": _forward,

@@ -217,7 +217,7 @@ def _convolution(
 
 
 def streams(device: Device, quick: bool) -> Iterator[Case]:
-    """Copy, scale and add over arrays beyond the caches."""
+    """Yield copy, scale and add over arrays beyond the caches."""
     largest = (2**22 if quick else 2**24) if device.name == "cpu" else (2**26 if quick else 2**28)
     elements = int(min(largest, device.free() / 32))
     for name, moved in {"copy": 2, "scale": 2, "add": 3}.items():

@@ -1,4 +1,4 @@
-"""What a run was measured on, without names of hosts or users, and without paths."""
+"""The environment of a run, without host or user names and without paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# What an absent library is wanted for.
+# Purpose of each optional library.
 LIBRARY_USES = {
     "torch": "networks, GPUs and number formats beside fp32 and fp64",
     "PIL": "JPEG decoding",
@@ -23,7 +23,7 @@ LIBRARY_USES = {
 PACKAGES = {"PIL": "pillow"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
-# What a report says of its clock where one thread computed.
+# A report's note on its clock where one thread computed.
 ONE_THREAD = "processor time of one thread, without what other programs take of the core"
 
 
@@ -53,9 +53,7 @@ def optional(library: str) -> Any:
 
 
 def environment(device: Any = None) -> dict[str, Any]:
-    """Return processor, memory, clocks, load and software; of `device` (see `device.Device`) also name, memory and
-    driver.
-    """
+    """Return processor, memory, clocks, load and software, and of a `device` its name, memory and driver."""
     facts: dict[str, Any] = {
         "processor": processor(),
         "machine": platform.machine(),
@@ -155,8 +153,8 @@ def clock(gpu: bool) -> tuple[float, int] | None:
         read.nvmlInit()
         handle = read.nvmlDeviceGetHandleByIndex(0)
         newer = getattr(read, "nvmlDeviceGetCurrentClocksEventReasons", None)
-        held = (newer or read.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)
-        return read.nvmlDeviceGetClockInfo(handle, read.NVML_CLOCK_SM) * 1e6, int(held)
+        reasons = (newer or read.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)
+        return read.nvmlDeviceGetClockInfo(handle, read.NVML_CLOCK_SM) * 1e6, int(reasons)
     except read.NVMLError:
         return None
 

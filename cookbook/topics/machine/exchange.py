@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
     device = Device(torch, "cuda" if gpus else "cpu")
     rows = [_measured(device, distributed, size) for size in SIZES if size <= most]
     if distributed.get_rank() == 0:
-        target.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        target.write_text("".join(json.dumps(result) + "\n" for result in rows), encoding="utf-8")
     distributed.destroy_process_group()
 
 

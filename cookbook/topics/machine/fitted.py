@@ -1,10 +1,10 @@
-"""Calibration to one machine: its constants from a report, predictions before and after, each model left out in turn.
+"""Calibration to one machine: its constants from a report, predictions before and after, each model held out in turn.
 
-A record of the device has the best measured rates in place of datasheet peaks. Networks then say what share of them
-they reach: factors on peaks, on memory bandwidth and on times of the host, alike for all networks, and in part alike
-for all kinds of prediction (each kind has a deviation that is pulled to none). Gauss-Newton steps on logarithms with
-normal priors; residuals beyond `KNEE` spreads count linearly. Left out, a model says nothing of the factors that
-predict it, which is how well a network is predicted that was never run there.
+A record of the device has the best measured rates in place of datasheet peaks. Networks then determine which share of
+them is reached: factors on peaks, on memory bandwidth and on host times, equal for all networks and partly shared by
+all kinds of prediction (each kind has a deviation, shrunk towards zero). The fit takes Gauss-Newton steps on
+logarithms with normal priors; residuals beyond `KNEE` spreads count linearly. A held-out model does not affect the
+factors that predict it, so its error is that of a network never run on the machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from cookbook.topics.machine.report import Report, of_document, read
 from cookbook.units import human, percent, shown
 from cookbook.workloads import zoo
 
-# Factors with the spread of their logarithm before any network was measured, and of what a kind differs from others.
+# Factors with the prior spread of their logarithm, and the prior spread of a kind's deviation.
 FACTORS = {
     "compute": (0.3, 0.15),
     "convolution": (0.25, 0.15),
@@ -56,14 +56,14 @@ OF_KINDS = {
     "elementwise": (networks.KIND, forward.KIND),
     "narrow": (generation.KIND,),
 }
-# Spread of logarithmic errors: where the fit starts, and the least that it may find; errors have the tails of Student's
-# distribution with so many degrees of freedom, so that a network with a slow operation of its own does not rule.
+# Spread of logarithmic errors: its start and its lower bound; errors have the tails of Student's t
+# distribution with this number of degrees of freedom, so that a network with one slow operation does not dominate.
 START, LEAST, FREEDOM = 0.15, 0.03, 2.0
 # A spread of normal errors over their median size.
 OF_MEDIAN = 1.4826
 # Rows of a product up to which it is narrow.
 NARROW_ROWS = 64
-# Change of a logarithm that tells a slope, the largest step, steps along slopes, and how often times are made anew.
+# Step of a logarithm for slopes, the largest step, steps along slopes, and the number of times they are recomputed.
 STEP, LEAP, STEPS, ROUNDS = 0.05, 0.7, 6, 4
 FEWEST_MODELS = 2
 MAX_REPORTS = 20
@@ -107,7 +107,7 @@ class Calibration(Result):
     accelerator : Accelerator
         The calibrated device, for every place where a device is chosen: ``cb.train_step("resnet50", c.accelerator)``.
     before : Accelerator
-        What its datasheet says, or that of the nearest device of the catalogue, by share of the cores.
+        Its datasheet's values, or those of the nearest device of the catalogue, by share of the cores.
     constants : tuple of Figure
         Constants of the device with 80 % intervals.
     judged : tuple of mapping
@@ -130,17 +130,16 @@ class Calibration(Result):
         return pd.DataFrame(self.constants, columns=list(Figure._fields)).assign(tier=TIER)
 
     def predictions(self) -> pd.DataFrame:
-        """Return each measured network beside its predictions: by the datasheet, calibrated, and with its model left
-        out.
+        """Return each measured network beside its predictions: datasheet, calibrated, and with its model held out.
 
-        Times in seconds; errors are predicted over measured, less 1; `inside80` says whether the measured time lies in
-        the 80 % interval around the prediction with its model left out; `path` is the library that ran the network.
+        Times in seconds; errors are predicted over measured, minus 1; `inside80` is True if the measured time is in
+        the 80 % interval around the prediction with its model held out; `path` is the library that ran the network.
         """
         return pd.DataFrame([dict(row) for row in self.judged], columns=list(COLUMNS))
 
     def errors(self) -> dict[str, float]:
-        """Return median errors before, after, and with each model left out; share inside 80 % intervals;
-        models, rows.
+        """Return median errors before, after and with models held out; interval coverage; numbers of models
+        and rows.
         """
         rows = self.predictions()
         medians = {name: float(rows[f"{name}_error"].abs().median()) for name in ("before", "after", "left_out")}
@@ -148,14 +147,14 @@ class Calibration(Result):
         return medians | {"inside80": inside, "models": float(rows["model"].nunique()), "rows": float(len(rows))}
 
     def summary(self) -> str:
-        """The calibration in one short line."""
+        """Return the calibration in one short line."""
         if not self.judged:
             return f"{self.accelerator.name}: single operations alone, no network was measured"
         errors = self.errors()
-        of = f" of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" if self.lacks else ""
+        source = f" of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" if self.lacks else ""
         return (
             f"{self.accelerator.name}: median error {percent(errors['left_out'])} with each of "
-            f"{errors['models']:.0f} models left out, {percent(errors['before'])} by the datasheet{of}"
+            f"{errors['models']:.0f} models left out, {percent(errors['before'])} by the datasheet{source}"
         )
 
     def lines(self) -> list[str]:
@@ -183,7 +182,7 @@ def calibrate(
     Parameters
     ----------
     report : Report, str, Path, mapping or list of these
-        What `run` gave, a file of it, its JSON object; several of one machine count as one.
+        The result of `run`, a file of it, its JSON object; several of one machine count as one.
     like : str or Accelerator, optional
         The device of the catalogue to compare with; by default the one that the report names. Where the catalogue lacks
         it: of processors the newest of the same maker, else the newest; of GPUs the one that is spelt most alike, and
@@ -212,7 +211,7 @@ def calibrate(
     """
     whole = joined(report)
     plain = measured_device(calm(whole), name)
-    before, lacks = sheet(whole, like), _missing_device(whole, like)
+    before, lacks = sheet(whole, like), _unlisted(whole, like)
     rows, left = _predictable(whole, plain)
     constants = figures(whole)
     measured = np.array([math.log(seconds_of(whole, row)) for row in rows])
@@ -240,10 +239,12 @@ def joined(report: Any) -> Report:
     first = read_all[0]
     for other in read_all[1:]:
         for what in ("processor", "cores", "device_name", "torch", "torch_threads"):
-            mine, theirs = first.environment.get(what), other.environment.get(what)
-            if mine != theirs and (what in ("processor", "cores") or None not in (mine, theirs)):
+            first_value, other_value = first.environment.get(what), other.environment.get(what)
+            if first_value != other_value and (
+                what in ("processor", "cores") or None not in (first_value, other_value)
+            ):
                 raise ValueError(
-                    f"report: one is of {what} = {shown(mine)}, another of {shown(theirs)}; calibrate "
+                    f"report: one is of {what} = {shown(first_value)}, another of {shown(other_value)}; calibrate "
                     "each machine by itself"
                 )
     if len({row["path"] for one in read_all for row in one.rows if row["benchmark"] in ASKED}) > 1:
@@ -319,7 +320,7 @@ def _named(name: str) -> Accelerator:
     return accelerator(keys[nearest(name, list(keys), 1)[0]])
 
 
-def _missing_device(report: Report, like: str | Accelerator | None) -> str:
+def _unlisted(report: Report, like: str | Accelerator | None) -> str:
     """Return the device that a report names where the catalogue has none of that name; "" elsewhere."""
     name = str(report.environment.get("device_name") or "")
     return name if like is None and name and _gpu(name) is None else ""
@@ -452,7 +453,7 @@ def _constant(kind: str, name: str) -> float:
 
 
 class _Fit:
-    """Factors of one machine: what is fitted, what the rows say of it, and what is expected before."""
+    """The fit of one machine's factors: unknowns, measured rows, and prior expectations."""
 
     def __init__(
         self,
@@ -467,8 +468,8 @@ class _Fit:
         self.pairs = [
             (factor, kind) for factor in FACTORS for kind in self.kinds if kind in OF_KINDS.get(factor, self.kinds)
         ]
-        alike = [factor for factor in FACTORS if any(factor == pair[0] for pair in self.pairs)]
-        self.names = [*alike, *("/".join(pair) for pair in self.pairs if FACTORS[pair[0]][1])]
+        shared = [factor for factor in FACTORS if any(factor == pair[0] for pair in self.pairs)]
+        self.names = [*shared, *("/".join(pair) for pair in self.pairs if FACTORS[pair[0]][1])]
         self.prior = np.array([FACTORS[name.partition("/")[0]]["/" in name] for name in self.names])
         self.expected = np.array([math.log(expected.get(name, 1.0)) for name in self.names])
 
@@ -508,7 +509,7 @@ class _Fit:
     def learned(self, rows: Sequence[int], slopes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return factors of some rows, weighted by their errors, and the covariance of their logarithms.
 
-        Slopes that are given show the way alone: what is reached is judged by times that are predicted anew.
+        Given slopes only guide the steps: the result is evaluated by times that are predicted anew.
         """
         logs, spread, precision = self.expected, START, np.eye(len(self.names))
         for number in range(ROUNDS):
@@ -520,8 +521,9 @@ class _Fit:
         return logs, np.linalg.inv(precision)
 
     def left_out(self, near: np.ndarray) -> np.ndarray:
-        """Return the logarithm of each row's predicted time by factors of the other models alone; slopes are taken
-        `near`.
+        """Return the logarithm of each row's predicted time by factors of the other models alone.
+
+        Slopes are taken `near`.
         """
         slopes = self.slopes(near, range(len(self.rows)))
         predicted = np.full(len(self.rows), np.nan)
@@ -537,7 +539,7 @@ class _Fit:
         freedom = max(len(set(self.models.tolist())) - 1, 1)
         for factor, kind in self.pairs:
             at = [self.names.index(name) for name in (factor, f"{factor}/{kind}") if name in self.names]
-            # Of peaks, what is left once the share that formulas take of a datasheet's peak is taken back.
+            # For peaks: without the share of a datasheet's peak that the formulas assume.
             value = float(np.exp(logs[at].sum() - (self.expected[at].sum() if factor == "compute" else 0.0)))
             reach = math.exp(student_t(0.8, freedom) * math.sqrt(covariance[np.ix_(at, at)].sum()))
             count = sum(_kind(row) == kind for row in self.rows)

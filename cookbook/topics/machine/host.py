@@ -32,7 +32,7 @@ SEQUENTIAL_BLOCK, RANDOM_BLOCK = 2**20, 4096
 CACHED = "one request at a time; the drive's own cache may hold the file, which was just written"
 # Reads by fio: its name of the pattern, bytes of a request, and requests at once.
 FIO = {"disk sequential": ("read", SEQUENTIAL_BLOCK, 8), "disk random": ("randread", RANDOM_BLOCK, 32)}
-# Picture that stands for those of ImageNet: their usual size in pixels, and a quality that gives about their bytes.
+# A picture representative of ImageNet: the usual size in pixels, and a quality that gives about the usual bytes.
 PICTURE, QUALITY, PICTURES = (500, 375), 85, 16
 
 
@@ -78,7 +78,7 @@ def convolution(batch: int, channels: int, out: int, size: int, kernel: int = 3)
 
 
 def streams(quick: bool) -> Iterator[Case]:
-    """Copy, scale and add over arrays beyond the caches, by one core, and the copy by all cores."""
+    """Yield copy, scale and add over arrays beyond the caches, by one core, and the copy by all cores."""
     elements = int(min(2**22 if quick else 2**24, free_memory() / 64))
     for name, moved in STREAM.items():
         yield _stream(name, elements, moved, 1)

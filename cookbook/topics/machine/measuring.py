@@ -1,4 +1,4 @@
-"""A button that measures this machine: progress, a way to stop, then the panel on what was measured."""
+"""A button that measures this machine: progress, a way to stop, then the panel on the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READY_TEXT = (
 )
 STATIC_TEXT = "This button measures the machine that runs the page; it works in JupyterLab, on Binder and in Colab."
 KEEP_TEXT = "Run the cells below to use it; to keep it: <code>button.report.write(&quot;measured.json&quot;)</code>."
-# Sentences that wrap stand closer than a row of widgets.
+# Wrapped sentences need less line spacing than a row of widgets.
 TIGHT_LINES = '<div style="line-height:1.5">{}</div>'
 
 
@@ -31,7 +31,7 @@ class Measuring(ipywidgets.VBox):
     Attributes
     ----------
     report : Report or None
-        What the last press measured.
+        The result of the last press.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:

@@ -75,9 +75,7 @@ def sample(torch: Any, record: zoo.Workload, batch: int, seq: int, device: str, 
 
 
 def loss(torch: Any, record: zoo.Workload, module: Any, x: Any) -> Any:
-    """Return the loss of a batch: next tokens of a decoder, classes of a classifier, squares of an encoder without a
-    head.
-    """
+    """Return a batch's loss: next tokens of a decoder, classes of a classifier, squares of a headless encoder."""
     out = module(x)
     if record.builder == ENCODER:
         return out.float().square().mean()

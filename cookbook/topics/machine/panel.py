@@ -139,16 +139,14 @@ def _controls() -> tuple[Control, ...]:
         ),
         Choice(
             "precision",
-            "Precision",
-            "Matrix products",
-            (("fp32", "fp32", "32 bits"), ("bf16", "bf16", "16 bits")),
+            group="Matrix products",
+            options=(("fp32", "fp32", "32 bits"), ("bf16", "bf16", "16 bits")),
             tooltip="In what numbers products are made",
         ),
         Slider(
             "batch",
-            "Batch",
-            "Step in parts",
-            powers_of_two(0, 10),
+            group="Step in parts",
+            stops=powers_of_two(0, 10),
             tooltip="Samples of the step whose time and parts the calibrated machine is asked for",
         ),
         Choice(

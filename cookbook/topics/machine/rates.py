@@ -1,6 +1,6 @@
-"""What single operations say of a device: sustained rates by size, the start of an operation, memory, drives, JPEG.
+"""Constants of a device from single operations: sustained rates by size, launch time, memory, drives, JPEG.
 
-Each figure has an interval of the samples that it rests on; an asymptote, one of its fit.
+Each value has an interval from its samples; an asymptote has one from its fit.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cookbook.topics.machine.report import TIMES, UNITS, Report
 TIER = "measured here"
 # Middle 80 per cent of samples, between the quartiles and the extremes that a row keeps.
 TENTH, NINETIETH = 0.1, 0.9
-# Logarithm by which times differ from a fit at least, however well they lie on it: clocks and caches differ as much.
+# Least spread of log times around a fit, however good it is: clocks and caches vary this much.
 MIN_SPREAD = 0.01
 FEWEST_SIZES = 3
-# What each benchmark is called where all its cases are one constant, and whether larger is better.
+# Name of each benchmark's constant where all its cases are one constant.
 RATES = {
     "disk sequential": "sequential reads",
     "disk random": "random reads",
@@ -34,7 +34,7 @@ RATES = {
 
 
 class Figure(NamedTuple):
-    """One constant of a device with its 80 % interval, in SI; `rows` results say it."""
+    """One constant of a device with its 80 % interval, in SI, from `rows` results."""
 
     constant: str
     number_format: str
@@ -47,7 +47,7 @@ class Figure(NamedTuple):
 
 
 def seconds_of(report: Report, row: Mapping[str, Any]) -> float:
-    """Time of one call that stands for a row [s]: its first quartile; the fastest where others used the machine.
+    """Return the representative time of one call of a row [s]: its first quartile; the fastest on a shared machine.
 
     Disturbances only ever add time, so the quicker half of the samples is nearer to what the machine can do.
     """

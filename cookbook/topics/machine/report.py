@@ -1,8 +1,8 @@
 """The file of results: one JSON object with a declared schema, checked whenever it is read or written.
 
-``schema`` and ``version`` say what it is; ``state`` whether all was measured; ``options`` and ``environment`` how and
-on what; ``rows`` are the results, with the columns of `FIELDS`; ``skipped`` tells what was not measured, and why.
-Values are SI: s, B/s, FLOP/s, or things a second.
+``schema`` and ``version`` identify it; ``state`` is whether the run was complete; ``options`` and ``environment``
+describe the run and the machine; ``rows`` are the results, with the columns of `FIELDS`; ``skipped`` lists what was not
+measured, with reasons. Values are SI: s, B/s, FLOP/s, or items per second.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ SCHEMA, VERSION = "dl-cookbook-measurements", 1
 OWN_RUN = "own_run_epyc.json"
 STATES = ("complete", "cancelled", "out of time")
 LARGEST_FILE, MOST_ROWS, LONGEST_TEXT, DEEPEST = 16_000_000, 10_000, 2_000, 6
-# Rows round their figures to so many digits; a rate may differ by this share from the work over the median time.
+# Significant digits of rows; allowed relative difference of a rate from work over median time.
 DIGITS, TOLERANCE = 6, 1e-3
-# What each benchmark counts as its work, and so the unit of its value: work a second, or seconds of one piece of work.
+# The work counted by each benchmark, hence the unit of its value: work per second, or seconds per piece of
+# work.
 UNITS = {
     "matmul": "FLOP/s",
     "convolution": "FLOP/s",
@@ -48,7 +49,7 @@ UNITS = {
 
 
 class Field(NamedTuple):
-    """One column of a row: its type (text, number or integer), whether it must be there, and what it means."""
+    """One column of a row: its type (text, number or integer), whether it is required, and its meaning."""
 
     type: str
     required: bool
@@ -78,7 +79,7 @@ FIELDS = {
     "memory_bytes": Field("number", False, "Peak of device memory allocated during the call [B]"),
     "note": Field("text", False, "What to mind"),
 }
-# What rows of networks must tell beside, so that they can be predicted.
+# Further required fields of network rows, so that they can be predicted.
 REQUIRED_FIELDS = {
     "training step": ("model", "batch"),
     "forward pass": ("model", "batch"),
@@ -109,7 +110,7 @@ class Report(Result):
     created : str
         Day and minute of its end, UTC.
     options, environment : mapping
-        What was asked for; processor, devices, software, clocks and load. No names of hosts or users, no paths.
+        The requested options; processor, devices, software, clocks and load. No names of hosts or users, no paths.
     rows : tuple of mapping
         Results, with the columns of `FIELDS`.
     skipped : tuple of mapping
@@ -210,8 +211,8 @@ def read(path: str | Path) -> Report:
     Raises
     ------
     ValueError
-        The file is missing, truncated, too large, of another tool or a later version, or a row cannot be: the place,
-        what stands there and what should.
+        The file is missing, truncated, too large, of another tool or a later version, or a row is invalid: the
+        location, the content and the expectation.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from cookbook.topics.machine.timing import Case
 from cookbook.units import human
 from cookbook.workloads import zoo
 
-# Networks with their batch on a processor (quick and in full) and on a GPU, and the sequence length of each.
+# Networks with their batch on a CPU (quick and full) and on a GPU, and their sequence length.
 NETWORKS = {
     "resnet50": (1, 4, 128, 0),
     "vgg16": (1, 2, 64, 0),
@@ -112,14 +112,14 @@ def title(name: str, batch: int, seq: int) -> str:
 def training(device: Device, name: str, asked: Training) -> Case:
     """Return the case of one update: forward, backward and optimiser.
 
-    Weights and optimiser are 32 bits wide and 16-bit products are made by autocast; adapters stand beside frozen
+    Weights and optimiser are 32 bits wide and 16-bit products are made by autocast; adapters are beside frozen
     weights of 16 bits. Transformers are updated by AdamW, others by SGD with momentum.
     """
 
     def prepare() -> Callable[[], Any]:
         torch, wide = device.torch, "fp32" if asked.number_format in ("bf16", "fp16") else asked.number_format
-        held = asked.number_format if asked.rank else wide
-        module, record = made(device, name, held, BYTES[held] if asked.rank else TRAINED_BYTES)
+        weight_format = asked.number_format if asked.rank else wide
+        module, record = made(device, name, weight_format, BYTES[weight_format] if asked.rank else TRAINED_BYTES)
         device.products(asked.number_format)
         module = networks.adapted(torch, module, asked.rank) if asked.rank else module
         module.train()
@@ -128,7 +128,7 @@ def training(device: Device, name: str, asked: Training) -> Case:
         weights = [parameter for parameter in module.parameters() if parameter.requires_grad]
         adam = record.builder in networks.TRANSFORMERS
         optimiser = torch.optim.AdamW(weights, 1e-6, fused=device.gpu) if adam else torch.optim.SGD(weights, 1e-6, 0.9)
-        x = networks.sample(torch, record, asked.batch, asked.seq, device.name, device.kind(held))
+        x = networks.sample(torch, record, asked.batch, asked.seq, device.name, device.kind(weight_format))
 
         def call() -> None:
             optimiser.zero_grad(set_to_none=True)
@@ -146,9 +146,7 @@ def training(device: Device, name: str, asked: Training) -> Case:
 
 
 def forward(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
-    """Return the case of one forward pass without gradients, in the number format; of a decoder, the last token's
-    logits.
-    """
+    """Return the case of one forward pass without gradients; of a decoder, for the last token's logits."""
 
     def prepare() -> Callable[[], Any]:
         module, record = made(device, name, number_format, BYTES[number_format])

@@ -38,10 +38,10 @@ SUITES = ("micro", "macro", "language")
 # Seconds of a run where none are given: by NumPy alone, with PyTorch, and of the suite of language models.
 NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 55.0, 60.0, 600.0, 1200.0
 SCRATCH = {True: 2**25, False: 2**28}
-# A processor or GPU that ends slower than it began by this share is told to have been throttled or shared.
+# A CPU or GPU that ends slower than it began by this share is reported as throttled or shared.
 SLOWED = 0.1
 MAX_ROUNDS = 20
-# Rows of the product whose rate tells what networks will take, and whether the processor slows down.
+# Rows of the product whose rate predicts the times of networks and reveals a slowing processor.
 REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
 
@@ -72,10 +72,10 @@ def run(
     seconds : float
         Time after which the run stops, between two samples [s]; by default 55 s of NumPy, 1 to 20 min of PyTorch.
     folder : str or Path
-        Where the scratch file for the drive is written and removed; the system's folder for such files by default.
+        Folder of the scratch file for the drive, which is removed; the system's temporary folder by default.
     rounds : int
-        How often to go through all cases, 1 to 20: samples of a case are then taken at different times, so that what
-        disturbs the machine for a while does not disturb all of them.
+        Number of times to run all cases, 1 to 20: samples of a case are then taken at different times, so that a
+        temporary disturbance of the machine does not affect all of them.
     progress : callable
         Called before each case with its number, the number of all and its name.
     cancelled : callable
@@ -149,7 +149,7 @@ def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> Non
 
 
 class _Run:
-    """The state of one run: rows so far, what was skipped, and the reference product of its beginning."""
+    """The state of one run: rows so far, skipped cases, and the reference product of its beginning."""
 
     def __init__(self, device: Device | None, watch: Watch, quick: bool, progress: Progress | None) -> None:
         self.device, self.watch, self.quick = device, watch, quick
@@ -242,7 +242,7 @@ class _Run:
             return
         wait = self.device.wait if self.device and case.path == "torch" else partial(int, 0)
         name = self.device.name if self.device and case.path == "torch" else "cpu"
-        # Drives are waited for, and workers share the work: only what one thread computes is timed by its processor.
+        # Drives and workers are timed by the clock: CPU time covers only what one thread computes.
         alone = self.alone and case.path not in ("files", "fio") and "workers" not in case.told.get("method", "")
         self.watch.timer = time.process_time if alone else self.watch.clock
         try:
@@ -250,8 +250,8 @@ class _Run:
                 self.device.forget()
             warm = self.device.count_peak if self.device else partial(int, 0)
             times, calls = timed(case.prepare(), self.watch, wait, warm)
-            seen = clock(bool(self.device and self.device.gpu))
-            self.clocks += [seen] if seen else []
+            clock_read = clock(bool(self.device and self.device.gpu))
+            self.clocks += [clock_read] if clock_read else []
             peak = self.device.peak() if self.device and case.path == "torch" else None
         except (ValueError, RuntimeError, MemoryError, OSError) as error:
             self._skip(case.benchmark, case.case, torched.failure(error))
@@ -259,9 +259,7 @@ class _Run:
         self._keep(case, times, calls, path=case.path, device=name, memory_bytes=peak)
 
     def _keep(self, case: Case, times: list[float], calls: int, **fields: Any) -> None:
-        """Add the row of a case; of one that an earlier round measured, replace its row, with the samples of all
-        rounds.
-        """
+        """Add the row of a case, or replace its row of an earlier round, with the samples of all rounds."""
         at = self.kept.setdefault(id(case), len(self.rows))
         before = self.samples.setdefault(id(case), [])
         before += times

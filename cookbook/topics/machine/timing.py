@@ -1,4 +1,4 @@
-"""How a call is timed: warm-up, samples of many calls where one is short, and a stop between samples."""
+"""Timing of a call: warm-up, samples of several calls where one is short, and a stop between samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_S = 120.0
 
 
 class Stopped(Exception):
-    """A run that was cancelled or whose time was used up; `state` says which."""
+    """A run that was cancelled or ran out of time; `state` is which."""
 
     def __init__(self, state: str) -> None:
         self.state = state
@@ -37,7 +37,7 @@ class Case:
     path : str
         Library that runs it.
     seconds : float
-        About what all its calls take together [s], where that is known before: what does not fit is left out.
+        Approximate total time of its calls [s], where known in advance: a case that does not fit is left out.
     """
 
     benchmark: str
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass
 class Watch:
-    """Tells when to stop: a number of seconds from now, and a question asked between samples.
+    """The stop condition: a number of seconds from now, and a callback between samples.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ def timed(
 ) -> tuple[list[float], int]:
     """Return times of one call [s] in each sample, and calls in a sample; `wait` returns once the device is idle.
 
-    The first call is not counted, and `warm` is called after it. The second tells how many calls fill a sample, and is
+    The first call is not counted, and `warm` is called after it. The second determines the calls per sample, and is
     a sample itself where one does; three samples are taken at least.
     """
     call()

@@ -17,7 +17,8 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.catalog import prices
-from cookbook.catalog.prices import BOUGHT, RENT, Price, shown, stated, times
+from cookbook.catalog.fields import Field
+from cookbook.catalog.prices import BOUGHT, RENT, Price, stated, times
 from cookbook.catalog.refusals import refused
 from cookbook.formulas.parallelism import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
 from cookbook.hardware import Accelerator
@@ -36,6 +37,7 @@ from cookbook.topics.costs.cost import (
     power_watts,
     seconds_of,
 )
+from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 PER_TOKEN = "per token"
@@ -206,6 +208,15 @@ def _rows() -> Mapping[str, dict[str, Any]]:
     return {row["key"]: row for row in catalog.table("places").to_dict("records")}
 
 
+# What of a place may be changed, and how.
+CHANGED = {
+    "way": Field.choice(*RENT, BOUGHT, PER_TOKEN),
+    "data_at": Field.choice(*PRIVACY["anywhere"]),
+    "devices": Field.count(high=1_000_000),
+    "machines": Field.count(high=1_000_000),
+}
+
+
 def place_row(entry: Any) -> Row:
     """A row of the table, or one like it with some columns changed."""
     if isinstance(entry, str):
@@ -217,13 +228,9 @@ def place_row(entry: Any) -> Row:
     strange = [name for name in given if name not in ("price", *base) or name in ("key", "source", "how")]
     if strange:
         raise ValueError(f"places has no column {shown(strange[0])} to change; take like, price or {', '.join(base)}")
-    for name, allowed in (("way", (*RENT, BOUGHT, PER_TOKEN)), ("data_at", PRIVACY["anywhere"])):
-        if given.get(name, allowed[0]) not in allowed:
-            raise refused(name, given[name], f"is not a choice; take one of {', '.join(allowed)}")
-    for name in ("devices", "machines"):
-        number = given.get(name, 1)
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 1_000_000:
-            raise refused(name, number, "is no number of them; give a whole one, 1 or more")
+    for name, declared in CHANGED.items():
+        if name in given:
+            given[name] = declared.read(given[name], name)
     for name, value in given.items():
         if name == "price":
             own_price(value, "USD")
@@ -300,10 +307,8 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
 
 def own_price(price: Any, unit: str) -> Price:
     """A price that the reader states; ValueError where it is none."""
-    number = isinstance(price, (int, float, np.number)) and not isinstance(price, (bool, np.bool_))
-    if not number or not 0 <= price <= MOST:
-        raise ValueError(f"prices holds {shown(price)}, which is no price; give 0 or more [{unit.replace('USD', '$')}]")
-    return Price(float(price), float(price), float(price), unit, note="your own price")
+    usd = Field.number(0, MOST, unit=unit, in_unit=True).read(price, "prices")
+    return Price(usd, usd, usd, unit, note="your own price")
 
 
 # Beyond any price.

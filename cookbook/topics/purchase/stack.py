@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
-from cookbook.catalog.prices import amount, checked_year, number, region_row, text
-from cookbook.catalog.refusals import refused
-from cookbook.prediction.api import network_of
+from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
+from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.constants import figure
 from cookbook.prediction.kinds.feed_arguments import mismatch
 from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
@@ -26,7 +26,7 @@ from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR
 from cookbook.topics.devices.comparison import doubt
 from cookbook.topics.purchase import places as sites
-from cookbook.topics.purchase.places import BY_HOUR, PER_TOKEN, PRIVACY, Task, costs, own_price, total
+from cookbook.topics.purchase.places import BY_HOUR, PER_TOKEN, Task, costs, own_price, total
 from cookbook.topics.purchase.stack_limits import NEAR, checks, contradiction, run_seconds
 from cookbook.topics.purchase.stack_sizes import (
     SERVE,
@@ -38,7 +38,7 @@ from cookbook.topics.purchase.stack_sizes import (
     overlap,
     stack_rows,
 )
-from cookbook.topics.purchase.where import MOST_YEARS, UNTIMED, WhereToRun
+from cookbook.topics.purchase.where import DURATION, PRICES, PRIVATE, UNTIMED, UPLINK, YEARS, WhereToRun
 from cookbook.workloads.zoo import Workload
 
 # What stacks are ranked by: column, unit, and how it is called.
@@ -307,7 +307,7 @@ class StackChoice(Result):
         up = REACH
         if name == "use" and self.wanted.task == SERVE:
             up = 24 / self.wanted.hours
-        return 1 / REACH, min(up, MOST_YEARS / self.wanted.years) if name == "years" else up
+        return 1 / REACH, min(up, YEARS.high / self.wanted.years) if name == "years" else up
 
     def changes(self) -> pd.DataFrame:
         """What would change the ranking: for each input the nearest values, up and down, from which another stack wins.
@@ -387,18 +387,44 @@ def told_value(value: float, by: str) -> str:
     )
 
 
+def applications_known() -> list[str]:
+    """Applications of the table, in its order."""
+    return list(dict.fromkeys(catalog.table("applications")["application"]))
+
+
+APPLICATION, TASK = Field.choice(of=applications_known), Field.choice(*TASKS)
+
+
 def application_row(application: str, task: str) -> dict[str, Any]:
     """A row of the table ``applications``."""
-    table = catalog.table("applications")
-    known = list(dict.fromkeys(table["application"]))
-    if not isinstance(application, str) or application not in known:
-        raise refused("application", application, f"is not in the table; take one of {', '.join(known)}")
-    if not isinstance(task, str) or task not in TASKS:
-        raise refused("task", task, f"is not a choice; take one of {', '.join(TASKS)}")
+    table, application = catalog.table("applications"), APPLICATION.read(application, "application")
+    task = TASK.read(task, "task")
     row: dict[str, Any] = table[(table["application"] == application) & (table["task"] == task)].iloc[0].to_dict()
     return row
 
 
+NUMBER = Field.number(high=1e15)
+WANTED = {
+    "model": MODEL,
+    "data": Field.named("data_sets"),
+    **dict.fromkeys(("samples", "epochs", "runs", "rate"), NUMBER),
+    "deadline": DURATION,
+    "hours": Field.number(high=24),
+    "latency": DURATION,
+    "years": YEARS,
+    "budget": Field.number(),
+    "power": Field.number(unit="W"),
+    "private": PRIVATE,
+    "stacks": Field.named("stacks", many=True),
+    "region": REGION,
+    "uplink": UPLINK,
+    "away": Field.number(0, unit="s"),
+    "prices": PRICES,
+    "since": SINCE_YEAR,
+}
+
+
+@checked(application=APPLICATION, task=TASK, by=Field.choice(*BY), **WANTED)
 def pick_stack(
     application: str = "chat",
     task: str = "serve",
@@ -487,24 +513,35 @@ def pick_stack(
     >>> bool(table["will_do"].iloc[0]), bool((table["usd_low"] <= table["usd"]).iloc[0])
     (True, True)
     """
-    row, given = application_row(application, task), dict(locals())
-    wanted, assumed = _wanted(row, given)
-    late, slow = (
-        amount(name, given[name], "s", example, above=True) if given[name] is not None else float(row[name])
-        for name, example in (("deadline", "3 d"), ("latency", "500 ms"))
+    row = application_row(application, task)
+    runs_alone = {"samples": samples, "epochs": epochs, "runs": runs, "deadline": deadline}
+    service_alone = {"rate": rate, "hours": hours, "latency": latency}
+    given: dict[str, Any] = {**runs_alone, **service_alone}
+    wanted, assumed = _wanted(
+        row,
+        given,
+        model=row["network"] if model is None else model,
+        data=row["data"] if data is None else data,
+        years=years,
+        region=region_row(region)["key"],
+        uplink=uplink,
+        away=figure("stack-round-trip-elsewhere") if away is None else away,
+        since=since,
+        prices=prices or {},
+        cards=data is not None,
     )
+    assumed = (*([] if model is not None else [f"model = {row['network']}"]), *assumed)
+    late, slow = (float(row[name] if given[name] is None else given[name]) for name in ("deadline", "latency"))
     limits: dict[str, Any] = {
-        "stacks": None if stacks is None else tuple(_listed(stacks)),
-        "private": _rule(private),
-        "power": None if power is None else amount("power", power, "W", "10 kW", above=True),
+        "stacks": None if stacks is None else tuple(catalog.lookup("stacks", each) for each in stacks),
+        "private": private,
+        "power": power,
         "deadline": None if task == SERVE else late,
         "latency": slow if task == SERVE else None,
-        "budget": None if budget is None else number("budget", budget),
+        "budget": budget,
     }
-    _used(task, {name: given[name] for name in (*RUNS_ALONE, *SERVICE_ALONE) if given[name] is not None})
-    ways = list(BY) if task != SERVE else ["usd", "kwh"]
-    if not isinstance(by, str) or by not in ways:
-        raise refused("by", by, f"is not a choice; take one of {', '.join(ways)}")
+    _used(task, [name for name in given if given[name] is not None])
+    Field.choice(*(BY if task != SERVE else ("usd", "kwh"))).read(by, "by")
     name = "latency" if task == SERVE else "deadline"
     if given[name] is None:
         assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
@@ -522,35 +559,30 @@ def _used(task: str, names: Iterable[str]) -> None:
         raise ValueError(f"{unused[0]} is not used when task = {task!r}: leave it out")
 
 
-def _rule(private: Any) -> str:
-    if not isinstance(private, str) or private not in PRIVACY:
-        raise refused("private", private, f"is not a rule; take one of {', '.join(PRIVACY)}")
-    return private
+def _wanted(
+    row: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    model: str | Workload,
+    data: str,
+    prices: Mapping[str, Any],
+    cards: bool,
+    **same: Any,
+) -> tuple[Wanted, tuple[str, ...]]:
+    """What is requested, with what the table says where nothing is, and which that is.
 
-
-def _listed(stacks: Any) -> list[str]:
-    given = [stacks] if isinstance(stacks, str) else stacks
-    if not isinstance(given, Sequence) or not len(given):
-        raise refused("stacks", stacks, "is no list of names; give one or more, such as ['cloud-l4']")
-    return [catalog.lookup("stacks", each) for each in given]
-
-
-def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, tuple[str, ...]]:
-    """What is asked, with what the table says where nothing is, and which that is."""
-    model = row["network"] if given["model"] is None else given["model"]
-    if not isinstance(model, (str, Workload)):
-        raise refused("model", model, "is no network; give a name such as 'resnet50', or cb.layers([...])")
+    `cards`: whether the data set is the reader's choice, so that its samples count.
+    """
     network = network_of(model)
     model = network.name if isinstance(model, str) else model
-    data = catalog.lookup("data_sets", text("data", row["data"] if given["data"] is None else given["data"]))
+    data = catalog.lookup("data_sets", data)
     card = card_of(data)
     _suits(row, network, data, isinstance(model, str))
-    whole = given["data"] is not None or not row["samples"] > 0
+    whole = cards or not row["samples"] > 0
     usual = {"samples": float(card["samples"]) if whole else row["samples"]}
-    taken, assumed = dict[str, float](), list[str]()
+    taken, assumed = dict[str, Any](), list[str]()
     for name in ("samples", "epochs", "runs", "rate", "hours"):
-        most = 24.0 if name == "hours" else 1e15
-        value = usual.get(name, row[name]) if given[name] is None else number(name, given[name], most)
+        value = usual.get(name, row[name]) if given[name] is None else given[name]
         taken[name] = _or(value, 0.0)
         if given[name] is None and value == value:
             assumed.append(f"{name} = {value:,.10g}")
@@ -558,13 +590,12 @@ def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, t
     length = row["seq"] if row["seq"] > 0 else network.seq or (USUAL_SEQ if speaks else None)
     own = {
         "electricity" if key == sites.ELECTRICITY else catalog.lookup("stacks", key): own_price(usd, "USD")
-        for key, usd in _mapping(given["prices"]).items()
+        for key, usd in prices.items()
     }
-    far = figure("stack-round-trip-elsewhere") if given["away"] is None else amount("away", given["away"], "s", "30 ms")
-    late = row["latency"] if given["latency"] is None else amount("latency", given["latency"], "s", "500 ms", True)
+    late = row["latency"] if given["latency"] is None else given["latency"]
     wanted = Wanted(
-        given["application"],
-        given["task"],
+        row["application"],
+        row["task"],
         model,
         data,
         passes=float(row["passes"]),
@@ -573,15 +604,11 @@ def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, t
         tpot=_or(row["tpot"], 0.0),
         prompt=_or(row["prompt"], 1.0),
         answer=_or(row["answer"], 0.0),
-        years=number("years", given["years"], MOST_YEARS),
-        region=region_row(given["region"])["key"],
-        uplink=amount("uplink", given["uplink"], "B/s", "1 Gb/s", above=True),
-        away=far,
-        since=checked_year(given["since"]),
+        **same,
         prices=tuple((key, float(usd.median)) for key, usd in own.items()),
         **taken,
     )
-    return wanted, (*([] if given["model"] is not None else [f"model = {row['network']}"]), f"data = {data}", *assumed)
+    return wanted, (f"data = {data}", *assumed)
 
 
 def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> None:
@@ -604,12 +631,6 @@ def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> N
 
 def _or(value: Any, other: float) -> float:
     return float(value) if value > 0 else other
-
-
-def _mapping(prices: Any) -> Mapping[str, Any]:
-    if prices is not None and not isinstance(prices, Mapping):
-        raise refused("prices", prices, "is no mapping; give one such as {'workstation': 3500}")
-    return prices or {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -656,6 +677,12 @@ class OneSize(Result):
         )
 
 
+@checked(
+    task=Field.choice(*TASKS, many=True),
+    applications=Field.choice(of=applications_known, many=True),
+    by=Field.choice(*BY),
+    **WANTED,
+)
 def one_size(
     task: str | Sequence[str] = TASKS, applications: Sequence[str] | None = None, by: str = "usd", **limits: Any
 ) -> OneSize:
@@ -688,9 +715,7 @@ def one_size(
     >>> sorted(found.wins)
     ['image, train', 'sensor, train']
     """
-    known = list(dict.fromkeys(catalog.table("applications")["application"]))
-    names = known if applications is None else _several("applications", applications, known)
-    tasks = _several("task", task, TASKS)
+    names, tasks = applications_known() if applications is None else applications, task
     for what in tasks:
         _used(what, (name for name, value in limits.items() if value is not None))
     frames, wins, problem = [], dict[str, str](), None
@@ -725,14 +750,3 @@ def one_size(
         float(top["most"]),
         len(names) * len(tasks) - len(wins),
     )
-
-
-def _several(name: str, given: Any, known: Sequence[str]) -> list[str]:
-    """One or more of the words that are known."""
-    chosen = [given] if isinstance(given, str) else given
-    if not isinstance(chosen, (list, tuple)) or not chosen or len(chosen) > len(known):
-        raise refused(name, given, f"is no list of words; give one or more of {', '.join(known)}")
-    strange = [each for each in chosen if each not in known]
-    if strange:
-        raise refused(name, strange[0], f"is not a choice; take one of {', '.join(known)}")
-    return list(chosen)

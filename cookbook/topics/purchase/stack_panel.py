@@ -197,9 +197,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Combo(
             "model",
-            "Network",
-            "Task",
-            (usual, *networks()),
+            group="Task",
+            options=(usual, *networks()),
             ranked=True,
             more=True,
             tooltip="The network. One that does not suit the application is refused",

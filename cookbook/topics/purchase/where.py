@@ -15,15 +15,16 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
-from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
-from cookbook.catalog.refusals import refused
-from cookbook.prediction.api import network_of
+from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
+from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.kinds.transformer import USUAL_SEQ
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS
 from cookbook.topics.devices.comparison import doubt
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
+from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 BAND = (10, 50, 90)
@@ -216,6 +217,31 @@ class WhereToRun(Result):
         return none, (few - none) / FEW
 
 
+# Arguments of purchases: the horizon, a rule for the data, the way out of the house, the reader's own prices.
+YEARS, DURATION = Field.number(high=MOST_YEARS), Field.number(unit="s")
+PRIVATE, UPLINK = Field.choice(*PRIVACY), Field.number(unit="B/s")
+PRICES = Field.record(Mapping, what="mapping", give="one such as {'workstation': 3500}")
+
+
+@checked(
+    model=MODEL,
+    data=Field.named("data_sets"),
+    samples=Field.number(),
+    data_bytes=Field.number(unit="B"),
+    epochs=Field.number(),
+    batch=Field.count(high=1e6),
+    seq=Field.number(),
+    runs=Field.number(),
+    years=YEARS,
+    deadline=DURATION,
+    region=REGION,
+    private=PRIVATE,
+    uplink=UPLINK,
+    utilisation=Field.number(high=1),
+    places=Field.named("places", Mapping, many=True, give="names such as 'workstation', or {'like': 'workstation'}"),
+    prices=PRICES,
+    since=SINCE_YEAR,
+)
 def where_to_run(
     model: str | Workload,
     data: str = "imagenet-1k",
@@ -296,41 +322,34 @@ def where_to_run(
     >>> found.best in found.places, bool((frame.usd_low <= frame.usd).all())
     (True, True)
     """
-    if not isinstance(model, (str, Workload)):
-        raise refused("model", model, "is no network; give a name such as 'resnet50', or cb.layers([...])")
     network = network_of(model)
-    card = catalog.table("data_sets").set_index("key").loc[catalog.lookup("data_sets", text("data", data))]
-    size = None if batch is None else whole("batch", batch)
+    card = catalog.table("data_sets").set_index("key").loc[catalog.lookup("data_sets", data)]
     speaks = sites.language_model(model)
     if speaks and samples is None and card["data_type"] != "text":
         kind, reader = card["data_type"], network.title if network.name == "custom" else network.name
         raise ValueError(f"data = {data!r} holds {kind} samples, but {reader} reads text; take c4-en-tokens")
-    length = number("seq", seq) if seq is not None else network.seq or (USUAL_SEQ if speaks else None)
-    if not isinstance(private, str) or private not in PRIVACY:
-        raise refused("private", private, f"is not a rule; take one of {', '.join(PRIVACY)}")
+    length = seq if seq is not None else network.seq or (USUAL_SEQ if speaks else None)
     task = Task(
         model=model,
         region=region_row(region)["key"],
         private=private,
         seq=length if speaks else None,
-        batch=size,
-        samples=float(card["samples"]) if samples is None else number("samples", samples),
-        epochs=number("epochs", epochs),
-        runs=number("runs", runs),
-        years=number("years", years, MOST_YEARS),
-        deadline=amount("deadline", deadline, "s", "7 days", above=True),
-        uplink=amount("uplink", uplink, "B/s", "1 Gb/s", above=True),
-        data_bytes=float(card["stored_bytes"])
-        if data_bytes is None
-        else amount("data_bytes", data_bytes, "B", "1 TB", above=True),
-        utilisation=None if utilisation is None else number("utilisation", utilisation, 1),
+        batch=batch,
+        samples=float(card["samples"]) if samples is None else samples,
+        epochs=epochs,
+        runs=runs,
+        years=years,
+        deadline=float(deadline),
+        uplink=float(uplink),
+        data_bytes=float(card["stored_bytes"] if data_bytes is None else data_bytes),
+        utilisation=utilisation,
     )
     rows, own = _places(places), _own_prices(prices)
-    current, year = own.pop(ELECTRICITY, None), checked_year(since)
+    current, year = own.pop(ELECTRICITY, None), since
     found = {}
     for row in rows:
         key = dict(row)["key"]
-        place = sites.read_place(row, model, size, task.seq, task.region, year, own.get(key), current)
+        place = sites.read_place(row, model, batch, task.seq, task.region, year, own.get(key), current)
         if key in found:
             raise ValueError(f"places holds {shown(key)} twice; give each a name of its own")
         found[key] = place
@@ -338,21 +357,12 @@ def where_to_run(
 
 
 def _places(places: Any) -> list[Any]:
-    wanted = [places] if isinstance(places, (str, Mapping)) else sites.place_keys() if places is None else places
-    if not isinstance(wanted, (list, tuple)):
-        raise refused("places", places, "is no list; give names such as ['workstation', 'cloud-h100']")
-    if not wanted:
-        raise ValueError("places = []: give at least one, or leave it out for all")
-    if len(wanted) > 1000:
-        raise ValueError(f"places has {len(wanted):,} entries; give at most 1,000")
-    return [sites.place_row(each) for each in wanted]
+    return [sites.place_row(each) for each in (sites.place_keys() if places is None else places)]
 
 
 def _own_prices(prices: Any) -> dict[str, Any]:
     if prices is None:
         return {}
-    if not isinstance(prices, Mapping):
-        raise refused("prices", prices, "is no mapping; give one such as {'workstation': 3500}")
     found = {each if each == ELECTRICITY else catalog.lookup("places", each): usd for each, usd in prices.items()}
     for usd in found.values():
         sites.own_price(usd, "USD")
@@ -395,6 +405,14 @@ class BreakEven(Result):
         return pd.DataFrame([{"figure": name, "low": r[0], "median": r[1], "high": r[2]} for name, r in rows.items()])
 
 
+FOUND = Field.record(WhereToRun, what="comparison of places", give="what where_to_run returns")
+
+
+@checked(
+    found=FOUND,
+    own=Field.text(1000, give="a key of found.places, as text"),
+    rent=Field.text(1000, give="a key of found.places, as text"),
+)
 def break_even(found: WhereToRun, own: str | None = None, rent: str | None = None) -> BreakEven:
     """Compare one place that is bought, for this task alone, with one that is rented.
 
@@ -420,11 +438,6 @@ def break_even(found: WhereToRun, own: str | None = None, rent: str | None = Non
     >>> found.own, found.rent, found.runs[0] < found.runs[1] < found.runs[2]
     ('workstation', 'cloud-a100', True)
     """
-    if not isinstance(found, WhereToRun):
-        raise refused("found", found, "compares no places; give what where_to_run returns")
-    for name, place in (("own", own), ("rent", rent)):
-        if place is not None and not isinstance(place, str):
-            raise refused(name, place, "is no place; give a key of `found.places`, as text")
     own, rent = own or _cheapest(found, True), rent or _cheapest(found, False)
     (fixed, more), (fee, each) = found.per_run(own), found.per_run(rent)
     with np.errstate(all="ignore"):
@@ -474,6 +487,7 @@ def _month(found: WhereToRun, own: str, months: float) -> str:
     return f"{at // MONTHS}-{at % MONTHS + 1:02d}"
 
 
+@checked(found=FOUND, keys=Field.text(1000, many=True), points=Field.count(high=1000))
 def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.DataFrame:
     """What has been paid after each month at some places: purchases when they fall due, everything else as it comes.
 
@@ -493,11 +507,7 @@ def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.D
     pandas.DataFrame
         place, name, month, usd, usd_low, usd_high; counted, counted_low, counted_high [USD].
     """
-    if not isinstance(found, WhereToRun):
-        raise refused("found", found, "compares no places; give what where_to_run returns")
-    if not isinstance(keys, (list, tuple)) or not keys:
-        raise refused("keys", keys, "is no list of places; give one such as ['workstation', 'cloud-h100']")
-    months = np.linspace(0, MONTHS * found.task.years, whole("points", points, 1000) + (points == 1))
+    months = np.linspace(0, MONTHS * found.task.years, points + (points == 1))
     rows = []
     for key in keys:
         place = found.place(key)

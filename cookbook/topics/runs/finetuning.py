@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
-from cookbook.catalog.prices import per_hour
+from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
+from cookbook.catalog.prices import USD_PER_HOUR, WAY
 from cookbook.catalog.refusals import Refused, refused
-from cookbook.prediction.api import plan_fields, training_scenario
-from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, quantity, text, whole, wholes
+from cookbook.hardware import Machine
+from cookbook.prediction.api import columns, plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
-from cookbook.prediction.scenario import fields
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import HOUR, Price, device_usd
-from cookbook.topics.runs.search import LENGTH, System, machine_of, model_of, shape_of
+from cookbook.topics.runs.search import LANGUAGE_MODEL, LENGTH, SYSTEM, TOKENS, System, machine_of, model_of, shape_of
 from cookbook.workloads.zoo import Workload
 
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
@@ -144,6 +144,26 @@ class FineTuning(Result):
         return f"{said}{fits}; {row['tokens_per_second']:,.0f} tokens/s{hours}"
 
 
+@checked(
+    model=LANGUAGE_MODEL,
+    accelerator=SYSTEM,
+    tokens=TOKENS,
+    method=Field.choice(*METHODS, many=True),
+    devices=Field.count(many=True),
+    epochs=Field.number(high=1e24),
+    rank=Field.row("rank", KIND),
+    **columns(KIND, "target_modules", "optimiser", "attention"),
+    seq=Field.count(high=MAX_TOKENS),
+    example_tokens=Field.number(high=1e24),
+    micro_batch=Field.count(high=MAX_SEQUENCES),
+    global_batch=Field.count(high=MAX_SEQUENCES),
+    recompute=Field.choice(*RECOMPUTE, many=True),
+    zero=Field.choice(*ZERO, many=True),
+    precision=Field.named("number_formats"),
+    software=Field.text(),
+    hourly=USD_PER_HOUR,
+    way=WAY,
+)
 def finetune(
     model: str | Workload,
     accelerator: System,
@@ -225,10 +245,27 @@ def finetune(
     >>> tuned.table["fits"].tolist()[0], bool(tuned.table["hours"].iloc[1] > 0)
     ('no', True)
     """
-    job = _job(locals())
+    job = _job(
+        model_of(model),
+        machine_of(accelerator),
+        method=method,
+        devices=devices,
+        rank=rank,
+        target_modules=target_modules,
+        optimiser=optimiser,
+        seq=seq,
+        example_tokens=example_tokens,
+        micro_batch=micro_batch,
+        global_batch=global_batch,
+        recompute=recompute,
+        zero=zero,
+        attention=attention,
+        precision=precision,
+        software=software,
+    )
     found = _chosen(job)
     changes = _changes(job, found)
-    price = _price(accelerator, hourly, text("way", way) or "on demand")
+    price = _price(accelerator, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
     table = _spent(found, tokens_in_all, price)
     table = table.assign(**_largest(job, found), why=[_why(row, changes) for row in found.to_dict("records")])
@@ -246,36 +283,34 @@ def finetune(
     )
 
 
-def _job(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a call, checked, with defaults; what is asked of all rows stands in `same`."""
-    network, machine = model_of(given["model"]), machine_of(given["accelerator"])
+def _job(network: Workload, machine: Machine, **given: Any) -> dict[str, Any]:
+    """Arguments of a call with defaults; what is asked of all rows stands in `same`."""
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
         raise ValueError(
             f"no memory size is known of {machine.accelerator.name}: give one like it with its "
             "memory_bytes, as cb.accelerator does"
         )
-    seq = LENGTH if given["seq"] is None else whole("seq", given["seq"], MOST_TOKENS)
-    software = text("software", given["software"]) or SOFTWARE
+    seq = LENGTH if given["seq"] is None else given["seq"]
+    software = given["software"] or SOFTWARE
     batch = given["global_batch"]
     job: dict[str, Any] = {
         "network": network,
         "machine": machine,
         "seq": seq,
         "software": software,
-        "methods": choices("method", given["method"], tuple(METHODS), ("lora",)),
-        "devices": wholes("devices", given["devices"]),
-        "micro_batch": whole("micro_batch", given["micro_batch"], MOST_SEQUENCES),
-        "global_batch": None if batch is None else whole("global_batch", batch, MOST_SEQUENCES),
-        "recompute": choices("recompute", given["recompute"], RECOMPUTE, RECOMPUTE),
-        "zero": choices("zero", given["zero"], ZERO, ZERO),
+        "methods": given["method"],
+        "devices": sorted(given["devices"]),
+        "micro_batch": given["micro_batch"],
+        "global_batch": batch,
+        "recompute": given["recompute"] or RECOMPUTE,
+        "zero": given["zero"] or ZERO,
         "precision": given["precision"],
         "told": dict[str, None](),
         "same": {name: given[name] for name in ("target_modules", "optimiser", "attention")},
     }
     job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
-    most = int(fields(KIND)["rank"].high)
-    job["same"]["rank"] = None if given["rank"] is None else whole("rank", given["rank"], most)
+    job["same"]["rank"] = given["rank"]
     for count in job["devices"]:
         share = count * job["micro_batch"]
         if job["global_batch"] and job["global_batch"] % share:
@@ -446,17 +481,15 @@ def _devices(row: Mapping[str, Any]) -> str:
 def _price(system: System, hourly: float | None, way: str) -> Price:
     if hourly is None:
         return device_usd(system, way)
-    usd = quantity("hourly", per_hour("hourly", hourly), "", "$2.50/h", 0, 1e9)
-    return Price(usd, usd, usd, "USD/h", note="given")
+    return Price(hourly, hourly, hourly, "USD/h", note="given")
 
 
 def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
     """Tokens that devices process: those of the data set in all epochs, and padding."""
-    passes = quantity("epochs", epochs, "", "3")
-    filled = 1.0 if example is None else quantity("example_tokens", example, "", "350") / seq
+    filled = 1.0 if example is None else example / seq
     if filled > 1:
         raise refused("example_tokens", example, f"is more than seq = {seq:,}: take longer sequences, or fewer tokens")
-    return np.nan if tokens is None else quantity("tokens", tokens, "", "2e7 or '20 M'", 1) * passes / filled
+    return np.nan if tokens is None else tokens * epochs / filled
 
 
 def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:

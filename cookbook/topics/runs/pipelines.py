@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
-from cookbook.catalog.refusals import Refusal, Refused, refused
+from cookbook.catalog.fields import MAX_DEVICES, MAX_SEQUENCES, MAX_TOKENS, Field, checked
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.formulas import collectives, parallelism
-from cookbook.prediction.asked import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, text, whole
+from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
 from cookbook.prediction.kinds.constraints import HELD, alternatives, around, divisors, multiples
 from cookbook.result import Result, card, plain
@@ -99,6 +100,13 @@ class AssemblyLine(Result):
         )
 
 
+@checked(
+    schedule=Field.choice(*parallelism.SCHEDULES),
+    stages=Field.count(),
+    micro_batches=Field.count(),
+    seconds=Field.number(1e-12, 1e9, unit="s"),
+    interleave=Field.count(),
+)
 def assembly_line(
     schedule: str, stages: int, micro_batches: int, seconds: float | str = 1.0, interleave: int = 2
 ) -> AssemblyLine:
@@ -126,14 +134,12 @@ def assembly_line(
     >>> round(line.waiting, 3), line.kept, assembly_line("gpipe", 4, 8).kept
     (0.273, 4.0, 8.0)
     """
-    (kind,) = choices("schedule", [schedule], parallelism.SCHEDULES, ())
-    depth, fed, each = whole("stages", stages), whole("micro_batches", micro_batches), whole("interleave", interleave)
-    chunks = each if kind == "interleaved" else 1
+    kind, depth, fed, forward = schedule, stages, micro_batches, float(seconds)
+    chunks = interleave if kind == "interleaved" else 1
     if depth * fed * chunks > MOST_PASSES / 2:
         raise ValueError(
             f"stages = {depth:,}, micro_batches = {fed:,}: more than {MOST_PASSES // 2:,} passes each way; take fewer"
         )
-    forward = quantity("seconds", seconds, "s", "'5 ms'", 1e-12, 1e9)
     found = parallelism.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
     passes = pd.DataFrame(found).astype({"device": int, "micro_batch": int, "chunk": int})
     end = float(passes["end"].max())
@@ -152,6 +158,18 @@ def _kept(rows: pd.DataFrame) -> float:
     return float(np.max(np.cumsum([change for _, change in events])))
 
 
+LINK = Field.record(tuple, list, what="link", give="a name and a rate, such as ('PCIe 3', '16 GB/s')")
+
+
+@checked(
+    model=MODEL,
+    batch=Field.number(1, 1e24),
+    flops=Field.number(high=1e24, unit="FLOP/s"),
+    inner=LINK,
+    outer=LINK,
+    devices=Field.count(),
+    node=Field.count(),
+)
 def split_batch(
     model: str | zoo.Workload,
     batch: float,
@@ -189,12 +207,9 @@ def split_batch(
     >>> curves.groupby("network")["speed_up"].max().round().to_dict()
     {'2 w log2(p), InfiniBand': 3.0, '2 w log2(p), PCIe 3': 6.0, 'hierarchical': 22.0, 'ring, InfiniBand': 13.0}
     """
-    samples, rate = quantity("batch", batch, "", "1024", 1), quantity("flops", flops, "FLOP/s", "'4 TFLOP/s'")
-    joined, most = whole("node", node), whole("devices", devices)
+    samples, rate, joined, most = batch, float(flops), node, devices
     (near, inside), (far, between) = _link("inner", inner), _link("outer", outer)
-    network = zoo.model(text("model", model)) if isinstance(model, str) else model
-    if not isinstance(network, zoo.Workload):
-        raise refused("model", model, "is no network; give a name such as 'resnet50'")
+    network = network_of(model)
     counts = np.array([2**power for power in range(most.bit_length())])
     weights = GRADIENT * network.ops.parameter_count
     seconds = {
@@ -218,11 +233,14 @@ def split_batch(
 
 def _link(name: str, given: Any) -> tuple[str, float]:
     """Name and rate [B/s] of a link."""
-    if not (isinstance(given, (list, tuple)) and len(given) == 2 and isinstance(given[0], str)):
-        raise refused(name, given, "must be a name and a rate, such as ('PCIe 3', '16 GB/s')")
-    return given[0][:60], quantity(name, given[1], "B/s", "('PCIe 3', '16 GB/s')")
+    if not (len(given) == 2 and isinstance(given[0], str)):
+        raise replace(LINK, name=name).refuse(given, "is no link")
+    return given[0][:60], Field.number(high=1e24, unit="B/s").read(given[1], name)
 
 
+@checked(
+    devices=Field.count(), payload_bytes=Field.number(high=1e24, unit="B"), fabrics=Field.named("fabrics", many=True)
+)
 def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[str] = ()) -> pd.DataFrame:
     """Time of each exchange among the first devices of each network.
 
@@ -254,12 +272,10 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     >>> found.groupby("exchange")["seconds"].nunique().to_dict()  # one pod holds 1,024: nothing is oversubscribed
     {'all_gather': 1, 'all_reduce': 1, 'all_to_all': 1, 'reduce_scatter': 1}
     """
-    count, payload = whole("devices", devices), quantity("payload_bytes", payload_bytes, "B", "'1 GB'")
+    count, payload = devices, float(payload_bytes)
     table = catalog.table("fabrics")
-    given = isinstance(fabrics, str) or not isinstance(fabrics, Sequence) or len(fabrics) > 0
-    named = [text("fabrics", name) for name in listed("fabrics", fabrics)] if given else []
     rows = []
-    for network in map(fabric, named or table.loc[~(table["largest"] < count), "key"]):
+    for network in map(fabric, fabrics or table.loc[~(table["largest"] < count), "key"]):
         for kind in EXCHANGES:
             seconds = exchange_seconds(kind, payload, count, network)
             moved = (2 if kind == "all_reduce" else 1) * (count - 1) / count * payload
@@ -278,8 +294,8 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
 
     ValueError: which number does not divide which, and the nearest that does.
     """
-    most = {"micro_batch": MOST_SEQUENCES, "cp": MOST_TOKENS}
-    axes = {name: whole(name, layout.get(name, 1), most.get(name, MOST_DEVICES)) for name in SIZES}
+    most = {"micro_batch": MAX_SEQUENCES, "cp": MAX_TOKENS}
+    axes = {name: Field.count(high=most.get(name, MAX_DEVICES)).read(layout.get(name, 1), name) for name in SIZES}
     names = [name for name in ("tp", "pp", "cp", "dp") if name in layout]
     model = math.prod(axes[name] for name in names)
     if {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.parts import part_groups
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.evidence import evaluation
 from cookbook.hardware import machine
@@ -58,14 +59,6 @@ EXPLAINED = {
     "in-network": "In-network reduction (SHARP): the switches between nodes add the gradients",
     "parameter server": "All nodes send to one of them",
     "HPE 2017": "The founding formula, 2 w log2(p) / beta, between nodes",
-}
-REASONS = {
-    "data-parallel communication": "the all-reduce of the gradients, of which the backward pass can hide only so much",
-    "waiting": "waiting for the slowest device of a node, which no faster link shortens",
-    "launch": "launching kernels: small batches need as many launches as large ones",
-    "optimiser": "the optimiser, which every device runs for all weights",
-    "compute": "matmuls that small batches leave too little to do",
-    "memory traffic": "operations between matmuls, which small batches do not shorten alike",
 }
 
 
@@ -121,18 +114,16 @@ def _controls() -> tuple[Control, ...]:
     return (
         Combo(
             "model",
-            "Network",
-            "Workload",
-            networks(language=False),
+            group="Workload",
+            options=networks(language=False),
             own=own_model(SOME_LAYERS),
             plain=plain_model,
             tooltip="The network to train",
         ),
         Slider(
             "batch",
-            "Batch",
-            "Workload",
-            powers_of_two(0, 16),
+            group="Workload",
+            stops=powers_of_two(0, 16),
             tooltip="Samples: the per-GPU batch in weak scaling, the global batch in strong scaling",
         ),
         Choice(
@@ -194,9 +185,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Choice(
             "precision",
-            "Precision",
-            "Hardware",
-            (
+            group="Hardware",
+            options=(
                 (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the accelerator has"),
                 *((name, name, f"Matmuls in {name}") for name in TRAINING),
             ),
@@ -385,7 +375,7 @@ def _why(view: Scaled, crowded: bool) -> str:
     part, share = view.growth
     if share == 0:
         return "Bottleneck: none, nothing is lost."
-    bottleneck = f"Bottleneck: {100 * share:.0f} % of what is lost is {REASONS[part]}."
+    bottleneck = f"Bottleneck: {100 * share:.0f} % of what is lost is {part_groups()[part].scaling}."
     if crowded and view.told:
         return bottleneck
     return (

@@ -6,22 +6,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from cookbook import hardware, units
+from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked, fields
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
 from cookbook.prediction.api import network_of, plan_fields, training_scenario
-from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, text, whole, wholes
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric as fabric_of
 from cookbook.prediction.kinds.constraints import CHUNKS, SCHEDULES, SHARDS, layout_grid, possible
 from cookbook.prediction.kinds.transformer import of_model
-from cookbook.prediction.scenario import Coded, fields
+from cookbook.prediction.scenario import Coded
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import HOUR, device_usd
 from cookbook.topics.sweeps.exploring import pareto_front
@@ -40,6 +40,12 @@ RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
 LENGTH = 2048
+# Arguments of runs: a language model, a machine, and its tokens.
+LANGUAGE_MODEL = Field.named("models", Workload, what="network", give="a name such as 'llama2_7b', or cb.model(...)")
+SYSTEM = Field.named(
+    "accelerators", Accelerator, Machine, what="machine", give="a name such as 'h100-sxm', or cb.accelerator"
+)
+TOKENS = Field.number(1, 1e24)
 OPTIONS = {name: ("", *dict.fromkeys(fields()[name].choices.values())) for name in ("pipeline_schedule", "offload")}
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
 TRADED = ("tp", "pp", "cp")
@@ -172,7 +178,9 @@ class Layouts(Result):
         traded = differs.eq(2) & same.drop(columns=list(TRADED)).all(axis=1)
         near = np.flatnonzero((differs.eq(1) | traded).to_numpy())
         seconds = self._table["step_seconds"].to_numpy()
-        near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][: whole("count", count)]
+        near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][
+            : Field.count().read(count, "count")
+        ]
         names = list(self.prediction.parts)
         parts = np.stack([self.prediction.parts[name][self.rows] for name in names])
         change = parts[:, near] - parts[:, [row]]
@@ -191,6 +199,27 @@ class Layouts(Result):
         )
 
 
+@checked(
+    model=LANGUAGE_MODEL,
+    accelerator=SYSTEM,
+    devices=Field.count(many=True),
+    global_batch=Field.count(high=MAX_SEQUENCES),
+    seq=Field.count(high=MAX_TOKENS),
+    precision=Field.named("number_formats"),
+    software=Field.text(),
+    micro_batch=Field.count(high=MAX_SEQUENCES, many=True),
+    zero=Field.choice(*ZERO, many=True),
+    recompute=Field.choice(*RECOMPUTE, many=True),
+    attention=Field.row("attention", KIND, later=True),
+    pipeline_schedule=Field.choice(*OPTIONS["pipeline_schedule"], many=True),
+    offload=Field.choice(*OPTIONS["offload"], many=True),
+    shard=Field.count(many=True, gaps=True),
+    per_node=Field.count(),
+    capacity_factor=Field.number(0, 1e6),
+    fabric=Field.named("fabrics"),
+    oversubscription=Field.number(0, 1e6),
+    network=Field.number(high=1e24, unit="B/s"),
+)
 def search(
     model: str | Workload,
     accelerator: System,
@@ -269,29 +298,23 @@ def search(
     >>> found.fitting <= found.tried, len(found.front) > 0, "software = megatron-core (tuned)" in found.assumed
     (True, True, True)
     """
-    counts, batch = wholes("devices", devices), whole("global_batch", global_batch, MOST_SEQUENCES)
+    counts, batch = sorted(cast(Sequence[int], devices)), global_batch
     workload = model_of(model)
     shape, length = shape_of(workload), sequence(workload, seq)
-    axes = {
-        "micro_batch": MICRO_BATCHES if micro_batch is None else wholes("micro_batch", micro_batch, MOST_SEQUENCES),
-        "zero": choices("zero", zero, ZERO, ZERO[1:]),
-        "recompute": choices("recompute", recompute, RECOMPUTE, RECOMPUTE),
+    axes: dict[str, Any] = {
+        "micro_batch": MICRO_BATCHES if micro_batch is None else sorted(cast(Sequence[int], micro_batch)),
+        "zero": zero or ZERO[1:],
+        "recompute": recompute or RECOMPUTE,
     }
-    more = {
-        name: choices(name, given, OPTIONS[name], ("",))
-        for name, given in (("pipeline_schedule", pipeline_schedule), ("offload", offload))
-    }
-    more["shard"] = _shards(shard)
-    taper = _number("oversubscription", oversubscription)
+    more: dict[str, Any] = {"pipeline_schedule": pipeline_schedule, "offload": offload, "shard": shard or (None,)}
     same = {
-        "capacity_factor": _number("capacity_factor", capacity_factor),
-        "fabric": text("fabric", fabric) or None,
-        "oversubscription": None if taper == 1 else taper,
-        "attention": text("attention", attention) or None,
-        "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'"),
+        "capacity_factor": capacity_factor,
+        "fabric": fabric or None,
+        "oversubscription": None if oversubscription == 1 else oversubscription,
+        "attention": attention or None,
+        "network": network,
     }
-    machine = machine_of(accelerator)
-    joined = None if per_node is None else whole("per_node", per_node)
+    machine, joined = machine_of(accelerator), per_node
     domain = fabric_of(fabric).domain if fabric else math.nan
     node = joined or int(domain if math.isfinite(domain) else machine.per_node)
     grid = layout_grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
@@ -308,7 +331,7 @@ def search(
     asked = _columns(grid) | {"global_batch": float(batch), **same}
     # Nodes that nobody states are those of the machine, as for any other question.
     asked |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
-    found = _estimated(workload, machine, asked, text("software", software), text("precision", precision), length)
+    found = _estimated(workload, machine, asked, software, precision, length)
     assumed = (
         ("seq", seq, f"{length:,} tokens"),
         ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
@@ -355,14 +378,12 @@ def _estimated(
 
 def model_of(model: str | Workload) -> Workload:
     """The language model that an argument `model` means: of the zoo by name, or a changed one as it is."""
-    if not isinstance(model, (str, Workload)):
-        raise refused("model", model, "is no network; give a name such as 'llama2_7b', or cb.model(...)")
-    return network_of(text("model", model) if isinstance(model, str) else model)
+    return network_of(LANGUAGE_MODEL.read(model, "model"))
 
 
 def sequence(network: Workload, seq: int | None) -> int:
     """Tokens of a sequence: those given, the model's, or 2,048."""
-    return int(network.seq or LENGTH) if seq is None else whole("seq", seq, MOST_TOKENS)
+    return int(network.seq or LENGTH) if seq is None else seq
 
 
 def shape_of(network: Workload) -> dict[str, int]:
@@ -379,16 +400,6 @@ def shape_of(network: Workload) -> dict[str, int]:
         "heads": int(own["heads"]),
         "experts": int(experts if isinstance(experts, int) else experts.get("number", 0)),
     }
-
-
-def _number(name: str, value: Any) -> float | None:
-    return None if value is None else quantity(name, value, "", "1.25", 0, 1e6)
-
-
-def _shards(shard: Any) -> tuple[int | None, ...]:
-    if shard is None:
-        return (None,)
-    return tuple(dict.fromkeys(None if each is None else whole("shard", each) for each in listed("shard", shard)))
 
 
 def _tried(values: Sequence[Any]) -> str:
@@ -489,6 +500,4 @@ def step_words(row: Any) -> dict[str, str]:
 
 def machine_of(system: System) -> Machine:
     """Machine of a name or a record; ValueError for anything else."""
-    if not isinstance(system, (str, Accelerator, Machine)):
-        raise refused("accelerator", system, "is no machine; give a name such as 'h100-sxm', or cb.accelerator")
-    return hardware.machine(system)
+    return hardware.machine(SYSTEM.read(system, "accelerator"))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
-from cookbook.catalog.prices import per_hour
+from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
+from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR
+from cookbook.catalog.prices import WAY as PAID
 from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.formulas import parallelism, utilisation
-from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, text, whole, wholes
 from cookbook.prediction.kinds.configurations import OPTIMISER, WEIGHT
 from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage_counts
 from cookbook.result import Result, card, plain
@@ -23,7 +24,10 @@ from cookbook.topics.costs.cost import HOUR, Price, device_usd
 from cookbook.topics.runs.pipelines import SIZES, check_layout, undivided
 from cookbook.topics.runs.search import (
     AXES,
+    LANGUAGE_MODEL,
     RECOMPUTE,
+    SYSTEM,
+    TOKENS,
     ZERO,
     Layouts,
     System,
@@ -244,7 +248,7 @@ class TrainingRun(Result):
         ValueError
             A number of devices that the table does not have.
         """
-        if whole("devices", devices) not in set(self._table["devices"]):
+        if Field.count().read(devices, "devices") not in set(self._table["devices"]):
             planned = self._table["devices"].tolist()
             raise refused("devices", devices, f"is not among those planned: {planned}")
         row = self._table.set_index("devices").loc[devices]
@@ -282,7 +286,7 @@ class TrainingRun(Result):
         ValueError
             None is: how long the fastest takes.
         """
-        wanted, column = quantity("days", days, "", "30"), "days_high" if certain else "days"
+        wanted, column = Field.number(high=1e24).read(days, "days"), "days_high" if certain else "days"
         table = self._table[self._table[column].notna()]
         in_time = table[table[column] <= wanted]
         if in_time.empty:
@@ -296,9 +300,38 @@ class TrainingRun(Result):
     def tokens_possible(self, usd: float) -> pd.Series:
         """Tokens that a budget pays for at the median price, by number of devices; NaN where there is no price."""
         table = self._table.set_index("devices")
-        return (quantity("usd", usd, "", "1e6") / table["usd"] * self.tokens).rename("tokens")
+        return (Field.number(high=1e24).read(usd, "usd") / table["usd"] * self.tokens).rename("tokens")
 
 
+FAILURES = {
+    "mtbf_hours": Field.number(high=1e24, unit="h", in_unit=True),
+    "checkpoint_bandwidth": Field.number(high=1e24, unit="B/s"),
+    "restart": Field.number(0, 1e24, unit="s"),
+}
+
+
+@checked(
+    **FAILURES,
+    model=LANGUAGE_MODEL,
+    accelerator=SYSTEM,
+    devices=Field.count(many=True),
+    tokens=TOKENS,
+    global_batch=Field.count(high=MAX_SEQUENCES),
+    seq=Field.count(high=MAX_TOKENS),
+    layout=Field.record(Mapping, what="layout", give="a dict such as {'tp': 8, 'pp': 4}"),
+    precision=Field.named("number_formats"),
+    micro_batch=Field.count(high=MAX_SEQUENCES, many=True),
+    zero=Field.choice(*ZERO, many=True),
+    recompute=Field.choice(*RECOMPUTE, many=True),
+    attention=Field.text(),
+    software=Field.text(),
+    hourly=replace(USD_PER_HOUR, records=(Price,)),
+    way=PAID,
+    since=SINCE_YEAR,
+    interval=Field.function("one of the seconds that a checkpoint takes and of those between failures"),
+    per_node=Field.count(),
+    network=Field.number(high=1e24, unit="B/s"),
+)
 def plan_run(
     model: str | Workload,
     accelerator: System,
@@ -379,25 +412,22 @@ def plan_run(
     >>> bool(fast["days_low"] < fast["days"] < fast["days_high"]), bool(fast["days"] < run.table["days"].iloc[0])
     (True, True)
     """
-    counts, wanted = wholes("devices", devices), quantity("tokens", tokens, "", "2e12 or '2 T'", 1)
+    counts, wanted = sorted(cast(Sequence[int], devices)), float(tokens)
     workload, device = model_of(model), machine_of(accelerator).accelerator
     shape_of(workload)
     length = sequence(workload, seq)
-    batch = BATCH if global_batch is None else whole("global_batch", global_batch, MOST_SEQUENCES)
-    same: dict[str, Any] = {
-        name: text(name, given)
-        for name, given in (("precision", precision), ("software", software), ("attention", attention))
-    }
+    batch = BATCH if global_batch is None else global_batch
+    same: dict[str, Any] = {"precision": precision, "software": software, "attention": attention}
     same |= {
         "seq": length,
-        "zero": None if zero is None else choices("zero", zero, ZERO, ()),
-        "recompute": None if recompute is None else choices("recompute", recompute, RECOMPUTE, ()),
-        "micro_batch": None if micro_batch is None else tuple(wholes("micro_batch", micro_batch, MOST_SEQUENCES)),
-        "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s'"),
-        "per_node": None if per_node is None else whole("per_node", per_node),
+        "zero": zero,
+        "recompute": recompute,
+        "micro_batch": None if micro_batch is None else tuple(sorted(cast(Sequence[int], micro_batch))),
+        "network": network,
+        "per_node": per_node,
     }
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
-    price = hourly if isinstance(hourly, Price) else _price(accelerator, hourly, text("way", way) or WAY, since)
+    price = hourly if isinstance(hourly, Price) else _price(accelerator, hourly, way or WAY, since)
     layouts, best, why = fastest(workload, accelerator, counts, batch, {} if layout is None else layout, same)
     chosen = precision or _usual_precision(device)
     sizes = _sizes(workload, length)
@@ -444,14 +474,8 @@ def _usual_precision(device: hardware.Accelerator) -> str:
 
 
 def _price(system: System, hourly: float | None, way: str, since: int | None) -> Price:
-    if since is not None:
-        whole("since", since, 9999)
     if hourly is None:
         return device_usd(system, way, since)
-    hourly = per_hour("hourly", hourly)
-    number = isinstance(hourly, (int, float, np.integer, np.floating)) and not isinstance(hourly, bool)
-    if not (number and 0 <= hourly <= 1e9):
-        raise refused("hourly", hourly, "must be $0/h or more, or a price of cb.planning.hourly_usd")
     return Price(hourly, hourly, hourly, "USD/h", note="given")
 
 
@@ -536,10 +560,8 @@ def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], pea
     )
 
 
-def known_failures(
-    mtbf_hours: float | None = None, bandwidth: float | str | None = None, restart: float | str | None = None
-) -> Failures:
-    """Failures as published, or as given: hours or a time, B/s, seconds.
+def known_failures(mtbf_hours: Any = None, bandwidth: Any = None, restart: Any = None) -> Failures:
+    """Failures as published, or as given: hours, B/s, seconds.
 
     >>> low, middle, high = known_failures().mtbf_seconds
     >>> low < middle < high
@@ -549,10 +571,10 @@ def known_failures(
     between = rows["devices"] * rows["duration"] / rows["interruptions"]
     mtbf = (float(between.min()), float(between.median()), float(between.max()))
     if mtbf_hours is not None:
-        each = quantity("mtbf_hours", mtbf_hours, "h", "50000") * (1 if isinstance(mtbf_hours, str) else HOUR)
+        each = mtbf_hours * HOUR
         mtbf = (each, each, each)
-    storage = math.nan if bandwidth is None else quantity("checkpoint_bandwidth", bandwidth, "B/s", "'100 GB/s'")
-    seconds = float(rows["restart"].median()) if restart is None else quantity("restart", restart, "s", "'10 min'", 0)
+    storage = math.nan if bandwidth is None else bandwidth
+    seconds = float(rows["restart"].median()) if restart is None else restart
     a_device = float((rows["storage_write"] / rows["devices"]).median())
     read = mtbf_hours is None or bandwidth is None or restart is None
     keys = dict.fromkeys(key for cell in rows["source"] for key in cell.split(";")) if read else {}
@@ -569,7 +591,7 @@ def fastest(
     """
     held = _held(layout)
     same = {**same, **{name: (held[name],) for name in ("zero", "recompute") if name in held}}
-    same |= {"micro_batch": (whole("micro_batch", held["micro_batch"]),)} if "micro_batch" in held else {}
+    same |= {"micro_batch": (Field.count().read(held["micro_batch"], "micro_batch"),)} if "micro_batch" in held else {}
     why = [_undivided(network, system, count, batch, held, same) for count in counts]
     able = [count for count, reason in zip(counts, why, strict=True) if not reason]
     if not able:
@@ -596,7 +618,7 @@ def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(HELD)}")
     for name, allowed in (("recompute", RECOMPUTE), ("zero", ZERO)):
         if name in layout:
-            choices(name, (layout[name],), allowed, ())
+            Field.choice(*allowed).read(layout[name], name)
     return dict(layout)
 
 

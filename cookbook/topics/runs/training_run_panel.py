@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware
+from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.charts import models as memory_charts
 from cookbook.charts.look import row_order
@@ -67,16 +68,6 @@ MEMORY = {
     "optimiser states": ("optimiser",),
     "activations": ("activations", "transient"),
     "workspace": ("reserved",),
-}
-LARGEST = {
-    "tensor-parallel communication": "tensor-parallel communication",
-    "pipeline-parallel communication": "sending activations between stages",
-    "data-parallel communication": "gradient and weight communication",
-    "bubble": "the pipeline bubble",
-    "memory traffic": "operations between matmuls, which wait for memory",
-    "waiting": "straggler and synchronisation time",
-    "optimiser": "the optimiser",
-    "launch": "launching kernels",
 }
 
 PRESETS = (
@@ -183,9 +174,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Slider(
             "batch",
-            "Global batch",
-            "Workload",
-            powers_of_two(3, 16),
+            group="Workload",
+            stops=powers_of_two(3, 16),
             unit="sequences",
             argument="global_batch",
             tooltip="Sequences of one update of all devices",
@@ -199,7 +189,7 @@ def _controls() -> tuple[Control, ...]:
             plain=plain_device,
             tooltip="An accelerator (in nodes of eight) or a server",
         ),
-        Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
+        Slider("devices", group="Hardware", stops=tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
         Slider(
             "deadline",
             "Deadline",
@@ -220,9 +210,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         more(
             "seq",
-            "Sequence",
-            "Workload",
-            powers_of_two(9, 20),
+            group="Workload",
+            stops=powers_of_two(9, 20),
             unit="tokens",
             whole=True,
             tooltip="Tokens of a sequence; empty: the model's. The global batch in sequences stays, so more tokens a "
@@ -230,9 +219,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         Choice(
             "precision",
-            "Precision",
-            "Hardware",
-            (
+            group="Hardware",
+            options=(
                 ("own", "best", "bf16 where the accelerator has it, else fp16, tf32 or fp32"),
                 *((name, name, f"Matmuls in {name}") for name in FORMATS),
             ),
@@ -250,9 +238,8 @@ def _controls() -> tuple[Control, ...]:
         ),
         more(
             "network",
-            "Network",
-            "Hardware",
-            (10, 25, 50, 100, 200, 400, 800, 1600, 3200),
+            group="Hardware",
+            stops=(10, 25, 50, 100, 200, 400, 800, 1600, 3200),
             unit="Gbit/s a device",
             tooltip="Rate of the network for one device; empty: the machine's",
         ),
@@ -484,7 +471,7 @@ def _layout(view: Planned) -> str:
     most = str(parts.idxmax())
     hfu = f", HFU {percent(own['hfu'])}" if own["hfu"] > own["mfu"] * 1.005 else ""
     return (
-        f"Bottleneck: after computing, {LARGEST.get(most, most)} ({percent(parts[most] / view.seconds.sum())} of a "
+        f"Bottleneck: after computing, {part_groups()[most].title} ({percent(parts[most] / view.seconds.sum())} of a "
         f"step) in {layout_words(own)}, the fastest layout of those tried (MFU {percent(own['mfu'])}{hfu})."
     )
 

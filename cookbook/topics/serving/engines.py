@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from cookbook import hardware
+from cookbook.catalog.fields import MAX_TOKENS, Field, Row, checked
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.prediction import request_sets
-from cookbook.prediction.api import answers, network_of
-from cookbook.prediction.asked import MOST_TOKENS, choices, flag, numbers, quantity, text, whole
+from cookbook.prediction.api import MODEL, answers, network_of
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, LOADED, SEVERAL, factors, figure
 from cookbook.prediction.engine import Prepared, asked_rows, prepare
 from cookbook.prediction.kinds import generation, serving_memory
 from cookbook.prediction.request_sets import ANSWER, PROMPT
-from cookbook.prediction.scenario import checked, fields
-from cookbook.topics.serving.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
+from cookbook.topics.serving.simulation import MOST_REQUESTS, StepCosts
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "tier", "widths"]
@@ -37,6 +36,23 @@ FAR = 1024.0
 USUAL = {PROMPT: 512, ANSWER: 256}
 # What of an engine is told where it is not given.
 STACK = ("software", "level of the software", "precision", "weights_format")
+
+
+# What of an engine is one value of a scenario, and what of it a service checks where it makes engines of it.
+ENGINE: dict[str, Field | Row] = {
+    "model": MODEL,
+    "pp": Field.count(high=64),
+    "ep": Field.count(high=1024),
+    **{name: Field.row(name, "inference") for name in ("acceptance", "drafted", "prefix_hit")},
+    "precision": Field.named("number_formats"),
+    **dict.fromkeys(("weights_format", "kv_format", "software"), Field.text()),
+    "max_sequences": Field.count(high=8192),
+    "chunk": Field.count(high=1 << 17),
+    "two_batches": Field.flag(),
+}
+# What requests are drawn from.
+COUNT, SEED = Field.count(high=MOST_REQUESTS), Field.count(0, 1e9)
+SPREAD, BURSTINESS, LENGTH = Field.number(0, 10), Field.number(0, 1e4), Field.number(1, 1e8)
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,12 @@ class Asked:
         return replace(self, rate=self.rate / engines, clients=self.clients / engines)
 
 
+@checked(
+    **ENGINE,
+    accelerator=Field.named("accelerators", hardware.Accelerator, hardware.Machine),
+    tp=Field.count(high=1024),
+    input_len=LENGTH,
+)
 def engine_costs(
     model: str | Workload,
     accelerator: Any,
@@ -127,28 +149,28 @@ def engine_costs(
     >>> bool(costs.decode(1, 1000) < costs.decode(64, 1000) < costs.prefill(8192, 4096)), costs.kv_tokens > 1e5
     (True, True)
     """
-    words = {"precision": precision, "weights_format": weights_format, "kv_format": kv_format, "software": software}
-    numbers = {"acceptance": acceptance, "drafted": drafted, "prefix_hit": prefix_hit}
     stack = {
-        "tp": whole("tp", tp, 1024),
-        "pp": whole("pp", pp, 64),
-        "ep": None if ep is None else whole("ep", ep, 1024),
-        **{name: value if value is None else _number(name, value) for name, value in numbers.items()},
-        **{name: value if value is None else text(name, value) for name, value in words.items()},
+        "tp": tp,
+        "pp": pp,
+        "ep": ep,
+        "acceptance": acceptance,
+        "drafted": drafted,
+        "prefix_hit": prefix_hit,
+        "precision": precision,
+        "weights_format": weights_format,
+        "kv_format": kv_format,
+        "software": software,
     }
     network, machine = network_of(model), hardware.machine(accelerator)
-    prompt, apart = quantity("input_len", input_len, "", "512", 1, 1e8), groups(stack)
-    if flag("two_batches", two_batches) and apart == 1:
+    apart = groups(stack)
+    if two_batches and apart == 1:
         raise ValueError(
             "two_batches = True: halves of a batch take turns where experts are spread over groups; give "
             "ep above tp, or leave it out"
         )
-    found = _engine(network, machine, tuple(stack.items()), prompt, bool(two_batches))
-    given: dict[str, Any] = {
-        "max_sequences": None if max_sequences is None else whole("max_sequences", max_sequences, 8192) * apart,
-        "chunk": None if chunk is None else whole("chunk", chunk, 1 << 17) * apart,
-    }
-    return replace(found, **{name: value for name, value in given.items() if value is not None})
+    found = _engine(network, machine, tuple(stack.items()), float(input_len), bool(two_batches))
+    given: dict[str, Any] = {"max_sequences": max_sequences, "chunk": chunk}
+    return replace(found, **{name: value * apart for name, value in given.items() if value is not None})
 
 
 def granted(costs: StepCosts, drafted: int | None) -> dict[str, None]:
@@ -164,14 +186,6 @@ def granted(costs: StepCosts, drafted: int | None) -> dict[str, None]:
 def groups(stack: Mapping[str, Any]) -> int:
     """Groups of tp devices of one engine that each attend to requests of their own."""
     return max((stack["ep"] or 1) // stack["tp"], 1)
-
-
-def _number(name: str, value: Any) -> float:
-    """One number in the range of its field."""
-    found = checked(fields()[name], value)
-    if found.ndim:
-        raise refused(name, value, ": give one number")
-    return float(found)
 
 
 @lru_cache(maxsize=256)
@@ -280,6 +294,7 @@ def _drawn(
     return lambda count, seen: np.interp(count, counts, flat) + np.interp(count, counts, slope) * seen
 
 
+@checked(rate=Field.number(high=1e24), count=COUNT, burstiness=BURSTINESS, seed=SEED)
 def arrivals(rate: float, count: int, burstiness: float = 1.0, seed: int = 0) -> np.ndarray:
     """Times of arrival with independent gaps of a gamma distribution [s].
 
@@ -299,14 +314,13 @@ def arrivals(rate: float, count: int, burstiness: float = 1.0, seed: int = 0) ->
     >>> arrivals(2.0, 4, burstiness=0).tolist()
     [0.5, 1.0, 1.5, 2.0]
     """
-    each, bursts = quantity("rate", rate, "", "2.5"), quantity("burstiness", burstiness, "", "1", 0, 1e4)
-    number, draws = whole("count", count, MOST_REQUESTS), int(quantity("seed", seed, "", "0", 0, 1e9))
-    if bursts == 0:
-        return np.arange(1, number + 1) / each
-    gaps = np.random.default_rng(draws).gamma(1 / bursts, bursts / each, number)
+    if burstiness == 0:
+        return np.arange(1, count + 1) / rate
+    gaps = np.random.default_rng(seed).gamma(1 / burstiness, burstiness / rate, count)
     return np.cumsum(gaps)
 
 
+@checked(mean=Field.number(1, 1e9), count=COUNT, spread=Field.number(0, 100), seed=SEED, most=Field.number(1, math.inf))
 def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: float = math.inf) -> np.ndarray:
     """Lengths of a log-normal distribution with a mean, as whole tokens of 1 or more.
 
@@ -328,13 +342,9 @@ def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: f
     >>> lengths(300, 3).tolist()
     [300, 300, 300]
     """
-    middle, wide = quantity("mean", mean, "", "300", 1, 1e9), quantity("spread", spread, "", "0.5", 0, 100)
-    number, draws = whole("count", count, MOST_REQUESTS), int(quantity("seed", seed, "", "0", 0, 1e9))
-    most = MOST_TOKENS if isinstance(most, float) and most == math.inf else most
-    limit = quantity("most", most, "", "4096", 1, MOST_TOKENS)
-    scale = math.sqrt(math.log1p(wide**2))
-    drawn = middle * np.exp(scale * np.random.default_rng(draws).standard_normal(number) - scale**2 / 2)
-    return np.clip(np.rint(drawn), 1, limit).astype(int)
+    scale = math.sqrt(math.log1p(spread**2))
+    drawn = mean * np.exp(scale * np.random.default_rng(seed).standard_normal(count) - scale**2 / 2)
+    return np.clip(np.rint(drawn), 1, min(most, MAX_TOKENS)).astype(int)
 
 
 def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
@@ -347,30 +357,23 @@ def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
             f"{' and '.join(loads) or 'no load'} given: give one of rate (requests/s), users, concurrency, arrival"
         )
     ((name, load),) = loads.items()
-    number = quantity(name, load, "", "10", most=1e9)
-    tokens = {each: quantity(each, given[each], "", "512", 1, 1e8) for each in ("input_len", "output_len")}
-    spread = {each: quantity(each, given[each], "", "0.5", 0, 10) for each in ("input_spread", "output_spread")}
-    pause = figure("service-think-time") if given["think"] is None else quantity("think", given["think"], "s", "30", 0)
-    limit = {
-        each: math.inf if given[each] is None else quantity(each, given[each], "s", "0.2") for each in ("ttft", "tpot")
-    }
-    kept = quantity("kept", given["kept"], "", "0.95", 0.5, 0.999)
-    policy = choices("policy", given["policy"], POLICIES, (CHUNKED,))[0]
-    bursts = quantity("burstiness", given["burstiness"], "", "1", 0, 1e4)
-    rate, clients = (number, math.nan) if name == "rate" else (math.nan, number)
+    tokens = {each: LENGTH.read(given[each], each) for each in ("input_len", "output_len")}
+    pause = figure("service-think-time") if given["think"] is None else given["think"]
+    limit = {each: math.inf if given[each] is None else given[each] for each in ("ttft", "tpot")}
+    rate, clients = (load, math.nan) if name == "rate" else (math.nan, load)
     asked = Asked(
         rate,
         clients,
         pause if name == "users" else 0.0,
         tokens["input_len"],
         tokens["output_len"],
-        spread["input_spread"],
-        spread["output_spread"],
-        bursts,
+        given["input_spread"],
+        given["output_spread"],
+        given["burstiness"],
         limit["ttft"],
         limit["tpot"],
-        kept,
-        policy,
+        given["kept"],
+        given["policy"],
         trace,
     )
     waits = {f"think = {pause:g} s": None} if name == "users" and given["think"] is None else {}
@@ -404,7 +407,7 @@ def _traced(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if not listed_ones:
         return given, trace
     for name in listed_ones:
-        trace[name] = numbers(name, given[name]).astype(float)
+        trace[name] = Field.array(0, missing=False).read(given[name], name)
         if trace[name].ndim != 1 or trace[name].size < LEAST_TRACE:
             raise ValueError(
                 f"{name} is a trace of {trace[name].size:,} requests: give {LEAST_TRACE} or more in a list, or one mean"

@@ -7,6 +7,7 @@ Iterations of an engine take what `cookbook.generate` estimates; how requests sh
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,17 +16,27 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
-from cookbook.catalog.prices import per_hour
+from cookbook.catalog.fields import MAX_TOKENS, Field, checked
+from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY
 from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.prediction.api import network_of
-from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.kinds.serving_memory import TOO_LONG
 from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import Price, device_usd
-from cookbook.topics.serving.engines import SHARDS, Asked, asked_of, engine_costs, granted, stack_taken
+from cookbook.topics.serving.engines import (
+    BURSTINESS,
+    ENGINE,
+    SEED,
+    SHARDS,
+    Asked,
+    asked_of,
+    engine_costs,
+    granted,
+    stack_taken,
+)
 from cookbook.topics.serving.replicas import COLUMNS, Overload, Replicas
-from cookbook.topics.serving.simulation import CHUNKED
+from cookbook.topics.serving.simulation import CHUNKED, POLICIES
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["Asked", "Service", "serve"]
@@ -163,6 +174,37 @@ class Service(Result):
         return found.reset_index(drop=True)
 
 
+LOAD, LIMIT, SPREAD = Field.number(high=1e9), Field.number(high=1e24, unit="s"), Field.number(0, 10)
+OF_REQUESTS = Field.number(1, 1e8, later=True)
+
+
+@checked(
+    **ENGINE,
+    accelerator=Field.named("accelerators", hardware.Accelerator, hardware.Machine, many=True),
+    rate=LOAD,
+    users=LOAD,
+    concurrency=LOAD,
+    arrival=Field.array(0, missing=False),
+    think=Field.number(0, 1e24, unit="s"),
+    input_len=OF_REQUESTS,
+    output_len=OF_REQUESTS,
+    input_spread=SPREAD,
+    output_spread=SPREAD,
+    burstiness=BURSTINESS,
+    ttft=LIMIT,
+    tpot=LIMIT,
+    kept=Field.number(0.5, 0.999),
+    policy=Field.choice(*POLICIES),
+    devices=Field.count(many=True),
+    tp=Field.count(high=1024),
+    prefill_engines=Field.count(high=64),
+    context=Field.count(high=MAX_TOKENS),
+    hourly=USD_PER_HOUR,
+    way=WAY,
+    since=SINCE_YEAR,
+    simulated=Field.flag(),
+    seed=SEED,
+)
 def serve(
     model: str | Workload,
     accelerator: Any,
@@ -296,13 +338,16 @@ def serve(
     >>> bool(serve("llama3_8b", "h100-sxm", rate=2, devices=1, **own).best["meets"])
     True
     """
-    asked, assumed = asked_of(locals())
+    came = {"rate": rate, "users": users, "concurrency": concurrency, "arrival": arrival, "burstiness": burstiness}
+    tokens = {"input_len": input_len, "output_len": output_len, "input_spread": input_spread}
+    limit = {"ttft": ttft, "tpot": tpot, "kept": kept, "think": think, "policy": policy}
+    asked, assumed = asked_of({**came, **tokens, "output_spread": output_spread, **limit})
     network = network_of(model)
     if not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; cb.forward_pass answers for it")
     stack = {
-        "pp": whole("pp", pp, 64),
-        "ep": None if ep is None else whole("ep", ep, 1024),
+        "pp": pp,
+        "ep": ep,
         "precision": precision,
         "weights_format": weights_format,
         "kv_format": kv_format,
@@ -311,24 +356,17 @@ def serve(
         "drafted": drafted,
         "prefix_hit": prefix_hit,
     }
-    limits: dict[str, Any] = {
-        "max_sequences": max_sequences,
-        "chunk": chunk,
-        "two_batches": flag("two_batches", two_batches),
-    }
-    seed = int(quantity("seed", seed, "", "0", 0, 1e9))
-    shares, simulated = whole("prefill_engines", prefill_engines, 64), flag("simulated", simulated)
-    counts = [None] if devices is None else [whole("devices", each) for each in listed("devices", devices)]
-    kinds = listed("accelerator", accelerator)
+    limits: dict[str, Any] = {"max_sequences": max_sequences, "chunk": chunk, "two_batches": two_batches}
+    counts: Sequence[int | None] = (None,) if devices is None else devices
+    kinds = accelerator
     rows, prices = list[dict[str, Any]](), dict[str, Price]()
     for kind in kinds:
         machine = hardware.machine(kind)
         name = machine.accelerator.key
-        given = None if hourly is None else quantity("hourly", per_hour("hourly", hourly), "", "$2.50/h", 0)
         prices[name] = (
             device_usd(machine.accelerator, way, since)
-            if given is None
-            else Price(given, given, given, "USD/h", note="given")
+            if hourly is None
+            else Price(hourly, hourly, hourly, "USD/h", note="given")
         )
         for count in counts:
             row: dict[str, Any] = {
@@ -346,7 +384,7 @@ def serve(
                 try:
                     engine_costs(network, machine, **stack, tp=each, **limits, input_len=asked.prompt)
                     assumed |= _context(network, asked, context)
-                    one = Replicas(network, machine, {**stack, "tp": each}, limits, shares, asked)
+                    one = Replicas(network, machine, {**stack, "tp": each}, limits, prefill_engines, asked)
                     number = one.fewest(found) if count is None else one.engines_of(count)
                     one.refuse(number)
                     found.append((number, one))
@@ -382,7 +420,7 @@ def _context(network: Workload, asked: Asked, context: int | None) -> dict[str, 
     Of rotary models the zoo knows the length of a sample of training; learned positions end.
     """
     most = float(network.arguments.get("positions") or math.inf)
-    most = most if context is None else whole("context", context, 1 << 27)
+    most = most if context is None else context
     beyond = asked.prompt + asked.answer
     if "input_len" in asked.trace:
         beyond = max(beyond, float(np.max(asked.trace["input_len"] + asked.trace["output_len"])))
@@ -405,7 +443,7 @@ def _context(network: Workload, asked: Asked, context: int | None) -> dict[str, 
 def _shards(machine: Any, tp: int | None, stack: dict[str, Any], count: int | None) -> list[int]:
     """Shards of one engine to try: those given, or powers of two up to a node and the devices there are."""
     if tp is not None:
-        return [whole("tp", tp, 1024)]
+        return [tp]
     most = max(machine.per_node, SHARDS[3]) if count is None else count // stack["pp"]
     ep = stack["ep"] or 1
     return [each for each in SHARDS if each <= max(most, 1) and max(each, ep) % min(each, ep) == 0]

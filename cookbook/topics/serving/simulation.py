@@ -15,15 +15,14 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cookbook.catalog.refusals import refused
-from cookbook.prediction.asked import choices, numbers, whole
+from cookbook.catalog.fields import Field, checked
 from cookbook.result import Result, plain
 from cookbook.topics.serving.step_costs import StepCosts
 
@@ -128,6 +127,21 @@ class Served(Result):
         return self.rate * float(kept.mean())
 
 
+# Requests one by one: their tokens, and times.
+TOKENS, TIMES = Field.array(1, missing=False), Field.array(0, missing=False)
+
+
+@checked(
+    costs=Field.record(StepCosts, what="cost of iterations", give="those of cb.planning.engine_costs"),
+    prompts=TOKENS,
+    answers=TOKENS,
+    arrival=TIMES,
+    concurrency=Field.count(),
+    think=TIMES,
+    policy=Field.choice(*POLICIES),
+    engines=Field.count(high=4096),
+    prefill_engines=Field.count(high=4096),
+)
 def simulate(
     costs: StepCosts,
     prompts: Any,
@@ -181,19 +195,17 @@ def simulate(
     """
     from simpy import Environment
 
-    if not isinstance(costs, StepCosts):
-        raise refused("costs", costs, "are no costs of iterations; give those of cb.planning.engine_costs")
     run = _Run(
         Environment(),
         costs,
         *_checked(costs, prompts, answers, arrival, concurrency, think),
-        policy=choices("policy", policy, POLICIES, (CHUNKED,))[0],
+        policy=policy,
     )
-    own, fillers = FIRST if run.policy == SPLIT else run.policy, whole("prefill_engines", prefill_engines, 4096)
-    run.decoders = [_Engine(run, own) for _ in range(whole("engines", engines, 4096))]
-    run.fillers = [_Engine(run, SPLIT) for _ in range(fillers)] if run.policy == SPLIT else run.decoders
+    own = FIRST if run.policy == SPLIT else run.policy
+    run.decoders = [_Engine(run, own) for _ in range(engines)]
+    run.fillers = [_Engine(run, SPLIT) for _ in range(prefill_engines)] if run.policy == SPLIT else run.decoders
     times = arrival if arrival is not None else think
-    run.start(None if times is None else np.asarray(times, dtype=float).tolist(), concurrency)
+    run.start(None if times is None else times.tolist(), concurrency)
     return run.served()
 
 
@@ -203,27 +215,21 @@ def _checked(
     """Lengths as lists of one size."""
     if (arrival is None) == (concurrency is None):
         raise ValueError("give either arrival, the times of requests, or concurrency, a number of clients")
-    if concurrency is not None:
-        whole("concurrency", concurrency)
     found = []
-    for name, values in (("prompts", prompts), ("answers", answers)):
-        array = numbers(name, values)
+    for name, array in (("prompts", prompts), ("answers", answers)):
         if array.ndim != 1 or not 0 < array.size <= MOST_REQUESTS:
             raise ValueError(f"{name} must be a list of 1 to {MOST_REQUESTS:,} numbers of tokens")
-        if not np.all((array >= 1) & (array == np.floor(array))):
-            worst = array[~((array >= 1) & (array == np.floor(array)))][0]
-            raise refused(name, worst.item(), ": a length is a whole number of tokens, 1 or more")
+        if not np.all(array == np.floor(array)):
+            worst = array[array != np.floor(array)][0].item()
+            raise replace(TOKENS, name=name).refuse(worst, "is not whole")
         found.append(array.astype(int).tolist())
     if len(found[0]) != len(found[1]):
         raise ValueError(f"prompts has {len(found[0]):,} entries and answers {len(found[1]):,}; give one of each")
-    if arrival is not None:
-        times = numbers("arrival", arrival).astype(float)
-        if times.shape != (len(found[0]),) or not np.all(np.diff(times, prepend=0.0) >= 0):
-            raise ValueError("arrival must be one time for each request, from 0 s and in order")
-    if think is not None:
-        pauses = numbers("think", think).astype(float)
-        if concurrency is None or pauses.shape != (len(found[0]),) or not np.all(pauses >= 0):
-            raise ValueError("think must be a pause of 0 s or more for each request, and goes with concurrency")
+    size = (len(found[0]),)
+    if arrival is not None and (arrival.shape != size or not np.all(np.diff(arrival, prepend=0.0) >= 0)):
+        raise ValueError("arrival must be one time for each request, from 0 s and in order")
+    if think is not None and (concurrency is None or think.shape != size):
+        raise ValueError("think must be a pause of 0 s or more for each request, and goes with concurrency")
     most = max(map(int.__add__, *found))
     if costs.held(most) > costs.kv_tokens:
         raise ValueError(

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import LARGEST, MAX_TOKENS, Field
 from cookbook.formulas.generation import attended_tokens
-from cookbook.prediction.asked import LARGEST, MOST_TOKENS, quantity, whole
 
 __all__ = ["StepCosts"]
+
+
+COST = Field.function("one of a number of tokens and of the tokens that each attends to")
 
 
 @dataclass(frozen=True)
@@ -65,15 +67,12 @@ class StepCosts:
             ("state", 0),
             ("state_seconds", 0),
         ):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-            if not (number and least <= value < LARGEST):
-                raise refused(name, value, f"must be a number, {least} or more")
+            Field.number(least, LARGEST).read(getattr(self, name), name)
         if not (isinstance(self.window, float) and self.window == math.inf):
-            whole("window", self.window, MOST_TOKENS)
-        quantity("windowed", self.windowed, "", "0.5", 0, 1)
-        if not callable(self.decode) or not callable(self.prefill):
-            raise ValueError("decode and prefill must be functions of a number of tokens and what each attends to")
+            Field.count(high=MAX_TOKENS).read(self.window, "window")
+        Field.number(0, 1).read(self.windowed, "windowed")
+        for name in ("decode", "prefill"):
+            COST.read(getattr(self, name), name)
 
     def kept(self, tokens: Any, span: Any = 0.0) -> np.ndarray:
         """Of the tokens of a sequence, those that layers keep and read on average, as `attended_tokens` has them.

@@ -153,12 +153,11 @@ def _controls() -> tuple[Control, ...]:
         Combo(
             "model", "Model", "Workload", networks(), own=own_model(), plain=plain_model, tooltip="The network to train"
         ),
-        Combo("data", "Data set", "Workload", data_sets(), tooltip="What is read, decoded and copied"),
+        Combo("data", group="Workload", options=data_sets(), tooltip="What is read, decoded and copied"),
         Slider(
             "batch",
-            "Batch",
-            "Workload",
-            powers_of_two(0, 12),
+            group="Workload",
+            stops=powers_of_two(0, 12),
             more=True,
             tooltip="Samples of one step of one accelerator; gradients are exchanged once a step",
         ),

@@ -1,4 +1,4 @@
-"""Blocks of large language models: mixtures of experts, and attention whose keys and values pass a bottleneck."""
+"""Blocks of large language models: mixtures of experts, and latent attention with a low-rank bottleneck."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def moe(
     `latent` features are what the chosen experts read and write, where fewer than x has; two projections lead there.
     """
     t.softmax(t.linear(x, experts, router_bias, f"{name}.router"), f"{name}.scores")
-    seen = t.linear(x, latent, False, f"{name}.into_latent") if latent else x
-    y = t.act(t.expert_linear(seen, hidden, experts, top_k, f"{name}.up", bias), act, f"{name}.{act}")
+    expert_input = t.linear(x, latent, False, f"{name}.into_latent") if latent else x
+    y = t.act(t.expert_linear(expert_input, hidden, experts, top_k, f"{name}.up", bias), act, f"{name}.{act}")
     if gated:
-        gate = t.expert_linear(seen, hidden, experts, top_k, f"{name}.gate", bias, keep=False)
+        gate = t.expert_linear(expert_input, hidden, experts, top_k, f"{name}.gate", bias, keep=False)
         y = t.multiply(y, gate, name=f"{name}.product")
     per_choice = Shape(y.channels / top_k, y.space)
-    t.expert_linear(per_choice, int(seen.channels), experts, top_k, f"{name}.down", bias)
-    y = t.add(*[seen.with_channels(seen.channels)] * top_k, name=f"{name}.combine")
+    t.expert_linear(per_choice, int(expert_input.channels), experts, top_k, f"{name}.down", bias)
+    y = t.add(*[expert_input.with_channels(expert_input.channels)] * top_k, name=f"{name}.combine")
     y = t.linear(y, int(x.channels), False, f"{name}.out_of_latent") if latent else y
     if shared:
         y = t.add(y, mlp(t, x, shared, gated, act, bias=False, name=f"{name}.shared"), name=f"{name}.add")

@@ -2,7 +2,7 @@
 DarkNet, small nets of one column), of parallel branches (GoogLeNet, Inception v3 and v4, Inception-ResNet v2, Xception)
 and of several streams (HRNet's resolutions, DPN's residual and dense paths).
 
-Each function builds one family; layer widths stand beside the citation they come from. A branch is written as its
+Each function builds one family; layer widths are beside the citation they come from. A branch is written as its
 steps: (out, kernel) keeps the size, (out, kernel, stride) pads nothing, "average" pools 3x3 at stride 1, "max" at
 stride 1 and "halve" (max) at stride 2 without padding; a list of steps inside a branch runs side by side.
 """
@@ -360,7 +360,7 @@ def _conv_relu(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, name:
 
 
 def inception_v3(image: int = 299, classes: int = 1000) -> Ops:
-    """Build inception v3 (Szegedy et al., arXiv:1512.00567, Table 1) without the auxiliary classifier."""
+    """Build Inception v3 (Szegedy et al., arXiv:1512.00567, Table 1) without the auxiliary classifier."""
     t = Trace()
     x = t.image(3, image, image)
     for step in ((32, 3, 2), (32, 3, 1), (64, 3), "halve", (80, 1), (192, 3, 1), "halve"):
@@ -388,7 +388,7 @@ def inception_v3(image: int = 299, classes: int = 1000) -> Ops:
 
 
 def inception_v4(image: int = 299, classes: int = 1000) -> Ops:
-    """Build inception v4 (Szegedy et al., arXiv:1602.07261, Figures 3 to 9)."""
+    """Build Inception v4 (Szegedy et al., arXiv:1602.07261, Figures 3 to 9)."""
     t = Trace()
     x = t.image(3, image, image)
     for step in ((32, 3, 2), (32, 3, 1), (64, 3)):

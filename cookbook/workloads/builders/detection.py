@@ -165,7 +165,7 @@ def faster_rcnn(
     proposals: int = 1000,
     masks: int = 0,
 ) -> Ops:
-    """Build faster R-CNN on a pyramid (Ren et al., arXiv:1506.01497); with `masks` regions, Mask R-CNN
+    """Build Faster R-CNN on a pyramid (Ren et al., arXiv:1506.01497); with `masks` regions, Mask R-CNN
     (arXiv:1703.06870).
 
     Parameters
@@ -192,7 +192,7 @@ def faster_rcnn(
 
 
 def mask_head(t: Trace, level: Shape, masks: int, classes: int) -> None:
-    """Mask branch of Mask R-CNN (He et al., arXiv:1703.06870) on `masks` regions of 14 x 14."""
+    """Write the mask branch of Mask R-CNN (He et al., arXiv:1703.06870) on `masks` regions of 14 x 14."""
     x = t.sample(level, Shape(256, (masks * 14, 14)), "mask.roi_align")
     for number in range(1, 5):
         x = t.act(t.conv(x, 256, 3, padding=1, name=f"mask.conv{number}"), "relu")

@@ -1,8 +1,8 @@
 """Residual networks: ResNet v1, v1.5, v2 and its wide, grouped and squeezed relatives, NFNet, RegNet, ConvNeXt.
 
 And networks for small devices, made of depthwise convolutions: MobileNet v1 to v3, MNASNet, EfficientNet v1 and v2,
-ShuffleNet v2, GhostNet; GPUNet, found by search for delay on GPUs (Wang et al., arXiv:2205.00841); and those that tell
-faces apart, with a linear layer of as many classes as there are people.
+ShuffleNet v2, GhostNet; GPUNet, from a search for low latency on GPUs (Wang et al., arXiv:2205.00841); and face
+recognition, with a linear layer of one class per person.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def resnet(
     Parameters
     ----------
     stride_on : str
-        Where a bottleneck halves the resolution: "1x1" (v1, the paper) or "3x3" (v1.5).
+        The convolution at which a bottleneck halves the resolution: "1x1" (v1, the paper) or "3x3" (v1.5).
     groups, group_width : int
         Groups of the 3x3 convolution and their width in the first stage (ResNeXt 32 x 4; wide ResNet 1 x 128).
     squeeze : bool
@@ -307,7 +307,9 @@ def inverted_residual(
     dilation: int = 1,
     squeeze_act: str = "relu",
 ) -> Shape:
-    """Expand to `hidden` channels, depthwise convolution, squeeze-and-excite, project, add where shapes agree."""
+    """Write an expansion to `hidden` channels, depthwise convolution, squeeze-and-excitation, projection and a
+    shortcut.
+    """
     y = conv_norm(t, x, hidden, 1, act=act, name="expand") if hidden != x.channels else x
     y = conv_norm(t, y, hidden, kernel, stride, groups=hidden, dilation=dilation, act=act, name="depthwise")
     y = squeeze_excite(t, y, squeeze, squeeze_act, gate) if squeeze else y

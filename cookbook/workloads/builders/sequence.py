@@ -31,16 +31,14 @@ STATES = {
     "gated delta": ("heads", "key_heads", "head_dim", "kernel", "chunk"),
 }
 OPTIONAL_SIZES = ("norms", "bytes")
-# Operations on states, and bytes of a number of one where a network does not say: engines keep them as activations.
+# Kinds of operations on states, and the default bytes of a state's element: engines store them as activations.
 STATE_KINDS, STATE_BYTES = ("matmul", "scan"), 2
 MAX_PATTERN = 1000
 EXPERT_SIZES = ("number", "top_k", "hidden", "shared", "shared_gate", "latent")
 
 
 def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes: int = 8192) -> Ops:
-    """Build fully connected layers with ReLU: the acoustic model of hybrid speech recognisers (Dean et al.,
-    NIPS 2012).
-    """
+    """Build fully connected ReLU layers, the acoustic model of hybrid speech recognisers (Dean et al., NIPS 2012)."""
     t = Trace()
     x = t.vector(inputs)
     for layer in range(layers):
@@ -50,9 +48,7 @@ def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes:
 
 
 def lstm_language_model(vocab: int = 10000, width: int = 1500, layers: int = 2, biases: int = 1) -> Ops:
-    """Build an LSTM language model with dropout (Zaremba, Sutskever & Vinyals, arXiv:1409.2329), by default the large
-    one.
-    """
+    """Build an LSTM language model with dropout (Zaremba, Sutskever & Vinyals, arXiv:1409.2329), by default "large"."""
     t = Trace()
     x = t.embedding(S, vocab, width)
     for layer in range(layers):
@@ -105,8 +101,7 @@ def transformer(
     attention_bias: bool = False,
     final_norms: bool = False,
 ) -> Ops:
-    """Build the encoder and decoder of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding
-    for all.
+    """Build the transformer of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding for all.
 
     `final_norms` closes both stacks with a norm, as networks with norms before each part do.
     """
@@ -190,9 +185,7 @@ def _adaptive_embedding(t: Trace, tokens: int, width: int, ends: Sequence[int], 
 
 
 def _adaptive_softmax(t: Trace, x: Shape, vocab: int, cutoffs: Sequence[int], ratio: int) -> None:
-    """Write the head of the adaptive softmax, its matrix tied to the embedding, with its own biases and cluster
-    vectors.
-    """
+    """Write the adaptive softmax, its matrix tied to the embedding, with its own biases and cluster vectors."""
     width, clusters = int(x.channels), sum(end < vocab for end in cutoffs)
     if ratio > 1:
         x = t.linear(x, width, bias=False, name="softmax.projection")
@@ -296,7 +289,7 @@ def hybrid(
     Raises
     ------
     ValueError
-        A letter or kind that there is not, a branch without its numbers, or a number that cannot be.
+        An unknown letter or kind, a branch without its numbers, or an invalid number.
 
     Examples
     --------
@@ -305,7 +298,7 @@ def hybrid(
     2.703
     """
     _check_pattern(pattern, recurrent, {"*": heads, "-": hidden, "E": experts})
-    state_sizes, mixed = _numbers("state", state, recurrent), _numbers("experts", experts)
+    state_sizes, expert_sizes = _numbers("state", state, recurrent), _numbers("experts", experts)
     t = Trace()
     x = t.embedding(S, vocab, width)
     with t.block("layers", repeat=repeats):
@@ -320,18 +313,18 @@ def hybrid(
             elif letter == "-":
                 y = mlp(t, y, hidden or 0, gated, act, bias=False)
             else:
-                if mixed.get("shared_gate"):
+                if expert_sizes.get("shared_gate"):
                     t.linear(y, 1, False, "moe.shared_gate")
                 y = moe(
                     t,
                     y,
-                    mixed["number"],
-                    mixed["top_k"],
-                    mixed["hidden"],
-                    mixed.get("shared", 0),
+                    expert_sizes["number"],
+                    expert_sizes["top_k"],
+                    expert_sizes["hidden"],
+                    expert_sizes.get("shared", 0),
                     gated,
                     act,
-                    latent=mixed.get("latent", 0),
+                    latent=expert_sizes.get("latent", 0),
                 )
             x = t.add(x, y, name=f"residual{at}")
     x = t.norm(x, "rms", name="final_norm")
@@ -378,20 +371,28 @@ def _recurrent(t: Trace, y: Shape, kind: str, c: Mapping[str, int]) -> Shape:
     if kind == "mamba":
         return _mamba(t, y, c["state"], c["kernel"], c["expand"] * width, c["rank"], bool(c.get("norms")))
     inner = c["heads"] * c["head_dim"]
-    values, mixed = y.with_channels(inner), _mixed_channels(kind, width, c)
+    values, conv_channels = y.with_channels(inner), _mixed_channels(kind, width, c)
     if kind == "mamba2":
-        t.linear(y, inner + mixed + c["heads"], bias=False, name="in_proj")
+        t.linear(y, inner + conv_channels + c["heads"], bias=False, name="in_proj")
         t.parameter(3 * c["heads"], "a_d_and_dt")
     else:
-        t.linear(y, 3 * inner if kind == "lightning" else mixed, bias=False, name="in_proj")
+        t.linear(y, 3 * inner if kind == "lightning" else conv_channels, bias=False, name="in_proj")
         t.linear(y, inner, bias=False, name="gate")
     if kind == "gated delta":
         t.linear(y, 2 * c["heads"], bias=False, name="rates")
         t.parameter(2 * c["heads"], "a_and_dt")
-    if mixed:
-        inputs = y.with_channels(mixed)
+    if conv_channels:
+        inputs = y.with_channels(conv_channels)
         t.act(
-            t.conv(inputs, mixed, c["kernel"], padding="same", groups=mixed, bias=kind == "mamba2", name="conv1d"),
+            t.conv(
+                inputs,
+                conv_channels,
+                c["kernel"],
+                padding="same",
+                groups=conv_channels,
+                bias=kind == "mamba2",
+                name="conv1d",
+            ),
             "silu",
         )
     u = t.matmul(values, values, values, np.array([0.0, _chunked(kind, c), 0.0]), "state")
@@ -434,7 +435,7 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
     own : mapping
         Arguments of `hybrid`.
     ops : Ops
-        What it gave.
+        Its operations.
 
     Returns
     -------
@@ -442,15 +443,19 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
         Layers have two branches, as those of other decoders; `attending` is the share that attends, `state_bytes` what
         all layers with a state keep of a sequence, `state_flop` their work on it for a token, in chunks.
     """
-    layers_of, state, mixed = (
+    layers_of, state, expert_sizes = (
         Counter(own["pattern"] * own.get("repeats", 1)),
         own.get("state") or {},
         own.get("experts"),
     )
     state_size = sum(state_elements(own["width"], own["recurrent"], state)) if layers_of["M"] else 0
-    layers, heads, mixed = layers_of.total() / 2, own.get("heads") or 1, mixed or {"number": 1, "top_k": 1, "hidden": 0}
+    layers, heads, expert_sizes = (
+        layers_of.total() / 2,
+        own.get("heads") or 1,
+        expert_sizes or {"number": 1, "top_k": 1, "hidden": 0},
+    )
     # Experts that work on fewer features are as large as narrower ones that work on all.
-    narrow = mixed["hidden"] * ((mixed.get("latent") or own["width"]) / own["width"])
+    narrow = expert_sizes["hidden"] * ((expert_sizes.get("latent") or own["width"]) / own["width"])
     work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
     return {
         "layers": layers,
@@ -461,8 +466,8 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
         "vocab": own["vocab"],
         "windowed": 0.0,
         "gated": float(own.get("gated", True)),
-        "experts": mixed["number"],
-        "experts_per_token": mixed["top_k"],
+        "experts": expert_sizes["number"],
+        "experts_per_token": expert_sizes["top_k"],
         "moe_ffn_hidden": narrow,
         "dense_layers": layers - layers_of["E"],
         "attending": layers_of["*"] / layers,
@@ -472,8 +477,7 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
 
 
 def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the elements that one layer stores per sequence: its state, and the inputs that its convolution still
-    needs.
+    """Return the elements that one layer stores per sequence: its state, and the pending inputs of its convolution.
 
     Parameters
     ----------
@@ -560,9 +564,7 @@ def _gate_add_norm(t: Trace, x: Shape, shortcut: Shape, hidden: int, name: str, 
 
 
 def _select(t: Trace, x: Shape, inputs: int, hidden: int, name: str, context: Shape | None) -> Shape:
-    """Write a variable selection: a network for each input, weighted by a softmax that another network computes from
-    all.
-    """
+    """Write a variable selection: a network per input, weighted by a softmax from another network of all inputs."""
     if context is None:
         # The source builds the layer for a context, and leaves it unused for static inputs.
         t.parameter(hidden * hidden, f"{name}.unused_context")
@@ -704,14 +706,14 @@ def ncf(users: int = 138493, items: int = 26744, factors: int = 64, widths: Sequ
     """Build neural collaborative filtering, NeuMF (He et al., arXiv:1708.05031), sized for MovieLens 20M."""
     t = Trace()
     half, tables = widths[0] // 2, (("user", users), ("item", items))
-    product = t.multiply(*(t.embedding((), rows, factors, name=f"mf.{who}") for who, rows in tables))
-    x = t.concat([t.embedding((), rows, half, name=f"mlp.{who}") for who, rows in tables])
+    product = t.multiply(*(t.embedding((), rows, factors, name=f"mf.{side}") for side, rows in tables))
+    x = t.concat([t.embedding((), rows, half, name=f"mlp.{side}") for side, rows in tables])
     x = _dense(t, x, widths[1:], "mlp", dropout=True)
     t.loss(t.linear(t.concat([product, x]), 1, name="final"))
     return t.ops()
 
 
-# Outbrain features of NVIDIA's recipe: rows, embedding width, values a sample.
+# Outbrain features of NVIDIA's recipe: rows, embedding width, values per sample.
 OUTBRAIN = (
     (300000, 128, 1),
     (250000, 128, 1),

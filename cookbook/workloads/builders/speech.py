@@ -1,5 +1,5 @@
 """Networks for speech: recognition (Deep Speech 2, Jasper, QuartzNet, wav2vec 2.0, Conformer, RNN-T, Whisper) and
-synthesis (Tacotron 2, WaveGlow, FastPitch). The sequence length s counts frames; each builder says how long a frame is.
+synthesis (Tacotron 2, WaveGlow, FastPitch). The sequence length s counts frames; each builder states the length of one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def deep_speech2(
 
 
 def deep_speech2_paper(hidden: int = 1280, layers: int = 7, classes: int = 29, frames: Size = S) -> Ops:
-    """Build deep Speech 2 (Amodei et al., arXiv:1512.02595): a 1-D convolution, summed bidirectional simple
+    """Build Deep Speech 2 (Amodei et al., arXiv:1512.02595): a 1-D convolution, summed bidirectional simple
     recurrences.
 
     Both directions of a layer share their input weights (section 3.2 there); one fully connected layer follows.
@@ -120,7 +120,7 @@ def _residual_block(
 
 
 def jasper(repeats: int = 5, bands: int = 64, classes: int = 29) -> Ops:
-    """Build jasper DR 10x5 (Li et al., arXiv:1904.03288): every block also takes the inputs of all blocks before it.
+    """Build Jasper DR 10x5 (Li et al., arXiv:1904.03288): every block also takes the inputs of all blocks before it.
 
     Frames are 10 ms.
     """
@@ -241,7 +241,7 @@ def whisper(
     vocab: int = 51865,
     frames: int = 3000,
 ) -> Ops:
-    """Build whisper (Radford et al., arXiv:2212.04356): 30 s of speech in 10 ms frames; s counts tokens of text (to
+    """Build Whisper (Radford et al., arXiv:2212.04356): 30 s of speech in 10 ms frames; s counts tokens of text (to
     448).
     """
     t = Trace()

@@ -291,9 +291,7 @@ def _head(t: Trace, x: Shape, vocab: int, tied: bool, bias: bool, narrow: int | 
 
 
 def _predict_ahead(t: Trace, x: Shape, c: _Layer, vocab: int, ahead: int) -> None:
-    """Write one more layer on hidden state and embedding of the next token, both normed (DeepSeek-V3 report, section
-    2.2).
-    """
+    """Write one more layer on normed hidden state and next token's embedding (DeepSeek-V3 report, section 2.2)."""
     with t.block(f"predict_ahead{ahead}"):
         token = t.embedding(S, vocab, int(x.channels), "embedding", shared=True)
         both = t.concat([t.norm(token, c.norm, name="norm_token"), t.norm(x, c.norm, name="norm_hidden")])
@@ -488,7 +486,7 @@ def encoder_decoder(
     ----------
     vocab, width, depth, heads, hidden, head_dim, decoder_depth : int
         Rows of the embedding table, width, encoder layers, heads, hidden units, width of a head (width / heads), and
-        decoder layers (as many as the encoder).
+        decoder layers (the number of the encoder's).
     positions, relative_buckets : int
         Rows of a trained position table of encoder and decoder each; buckets of a relative position bias for each
         head, in encoder and decoder each.
@@ -685,7 +683,7 @@ def swin(
         1, or 2 (cosine attention, position bias from a small network, norms after each branch). The network runs once
         a batch on relative coordinates, whatever the images: its parameters are counted, its work is not.
     key_bias : bool
-        Whether a bias of the keys is counted (torchvision holds one, timm does not for version 2).
+        Whether to count a bias of the keys (torchvision has one, timm does not for version 2).
     classes : int
         Classes.
 

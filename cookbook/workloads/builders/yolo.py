@@ -1,4 +1,4 @@
-"""YOLO detectors of one stage: v5, v7 to 12, 26 and X, each a table of sizes and of the blocks at its places.
+"""One-stage YOLO detectors: v5, v7 to 12, 26 and X, each a table of sizes and of the blocks at its positions.
 
 All have one plan: a backbone of four stages behind a stem, a pool of several windows, a neck that leads the coarse maps
 up to the fine ones and back down, and heads on three maps. Blocks are written as `block(t, x, out)`.
@@ -229,8 +229,9 @@ def _neck(
     narrowed: bool,
     into: Sequence[int] = (),
 ) -> list[Shape]:
-    """Write the path up to the finest map and back down; `narrowed` halves a map first and keeps the result
-    for later.
+    """Write the path up to the finest map and back down.
+
+    `narrowed` halves a map first and keeps the result for later.
     """
     p3, p4, top = maps
     into = into or wide[:2]
@@ -298,8 +299,9 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
 
 
 def _split_block(inner: Sequence[Inner], share: float = 0.5) -> Block:
-    """Return a block whose input is split in two; one half passes through `inner`, and all intermediate
-    maps are kept.
+    """Return a block whose input is split in two.
+
+    One half passes through `inner`, and all intermediate maps are kept.
     """
 
     def block(t: Trace, x: Shape, out: int) -> Shape:
@@ -551,9 +553,7 @@ def _both_ways(t: Trace, x: Shape, out: int) -> Shape:
 def _second_column(
     t: Trace, image: Shape, maps: Sequence[Shape], stem: int, stages: Sequence[tuple[int, int, int]], times: int
 ) -> list[Shape]:
-    """Write the second backbone of e, to which all maps of the first are added, projected to the channels of each
-    position.
-    """
+    """Write the second backbone of e, to which all projected maps of the first are added."""
     places = [stem, 2 * stem, 4 * stem, 8 * stem, 16 * stem]
     for number, x in enumerate(maps):
         t.conv(x, sum(places[: number + 1]), 1, name="bring")

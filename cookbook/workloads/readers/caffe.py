@@ -1,4 +1,4 @@
-"""A network from a Caffe prototxt: Google's text format of messages, read by a small parser of its own.
+"""Reader of Caffe prototxt files: Google's text format of messages, with a small parser of its own.
 
 Layers and their parameters follow caffe.proto (https://github.com/BVLC/caffe, src/caffe/proto/caffe.proto).
 """
@@ -121,14 +121,14 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     words : str
         The text.
     changes : mapping
-        ``shape`` of one sample, (3, 224, 224), where the file does not say it; ``title``.
+        ``shape`` of one sample, (3, 224, 224), where the file does not state it; ``title``.
     title : str
         Name in print where the file has none.
 
     Raises
     ------
     ValueError
-        A damaged text, an input of unknown shape, a layer that cannot be built, each by name.
+        A damaged text, an input of unknown shape, an unsupported layer, each by name.
     """
     check_names(changes, ("shape", "title"), "a prototxt")
     net = parsed(words.replace(TEMPLATE, "") if TEMPLATE in words else words)

@@ -1,8 +1,7 @@
-"""Language models from the fields of a configuration: dimensions onto the arguments of `transformers.decoder`.
+"""Language models from the fields of a configuration, mapped to the arguments of `transformers.decoder`.
 
-What a family of models has in common, and its configuration does not state, stands in the table ``model_families``; it
-follows the modelling code of the Transformers library, and each family of which counts are published is checked
-against them.
+The table ``model_families`` contains what a family's models share and their configurations do not state. It follows
+the modelling code of the Transformers library; families with published counts are checked against them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import Fields
 from cookbook.workloads.readers.tables import Family
 
-# Names of the number of experts, and of fields that say nothing where it is 0 or 1.
+# Names of the number of experts, and of fields without effect where it is 0 or 1.
 NUMBERS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 OF_EXPERTS = (
     "num_experts_per_tok",
@@ -55,7 +54,7 @@ READ = frozenset(
 )
 WINDOWED_KINDS = ("sliding_attention", "chunked_attention", "local_attention", "sliding_window")
 FULL_KINDS = ("full_attention", "global_attention", "attention")
-# Words in the names of fields that nobody should pass over in a family nobody knows.
+# Words in field names that must not be ignored in an unknown family.
 CHANGING_WORDS = (
     "mamba",
     "ssm",
@@ -93,9 +92,9 @@ def activation(f: Fields, usual: str, *names: str) -> str:
     """Return this package's name of the file's activation; an unknown one is counted as the usual one, and noted."""
     word = f.word(*names, default=usual) or usual
     operation = tables.operations("transformers").get(word)
-    ours = operation.meaning if operation else word
-    if ours in ACT_FLOP:
-        return ours
+    name = operation.meaning if operation else word
+    if name in ACT_FLOP:
+        return name
     f.assume(f"activation {word[:40]} is counted as {usual}")
     return usual
 
@@ -106,7 +105,7 @@ def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        A field that is missing or cannot be, or layers that our builder cannot write down.
+        A missing or invalid field, or layers that our builder does not support.
     """
     family = tables.families().get(name, Family())
     fixed = family.arguments
@@ -193,7 +192,7 @@ def _experts(f: Fields, depth: int, family: Family, sizes: Mapping[str, Any]) ->
     """Return the mixture of experts, where there is one."""
     number = f.whole(*NUMBERS, least=0, needed=False)
     if not number or number == 1:
-        if any(name in f.given for name in NUMBERS):  # said to be none: how large they would be changes nothing
+        if any(name in f.given for name in NUMBERS):  # there are none: their sizes have no effect
             f.read.update(OF_EXPERTS)
         return {}
     top = f.whole("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk", most=number)
@@ -229,8 +228,9 @@ def _scored(f: Fields, family: Family) -> bool:
 
 
 def _dense_layers(f: Fields, depth: int) -> int:
-    """Return the number of layers without experts, which our builder writes first: counts do not depend on
-    the order.
+    """Return the number of layers without experts, which our builder writes first.
+
+    Counts do not depend on the order.
     """
     f.read.add("moe_layers")
     first = f.whole("first_k_dense_replace", "moe_layer_start_index", least=0, most=MAX_LAYERS, needed=False) or 0
@@ -345,27 +345,25 @@ def _windows(f: Fields, depth: int, family: Family, arguments: Mapping[str, Any]
     elif f.family == "llama4_text":
         full = depth // (f.whole("no_rope_layer_interval", most=MAX_LAYERS))
     else:
-        every = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MAX_LAYERS)
-        full = depth // every if every else 0
+        period = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MAX_LAYERS)
+        full = depth // period if period else 0
     if full == depth or not size:
         return {}
     return {"window": size, "full_every": _every(f, depth, full, arguments)}
 
 
 def _every(f: Fields, depth: int, full: int, arguments: Mapping[str, Any]) -> int | None:
-    """Return n where every n-th layer attends to all tokens, so that `full` of them do, or the nearest
-    possible number.
-    """
+    """Return n where every n-th layer attends to all tokens, for `full` of them or the nearest possible number."""
     if not full:
         return None
-    every = min(range(1, depth + 1), key=lambda step: (abs(depth // step - full), step))
+    period = min(range(1, depth + 1), key=lambda step: (abs(depth // step - full), step))
     dense = (arguments.get("experts") or {}).get("first_dense", 0)
-    if dense + depth // every > depth:
+    if dense + depth // period > depth:
         raise ValueError(
             f"{dense} layers without experts and {full} without a window leave none of {depth}; give it "
             "layer by "
             "layer (cb.layers)"
         )
-    if depth // every != full:
-        f.assume(f"{depth // every} of {depth} layers attend without a window, where the file has {full}")
-    return every
+    if depth // period != full:
+        f.assume(f"{depth // period} of {depth} layers attend without a window, where the file has {full}")
+    return period

@@ -1,4 +1,4 @@
-"""``cb.model``: a network of the zoo by name, or one that people bring, told by what is in it and not by its name."""
+"""``cb.model``: a network of the zoo by name, or a user's model, recognised by its content and not by its name."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from cookbook.workloads.readers.fields import built, titled
 
 LONGEST_PATH = 4096
 HEAD_BYTES = 4096
-# Names that files of every model have, folders none of which is a model's, and parts of a path to one that may be.
+# File names common to all models, folders that are not named for a model, and the depth from which they may be.
 GENERIC_NAMES = ("config", "model", "model_index")
 GENERIC_FOLDERS = frozenset(
     ("tmp", "temp", "downloads", "desktop", "documents", "home", "root", "data", "models", "uploads")
 )
 OUTERMOST = 3  # "/", a folder of the system, and one in it
-# What a name would not have in it, so that a file of it was meant.
+# Endings that a zoo name never has, so that a file is meant.
 SUFFIXES = (
     ".json",
     ".gguf",
@@ -85,7 +85,7 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     Returns
     -------
     Workload
-        What was taken without being told stands in its `assumed` and is printed with it.
+        Its `assumed` lists what the source did not state, and is printed with it.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
         No such network and no such file; the message gives the three nearest names.
     ValueError
         A change that the builder does not know; a file that is too large, damaged, of an unknown kind, or that holds
-        what cannot be built: the message names it.
+        an unsupported model: the message names it.
 
     Examples
     --------
@@ -125,8 +125,9 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
 
 
 def _by_name(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
-    """Return the network for a zoo name, a file's path or a file's text; an existing file precedes a
-    checkpoint's name.
+    """Return the network for a zoo name, a file's path or a file's text.
+
+    An existing file precedes a checkpoint's name.
     """
     if ("/" in source or source.lower().endswith(SUFFIXES)) and _is_path(source) and _exists(Path(source)):
         return _read_file(Path(source), changes)
@@ -158,7 +159,7 @@ def _exists(path: Path) -> bool:
 
 
 def _read_file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
-    """Read a file, or a folder in the layout of Hugging Face."""
+    """Read a file, or a folder in Hugging Face's layout."""
     if not _exists(path):
         raise refused("model", str(path), ": there is no such file")
     if path.is_dir():
@@ -273,14 +274,14 @@ def _cell(cell: str) -> Any:
 
 def _checkpoint(header: tensors.Header, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
     """Read the configuration beside a checkpoint, which itself only reports how many parameters there are."""
-    beside = None if path is None else path.with_name("config.json")
-    if beside is None or not beside.is_file():
+    config_path = None if path is None else path.with_name("config.json")
+    if config_path is None or not config_path.is_file():
         raise ValueError(
             f"the checkpoint has {header.summary()}; which network they are its config.json says: put "
             "it beside the "
             "file, or give that instead"
         )
-    return tensors.checked(_read_file(beside, changes), header)
+    return tensors.checked(_read_file(config_path, changes), header)
 
 
 def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
@@ -288,10 +289,10 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
     if path is None or path.name != "config.json" or workload.stored:
         return workload
     for name in ("model.safetensors.index.json", "model.safetensors"):
-        beside = path.with_name(name)
-        if beside.is_file():
-            with beside.open("rb") as file:
-                size = beside.stat().st_size
+        checkpoint_path = path.with_name(name)
+        if checkpoint_path.is_file():
+            with checkpoint_path.open("rb") as file:
+                size = checkpoint_path.stat().st_size
                 header = (
                     tensors.index_of(file, size) if name.endswith("json") else tensors.safetensors_header(file, size)
                 )
@@ -300,9 +301,9 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
 
 
 def _title(path: Path | None, always: bool = False) -> str:
-    """Name in print of a file: its own, or its folder's where it is called config as all are.
+    """Return the printed name of a file: its own, or its folder's where it has a generic name.
 
-    "" where the folder says nothing about the model; with `always` the file's own name then.
+    "" where the folder does not name the model; with `always` the file's own name then.
     """
     if path is None:
         return ""
@@ -315,7 +316,7 @@ def _title(path: Path | None, always: bool = False) -> str:
 
 
 def _repository(folder: Path) -> str:
-    """Name of a folder that keeps one model, the one in a cache of Hugging Face included; "" of any other folder."""
+    """Return the name of a folder with one model, including one in a cache of Hugging Face; "" for any other folder."""
     if folder.parent.name == "snapshots":
         folder = folder.parent.parent
     temporary = Path(tempfile.gettempdir()).resolve()

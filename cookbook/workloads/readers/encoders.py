@@ -1,6 +1,6 @@
-"""Everything that is no language model of one stack: encoders, encoder-decoders, vision, diffusion, state spaces.
+"""Readers of models other than decoder-only ones: encoders, encoder-decoders, vision, diffusion, state spaces.
 
-Each reader takes the fields of a configuration and gives a builder of ours with its arguments.
+Each reader takes the fields of a configuration and returns one of our builders with its arguments.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _bert(f: Fields) -> Found:
 def _bert_head(f: Fields, pooler: bool) -> Found:
     names = f.members("architectures")
     name = names[0] if names and isinstance(names[0], str) else ""
-    head = next((ours for end, ours in HEADS.items() if name.endswith(end)), "")
+    head = next((head_name for end, head_name in HEADS.items() if name.endswith(end)), "")
     if not head:
         f.assume(
             "the encoder as it gives features"

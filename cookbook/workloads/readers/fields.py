@@ -1,4 +1,4 @@
-"""Fields of somebody's file: looked up by any of their names, checked, and told where they were guessed or not read."""
+"""Fields of a user's file: looked up by any of their names, checked, and reported where guessed or not read."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Fields:
     Parameters
     ----------
     given : mapping
-        The fields as they stand in the file.
+        The fields as in the file.
     family : str
-        What the file says it is, for messages.
+        Kind of the file, for messages.
     kind : str
         Kind of model in the tables of configurations; by default `family`.
     """
@@ -60,7 +60,7 @@ class Fields:
         return next((self.silent[name] for name in names if name in self.silent), None)
 
     def assume(self, sentence: str) -> None:
-        """Note what was taken without being told; once."""
+        """Note an assumption, once."""
         if sentence not in self.assumed:
             self.assumed.append(sentence)
 
@@ -163,9 +163,9 @@ def built(
     Parameters
     ----------
     builder, arguments : str, mapping
-        "module.function" of `cookbook.workloads`, and what the file says of its arguments.
+        "module.function" of `cookbook.workloads`, and the file's values of its arguments.
     changes : mapping
-        What the reader wants otherwise; ``title`` and ``seq`` are the name in print and the usual length.
+        The reader's changes; ``title`` and ``seq`` are the printed name and the usual length.
     title, assumed, seq : str, sequence of str, float
         Of the `Workload`.
     **record

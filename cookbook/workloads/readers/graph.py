@@ -1,6 +1,6 @@
-"""A graph of operations whose shapes are numbers, as ONNX and PyTorch have it, written down by `Trace`.
+"""A graph of operations with numeric shapes, as in ONNX and PyTorch, recorded by `Trace`.
 
-The graph states what goes in and comes out of each operation, so that nothing but its row is left to write.
+The graph states inputs and outputs of each operation, so that only its row needs to be written.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from cookbook.workloads.ops import Ops, attended_pairs
 
 MAX_SHAPE_ELEMENTS = 10**15
 Sides = tuple[int, ...]
-Named = tuple[Any, Sides]  # an activation of the whole batch: what it is called, and its shape
+Named = tuple[Any, Sides]  # an activation of the whole batch: its name and shape
 
 
 class Graph(Trace):
-    """Collects operations; `samples` is how many samples the shapes are for, of which each counts the same part."""
+    """Collects operations; `samples` is the number of samples in the shapes, each with an equal part."""
 
     def __init__(self, samples: int = 1) -> None:
         super().__init__()
@@ -29,9 +29,7 @@ class Graph(Trace):
         self.assumed: list[str] = []
 
     def tensor(self, name: Any, sides: Sides, features: float = 0) -> Shape:
-        """Return one sample's part of an activation of the batch, by default with the last axis as features; its name
-        identifies it.
-        """
+        """Return one sample's part of a batch's activation, by default with the last axis as features."""
         features = features or (sides[-1] if sides else 1) or 1
         return Shape(features, (math.prod(sides) / features / self.samples,), name)
 
@@ -125,18 +123,18 @@ class Graph(Trace):
         keys, wide = key[1][-2], value[1][-1]
         full = positions * keys
         pairs = float(attended_pairs(positions, True)) if causal and positions == keys else float(full)
-        every = math.prod(batch) / self.samples
+        heads = math.prod(batch) / self.samples
         out = self.tensor(("out", name), (*batch, positions, wide))
         xs = [self.tensor(*named) for named in (query, key, value)]
         self.write(
             "attention",
             name,
-            macs=batched(constant(every * pairs * (width + wide))),
-            vector_flop=batched(constant(every * pairs * SOFTMAX_FLOP)),
+            macs=batched(constant(heads * pairs * (width + wide))),
+            vector_flop=batched(constant(heads * pairs * SOFTMAX_FLOP)),
             reads=batched(elements(xs)),
             writes=batched(out.elements),
             saved=self.kept(*xs, out),
-            mask_bytes=batched(constant(every * positions * 4)),
+            mask_bytes=batched(constant(heads * positions * 4)),
             m=batched(constant(positions / self.samples)),
             n=not_batched(constant(keys)),
             k=not_batched(constant(width)),

@@ -1,4 +1,4 @@
-"""A model from its `config.json`, as Hugging Face's libraries write it: no download, and no code of others is run."""
+"""Models from `config.json` as Hugging Face's libraries write it, without downloads or running others' code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cookbook.workloads.readers.fields import Fields, built, listed
 from cookbook.workloads.zoo import DECODER, Workload
 
 USUAL_LENGTH = 4096
-# Parts of a larger model, of which the language model is the one that is counted.
+# Parts of a larger model; only the language model is counted.
 LANGUAGE_PARTS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model")
 OTHER_PARTS = ("vision_config", "audio_config", "vit_config", "speech_config", "vision_tower")
 DEPTH = 4
@@ -42,7 +42,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     Parameters
     ----------
     config : mapping
-        What `config.json` holds.
+        The content of `config.json`.
     changes : mapping
         Arguments of our builder to change; ``title``, ``seq``.
     title : str
@@ -51,12 +51,12 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     Returns
     -------
     Workload
-        Its `assumed` names what was not stated and each field that was not read.
+        Its `assumed` names what was not stated and all unread fields.
 
     Raises
     ------
     ValueError
-        A field that is missing or cannot be, or a kind of model that cannot be built, with the fields in the way.
+        A missing or invalid field, or an unsupported kind of model, with the fields concerned.
     """
     whole, outer, assumed = config, _family_of(config), list[str]()
     for _ in range(DEPTH):
@@ -217,9 +217,7 @@ def _strange(f: Fields) -> list[str]:
 
 
 def _refuse_counting(f: Fields) -> None:
-    """Refuse a field that was not read and whose name suggests that it changes counts, alone or in a group
-    of fields.
-    """
+    """Refuse an unread field whose name suggests that it changes counts, alone or in a group of fields."""
     stated = [(str(name), value) for name, value in f.given.items() if f.passed(name) and _may_matter(str(name))]
     groups = [
         (f"{name}.{inner}", member)

@@ -1,4 +1,4 @@
-"""Language models of which some layers keep a state instead of keys and values, onto arguments of `sequence.hybrid`."""
+"""Language models in which some layers keep a state instead of keys and values, for `sequence.hybrid`."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def _network(f: Fields, sizes: Found, pattern: str, **own: Any) -> Found:
 
 def _jamba(f: Fields) -> Found:
     sizes, depth = _sizes(f), _depth(f)
-    every, at = f.whole("attn_layer_period"), f.whole("attn_layer_offset", least=0)
+    period, at = f.whole("attn_layer_period"), f.whole("attn_layer_offset", least=0)
     often, first = f.whole("expert_layer_period"), f.whole("expert_layer_offset", least=0)
     experts = _experts(f)
     several = experts is not None and experts["number"] > 1
     letters = [
-        ("*" if layer % every == at else "M") + ("E" if several and layer % often == first else "-")
+        ("*" if layer % period == at else "M") + ("E" if several and layer % often == first else "-")
         for layer in range(depth)
     ]
     width = sizes["width"]
@@ -141,8 +141,8 @@ def _qwen(f: Fields) -> Found:
     size = f.whole("linear_value_head_dim")
     if f.whole("linear_key_head_dim", default=size) != size:
         raise ValueError("linear_key_head_dim and linear_value_head_dim differ; only equal ones can be built")
-    every = f.whole("full_attention_interval")
-    attend = _attending(f, depth) if "layer_types" in f.given else [(layer + 1) % every == 0 for layer in range(depth)]
+    period = f.whole("full_attention_interval")
+    attend = _attending(f, depth) if "layer_types" in f.given else [(layer + 1) % period == 0 for layer in range(depth)]
     state = {
         "heads": f.whole("linear_num_value_heads"),
         "key_heads": f.whole("linear_num_key_heads"),
@@ -200,9 +200,9 @@ def _nemotron(f: Fields) -> Found:
         raise refused("hybrid_override_pattern", pattern, "must be a text of one letter a layer, such as 'M-M*'")
     shared = f.whole("moe_shared_expert_intermediate_size", default=0, least=0)
     copies = f.whole("n_shared_experts", least=0)
-    mixed = _experts(f, shared * copies)
-    if mixed and f.given.get("moe_latent_size"):
-        mixed["latent"] = f.whole("moe_latent_size")
+    mixture = _experts(f, shared * copies)
+    if mixture and f.given.get("moe_latent_size"):
+        mixture["latent"] = f.whole("moe_latent_size")
     return _network(
         f,
         sizes,
@@ -211,7 +211,7 @@ def _nemotron(f: Fields) -> Found:
         state=_mamba2_state(f, sizes["width"]),
         gated=False,
         hidden=f.whole("intermediate_size", needed="-" in pattern),
-        experts=mixed,
+        experts=mixture,
     )
 
 

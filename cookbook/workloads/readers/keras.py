@@ -1,4 +1,4 @@
-"""A network from what Keras writes of its architecture: the JSON of Sequential and Functional models, no code run.
+"""Reader of Keras architectures: the JSON of Sequential and Functional models; no code is run.
 
 Layers and their fields follow keras.layers (https://keras.io/api/layers); versions 2 and 3 write them differently.
 """
@@ -16,7 +16,7 @@ from cookbook.workloads.readers.keras_layers import MODELS, Network, fields_of, 
 from cookbook.workloads.zoo import Workload
 
 INSIDE = "config.json"  # of the archive that Keras 3 saves
-GIVEN_NAMES = ("sequential", "functional", "model")  # with a number: what Keras calls a model that nobody named
+GIVEN_NAMES = ("sequential", "functional", "model")  # with a number: Keras's default names
 
 
 def is_architecture(found: Any) -> bool:
@@ -52,7 +52,7 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
     Parameters
     ----------
     found : mapping
-        What ``model.to_json()`` writes, or ``config.json`` of a ``.keras`` archive holds.
+        The content of ``model.to_json()``, or of ``config.json`` in a ``.keras`` archive.
     changes : mapping
         ``shape`` of one sample as Keras has it, (224, 224, 3), where the model leaves it open; ``title``.
     title : str

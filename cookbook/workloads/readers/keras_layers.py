@@ -1,4 +1,4 @@
-"""Layers of Keras as operations, and the graph that joins them; `keras` reads the files."""
+"""Keras layers as operations, and the graph that connects them; `keras` reads the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def text_of(fields: Config, name: str) -> str:
 
 
 class Node(NamedTuple):
-    """One use of a layer: which, and the tensors that it takes."""
+    """One use of a layer: its name, and its input tensors."""
 
     layer: Any
     name: str
@@ -83,21 +83,21 @@ class Network:
             name = text_of(layer if isinstance(layer, Mapping) else {}, "name") or text_of(fields_of(layer), "name")
             if isinstance(layer, Mapping) and layer.get("class_name") == "InputLayer":
                 place = order.get(name, len(made))
-                there = sources[min(place, len(sources) - 1)] if sources else self._input(fields_of(layer), name, None)
-                made[name, 0] = [there]
+                source = sources[min(place, len(sources) - 1)] if sources else self._input(fields_of(layer), name, None)
+                made[name, 0] = [source]
                 continue
             nodes = layer.get("inbound_nodes") if isinstance(layer, Mapping) else None
             for place, node in enumerate(nodes if isinstance(nodes, list) else []):
                 waiting.append(Node(layer, name, place, list(self.references(node))))
         self._in_order(waiting, made)
-        ends = [(who, at) for who, at, _ in self.references(fields_of(model).get("output_layers"))]
+        ends = [(layer_name, at) for layer_name, at, _ in self.references(fields_of(model).get("output_layers"))]
         return [made[end][0] for end in ends if end in made] or list(made.values())[-1]
 
     def _in_order(self, waiting: list[Node], made: dict[tuple[str, int], list[Shape]]) -> None:
-        """Write down each node once what it takes is made; each reference is looked at once."""
+        """Write each node once its inputs are available; each reference is visited once."""
         missing, takers = list[int](), dict[tuple[str, int], list[int]]()
         for number, node in enumerate(waiting):
-            needs = {(who, at) for who, at, _ in node.needs} - made.keys()
+            needs = {(layer_name, at) for layer_name, at, _ in node.needs} - made.keys()
             missing.append(len(needs) if node.needs else -1)  # what takes nothing is never made
             for need in needs:
                 takers.setdefault(need, []).append(number)
@@ -105,7 +105,10 @@ class Network:
         written = 0
         while ready:
             node = waiting[ready.popleft()]
-            xs = [made[who, at][max(min(which, len(made[who, at]) - 1), 0)] for who, at, which in node.needs]
+            xs = [
+                made[layer_name, at][max(min(tensor, len(made[layer_name, at]) - 1), 0)]
+                for layer_name, at, tensor in node.needs
+            ]
             made[node.name, node.place] = self.layer(node.layer, node.name, xs, again=node.place > 0)
             written += 1
             for number in takers.pop((node.name, node.place), ()):
@@ -158,7 +161,7 @@ class Network:
         return ValueError(f"shape = {shown(tuple(self.shape))} but the model states {shown(stated)}; leave it out")
 
     def layer(self, layer: Any, name: str, xs: list[Shape], again: bool = False) -> list[Shape]:
-        """Write one layer down; used again it has no further parameters."""
+        """Write one layer; a further use of it adds no parameters."""
         kind = text_of(layer if isinstance(layer, Mapping) else {}, "class_name")
         self.written += 1
         if self.written > MAX_FILE_LAYERS:

@@ -1,4 +1,4 @@
-"""A network from an ONNX graph: nodes, their shapes by ONNX's own inference, and no weights.
+"""Reader of ONNX graphs: nodes, with shapes by ONNX's own inference, and no weights.
 
 The library `onnx` (extra `onnx`) parses the file and infers shapes; it runs nothing.
 """
@@ -42,7 +42,7 @@ MATRICES = {
     "LSTM",
     "GRU",
 }
-# Inputs that a node cannot do without, one unless it is told here.
+# Number of required inputs of a node, one by default.
 NEEDED = {
     "LSTM": 3,
     "GRU": 3,
@@ -59,7 +59,7 @@ NEEDED = {
     "BatchNormalization": 5,
     "Gather": 2,
 }
-# Quantised forms: where their input and their weights stand.
+# Quantised forms: positions of their input, weights and bias.
 CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvTranspose": (0, 1, 2), "ConvInteger": (0, 1, None), "QLinearConv": (0, 3, 8)}
 PRODUCTS = {"MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), "FusedMatMul": (0, 1)}
 
@@ -87,7 +87,7 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     Raises
     ------
     ValueError
-        No library to read it with (the message says how to install it); a damaged file; an axis that is open; control
+        No library to read it with (the message explains how to install it); a damaged file; an open axis; control
         flow that depends on values.
     """
     if find_spec("onnx") is None:
@@ -244,9 +244,7 @@ def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
 
 
 def _wanted(wanted: Any, name: str, axes: Sequence[Any], exact: bool) -> list[int] | None:
-    """Return the shape that the reader gives, checked against what the graph fixes; None where it is of
-    another input.
-    """
+    """Return the reader's shape, checked against the graph's; None where it is of another input."""
     sizes = [wanted] if isinstance(wanted, int) else wanted
     if not isinstance(sizes, list | tuple) or len(sizes) > MAX_AXES:
         raise refused("shape", wanted, "must be the sizes of one sample, such as (3, 224, 224)")
@@ -285,9 +283,7 @@ class _Shapes:
         return self.shapes.get(name)
 
     def weight(self, name: str) -> float:
-        """Return the elements of a tensor of weights, 0 of anything else: integers and single numbers are no
-        parameters.
-        """
+        """Return the elements of a weight tensor, else 0: integers and single numbers are no parameters."""
         dims, kind = self.constants.get(name, ((), 0))
         return float(math.prod(dims)) if kind in FLOATS and dims and math.prod(dims) > 1 else 0.0
 

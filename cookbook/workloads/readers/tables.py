@@ -1,4 +1,4 @@
-"""What files call things, from the tables: kinds of models, their fields, operations, and formats of numbers."""
+"""Vocabulary of model files, from the tables: kinds of models, their fields, operations, and number formats."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Family(NamedTuple):
     reader : str
         Who reads its configuration.
     arguments : mapping
-        Arguments of the builder that it has whatever the file says.
+        Arguments that the family's builder always has.
     readings : mapping
-        What steers the reading of its fields.
+        Settings for reading its fields.
     """
 
     reader: str = ""
@@ -38,13 +38,13 @@ class Operation(NamedTuple):
 
 
 class Names:
-    """Names of fields, some of which (``*_eps``, ``rope*``) stand for all that end or begin so."""
+    """Names of fields; patterns such as ``*_eps`` and ``rope*`` match all that end or begin so."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        every = tuple(names)
-        self.exact = frozenset(name for name in every if "*" not in name)
-        self.starts = tuple(name[:-1] for name in every if name.endswith("*"))
-        self.ends = tuple(name[1:] for name in every if name.startswith("*"))
+        patterns = tuple(names)
+        self.exact = frozenset(name for name in patterns if "*" not in name)
+        self.starts = tuple(name[:-1] for name in patterns if name.endswith("*"))
+        self.ends = tuple(name[1:] for name in patterns if name.startswith("*"))
 
     def __contains__(self, name: str) -> bool:
         return name in self.exact or name.startswith(self.starts) or name.endswith(self.ends)
@@ -69,9 +69,7 @@ def _value(cell: str) -> Any:
 
 @lru_cache(maxsize=256)
 def fields(meaning: str, kind: str = "") -> Names:
-    """Return the fields that change no count, of one kind of model or, with "", of all; `meaning` is silent or
-    reviewed.
-    """
+    """Return the fields that change no count, of one kind of model or of all (""); `meaning` is silent or reviewed."""
     rows = catalog.table("configuration_fields")
     rows = rows[rows["meaning"] == meaning]
     return Names(row.field for row in rows.itertuples() if kind in row.families.split(";"))
@@ -119,6 +117,6 @@ def formats(file: str) -> Mapping[str, float]:
 
 @lru_cache(maxsize=1)
 def gguf_formats() -> Mapping[int, str]:
-    """Name of each format of GGUF files by the number that stands for it."""
+    """Return the name of each format of GGUF files by its number."""
     rows = catalog.table("tensor_formats")
     return {int(row.number): row.name for row in rows[rows["file"] == "gguf"].itertuples()}

@@ -1,4 +1,4 @@
-"""Headers of checkpoints: which tensors there are, of which shape and format, without reading one of them.
+"""Readers of checkpoint headers: names, shapes and formats of tensors, without reading one of them.
 
 safetensors (https://github.com/huggingface/safetensors) and GGUF (https://github.com/ggml-org/ggml, docs/gguf.md).
 """
@@ -122,13 +122,13 @@ def index_of(file: BinaryIO, size: int) -> Header:
 def checked(workload: Workload, header: Header) -> Workload:
     """Return the network compared with its checkpoint: formats and differences of parameters noted."""
     notes, stored = list(workload.assumed), header.stored
-    there = header.total if header.total is not None else sum(stored.values()) if stored else None
-    if there is not None:
-        ours = workload.ops.parameter_count
-        if abs(there - ours) > 0.005 * ours:
+    stated = header.total if header.total is not None else sum(stored.values()) if stored else None
+    if stated is not None:
+        counted = workload.ops.parameter_count
+        if abs(stated - counted) > 0.005 * counted:
             differs = (
-                f"the checkpoint holds {there:,.0f} elements, {100 * (there / ours - 1):+.1f} % against the "
-                f"{ours:,.0f} parameters counted here: parts left out, scales of quantised weights, or a "
+                f"the checkpoint holds {stated:,.0f} elements, {100 * (stated / counted - 1):+.1f} % against the "
+                f"{counted:,.0f} parameters counted here: parts left out, scales of quantised weights, or a "
                 "family that differs"
             )
             notes += [differs] * (differs not in notes)
@@ -149,7 +149,7 @@ def checked(workload: Workload, header: Header) -> Workload:
 
 
 class _Reader:
-    """Numbers and texts out of a GGUF header, refused where the file ends early or asks for too much."""
+    """Numbers and texts of a GGUF header, refused where the file ends early or requests too much."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.file, self.left, self.items = file, min(size, MAX_HEADER_BYTES), 0
@@ -236,7 +236,7 @@ def _configuration(header: Header) -> dict[str, Any]:
         raise ValueError("the GGUF header names no general.architecture; the file is damaged")
     config: dict[str, Any] = {"model_type": tables.gguf_names("architecture").get(family, family)}
     keys = tables.gguf_names("key")
-    for key, ours in keys.items():
+    for key, target in keys.items():
         value = header.metadata.get(f"{family}.{key}")
         if isinstance(value, list) and value and all(type(number) is int for number in value):
             value = max(value)  # one a layer: our builder takes equal layers
@@ -246,7 +246,7 @@ def _configuration(header: Header) -> dict[str, Any]:
                 "number, or one for each layer; the file is damaged"
             )
         if value is not None:
-            config[ours] = value
+            config[target] = value
     for key, value in header.metadata.items():  # what else may change counts is read, or refused, by its name
         inner = key.removeprefix(f"{family}.").replace(".", "_")
         if key.startswith(f"{family}.") and key[len(family) + 1 :] not in keys and huggingface.may_change(inner):

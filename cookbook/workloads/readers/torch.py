@@ -1,4 +1,4 @@
-"""A network from a PyTorch module or an exported program, on the device `meta`: tensors have shapes and no values.
+"""Reader of PyTorch modules and exported programs, on the device `meta`: tensors have shapes and no values.
 
 The module's own code runs, in the reader's own process, as whenever the reader calls it; nothing is read from files.
 """
@@ -50,7 +50,7 @@ def read(source: Any, changes: Mapping[str, Any]) -> Workload:
     Parameters
     ----------
     source : torch.nn.Module or torch.export.ExportedProgram
-        What the reader has in memory. A module is not changed, and its weights are not copied.
+        The object in memory. A module is not changed, and its weights are not copied.
     changes : mapping
         ``shape``: of one sample without the batch, (3, 224, 224), or (128,) tokens where the module begins with an
         embedding; a list of shapes for several inputs; ``title``.
@@ -72,7 +72,7 @@ def read(source: Any, changes: Mapping[str, Any]) -> Workload:
 
 
 class _Counted:
-    """A graph that is told of ATen's operations; storages say which tensors are views of which parameter."""
+    """A graph that records ATen's operations; storages identify views of parameters."""
 
     def __init__(self, samples: int, weights: Mapping[Any, tuple[str, float]]) -> None:
         self.graph = Graph(samples)
@@ -376,8 +376,8 @@ def _of_program(program: Any) -> _Counted:
             for argument in (*node.args, *node.kwargs.values())
             if _hashable(argument) or isinstance(argument, list | tuple)
         ]
-        seen = tables.operation("torch", name).kind == "view" and node in tensors
-        if seen and arguments and isinstance(arguments[0], _Named):
+        is_view = tables.operation("torch", name).kind == "view" and node in tensors
+        if is_view and arguments and isinstance(arguments[0], _Named):
             tensors[node] = _Named(tensors[node].value, arguments[0].cookbook_place)
         outputs = [tensors[node]] if node in tensors else [tensor for tensor in _flat([value]) if _is_tensor(tensor)]
         counted.told(name, arguments, outputs)

@@ -266,12 +266,10 @@ def test_the_datasheet_is_that_of_the_machine_named(told, name):
 @pytest.mark.parametrize("name", ["NVIDIA H100X Special", "EPYC 9755 GPU", "Xeon", "?"])
 def test_a_gpu_that_the_catalogue_lacks_is_compared_with_a_gpu(name):
     report = Report("complete", "2026-01-02 03:04", {}, {"memory_bytes": 32e9, "device_name": name}, [])
-    assert fitted.sheet(report).kind != "cpu" and fitted._missing_device(report, None) == name
-    assert (
-        fitted._missing_device(report, "h100-sxm") == "" and fitted.sheet(report, "h100-sxm").name == "H100 SXM5 80GB"
-    )
+    assert fitted.sheet(report).kind != "cpu" and fitted._unlisted(report, None) == name
+    assert fitted._unlisted(report, "h100-sxm") == "" and fitted.sheet(report, "h100-sxm").name == "H100 SXM5 80GB"
     known = replace(report, environment={**report.environment, "device_name": "NVIDIA H100 80GB HBM3"})
-    assert fitted._missing_device(known, None) == ""
+    assert fitted._unlisted(known, None) == ""
 
 
 def test_a_summary_names_the_gpu_that_stands_for_another():

@@ -1,0 +1,192 @@
+"""Every argument of a public function is declared, and refuses what its declaration rules out, in words that teach.
+
+What is given is made of the declaration: another type, no number, a number below or above its range, an unknown name
+with a known one near. Allowed are an error that names the argument and a remedy and keeps the field as data, and, for
+what may stand for a number (0 with a sign, a list), an answer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from test_hostile import base
+
+import cookbook as cb
+from cookbook import catalog
+from cookbook.catalog import Refused, UnknownName
+from cookbook.catalog.fields import NUMERIC, TABLES, Field, checked, declared, fields
+
+# Arguments that no field declares, by function or by function and argument, and why.
+FORMULA = "a formula, which knows NumPy alone: formulas/_arguments.py"
+LOWEST = "stands below the tables: any value is shown, or said to be no quantity"
+UNDECLARED = {
+    "drf_tasks": FORMULA,
+    "erlang_wait_seconds": FORMULA,
+    "jain_index": FORMULA,
+    "max_min_rates": FORMULA,
+    "human": LOWEST,
+    "si": LOWEST,
+    "progress_bar": LOWEST,
+}
+REMEDY = re.compile(r"\b(?:give|take|leave|nearest|one of|write|choose|list all)\b", re.I)
+LONGEST_MESSAGE = 400
+
+
+def functions() -> dict[str, Callable[..., Any]]:
+    """Public functions of the three namespaces by name."""
+    rooms = (cb, cb.planning, cb.measure)
+    found = {name: getattr(room, name) for room in rooms for name in room.__all__}
+    return {name: each for name, each in sorted(found.items()) if inspect.isfunction(each)}
+
+
+def excused(name: str, argument: str) -> bool:
+    return bool({name, f"{name}.{argument}"} & set(UNDECLARED))
+
+
+def undeclared(name: str, function: Callable[..., Any]) -> list[str]:
+    """Arguments of a function that are declared nowhere; any number of them by name count as one."""
+    known, left = declared(function), []
+    taken = inspect.signature(function).parameters
+    for argument, each in taken.items():
+        more = each.kind is each.VAR_KEYWORD and set(known) - set(taken)
+        if argument not in known and not more and not excused(name, argument):
+            left.append(argument)
+    return left
+
+
+def wrong(field: Field) -> Iterator[tuple[str, Any]]:
+    """What a field rules out, with words for it."""
+    kind = "text" if field.type == "software" else "name" if field.type in TABLES else field.type
+    yield "an object", object()
+    if not field.optional:
+        yield "None", None
+    if dict not in field.records and not any(issubclass(dict, each) for each in field.records):
+        yield "a mapping", {}
+    if not any(issubclass(list, each) for each in field.records):
+        if not field.blank and kind != "array":
+            yield "an empty list", []
+        if kind in NUMERIC and not field.later:
+            yield "a list with a bad entry", [max(field.low, 1), "abc"]
+        elif not field.later:
+            yield "a list with a bad entry", ["abc", object()]
+    if kind in (*NUMERIC, "array"):
+        yield from ((each, each) for each in ("abc", "3\nGB", "-1 furlong"))
+        yield from (("an infinity", each) for each in (math.inf, -math.inf) if field.high < math.inf)
+        yield "beyond all floats", 10**400
+        if kind != "share":
+            yield "a flag", True
+        if not field.missing:
+            yield "no number", math.nan
+        if field.low > -1e300:
+            yield "below", field.low - 1
+        if field.above or field.low > 0:
+            yield "zero", -0.0
+        if field.high < 1e300:
+            yield "above", field.high * 2 + 1
+        if kind == "count":
+            yield "not whole", max(field.low, 1) + 0.5
+    elif kind == "flag":
+        yield from (("no flag", each) for each in ("perhaps", math.nan, 2))
+    elif kind in ("choice", "text", "name"):
+        yield from (("no text", each) for each in (math.nan, 10**400) if float not in field.records)
+        if kind == "choice":
+            word = next((each for each in field.spelt if isinstance(each, str) and len(each) > 3), "abcd")
+            yield "misspelt", f"{word}x"
+            yield "two lines", f"{word}\n{word}"
+        elif kind == "name" and (table := field.table or TABLES.get(field.type)):
+            yield "misspelt", f"{catalog.table(table).iloc[0, 0]}xq"
+        elif kind == "text" and field.high < math.inf:
+            yield "too long", "x" * (int(field.high) + 1)
+    elif kind == "record":
+        yield from (("another record", each) for each in (5, math.nan, True) if not isinstance(each, field.records))
+        if str not in field.records:
+            yield "text", "abc"
+    elif kind == "function":
+        yield "no function", 5
+
+
+def misread(name: str, argument: str, what: str, value: Any) -> str:
+    """What is wrong with the answer to a value that a declaration rules out; empty where nothing is."""
+    function = functions()[name]
+    given = base(name, function) | {argument: value}
+    rest = given.pop("*", ())
+    said = f"{name}({argument} = {what})"
+    try:
+        answer = function(*rest, **given)
+    except UnknownName as problem:
+        return "" if problem.nearest or "list all" in str(problem) else f"{said}: no name near: {problem}"
+    except Refused as problem:
+        message, refusal = str(problem), problem.refusal
+        if len(message) > LONGEST_MESSAGE:
+            return f"{said}: {len(message)} letters"
+        if argument not in message or not REMEDY.search(message):
+            return f"{said}: names no argument or no remedy: {message}"
+        return "" if refusal.field == argument else f"{said}: is the field {refusal.field!r}: {message}"
+    except Exception as problem:
+        return f"{said}: {type(problem).__name__}: {str(problem)[:200]}"
+    several = np.ndim(getattr(answer, "point", 0)) > 0
+    return "" if several else f"{said}: answered"
+
+
+ASKED = [
+    (name, argument)
+    for name, function in functions().items()
+    for argument in declared(function)
+    if not excused(name, argument)
+]
+
+
+@pytest.mark.parametrize("name", functions())
+def test_every_argument_is_declared(name):
+    assert not undeclared(name, functions()[name])
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in ASKED}))
+def test_what_a_declaration_rules_out_is_refused(name):
+    function = functions()[name]
+    failed = [
+        problem
+        for argument, field in declared(function).items()
+        if not excused(name, argument)
+        for what, value in wrong(field)
+        if (problem := misread(name, argument, what, value))
+    ]
+    assert not failed, "\n".join(failed)
+
+
+def test_exceptions_are_no_more_than_needed():
+    known = functions()
+    for place in UNDECLARED:
+        name, _, argument = place.partition(".")
+        assert name in known and (not argument or argument in inspect.signature(known[name]).parameters), place
+        assert not declared(known[name]) if not argument else argument not in declared(known[name]), place
+
+
+def test_signature_and_docstring_stay():
+    @checked(devices=Field.count())
+    def asked(devices: int, *, seed: int = 0) -> int:
+        """Return them."""
+        return devices
+
+    assert str(inspect.signature(asked)) == "(devices: 'int', *, seed: 'int' = 0) -> 'int'"
+    assert asked.__doc__ == "Return them." and asked.__name__ == "asked"
+    with pytest.raises(TypeError, match="has no argument"):
+        checked(device=Field.count())(lambda devices: devices)
+
+
+def test_a_row_of_the_schema_is_taken_by_name():
+    @checked(tp=Field.row("tp", "inference"), precision=Field.row("precision", later=True))
+    def asked(tp: int | None = None, precision: str = "") -> Any:
+        return tp
+
+    assert declared(asked)["tp"].high == fields("inference")["tp"].high
+    assert asked(tp=8) == 8 and asked(tp=None) is None
+    with pytest.raises(Refused, match=r"^tp = 0 is outside its range; give 1 to 1e\+06$") as problem:
+        asked(tp=0)
+    assert problem.value.refusal.field == "tp"
