@@ -18,7 +18,7 @@ from IPython import get_ipython
 from cookbook import catalog, units
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import Refused, refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.catalog.tables import raw as as_text
 from cookbook.panels.text import duration, json_of, listed, pieces
 from cookbook.prediction.scenario import NUMERIC, Field, fields
@@ -111,9 +111,38 @@ class Described:
         """Whether it can set a field that is a number, or one that is none."""
         return True
 
+    def sets(self, argument: str) -> bool:
+        """Return whether it sets an argument."""
+        return bool(argument) and argument in (self.name, self.argument)
+
+    def named(self, sentence: str, at_fault: bool = True) -> str:
+        """Return a sentence with the words beside the control in place of the argument that it sets.
+
+        Its head is replaced where the argument is at fault, and within it those names that are no words.
+
+        Examples
+        --------
+        >>> prompt = Slider("prompt", "Prompt", "Requests", (1.0, 8.0), argument="input_len")
+        >>> prompt.named("Input_len = 9 is too long; give input_len = 8, or another prompt.")
+        'Prompt = 9 is too long; give prompt = 8, or another prompt.'
+        """
+        within = self.label if self.label[1:2].isupper() else f"{self.label[:1].lower()}{self.label[1:]}"
+        for name in {self.name: 1, self.argument: 1}:
+            first = f"{name[:1].upper()}{name[1:]}"
+            coded = "_" in name
+            if name and sentence.startswith(first if coded else f"{first} = ") and (coded or at_fault):
+                sentence = f"{self.label}{sentence[len(first) :]}"
+            if coded:
+                sentence = sentence.replace(name, within)
+        return sentence
+
     def refused(self, raw: Any, what: str) -> Refused:
         """The error for what a reader gave, under the words beside the control."""
         return refused(self.argument or self.name, raw, what, name=self.label)
+
+    def unusable(self, sentence: str) -> Refused:
+        """The error of such a sentence about it."""
+        return Refused(Refusal(sentence, field=self.argument or self.name))
 
     def _described(self, kind: str, **own: Any) -> dict[str, Any]:
         names = ("name", "label", "group", "tooltip", "more", "place")
@@ -174,9 +203,9 @@ class Combo(Described):
                 chosen += value if isinstance(value, list) else [value]
         count = max(len(chosen), len(entries))
         if count > self.limit:
-            raise ValueError(f"{self.label} has {count:,} entries; choose at most {self.limit}")
+            raise self.unusable(f"{self.label} has {count:,} entries; choose at most {self.limit}")
         if len(chosen) < self.least:
-            raise ValueError(f"{self.label} is empty; choose at least {self.least}")
+            raise self.unusable(f"{self.label} is empty; choose at least {self.least}")
         return chosen
 
     def _names(self, text: str) -> list[str]:
@@ -316,14 +345,16 @@ class Combo(Described):
     def _one(self, raw: Any) -> Any:
         if _custom(raw):
             if self.own is None:
-                raise ValueError(f"{self.label} takes no entry of your own; choose one of the list")
+                raise self.unusable(f"{self.label} takes no entry of your own; choose one of the list")
             if len(str(raw["custom"])) > self.own.most:
-                raise ValueError(f"{self.label}: your own entry is longer than {self.own.most:,} letters; shorten it")
+                raise self.unusable(
+                    f"{self.label}: your own entry is longer than {self.own.most:,} letters; shorten it"
+                )
             return self.own.read(str(raw["custom"]))
         try:
             value = self.plain(raw) if self.plain else raw
         except ValueError as wrong:
-            raise ValueError(f"{self.label} = {wrong}") from None
+            raise self.unusable(f"{self.label} = {wrong}") from None
         if isinstance(value, str) and len(value) > LONGEST:
             raise self.refused(raw, f"has {len(value):,} letters; no name is that long")
         if isinstance(value, str):
@@ -383,7 +414,9 @@ class Slider(Described):
         if raw is None or (isinstance(raw, str) and not raw.strip()):
             if self.optional:
                 return None
-            raise ValueError(f"{self.label} is empty; give a {'time' if self.seconds else 'number'} {self._allowed()}")
+            raise self.unusable(
+                f"{self.label} is empty; give a {'time' if self.seconds else 'number'} {self._allowed()}"
+            )
         value = self._number(raw)
         low, high = self.stops[0], self.stops[-1]
         allowed, what = self._allowed(), "time" if self.seconds else "number"
@@ -451,9 +484,9 @@ class Slider(Described):
 
     def _number(self, raw: Any) -> float:
         remedy = f"write {_TIMES}" if self.seconds else f"give one {self._allowed()}"
-        unreadable = f"{self.label} = {shown(raw)} is not a {'time' if self.seconds else 'number'}; {remedy}"
+        unreadable = self.refused(raw, f"is not a {'time' if self.seconds else 'number'}; {remedy}")
         if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
-            raise ValueError(unreadable)
+            raise unreadable
         if not isinstance(raw, str):
             return float(max(min(raw, 1e300), -1e300)) if raw == raw else math.nan
         if self.zero and raw.strip().casefold() == self.zero.casefold():
@@ -464,7 +497,7 @@ class Slider(Described):
         try:
             return float(units.si(text, "s" if self.seconds else ""))
         except (ValueError, ArithmeticError):
-            raise ValueError(unreadable) from None
+            raise unreadable from None
 
     def _allowed(self) -> str:
         return f"from {self.text(self.stops[0])} to {self.text(self.stops[-1])} {self.unit}".rstrip()

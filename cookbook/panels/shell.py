@@ -201,7 +201,7 @@ class Panel(anywidget.AnyWidget):
         except PROBLEMS as problem:
             self._good = self._read(dict(defaults))
             wrong = self._told(problem, self._state)
-            self._mend(problem, wrong, ())
+            self._mend(problem, ())
             return self._draw(self._good, None), wrong
 
     @property
@@ -392,7 +392,7 @@ class Panel(anywidget.AnyWidget):
             if set(changed or ()) == {"picture"}:
                 self._draw_another_chart()
             self._show()  # the reason at once, what would mend it when it is found
-            self._mend(problem, self._error, changed or ())
+            self._mend(problem, changed or ())
         self._show()
 
     def _draw_another_chart(self) -> None:
@@ -403,15 +403,15 @@ class Panel(anywidget.AnyWidget):
                 self._view = self._draw(self._read(good), self._pinned)
                 self._good = good
 
-    def _mend(self, problem: Exception, reason: str, changed: Iterable[str]) -> None:
+    def _mend(self, problem: Exception, changed: Iterable[str]) -> None:
         """Find the control at fault, and values of it that can be used, by trying them."""
-        suspects, why = self._suspects(problem, reason, changed), refusal_of(problem)
+        suspects, why = self._suspects(problem, changed), refusal_of(problem)
         holding = self._holding(problem)
         self._faulty = next(iter(suspects), "")
         fixes, tried, end = dict[str, Mapping[str, Any]](), 0, time.monotonic() + PATIENCE
         for name in suspects:
             control, now = self._controls[name], self._state[name]
-            own = why.field in (name, control.argument) or name in holding
+            own = control.sets(why.field) or name in holding
             for value in control.near(now, self._good[name], why.nearest if own else ()):
                 if tried == TRIES or len(fixes) == FIXES or time.monotonic() > end:
                     break
@@ -423,13 +423,10 @@ class Panel(anywidget.AnyWidget):
         undone = {name: value for name, value in self._good.items() if not same(value, self._state[name])}
         self._fixes = [*fixes.items(), *([("Undo", undone)] if undone and undone not in fixes.values() else [])]
 
-    def _suspects(self, problem: Exception, reason: str, changed: Iterable[str]) -> list[str]:
-        """Controls that may be at fault: not readable, refused, with the unknown name, or named in the reason.
-
-        Those that were changed come last.
-        """
-        unread, field, holds = [], refusal_of(problem).field, self._holding(problem)
-        at_fault = [name for name, control in self._controls.items() if field and field in (name, control.argument)]
+    def _suspects(self, problem: Exception, changed: Iterable[str]) -> list[str]:
+        """Controls that may be at fault: not readable, refused, or with the unknown name; those changed come last."""
+        unread, holds = [], self._holding(problem)
+        at_fault = [control.name for control in self._controls.values() if control.sets(_field(problem))]
         if holds:  # of several controls with an unknown name, the one of its table, else what was changed
             at_fault = [n for n in at_fault if n in holds] or [n for n in holds if n in changed] or holds
         for name, control in self._controls.items():
@@ -437,9 +434,7 @@ class Panel(anywidget.AnyWidget):
                 control.read(self._state[name])
             except PROBLEMS:
                 unread.append(name)
-        heads = sorted((len(c.label), n) for n, c in self._controls.items() if reason.startswith(f"{c.label} = "))
-        told = [n for n, c in self._controls.items() if f" {c.label} " in reason]
-        return list(dict.fromkeys([*unread, *at_fault, *(name for _, name in heads[::-1]), *holds, *told, *changed]))
+        return list(dict.fromkeys([*unread, *at_fault, *holds, *changed]))
 
     def _holding(self, problem: Exception) -> list[str]:
         """Controls that hold a name which no table has."""
@@ -463,16 +458,15 @@ class Panel(anywidget.AnyWidget):
         if not isinstance(problem, REFUSALS):
             what = ", ".join(f"{self._controls[name].label} = {shown(changed[name])}" for name in list(changed)[:3])
             return no_answer(problem, what)
-        text, named = sentence(problem), isinstance(problem, catalog.UnknownName)
-        for name, control in self._controls.items():
-            head = f"{name[0].upper()}{name[1:]} = "
-            if isinstance(control, Combo) and not named and refusal_of(problem).code == NOT_READ:
-                strange = control.strange(self._state[name])
-                if strange and text.startswith((head, control.label)):
+        text, field = sentence(problem), _field(problem)
+        own = any(text.startswith(f"{control.label} = ") for control in self._controls.values())
+        for control in self._controls.values():
+            if isinstance(control, Combo) and control.sets(field) and refusal_of(problem).code == NOT_READ:
+                strange = control.strange(self._state[control.name])
+                if strange and not isinstance(problem, catalog.UnknownName):
                     near = ", ".join(control.labels_like(strange))
                     return f"{control.label} = {shown(strange)} is not a choice; nearest names: {near}."
-            if text.startswith(head):
-                return f"{control.label} = {text.removeprefix(head)}"
+            text = text if own else control.named(text, at_fault=control.sets(field))
         return text
 
     def _unavailable(self) -> dict[str, dict[str, str]]:
@@ -560,6 +554,12 @@ class Panel(anywidget.AnyWidget):
             picture = live.to_png(self.specs[shown["picture"]], self.columns, shown["signals"])
         bundle = live.static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
         return kept(bundle, panel_card(shown, None if picture else self._view.table()))
+
+
+def _field(problem: Exception) -> str:
+    """Return the argument at fault; of an error that does not say it as data, what stands before its equals sign."""
+    why = refusal_of(problem)
+    return why.field or why.partition(" = ")[0]
 
 
 @lru_cache(maxsize=16)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.evidence import ENOUGH as LEAST
 from cookbook.evidence import evaluation, paired
@@ -338,7 +339,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     if model not in evaluation.models_of():
         raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(evaluation.models_of())}")
     if picture == "coverage" and model != evaluation.FULL:
-        raise ValueError(f"{NO_INTERVALS}: choose Prediction full, or another picture")
+        raise Refused(Refusal(f"{NO_INTERVALS}: choose Prediction full, or another picture", field="model"))
     if picture == "effects" and model in (evaluation.FULL, evaluation.ROW_ALONE):
         raise ValueError(f"nothing is switched off: {NO_EFFECT}")
     filters = (tuple(values[name]) for name in ("publishers", "accelerators", "networks"))

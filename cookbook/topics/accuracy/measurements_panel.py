@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.evidence import measurements as explore
 from cookbook.evidence.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
@@ -319,7 +320,8 @@ def _kept(classic_flop: bool, where: str, years: tuple[str, ...]) -> Any:
     rows = explore.measurements(classic_flop=classic_flop, **json.loads(where))
     rows = rows[rows["year"].map("{:.0f}".format).isin(years)] if years else rows
     if not len(rows):
-        raise ValueError(f"no measurement matches in {' or '.join(years)}: loosen Years or another filter")
+        words = f"no measurement matches in {' or '.join(years)}: loosen Years or another filter"
+        raise Refused(Refusal(words, field="years"))
     return rows
 
 

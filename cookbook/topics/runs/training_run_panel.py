@@ -13,7 +13,7 @@ import pandas as pd
 
 from cookbook import hardware
 from cookbook.catalog.parts import part_groups
-from cookbook.catalog.refusals import Refused, refusal_of
+from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as memory_charts
 from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
@@ -273,6 +273,7 @@ def _controls() -> tuple[Control, ...]:
             "Failures",
             (0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50),
             unit="years",
+            argument="mtbf_hours",
             tooltip="Mean time between failures, the share of host and network included; empty: as published",
         ),
         more(
@@ -281,6 +282,7 @@ def _controls() -> tuple[Control, ...]:
             "Failures",
             (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000),
             unit="GB/s",
+            argument="checkpoint_bandwidth",
             tooltip="Rate of the storage; empty: so much a device as published",
         ),
         Choice(
@@ -371,6 +373,7 @@ class Planned:
 
 
 def _days(days: float) -> str:
+    """Return a number of days with its noun."""
     return f"{figure(days)} day{'' if figure(days) == '1' else 's'}"
 
 
@@ -406,16 +409,11 @@ def _run(values: dict[str, Any]) -> TrainingRun:
     """The run on the numbers drawn and on the chosen one; what is wrong with the chosen one is told."""
     arguments, chosen, system = _arguments(values), values["devices"], _machine(values["accelerator"])
     try:
-        try:
-            run = plan_run(named_model(values["model"]), system, sorted({*DRAWN, chosen}), **arguments)
-        except ValueError:
-            run = plan_run(named_model(values["model"]), system, chosen, **arguments)
-        why = run.table.set_index("devices").loc[chosen, "why"]
-        if why:
-            raise Refused(why)
-    except ValueError as problem:
-        told = str(problem).replace("global_batch", "batch").replace("set per_node", "enlarge NVLink domain")
-        raise Refused(refusal_of(problem).reworded(told)) from None
+        run = plan_run(named_model(values["model"]), system, sorted({*DRAWN, chosen}), **arguments)
+    except ValueError:
+        run = plan_run(named_model(values["model"]), system, chosen, **arguments)
+    if why := run.table.set_index("devices").loc[chosen, "why"]:
+        raise Refused(why)
     return run
 
 
@@ -439,20 +437,12 @@ def _code(values: dict[str, Any]) -> str:
     return f"{panel_call(training_run, values)}\ncb.planning.plan_run({first}, {keywords(_arguments(values))})"
 
 
-def _counted_days(days: float) -> str:
-    """A time with its noun."""
-    return f"{figure(days)} day{'' if figure(days) == '1' else 's'}"
-
-
 def _headline(view: Planned) -> str:
     """Days and cost."""
     own = view.own
     usd, hours = dollars(own["usd"]), large(own["device_hours"])
     cost = f"for {usd}" if view.priced else f"with {hours} device-hours"
-    return (
-        f"{own['devices']:,} × {short_name(view.device.name)} train {view.title} in **{_counted_days(own['days'])}** "
-        f"{cost}."
-    )
+    return f"{own['devices']:,} × {short_name(view.device.name)} train {view.title} in **{_days(own['days'])}** {cost}."
 
 
 def _interval(view: Planned) -> str:

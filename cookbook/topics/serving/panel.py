@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware
-from cookbook.catalog.refusals import Refused, refusal_of
+from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import devices as cost_charts
 from cookbook.charts.look import TIME_PARTS, longest_row, row_order
 from cookbook.hardware import Accelerator
@@ -100,12 +100,6 @@ STEP = (
     ),
 )
 STATES = "keys, values and states read"
-OTHER_WORDS = {
-    "input_len + output_len": "Prompt + answer",
-    ", or give context where a version takes more": "",
-    "weights_format": "precision",
-    "kv_format": "precision of keys and values",
-}
 
 
 def serving(
@@ -269,9 +263,11 @@ def _controls() -> tuple[Control, ...]:
         ),
         Choice(
             "precision",
-            group="Hardware",
-            options=formats,
+            "Precision",
+            "Hardware",
+            formats,
             more=True,
+            argument="weights_format",
             tooltip="Format of weights and matmuls; with 4 bits, of the weights alone",
         ),
         Choice(
@@ -393,13 +389,7 @@ def _found(values: Mapping[str, Any], **changes: Any) -> Service:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    try:
-        found = _found(values)
-    except ValueError as problem:
-        told = str(problem)
-        for old, new in OTHER_WORDS.items():
-            told = told.replace(old, new)
-        raise Refused(refusal_of(problem).reworded(told)) from None
+    found = _found(values)
     view = Served(
         MappingProxyType(dict(values)), found, model_of(values["model"]).title, device_of(values["accelerator"])
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import (
@@ -199,7 +200,9 @@ def _sized(machine: str, model: Any, data: str, traffic: str, **more: Any) -> Ho
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     picture = values["picture"]
     if picture == "cores" and values["traffic"] not in DECODED:
-        raise ValueError("this traffic has nothing that cores decode: set Traffic to input or both")
+        raise Refused(
+            Refusal("this traffic has nothing that cores decode: set Traffic to input or both", field="traffic")
+        )
     size = _sized(
         **{name: value for name, value in values.items() if name != "picture"} | {"model": named_model(values["model"])}
     )
