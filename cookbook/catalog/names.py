@@ -153,7 +153,7 @@ def shared(kind: str, directory: Path) -> dict[str, tuple[str, ...]]:
 
 
 class Similar:
-    """Finds the spellings most like a name: by common pairs of letters first, then letter by letter."""
+    """Search for the spellings most like a name: by common pairs of letters first, then letter by letter."""
 
     def __init__(self, by_spelling: dict[str, str]) -> None:
         self.known, self.pairs = list(by_spelling.items()), [_pairs(spelling) for spelling in by_spelling]
@@ -165,7 +165,7 @@ class Similar:
     def alike(self, name: str, count: int, least: float = 0.0) -> list[str]:
         """Return keys, best first: those that begin with the name, then those that contain it, then the most similar.
 
-        With `least`, only what is that much alike (share of common letters, of 1), which may be nothing.
+        With `least`, only names with at least that share of common letters (0 to 1), possibly none.
         """
         wanted = normalise(name[:NAME_LETTERS])
         wanted_pairs = _pairs(wanted)
@@ -225,7 +225,7 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     name : str
         Key, name or alias; case and the choice of space, hyphen, underscore or dot between words do not matter,
         nor do makers and brands before a device.
-        Of a model also the name of a checkpoint, with its owner and with suffixes of format, tuning and date.
+        For models also the name of a checkpoint, with its owner and with suffixes of format, tuning and date.
     directory : str or Path, optional
         Another data directory, its schema folder included.
 

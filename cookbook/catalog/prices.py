@@ -44,19 +44,19 @@ class Price(Result):
     Attributes
     ----------
     low, median, high : float
-        Lower quartile, median and upper quartile of the prices of hardware, in `unit`; of figures of `stated`, the
+        Lower quartile, median and upper quartile of hardware prices, in `unit`; for values of `stated`, the
         lowest, the median and the highest.
     unit : str
     first, last : str
         Dates of the oldest and the newest dated row; blank where none is dated.
     rows : int
-        Number of rows it rests on.
+        Number of rows from which it is computed.
     source : tuple of str
-        Their keys in sources.
+        Keys of these rows' sources.
     note : str
-        What it counts, where that is not obvious.
+        Remark on the cost counted, where that is not obvious.
     why : str
-        Why there is none; blank where there is one.
+        Reason why there is no price; blank where there is one.
     """
 
     low: float
@@ -138,7 +138,7 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     UnknownName
         If it is neither an accelerator nor a system (a KeyError; names the nearest three).
     ValueError
-        If `way` is none of these, or `since` is no year.
+        If `way` is not one of these, or `since` is not a year.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def device_usd(system: Any, way: str = "on demand", since: int | None = None) ->
     system : str or Accelerator
         An accelerator, or a system, whose price is shared among its accelerators.
     way, since
-        As for `hourly_usd`.
+        As in `hourly_usd`.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     Parameters
     ----------
     name, since
-        As for `hourly_usd`; the price of a system is not dated, so its note states its age.
+        As in `hourly_usd`; the price of a system is not dated, so its note states its age.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
 
 
 def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any, since: int | None) -> Price:
-    """Return what rows ask per device-hour; a reservation as a share of what all of them ask on demand."""
+    """Return the rows' prices per device-hour; a reservation as a share of the on-demand price."""
     usual, column = RENT["on demand"], RENT[way]
     both = rows[rows[column].notna() & rows[usual].notna()]
     if not way.startswith("reserved") or both.empty:
@@ -308,14 +308,14 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
     watts : float or str
         Power drawn [W].
     region : str, optional
-        In the words of the table ``tco``; all that are priced in USD if not given.
+        Region as written in the table ``tco``; by default all regions that are priced in USD.
     since : int, optional
         First year of prices to count.
 
     Raises
     ------
     ValueError
-        If `watts` is negative, not finite or no power.
+        If `watts` is negative, not finite or not a power.
 
     Examples
     --------
@@ -436,7 +436,7 @@ def stated(
     category, unit : str
         As in the table; any unit if not given.
     items : str
-        Words of which an item contains one, ``;`` between them; every item if not given.
+        Words separated by ``;``, one of which an item must contain; every item if not given.
     region : str, optional
         As in the table.
     since : str
@@ -525,9 +525,9 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
     Raises
     ------
     cookbook.catalog.UnknownName
-        A region that the table does not have.
+        If the table does not have the region.
     ValueError
-        A currency without an exchange rate in ``tco``.
+        If ``tco`` has no exchange rate for the currency.
 
     Examples
     --------
@@ -577,7 +577,7 @@ def carbon(region: str = "us") -> Price:
     Raises
     ------
     cookbook.catalog.UnknownName
-        A region that neither table has.
+        If neither table has the region.
 
     Examples
     --------

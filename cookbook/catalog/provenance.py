@@ -215,7 +215,7 @@ def validate_all(directory: str | Path | None = None) -> list[CatalogError]:
     Returns
     -------
     list of CatalogError
-        Every problem found; empty if the catalogue is sound.
+        Every problem found; empty if the catalogue is valid.
     """
     folder, errors = folder_of(directory), list[CatalogError]()
     for name in table_names(folder):

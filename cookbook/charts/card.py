@@ -101,7 +101,7 @@ def kept(bundle: tuple[dict[str, Any], dict[str, Any]], html: str) -> tuple[dict
 
 
 def _parts(shown: Mapping[str, Any]) -> str:
-    """Return one row per part, with a bar as long as its share where styles are kept."""
+    """Return one row per part, with a bar of the length of its share where styles are kept."""
     whole = sum(part["value"] for part in shown["parts"]) or 1
     line = "<tr><th scope='row'>{}</th><td>{}</td><td>{}</td></tr>"
     bar = "<div style='width:{:.0f}px;height:12px;background-color:{}'></div>"

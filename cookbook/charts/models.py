@@ -68,8 +68,8 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `role` ("need", "compared", "pinned" or "device"), `rate`
-        (needed rate or peak [FLOP/s]), `low` and `high` (rates observed, 10th to 90th percentile [FLOP/s], missing
-        where none), `measured` (how many searches they rest on; a band is drawn from two on), `verdict` (a key of
+        (needed rate or peak [FLOP/s]), `low` and `high` (observed rates, 10th to 90th percentile [FLOP/s], missing
+        where none), `measured` (number of searches behind them; a band is drawn from two on), `verdict` (a key of
         `look.VERDICTS`; devices only), `text` (words at the right, `|` breaks), `note` (optional, for the tooltip).
     title : str, optional
         The takeaway; counted from the verdicts by default.

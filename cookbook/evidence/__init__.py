@@ -65,7 +65,7 @@ def student_t(level: float, freedom: float) -> float:
     Parameters
     ----------
     level : float
-        Share that the interval holds, 0 to 1.
+        Coverage of the interval, 0 to 1.
     freedom : float
         Degrees of freedom: 1, or 2 and more.
 
@@ -103,7 +103,7 @@ def student_t(level: float, freedom: float) -> float:
 def interval_score(errors: np.ndarray, half: np.ndarray, level: float) -> np.ndarray:
     """Return the interval score of each row, in the logarithm: its width, plus weighted misses.
 
-    `errors`: logarithmic errors; `half`: half-width of each interval; `level`: share that it should hold.
+    `errors`: logarithmic errors; `half`: half-width of each interval; `level`: its nominal coverage.
 
     >>> interval_score(np.array([0.1, 0.3]), np.array([0.2, 0.2]), 0.8).round(3).tolist()
     [0.4, 1.4]

@@ -118,19 +118,19 @@ def accuracy(
         "full"; "without neighbours" or "without …" for a term, the constants fitted anew;
         "constant utilisation" or another baseline; "full, row alone left out".
     publishers, accelerators, networks : sequence of str
-        Those to keep; all by default.
+        Publishers and accelerators to include; all by default.
 
     Returns
     -------
     pandas.DataFrame
-        One line a group: rows, publishers, median_error, lower and upper quartile of the errors, within_10, within_20,
+        One row per group: rows, publishers, median_error, lower and upper quartile of the errors, within_10, within_20,
         bias, mean_of_publishers; for the full model also the share inside the 80 and 90 % intervals and the shares
         that chance alone allows at 80 %. Errors are |predicted / measured - 1|.
 
     Raises
     ------
     ValueError
-        An argument that is not one of its choices, or a choice that leaves no run.
+        If an argument is not one of its choices, or a choice leaves no run.
 
     Examples
     --------
@@ -465,14 +465,14 @@ def scaling(
     Parameters
     ----------
     workload : str or Workload
-        A network, but no language model.
+        A network other than a language model.
     system : str
         An accelerator or a server of the catalogue.
     devices : int or sequence of int
-        Numbers of devices; one number means the powers of two up to it, in strong scaling no more than there
-        are samples.
+        Numbers of devices; a single number means the powers of two up to it, in strong scaling at most the number
+        of samples.
     batch : float
-        Samples of each device (weak scaling), or of all together (strong), of which the fullest device decides.
+        Samples per device (weak scaling), or in total (strong scaling), where the fullest device sets the pace.
     mode : str
         "weak" or "strong".
     exchange : str or callable
@@ -487,21 +487,21 @@ def scaling(
     per_node : int, optional
         Devices of a node; those of the server, or 8.
     software, precision, seq
-        As for `cookbook.train_step`.
+        As in `cookbook.train_step`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a number of devices: nodes, batch (of a device), step_seconds, samples_per_second, speed_up (over one
+        One row per number of devices: nodes, batch (of a device), step_seconds, samples_per_second, speed_up (over one
         device), low80 and high80 (of the speed-up, from measured ones; NaN where the algorithm is not as measured
         stacks do it), efficiency, and seconds of each part.
 
     Raises
     ------
     cookbook.catalog.UnknownName
-        A network, device, link or number format that the catalogue does not have.
+        If the catalogue does not have the network, device, link or number format.
     ValueError
-        Any other invalid argument: its name, its value and the remedy.
+        If another argument is invalid; the message has its name, its value and the remedy.
 
     Examples
     --------
@@ -535,8 +535,8 @@ def scaling(
 def pairs() -> pd.DataFrame:
     """Return measured runs on several devices with a twin on one, and held-out predictions of the speed-up.
 
-    Columns as of `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over
-    measured), network (of the zoo), nodes, low_80 and high_80: from what the other publishers' speed-ups were off by.
+    Columns as in `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over
+    measured), network (of the zoo), nodes, low_80 and high_80: from the errors of the other publishers' speed-ups.
     """
 
     rows = as_rows(chosen("classic"), NO_NEIGHBOURS)
@@ -565,8 +565,8 @@ def judged_pairs(ids: Any) -> pd.DataFrame:
     """Return speed-ups of some runs by publisher, on one node and on several.
 
     Columns: publisher, nodes, runs; medians of measured and predicted efficiency, of the error of the predicted
-    speed-up and of what claiming the ideal would be off by; inside_80: share inside the interval that the other
-    publishers give.
+    speed-up and of the error of assuming the ideal; inside_80: share inside the interval from the errors of the other
+    publishers.
 
     ValueError: none of the runs has a twin on one device.
     """
@@ -596,7 +596,7 @@ def reach(devices: Any, nodes: Any) -> np.ndarray:
 def _reach(speed_ups: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
     """Return the ends from the errors of known speed-ups.
 
-    Between nodes, which only cost more, the low end is further.
+    Between nodes, which can only add time, the low end is farther away.
     """
     error, publisher = np.abs(np.log(speed_ups["ratio"].to_numpy())), speed_ups["publisher"].to_numpy()
     one = speed_ups["nodes"].to_numpy() == 1

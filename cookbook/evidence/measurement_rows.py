@@ -308,7 +308,7 @@ def _servers(accelerators: pd.Series, texts: pd.Series) -> dict[str, list[str]]:
 
 
 def _spelled(name: str, text: str) -> bool:
-    """Return True if a text contains a name that no digit follows, so that no larger model is meant."""
+    """Return True if a text contains a name that no digit follows, which would make it a larger model."""
     return any(not rest[:1].isdigit() for rest in text.split(name)[1:])
 
 

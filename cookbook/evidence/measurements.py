@@ -96,14 +96,14 @@ def measurements(
         A configuration, ``{"model": "resnet50", "accelerator": "v100-sxm2-16gb", "devices": 8, ...}``, or the ``id``
         of a row: the most similar measurements, nearest first, with their ``distance``.
     versus : str, optional
-        A column, such as "framework": the best rate of each of its values beside the others', where all else that
-        decides is equal; see `beside`.
+        A column, such as "framework": compare the best rates of its values where all other deciding columns
+        are equal; see `beside`.
     classic_flop : bool
         Count the arithmetic of classic networks layer by layer too, so that ``utilisation`` is known for them; this
         takes some seconds, once.
     **where
-        Column and what it must be: a value, a list of values, or for numbers (lowest, highest). Names of accelerators
-        and networks may be written as one likes.
+        Column and condition: a value, a list of values, or for numbers (lowest, highest). Names of accelerators
+        and networks may have any usual spelling.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def measurements(
     Raises
     ------
     ValueError
-        A column or value that is not there, with the nearest; a choice that leaves no measurement.
+        If a column or value does not exist (the message names the nearest), or a choice leaves no measurement.
 
     Examples
     --------
@@ -335,12 +335,12 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "")
     asked : mapping
         Some of `ASKED`.
     itself : str
-        Row that comes before others at the same distance.
+        Row that precedes others at the same distance.
 
     Raises
     ------
     ValueError
-        Nothing similar was measured.
+        If nothing similar was measured.
     """
     same = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
     rows = rows[np.logical_and.reduce(same)] if same else rows
@@ -410,7 +410,7 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        Another column, or no setting in which two values were measured.
+        If the column is not comparable, or no setting has two measured values.
     """
     if what not in COMPARABLE:
         raise refused("versus", what, f"cannot be compared; take one of {', '.join(COMPARABLE)}")

@@ -39,26 +39,26 @@ def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.
     .. math:: \pi_n \propto \prod_{i=1}^{n} \lambda\, o\, \frac{\tau_i}{i}
               \left(\frac{1}{z} + \left(1 - \frac{1}{z}\right) \frac{i - 1}{\lambda o \tau_i}\right)
 
-    Requests that come in clusters are counted as if each one there brought others along (negative binomial), and those
-    that keep apart as so many places that are taken or free (binomial): as many as make z, but whole ones and one at
-    least, since nothing is more regular. Beyond the last batch given requests wait, and it goes on at its rate; the
-    shares of more are summed in the last.
+    Clustered requests (z > 1) are counted as if each request present brought others along (negative binomial), regular
+    ones (z < 1) as slots that are taken or free (binomial); the number of slots follows from z, rounded up to an
+    integer of at least one, since nothing is more regular than one slot. Beyond the last batch given, requests wait and
+    the service continues at that batch's rate; the shares of all larger counts are summed in the last share.
 
     Parameters
     ----------
     rate : array_like
-        Requests that arrive, lambda [1/s].
+        Arrival rate of requests, lambda [1/s].
     answer : array_like
         Iterations of a request, o: tokens of its answer but the first [-].
     step_seconds : array_like
         Time of an iteration with 1, 2 ... requests, tau [s].
     peakedness : array_like
-        Variance over mean of the number of requests were the times all alike, z: 1 for a Poisson process [-].
+        Variance over mean of the number of requests if all times were equal, z: 1 for a Poisson process [-].
 
     Returns
     -------
     numpy.ndarray
-        One more than there are times [-].
+        Shares, one more than there are times [-].
 
     References
     ----------
@@ -97,11 +97,11 @@ def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) 
     Parameters
     ----------
     decode_seconds : array_like
-        The iteration without prompts [s].
+        Time of an iteration without prompts [s].
     prefill_seconds : array_like
-        The pass over the tokens of prompts alone [s].
+        Time of a pass over the prompt tokens alone [s].
     idle_seconds : array_like
-        An iteration with next to no work: weights are read, kernels are launched [s].
+        Time of a nearly empty iteration: weights are read, kernels are launched [s].
 
     Returns
     -------
@@ -129,7 +129,7 @@ def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) 
 
 
 def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
-    r"""Return the shares of iterations that find 0, 1, 2 ... units waiting; each serves some, while others arrive.
+    r"""Return the shares of iterations that start with 0, 1, 2 ... units waiting.
 
     .. math:: Q' = Q - s(Q) + \sum_{i=1}^{N} X_i, \quad N \sim \mathrm{Poisson}(a(Q))
 
@@ -219,7 +219,7 @@ def _poisson(mean: Array, share: Array) -> Array:
 def _branching(mean: Array, part: float, share: Array) -> Array:
     """Return the quantiles of generalised Poisson distributions (Consul, 1989) at `share`.
 
-    Those that come meanwhile each make it last longer, so that a further `part` of one comes.
+    Each arrival prolongs the period, in which a further `part` of an arrival follows.
     """
     scale = np.log1p(1 / (1 - part) ** 2 / np.maximum(mean, 1.0))
     counts, few = mean * np.exp(np.sqrt(scale) * NORMAL[:, 2] - scale / 2), np.flatnonzero(mean < MAX_SMALL_COUNT)
@@ -259,7 +259,7 @@ def held_tokens(
     prompt_spread : float
         Standard deviation of the lengths of prompts over their mean, log-normal [-].
     answer_spread : float
-        The same of answers [-].
+        Standard deviation of the lengths of answers over their mean, log-normal [-].
     window : float
         Sliding window, as of `attended_tokens` [-].
     windowed : float
@@ -268,7 +268,7 @@ def held_tokens(
     Returns
     -------
     numpy.ndarray
-        Both means, on average over layers, and the variance of the first over its square [-].
+        Both means, averaged over layers, and the squared coefficient of variation of the first [-].
 
     References
     ----------
@@ -403,7 +403,7 @@ class _Service:
     ) -> tuple[Array, float, Array]:
         """Return the times to first token at quadrature points, and the mean time between tokens of an answer.
 
-        What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
+        Prompts queued behind a request are processed while it is decoded; they are more than on average.
         """
         shares, seconds, arrivals, unit = chain or self.chain(rate, batch, closed, share)
         uniform, normal = UNIFORM[:points], NORMAL[:points]
@@ -444,7 +444,7 @@ class _Service:
     def pauses(self, inside: float) -> float:
         """Return the seconds of prompts before the next iteration, where each request ends in its own iteration.
 
-        The first prompt takes a pass, and each further one as much of one as prompts go to a pass.
+        The first prompt takes a pass, each further one a pass divided by the prompts per pass.
         """
         mean = inside / max(self.steps, 1.0)
         count = np.arange(1.0, 2 * MAX_SMALL_COUNT + 2 * mean)
@@ -697,13 +697,13 @@ def service_latencies(
     prompt, answer : float
         Mean tokens of a prompt and of an answer [-].
     kv_tokens : float
-        Tokens whose keys and values fit, kept in all layers [-].
+        Tokens whose keys and values, in all layers, fit in memory [-].
     max_sequences : float
-        Most sequences of one iteration [-].
+        Largest number of sequences per iteration [-].
     chunk : float
-        Tokens of one iteration, at most [-].
+        Largest number of tokens per iteration [-].
     rate : float
-        Requests that arrive [1/s]; or else give `clients`.
+        Arrival rate of requests [1/s]; the alternative is `clients`.
     clients : float
         Clients, each of which sends its next request once it is answered [-].
     prefill_first : bool

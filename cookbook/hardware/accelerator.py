@@ -64,14 +64,14 @@ class Calibrated:
     Attributes
     ----------
     factors : tuple of (str, float)
-        Factors on what predictions take otherwise: ``compute`` on peaks, ``convolution`` on the rate of convolutions
-        beside, ``narrow`` on that of products of few rows, ``memory`` on the memory bandwidth, ``elementwise`` and
-        ``host`` on the time of small operations and of starting any; ``compute/inference`` and so on, of one kind of
-        prediction, count beside.
+        Factors on the constants of predictions: ``compute`` on peaks, ``convolution`` additionally on the rate of
+        convolutions, ``narrow`` on that of products of few rows, ``memory`` on the memory bandwidth, ``elementwise``
+        and ``host`` on the time of small operations and of launches; ``compute/inference`` and the like are further
+        factors for one kind of prediction.
     spreads : tuple of (int, float)
         Half-width of an interval as a factor, by level in per cent.
     kinds : tuple of str
-        Kinds of prediction whose networks were measured; of others the factors hold, and the intervals do not.
+        Kinds of prediction whose networks were measured; for others the factors are valid, but the intervals are not.
     here : bool
         True if the device's values are those at the time of the measurement.
     """
@@ -97,15 +97,15 @@ class Accelerator(ByFigures):
     Attributes
     ----------
     key, name, vendor, kind : str
-        As in the catalogue; a changed accelerator has the key of its model with ``*`` behind it, one of the reader's
-        own ``own: `` and its name, and neither vendor nor, unless stated, kind.
+        As in the catalogue; a changed accelerator has the key of its model followed by ``*``, one of the reader's
+        own has ``own: `` and its name, no vendor and, unless stated, no kind.
     memory_bytes, mem_bandwidth, tdp_watts : float
         Device memory [B], its bandwidth [B/s], design power [W]; NaN where unknown.
     peaks : mapping of str to float
-        Dense peaks by catalogue column, ``peak_fp32`` and so on [FLOP/s]; NaN where it has none.
+        Dense peaks by catalogue column, such as ``peak_fp32`` [FLOP/s]; NaN where it has none.
     launch_date : str
     sources : tuple of str
-        Keys of the sources that the row rests on.
+        Keys of the sources of the row.
     changed : mapping of str to float or str
         Changed values or, for an accelerator of the reader's own, given ones, in SI; empty for a catalogue row.
     generation : str
@@ -114,7 +114,7 @@ class Accelerator(ByFigures):
         Link to other devices of the node, nominal, all links together, one direction [B/s], and its kind as in the
         table ``accelerators``: fast, bridge, bus or other, blank for none.
     scale_up_devices : float
-        Devices that the link joins at most [-]; NaN where not stated.
+        Largest number of devices on the link [-]; NaN where not stated.
     host_link : float
         Link to the host, nominal, one direction, its share of a shared one [B/s]; NaN where not known.
     process_nm : float
@@ -164,7 +164,7 @@ def accelerator(
     Parameters
     ----------
     name : str
-        Key, name or alias. Beside `like`, the name to give the changed accelerator; beside figures alone, the name of
+        Key, name or alias. With `like`, the name of the changed accelerator; with values alone, the name of
         your own.
     like : str
         The accelerator to start from.

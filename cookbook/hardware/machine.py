@@ -45,11 +45,11 @@ class Machine(ByFigures):
     Attributes
     ----------
     accelerator : Accelerator
-        Its devices.
+        Accelerator of the machine.
     name : str
         As printed.
     server, instance : str
-        Key in systems, name of the cloud instance; blank where it is none.
+        Key in systems, name of the cloud instance; blank where there is none.
     per_node : int
         Devices of a node [-].
     link : float
@@ -63,7 +63,7 @@ class Machine(ByFigures):
     network_stated : bool
         True if the server states it; else it is the usual one of such devices.
     network_shared : bool
-        True if the devices of a node share its ports, so that fewer devices get more each.
+        True if the devices of a node share its ports, so that each of fewer devices gets more.
     ring_network : float
         Rate of an all-reduce between nodes [B/s].
     host_link : float
@@ -114,8 +114,8 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
     UnknownName
         If nothing has that name (a KeyError; names the nearest three of all three tables).
     ValueError
-        If `what` is no name and no record, an instance has part of an accelerator or one that the catalogue does not
-        name, or `per_node` is no integer or more than the server has.
+        If `what` is neither a name nor a record, an instance has part of an accelerator or one that the catalogue does
+        not name, or `per_node` is not an integer or exceeds the server's devices.
 
     Examples
     --------
@@ -368,8 +368,8 @@ def _networks() -> Mapping[str, float]:
 def network_rate(device: Accelerator) -> float:
     """Return the usual network rate of one device [B/s], where nothing states one.
 
-    That of its systems, else of its generation, else of the vendor's device nearest in age; of an accelerator of the
-    reader's own that of its generation, and of the device nearest in memory bandwidth.
+    The rate is that of its systems, else of its generation, else of the vendor's device nearest in age; for one of the
+    reader's own that of its generation, else of the device nearest in memory bandwidth.
     """
     rates, row = _networks(), _row(device)
     if device.like in rates:

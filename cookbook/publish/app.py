@@ -26,7 +26,7 @@ DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Question:
-    """A panel as the first page names it: its name, its question, the number of its recipe, what it asks in full."""
+    """A panel on the first page: its name, its question, the number of its recipe, and its full question."""
 
     name: str
     title: str

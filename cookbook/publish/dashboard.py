@@ -39,7 +39,7 @@ REQUIRED_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards
 
 
 class Page(TornadoVoilaHandler):
-    """The first page, or the page of the panel that the address names; else the reason why it cannot be opened."""
+    """Handler of the first page and of the panel that the address names; else it explains why it cannot be opened."""
 
     @tornado.web.authenticated
     async def get(self, path: str | None = None) -> None:
@@ -77,7 +77,7 @@ class Page(TornadoVoilaHandler):
 
 
 class Dashboard(Voila):
-    """Voila with one notebook, whose page is that of any panel."""
+    """Voila with one notebook, which makes the page of any panel."""
 
     most = Int(1, config=True, help="Pages that may be open at once.")
     opening: set[object] = Set(help="Requests for pages to which no process is given yet.")  # type: ignore[assignment]
@@ -131,7 +131,7 @@ class Dashboard(Voila):
         return [*allowed, (url_path_join(self.server_url, "/"), Page, options)]
 
     def full(self) -> str:
-        """Return why no other page can be opened; "" where one can."""
+        """Return the reason why no further page can be opened; "" where one can."""
         if self.pages() + len(self.opening) >= self.most:
             return (
                 f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
@@ -187,7 +187,7 @@ def token_for(bind: str, token: str | None) -> str:
     Raises
     ------
     ValueError
-        For an address that is none, and for a token that can be guessed.
+        If the address is invalid, or the token can be guessed.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def is_loopback(bind: str) -> bool:
     Raises
     ------
     ValueError
-        For what is not an address.
+        If it is not an address.
 
     Examples
     --------
@@ -239,11 +239,11 @@ def serve(
     Parameters
     ----------
     bind : str
-        Address to listen at; of this machine alone by default.
+        Address on which to listen; by default that of this machine alone.
     port : int
-        Port to listen at, 1 to 65535.
+        Port on which to listen, 1 to 65535.
     token : str, optional
-        The secret with which readers get access; made where `bind` lets others in and none is given.
+        The secret with which readers get access; by default generated if `bind` admits other machines.
     spare : int
         Processes kept ready for the next readers, at least 1.
     most : int
@@ -251,12 +251,12 @@ def serve(
     memory : float
         Memory that the process of one page may allocate [B], at least 500 MB.
     tell : callable
-        Receives each line of the shell's output.
+        Called with each line of the shell's output.
 
     Raises
     ------
     ValueError
-        For an argument out of its range, and for a port that is taken.
+        If an argument is out of its range, or the port is in use.
     """
     ranges = {"port": (port, 1, 65535), "spare": (spare, 1, 100), "most": (most, 1, 10_000)}
     for name, (value, low, high) in ranges.items():

@@ -33,7 +33,7 @@ PNG_CHUNKS = (b"IHDR", b"PLTE", b"tRNS", b"IEND")
 
 
 def read(path: str | Path) -> nbformat.NotebookNode:
-    """Read the notebook at `path`; raises ValueError in a sentence where the file is none."""
+    """Read the notebook at `path`; raises ValueError where the file is not a notebook."""
     try:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
@@ -65,7 +65,7 @@ def run_with(path: str | Path, **parameters: Any) -> nbformat.NotebookNode:
     path : str or Path
         Notebook to run.
     **parameters
-        Values by the names of the parameters cell.
+        Values by name in the parameters cell.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def _split_card(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 @contextmanager
 def _static_charts() -> Iterator[None]:
-    """Ask charts to embed a PNG, which shows where no kernel runs."""
+    """Make charts embed a PNG, which is shown where no kernel runs."""
     before = os.environ.get("COOKBOOK_STATIC")
     os.environ["COOKBOOK_STATIC"] = "1"
     try:
@@ -387,7 +387,7 @@ def _words_and_pictures(prose: list[str]) -> list[str]:
 def _code_problems(cells: list[nbformat.NotebookNode]) -> list[str]:
     """Check the budgets of code.
 
-    Folded cells (questions, solutions, checks), which nobody follows, count for the longest.
+    Folded cells (questions, solutions, checks) count only for the longest cell, since nobody follows them.
     """
     sources = [cell.source for cell in cells]
     shown = [cell.source for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden", False)]

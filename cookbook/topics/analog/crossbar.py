@@ -35,7 +35,7 @@ _SIDES, _BITS = (1, 4096), (1, 16)
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A crossbar with its converters, checked: `crossbar_tile` makes it.
+    """A checked crossbar with its converters, made by `crossbar_tile`.
 
     Attributes
     ----------
@@ -102,20 +102,21 @@ def crossbar_tile(
     Parameters
     ----------
     rows, columns : int
-        Of the tile, 1 to 4,096; columns default to the number of rows.
+        Size of the tile, 1 to 4,096; columns default to the number of rows.
     weight_bits, input_bits : int
-        Of numbers, sign of weights included: 2 to 16, and 1 to 16.
+        Bits of a weight, sign included (2 to 16), and of an input (1 to 16).
     cell_bits, drive_bits : int
-        Of one cell, 1 to 8, and of what is applied to a row in one cycle, 1 to 8.
+        Bits that one cell stores, and bits applied to a row in one cycle: 1 to 8 each.
     adc_bits : int
         Resolution of the converters, sign included, 2 to 16.
     converter : callable
-        From bits to the energy of one conversion [J]: `cb.crossbar.walden_1999` at the energy of ISAAC's by default.
+        Called with bits; returns the energy of one conversion [J]. Default: `cb.crossbar.walden_1999` at the energy
+        of ISAAC's converter.
 
     Raises
     ------
     ValueError
-        A number outside its range.
+        If a number is outside its range.
 
     Examples
     --------
@@ -186,7 +187,7 @@ class Mapped(Result):
     title, sample : str
         The network, and what one sample of it is called.
     tile : Tile
-        On which it is.
+        The tile on which the product is computed.
     tiles, cells, conversions : float
         Tiles and cells that hold its weights once; conversions of one sample.
     macs, left_macs : float
@@ -287,7 +288,7 @@ def map_to_crossbars(
     Raises
     ------
     ValueError
-        The network has no layers with weights to store.
+        If the network has no layers with weights.
 
     Examples
     --------
@@ -399,7 +400,7 @@ def _published_rows() -> pd.DataFrame:
 def published_crossbars() -> pd.DataFrame:
     """Return published machines, and our formulas' values for a full tile of theirs.
 
-    Our value takes their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
+    Our value uses their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
 
     Returns
     -------
@@ -421,21 +422,21 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     Parameters
     ----------
     devices : iterable of str or Accelerator
-        Names of the catalogue; those without an INT8 peak, bandwidth or power are left out.
+        Names in the catalogue; devices without an INT8 peak, bandwidth or power are left out.
     intensity : array_like
         Arithmetic for each byte moved [FLOP/B].
 
     Returns
     -------
     pandas.DataFrame
-        `key`, `name`, `intensity`, `flop_per_joule` and `mac_joules` at that intensity, one row for each of both.
+        `key`, `name`, `intensity`, `flop_per_joule` and `mac_joules`, one row per device and intensity.
 
     Raises
     ------
     cookbook.catalog.UnknownName
-        A name that the catalogue does not have.
+        If the catalogue does not have a name.
     ValueError
-        No list of devices, or an intensity that is none.
+        If `devices` is not a list of names, or an intensity is invalid.
 
     Examples
     --------
@@ -467,9 +468,9 @@ def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | Non
     Parameters
     ----------
     workload, seq
-        As for `map_to_crossbars`.
+        As in `map_to_crossbars`.
     batch : int
-        Samples that are computed together.
+        Samples computed together.
 
     Examples
     --------

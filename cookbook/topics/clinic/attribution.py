@@ -124,8 +124,8 @@ def _running_median(times: np.ndarray) -> np.ndarray:
 def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
     """Return slow steps that recur at equal distances, and the distance; none and 0 where there are none.
 
-    On a machine with other work single steps are slow now and then, so sets of ever slower steps are looked at: the one
-    that explains most time counts.
+    On a machine with other work single steps are occasionally slow, so sets of ever slower steps are compared; the one
+    that explains most time is returned.
     """
     best, period, most = np.empty(0, dtype=int), 0.0, 0.0
     for times in SLOW_FACTORS:
@@ -142,7 +142,7 @@ def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _shift(times: np.ndarray) -> tuple[int, float]:
-    """Return the step from which all are slower, and by which factor; (0, 1) where none are."""
+    """Return the step from which all are slower, and the factor; (0, 1) where none are."""
     count = len(times)
     edge = max(int(np.ceil(MARGIN * count)), 5)
     if count < 2 * edge:

@@ -83,7 +83,7 @@ class Diagnosis(Result):
     answer : str
         A headline with one number in bold, then labelled facts.
     share, low, high : float
-        Share of the time that the cause takes, with the least and the most of its stretches.
+        Share of the time that the cause takes, with the smallest and the largest of its stretches.
     step_seconds : float
         Median time of a step [s]; NaN where no file has steps.
     evidence : tuple of str
@@ -91,10 +91,10 @@ class Diagnosis(Result):
     remedies : tuple of mapping
         The three cheapest: ``remedy``, ``gain``, ``gain_low``, ``gain_high`` (times as fast), ``why``.
     terms : tuple of mapping
-        One a term: ``term``, ``seconds`` of a mean step, ``share``, ``low``, ``high``, ``usual`` (share), ``predicted``
-        [s], ``gap`` (share beyond what is usual, or beyond the prediction).
+        One row per term: ``term``, ``seconds`` of a mean step, ``share``, ``low``, ``high``, ``usual`` (share),
+        ``predicted`` [s], ``gap`` (share beyond what is usual, or beyond the prediction).
     notes : tuple of str
-        What was not understood, by file.
+        Content that was not understood, by file.
     kinds : tuple of str
         The kinds of the files.
     stretches : tuple of (str, mapping of str to float)
@@ -142,16 +142,16 @@ def diagnose(
         Files of one run, or results of `read_trace`; several ranks' traces distinguish a straggler from a slow
         network, counters are further evidence. The content determines which tool wrote a file.
     model, system : optional
-        The scenario, as for `cb.train_step`; then each term is shown beside its prediction, and the largest gap beyond
+        The scenario, as in `cb.train_step`; then each term is shown beside its prediction, and the largest gap beyond
         the 80 % interval is the diagnosis.
     precision : str, optional
-        The number format that was meant, such as "bf16".
+        The intended number format, such as "bf16".
     pattern : str, optional
-        For logs in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}``.
+        Form of a line in a plain-text log, with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}``.
     stretches : int
         Pieces of the run, 1 to 20, over which shares and gains have their intervals.
     **plan
-        Fields of the plan, as for `cb.train_step`, such as ``micro_batch`` and ``devices``.
+        Fields of the plan, as in `cb.train_step`, such as ``micro_batch`` and ``devices``.
 
     Returns
     -------
@@ -160,9 +160,9 @@ def diagnose(
     Raises
     ------
     ValueError
-        A file is not understood: the location and the remedy.
+        If a file is not understood; the message has the location and the remedy.
     cookbook.catalog.UnknownName
-        The catalogue has no such model or device.
+        If the catalogue has no such model or device.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def _terms(attribution: Attribution, predicted: Any) -> tuple[dict[str, Any], ..
 
 
 def _straggling(shared: list[Attribution], at: int) -> tuple[float, float]:
-    """Return the extra work of the slowest process over that of the waiting one [share of a step], and how often."""
+    """Return the extra work of the slowest process over the waiting one, as a share of a step, and its frequency."""
     if len(shared) < 2 or not all("communication" in attribution.terms for attribution in shared):
         return 0.0, math.nan
     count = min(len(attribution.steps) for attribution in shared)
@@ -428,7 +428,7 @@ def _percent(share: float) -> str:
 
 
 def _diagnose_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tuple[str, ...]) -> Diagnosis:
-    """Diagnose by counters alone: which of them exceeds its limit the most."""
+    """Diagnose by counters alone: the cause is the counter that exceeds its limit the most."""
     over = {key: _excess(COUNTERS[key], value) for key, value in counted.items()}
     worst = max(over, key=lambda key: over[key])
     exceeded = over[worst] > 0

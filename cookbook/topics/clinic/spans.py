@@ -288,7 +288,7 @@ def _on_processor(
 ) -> Iterator[tuple[float, float, int]]:
     """Yield operations of the processor.
 
-    Long ones are work, short ones and those that only call others are overhead.
+    Long operations are work; short ones and those that only call others are overhead.
     """
     lengths, thin, products = [], 0.0, 0.0
     tracks: dict[Any, list[Event]] = defaultdict(list)

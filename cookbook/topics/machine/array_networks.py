@@ -261,7 +261,7 @@ def _decoder_block(make: Maker, width: int, heads: int, hidden: int) -> Layer:
 
 
 def shared(layer: Layer) -> Layer:
-    """Return a copy of the layer that shares its weights, but not what a pass stores."""
+    """Return a copy of the layer that shares its weights, but not the values that a pass stores."""
     return copy.deepcopy(layer, {id(parameter): parameter for parameter in layer.all_parameters()})
 
 
@@ -277,8 +277,8 @@ def sample(record: zoo.Workload, batch: int, seq: int, kind: Any = np.float32) -
 def learned(record: zoo.Workload, layer: Layer, x: Any) -> float:
     """Compute the gradients of all weights, and return the loss of a batch.
 
-    That of a decoder is of its next tokens, that of a classifier of its classes; of an encoder without a head it is the
-    mean square of what it gives.
+    The loss of a decoder is that of its next tokens, of a classifier that of its classes, of an encoder without a head
+    the mean square of its output.
     """
     for parameter in layer.all_parameters():
         parameter.gradient = None

@@ -49,23 +49,23 @@ def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
     Parameters
     ----------
     report : Report
-        From `run` or `read`.
+        Report from `run` or `read`.
     system : str, Accelerator or Machine
         The device in the catalogue ("h200-sxm"), or a record such as `measured_device` makes.
 
     Returns
     -------
     pandas.DataFrame
-        One row a measured network: measured_s, predicted_s, low80_s, high80_s [s], ratio (predicted over measured),
+        One row per measured network: measured_s, predicted_s, low80_s, high80_s [s], ratio (predicted over measured),
         inside80, memory of both [B], the evidence level, and the reason where there is no prediction.
         Nothing here was fitted to the report.
 
     Raises
     ------
     ValueError
-        `report` is none.
+        If `report` is not a report.
     cookbook.catalog.UnknownName
-        The catalogue has no such device.
+        If the catalogue has no such device.
     """
     if not isinstance(report, Report):
         raise refused("report", report, "must be what cb.measure.run or cb.measure.read gave")
@@ -102,20 +102,20 @@ def summary(compared: pd.DataFrame) -> pd.DataFrame:
 def measured_device(report: Report, name: str = "this machine") -> Accelerator:
     """Return a record of the device with the best rates that the report measured in place of datasheet peaks.
 
-    Predictions expect peaks, of which networks reach a share, so of this record they are rather slow than fast; a
+    Predictions expect peaks, of which networks reach a share, so with this record they tend to be too slow; a
     calibration would fit the shares.
 
     Parameters
     ----------
     report : Report
-        With matrix products and memory bandwidth.
+        The measurements, with matrix products and memory bandwidth.
     name : str
         Name in print.
 
     Raises
     ------
     ValueError
-        It measured no matrix product or no memory bandwidth.
+        If the report has no matrix product or no memory bandwidth.
     """
     rows = [row for row in report.rows if row["path"] in ("numpy", "torch")]
     peaks: dict[str, float] = {}

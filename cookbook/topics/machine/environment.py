@@ -45,7 +45,7 @@ def optional(library: str) -> Any:
     Raises
     ------
     ValueError
-        It is not installed: what it is for, and the line that installs it.
+        If it is not installed; the message has its purpose and the line that installs it.
     """
     if sentence := absent(library):
         raise ValueError(sentence)

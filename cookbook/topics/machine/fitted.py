@@ -113,9 +113,9 @@ class Calibration(Result):
     judged : tuple of mapping
         One entry a measured network, with the columns `COLUMNS`.
     left : tuple of str
-        Networks that could not be predicted, and why.
+        Networks that could not be predicted, with reasons.
     lacks : str
-        GPU that the report names and the catalogue lacks: `before` is then the one that is spelt most alike.
+        GPU that the report names and the catalogue lacks; `before` is then the GPU with the most similar spelling.
     """
 
     accelerator: Accelerator
@@ -185,23 +185,23 @@ def calibrate(
         The result of `run`, a file of it, its JSON object; several of one machine count as one.
     like : str or Accelerator, optional
         The device of the catalogue to compare with; by default the one that the report names. Where the catalogue lacks
-        it: of processors the newest of the same maker, else the newest; of GPUs the one that is spelt most alike, and
-        the summary names it.
+        it: for processors the newest of the same maker, else the newest; for GPUs the one with the most similar
+        spelling, and the summary names it.
     name : str
-        Name of the device in print.
+        Printed name of the device.
 
     Returns
     -------
     Calibration
-        ``accelerator`` is the device; ``frame()`` its constants, ``predictions()`` what they are worth.
+        ``accelerator`` is the device, ``frame()`` has its constants, ``predictions()`` their effect on predictions.
 
     Raises
     ------
     ValueError
-        No report, one that is truncated or of another tool, reports of different machines, or one that measured no
-        matrix product or no memory bandwidth: what is wrong and what to do.
+        If a report is missing, truncated or of another tool, reports are of different machines, or one measured no
+        matrix product or no memory bandwidth; the message has the fault and the remedy.
     cookbook.catalog.UnknownName
-        The catalogue has no device `like`.
+        If the catalogue has no device `like`.
 
     Examples
     --------
@@ -352,7 +352,7 @@ def _words(name: str) -> list[str]:
 
 # ---- the fit --------------------------------------------------------------------------------------------------------
 def _predictable(report: Report, device: Accelerator) -> tuple[list[Mapping[str, Any]], list[str]]:
-    """Return rows of networks that have a prediction for the device, and why others have none."""
+    """Return rows of networks that have a prediction for the device, and the reasons why others have none."""
     rows: list[Mapping[str, Any]] = []
     left = []
     for row in report.rows:

@@ -1,6 +1,6 @@
 """Constants of a device from single operations: sustained rates by size, launch time, memory, drives, JPEG.
 
-Each value has an interval from its samples; an asymptote has one from its fit.
+The interval of each value comes from its samples; that of an asymptote from its fit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Figure(NamedTuple):
 def seconds_of(report: Report, row: Mapping[str, Any]) -> float:
     """Return the representative time of one call of a row [s]: its first quartile; the fastest on a shared machine.
 
-    Disturbances only ever add time, so the quicker half of the samples is nearer to what the machine can do.
+    Disturbances only add time, so the faster half of the samples is closer to the undisturbed time.
     """
     busy = "shared" in report.environment and report.environment.get("clock") != ONE_THREAD
     return float(row["low_s"] if busy else row["q1_s"])

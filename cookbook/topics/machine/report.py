@@ -106,15 +106,15 @@ class Report(Result):
     Attributes
     ----------
     state : str
-        "complete", "cancelled" or "out of time"; rows that were finished are kept in each case.
+        "complete", "cancelled" or "out of time"; finished rows are kept in each case.
     created : str
-        Day and minute of its end, UTC.
+        Day and minute of the end of the run, UTC.
     options, environment : mapping
         The requested options; processor, devices, software, clocks and load. No names of hosts or users, no paths.
     rows : tuple of mapping
         Results, with the columns of `FIELDS`.
     skipped : tuple of mapping
-        ``benchmark``, ``case`` and ``why`` of what was not measured.
+        ``benchmark``, ``case`` and ``why`` of each case that was not measured.
     """
 
     state: str
@@ -211,8 +211,8 @@ def read(path: str | Path) -> Report:
     Raises
     ------
     ValueError
-        The file is missing, truncated, too large, of another tool or a later version, or a row is invalid: the
-        location, the content and the expectation.
+        If the file is missing, truncated, too large, of another tool or a later version, or a row is invalid; the
+        message has the location, the content and the expectation.
 
     Examples
     --------

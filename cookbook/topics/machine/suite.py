@@ -1,4 +1,4 @@
-"""One run of the benchmarks: which cases, in which order, until done, cancelled or out of time."""
+"""One run of the benchmarks: the selection and order of cases, until done, cancelled or out of time."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run(
     progress : callable
         Called before each case with its number, the number of all and its name.
     cancelled : callable
-        Asked between samples; True ends the run, and what was measured is kept. So does an interrupt from the keyboard.
+        Called between samples; True ends the run and keeps the results so far, as does an interrupt from the keyboard.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def run(
     Raises
     ------
     ValueError
-        No such device or suite, or PyTorch is needed and not installed: the argument and the remedy.
+        If there is no such device or suite, or PyTorch is needed and not installed; the message has the remedy.
 
     Examples
     --------
@@ -129,12 +129,12 @@ def _suites(suites: Any) -> tuple[str, ...]:
 
 
 def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> None:
-    """Refuse what `run` cannot take, before anything is measured: its `device`, `seconds`, `folder` and `rounds`.
+    """Refuse invalid arguments of `run` before anything is measured: `device`, `seconds`, `folder` and `rounds`.
 
     Raises
     ------
     ValueError
-        The argument, its value and what it may be.
+        If an argument is invalid; the message has its value and the valid ones.
     """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
         raise refused("rounds", rounds, f"must be a whole number from 1 to {MAX_ROUNDS}")

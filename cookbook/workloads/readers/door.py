@@ -92,7 +92,7 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     UnknownName
         No such network and no such file; the message gives the three nearest names.
     ValueError
-        A change that the builder does not know; a file that is too large, damaged, of an unknown kind, or that holds
+        If the builder does not know a change; if a file is too large, damaged, of an unknown kind, or contains
         an unsupported model: the message names it.
 
     Examples
@@ -303,7 +303,7 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
 def _title(path: Path | None, always: bool = False) -> str:
     """Return the printed name of a file: its own, or its folder's where it has a generic name.
 
-    "" where the folder does not name the model; with `always` the file's own name then.
+    "" where the folder does not name the model either, or with `always` the file's own name.
     """
     if path is None:
         return ""

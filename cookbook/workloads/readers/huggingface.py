@@ -46,7 +46,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     changes : mapping
         Arguments of our builder to change; ``title``, ``seq``.
     title : str
-        Name in print where the file has none.
+        Printed name where the file has none.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     Raises
     ------
     ValueError
-        A missing or invalid field, or an unsupported kind of model, with the fields concerned.
+        If a field is missing or invalid, or the kind of model is unsupported; the message lists the fields concerned.
     """
     whole, outer, assumed = config, _family_of(config), list[str]()
     for _ in range(DEPTH):
@@ -83,7 +83,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
 
 
 def _name_in(config: Mapping[str, Any]) -> str:
-    """Return the repository's name if a file gives one; paths on somebody's machine are not used."""
+    """Return the repository's name if the file states one; local paths are not used."""
     name = config.get("_name_or_path")
     return name if isinstance(name, str) and 0 < len(name) <= 100 and not name.startswith(("/", ".")) else ""
 
@@ -179,7 +179,7 @@ def _looks_like_a_decoder(config: Mapping[str, Any]) -> bool:
 
 
 def _note_unread(f: Fields, familiar: bool) -> None:
-    """Note which fields were not read; refuse those that point to unknown parts."""
+    """Note the fields that were not read; refuse those that point to unknown parts."""
     unread = [name for name in f.unread() if _may_matter(name)]
     reviewed = tables.fields("reviewed")
     telling = [
@@ -237,7 +237,7 @@ def _refuse_counting(f: Fields) -> None:
 
 
 def may_change(name: str) -> str:
-    """Return what a field of this name may change, "" where it changes nothing that is counted."""
+    """Return the quantity that a field of this name may change, "" where it changes no count."""
     lower = name.lower()
     if lower in tables.fields("reviewed") or lower.startswith(PREDICTION_HEADS):
         return ""

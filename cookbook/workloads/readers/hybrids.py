@@ -51,7 +51,7 @@ def _experts(f: Fields, shared: int = 0, gate: bool = False) -> Found | None:
 
 
 def _attending(f: Fields, depth: int) -> list[bool]:
-    """Return which layers attend, by the kinds of layers that the file lists."""
+    """Return the layers that attend, from the kinds of layers that the file lists."""
     kinds = f.members("layer_types", "layers_block_type")
     strange = [kind for kind in kinds if kind not in (*ATTENTION_KINDS, *STATE_KINDS)]
     if strange or len(kinds) < depth:

@@ -26,7 +26,7 @@ def fields_of(layer: Any) -> Config:
 
 
 def text_of(fields: Config, name: str) -> str:
-    """Return a field as text; blank where it is none."""
+    """Return a field as text; blank where it is not text."""
     value = fields.get(name)
     return value[:60] if isinstance(value, str) else ""
 

@@ -82,13 +82,13 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
         ``shape``: of one sample, such as (3, 224, 224), or a dict from the name of an input to its shape, where the
         graph leaves axes open; ``title``.
     title : str
-        Name in print.
+        Printed name.
 
     Raises
     ------
     ValueError
-        No library to read it with (the message explains how to install it); a damaged file; an open axis; control
-        flow that depends on values.
+        If the library is missing (the message explains how to install it), the file is damaged, an axis is open, or
+        control flow depends on values.
     """
     if find_spec("onnx") is None:
         raise ValueError(MISSING)
@@ -134,9 +134,9 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
 
 
 def _check_fields(data: bytes) -> None:
-    """Refuse a file of more fields than a graph can need, before its parser makes an object of each.
+    """Refuse a file with more fields than a graph can need, before the parser makes an object of each.
 
-    ValueError: there are too many. What is damaged is left to the parser.
+    ValueError: there are too many. Damaged files are left to the parser.
     """
     tensor: Inside = {}
     value: Inside = {2: {1: {2: {}}}}
