@@ -36,14 +36,14 @@ from cookbook.prediction.scenario import Coded, coded
 
 KNEE = 2.0
 NUDGE = 1e-3
-# Changes of a logarithm, and of the loss as a share of it, that are none.
+# Changes of a logarithm, and relative changes of the loss, that count as zero.
 TOLERANCE, ENOUGH_GAIN = 1e-4, 1e-6
-# Spread of logarithmic errors within a publisher and between publishers: where the fit starts, and the least that it
-# may find: identical runs of one publisher differ by 4 to 9 per cent.
+# Spread of logarithmic errors within a publisher and between publishers: the start of the fit, and its lower
+# bound, since identical runs of one publisher differ by 4 to 9 per cent.
 SPREADS, MIN_SPREADS = (0.15, 0.1), (0.06, 0.02)
-# A larger logarithmic error means that a row was misread, not how fast it ran.
+# A larger logarithmic error means that a row was misread.
 LARGEST_ERROR = 1.2
-# Jacobians of a whole fit, and of one that others start from; steps along one; the largest step of a logarithm.
+# Jacobians of a full fit, and of a warm-started one; steps along each; the largest step of a logarithm.
 ROUNDS, OUTER_ROUNDS, STEPS, LEAP = 5, 3, 10, 0.5
 
 

@@ -386,7 +386,7 @@ def _chained_rows() -> list[dict[str, Any]]:
 
 RING_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 LARGE, NODE, NODES = 1e15, 8, 4
-# From this payload on bandwidth counts, not starts.
+# Payload from which bandwidth dominates over latency.
 LARGE_PAYLOAD = 1e9
 # Start of the search (the expectation without any row), and the allowed distance of the logarithm from it.
 START = dict(zip(fabrics.CONSTANTS, (0.8, 0.8, 0.8, 5e-6, 15e-6, 1e6), strict=True))
@@ -462,7 +462,7 @@ def predicted_exchanges(rows: Exchanges, constants: dict[str, float]) -> np.ndar
     ring = fabrics.nested_seconds("all_gather", rows.payload, rows.devices, groups, rates, constants)
     switch = fabrics.switch_seconds(rows.payload, rows.per_node, rows.link, constants)
     between = np.isfinite(rows.network)
-    # Beyond the node the sums of the node travel on; the slower of both sets the pace.
+    # Between nodes the sums of each node are exchanged; the slower of the two levels sets the pace.
     return np.where(
         rows.in_switch,
         np.where(between, np.maximum(switch, _between_nodes(rows, constants)), switch),

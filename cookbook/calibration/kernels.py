@@ -30,13 +30,13 @@ from cookbook.prediction.constants import figure
 
 ANY_FAMILY = "any"
 TABLE, SOURCE = "kernel_constants", "nvidia-aic"
-# The error of a row from which the loss is linear, the spread of the pull to the start, and limits of the search.
+# Error of a row from which the loss is linear, standard deviation of the prior around the start, limits of the search.
 HUBER_TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
 NUDGE, MAX_DAMPING = 1e-5, 1e9
-# The part of the last cache that a kernel's keys may fill or must exceed: between the two they come from it or not.
+# Shares of the last cache that a kernel's keys may fill or must exceed; between the two, hits are uncertain.
 CACHED = (0.1, 1.5)
-# Elementwise kernels of a decoder layer that are taken to start beside its matmuls: two norms, each with the sum that
-# goes before it, and the activation. The rotation of queries and keys goes with the projection or with attention.
+# Elementwise kernels of a decoder layer that are assumed to start beside its matmuls: two norms, each with the sum
+# before it, and the activation. The rotation of queries and keys is part of the projection or of attention.
 ELEMENTWISE, MATMULS = 3, 4
 # Spread of the logarithm of a constant of a single table.
 LONE_SPREAD = 0.5

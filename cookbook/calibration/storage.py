@@ -17,7 +17,7 @@ from cookbook.prediction import storage
 from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
 from cookbook.prediction.parsing.tables import without_outcomes
 
-# A step must lower the loss by this share of it: less is the rounding of one processor's sums.
+# A step must lower the loss by this share of it; less may be the rounding of one processor's sums.
 MIN_GAIN = 1e-9
 # Start of the search.
 START_VALUES = {

@@ -48,12 +48,12 @@ from cookbook.prediction.kinds import configurations
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
 PAIRED_COLUMNS = ("worse_by", "worse_by_low", "worse_by_high")
-# Columns of a single publisher where something is switched off: it cannot be resampled, so there is no interval.
+# Columns for a single publisher where a term is switched off; it cannot be resampled, so that it has no interval.
 PUBLISHER_COLUMNS = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED_COLUMNS)
 PACKAGES = ("performance", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
 FILES = ("units.py",)
-# They read results, or have no part in predictions of training, and give no row of either.
+# These modules read results or take no part in predictions of training.
 READER_MODULES = (
     "evaluation.py",
     "measurements.py",

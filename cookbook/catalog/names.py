@@ -19,11 +19,11 @@ SPELLINGS = ("name", "title", "aliases")
 # Short names that several rows share, of which none is the usual one: A100 is four accelerators.
 SHARED = "shared_aliases"
 IGNORED = re.compile(r"[\s\-_.,()/]+")
-# Marks of trade, which reports print behind the names of products.
+# Trademark signs, which reports print after product names.
 MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.I)
 # Between digits a separator distinguishes 1.6 from 16, whichever character it is.
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
-# Makers and their brands, which people write before a name or leave out, and what they write behind one; the column
+# Makers and their brands, which people write before a name or omit, and words that they add after it; the column
 # of a table that names makers adds to them.
 BRANDS = (
     "nvidia|amd|intel|google|aws|amazon|tt|habana|xilinx|azure|tesla|geforce|quadro|instinct|radeon|arc|ascend"
@@ -46,7 +46,7 @@ SUFFIX = re.compile(
     re.I,
 )
 MAX_SUFFIXES = 8
-# Least likeness of a nearest name, of 1: less is another model, not a misspelling.
+# Smallest similarity of a nearest name, 0 to 1; below it, it is another model and not a misspelling.
 MISSPELT_LIKENESS = 0.8
 # Number of spellings, those with the most common pairs of letters, that are compared with a name in full.
 MAX_COMPARED = 12

@@ -254,7 +254,7 @@ def likeness(first: str, second: str) -> float:
     return difflib.SequenceMatcher(None, first, second).ratio()
 
 
-# Share of letters that agree from which a column may be another one misspelt.
+# Share of matching letters from which a column may be a misspelling of another.
 ALIKE = 0.7
 SCHEMA_COLUMNS = ("column", "type", "unit", "required", "description")
 PLAIN_TYPES = ("key", "text", "names", "number", "integer", "signed", "date", "json", "unit")

@@ -17,7 +17,7 @@ MOST_ROWS, BAR = 5, 160  # rows of a table, and pixels of all parts together
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # A notebook that was opened from a link to a panel shows what was saved, until its cells have run.
 SAVED_NOTE = '<p class="ck-badges">Saved view: run all cells to use the controls, or to open a link to this panel.</p>'
-# Where a front end shows both, the card is below the live one: one of the two is hidden. A widget that was not
+# Where a front end shows both, the card is below the live chart, and one of the two is hidden. A widget that was not
 # restored leaves an error in its place; the card waits until a loading widget has had its time.
 CARD_STYLE = """<style>
 .jp-OutputArea-child:has(.cookbook-panel, .cookbook-record, .cookbook-chart, .cookbook-measuring)\

@@ -18,9 +18,9 @@ from cookbook.prediction.constants import LEVELS
 
 # Models in the tables of evaluated predictions.
 FULL, NO_NEIGHBOURS, ROW = "full", "without neighbours", "row"
-# A publisher with fewer rows weighs in proportion: one row is no habit.
+# A publisher with fewer rows weighs in proportion, since a single row shows no systematic error.
 FEW = 10
-# Fewer publishers are few sources, and fewer rows too few for the coverage of a publisher's intervals.
+# Fewer publishers count as few sources; fewer rows are too few for the coverage of a publisher's intervals.
 ENOUGH = 5
 FIGURES = (
     "rows",
@@ -43,7 +43,7 @@ FIGURES = (
     "band_low_80",
     "band_high_80",
 )
-# A publisher's intervals are right where they hold this share of at least `ENOUGH` rows.
+# A publisher's intervals are right where they cover this share of at least `ENOUGH` rows.
 COVERAGE_BAND = (0.6, 0.95)
 
 

@@ -427,7 +427,7 @@ def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-# Two runs are the same but for the number of devices where these agree.
+# Two runs differ only in the number of devices where these columns agree.
 SAME_BUT_DEVICES = (
     "publisher",
     "source",

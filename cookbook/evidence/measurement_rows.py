@@ -331,7 +331,7 @@ def _systems() -> dict[str, list[tuple[str, str, str]]]:
     return {key: sorted(spellings, key=lambda one: -len(one[0])) for key, spellings in by_accelerator.items()}
 
 
-# Runs that differ in nothing but devices and batch: a curve of scaling.
+# Columns that are equal in all runs of a scaling curve, which differ in devices and batch only.
 CURVE_KEYS = (
     "publisher",
     "source",

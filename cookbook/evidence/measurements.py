@@ -307,7 +307,7 @@ DECIDING_COLUMNS = (
     "data",
     "unit",
 )
-# Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
+# Columns that can be compared, and the columns that each implies: a device its generation, a framework its version.
 COMPARABLE = {
     "framework": (),
     "software": (),
@@ -459,7 +459,7 @@ NAMES = {
     "network_link": "link between nodes",
     "publisher": "publisher",
 }
-# Why a value may not be stated.
+# Reasons why a value may be missing.
 MISSING_REASONS = {
     "weak_efficiency": ": it needs the same run on fewer devices",
     "utilisation": ": FLOP or peak are not known",

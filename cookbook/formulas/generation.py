@@ -30,8 +30,8 @@ __all__ = [
     "prefill_seconds",
     "steady_service",
 ]
-# Bytes of an activation, sums of a layer over its shards, rounds of the fixed point and of halving, and the least
-# share of a prompt's time that is left of it beside a step.
+# Bytes of an activation, all-reduces of a layer over its shards, iterations of the fixed point and of bisection, and
+# the smallest share of a prompt's time that remains when it shares a step.
 ACTIVATION, SUMS, ROUNDS, HALVINGS, LEAST, BUSIEST = 2.0, 2, 24, 40, 0.05, 0.98
 
 
@@ -622,7 +622,7 @@ def _pass_parts(
     rate = group.peak * engine.prompt_share
     products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
     new_tokens = own * new
-    # Each new token looks at what is before it: half of the new ones, and all that is kept.
+    # Each new token attends to the tokens before it: half of the new ones, and all cached ones.
     context_tokens = _attended(length - new / 2, decoder, new)
     attending = decoder.layers * decoder.attending
     scores = (
@@ -835,22 +835,22 @@ def steady_service(
     for _ in range(ROUNDS):
         decoding = np.maximum(decoding, least)
         step = decode_step_seconds(decoding, context, **setup, drafted=drafted, span=answer)
-        # A pass takes the prompts that came during the one before, and the step beside it.
+        # A pass takes the prompts that arrived during the previous pass and step.
         rate = 1 / (cost + steps * step / decoding)
         together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, inside), 1.0))
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         mixed_step = step + cost * decoding / steps
-        # Requests have fallen out of step with each other: a prompt waits for the pass that runs, and for prompts
-        # that came before it as in a queue with one server, of all others at most.
+        # Requests are out of step with each other: a prompt waits for the running pass, and for the prompts
+        # that arrived before it as in a queue with one server, at most for all others.
         busy = np.minimum(rate * cost, BUSIEST)
         queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
         chunk_wait = np.where(first, 0.0, np.ceil(new / chunk) * step)
         waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + chunk_wait)
         decoded = inside - rate * np.minimum(waited, 0.9 * inside / rate)
         decoding = (decoding + decoded) / 2
-        # Of those that are there, some are on their way to the engine or back.
+        # Some of the concurrent requests are on their way to the engine or back.
         inside = np.clip(np.minimum(requests - rate * engine.request_seconds, present), least, present)
-    # Between two tokens of an answer there is a step; prompts that go first stop few of them, each for long.
+    # A step separates two tokens of an answer; prompts that go first interrupt few steps, each for long.
     token = np.where(first, step, mixed_step) * (steps / answer)
     outside = np.asarray(engine.request_seconds, dtype=float)
     waited = waited + outside + np.maximum(requests - inside - rate * outside, 0.0) / rate
@@ -931,7 +931,7 @@ def open_service(
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         return step, np.where(first, cost, np.maximum(cost - weights / together, LEAST * cost))
 
-    # A chunk beside a step reads no weights of its own.
+    # A chunk processed with a step reads no weights of its own.
     first, weights = np.asarray(prefill_first, dtype=bool), decode_step_seconds(1.0, 0.0, **setup)
     alone = prefill_seconds(prompt, **setup, cached=cached)
     step, cost = shared(most, np.inf)  # passes are full

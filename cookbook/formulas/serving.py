@@ -19,8 +19,8 @@ from cookbook.formulas.generation import attended_tokens
 
 __all__ = ["batch_shares", "bulk_queue", "held_tokens", "mixed_seconds", "service_latencies"]
 Cost = Callable[[Any, Any], Any]
-# Points of the final quadrature and of the fixed point's rounds, states of the chain of waiting tokens, the mean below
-# which counts are computed exactly, rounds, and tolerances.
+# Points of the final quadrature and of the fixed-point iterations, states of the chain of waiting tokens, the mean
+# below which counts are computed exactly, iterations, and tolerances.
 POINTS, FIXED_POINT_POINTS, STATES, MAX_SMALL_COUNT, ROUNDS, TINY, TOLERANCE = 2048, 256, 96, 25, 12, 1e-9, 1e-3
 # Variance left of a process that decorrelates as requests come and go, averaged over the stay of one: 2 / e.
 VARIANCE_LEFT = 0.74
@@ -469,7 +469,7 @@ class _Service:
         weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(shares))[-1]
         mean = float(weight @ steps)
         spread = VARIANCE_LEFT * max(float(weight @ (steps - mean) ** 2), 0.0)  # averaged over as long as it lasts
-        # Prompts that come meanwhile, and others while those are worked on: a branching count.
+        # Prompts that arrive meanwhile, and those that arrive during their processing: a branching process.
         least = float(self.step(1.0))
         count, mean_batch = np.maximum(self.answers(), 1.0), float(weight @ batch)
         plain, room = between / stretch, self.room(mean_batch)
@@ -477,7 +477,7 @@ class _Service:
         pause = max(alone, TINY) * max(self.prompt / room, 1.0)
         most = np.inf if self.first else float(self.iteration(room, mean_batch))
         part = 0.0 if closed else max(min(rate * pause, 1 - 1 / stretch, MAX_LOAD), 0.0)
-        # Long prompts bring more of them than short ones: in all, as if each brought so large a part of one.
+        # Long prompts cause more arrivals than short ones; the total is as if each caused this share of an arrival.
         part = 1 - ((1 + self.prompt_spread**2) / (1 - part) ** 2 - self.prompt_spread**2) ** -0.5
         more = _branching((between - plain) / pause * count, part, UNIFORM[:, 2])
         excess = max(plain - least, TINY * between)
@@ -565,7 +565,7 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
     waits = service.waits(0.0, others, True, points=POINTS, chain=chain)[0]
     batch = inside * share
     if not service.first and others * service.prompt / service.steps > MAX_LOAD * service.room(others):
-        # Prompts fill all iterations, and what is left of the cycle they wait.
+        # Prompts fill all iterations, and wait for the rest of the cycle.
         room = service.room(batch)
         between = float(service.iteration(room, batch))
         lacking = inside * service.prompt / room * between - service.steps * between - float(waits.mean())
@@ -638,7 +638,7 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
         spread = service.prompt_spread
         crowd = (np.sqrt(spread**2 + room / service.prompt) - spread) ** 2
         crowd = min(max(crowd if spread else np.floor(crowd + TINY), 1.0), inside)
-        # A cycle has as many iterations as all prompts fill, if its answers have fewer.
+        # A cycle has at least the iterations that all prompts fill.
         rounds = max(service.steps + parts, inside * service.prompt / room)
         passes = rounds - service.steps
         # Iterations with a prompt, of all those of a cycle; the others only decode.

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cookbook.formulas._arguments import Array, non_negative, positive
 
-# A share within this part of the smallest is that share: rounding makes no winner.
+# Shares within this relative distance of the smallest count as equal, so that rounding decides nothing.
 RELATIVE_TOLERANCE = 1e-9
 
 

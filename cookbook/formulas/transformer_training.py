@@ -33,7 +33,7 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
     1792.0
     """
     tile = positive("multiple", multiple)
-    # A width that division brought a hair above a multiple is that multiple.
+    # A width that rounding errors put just above a multiple is that multiple.
     return np.ceil(non_negative("size", size) / tile - 1e-9) * tile
 
 

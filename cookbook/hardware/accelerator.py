@@ -201,7 +201,7 @@ def found_key(table: str, name: Any) -> str:
     """Return the key of a row by name; text that is longer than any name is not compared in full."""
     if not isinstance(name, str):
         raise refused("name", name, f"is no text: give a name of the table {table}, such as 'h100-sxm'")
-    # No name is that long; the mark keeps its start from being taken for one.
+    # No name is that long; the ellipsis prevents its beginning from matching a name.
     return catalog.lookup(table, name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
 
 
@@ -294,7 +294,7 @@ def _with_values(base: Accelerator, values: Mapping[str, Any], **named: Any) -> 
     # A link that is given where the model has none joins all devices of the node.
     if "device_link" in values and not base.device_link_kind:
         plain.setdefault("device_link_kind", "fast")
-    # Another machine than the one that was measured: its shares are expected to hold, not to have been measured.
+    # A machine other than the measured one: the factors are expected to apply to it, but were not measured on it.
     if base.calibrated is not None and values:
         plain["calibrated"] = replace(base.calibrated, here=False)
     peaks = {column: values.get(column, peak) for column, peak in base.peaks.items()}

@@ -34,7 +34,7 @@ LARGEST_NODE = 16
 # Rows of link_shares by kind of link; of other links no share is known.
 SHARES = {"fast": "nvlink", "bus": "pcie"}
 DEFAULT_BUS = "pcie-3-0-x16"
-# Mark of an offer in the list of cloud prices that is no instance.
+# Mark of an offer in the list of cloud prices that is not an instance.
 NO_INSTANCE = "(per chip)"
 
 

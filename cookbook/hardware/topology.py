@@ -37,7 +37,7 @@ KIND_NAMES = {
     "nic": "adapter",
     "network": "network",
 }
-# A link with less than this part of its rate left is full.
+# A link with less than this share of its rate left is full.
 NEGLIGIBLE_SHARE = 1e-9
 
 

@@ -29,11 +29,11 @@ from cookbook.units import human
 
 PORT = 8866
 LOOPBACK = "127.0.0.1"
-# Processes that wait for a reader, pages at once, memory that one may allocate [B], and letters of a token at least.
+# Spare processes, concurrent pages, memory per page [B], and the minimum length of a token.
 SPARE, MOST, MEMORY, TOKEN = 2, 30, 1e9, 16
-# Memory that stays free [B]; pages that start at the same time; time after which an idle page is closed [s].
+# Memory kept free [B]; pages that start at the same time; time after which an idle page is closed [s].
 MIN_FREE, AT_ONCE, IDLE = 5e8, 4, 600
-# The request that is being answered: readers who come together are counted before any of them has a process.
+# The request being answered: simultaneous readers are counted before any of them has a process.
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
 REQUIRED_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8", "anywidget")
 
@@ -96,7 +96,8 @@ class Dashboard(Voila):
 
         def noted(kernel: str) -> None:  # a page from now on, and no longer one that is being opened
             self.given.add(kernel)
-            # Where its process dies, one without a panel replaces it, and the reader is informed; it is no page.
+            # Where its process dies, one without a panel replaces it and informs the reader; it is not counted as a
+            # page.
             manager.add_restart_callback(kernel, lambda: self.given.discard(kernel))
             self.opening.discard(REQUEST.get(None))
 
@@ -163,7 +164,7 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
                 "port_retries": 0,
                 "open_browser": False,
                 "log_level": "WARN",
-                # Without a token, pages of other sites must not reach the app under a name of theirs.
+                # Without a token, pages of other sites must not reach the app under their own host name.
                 "tornado_settings": {"allow_remote_access": bool(token), "local_hostnames": local},
             },
             "VoilaConfiguration": {

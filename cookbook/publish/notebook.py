@@ -340,7 +340,7 @@ def words(prose: list[str]) -> int:
 
 
 def _size_problems(path: Path, notebook: nbformat.NotebookNode, prose: list[str], recipe: bool) -> list[str]:
-    # The check of an exercise belongs to the answer above it; a question is read and not run through.
+    # The check of an exercise belongs to the answer above it; a question is read, not executed.
     problems, kinds = [], [set(cell.metadata.get("tags", [])) for cell in notebook.cells]
     cells, counted = (sum(not kind & tags for kind in kinds) for tags in ({"check"}, {"check", "question"}))
     if path.stat().st_size > MAX_BYTES:

@@ -48,7 +48,7 @@ STYLES = "text-align list-style list-style-type margin padding width background-
 UNSAFE_ELEMENTS = re.compile(r"(?is)<(script|style|noscript|template|iframe|object|svg)\b.*?(</\1\s*>|\Z)")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+|(?![a-z][a-z0-9+.-]*:|//)\S+", re.I)
 
-# Of a course: rows of its schedule, recipes and links in them, its closing sentence; the card of a recipe.
+# Patterns of a course: rows of its schedule, recipes and links in them, its closing sentence; the card of a recipe.
 ROW = re.compile(r"^\| (\d+:\d\d)–(\d+:\d\d) \|(.*)\|$", re.M)
 RECIPE = re.compile(r"\]\(\.\./(\d\d-[\w-]+)\.ipynb\)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")

@@ -37,7 +37,7 @@ COUNTS = (
     "projection",
 )
 OPTIONAL = ("out", "kv_heads", "head_dim", "projection", "stride")
-# Arguments of which each unit is written down by itself, so that a large number would take for ever.
+# Arguments of which each unit is recorded by itself, so that a large number would take too long.
 LOOPED = (
     "depth",
     "depths",

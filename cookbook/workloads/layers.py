@@ -378,7 +378,8 @@ class Trace:
         qkv = x.positions * heads * d + keys.positions * kv_heads * (d + dv)
         scores = heads * pairs
         softmax = scores * SOFTMAX_FLOP
-        # On chip, one float32 a query and head is kept (log of the softmax sum), else the weights (twice with dropout).
+        # On chip, one float32 per query and head is kept (log of the softmax sum), else the weights (twice with
+        # dropout).
         copies = 0 if flash else 1 + dropout
         mask = x.positions * heads * 4 if flash else scores * dropout
         self._kept.add(out.tensor)

@@ -57,7 +57,7 @@ PER_AXIS = ("kernel", "stride", "dilation")  # arguments of a layer that may be 
 # Builders of language models: those of transformer blocks, which parallelism can split.
 DECODER = "transformers.decoder"
 LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
-# And of those that answer token by token though their layers are not alike.
+# Builders of language models with unlike layers that still generate token by token.
 HYBRID = "sequence.hybrid"
 ANSWERING = (*LANGUAGE_MODELS, HYBRID)
 UNEQUAL = "it has layers that keep a state instead of keys and values"

@@ -152,7 +152,7 @@ def _joules(
     """Return the energy of one conversion, one drive, reading of a cell and one addition [J]."""
     step = figure("crossbar-adc-energy") / 2 ** figure("crossbar-adc-bits")
     adc = formulas.walden_1999(adc_bits, step) if converter is None else _conversion_joules(converter, adc_bits)
-    # Levels are taken as equally frequent, and of a pair one cell rests.
+    # Levels are assumed equally frequent, and one cell of each pair has the smallest conductance.
     least, largest = figure("crossbar-least-share"), figure("crossbar-largest-conductance")
     mean = largest * (least + (1 - least) * (0.25 if paired else 0.5))
     heat = formulas.cell_joules(mean, figure("crossbar-read-volts"), pulse, formulas.mean_square_input(drive_bits))
@@ -350,7 +350,7 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
     n, k, macs = (ops.column(name, 1, seq) for name in ("n", "k", "macs"))
     stored = np.isin(ops.kind, MATMUL_KINDS) & (ops.weights > 0) & (n > 0) & (k > 0) & (macs > 0)
     n, k, count, groups = n[stored], k[stored], ops.count[stored], ops.groups[stored]
-    # A layer of several products of one shape with other weights each (experts, recurrent gates) has more groups.
+    # A layer of several products of one shape with different weights (experts, recurrent gates) has more groups.
     matrices = np.maximum(np.rint(ops.weights[stored] / (n * k)), groups)
     if not stored.any():
         raise ValueError(f"workload = {network.title!r} has no layer with weights to store: take another network")
@@ -480,7 +480,7 @@ def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | Non
     layers = _layers(*_network_and_length(workload, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
     used = number("batch", batch, 1, 1e6) * layers["products"]
-    # Of experts, a small batch reads those that its tokens are routed to.
+    # A small batch reads only the experts to which its tokens are routed.
     return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
 
 

@@ -239,7 +239,7 @@ class _Programmed:
         shares = np.stack(pieces, axis=2) * np.sign(weights)[:, :, None] / (self.levels - 1)
         self.tops = [np.inf] * int(np.ceil(len(weights) / tile.rows))
         self.cells = self._cells(shares.reshape(len(weights), -1), spreads).astype(np.float32)
-        # Bounds of the converters: the largest currents of a sample without noise of reading.
+        # Full scales of the converters: the largest currents of a sample without read noise.
         self.read, quiet = 0.0, self.read
         self.tops = [float(np.abs(sums).max()) or 1.0 for sums in self._sums(self._applied(sample))]
         self.read = quiet

@@ -147,7 +147,7 @@ def _shift(times: np.ndarray) -> tuple[int, float]:
     edge = max(int(np.ceil(MARGIN * count)), 5)
     if count < 2 * edge:
         return 0, 1.0
-    # The break that explains most of the squared differences of the logarithms; single slow steps weigh little there.
+    # The change point that explains most of the variance of the logarithms, in which single slow steps weigh little.
     logs = np.log(np.maximum(times, 1e-12))
     sums, places = np.cumsum(logs), np.arange(edge, count - edge + 1)
     before, after = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (count - places)
@@ -155,7 +155,7 @@ def _shift(times: np.ndarray) -> tuple[int, float]:
     best = int(np.argmax(gain))
     place = int(places[best])
     ratio = float(np.mean(times[place:]) / np.mean(times[:place]))
-    # Both halves of what follows must be slower: a bad minute is no slowdown.
+    # Both halves of the rest must be slower, since a bad minute is not a slowdown.
     halves = np.array_split(times[place:], 2)
     lasting = all(np.mean(half) >= LATER * np.mean(times[:place]) for half in halves)
     return (place, ratio) if ratio >= LATER and lasting else (0, 1.0)

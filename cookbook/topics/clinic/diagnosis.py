@@ -25,7 +25,7 @@ from cookbook.units import human
 MOST_FILES, MAX_STRETCHES = 64, 20
 # The useful work of a step; for a log, whose parts are not known, its steady time.
 WORK_TERMS = ("compute", "steady")
-# A predicted term below this share of a step is no bottleneck, whatever its interval.
+# A predicted term below this share of a step is not a bottleneck, whatever its interval.
 MIN_SHARE = 0.05
 # Share of the products in a format from which it is that of the training; share of their time that a narrower one saves
 # at least; share of the others' wait that one process must explain; share of a term that a finer cause must explain.
@@ -213,7 +213,7 @@ def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str |
         return _diagnose_counters(counted, notes, kinds)
     shared = [attribute(reading)._replace(stretches=stretches) for reading in timed]
     waits = [_share(attribution, "communication") for attribution in shared]
-    # Of several processes, the one that waits most shows what the others cost it.
+    # Of several processes, the one that waits most shows the cost of waiting.
     at = int(np.argmax(waits))
     waiting = shared[at]
     terms = _terms(waiting, predicted)

@@ -75,7 +75,7 @@ def speeds_of(
             f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({requested['why']}); "
             "take another accelerator"
         )
-    # Lying apart never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
+    # Spreading never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
     packed = {
         count: rows[count, max(node_size for node_size in nodes if node_size <= count), network]["rate"]
         for count in counts

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 HOUR = 3600.0
-# Between two changes of the size of one elastic job.
+# Time between two changes of the size of one elastic job.
 RESIZE_AFTER = 2 * HOUR
 Spots = list[tuple[int, int]]
 

@@ -14,14 +14,14 @@ from typing import Any
 from cookbook.progress_bar import progress_bar
 from cookbook.topics.cluster.policies import Spots
 
-# Jobs of one size and team that a policy looks at, and of all; jobs between two looks at the bar.
+# Jobs of one size and team that a policy examines, and in total; jobs between two updates of the progress bar.
 DEPTH, MAX_LOOKED_AT, STRIDE = 4, 32, 2000
 SERVICE = -1  # in the place of a job
 # Time after which a service is assumed to block the jobs that never run beside it [s].
 MAX_STALL = 86400.0
 # Speed relative to that on the requested GPUs, packed: by (GPUs, GPUs per node, True if behind two switches).
 Speeds = Mapping[tuple[int, int, bool], float]
-# Lines of the log: job, begin and end [s], node, lane of the node.
+# Entries of the log: job, begin and end [s], node, lane of the node.
 Line = tuple[int, float, float, int, int]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 # Share of units that dropout leaves out, as a number of 256: masks are made of single random bytes.
 DROPOUT_BYTE = 26
 EPSILON = 1e-5
-# Random weights after which they are repeated: making more takes longer than the step that they are for.
+# Random weights after which they are repeated, since drawing more takes longer than the step.
 MAX_RANDOM = 2**20
 # The approximation of GELU with a hyperbolic tangent: Hendrycks & Gimpel, arXiv:1606.08415, section 2.
 GELU_SLOPE, GELU_CUBE = math.sqrt(2 / math.pi), 0.044715

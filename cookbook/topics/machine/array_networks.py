@@ -65,11 +65,11 @@ NETWORKS = {
 DECODED, BATCHES = "gpt2", (1, 16)
 # Bytes that training holds for each parameter: weight and gradient, and the moments of momentum or of Adam.
 MOMENTUM_BYTES, ADAM_BYTES, WEIGHT_BYTES = 12, 16, 4
-# Rate and decay of an update; so small that weights stay where they are in a benchmark.
+# Learning rate and decay of an update, so small that weights hardly change in a benchmark.
 RATE, MOMENTUM, BETA, DECAY, SMALL = 1e-6, 0.9, 0.999, 0.01, 1e-8
 # Elements that an update processes at a time, so that they stay in a cache.
 UPDATE_BLOCK = 2**14
-# Times of a case over its arithmetic at the rate of a product, calls of a case, and what an update takes [s/parameter].
+# Time of a case over that of its arithmetic in products, calls per case, and the time of an update [s/parameter].
 STEP_SLOWDOWN, CALLS, UPDATE_S = 2.0, 6.0, 8e-9
 
 

@@ -20,7 +20,7 @@ from cookbook.workloads import zoo
 
 # Methods of a report, in the words of the table of software.
 SOFTWARE = {"graph": "torch.compile"}
-# NumPy makes convolutions into matrix products, as the first frameworks did.
+# Convolutions in NumPy are matrix products, as in the first frameworks.
 NUMPY = "native"
 COLUMNS = (
     "benchmark",
@@ -152,7 +152,7 @@ def _software(row: Mapping[str, Any]) -> str:
 
 
 def _forward(row: Mapping[str, Any], system: Any) -> Estimate:
-    # Of networks PyTorch ran each operation by itself, also where the libraries of a maker would compile them.
+    # PyTorch ran each operation of a network by itself, also where the maker's libraries would compile them.
     alone = _software(row) if _language(row) or row.get("path") == "numpy" else "eager"
     return forward_pass(
         row["model"], system, batch=row["batch"], precision=row.get("number_format"), seq=row.get("seq"), software=alone

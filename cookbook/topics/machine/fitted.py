@@ -50,7 +50,7 @@ FACTORS = {
     "host": (1.0, 0.3),
     "narrow": (0.3, 0.0),
 }
-# Kinds of prediction that know a factor; the others are known to all.
+# Kinds of prediction to which a factor applies; the other factors apply to all.
 OF_KINDS = {
     "convolution": (networks.KIND, forward.KIND),
     "elementwise": (networks.KIND, forward.KIND),

@@ -19,7 +19,7 @@ from cookbook.topics.machine.report import TIMES, UNITS, Report
 TIER = "measured here"
 # Middle 80 per cent of samples, between the quartiles and the extremes that a row keeps.
 TENTH, NINETIETH = 0.1, 0.9
-# Least spread of log times around a fit, however good it is: clocks and caches vary this much.
+# Lower bound of the spread of log times around a fit, since clocks and caches vary this much.
 MIN_SPREAD = 0.01
 FEWEST_SIZES = 3
 # Name of each benchmark's constant where all its cases are one constant.

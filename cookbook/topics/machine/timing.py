@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-# Seconds after which a program that is started is ended.
+# Seconds after which a started program is terminated.
 LONGEST_S = 120.0
 
 

@@ -455,7 +455,7 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
         own.get("heads") or 1,
         expert_sizes or {"number": 1, "top_k": 1, "hidden": 0},
     )
-    # Experts that work on fewer features are as large as narrower ones that work on all.
+    # Experts on fewer features have the size of narrower experts on all features.
     narrow = expert_sizes["hidden"] * ((expert_sizes.get("latent") or own["width"]) / own["width"])
     work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
     return {

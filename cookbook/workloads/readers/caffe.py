@@ -20,7 +20,7 @@ from cookbook.workloads.zoo import Workload
 Message = dict[str, list[Any]]
 MAX_DEPTH, MOST_TOKENS = 16, 500_000
 LONGEST_SIDE = 2**20
-# Files of HPE's benchmarking suite have one of two inputs behind such a mark, which its launcher takes away.
+# Files of HPE's benchmarking suite have one of two inputs behind such a mark, which its launcher removes.
 TEMPLATE = "#synthetic "
 
 

@@ -38,7 +38,7 @@ OF_EXPERTS = (
     "decoder_sparse_step",
     "interleave_moe_layer_step",
 )
-# Fields that sound as if they changed counts and are read of every family.
+# Fields whose names suggest that they change counts, and which are read for every family.
 READ = frozenset(
     (
         *NUMBERS,

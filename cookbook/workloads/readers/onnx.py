@@ -29,7 +29,7 @@ MAX_AXES, MAX_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MAX_GRAPH_FIELDS = 8, 32, 
 MAX_SHAPE_BYTES = 1024
 Inside = dict[int, Any]  # numbers of fields that are messages, and those within them
 FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and the formats of 8 bits (onnx.TensorProto)
-# Operations without whose shapes nothing worth counting is left.
+# Operations whose shapes are required, since without them nothing relevant could be counted.
 MATRICES = {
     "Conv",
     "ConvTranspose",
