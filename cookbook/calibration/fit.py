@@ -300,10 +300,10 @@ class _Goal:
         Large errors are cut at `KNEE`.
         """
         errors = np.clip(residuals[self.at], -LARGEST_ERROR, LARGEST_ERROR)
-        inside = errors - self._means(errors)
-        within = np.bincount(self.publisher, np.minimum(inside**2, (KNEE * self.spreads[0]) ** 2)) / self.counts
-        several = self.counts > 1
-        own = float(np.mean(within[several] * (self.counts / np.maximum(self.counts - 1, 1))[several]))
+        within_errors = errors - self._means(errors)
+        within = np.bincount(self.publisher, np.minimum(within_errors**2, (KNEE * self.spreads[0]) ** 2)) / self.counts
+        repeated = self.counts > 1
+        own = float(np.mean(within[repeated] * (self.counts / np.maximum(self.counts - 1, 1))[repeated]))
         means = np.bincount(self.publisher, errors) / self.counts
         between = float(np.mean(np.minimum(means**2, (KNEE * 2 * self.spreads[1]) ** 2) - own / self.counts))
         return max(own**0.5, MIN_SPREADS[0]), max(max(between, 0.0) ** 0.5, MIN_SPREADS[1])

@@ -355,10 +355,10 @@ def fitted(part: str) -> Iterator[dict[str, Any]]:
     all_rows = rows_of(part)
     rows = all_rows.where(all_rows.x["even"]) if part == "experts" else all_rows
     for name in sorted(set(rows.format)):
-        same = rows.where(rows.format == name)
-        between = _between(form, free, same)
-        for family in (*sorted(set(same.family)), ANY_FAMILY):
-            selected = same if family == ANY_FAMILY else same.where(same.family == family)
+        of_format = rows.where(rows.format == name)
+        between = _between(form, free, of_format)
+        for family in (*sorted(set(of_format.family)), ANY_FAMILY):
+            selected = of_format if family == ANY_FAMILY else of_format.where(of_format.family == family)
             result = search(form, free, selected, selected.weights(family == ANY_FAMILY))
             left = _left_out(form, free, selected, family == ANY_FAMILY)
             shared = {
@@ -396,7 +396,7 @@ def _between(form: Form, free: tuple[Free, ...], rows: Rows) -> dict[str, dict[s
         family_rows = rows.where(rows.family == family)
         tables = [family_rows.where(family_rows.table == name) for name in sorted(set(family_rows.table))]
         if len(tables) > 1:
-            fits = [search(form, free, one, one.weights(False)).values for one in tables]
+            fits = [search(form, free, table, table.weights(False)).values for table in tables]
             logs = {constant.name: np.log([fit[constant.name] for fit in fits]) for constant in free}
             levels[family] = {name: float(np.std(values, ddof=1)) for name, values in logs.items()}
     by_family = list(levels.values())

@@ -274,7 +274,10 @@ def _lines(
     """Return the error statistics of a model beside its base: of all rows, and on request of each publisher."""
     common = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
     lines: list[dict[str, Any]] = []
-    for by, stratum in [("all", "all"), *(("publisher", one) for one in np.unique(rows.group[common]) if by_publisher)]:
+    for by, stratum in [
+        ("all", "all"),
+        *(("publisher", publisher) for publisher in np.unique(rows.group[common]) if by_publisher),
+    ]:
         at = common & ((rows.group == stratum) | (by == "all"))
         numbers = figures(folds.error[at], rows.group[at])
         numbers |= dict(zip(PAIRED_COLUMNS, paired(folds.error[at], base.error[at], rows.group[at]), strict=True))
@@ -402,7 +405,7 @@ def _constants(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
 def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
     rows = memory_rows()
     used = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
-    named = np.concatenate([sources, np.full(len(used) - len(sources), "")])[used]
+    row_sources = np.concatenate([sources, np.full(len(used) - len(sources), "")])[used]
     units = {constant.name: constant.unit for constant in configurations.MEMORY_CONSTANTS}
     return [
         {
@@ -415,7 +418,7 @@ def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
             "publishers": len(set(rows.group[used])),
             "rows": int(used.sum()),
             "how": HOW,
-            "source": ";".join(sorted(set(named.tolist()) - {""})),
+            "source": ";".join(sorted(set(row_sources.tolist()) - {""})),
         }
         for name, levels in memory_constants().values.items()
     ]

@@ -105,8 +105,8 @@ def index(kind: str, directory: Path) -> dict[str, str]:
 @lru_cache(maxsize=64)
 def _makers(kind: str, directory: Path) -> re.Pattern[str]:
     """Return the pattern of prefixes of a table's names: brands, and the makers of its rows."""
-    named = set(raw(kind, directory).column(VENDOR)) if VENDOR in raw(kind, directory).header else set()
-    words = sorted({re.escape(word) for vendor in named if (word := normalise(vendor))}, key=len, reverse=True)
+    vendors = set(raw(kind, directory).column(VENDOR)) if VENDOR in raw(kind, directory).header else set()
+    words = sorted({re.escape(word) for vendor in vendors if (word := normalise(vendor))}, key=len, reverse=True)
     return re.compile(rf"^(?:{'|'.join([*words, BRANDS])})+")
 
 
@@ -248,15 +248,15 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
         raise refused("kind", kind, f"is no table whose rows have names; nearest: {close}")
     if not isinstance(name, str):
         raise refused("name", name, f"must be text, such as {next(iter(index(kind, folder).values()))!r}")
-    by_spelling, several = index(kind, folder), shared(kind, folder)
+    by_spelling, shared_keys = index(kind, folder), shared(kind, folder)
     wanted = normalise(name[: 2 * NAME_LETTERS])
     others = map(normalise, stems(name)) if kind == "models" else ()
     short = bare(kind, wanted, folder)
     for spelling in (wanted, MAKERS.sub("", wanted), short, *others):
         if spelling in by_spelling:
             return by_spelling[spelling]
-        if spelling in several:
-            keys = list(several[spelling])
+        if spelling in shared_keys:
+            keys = list(shared_keys[spelling])
             words = f"{shown(name, 40)} stands for {len(keys)} {kind}: {', '.join(keys)}. Write the one that is meant"
             raise UnknownName(kind, name, keys, words, shared=True)
     if short in unbranded(kind, folder):

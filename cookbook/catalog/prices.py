@@ -74,8 +74,8 @@ class Price(Result):
         for name in ("low", "median", "high"):
             value = getattr(self, name)
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
-            several = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
-            if not several and not (single and not abs(value) >= MOST):  # NaN: not known
+            is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
+            if not is_array and not (single and not abs(value) >= MOST):  # NaN: not known
                 raise refused(name, value, "must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):
@@ -95,9 +95,9 @@ class Price(Result):
         if self.unit.startswith("USD"):
             middle = units.human(float(median), self.unit)
             ends = f"{units.dollars(float(low))} to {units.dollars(float(high))}"
-        several = f" ({ends})" if high > low else ""
+        range_text = f" ({ends})" if high > low else ""
         dates = f", {self.dates}" if self.dates else ""
-        return f"{middle}{several}, {self.rows} row{'' if self.rows == 1 else 's'}{dates}"
+        return f"{middle}{range_text}, {self.rows} row{'' if self.rows == 1 else 's'}{dates}"
 
     @property
     def dates(self) -> str:
@@ -240,8 +240,8 @@ def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
     prices = _since(table("cloud_prices"), since)
     if kind == "accelerators":
         rows = prices[prices["accelerator_key"] == key]
-        why = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
-        return _offered(rows, way, why, rows["devices"], since)
+        reason = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
+        return _offered(rows, way, reason, rows["devices"], since)
     system = _row("systems", key)
     wanted = normalise(system["name"])
     instances = [normalise(f"{p} {i}") for p, i in zip(prices["provider"], prices["instance"], strict=True)]
@@ -270,8 +270,8 @@ def _purchase(kind: str, key: str, since: int | None) -> Price:
     if kind == "accelerators":
         prices = _since(table("hardware_prices"), since)
         rows = prices[prices["accelerator_key"] == key]
-        why = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
-        return _price(rows["usd_per_device"], rows, why, since, "USD")
+        reason = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
+        return _price(rows["usd_per_device"], rows, reason, since, "USD")
     system = _row("systems", key)
     if since is None and not math.isnan(system["price_usd"]):
         cost, source = float(system["price_usd"]), tuple(system["source"].split(";"))
@@ -589,8 +589,8 @@ def carbon(region: str = "us") -> Price:
         return cloud
     row = region_row(region)
     if not row["carbon"]:
-        why = f"data/tco.csv has no carbon intensity of {row['name']} as a whole; take one of its countries"
-        return missing(cloud.unit, why)
+        reason = f"data/tco.csv has no carbon intensity of {row['name']} as a whole; take one of its countries"
+        return missing(cloud.unit, reason)
     return stated("carbon_intensity", region=row["carbon"])
 
 

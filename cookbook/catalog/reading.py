@@ -363,15 +363,15 @@ def reader(column: Column, keys: frozenset[str]) -> Callable[[str], Any]:
 
 def _number_reader(column: Column) -> Callable[[str], float]:
     whole, signed = column.type == "integer", column.type == "signed"
-    what = f"a {'whole ' if whole else ''}number{' in ' + column.unit if column.unit else ''}"
-    what += "" if signed else ", not negative"
+    expected = f"a {'whole ' if whole else ''}number{' in ' + column.unit if column.unit else ''}"
+    expected += "" if signed else ", not negative"
 
     def read_number(cell: str) -> float:
         if not NUMBER.fullmatch(cell):
-            raise ValueError(f"{what}; write digits only, without unit or thousands separators")
+            raise ValueError(f"{expected}; write digits only, without unit or thousands separators")
         value = float(cell)
         if not math.isfinite(value) or (value < 0 and not signed) or (whole and value != round(value)):
-            raise ValueError(what)
+            raise ValueError(expected)
         return units.si(f"{cell} {column.unit}") if column.unit else value
 
     return read_number

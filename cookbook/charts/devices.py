@@ -177,7 +177,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.Tooltip("y:Q", title="FLOP/s at best", format=".3~s"),
         alt.Tooltip("share:Q", title="of the time", format=".1%"),
     ]
-    roof, ops, name = (look.rows_of(what) for what in ("roof", "op", "label"))
+    roof, ops, name = (look.rows_of(role) for role in ("roof", "op", "label"))
     line, label = {"x": x, "y": y, "detail": "id:N"}, {"align": "right", "dy": -10}
     chosen = ops.transform_filter("datum.looked").mark_point(size=620, color=INK, strokeWidth=2, filled=False)
     layers = [

@@ -415,10 +415,10 @@ def _networks(x: Any, y: Any) -> list[Any]:
 
 def _names(x: Any, y: Any) -> list[Any]:
     """Return the labels of the chosen networks, on a halo that keeps them legible."""
-    named = alt.Chart().transform_filter("datum.label != ''")
+    labelled = alt.Chart().transform_filter("datum.label != ''")
     place: dict[str, Any] = {"align": "left", "dx": 14, "dy": -8, "fontSize": 12}
-    halo = named.mark_text(**place, stroke=PAPER, strokeWidth=4)
-    return [mark.encode(x=x, y=y, text="label:N") for mark in (halo, named.mark_text(**place, color=INK))]
+    halo = labelled.mark_text(**place, stroke=PAPER, strokeWidth=4)
+    return [mark.encode(x=x, y=y, text="label:N") for mark in (halo, labelled.mark_text(**place, color=INK))]
 
 
 def zoo_title(frame: pd.DataFrame) -> str:

@@ -262,7 +262,7 @@ def _of_table(table: str) -> pd.DataFrame:
     sources = catalog.table("sources").set_index("key")
     devices = catalog.table("accelerators").set_index("key")
     device = rows["accelerator"].map(devices["name"])
-    made = rows["accelerator"].map(devices["vendor"] + " " + devices["generation"])
+    generation = rows["accelerator"].map(devices["vendor"] + " " + devices["generation"])
     year = rows["date"].str.extract(r"((?:19|20)\d\d)")[0]
     return rows.assign(
         kind=table.removeprefix("training_"),
@@ -270,7 +270,7 @@ def _of_table(table: str) -> pd.DataFrame:
         url=first.map(sources["url"]),
         publisher=first.map(sources["source_group"]),
         device=device.fillna("not named"),
-        generation=made.fillna("not named"),
+        generation=generation.fillna("not named"),
         year=year.fillna("not stated"),
     )
 
@@ -347,12 +347,12 @@ def _repeats(rows: pd.DataFrame, words: str, aside: tuple[str, ...]) -> dict[str
     away, runs, publishers, count = [], 0, set[str](), 0
     for kind in rows["kind"].unique():
         table = catalog.table(f"training_{kind}").merge(rows[["id", "measured", "publisher"]], on="id")
-        same = [name for name in table if name not in (*NO_INPUT, *aside, "measured", "publisher")]
-        repeated = table.groupby(same, dropna=False)["measured"]
-        several = repeated.transform("size") > 1
-        away.append((table["measured"] / repeated.transform("median") - 1)[several].abs())
-        runs, count = runs + int(several.sum()), count + int((repeated.size() > 1).sum())
-        publishers |= set(table.loc[several, "publisher"])
+        equal_columns = [name for name in table if name not in (*NO_INPUT, *aside, "measured", "publisher")]
+        repeated = table.groupby(equal_columns, dropna=False)["measured"]
+        is_repeat = repeated.transform("size") > 1
+        away.append((table["measured"] / repeated.transform("median") - 1)[is_repeat].abs())
+        runs, count = runs + int(is_repeat.sum()), count + int((repeated.size() > 1).sum())
+        publishers |= set(table.loc[is_repeat, "publisher"])
     off = pd.concat(away)
     return {
         "same": words,
@@ -544,8 +544,10 @@ def pairs() -> pd.DataFrame:
     wanted = [*(name for name in SAME_BUT_DEVICES if name not in rows), "per_node"]
     rows = rows[rows["unit"].str.endswith("/s")].join(more[wanted], on="id")
     keys = list(SAME_BUT_DEVICES)
-    one = rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")
-    scaled = rows[rows["devices"] > 1].join(one, on=keys, how="inner")
+    single = (
+        rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")
+    )
+    scaled = rows[rows["devices"] > 1].join(single, on=keys, how="inner")
     twins = scaled.assign(
         measured_speed_up=scaled["measured"] / scaled["measured_one"],
         predicted_speed_up=scaled["predicted"] / scaled["predicted_one"],
@@ -599,9 +601,11 @@ def _reach(speed_ups: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
     Between nodes, which can only add time, the low end is farther away.
     """
     error, publisher = np.abs(np.log(speed_ups["ratio"].to_numpy())), speed_ups["publisher"].to_numpy()
-    one = speed_ups["nodes"].to_numpy() == 1
-    near = pooled_quantile(error[one], publisher[one], COVERED_SHARE)
-    far = max(near, pooled_quantile(error[~one], publisher[~one], COVERED_SHARE)) if (~one).any() else near
-    alone, several = np.asarray(devices) <= 1, np.asarray(nodes) > 1
-    low, high = np.where(several, far, near), np.full(several.shape, near)
+    one_node = speed_ups["nodes"].to_numpy() == 1
+    near = pooled_quantile(error[one_node], publisher[one_node], COVERED_SHARE)
+    far = (
+        max(near, pooled_quantile(error[~one_node], publisher[~one_node], COVERED_SHARE)) if (~one_node).any() else near
+    )
+    alone, multi_node = np.asarray(devices) <= 1, np.asarray(nodes) > 1
+    low, high = np.where(multi_node, far, near), np.full(multi_node.shape, near)
     return np.where(alone, 1.0, np.exp([-low, high]))

@@ -113,7 +113,7 @@ def _classic(frame: pd.DataFrame) -> dict[str, Any]:
 
 def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
     phases = dict(pretrain="pretraining", finetune="fine-tuning", lora="LoRA", qlora="QLoRA", memory="training")
-    made = frame["global_batch"] * frame["seq_len"] / frame["step_seconds"]
+    token_rate = frame["global_batch"] * frame["seq_len"] / frame["step_seconds"]
     weights = frame["active_parameters"].fillna(frame["parameters"])
     flop = chowdhery_2022(weights, frame["layers"], frame["hidden"], frame["seq_len"])
     text = _joined(frame, "accelerator_as_printed", "note", "locator", "intra_node_link")
@@ -122,7 +122,7 @@ def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
         "phase": frame["task"].map(phases),
         "task": _counted(frame["seq_len"], "tokens"),
         "batch": frame["global_batch"],
-        "throughput": frame["tokens_per_s"].fillna(made),
+        "throughput": frame["tokens_per_s"].fillna(token_rate),
         "unit": "tokens/s",
         "time": frame["step_seconds"],
         "time_of": np.where(frame["step_seconds"].notna(), "step", ""),
@@ -408,10 +408,10 @@ def classic_flop() -> dict[str, float]:
     by_network: dict[tuple[str, ...], float] = {}
     by_id = {}
     for row in frame[["id", "model", "task_input", "unit"]].itertuples(index=False):
-        what = (row.model, row.task_input, row.unit)
-        if what not in by_network:
-            by_network[what] = _flop(networks.trained(*what))
-        by_id[row.id] = by_network[what]
+        item = (row.model, row.task_input, row.unit)
+        if item not in by_network:
+            by_network[item] = _flop(networks.trained(*item))
+        by_id[row.id] = by_network[item]
     return by_id
 
 

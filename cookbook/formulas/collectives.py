@@ -707,9 +707,9 @@ def _levels(
     # The required number of groups, of equal size: 73 devices in racks of 72 are 36 and 37.
     group_count = np.ceil(n[..., None] / g - 1e-9)
     g = np.where(g < n[..., None], n[..., None] / group_count, g)
-    inside = np.minimum(g, n[..., None])
-    joined = np.concatenate([inside[..., 1:], np.broadcast_to(n[..., None], inside[..., :1].shape)], axis=-1)
-    return n, g, rate, (start * np.log2(joined / inside)).sum(axis=-1)
+    sizes = np.minimum(g, n[..., None])
+    joined = np.concatenate([sizes[..., 1:], np.broadcast_to(n[..., None], sizes[..., :1].shape)], axis=-1)
+    return n, g, rate, (start * np.log2(joined / sizes)).sum(axis=-1)
 
 
 def torus_all_gather_seconds(

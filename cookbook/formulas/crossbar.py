@@ -856,8 +856,8 @@ def _rows(voltages: ArrayLike, conductances: ArrayLike) -> Array:
 def _signs(name: str, values: ArrayLike, least: int) -> Array:
     signs = _finite(name, values, signed=True)
     if signs.ndim < least or not signs.size or not np.all(np.abs(signs) == 1):
-        what = "a table of patterns by units" if least > 1 else "a row of units"
-        raise ValueError(f"{name} must be {what} that holds -1 and 1 alone: give signs, not 0 and 1")
+        expected = "a table of patterns by units" if least > 1 else "a row of units"
+        raise ValueError(f"{name} must be {expected} that holds -1 and 1 alone: give signs, not 0 and 1")
     return signs
 
 

@@ -825,35 +825,35 @@ def steady_service(
     """
     prompt, answer, chunk = (np.maximum(np.asarray(value, dtype=float), 1.0) for value in (prompt, answer, chunk))
     requests, capacity = np.asarray(concurrency, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
-    inside, new = np.minimum(requests, capacity), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
-    present = inside
+    active, new = np.minimum(requests, capacity), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
+    present = active
     setup: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
     alone = prefill_seconds(prompt, **setup, cached=cached)
     first, gained = np.asarray(prefill_first, dtype=bool), accepted_tokens(acceptance, drafted)
-    least, steps = np.minimum(inside, 1.0), np.maximum(answer / gained, 1.0)
-    decoding, context, cost = 0.8 * inside, prompt + answer / 2, alone
+    least, steps = np.minimum(active, 1.0), np.maximum(answer / gained, 1.0)
+    decoding, context, cost = 0.8 * active, prompt + answer / 2, alone
     for _ in range(ROUNDS):
         decoding = np.maximum(decoding, least)
         step = decode_step_seconds(decoding, context, **setup, drafted=drafted, span=answer)
         # A pass takes the prompts that arrived during the previous pass and step.
         rate = 1 / (cost + steps * step / decoding)
-        together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, inside), 1.0))
+        together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, active), 1.0))
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         mixed_step = step + cost * decoding / steps
         # Requests are out of step with each other: a prompt waits for the running pass, and for the prompts
         # that arrived before it as in a queue with one server, at most for all others.
         busy = np.minimum(rate * cost, BUSIEST)
-        queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
+        queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(active - 1, 0.0) / 2) * cost
         chunk_wait = np.where(first, 0.0, np.ceil(new / chunk) * step)
-        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + chunk_wait)
-        decoded = inside - rate * np.minimum(waited, 0.9 * inside / rate)
+        waited = alone + queue + np.clip(active - 1, 0.0, 1.0) * (step / 2 + chunk_wait)
+        decoded = active - rate * np.minimum(waited, 0.9 * active / rate)
         decoding = (decoding + decoded) / 2
         # Some of the concurrent requests are on their way to the engine or back.
-        inside = np.clip(np.minimum(requests - rate * engine.request_seconds, present), least, present)
+        active = np.clip(np.minimum(requests - rate * engine.request_seconds, present), least, present)
     # A step separates two tokens of an answer; prompts that go first interrupt few steps, each for long.
     token = np.where(first, step, mixed_step) * (steps / answer)
     outside = np.asarray(engine.request_seconds, dtype=float)
-    waited = waited + outside + np.maximum(requests - inside - rate * outside, 0.0) / rate
+    waited = waited + outside + np.maximum(requests - active - rate * outside, 0.0) / rate
     return Steady(rate, waited, token, np.maximum(requests, least) / rate, decoding)
 
 

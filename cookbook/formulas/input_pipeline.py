@@ -161,14 +161,14 @@ def decode_rate(
     >>> [round(float(decode_rate(n, 500, 500, 0.1, 3, 4))) for n in (0, 1, 4, 64)]
     [500, 454, 1364, 1500]
     """
-    count, one = non_negative("workers", workers), positive("single_rate", single_rate)
+    count, core_rate = non_negative("workers", workers), positive("single_rate", single_rate)
     reference, power = positive("reference_rate", reference_rate), at_least_one("sharpness", sharpness)
-    sample_seconds = 1 / one + non_negative("handover", handover) / reference
+    sample_seconds = 1 / core_rate + non_negative("handover", handover) / reference
     # Times a sample, as rates to a negative power overflow.
     parallel, collect = sample_seconds / np.maximum(count, 1), 1 / (positive("collation", collation) * reference)
     slower = np.maximum(parallel, collect)
     both = slower * (1 + (np.minimum(parallel, collect) / slower) ** power) ** (1 / power)
-    return np.where(count < 1, one, 1 / both)
+    return np.where(count < 1, core_rate, 1 / both)
 
 
 def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: ArrayLike, variation: ArrayLike) -> Array:

@@ -435,8 +435,8 @@ def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLik
     >>> float(waiting_seconds(1.0, 8, 0.05)), float(waiting_seconds(1.0, 1, 0.05))
     (0.05, 0.0)
     """
-    several = at_least_one("devices", devices) > 1
-    return np.asarray(non_negative("step_seconds", step_seconds) * non_negative("share", share) * several)
+    multi_device = at_least_one("devices", devices) > 1
+    return np.asarray(non_negative("step_seconds", step_seconds) * non_negative("share", share) * multi_device)
 
 
 def pass_seconds(device_seconds: ArrayLike, host_seconds: ArrayLike, overlap: ArrayLike = 2) -> Array:

@@ -544,11 +544,11 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
 
 def _closed(service: _Service, clients: float) -> dict[str, Any]:
     """Return the steady state for this number of clients, each of which sends its next request once it is answered."""
-    inside = min(clients, service.slots)
+    active = min(clients, service.slots)
     low, high, below, above = 0.0, 1.0, 1.0, 1.0
     for _ in range(ROUNDS):  # share of its iterations in which a request is decoded: regula falsi (Illinois)
         share = 1.0 if service.first else low + (high - low) * min(max(below / (below + above), 0.02), 0.98)
-        others = (inside - 1) * share
+        others = (active - 1) * share
         between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
         chain = service.chain(0.0, others, True)
         waits, passes = service.waits(0.0, others, True, chain=chain)[::2]
@@ -563,20 +563,20 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
         else:
             low, below, above = share, more, above / 2
     waits = service.waits(0.0, others, True, points=POINTS, chain=chain)[0]
-    batch = inside * share
+    batch = active * share
     if not service.first and others * service.prompt / service.steps > MAX_LOAD * service.room(others):
         # Prompts fill all iterations, and wait for the rest of the cycle.
         room = service.room(batch)
         between = float(service.iteration(room, batch))
-        lacking = inside * service.prompt / room * between - service.steps * between - float(waits.mean())
+        lacking = active * service.prompt / room * between - service.steps * between - float(waits.mean())
         waits = waits + max(lacking, 0.0)
     if service.first:  # a cycle has a step for each token of an answer, and after each the prompts of whom it answered
-        step = float(service.step(inside))
-        between = max(step + service.pauses(inside) - float(waits.mean()) / service.steps, step)
-    rate = inside / (float(waits.mean()) + service.steps * between)
+        step = float(service.step(active))
+        between = max(step + service.pauses(active) - float(waits.mean()) / service.steps, step)
+    rate = active / (float(waits.mean()) + service.steps * between)
     stretch = between / float(service.step(max(batch, 1.0)))
     shares = np.eye(int(np.ceil(max(batch, 1))) + 1)[-1]
-    queue = (clients - inside) / rate
+    queue = (clients - active) / rate
     token = service.slowed(shares, stretch, between, rate, True)
     return {
         "rate": rate,
@@ -609,49 +609,49 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
 
     Requests prefilled together end and return together.
     """
-    inside = np.floor(min(clients, service.slots))
-    if inside <= 1 and service.prompt_spread == 0:
+    active = np.floor(min(clients, service.slots))
+    if active <= 1 and service.prompt_spread == 0:
         return _alone(service, clients)
-    room = service.room(inside)
+    room = service.room(active)
     if service.first:
-        passes = np.ceil(inside * service.prompt / room - TINY)
-        tokens = np.minimum(np.arange(1, passes + 1) * room, inside * service.prompt)
+        passes = np.ceil(active * service.prompt / room - TINY)
+        tokens = np.minimum(np.arange(1, passes + 1) * room, active * service.prompt)
         ends = np.cumsum(service.iteration(np.diff(tokens, prepend=0.0), 1.0))
-        cycle = ends[-1] + service.steps * float(service.step(inside))
-        place = np.minimum((UNIFORM[:, 1] * inside).astype(int) * service.prompt // room, passes - 1).astype(int)
+        cycle = ends[-1] + service.steps * float(service.step(active))
+        place = np.minimum((UNIFORM[:, 1] * active).astype(int) * service.prompt // room, passes - 1).astype(int)
         first = ends[place]
         token = (cycle - first) / service.steps
         return {
-            "rate": inside / cycle,
-            "first": first + (clients - inside) * cycle / inside,
+            "rate": active / cycle,
+            "first": first + (clients - active) * cycle / active,
             "token": token,
-            "batch": inside * float(token.mean()) * service.steps / cycle,
+            "batch": active * float(token.mean()) * service.steps / cycle,
             "busy": 1.0,
             "between": float(token.mean()),
             "stable": True,
         }
-    spent, own, passes, crowd, cycle = float(inside), np.zeros(1), 1.0, 1.0, 1.0
+    spent, own, passes, crowd, cycle = float(active), np.zeros(1), 1.0, 1.0, 1.0
     for _ in range(ROUNDS):
         room = service.room(spent)
         parts = np.ceil(service.prompt / room - TINY)
         # Crowds split where their prompts are too long for one iteration, and never merge: two deviations fit.
         spread = service.prompt_spread
         crowd = (np.sqrt(spread**2 + room / service.prompt) - spread) ** 2
-        crowd = min(max(crowd if spread else np.floor(crowd + TINY), 1.0), inside)
+        crowd = min(max(crowd if spread else np.floor(crowd + TINY), 1.0), active)
         # A cycle has at least the iterations that all prompts fill.
-        rounds = max(service.steps + parts, inside * service.prompt / room)
+        rounds = max(service.steps + parts, active * service.prompt / room)
         passes = rounds - service.steps
         # Iterations with a prompt, of all those of a cycle; the others only decode.
-        filled = min(inside / crowd * parts, rounds)
-        own = service.iteration(min(inside * service.prompt / filled, room), spent)
+        filled = min(active / crowd * parts, rounds)
+        own = service.iteration(min(active * service.prompt / filled, room), spent)
         cycle = filled * float(own) + (rounds - filled) * float(service.step(max(spent, 1.0)))
-        spent = (spent + inside * service.steps / rounds) / 2
+        spent = (spent + active * service.steps / rounds) / 2
     first, between = passes * float(own), (cycle - passes * float(own)) / service.steps
     mixed_iteration = service.iteration(np.minimum(service._sum(np.full(POINTS, crowd), NORMAL[:, 6]), room), spent)
     waits = passes * mixed_iteration if service.prompt_spread else np.full(POINTS, first)
     return {
-        "rate": inside / cycle,
-        "first": waits + (clients - inside) * cycle / inside,
+        "rate": active / cycle,
+        "first": waits + (clients - active) * cycle / active,
         "token": np.full(POINTS, between),
         "batch": spent,
         "busy": 1.0,

@@ -144,11 +144,11 @@ def clients_rate(
     >>> [float(clients_rate(1e12, 1, 25e9 / 8, m, 93e6)) / 1e9 for m in (10, 40)]
     [0.93, 3.125]
     """
-    one = np.minimum(
+    client = np.minimum(
         positive("client_rate", client_rate),
         at_least_one("connections", connections) * positive("connection_rate", connection_rate),
     )
-    return np.minimum(positive("shared_rate", shared_rate), at_least_one("clients", clients) * one)
+    return np.minimum(positive("shared_rate", shared_rate), at_least_one("clients", clients) * client)
 
 
 def host_copy_rate(

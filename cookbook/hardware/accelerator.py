@@ -227,12 +227,12 @@ def _row(key: str) -> Accelerator:
     row = catalogue()[key]
     shared = row["host_link_devices"] if row["host_link_devices"] > 1 else 1.0
     host = interconnects()[row["host_link_key"]]["bandwidth"] / shared if row["host_link_key"] else math.nan
-    named: dict[str, Any] = {
+    copied: dict[str, Any] = {
         **{name: row[name] for name in ("key", "name", "vendor", "launch_date", *WORDS)},
         **{name: float(row[name]) for name in QUANTITIES if name not in ("device_link", "host_link")},
     }
     return Accelerator(
-        **named,
+        **copied,
         peaks={column: float(row[column]) for column in _peak_names()},
         sources=tuple(row["source"].split(";")),
         device_link=float(row["device_link_bandwidth"]) / 2,
@@ -347,8 +347,8 @@ def _quantity(changed_field: str, value: Any) -> float:
         raise ValueError(f"{changed_field} is {shown(value)}; it must be above 0 and finite, for example {example!r}")
     if not low <= number <= high or (changed_field == "scale_up_devices" and number != round(number)):
         whole = "a whole number " if changed_field == "scale_up_devices" else ""
-        what = f"{whole}from {low:g} to {high:g} {unit}".strip()
-        raise ValueError(f"{changed_field} is {shown(value)}; it must be {what}, for example {example!r}")
+        expected = f"{whole}from {low:g} to {high:g} {unit}".strip()
+        raise ValueError(f"{changed_field} is {shown(value)}; it must be {expected}, for example {example!r}")
     return number
 
 

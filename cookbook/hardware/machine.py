@@ -238,11 +238,11 @@ def _instance(row: Mapping[str, Any]) -> Machine:
         raise ValueError(f"machine = {name!r} has {count:g} of a device ({printed}); name one with whole accelerators")
     device = accelerator(row["accelerator_key"])
     try:
-        same = _server(found_key("systems", f"{row['provider']} {name}"))
+        server = _server(found_key("systems", f"{row['provider']} {name}"))
     except UnknownName:
-        same = None
-    if same is not None and (same.accelerator, same.per_node) == (device, int(count)):
-        return replace(same, instance=name)
+        server = None
+    if server is not None and (server.accelerator, server.per_node) == (device, int(count)):
+        return replace(server, instance=name)
     sources = tuple(dict.fromkeys([*device.sources, *row["source"].split(";")]))
     return replace(_build(device, name, int(count), sources), instance=name)
 
@@ -375,15 +375,17 @@ def network_rate(device: Accelerator) -> float:
     if device.like in rates:
         return rates[device.like]
     records = catalogue()
-    same = [other for other in rates if device.generation and records[other]["generation"] == device.generation]
-    same = same or [other for other in rates if row and records[other]["vendor"] == device.vendor] or list(rates)
+    comparable = [other for other in rates if device.generation and records[other]["generation"] == device.generation]
+    comparable = (
+        comparable or [other for other in rates if row and records[other]["vendor"] == device.vendor] or list(rates)
+    )
 
     def far(other: str) -> float:
         if row:
             return abs(_year(other) - _year(device.like))
         return abs(math.log(records[other]["mem_bandwidth"] / device.mem_bandwidth))
 
-    return rates[min(same, key=far)]
+    return rates[min(comparable, key=far)]
 
 
 def _year(key: str) -> int:

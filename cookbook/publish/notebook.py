@@ -38,8 +38,8 @@ def read(path: str | Path) -> nbformat.NotebookNode:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
     except (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as problem:
-        what = str(problem).splitlines()[0][:120] if str(problem) else type(problem).__name__
-        raise ValueError(f"{path} is not a Jupyter notebook ({what}): give a file that Jupyter saved") from None
+        cause = str(problem).splitlines()[0][:120] if str(problem) else type(problem).__name__
+        raise ValueError(f"{path} is not a Jupyter notebook ({cause}): give a file that Jupyter saved") from None
     return notebook
 
 
@@ -251,12 +251,12 @@ def student(path: str | Path, out: str | Path = "build/student") -> Path:
 def _blank_for(cell: nbformat.NotebookNode, below: nbformat.NotebookNode | None) -> str:
     """Return the replacement of a solution: a blank for its answer, and its check with what that needs."""
     source = cell.source if cell.cell_type == "code" else ""
-    made = {name for statement in _statements(source) for name in _names(statement, ast.Store)}
+    assigned = {name for statement in _statements(source) for name in _names(statement, ast.Store)}
     checks = [statement for statement in _statements(source) if _check_in(statement)]
     later = _statements(below.source) if below is not None and below.cell_type == "code" else []
     calls = [call for statement in checks or later if (call := _check_in(statement)) and call.args]
     checked = calls[0].args[0] if calls else None
-    name = checked.id if isinstance(checked, ast.Name) and checked.id in made else "answer" if checks else ""
+    name = checked.id if isinstance(checked, ast.Name) and checked.id in assigned else "answer" if checks else ""
     if not name:
         return PLACEHOLDER.get(cell.cell_type, "")
     lines = [f"{name} = ...  # your turn"]

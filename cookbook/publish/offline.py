@@ -146,7 +146,7 @@ def _states(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> Iterator[di
 
 def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
     """Return the controls of a page: each choice as buttons, with the words of the panel's own control."""
-    made = [_choice(panel._controls[name], values) for name, values in choices.items()]
+    controls = [_choice(panel._controls[name], values) for name, values in choices.items()]
     views = panel._controls["picture"]
     assert isinstance(views, Choice)
     few = Choice(
@@ -163,7 +163,7 @@ def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, An
         "binder": "",
         "presets": [],
         "page": True,
-        "controls": [control.describe() for control in (*made, few)],
+        "controls": [control.describe() for control in (*controls, few)],
     }
 
 

@@ -247,10 +247,10 @@ def _merge(
 def _priced(row: Row, catalogue: Catalogue, prices: Mapping[str, float], today: str) -> Row:
     """Return the row with today's prices; rental terms that the catalogue does not state are blank, not old."""
     new = row | {way: f"{prices[way]:.6g}" if way in prices else "" for way in PRICE_COLUMNS}
-    one = f"{prices['usd_per_hour'] / float(row['devices']):.6g}" if "usd_per_hour" in prices else ""
+    unit_price = f"{prices['usd_per_hour'] / float(row['devices']):.6g}" if "usd_per_hour" in prices else ""
     return new | {
         "region": catalogue.region,
-        "usd_per_device_hour": one,
+        "usd_per_device_hour": unit_price,
         "date": today,
         "date_from": "",
         "how": "seen",

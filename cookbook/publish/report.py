@@ -168,10 +168,10 @@ def printed(source: Path) -> Path:
     target = source.with_suffix(".pdf").resolve()
     fresh = target.with_name(f"{target.stem}.{os.getpid()}.part")  # beside it, where a browser in a cage may write too
     try:
-        why = _print(browser, source, fresh)
-        if why:
+        reason = _print(browser, source, fresh)
+        if reason:
             target.unlink(missing_ok=True)  # one of an earlier run would pass for this one
-            raise OSError(f"{browser} {why} for {target}; open {source} in a browser and print it there")
+            raise OSError(f"{browser} {reason} for {target}; open {source} in a browser and print it there")
         return fresh.replace(target)
     finally:
         fresh.unlink(missing_ok=True)

@@ -70,8 +70,8 @@ def archived_text(file: BinaryIO, name: str, beside: str) -> str:
                 return ""
             if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 return ""  # others may request gigabytes before they deliver a byte
-            with archive.open(name) as inside:
-                text = inside.read(MAX_TEXT_BYTES + 1)
+            with archive.open(name) as member:
+                text = member.read(MAX_TEXT_BYTES + 1)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):
         return ""
     return text.decode("utf-8", "replace") if len(text) <= MAX_TEXT_BYTES else ""

@@ -243,13 +243,13 @@ def from_rows(rows: Sequence[dict[str, Any]]) -> Ops:
     if unknown:
         raise ValueError(f"rows have unknown columns {sorted(unknown)}; the columns are those of Ops")
     default: dict[str, Any] = {"count": 1.0, "groups": 1.0, "window": np.inf}
-    one = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    unit = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     columns: dict[str, np.ndarray] = {c: np.array([str(r.get(c, "")) for r in rows]) for c in TEXTS}
     columns["causal"] = np.array([bool(r.get("causal", False)) for r in rows])
     for c in NUMBERS:
         columns[c] = np.array([float(r.get(c, default.get(c, 0.0))) for r in rows])
     for c in POLYNOMIALS:
-        missing = one if c == "steps" else np.zeros((2, 3))
+        missing = unit if c == "steps" else np.zeros((2, 3))
         columns[c] = np.array([np.asarray(r.get(c, missing), dtype=float) for r in rows])
     return Ops(**columns)
 

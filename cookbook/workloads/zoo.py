@@ -302,8 +302,8 @@ def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]
     rows: Any = table
     if isinstance(table, str):
         rows = parsed_json(table, "the layer table")
-    named = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MAX_LAYERS])
-    if not named:
+    is_table = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MAX_LAYERS])
+    if not is_table:
         raise ValueError('the layer table must be a list with at least one layer like {"layer": "linear", "out": 10}')
     if len(rows) > MAX_LAYERS:
         raise ValueError(f"the layer table has {len(rows):,} layers; give at most {MAX_LAYERS:,}")
@@ -523,8 +523,8 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     try:
         ops = checked_ops(row["builder"], arguments, changes, usual)
     except (ValueError, TypeError, AttributeError, ArithmeticError, KeyError, IndexError) as problem:
-        why = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
-        raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{why}") from None
+        cause = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
+        raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{cause}") from None
     check_possible(ops, f"{workload.name} cannot be built with {changed}: its work cannot be counted")
     title = f"{workload.title} ({changed})"
     return replace(workload, title=title, ops=ops, how="unverified", arguments=arguments)

@@ -120,7 +120,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
         alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
     ]
-    roof, point, name = (look.rows_of(what) for what in ("roof", "point", "label"))
+    roof, point, name = (look.rows_of(role) for role in ("roof", "point", "label"))
     place = {"align": "right", "dy": 30, "fontSize": 12}
     layers = [
         roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),

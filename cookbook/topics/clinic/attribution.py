@@ -74,9 +74,9 @@ def _attribute_spans(steps: np.ndarray, spans: Spans) -> Attribution:
         own = spans.term == TERMS.index(term)
         chosen[union_by(spans.start[own], spans.end[own], points)] = place
     step = np.searchsorted(steps[:, 0], middles, side="right") - 1
-    inside = (step >= 0) & (middles < steps[np.maximum(step, 0), 1])
+    in_step = (step >= 0) & (middles < steps[np.maximum(step, 0), 1])
     seconds = np.zeros((len(steps), len(order) + 1))
-    np.add.at(seconds, (step[inside], chosen[inside]), lengths[inside])
+    np.add.at(seconds, (step[in_step], chosen[in_step]), lengths[in_step])
     terms = (*order, "idle")
     terms_in_order = tuple(term_name for term_name in CHART_ORDER if term_name in terms)
     facts = dict(spans.facts)

@@ -250,7 +250,9 @@ def _shares(attribution: Attribution, term: str) -> np.ndarray:
     pieces = min(attribution.stretches, len(attribution.steps))
     own = np.array_split(attribution.seconds[:, attribution.terms.index(term)], pieces)
     whole = np.array_split(attribution.steps, pieces)
-    return np.array([one.sum() / all_.sum() if all_.sum() > 0 else 0.0 for one, all_ in zip(own, whole, strict=True)])
+    return np.array(
+        [seconds.sum() / total.sum() if total.sum() > 0 else 0.0 for seconds, total in zip(own, whole, strict=True)]
+    )
 
 
 def _share(attribution: Attribution, term: str) -> float:

@@ -95,8 +95,8 @@ class Notes:
 
     def __call__(self) -> tuple[str, ...]:
         lines = [
-            f"{what}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
-            for what, (count, place) in self._found.items()
+            f"{note}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
+            for note, (count, place) in self._found.items()
         ]
         return (*lines[:MAX_NOTES], *([f"{len(lines) - MAX_NOTES} more kinds"] if len(lines) > MAX_NOTES else []))
 

@@ -124,8 +124,8 @@ class ClusterRun(Result):
         Empty if `log` was False.
         """
         stays = pd.DataFrame(self._lines, columns=["job", "start", "end", "node", "lane"])
-        named = [self._named(job) for job in stays["job"]]
-        return stays.assign(**{name: [record[name] for record in named] for name in ("team", "kind", "gpus")})
+        labels = [self._named(job) for job in stays["job"]]
+        return stays.assign(**{name: [record[name] for record in labels] for name in ("team", "kind", "gpus")})
 
     def drawn(self) -> pd.DataFrame:
         """Return the first week as `cookbook.charts.timeline` takes it: stays of jobs on GPUs, and each hour in words.
@@ -519,13 +519,13 @@ def _measures(
     busy, work, served, idle = (
         (sums[1][name] - sums[0][name]) / (gpus * seconds) for name in ("busy", "work", "service", "idle")
     )
-    inside = [job for job in sent if begin <= job.arrival < end] or list(sent)
-    waits = np.array([job.waited for job in inside])
-    stays = np.array([job.ended - job.arrival for job in inside])
+    measured = [job for job in sent if begin <= job.arrival < end] or list(sent)
+    waits = np.array([job.waited for job in measured])
+    stays = np.array([job.ended - job.arrival for job in measured])
     finished = sum(begin <= job.ended <= end for job in sent)
     parts = []
-    for team in sorted({job.team for job in inside}):
-        own = np.array([job.team == team for job in inside])
+    for team in sorted({job.team for job in measured}):
+        own = np.array([job.team == team for job in measured])
         parts.append(1 - waits[own].sum() / stays[own].sum())
     power, price = machine_power(accelerator, gpus), hourly_usd(accelerator)
     hours = seconds / HOUR
@@ -533,7 +533,7 @@ def _measures(
         "utilisation": busy,
         "effective": work,
         "goodput": work / busy if busy else math.nan,
-        "jobs": len(inside),
+        "jobs": len(measured),
         "finished": finished,
     }
     for name, values in (("wait", waits), ("stay", stays)):
@@ -542,7 +542,7 @@ def _measures(
         "wait_mean": float(waits.mean()),
         "makespan": max(job.ended for job in sent) - begin,
         "fairness": jain_index(parts),
-        "stops": sum(job.stops for job in inside),
+        "stops": sum(job.stops for job in measured),
         "service": served,
         "idle_waiting": idle,
     }

@@ -178,8 +178,8 @@ def _narrow(device: Device, m: int, n: int, k: int, number_format: str) -> Calla
         a, b = (torch.randint(-100, 100, shape, device=device.name, dtype=torch.int8) for shape in ((m, k), (n, k)))
         return lambda: torch._int_mm(a, b.t())
     a, b = (torch.randn(shape, device=device.name).to(device.kind("fp8")) for shape in ((m, k), (n, k)))
-    one = torch.ones((), device=device.name)
-    return lambda: torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    scalar = torch.ones((), device=device.name)
+    return lambda: torch._scaled_mm(a, b.t(), scale_a=scalar, scale_b=scalar, out_dtype=torch.bfloat16)
 
 
 def convolutions(device: Device, quick: bool) -> Iterator[Case]:

@@ -143,8 +143,8 @@ class Calibration(Result):
         """
         rows = self.predictions()
         medians = {name: float(rows[f"{name}_error"].abs().median()) for name in ("before", "after", "left_out")}
-        inside = float(rows["inside80"].astype(float).mean()) if len(rows) else math.nan
-        return medians | {"inside80": inside, "models": float(rows["model"].nunique()), "rows": float(len(rows))}
+        coverage = float(rows["inside80"].astype(float).mean()) if len(rows) else math.nan
+        return medians | {"inside80": coverage, "models": float(rows["model"].nunique()), "rows": float(len(rows))}
 
     def summary(self) -> str:
         """Return the calibration in one short line."""
@@ -232,29 +232,27 @@ def calibrate(
 
 def joined(report: Any) -> Report:
     """Return one report of one machine from any form of one or several."""
-    several = report if isinstance(report, (list, tuple)) else [report]
-    if not 1 <= len(several) <= MAX_REPORTS:
-        raise ValueError(f"report = {len(several)} reports: give 1 to {MAX_REPORTS} of one machine")
-    read_all = [_report(entry) for entry in several]
+    sources = report if isinstance(report, (list, tuple)) else [report]
+    if not 1 <= len(sources) <= MAX_REPORTS:
+        raise ValueError(f"report = {len(sources)} reports: give 1 to {MAX_REPORTS} of one machine")
+    read_all = [_report(entry) for entry in sources]
     first = read_all[0]
     for other in read_all[1:]:
-        for what in ("processor", "cores", "device_name", "torch", "torch_threads"):
-            first_value, other_value = first.environment.get(what), other.environment.get(what)
-            if first_value != other_value and (
-                what in ("processor", "cores") or None not in (first_value, other_value)
-            ):
+        for key in ("processor", "cores", "device_name", "torch", "torch_threads"):
+            first_value, other_value = first.environment.get(key), other.environment.get(key)
+            if first_value != other_value and (key in ("processor", "cores") or None not in (first_value, other_value)):
                 raise ValueError(
-                    f"report: one is of {what} = {shown(first_value)}, another of {shown(other_value)}; calibrate "
+                    f"report: one is of {key} = {shown(first_value)}, another of {shown(other_value)}; calibrate "
                     "each machine by itself"
                 )
-    if len({row["path"] for one in read_all for row in one.rows if row["benchmark"] in ASKED}) > 1:
+    if len({row["path"] for result in read_all for row in result.rows if row["benchmark"] in ASKED}) > 1:
         raise ValueError("report: networks of one ran in NumPy, of another in PyTorch; calibrate each by itself")
     environment: dict[str, Any] = {}
-    for one in reversed(read_all):
-        environment |= one.environment
-    if any("shared" in one.environment for one in read_all):
+    for result in reversed(read_all):
+        environment |= result.environment
+    if any("shared" in result.environment for result in read_all):
         environment.setdefault("shared", "one of the reports")
-    rows = [row for one in read_all for row in one.rows]
+    rows = [row for result in read_all for row in result.rows]
     return replace(first, environment=environment, rows=rows) if len(read_all) > 1 else first
 
 
@@ -342,8 +340,8 @@ def _processor(name: str) -> Accelerator:
         if model and max(model, key=len) in words:
             return accelerator(key)
     maker = next((vendor for vendor in MAKERS if vendor.lower() in name.lower()), "")
-    same = rows[rows["vendor"] == maker] if maker in set(rows["vendor"]) else rows
-    return accelerator(str(same.sort_values("launch_date", kind="stable")["key"].iloc[-1]))
+    candidates = rows[rows["vendor"] == maker] if maker in set(rows["vendor"]) else rows
+    return accelerator(str(candidates.sort_values("launch_date", kind="stable")["key"].iloc[-1]))
 
 
 def _words(name: str) -> list[str]:
@@ -560,8 +558,8 @@ class _Fit:
 
 def _model_spread(missed: np.ndarray, models: Sequence[str]) -> float:
     """Return the spread of logarithmic errors, each model counting as one."""
-    named = np.array(models)
-    return math.sqrt(float(np.mean([np.mean(missed[named == model] ** 2) for model in dict.fromkeys(models)])))
+    model_names = np.array(models)
+    return math.sqrt(float(np.mean([np.mean(missed[model_names == model] ** 2) for model in dict.fromkeys(models)])))
 
 
 def _evaluated_rows(

@@ -106,8 +106,10 @@ def figures(report: Report) -> list[Figure]:
 
 def formats(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the number formats of the matrix products of a report, in their order."""
-    named = [str(row["number_format"]) for row in rows if row["benchmark"] == "matmul" and row.get("number_format")]
-    return list(dict.fromkeys(named))
+    row_formats = [
+        str(row["number_format"]) for row in rows if row["benchmark"] == "matmul" and row.get("number_format")
+    ]
+    return list(dict.fromkeys(row_formats))
 
 
 def _square(row: Mapping[str, Any], name: str) -> bool:

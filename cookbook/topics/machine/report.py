@@ -169,10 +169,10 @@ class Report(Result):
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    what = " ".join(filter(None, [row["benchmark"], row["case"], row.get("number_format"), row.get("method")]))
+    label = " ".join(filter(None, [row["benchmark"], row["case"], row.get("number_format"), row.get("method")]))
     unit = row["unit"]
     value = human(row["value"], unit) if unit in ("s", "B/s", "FLOP/s") else f"{human(row['value'])} {unit}"
-    return f"{what}: {value}, {human(row['median_s'], 's')} ({human(row['q1_s'], 's')} to {human(row['q3_s'], 's')})"
+    return f"{label}: {value}, {human(row['median_s'], 's')} ({human(row['q1_s'], 's')} to {human(row['q3_s'], 's')})"
 
 
 def row(benchmark: str, work: float, times: Sequence[float], calls: int, **fields: Any) -> dict[str, Any]:

@@ -122,10 +122,10 @@ def _usual_seconds(used: Device | None, quick: bool, chosen: Sequence[str]) -> f
 
 
 def _suites(suites: Any) -> tuple[str, ...]:
-    named = (suites,) if isinstance(suites, str) else suites
-    if not isinstance(named, (list, tuple)) or not named or any(suite not in SUITES for suite in named):
+    names = (suites,) if isinstance(suites, str) else suites
+    if not isinstance(names, (list, tuple)) or not names or any(suite not in SUITES for suite in names):
         raise refused("suites", suites, f"must be of {', '.join(SUITES)}")
-    return tuple(suite for suite in SUITES if suite in named)
+    return tuple(suite for suite in SUITES if suite in names)
 
 
 def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> None:
@@ -228,8 +228,8 @@ class _Run:
             yield from host.drive(self.scratch, size, files)
         except OSError as error:
             self._skip("disk sequential", "all", f"no scratch file could be written: {error.strerror}")
-        if why := host.why_no_pictures():
-            self._skip("jpeg decode", "all", why)
+        if reason := host.why_no_pictures():
+            self._skip("jpeg decode", "all", reason)
         else:
             yield from host.pictures()
 
@@ -237,8 +237,10 @@ class _Run:
         if any(entry["case"] == case.case and entry["benchmark"] == case.benchmark for entry in self.skipped):
             return
         if case.seconds > self.watch.left():
-            why = f"it would take about {case.seconds:.0f} s, and {self.watch.left():.0f} s are left: give more seconds"
-            self._skip(case.benchmark, case.case, why)
+            reason = (
+                f"it would take about {case.seconds:.0f} s, and {self.watch.left():.0f} s are left: give more seconds"
+            )
+            self._skip(case.benchmark, case.case, reason)
             return
         wait = self.device.wait if self.device and case.path == "torch" else partial(int, 0)
         name = self.device.name if self.device and case.path == "torch" else "cpu"
@@ -263,8 +265,8 @@ class _Run:
         at = self.kept.setdefault(id(case), len(self.rows))
         before = self.samples.setdefault(id(case), [])
         before += times
-        made = row(case.benchmark, case.work, before, calls, case=case.case, **fields, **case.told)
-        self.rows[at : at + 1] = [made]
+        new_row = row(case.benchmark, case.work, before, calls, case=case.case, **fields, **case.told)
+        self.rows[at : at + 1] = [new_row]
 
     def _rest(self, suites: Sequence[str]) -> None:
         """Run reads by fio and the all-reduce, which need processes of their own."""

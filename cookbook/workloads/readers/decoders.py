@@ -158,9 +158,9 @@ def _key_heads(f: Fields, heads: int, family: Family) -> int | None:
     if f.family == "mpt":
         return None
     if f.family == "falcon":
-        several, new = f.flag("multi_query", default=True), f.flag("new_decoder_architecture")
+        multi_query, new = f.flag("multi_query", default=True), f.flag("new_decoder_architecture")
         stated = f.whole("num_kv_heads", "n_head_kv", needed=False)
-        return stated if new else 1 if several else None
+        return stated if new else 1 if multi_query else None
     if family.readings.get("shared_keys"):
         return 1 if f.flag("multi_query", default=True) else None
     stated = f.whole("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", needed=False)

@@ -135,9 +135,12 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
     except ValueError as problem:
         more = f"; and these of its fields are not understood here: {listed(strange)}; give its layers (cb.layers)"
         raise ValueError(str(problem) + (more if strange else "")) from None
-    ahead = f.whole("num_nextn_predict_layers", "num_mtp_modules", least=0, needed=False)
-    if ahead:
-        f.assume(f"{ahead} layer(s) that predict further ahead are left out; predict_ahead={ahead} counts them")
+    predict_ahead = f.whole("num_nextn_predict_layers", "num_mtp_modules", least=0, needed=False)
+    if predict_ahead:
+        f.assume(
+            f"{predict_ahead} layer(s) that predict further ahead are left out; "
+            f"predict_ahead={predict_ahead} counts them"
+        )
     if not familiar:
         f.assume(
             f"model_type {family or '(none)'} is not known here: counted as a model of Llama's kind (norm "
@@ -227,10 +230,10 @@ def _refuse_counting(f: Fields) -> None:
         if _may_matter(str(inner))
     ]
     for name, value in (*stated, *groups):
-        what = may_change(name.rpartition(".")[2])
-        if what and value is not None and value not in (False, 0, "", [], {}):
+        quantity = may_change(name.rpartition(".")[2])
+        if quantity and value is not None and value not in (False, 0, "", [], {}):
             raise ValueError(
-                f"{name[:60]} = {shown(value)} is not known here, and it may change {what}: counts "
+                f"{name[:60]} = {shown(value)} is not known here, and it may change {quantity}: counts "
                 "without it could be wrong several times over. Give the network's layers (cb.layers) or "
                 "an ONNX file; if the field changes neither parameters nor work, set it to null"
             )
@@ -242,13 +245,13 @@ def may_change(name: str) -> str:
     if lower in tables.fields("reviewed") or lower.startswith(PREDICTION_HEADS):
         return ""
     parts = lower.replace(".", "_").split("_")
-    for words, what in COUNTING:
+    for words, quantity in COUNTING:
         if any(
             part.startswith(word) if len(word) > 3 or word == "moe" else part == word
             for part in parts
             for word in words
         ):
-            return what
+            return quantity
     if "index" in parts[:-1]:  # at the end it is a place, such as that of a token
         return BEGINNING["index_"]
-    return next((what for begin, what in BEGINNING.items() if lower.startswith(begin)), "")
+    return next((quantity for begin, quantity in BEGINNING.items() if lower.startswith(begin)), "")

@@ -75,11 +75,11 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
     ops = network.trace.ops()
     check_possible(ops, "the work of the Keras model cannot be counted; check its sizes")
     own = text_of(fields_of(found), "name")
-    named = "" if own.rstrip("0123456789_") in GIVEN_NAMES else own
+    model_name = "" if own.rstrip("0123456789_") in GIVEN_NAMES else own
     pictures = network.axes == 2
     return Workload(
         "custom",
-        titled(changes.get("title") or named or title or "Keras model"),
+        titled(changes.get("title") or model_name or title or "Keras model"),
         ops,
         data_kind="images" if pictures else "",
         sample="image" if pictures else "sample",

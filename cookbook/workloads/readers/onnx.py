@@ -143,11 +143,11 @@ def _check_fields(data: bytes) -> None:
     graph: Inside = {5: tensor, 11: value, 12: value, 13: value}
     graph[1] = {5: {5: tensor, 6: graph, 10: tensor, 11: graph}}
     at, end, number = 0, len(data), 0
-    inside: Inside = {7: graph, 20: {1: graph, 2: graph}, 25: {7: graph[1]}}
+    fields: Inside = {7: graph, 20: {1: graph, 2: graph}, 25: {7: graph[1]}}
     outer = list[tuple[int, int, Inside]]()  # where to go on behind the messages that this one is in
     while at < end or outer:
         if at >= end:
-            at, end, inside = outer.pop()
+            at, end, fields = outer.pop()
             continue
         number += 1
         if number > MAX_GRAPH_FIELDS:
@@ -161,9 +161,9 @@ def _check_fields(data: bytes) -> None:
         elif kind == 2:
             length, at = _varint(data, at, end)
             behind = min(at + length, end)
-            if key >> 3 in inside:
-                outer.append((behind, end, inside))
-                end, inside = behind, inside[key >> 3]
+            if key >> 3 in fields:
+                outer.append((behind, end, fields))
+                end, fields = behind, fields[key >> 3]
             else:
                 at = behind
         else:
