@@ -43,8 +43,8 @@ class Result:
         import pandas as pd
 
         columns = _columns(self, finite=False)
-        several = any(isinstance(value, list) and name not in _NAMES for name, value in columns.items())
-        return pd.DataFrame(columns) if several else pd.DataFrame([columns])
+        has_lists = any(isinstance(value, list) and name not in _NAMES for name, value in columns.items())
+        return pd.DataFrame(columns) if has_lists else pd.DataFrame([columns])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary()}>" if self._class_in_repr else f"<{self.summary()}>"

@@ -110,7 +110,7 @@ ACCEPTED = (
     "a number, or a number and a unit such as 312 TFLOP/s, 16 TOP/s, 80 GB, 64 GiB, 3.35 TB/s, 400 Gb/s, 300 W, "
     "5 us, 8 h, 1.4 GHz, $2.50/h"
 )
-# Longer text is no quantity, and no unit either.
+# Longer text is neither a quantity nor a unit.
 LONGEST_QUANTITY, LONGEST_UNIT = 200, 40
 PREFIXED = {"FLOP", "FLOP/s", "OP", "OP/s", "MAC", "MAC/s", "B", "B/s", "FLOP/B", "W", "J", "Hz", "m"}
 YEAR = 86400.0 * 365.25

@@ -36,14 +36,14 @@ from cookbook.prediction.scenario import Coded, coded
 
 KNEE = 2.0
 NUDGE = 1e-3
-# Changes of a logarithm, and of the loss as a share of it, that are none.
+# Changes of a logarithm, and relative changes of the loss, that count as zero.
 TOLERANCE, ENOUGH_GAIN = 1e-4, 1e-6
-# Spread of logarithmic errors within a publisher and between publishers: where the fit starts, and the least that it
-# may find: identical runs of one publisher differ by 4 to 9 per cent.
+# Spread of logarithmic errors within a publisher and between publishers: the start of the fit, and its lower
+# bound, since identical runs of one publisher differ by 4 to 9 per cent.
 SPREADS, MIN_SPREADS = (0.15, 0.1), (0.06, 0.02)
-# A larger logarithmic error means that a row was misread, not how fast it ran.
+# A larger logarithmic error means that a row was misread.
 LARGEST_ERROR = 1.2
-# Jacobians of a whole fit, and of one that others start from; steps along one; the largest step of a logarithm.
+# Jacobians of a full fit, and of a warm-started one; steps along each; the largest step of a logarithm.
 ROUNDS, OUTER_ROUNDS, STEPS, LEAP = 5, 3, 10, 0.5
 
 
@@ -300,10 +300,10 @@ class _Goal:
         Large errors are cut at `KNEE`.
         """
         errors = np.clip(residuals[self.at], -LARGEST_ERROR, LARGEST_ERROR)
-        inside = errors - self._means(errors)
-        within = np.bincount(self.publisher, np.minimum(inside**2, (KNEE * self.spreads[0]) ** 2)) / self.counts
-        several = self.counts > 1
-        own = float(np.mean(within[several] * (self.counts / np.maximum(self.counts - 1, 1))[several]))
+        within_errors = errors - self._means(errors)
+        within = np.bincount(self.publisher, np.minimum(within_errors**2, (KNEE * self.spreads[0]) ** 2)) / self.counts
+        repeated = self.counts > 1
+        own = float(np.mean(within[repeated] * (self.counts / np.maximum(self.counts - 1, 1))[repeated]))
         means = np.bincount(self.publisher, errors) / self.counts
         between = float(np.mean(np.minimum(means**2, (KNEE * 2 * self.spreads[1]) ** 2) - own / self.counts))
         return max(own**0.5, MIN_SPREADS[0]), max(max(between, 0.0) ** 0.5, MIN_SPREADS[1])

@@ -104,11 +104,13 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     wider = (1.0, more / few)
     half, reached = dict[tuple[str, bool], np.ndarray](), np.zeros(len(LEVELS))
     for name, (variance, publisher_weight) in variances.items():
-        one = np.array([student_t(level / 100, publisher_weight - 1) * variance**0.5 for level in LEVELS])
+        half_widths = np.array([student_t(level / 100, publisher_weight - 1) * variance**0.5 for level in LEVELS])
         if name in ORDERED_LEVELS or not np.any(tier == name):
             # Fewer publishers make the factor of Student's t larger too.
-            one = reached = np.maximum(one, reached)
-        half |= {(name, assumes_several): one * wider[assumes_several] ** 0.5 for assumes_several in (False, True)}
+            half_widths = reached = np.maximum(half_widths, reached)
+        half |= {
+            (name, assumes_several): half_widths * wider[assumes_several] ** 0.5 for assumes_several in (False, True)
+        }
     row_half = np.array([half[pair] for pair in zip(tier.tolist(), several.tolist(), strict=True)])
     stretch = _stretch_factors(errors[:, None] / row_half, group, tier)
     results = []
@@ -344,9 +346,11 @@ def _median_share(rows: Rows, share: np.ndarray, train: np.ndarray, out: np.ndar
     for key in by:
         labels = np.asarray(rows.keys[key])
         for name in set(labels[out].tolist()):
-            same = usable & (labels == name)
-            if same.any():
-                medians[out & (labels == name)] = _median(share[same], publisher_weights(rows.group, same)[same])
+            in_stratum = usable & (labels == name)
+            if in_stratum.any():
+                medians[out & (labels == name)] = _median(
+                    share[in_stratum], publisher_weights(rows.group, in_stratum)[in_stratum]
+                )
     return medians
 
 

@@ -100,11 +100,11 @@ def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
     """Return JPEG rows, rates with the processor held out, rates from its own single rate, and that rate."""
     data = Measured(DECODE)
     whole, _ = left_out(data, DECODE, data.group)
-    one = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
-    first, shape = single_rates(data, one), np.full(len(whole), np.nan)
+    single_process = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
+    first, shape = single_rates(data, single_process), np.full(len(whole), np.nan)
     for name in sorted(set(data.group.tolist())):
         constants, own = fit_decode(data, data.group != name), data.group == name
-        core = np.full(len(whole), np.exp(np.mean(np.log(data.outcome[one & own]))))
+        core = np.full(len(whole), np.exp(np.mean(np.log(data.outcome[single_process & own]))))
         shape[own] = storage.loader_rate(data.rows.workers, first, core, data.rows.threads, constants)[own]
     return data, whole, shape, first
 
@@ -166,12 +166,12 @@ def coverage() -> dict[str, Any]:
         good = np.isfinite(error)
         shares[kind] = {}
         for level in storage.LEVELS:
-            inside = np.zeros(len(group), dtype=bool)
+            covered = np.zeros(len(group), dtype=bool)
             for name in set(group.tolist()):
                 rest = good & (group != name)
-                inside |= (group == name) & (np.log(half_factor(error[rest], group[rest], level)) >= error)
+                covered |= (group == name) & (np.log(half_factor(error[rest], group[rest], level)) >= error)
             shares[kind][level] = (
-                round(float(np.mean(inside[good])), 3),
+                round(float(np.mean(covered[good])), 3),
                 round(constants[f"interval/{kind}/{level}"], 3),
             )
     return shares
@@ -284,8 +284,8 @@ def judged_rows() -> list[dict[str, Any]]:
 def _errors(row: dict[str, Any]) -> dict[str, float]:
     """Return absolute errors of shares, relative errors of everything else."""
     unit = 1.0 if row["kind"] == "utilisation" else row["measured"]
-    named = {"error": "predicted", "rule_error": "rule"}
-    return {name: abs(row[key] - row["measured"]) / unit for name, key in named.items() if key in row}
+    estimates = {"error": "predicted", "rule_error": "rule"}
+    return {name: abs(row[key] - row["measured"]) / unit for name, key in estimates.items() if key in row}
 
 
 def _utilised_rows() -> list[dict[str, Any]]:
@@ -386,7 +386,7 @@ def _chained_rows() -> list[dict[str, Any]]:
 
 RING_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 LARGE, NODE, NODES = 1e15, 8, 4
-# From this payload on bandwidth counts, not starts.
+# Payload from which bandwidth dominates over latency.
 LARGE_PAYLOAD = 1e9
 # Start of the search (the expectation without any row), and the allowed distance of the logarithm from it.
 START = dict(zip(fabrics.CONSTANTS, (0.8, 0.8, 0.8, 5e-6, 15e-6, 1e6), strict=True))
@@ -423,14 +423,14 @@ def measured_exchanges() -> Exchanges:
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    key, several = row["accelerator"], row["nodes"] != 1
+    key, multi_node = row["accelerator"], row["nodes"] != 1
     network, of_node, _ = words.network(row["inter_node_link"])
     machine = hardware.machine(key) if key else None
     if not key and not np.isfinite(network):
         return None
     per_node = row["per_node"] if row["per_node"] > 0 else (NODE if key else 1)
     network = network / per_node if of_node else network
-    if several and not np.isfinite(network):
+    if multi_node and not np.isfinite(network):
         network = machine.network if machine else np.nan
     devices = per_node * (row["nodes"] if row["nodes"] > 0 else NODES)
     payload = row["payload_bytes"] if row["payload_bytes"] > 0 else LARGE
@@ -447,7 +447,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
         "devices": devices,
         "per_node": per_node,
         "link": machine.link if machine else network,
-        "network": network if several else np.inf,
+        "network": network if multi_node else np.inf,
         "in_switch": in_switch,
         "payload": payload,
         "seconds": passes * (devices - 1) / devices * payload / row["bus_bandwidth"],
@@ -462,7 +462,7 @@ def predicted_exchanges(rows: Exchanges, constants: dict[str, float]) -> np.ndar
     ring = fabrics.nested_seconds("all_gather", rows.payload, rows.devices, groups, rates, constants)
     switch = fabrics.switch_seconds(rows.payload, rows.per_node, rows.link, constants)
     between = np.isfinite(rows.network)
-    # Beyond the node the sums of the node travel on; the slower of both sets the pace.
+    # Between nodes the sums of each node are exchanged; the slower of the two levels sets the pace.
     return np.where(
         rows.in_switch,
         np.where(between, np.maximum(switch, _between_nodes(rows, constants)), switch),
@@ -518,9 +518,9 @@ def exchanges_left_out(by: str = "source") -> dict[str, np.ndarray]:
     group = getattr(rows, by)
     model, rule = np.empty(len(group)), np.empty(len(group))
     for name in np.unique(group):
-        inside = group == name
-        model[inside] = predicted_exchanges(rows, fit_exchanges(rows.take(~inside)))[inside]
-        rule[inside] = constant_bandwidth(rows, ~inside)[inside]
+        held_out = group == name
+        model[held_out] = predicted_exchanges(rows, fit_exchanges(rows.take(~held_out)))[held_out]
+        rule[held_out] = constant_bandwidth(rows, ~held_out)[held_out]
     errors = {"model": model, "constant bandwidth": rule}
     return {name: np.log(value / rows.seconds) for name, value in errors.items()} | {
         "group": group,

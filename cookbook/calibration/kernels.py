@@ -30,13 +30,13 @@ from cookbook.prediction.constants import figure
 
 ANY_FAMILY = "any"
 TABLE, SOURCE = "kernel_constants", "nvidia-aic"
-# The error of a row from which the loss is linear, the spread of the pull to the start, and limits of the search.
+# Error of a row from which the loss is linear, standard deviation of the prior around the start, limits of the search.
 HUBER_TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
 NUDGE, MAX_DAMPING = 1e-5, 1e9
-# The part of the last cache that a kernel's keys may fill or must exceed: between the two they come from it or not.
+# Shares of the last cache that a kernel's keys may fill or must exceed; between the two, hits are uncertain.
 CACHED = (0.1, 1.5)
-# Elementwise kernels of a decoder layer that are taken to start beside its matmuls: two norms, each with the sum that
-# goes before it, and the activation. The rotation of queries and keys goes with the projection or with attention.
+# Elementwise kernels of a decoder layer that are assumed to start beside its matmuls: two norms, each with the sum
+# before it, and the activation. The rotation of queries and keys is part of the projection or of attention.
 ELEMENTWISE, MATMULS = 3, 4
 # Spread of the logarithm of a constant of a single table.
 LONE_SPREAD = 0.5
@@ -355,10 +355,10 @@ def fitted(part: str) -> Iterator[dict[str, Any]]:
     all_rows = rows_of(part)
     rows = all_rows.where(all_rows.x["even"]) if part == "experts" else all_rows
     for name in sorted(set(rows.format)):
-        same = rows.where(rows.format == name)
-        between = _between(form, free, same)
-        for family in (*sorted(set(same.family)), ANY_FAMILY):
-            selected = same if family == ANY_FAMILY else same.where(same.family == family)
+        of_format = rows.where(rows.format == name)
+        between = _between(form, free, of_format)
+        for family in (*sorted(set(of_format.family)), ANY_FAMILY):
+            selected = of_format if family == ANY_FAMILY else of_format.where(of_format.family == family)
             result = search(form, free, selected, selected.weights(family == ANY_FAMILY))
             left = _left_out(form, free, selected, family == ANY_FAMILY)
             shared = {
@@ -396,7 +396,7 @@ def _between(form: Form, free: tuple[Free, ...], rows: Rows) -> dict[str, dict[s
         family_rows = rows.where(rows.family == family)
         tables = [family_rows.where(family_rows.table == name) for name in sorted(set(family_rows.table))]
         if len(tables) > 1:
-            fits = [search(form, free, one, one.weights(False)).values for one in tables]
+            fits = [search(form, free, table, table.weights(False)).values for table in tables]
             logs = {constant.name: np.log([fit[constant.name] for fit in fits]) for constant in free}
             levels[family] = {name: float(np.std(values, ddof=1)) for name, values in logs.items()}
     by_family = list(levels.values())

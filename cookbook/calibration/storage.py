@@ -17,7 +17,7 @@ from cookbook.prediction import storage
 from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
 from cookbook.prediction.parsing.tables import without_outcomes
 
-# A step must lower the loss by this share of it: less is the rounding of one processor's sums.
+# A step must lower the loss by this share of it; less may be the rounding of one processor's sums.
 MIN_GAIN = 1e-9
 # Start of the search.
 START_VALUES = {
@@ -126,16 +126,16 @@ def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float =
     at, best = np.array(start, dtype=float), loss(np.array(start, dtype=float))
     steps = np.full(len(at), step)
     for _ in range(rounds):
-        for one in range(len(at)):
+        for position in range(len(at)):
             for sign in (1.0, -1.0):
                 trial = at.copy()
-                trial[one] += sign * steps[one]
+                trial[position] += sign * steps[position]
                 value = loss(trial)
                 if value < best - MIN_GAIN * abs(best):
-                    at, best, steps[one] = trial, value, steps[one] * 1.3
+                    at, best, steps[position] = trial, value, steps[position] * 1.3
                     break
             else:
-                steps[one] *= 0.5
+                steps[position] *= 0.5
         if steps.max() < 1e-6:
             break
     return at
@@ -187,19 +187,21 @@ def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
 def fit_decode(data: Measured, train: np.ndarray) -> dict[str, float]:
     """Return the constants of decoding from chosen rows; see `fit_mlperf`."""
     fitted, rows = start(), data.rows
-    one = np.array([workload == "jpeg_loader" for workload in data.frame["workload"]]) & (rows.workers == 0)
-    both = sorted(set(rows.decoder[one].tolist()))
-    core = {name: _mean(data.outcome[one & (data.group == name)]) for name in set(data.group[train].tolist())}
+    single_process = np.array([workload == "jpeg_loader" for workload in data.frame["workload"]]) & (rows.workers == 0)
+    both = sorted(set(rows.decoder[single_process].tolist()))
+    core = {
+        name: _mean(data.outcome[single_process & (data.group == name)]) for name in set(data.group[train].tolist())
+    }
     speeds = {name: rows.speed[data.group == name][0] for name in core}
     fitted["core_rate"] = _mean(np.array([core[name] / speeds[name] for name in core]))
     fitted["usual_speed"] = _mean(np.array(list(speeds.values())))
     single = rows.workers == 0
     own = np.array([core.get(name, np.nan) for name in data.group])
     for name in sorted(set(rows.decoder.tolist())):
-        at = single & train & (rows.decoder == name) & (one if name in both else True)
+        at = single & train & (rows.decoder == name) & (single_process if name in both else True)
         fitted[f"decoder/{name}"] = _mean(data.outcome[at] / own[at])
     chosen = train & (rows.workers > 0)
-    first = single_rates(data, one)
+    first = single_rates(data, single_process)
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
         bounded = {**constants, "sharpness": max(constants["sharpness"], 1.0)}
@@ -234,9 +236,9 @@ def fit_network(data: Measured, train: np.ndarray) -> dict[str, float]:
 def real_pairs() -> pd.DataFrame:
     """Return training rates with real data (``r``) beside those with synthetic data (``s``) of otherwise equal runs."""
     rows = catalog.table("training_classic")
-    same = ["source", "model", "accelerator", "devices", "precision", "batch_per_device", "software"]
+    pair_columns = ["source", "model", "accelerator", "devices", "precision", "batch_per_device", "software"]
     rows = rows[rows["data"].isin(["real", "synthetic"])].assign(data=rows["data"].str[0])
-    pairs = rows.groupby([*same, "data"], dropna=False)["value"].median().unstack("data").dropna()
+    pairs = rows.groupby([*pair_columns, "data"], dropna=False)["value"].median().unstack("data").dropna()
     return pairs.reset_index()
 
 
@@ -303,7 +305,7 @@ def constants() -> list[dict[str, Any]]:
         fitted = fitting(data, np.ones(len(group), dtype=bool))
         predicted, by_fold = left_out(data, kind, group)
         names = _names(kind, fitted)
-        same = {"groups": len(set(group.tolist())), "rows": len(group), "source": sources[kind], "how": "derived"}
+        common = {"groups": len(set(group.tolist())), "rows": len(group), "source": sources[kind], "how": "derived"}
         for name in names:
             moved = max(abs(other.get(name, fitted[name]) / fitted[name] - 1) for other in by_fold)
             decoder = f"{name.partition('/')[2]}: rate over the mean of decoders" if kind == DECODE else ""
@@ -316,7 +318,7 @@ def constants() -> list[dict[str, Any]]:
                     "fitted": "yes",
                     "spread": f"{moved:.3g}",
                     "note": note,
-                    **same,
+                    **common,
                 }
             )
         errors = np.abs(np.log(in_samples(data, kind, predicted) / reported(data, kind)))
@@ -330,7 +332,7 @@ def constants() -> list[dict[str, Any]]:
                     "fitted": "yes",
                     "note": f"The {level} % interval reaches from the point over this to the point times this: "
                     "errors of groups that were left out",
-                    **same,
+                    **common,
                 }
             )
     return [*lines, _host_work(), *_recalled()]

@@ -48,12 +48,12 @@ from cookbook.prediction.kinds import configurations
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
 PAIRED_COLUMNS = ("worse_by", "worse_by_low", "worse_by_high")
-# Columns of a single publisher where something is switched off: it cannot be resampled, so there is no interval.
+# Columns for a single publisher where a term is switched off; it cannot be resampled, so that it has no interval.
 PUBLISHER_COLUMNS = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED_COLUMNS)
 PACKAGES = ("performance", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
 FILES = ("units.py",)
-# They read results, or have no part in predictions of training, and give no row of either.
+# These modules read results or take no part in predictions of training.
 READER_MODULES = (
     "evaluation.py",
     "measurements.py",
@@ -274,7 +274,10 @@ def _lines(
     """Return the error statistics of a model beside its base: of all rows, and on request of each publisher."""
     common = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
     lines: list[dict[str, Any]] = []
-    for by, stratum in [("all", "all"), *(("publisher", one) for one in np.unique(rows.group[common]) if by_publisher)]:
+    for by, stratum in [
+        ("all", "all"),
+        *(("publisher", publisher) for publisher in np.unique(rows.group[common]) if by_publisher),
+    ]:
         at = common & ((rows.group == stratum) | (by == "all"))
         numbers = figures(folds.error[at], rows.group[at])
         numbers |= dict(zip(PAIRED_COLUMNS, paired(folds.error[at], base.error[at], rows.group[at]), strict=True))
@@ -402,7 +405,7 @@ def _constants(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
 def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
     rows = memory_rows()
     used = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
-    named = np.concatenate([sources, np.full(len(used) - len(sources), "")])[used]
+    row_sources = np.concatenate([sources, np.full(len(used) - len(sources), "")])[used]
     units = {constant.name: constant.unit for constant in configurations.MEMORY_CONSTANTS}
     return [
         {
@@ -415,7 +418,7 @@ def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
             "publishers": len(set(rows.group[used])),
             "rows": int(used.sum()),
             "how": HOW,
-            "source": ";".join(sorted(set(named.tolist()) - {""})),
+            "source": ";".join(sorted(set(row_sources.tolist()) - {""})),
         }
         for name, levels in memory_constants().values.items()
     ]

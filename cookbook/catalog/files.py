@@ -32,7 +32,7 @@ def writing(path: str | Path) -> Iterator[TextIO]:
     Raises
     ------
     ValueError
-        As `check_target` does.
+        As in `check_target`.
     """
     check_target(path)
     if Path(path).exists() and not Path(path).is_file():
@@ -59,14 +59,14 @@ def _umask() -> int:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text file whole or not at all; see `writing`."""
+    """Write a text file atomically; see `writing`."""
     with writing(path) as file:
         file.write(text)
     return Path(path)
 
 
 def write_bytes(path: str | Path, content: bytes) -> Path:
-    """Write a file of any kind whole or not at all; see `writing`."""
+    """Write a file of any kind atomically; see `writing`."""
     with writing(path) as file:
         file.buffer.write(content)
     return Path(path)
@@ -89,14 +89,14 @@ def check_target(path: str | Path, *sources: str | Path, new_folders: bool = Fal
     path : str or Path
         The file to write.
     *sources : str or Path
-        Files that are read for it, under whichever name or link.
+        Files from which it is computed, under any name or link.
     new_folders : bool
         True to create missing folders.
 
     Raises
     ------
     ValueError
-        The folder does not exist or takes no files, the path is a folder, or the file is a source.
+        If the folder does not exist or is not writable, the path is a folder, or the file is a source.
     """
     target = Path(path)
     folder = target.resolve().parent

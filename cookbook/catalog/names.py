@@ -19,11 +19,11 @@ SPELLINGS = ("name", "title", "aliases")
 # Short names that several rows share, of which none is the usual one: A100 is four accelerators.
 SHARED = "shared_aliases"
 IGNORED = re.compile(r"[\s\-_.,()/]+")
-# Marks of trade, which reports print behind the names of products.
+# Trademark signs, which reports print after product names.
 MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.I)
 # Between digits a separator distinguishes 1.6 from 16, whichever character it is.
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
-# Makers and their brands, which people write before a name or leave out, and what they write behind one; the column
+# Makers and their brands, which people write before a name or omit, and words that they add after it; the column
 # of a table that names makers adds to them.
 BRANDS = (
     "nvidia|amd|intel|google|aws|amazon|tt|habana|xilinx|azure|tesla|geforce|quadro|instinct|radeon|arc|ascend"
@@ -46,7 +46,7 @@ SUFFIX = re.compile(
     re.I,
 )
 MAX_SUFFIXES = 8
-# Least likeness of a nearest name, of 1: less is another model, not a misspelling.
+# Smallest similarity of a nearest name, 0 to 1; below it, it is another model and not a misspelling.
 MISSPELT_LIKENESS = 0.8
 # Number of spellings, those with the most common pairs of letters, that are compared with a name in full.
 MAX_COMPARED = 12
@@ -105,8 +105,8 @@ def index(kind: str, directory: Path) -> dict[str, str]:
 @lru_cache(maxsize=64)
 def _makers(kind: str, directory: Path) -> re.Pattern[str]:
     """Return the pattern of prefixes of a table's names: brands, and the makers of its rows."""
-    named = set(raw(kind, directory).column(VENDOR)) if VENDOR in raw(kind, directory).header else set()
-    words = sorted({re.escape(word) for vendor in named if (word := normalise(vendor))}, key=len, reverse=True)
+    vendors = set(raw(kind, directory).column(VENDOR)) if VENDOR in raw(kind, directory).header else set()
+    words = sorted({re.escape(word) for vendor in vendors if (word := normalise(vendor))}, key=len, reverse=True)
     return re.compile(rf"^(?:{'|'.join([*words, BRANDS])})+")
 
 
@@ -153,7 +153,7 @@ def shared(kind: str, directory: Path) -> dict[str, tuple[str, ...]]:
 
 
 class Similar:
-    """Finds the spellings most like a name: by common pairs of letters first, then letter by letter."""
+    """Search for the spellings most like a name: by common pairs of letters first, then letter by letter."""
 
     def __init__(self, by_spelling: dict[str, str]) -> None:
         self.known, self.pairs = list(by_spelling.items()), [_pairs(spelling) for spelling in by_spelling]
@@ -165,7 +165,7 @@ class Similar:
     def alike(self, name: str, count: int, least: float = 0.0) -> list[str]:
         """Return keys, best first: those that begin with the name, then those that contain it, then the most similar.
 
-        With `least`, only what is that much alike (share of common letters, of 1), which may be nothing.
+        With `least`, only names with at least that share of common letters (0 to 1), possibly none.
         """
         wanted = normalise(name[:NAME_LETTERS])
         wanted_pairs = _pairs(wanted)
@@ -225,7 +225,7 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     name : str
         Key, name or alias; case and the choice of space, hyphen, underscore or dot between words do not matter,
         nor do makers and brands before a device.
-        Of a model also the name of a checkpoint, with its owner and with suffixes of format, tuning and date.
+        For models also the name of a checkpoint, with its owner and with suffixes of format, tuning and date.
     directory : str or Path, optional
         Another data directory, its schema folder included.
 
@@ -248,15 +248,15 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
         raise refused("kind", kind, f"is no table whose rows have names; nearest: {close}")
     if not isinstance(name, str):
         raise refused("name", name, f"must be text, such as {next(iter(index(kind, folder).values()))!r}")
-    by_spelling, several = index(kind, folder), shared(kind, folder)
+    by_spelling, shared_keys = index(kind, folder), shared(kind, folder)
     wanted = normalise(name[: 2 * NAME_LETTERS])
     others = map(normalise, stems(name)) if kind == "models" else ()
     short = bare(kind, wanted, folder)
     for spelling in (wanted, MAKERS.sub("", wanted), short, *others):
         if spelling in by_spelling:
             return by_spelling[spelling]
-        if spelling in several:
-            keys = list(several[spelling])
+        if spelling in shared_keys:
+            keys = list(shared_keys[spelling])
             words = f"{shown(name, 40)} stands for {len(keys)} {kind}: {', '.join(keys)}. Write the one that is meant"
             raise UnknownName(kind, name, keys, words, shared=True)
     if short in unbranded(kind, folder):

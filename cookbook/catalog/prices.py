@@ -47,19 +47,19 @@ class Price(Result):
     Attributes
     ----------
     low, median, high : float
-        Lower quartile, median and upper quartile of the prices of hardware, in `unit`; of figures of `stated`, the
+        Lower quartile, median and upper quartile of hardware prices, in `unit`; for values of `stated`, the
         lowest, the median and the highest.
     unit : str
     first, last : str
         Dates of the oldest and the newest dated row; blank where none is dated.
     rows : int
-        Number of rows it rests on.
+        Number of rows from which it is computed.
     source : tuple of str
-        Their keys in sources.
+        Keys of these rows' sources.
     note : str
-        What it counts, where that is not obvious.
+        Remark on the cost counted, where that is not obvious.
     why : str
-        Why there is none; blank where there is one.
+        Reason why there is no price; blank where there is one.
     """
 
     low: float
@@ -77,8 +77,8 @@ class Price(Result):
         for name in ("low", "median", "high"):
             value = getattr(self, name)
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
-            several = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
-            if not several and not (single and not abs(value) >= MOST):  # NaN: not known
+            is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
+            if not is_array and not (single and not abs(value) >= MOST):  # NaN: not known
                 raise refused(name, value, "must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):
@@ -98,9 +98,9 @@ class Price(Result):
         if self.unit.startswith("USD"):
             middle = units.human(float(median), self.unit)
             ends = f"{units.dollars(float(low))} to {units.dollars(float(high))}"
-        several = f" ({ends})" if high > low else ""
+        range_text = f" ({ends})" if high > low else ""
         dates = f", {self.dates}" if self.dates else ""
-        return f"{middle}{several}, {self.rows} row{'' if self.rows == 1 else 's'}{dates}"
+        return f"{middle}{range_text}, {self.rows} row{'' if self.rows == 1 else 's'}{dates}"
 
     @property
     def dates(self) -> str:
@@ -154,7 +154,7 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     UnknownName
         If it is neither an accelerator nor a system (a KeyError; names the nearest three).
     ValueError
-        If `way` is none of these, or `since` is no year.
+        If `way` is not one of these, or `since` is not a year.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
     accelerator : str or Accelerator
         An accelerator, or a system, whose price is shared among its accelerators.
     way, since
-        As for `hourly_usd`.
+        As in `hourly_usd`.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     Parameters
     ----------
     name, since
-        As for `hourly_usd`; the price of a system is not dated, so its note states its age.
+        As in `hourly_usd`; the price of a system is not dated, so its note states its age.
 
     Raises
     ------
@@ -244,8 +244,8 @@ def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
     prices = _since(table("cloud_prices"), since)
     if kind == "accelerators":
         rows = prices[prices["accelerator_key"] == key]
-        why = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
-        return _offered(rows, way, why, rows["devices"], since)
+        reason = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
+        return _offered(rows, way, reason, rows["devices"], since)
     system = _row("systems", key)
     wanted = normalise(system["name"])
     instances = [normalise(f"{p} {i}") for p, i in zip(prices["provider"], prices["instance"], strict=True)]
@@ -258,7 +258,7 @@ def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
 
 
 def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any, since: int | None) -> Price:
-    """Return what rows ask per device-hour; a reservation as a share of what all of them ask on demand."""
+    """Return the rows' prices per device-hour; a reservation as a share of the on-demand price."""
     usual, column = RENT["on demand"], RENT[way]
     both = rows[rows[column].notna() & rows[usual].notna()]
     if not way.startswith("reserved") or both.empty:
@@ -274,8 +274,8 @@ def _purchase(kind: str, key: str, since: int | None) -> Price:
     if kind == "accelerators":
         prices = _since(table("hardware_prices"), since)
         rows = prices[prices["accelerator_key"] == key]
-        why = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
-        return _price(rows["usd_per_device"], rows, why, since, "USD")
+        reason = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
+        return _price(rows["usd_per_device"], rows, reason, since, "USD")
     system = _row("systems", key)
     if since is None and not math.isnan(system["price_usd"]):
         cost, source = float(system["price_usd"]), tuple(system["source"].split(";"))
@@ -313,14 +313,14 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
     watts : float or str
         Power drawn [W].
     region : str, optional
-        In the words of the table ``tco``; all that are priced in USD if not given.
+        Region as written in the table ``tco``; by default all regions that are priced in USD.
     since : int, optional
         First year of prices to count.
 
     Raises
     ------
     ValueError
-        If `watts` is negative, not finite or no power.
+        If `watts` is negative, not finite or not a power.
 
     Examples
     --------
@@ -397,7 +397,7 @@ def stated(
     category, unit : str
         As in the table; any unit if not given.
     items : str
-        Words of which an item contains one, ``;`` between them; every item if not given.
+        Words separated by ``;``, one of which an item must contain; every item if not given.
     region : str, optional
         As in the table.
     since : str
@@ -485,9 +485,9 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
     Raises
     ------
     cookbook.catalog.UnknownName
-        A region that the table does not have.
+        If the table does not have the region.
     ValueError
-        A currency without an exchange rate in ``tco``.
+        If ``tco`` has no exchange rate for the currency.
 
     Examples
     --------
@@ -538,7 +538,7 @@ def carbon(region: str = "us") -> Price:
     Raises
     ------
     cookbook.catalog.UnknownName
-        A region that neither table has.
+        If neither table has the region.
 
     Examples
     --------
@@ -550,8 +550,8 @@ def carbon(region: str = "us") -> Price:
         return cloud
     row = region_row(region)
     if not row["carbon"]:
-        why = f"data/tco.csv has no carbon intensity of {row['name']} as a whole; take one of its countries"
-        return missing(cloud.unit, why)
+        reason = f"data/tco.csv has no carbon intensity of {row['name']} as a whole; take one of its countries"
+        return missing(cloud.unit, reason)
     return stated("carbon_intensity", region=row["carbon"])
 
 

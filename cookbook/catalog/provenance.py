@@ -184,8 +184,8 @@ def provenance_errors(directory: Path) -> Iterator[CatalogError]:
             used = [s.value for status, s in statements(directory, key, field) if status == "used"]
             wanted = [] if _is_missing(value) else [value]
             if not _same(used, wanted):
-                what = f"one row with status used for {key}, value {wanted or 'blank'}"
-                yield CatalogError(file.file, line, field, str(used), what, "correct one of the two tables")
+                expectation = f"one row with status used for {key}, value {wanted or 'blank'}"
+                yield CatalogError(file.file, line, field, str(used), expectation, "correct one of the two tables")
 
 
 def _is_missing(value: float | str) -> bool:
@@ -215,7 +215,7 @@ def validate_all(directory: str | Path | None = None) -> list[CatalogError]:
     Returns
     -------
     list of CatalogError
-        Every problem found; empty if the catalogue is sound.
+        Every problem found; empty if the catalogue is valid.
     """
     folder, errors = folder_of(directory), list[CatalogError]()
     for name in table_names(folder):

@@ -41,7 +41,7 @@ SAME_AS_HEADER = "save the file as UTF-8 text with commas, one line a row, and t
 
 
 class CatalogError(ValueError):
-    """A cell or a line of a data file that breaks its schema.
+    """Error for a cell or a line of a data file that violates its schema.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class CatalogError(ValueError):
 
 
 class UnknownName(KeyError):
-    """A name that no row has; carries the nearest names.
+    """Error for a name that no row has, with the nearest names.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def folder_of(directory: Any = None) -> Path:
     Raises
     ------
     ValueError
-        If it is no path, or holds no schemas.
+        If it is not a path, or contains no schemas.
     """
     if directory is None:
         return data_directory()
@@ -153,7 +153,7 @@ def folder_of(directory: Any = None) -> Path:
 
 
 def read_text(path: Path) -> str:
-    """Read a file; a byte-order mark and Windows line ends are tolerated, a cut-off last line is not."""
+    """Read a file; a byte-order mark and Windows line ends are tolerated, a truncated last line is not."""
     name = f"data/{path.name}"
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -233,7 +233,7 @@ def nearest(
     name, known, count
         The name, the candidates, and the largest number of results.
     alike : float
-        Least share of the letters that agree, from 0 to 1.
+        Smallest share of letters that agree, from 0 to 1.
     letters : int
         Number of letters of the name that are compared.
 
@@ -246,7 +246,7 @@ def nearest(
 
 
 def likeness(first: str, second: str) -> float:
-    """Return the share of the letters of two spellings that agree, from 0 to 1; the order of arguments may matter.
+    """Return the share of matching letters of two spellings, from 0 to 1; the order of arguments may matter.
 
     >>> likeness("resnet51", "resnet50")
     0.875
@@ -254,7 +254,7 @@ def likeness(first: str, second: str) -> float:
     return difflib.SequenceMatcher(None, first, second).ratio()
 
 
-# Share of letters that agree from which a column may be another one misspelt.
+# Share of matching letters from which a column may be a misspelling of another.
 ALIKE = 0.7
 SCHEMA_COLUMNS = ("column", "type", "unit", "required", "description")
 PLAIN_TYPES = ("key", "text", "names", "number", "integer", "signed", "date", "json", "unit")
@@ -350,7 +350,7 @@ def read_column(file: str, line: int, record: dict[str, str]) -> Column:
 
 
 def reader(column: Column, keys: frozenset[str]) -> Callable[[str], Any]:
-    """Return the function that turns a cell of this column into a value, or raises ValueError with what it expected."""
+    """Return the function that converts a cell of this column to a value, or raises ValueError with the expectation."""
     kind = column.type.partition(":")[0]
     if kind in NUMERIC_TYPES:
         return _number_reader(column)
@@ -363,15 +363,15 @@ def reader(column: Column, keys: frozenset[str]) -> Callable[[str], Any]:
 
 def _number_reader(column: Column) -> Callable[[str], float]:
     whole, signed = column.type == "integer", column.type == "signed"
-    what = f"a {'whole ' if whole else ''}number{' in ' + column.unit if column.unit else ''}"
-    what += "" if signed else ", not negative"
+    expected = f"a {'whole ' if whole else ''}number{' in ' + column.unit if column.unit else ''}"
+    expected += "" if signed else ", not negative"
 
     def read_number(cell: str) -> float:
         if not NUMBER.fullmatch(cell):
-            raise ValueError(f"{what}; write digits only, without unit or thousands separators")
+            raise ValueError(f"{expected}; write digits only, without unit or thousands separators")
         value = float(cell)
         if not math.isfinite(value) or (value < 0 and not signed) or (whole and value != round(value)):
-            raise ValueError(what)
+            raise ValueError(expected)
         return units.si(f"{cell} {column.unit}") if column.unit else value
 
     return read_number

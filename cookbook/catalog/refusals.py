@@ -15,16 +15,16 @@ NOT_READ, NOT_ALLOWED = "not-read", "value-not-allowed"
 
 
 class Refusal(str):
-    """The reason why there is no answer: a sentence with its parts. The empty one means that there is an answer.
+    """The reason why there is no answer: a sentence with its parts. An empty refusal means that there is an answer.
 
     Attributes
     ----------
     code : str
         A row of ``data/schema/reasons.csv``; "" where there is nothing to refuse.
     field : str
-        The argument or column at fault; "" where it is none alone.
+        The argument or column at fault; "" where it is not a single one.
     nearest : tuple
-        Values of it that would do, the nearest first, where they are known.
+        Valid values, the nearest first, where they are known.
     """
 
     code: str
@@ -49,7 +49,7 @@ class Refusal(str):
         return Refusal(words, self.code, self.field, self.nearest)
 
     def under(self, header: str) -> Refusal:
-        """Return the refusal of a column in the words of a table that calls the column otherwise.
+        """Return the refusal of a column in the words of a table with another name for the column.
 
         >>> refused("zero", 7, "is outside its range; give 0 to 3").refusal.under("ZeRO stage")
         'ZeRO stage = 7 is outside its range; give 0 to 3'
@@ -59,7 +59,9 @@ class Refusal(str):
 
     @property
     def cell(self) -> np.ndarray:
-        """Return the refusal as an array of one entry for all rows, which other arrays of refusals take up as it is."""
+        """Return the refusal as an array of one entry for all rows, which can be combined with other arrays
+        of refusals.
+        """
         return np.array(self, dtype=object)
 
     @classmethod
@@ -82,7 +84,7 @@ class Refused(ValueError):
 def refused(
     field: str, value: Any, what: str, code: str = NOT_READ, nearest: Iterable[Any] = (), name: str = ""
 ) -> Refused:
-    """Return the error for one argument: its name, its value, what is wrong with it and what would do.
+    """Return the error for one argument: its name, its value, the fault and valid values.
 
     Parameters
     ----------
@@ -95,7 +97,7 @@ def refused(
     code : str
         A row of ``data/schema/reasons.csv``.
     nearest : iterable
-        Values that would do, the nearest first.
+        Valid values, the nearest first.
     name : str
         The argument under the name that the caller gave it; `field` by default.
 

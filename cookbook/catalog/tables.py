@@ -82,13 +82,13 @@ def contents(name: str, directory: Path) -> tuple[dict[str, list[Any]], tuple[Ca
 
 
 def unseen_sources(directory: Path) -> frozenset[str]:
-    """Return the sources that nobody opened: values that rest on them are recalled."""
+    """Return the sources that nobody opened: values from them count as recalled."""
     file = raw("sources", directory)
     return frozenset(row["key"] for row in file.records() if row.get("seen") == "no")
 
 
 def recalled_errors(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
-    """Yield rows that hide that a value is recalled: every such value is named in recalled_fields."""
+    """Yield rows with a recalled value that recalled_fields does not name."""
     if "recalled_fields" not in columns:
         yield from recalled_elsewhere(file, columns, unseen)
         return
@@ -111,7 +111,7 @@ def recalled_errors(file: Raw, columns: Schema, unseen: frozenset[str]) -> Itera
 
 
 def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
-    """Yield errors of tables without recalled_fields, where a whole row is recalled or none of it."""
+    """Yield errors of tables without recalled_fields, whose rows are recalled as a whole or not at all."""
     if "how" not in columns or "recalled" not in columns["how"].type.partition(":")[2].split("|"):
         return
     for line, row in zip(file.lines, file.records(), strict=True):
@@ -149,7 +149,7 @@ def table(name: str, directory: str | Path | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name : str
-        For example ``"accelerators"``; `table_names` lists them.
+        Name of the table, such as ``"accelerators"``; `table_names` lists them.
     directory : str or Path, optional
         Another data directory (its `schema` folder included); tests use it.
 
@@ -157,16 +157,16 @@ def table(name: str, directory: str | Path | None = None) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Numbers are floats with NaN where the table is blank, everything else is text, blank where the table is.
-        Changing it changes nothing else: pandas copies a column when it is written to.
+        Changes affect nothing else: pandas copies a column when it is written to.
 
     Raises
     ------
     CatalogError
-        At the first cell that breaks the schema: file, row, column, value and what was expected.
+        At the first cell that violates the schema: file, row, column, value and expectation.
     UnknownName
         If there is no such table (a KeyError).
     ValueError
-        If `name` is not text, or `directory` holds no tables.
+        If `name` is not text, or `directory` contains no tables.
     """
     folder = folder_of(directory)
     if not isinstance(name, str):

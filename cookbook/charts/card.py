@@ -17,7 +17,7 @@ MOST_ROWS, BAR = 5, 160  # rows of a table, and pixels of all parts together
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # A notebook that was opened from a link to a panel shows what was saved, until its cells have run.
 SAVED_NOTE = '<p class="ck-badges">Saved view: run all cells to use the controls, or to open a link to this panel.</p>'
-# Where a front end shows both, the card is below the live one: one of the two is hidden. A widget that was not
+# Where a front end shows both, the card is below the live chart, and one of the two is hidden. A widget that was not
 # restored leaves an error in its place; the card waits until a loading widget has had its time.
 CARD_STYLE = """<style>
 .jp-OutputArea-child:has(.cookbook-panel, .cookbook-record, .cookbook-chart, .cookbook-measuring)\
@@ -101,7 +101,7 @@ def kept(bundle: tuple[dict[str, Any], dict[str, Any]], html: str) -> tuple[dict
 
 
 def _parts(shown: Mapping[str, Any]) -> str:
-    """Return one row per part, with a bar as long as its share where styles are kept."""
+    """Return one row per part, with a bar of the length of its share where styles are kept."""
     whole = sum(part["value"] for part in shown["parts"]) or 1
     line = "<tr><th scope='row'>{}</th><td>{}</td><td>{}</td></tr>"
     bar = "<div style='width:{:.0f}px;height:12px;background-color:{}'></div>"

@@ -76,7 +76,7 @@ def per_device(
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (label, in order from the top), `point`, `low`, `high`, `peak` (what the peak would give, else
+        Tidy rows: `row` (label, in order from the top), `point`, `low`, `high`, `peak` (value at peak, else
         missing), `before` (pinned, else missing), `evidence` (a key of `EVIDENCE`), `text` (words at the right),
         `looked` (True for the device looked at), `control` and `value` (what a click sets).
     title : str, optional
@@ -145,7 +145,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         operations also `bound` (a key of `BOUNDS`), `share` of the time, `text`, and `control` and `value` (what a
         click sets).
     title : str, optional
-        The takeaway; how many operations memory holds back by default.
+        The takeaway; by default the number of memory-bound operations.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.Tooltip("y:Q", title="FLOP/s at best", format=".3~s"),
         alt.Tooltip("share:Q", title="of the time", format=".1%"),
     ]
-    roof, ops, name = (look.rows_of(what) for what in ("roof", "op", "label"))
+    roof, ops, name = (look.rows_of(role) for role in ("roof", "op", "label"))
     line, label = {"x": x, "y": y, "detail": "id:N"}, {"align": "right", "dy": -10}
     chosen = ops.transform_filter("datum.looked").mark_point(size=620, color=INK, strokeWidth=2, filled=False)
     layers = [
@@ -208,9 +208,10 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
     ops : pandas.DataFrame
         name, kind, count, intensity, attainable_flops, bound_by and share of each operation.
     lines : callable
-        From the ends of the axis of intensity to key, name, intensity, attainable_flops of each corner of each roof.
+        Called with the ends of the intensity axis; returns key, name, intensity and attainable_flops of each corner
+        of each roof.
     chosen, on : str
-        Name of the operation, and key of the device, that are looked at.
+        Name of the selected operation, and key of the selected device.
     """
     labels = [
         f"{op.kind} {op.name}" + (f" and {op.count - 1:,.0f} alike" if op.count > 1 else "")
@@ -345,7 +346,7 @@ def place_costs(
         Tidy rows: `row` (label, in order from the top), `usd`, `low`, `high` [USD], `verdict` (a key of `PLACES`),
         `text` (words at the right).
     title : str, optional
-        The takeaway; the cheapest that will do by default.
+        The takeaway; by default the cheapest suitable place.
     axis, key, each : str
         The quantity with its unit, the meaning of the marks, and the noun of a row.
 

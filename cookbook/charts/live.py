@@ -58,7 +58,7 @@ def script(*paths: Path) -> str:
 
 
 class VegaRuntime(anywidget.AnyWidget):
-    """Carries the JavaScript bundle to the browser, once a kernel however many charts there are.
+    """Transport of the JavaScript bundle to the browser, once per kernel for any number of charts.
 
     The browser reads it as soon as it arrives, while the kernel still computes what the first chart shows.
     """
@@ -215,12 +215,12 @@ class LiveChart(anywidget.AnyWidget):
         return str(self.signals.get(TITLE_SIGNAL, ""))
 
     def update(self, frame: pd.DataFrame, title: str | None = None, **signals: Any) -> None:
-        """Show other data: all of it arrives in one message, and the page repaints once.
+        """Show other data, which arrive in one message, so that the page repaints once.
 
         Raises
         ------
         ValueError
-            For a signal that the chart does not have.
+            If the chart does not have the signal.
         """
         unknown = set(signals) - set(self.signals)
         if unknown:

@@ -262,11 +262,11 @@ def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log:
     name : str
         Column of the names.
     x, y : altair.X, altair.Y
-        As of the lines.
+        As in the chart of the lines.
     colour : altair.Color
-        As of the lines, without a legend.
+        As in the chart of the lines, without a legend.
     gap : str
-        Vega expression of the least distance between two names: in the unit of y, or of its natural logarithm.
+        Vega expression of the smallest distance between two names, in the unit of y or of its natural logarithm.
     log : bool
         Whether y is logarithmic.
     """

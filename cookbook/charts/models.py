@@ -68,8 +68,8 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `role` ("need", "compared", "pinned" or "device"), `rate`
-        (needed rate or peak [FLOP/s]), `low` and `high` (rates observed, 10th to 90th percentile [FLOP/s], missing
-        where none), `measured` (how many searches they rest on; a band is drawn from two on), `verdict` (a key of
+        (needed rate or peak [FLOP/s]), `low` and `high` (observed rates, 10th to 90th percentile [FLOP/s], missing
+        where none), `measured` (number of searches behind them; a band is drawn from two on), `verdict` (a key of
         `look.VERDICTS`; devices only), `text` (words at the right, `|` breaks), `note` (optional, for the tooltip).
     title : str, optional
         The takeaway; counted from the verdicts by default.
@@ -415,10 +415,10 @@ def _networks(x: Any, y: Any) -> list[Any]:
 
 def _names(x: Any, y: Any) -> list[Any]:
     """Return the labels of the chosen networks, on a halo that keeps them legible."""
-    named = alt.Chart().transform_filter("datum.label != ''")
+    labelled = alt.Chart().transform_filter("datum.label != ''")
     place: dict[str, Any] = {"align": "left", "dx": 14, "dy": -8, "fontSize": 12}
-    halo = named.mark_text(**place, stroke=PAPER, strokeWidth=4)
-    return [mark.encode(x=x, y=y, text="label:N") for mark in (halo, named.mark_text(**place, color=INK))]
+    halo = labelled.mark_text(**place, stroke=PAPER, strokeWidth=4)
+    return [mark.encode(x=x, y=y, text="label:N") for mark in (halo, labelled.mark_text(**place, color=INK))]
 
 
 def zoo_title(frame: pd.DataFrame) -> str:

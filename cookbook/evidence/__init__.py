@@ -18,9 +18,9 @@ from cookbook.prediction.constants import LEVELS
 
 # Models in the tables of evaluated predictions.
 FULL, NO_NEIGHBOURS, ROW = "full", "without neighbours", "row"
-# A publisher with fewer rows weighs in proportion: one row is no habit.
+# A publisher with fewer rows weighs in proportion, since a single row shows no systematic error.
 FEW = 10
-# Fewer publishers are few sources, and fewer rows too few for the coverage of a publisher's intervals.
+# Fewer publishers count as few sources; fewer rows are too few for the coverage of a publisher's intervals.
 ENOUGH = 5
 FIGURES = (
     "rows",
@@ -43,7 +43,7 @@ FIGURES = (
     "band_low_80",
     "band_high_80",
 )
-# A publisher's intervals are right where they hold this share of at least `ENOUGH` rows.
+# A publisher's intervals are right where they cover this share of at least `ENOUGH` rows.
 COVERAGE_BAND = (0.6, 0.95)
 
 
@@ -65,7 +65,7 @@ def student_t(level: float, freedom: float) -> float:
     Parameters
     ----------
     level : float
-        Share that the interval holds, 0 to 1.
+        Coverage of the interval, 0 to 1.
     freedom : float
         Degrees of freedom: 1, or 2 and more.
 
@@ -103,7 +103,7 @@ def student_t(level: float, freedom: float) -> float:
 def interval_score(errors: np.ndarray, half: np.ndarray, level: float) -> np.ndarray:
     """Return the interval score of each row, in the logarithm: its width, plus weighted misses.
 
-    `errors`: logarithmic errors; `half`: half-width of each interval; `level`: share that it should hold.
+    `errors`: logarithmic errors; `half`: half-width of each interval; `level`: its nominal coverage.
 
     >>> interval_score(np.array([0.1, 0.3]), np.array([0.2, 0.2]), 0.8).round(3).tolist()
     [0.4, 1.4]

@@ -130,19 +130,19 @@ def accuracy(
         "full"; "without neighbours" or "without …" for a term, the constants fitted anew;
         "constant utilisation" or another baseline; "full, row alone left out".
     publishers, accelerators, networks : sequence of str
-        Those to keep; all by default.
+        Publishers and accelerators to include; all by default.
 
     Returns
     -------
     pandas.DataFrame
-        One line a group: rows, publishers, median_error, lower and upper quartile of the errors, within_10, within_20,
+        One row per group: rows, publishers, median_error, lower and upper quartile of the errors, within_10, within_20,
         bias, mean_of_publishers; for the full model also the share inside the 80 and 90 % intervals and the shares
         that chance alone allows at 80 %. Errors are |predicted / measured - 1|.
 
     Raises
     ------
     ValueError
-        An argument that is not one of its choices, or a choice that leaves no run.
+        If an argument is not one of its choices, or a choice leaves no run.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def _of_table(table: str) -> pd.DataFrame:
     sources = catalog.table("sources").set_index("key")
     devices = catalog.table("accelerators").set_index("key")
     device = rows["accelerator"].map(devices["name"])
-    made = rows["accelerator"].map(devices["vendor"] + " " + devices["generation"])
+    generation = rows["accelerator"].map(devices["vendor"] + " " + devices["generation"])
     year = rows["date"].str.extract(r"((?:19|20)\d\d)")[0]
     return rows.assign(
         kind=table.removeprefix("training_"),
@@ -273,7 +273,7 @@ def _of_table(table: str) -> pd.DataFrame:
         url=first.map(sources["url"]),
         publisher=first.map(sources["source_group"]),
         device=device.fillna("not named"),
-        generation=made.fillna("not named"),
+        generation=generation.fillna("not named"),
         year=year.fillna("not stated"),
     )
 
@@ -349,12 +349,12 @@ def _repeats(rows: pd.DataFrame, words: str, aside: tuple[str, ...]) -> dict[str
     away, runs, publishers, count = [], 0, set[str](), 0
     for kind in rows["kind"].unique():
         table = catalog.table(f"training_{kind}").merge(rows[["id", "measured", "publisher"]], on="id")
-        same = [name for name in table if name not in (*NO_INPUT, *aside, "measured", "publisher")]
-        repeated = table.groupby(same, dropna=False)["measured"]
-        several = repeated.transform("size") > 1
-        away.append((table["measured"] / repeated.transform("median") - 1)[several].abs())
-        runs, count = runs + int(several.sum()), count + int((repeated.size() > 1).sum())
-        publishers |= set(table.loc[several, "publisher"])
+        equal_columns = [name for name in table if name not in (*NO_INPUT, *aside, "measured", "publisher")]
+        repeated = table.groupby(equal_columns, dropna=False)["measured"]
+        is_repeat = repeated.transform("size") > 1
+        away.append((table["measured"] / repeated.transform("median") - 1)[is_repeat].abs())
+        runs, count = runs + int(is_repeat.sum()), count + int((repeated.size() > 1).sum())
+        publishers |= set(table.loc[is_repeat, "publisher"])
     off = pd.concat(away)
     return {
         "same": words,
@@ -429,7 +429,7 @@ def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-# Two runs are the same but for the number of devices where these agree.
+# Two runs differ only in the number of devices where these columns agree.
 SAME_BUT_DEVICES = (
     "publisher",
     "source",
@@ -472,10 +472,10 @@ def scaling(
     accelerator : str
         An accelerator or a server of the catalogue.
     devices : int or sequence of int
-        Numbers of devices; one number means the powers of two up to it, in strong scaling no more than there
-        are samples.
+        Numbers of devices; a single number means the powers of two up to it, in strong scaling at most the number
+        of samples.
     batch : float
-        Samples of each device (weak scaling), or of all together (strong), of which the fullest device decides.
+        Samples per device (weak scaling), or in total (strong scaling), where the fullest device sets the pace.
     mode : str
         "weak" or "strong".
     exchange : str or callable
@@ -490,21 +490,21 @@ def scaling(
     per_node : int, optional
         Devices of a node; those of the server, or 8.
     software, precision, seq
-        As for `cookbook.train_step`.
+        As in `cookbook.train_step`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a number of devices: nodes, batch (of a device), step_seconds, samples_per_second, speed_up (over one
+        One row per number of devices: nodes, batch (of a device), step_seconds, samples_per_second, speed_up (over one
         device), low80 and high80 (of the speed-up, from measured ones; NaN where the algorithm is not as measured
         stacks do it), efficiency, and seconds of each part.
 
     Raises
     ------
     cookbook.catalog.UnknownName
-        A network, device, link or number format that the catalogue does not have.
+        If the catalogue does not have the network, device, link or number format.
     ValueError
-        Any other invalid argument: its name, its value and the remedy.
+        If another argument is invalid; the message has its name, its value and the remedy.
 
     Examples
     --------
@@ -538,8 +538,8 @@ def scaling(
 def pairs() -> pd.DataFrame:
     """Return measured runs on several devices with a twin on one, and held-out predictions of the speed-up.
 
-    Columns as of `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over
-    measured), network (of the zoo), nodes, low_80 and high_80: from what the other publishers' speed-ups were off by.
+    Columns as in `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over
+    measured), network (of the zoo), nodes, low_80 and high_80: from the errors of the other publishers' speed-ups.
     """
 
     rows = as_rows(chosen("classic"), NO_NEIGHBOURS)
@@ -547,8 +547,10 @@ def pairs() -> pd.DataFrame:
     wanted = [*(name for name in SAME_BUT_DEVICES if name not in rows), "per_node"]
     rows = rows[rows["unit"].str.endswith("/s")].join(more[wanted], on="id")
     keys = list(SAME_BUT_DEVICES)
-    one = rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")
-    scaled = rows[rows["devices"] > 1].join(one, on=keys, how="inner")
+    single = (
+        rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")
+    )
+    scaled = rows[rows["devices"] > 1].join(single, on=keys, how="inner")
     twins = scaled.assign(
         measured_speed_up=scaled["measured"] / scaled["measured_one"],
         predicted_speed_up=scaled["predicted"] / scaled["predicted_one"],
@@ -568,8 +570,8 @@ def judged_pairs(ids: Any) -> pd.DataFrame:
     """Return speed-ups of some runs by publisher, on one node and on several.
 
     Columns: publisher, nodes, runs; medians of measured and predicted efficiency, of the error of the predicted
-    speed-up and of what claiming the ideal would be off by; inside_80: share inside the interval that the other
-    publishers give.
+    speed-up and of the error of assuming the ideal; inside_80: share inside the interval from the errors of the other
+    publishers.
 
     ValueError: none of the runs has a twin on one device.
     """
@@ -599,12 +601,14 @@ def reach(devices: Any, nodes: Any) -> np.ndarray:
 def _reach(speed_ups: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
     """Return the ends from the errors of known speed-ups.
 
-    Between nodes, which only cost more, the low end is further.
+    Between nodes, which can only add time, the low end is farther away.
     """
     error, publisher = np.abs(np.log(speed_ups["ratio"].to_numpy())), speed_ups["publisher"].to_numpy()
-    one = speed_ups["nodes"].to_numpy() == 1
-    near = pooled_quantile(error[one], publisher[one], COVERED_SHARE)
-    far = max(near, pooled_quantile(error[~one], publisher[~one], COVERED_SHARE)) if (~one).any() else near
-    alone, several = np.asarray(devices) <= 1, np.asarray(nodes) > 1
-    low, high = np.where(several, far, near), np.full(several.shape, near)
+    one_node = speed_ups["nodes"].to_numpy() == 1
+    near = pooled_quantile(error[one_node], publisher[one_node], COVERED_SHARE)
+    far = (
+        max(near, pooled_quantile(error[~one_node], publisher[~one_node], COVERED_SHARE)) if (~one_node).any() else near
+    )
+    alone, multi_node = np.asarray(devices) <= 1, np.asarray(nodes) > 1
+    low, high = np.where(multi_node, far, near), np.full(multi_node.shape, near)
     return np.where(alone, 1.0, np.exp([-low, high]))

@@ -113,7 +113,7 @@ def _classic(frame: pd.DataFrame) -> dict[str, Any]:
 
 def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
     phases = dict(pretrain="pretraining", finetune="fine-tuning", lora="LoRA", qlora="QLoRA", memory="training")
-    made = frame["global_batch"] * frame["seq_len"] / frame["step_seconds"]
+    token_rate = frame["global_batch"] * frame["seq_len"] / frame["step_seconds"]
     weights = frame["active_parameters"].fillna(frame["parameters"])
     flop = chowdhery_2022(weights, frame["layers"], frame["hidden"], frame["seq_len"])
     text = _joined(frame, "accelerator_as_printed", "note", "locator", "intra_node_link")
@@ -122,7 +122,7 @@ def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
         "phase": frame["task"].map(phases),
         "task": _counted(frame["seq_len"], "tokens"),
         "batch": frame["global_batch"],
-        "throughput": frame["tokens_per_s"].fillna(made),
+        "throughput": frame["tokens_per_s"].fillna(token_rate),
         "unit": "tokens/s",
         "time": frame["step_seconds"],
         "time_of": np.where(frame["step_seconds"].notna(), "step", ""),
@@ -308,7 +308,7 @@ def _servers(accelerators: pd.Series, texts: pd.Series) -> dict[str, list[str]]:
 
 
 def _spelled(name: str, text: str) -> bool:
-    """Return True if a text contains a name that no digit follows, so that no larger model is meant."""
+    """Return True if a text contains a name that no digit follows, which would make it a larger model."""
     return any(not rest[:1].isdigit() for rest in text.split(name)[1:])
 
 
@@ -331,7 +331,7 @@ def _systems() -> dict[str, list[tuple[str, str, str]]]:
     return {key: sorted(spellings, key=lambda one: -len(one[0])) for key, spellings in by_accelerator.items()}
 
 
-# Runs that differ in nothing but devices and batch: a curve of scaling.
+# Columns that are equal in all runs of a scaling curve, which differ in devices and batch only.
 CURVE_KEYS = (
     "publisher",
     "source",
@@ -408,10 +408,10 @@ def classic_flop() -> dict[str, float]:
     by_network: dict[tuple[str, ...], float] = {}
     by_id = {}
     for row in frame[["id", "model", "task_input", "unit"]].itertuples(index=False):
-        what = (row.model, row.task_input, row.unit)
-        if what not in by_network:
-            by_network[what] = _flop(networks.trained(*what))
-        by_id[row.id] = by_network[what]
+        item = (row.model, row.task_input, row.unit)
+        if item not in by_network:
+            by_network[item] = _flop(networks.trained(*item))
+        by_id[row.id] = by_network[item]
     return by_id
 
 

@@ -120,14 +120,14 @@ def measurements(
         A configuration, ``{"model": "resnet50", "accelerator": "v100-sxm2-16gb", "devices": 8, ...}``, or the ``id``
         of a row: the most similar measurements, nearest first, with their ``distance``.
     versus : str, optional
-        A column, such as "framework": the best rate of each of its values beside the others', where all else that
-        decides is equal; see `beside`.
+        A column, such as "framework": compare the best rates of its values where all other deciding columns
+        are equal; see `beside`.
     classic_flop : bool
         Count the arithmetic of classic networks layer by layer too, so that ``utilisation`` is known for them; this
         takes some seconds, once.
     **where
-        Column and what it must be: a value, a list of values, or for numbers (lowest, highest). Names of accelerators
-        and networks may be written as one likes.
+        Column and condition: a value, a list of values, or for numbers (lowest, highest). Names of accelerators
+        and networks may have any usual spelling.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def measurements(
     Raises
     ------
     ValueError
-        A column or value that is not there, with the nearest; a choice that leaves no measurement.
+        If a column or value does not exist (the message names the nearest), or a choice leaves no measurement.
 
     Examples
     --------
@@ -295,10 +295,10 @@ def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
 
 def _filter_words(where: Mapping[str, Any]) -> str:
     def said(wanted: Any) -> str:
-        several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
-        if several and not all(isinstance(entry, str) for entry in wanted):
+        is_list = isinstance(wanted, Sequence) and not isinstance(wanted, str)
+        if is_list and not all(isinstance(entry, str) for entry in wanted):
             return " to ".join(end if n is None else str(n) for n, end in zip(wanted, ("least", "most"), strict=False))
-        return " or ".join(wanted) if several else str(wanted)
+        return " or ".join(wanted) if is_list else str(wanted)
 
     return ", ".join(f"{column} = {said(wanted)}" for column, wanted in where.items()) or "anything"
 
@@ -341,15 +341,15 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "")
     asked : mapping
         Some of `ASKED`.
     itself : str
-        Row that comes before others at the same distance.
+        Row that precedes others at the same distance.
 
     Raises
     ------
     ValueError
-        Nothing similar was measured.
+        If nothing similar was measured.
     """
-    same = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
-    rows = rows[np.logical_and.reduce(same)] if same else rows
+    matches = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
+    rows = rows[np.logical_and.reduce(matches)] if matches else rows
     far = distances(_runs(_frame(asked)), _runs(rows), LABEL_COSTS, AMOUNT_COSTS)
     near = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= REACH]
     near = near.sort_values(["distance", "other"], kind="stable").drop(columns="other")
@@ -416,13 +416,13 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        Another column, or no setting in which two values were measured.
+        If the column is not comparable, or no setting has two measured values.
     """
     what = VERSUS.read(what, "versus")
     rows = rows[(rows[what] != "") & rows["throughput"].notna() & rows["batch_per_device"].notna()]
-    same = [name for name in DECIDING_COLUMNS if name not in COMPARABLE[what]]
-    best = rows.sort_values("throughput", kind="stable").groupby([*same, what], dropna=False).tail(1)
-    by = best.groupby(same, dropna=False)
+    equal_columns = [name for name in DECIDING_COLUMNS if name not in COMPARABLE[what]]
+    best = rows.sort_values("throughput", kind="stable").groupby([*equal_columns, what], dropna=False).tail(1)
+    by = best.groupby(equal_columns, dropna=False)
     times = best["throughput"] / by["throughput"].transform("min")
     best = best.assign(setting=by.ngroup(), values=by[what].transform("size"), times=times)
     best = best[best["values"] > 1]
@@ -430,7 +430,19 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
         raise ValueError(f"no two values of {what} were measured with all else equal: loosen the choice")
     most = best.groupby("setting")["times"].transform("max")
     order = best.assign(most=most).sort_values(["most", "setting", "times"], ascending=[False, True, False])
-    columns = ["setting", "values", *same, what, "throughput", "times", "publisher", "year", "software", "url", "id"]
+    columns = [
+        "setting",
+        "values",
+        *equal_columns,
+        what,
+        "throughput",
+        "times",
+        "publisher",
+        "year",
+        "software",
+        "url",
+        "id",
+    ]
     return order[list(dict.fromkeys(columns))].assign(setting=order["setting"].rank(method="dense").astype(int))
 
 
@@ -464,7 +476,7 @@ NAMES = {
     "network_link": "link between nodes",
     "publisher": "publisher",
 }
-# Why a value may not be stated.
+# Reasons why a value may be missing.
 MISSING_REASONS = {
     "weak_efficiency": ": it needs the same run on fewer devices",
     "utilisation": ": FLOP or peak are not known",
@@ -516,9 +528,9 @@ class Selected:
         """Return the rows that state the requested value."""
         rows = _filtered(self.rows, self.rows[self.y] > 0)
         if not len(rows):
-            what = f"{Y[self.y][0]}{MISSING_REASONS.get(self.y, '')}"
+            quantity = f"{Y[self.y][0]}{MISSING_REASONS.get(self.y, '')}"
             raise ValueError(
-                f"no measurement matches: {len(self.rows):,} pass the filters, but none states {what}; "
+                f"no measurement matches: {len(self.rows):,} pass the filters, but none states {quantity}; "
                 "choose another value, or loosen a filter"
             )
         return rows
@@ -527,8 +539,10 @@ class Selected:
     def of_unit(self) -> pd.DataFrame:
         """Return those with the same unit, whether or not they state the other axis."""
         column = Y[self.y][1]
-        same = self.stated
-        return same if not column or self.counted == "all" else _filtered(same, same[column] == self.counted)
+        selected = self.stated
+        return (
+            selected if not column or self.counted == "all" else _filtered(selected, selected[column] == self.counted)
+        )
 
     def alike(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of other measurements that could be shown too."""

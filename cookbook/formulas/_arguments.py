@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
-# Entries of a list or range that is converted to an array; an existing array has its memory already.
+# Largest number of entries of a list or range converted to an array; an existing array has its memory already.
 MAX_ENTRIES = 10_000_000
 # Signs of a repr that shows Python's internals.
 INTERNAL_SIGNS = ("<", "np.", "(", "\n")

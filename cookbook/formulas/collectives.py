@@ -27,13 +27,13 @@ def ring_all_gather_seconds(
     Parameters
     ----------
     payload_bytes : array_like
-        Whole vector, of which each rank brings one part, M [B].
+        Size of the whole vector, of which each rank contributes one part, M [B].
     ranks : array_like
         Number of ranks, n >= 1 [-].
     bandwidth : array_like
-        Slowest link, one direction, beta [B/s].
+        Bandwidth of the slowest link, one direction, beta [B/s].
     latency : array_like
-        Start of one message, alpha [s].
+        Latency of one message, alpha [s].
 
     Returns
     -------
@@ -68,9 +68,9 @@ def ring_all_reduce_seconds(
     ranks : array_like
         Number of ranks, n >= 1 [-].
     bandwidth : array_like
-        Slowest link, one direction, beta [B/s].
+        Bandwidth of the slowest link, one direction, beta [B/s].
     latency : array_like
-        Start of one message, alpha [s].
+        Latency of one message, alpha [s].
 
     Returns
     -------
@@ -103,9 +103,9 @@ def tree_all_reduce_seconds(
     ranks : array_like
         Number of ranks, n >= 1 [-].
     bandwidth : array_like
-        Slowest link, one direction, beta [B/s].
+        Bandwidth of the slowest link, one direction, beta [B/s].
     latency : array_like
-        Start of one message, alpha [s].
+        Latency of one message, alpha [s].
 
     Returns
     -------
@@ -150,13 +150,13 @@ def hierarchical_all_reduce_seconds(
     outer_ranks : array_like
         Nodes, o >= 1 [-].
     inner_bandwidth : array_like
-        Of one rank within the node, one direction, beta_i [B/s].
+        Bandwidth of one rank within the node, one direction, beta_i [B/s].
     outer_bandwidth : array_like
-        Share of one rank in the node's network, one direction, beta_o [B/s].
+        Bandwidth of the node's network divided by its ranks, one direction, beta_o [B/s].
     inner_latency : array_like
-        Start of one message within the node, alpha_i [s].
+        Latency of one message within the node, alpha_i [s].
     outer_latency : array_like
-        Start of one message between nodes, alpha_o [s].
+        Latency of one message between nodes, alpha_o [s].
 
     Returns
     -------
@@ -187,7 +187,7 @@ def hierarchical_all_gather_seconds(
 ) -> Array:
     r"""Return the time of an all-gather (or reduce-scatter) over several nodes, where the slower level sets the pace.
 
-    A ring through all ranks enters every node once on each of its network ports; everything passes the inner link.
+    A ring through all ranks enters every node once on each network port; all data pass the links inside the node.
 
     .. math:: t = (i o - 1) \alpha + \max\left( \frac{(i o - 1) M}{i o \beta_i}, \frac{(o - 1) M}{i o \beta_o} \right)
 
@@ -200,11 +200,11 @@ def hierarchical_all_gather_seconds(
     outer_ranks : array_like
         Nodes, o >= 1 [-].
     inner_bandwidth : array_like
-        Of one rank within the node, one direction, beta_i [B/s].
+        Bandwidth of one rank within the node, one direction, beta_i [B/s].
     outer_bandwidth : array_like
-        Share of one rank in the node's network, one direction, beta_o [B/s].
+        Bandwidth of the node's network divided by its ranks, one direction, beta_o [B/s].
     latency : array_like
-        Start of one message, alpha [s].
+        Latency of one message, alpha [s].
 
     Returns
     -------
@@ -237,7 +237,7 @@ def all_to_all_seconds(
 ) -> Array:
     r"""Return the time of an all-to-all.
 
-    Every rank sends another part of its data to each, within and between nodes at once.
+    Each rank sends a different part of its data to every other rank, within and between nodes at once.
 
     .. math:: t = \alpha + \frac{M}{i o} \max\left( \frac{i - 1}{\beta_i}, \frac{i (o - 1)}{\beta_o} \right),
         \quad 0 \text{ for one rank}
@@ -245,15 +245,15 @@ def all_to_all_seconds(
     Parameters
     ----------
     payload_bytes : array_like
-        Data on each rank, M, of which it keeps one part [B].
+        Data on each rank, M, one part of which stays there [B].
     inner_ranks : array_like
         Ranks within one node, i >= 1 [-].
     outer_ranks : array_like
         Nodes, o >= 1 [-].
     inner_bandwidth : array_like
-        Of one rank within the node, one direction, beta_i [B/s].
+        Bandwidth of one rank within the node, one direction, beta_i [B/s].
     outer_bandwidth : array_like
-        Share of one rank in the node's network, one direction, beta_o [B/s].
+        Bandwidth of the node's network divided by its ranks, one direction, beta_o [B/s].
     latency : array_like
         Latency of the transfer, alpha [s].
 
@@ -287,11 +287,11 @@ def point_to_point_seconds(payload_bytes: ArrayLike, bandwidth: ArrayLike, laten
     Parameters
     ----------
     payload_bytes : array_like
-        Message, M [B].
+        Size of the message, M [B].
     bandwidth : array_like
-        Slowest link, one direction, beta [B/s].
+        Bandwidth of the slowest link, one direction, beta [B/s].
     latency : array_like
-        Start of one message, alpha [s].
+        Latency of one message, alpha [s].
 
     Returns
     -------
@@ -319,11 +319,11 @@ def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike
     Parameters
     ----------
     communication_seconds : array_like
-        Communication alone, t_c [s].
+        Time of the communication alone, t_c [s].
     compute_seconds : array_like
-        Computation that may run at the same time, t_k [s].
+        Computation that may run concurrently, t_k [s].
     hidden : array_like
-        Share of it that does, h, 0 to 1: 0 adds all of the communication [-].
+        Share of it that overlaps, h, 0 to 1; with 0 all of the communication is exposed [-].
 
     Returns
     -------
@@ -351,11 +351,11 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
     Parameters
     ----------
     communication_seconds : array_like
-        Communication alone, t_c [s].
+        Time of the communication alone, t_c [s].
     compute_seconds : array_like
-        Computation beside it, t_k [s].
+        Concurrent computation, t_k [s].
     hidden : array_like
-        Share of the communication that does, h, 0 to 1 [-].
+        Share of the communication that overlaps, h, 0 to 1 [-].
 
     Returns
     -------
@@ -378,7 +378,7 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
 def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_bytes: ArrayLike) -> Array:
     r"""Return the bandwidth that a collective of some size reaches.
 
-    Small messages leave links idle between their pieces.
+    With small messages, links are idle between their pieces.
 
     .. math:: \beta(M) = \frac{\beta}{1 + \sqrt{M_{1/2} / M}}
 
@@ -389,7 +389,7 @@ def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_by
     bandwidth : array_like
         Bandwidth of large payloads, beta [B/s].
     half_bytes : array_like
-        Payload at which half of it is reached, M_1/2; 0 for links that are always full [B].
+        Payload that reaches half of that bandwidth, M_1/2; 0 for links that are always saturated [B].
 
     Returns
     -------
@@ -424,9 +424,9 @@ def switch_all_reduce_seconds(
     devices : array_like
         Devices at the switch, n >= 1 [-].
     bandwidth : array_like
-        Of one device, one direction, beta [B/s].
+        Bandwidth of one device, one direction, beta [B/s].
     latency : array_like
-        Start of one message, alpha [s].
+        Latency of one message, alpha [s].
 
     Returns
     -------
@@ -460,13 +460,13 @@ def nested_all_gather_seconds(
     payload_bytes : array_like, (...)
         Whole vector, M [B].
     devices : array_like, (...)
-        Devices that take part, n >= 1, spread evenly over as few groups as hold them [-].
+        Participating devices, n >= 1, spread evenly over the fewest groups that hold them [-].
     groups : array_like, (..., levels)
         Devices of the groups that a level joins, g, ascending from 1; from n on a level is not used [-].
     bandwidths : array_like, (..., levels)
-        Rate out of such a group over its devices, one direction, beta [B/s].
+        Bandwidth out of such a group per device, one direction, beta [B/s].
     latencies : array_like, (..., levels)
-        Start of one message between such groups, alpha [s].
+        Latency of one message between such groups, alpha [s].
 
     Returns
     -------
@@ -504,13 +504,13 @@ def nested_all_reduce_seconds(
     payload_bytes : array_like, (...)
         Vector on each device, M [B].
     devices : array_like, (...)
-        Devices that take part, n >= 1 [-].
+        Participating devices, n >= 1 [-].
     groups : array_like, (..., levels)
         Devices of the groups that a level joins, g, ascending from 1 [-].
     bandwidths : array_like, (..., levels)
-        Rate out of such a group over its devices, one direction, beta [B/s].
+        Bandwidth out of such a group per device, one direction, beta [B/s].
     latencies : array_like, (..., levels)
-        Start of one message between such groups, alpha [s].
+        Latency of one message between such groups, alpha [s].
 
     Returns
     -------
@@ -541,15 +541,15 @@ def nested_all_to_all_seconds(
     Parameters
     ----------
     payload_bytes : array_like, (...)
-        Data on each device, M, of which it keeps one part [B].
+        Data on each device, M, one part of which stays there [B].
     devices : array_like, (...)
-        Devices that take part, n >= 1 [-].
+        Participating devices, n >= 1 [-].
     groups : array_like, (..., levels)
         Devices of the groups that a level joins, g, ascending from 1 [-].
     bandwidths : array_like, (..., levels)
-        Rate out of such a group over its devices, one direction, beta [B/s].
+        Bandwidth out of such a group per device, one direction, beta [B/s].
     latencies : array_like, (..., levels)
-        Start of one message between such groups, alpha [s].
+        Latency of one message between such groups, alpha [s].
 
     Returns
     -------
@@ -580,7 +580,7 @@ def rail_all_to_all_seconds(
 ) -> Array:
     r"""Return the time of an all-to-all where each rank of a node has its own rail.
 
-    Data first go to the rail's neighbour.
+    Data first go to the neighbour on the destination's rail.
 
     .. math:: t = \max\left( \frac{d - 1}{d} \frac{M}{\beta_l}, \frac{n - d}{n} \frac{M}{\beta_n} \right), \quad d \le n
 
@@ -589,13 +589,13 @@ def rail_all_to_all_seconds(
     payload_bytes : array_like
         Data on each device, M [B].
     devices : array_like
-        Devices that take part, n >= 1 [-].
+        Participating devices, n >= 1 [-].
     domain : array_like
         Devices per node, d >= 1, each with its rail [-].
     link : array_like
-        Of one device within the node, one direction, beta_l [B/s].
+        Bandwidth of one device within the node, one direction, beta_l [B/s].
     network : array_like
-        Of one device on its rail, one direction, beta_n [B/s].
+        Bandwidth of one device on its rail, one direction, beta_n [B/s].
 
     Returns
     -------
@@ -629,7 +629,7 @@ def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths
     groups : array_like, (..., levels)
         Devices of the groups that a level joins, g, ascending from 1 [-].
     bandwidths : array_like, (..., levels)
-        Rate out of such a group over its devices, one direction, beta [B/s].
+        Bandwidth out of such a group per device, one direction, beta [B/s].
 
     Returns
     -------
@@ -707,9 +707,9 @@ def _levels(
     # The required number of groups, of equal size: 73 devices in racks of 72 are 36 and 37.
     group_count = np.ceil(n[..., None] / g - 1e-9)
     g = np.where(g < n[..., None], n[..., None] / group_count, g)
-    inside = np.minimum(g, n[..., None])
-    joined = np.concatenate([inside[..., 1:], np.broadcast_to(n[..., None], inside[..., :1].shape)], axis=-1)
-    return n, g, rate, (start * np.log2(joined / inside)).sum(axis=-1)
+    sizes = np.minimum(g, n[..., None])
+    joined = np.concatenate([sizes[..., 1:], np.broadcast_to(n[..., None], sizes[..., :1].shape)], axis=-1)
+    return n, g, rate, (start * np.log2(joined / sizes)).sum(axis=-1)
 
 
 def torus_all_gather_seconds(
@@ -727,9 +727,9 @@ def torus_all_gather_seconds(
     shape : array_like, (..., axes)
         Devices along each axis, k: 2 or 3 axes [-].
     bandwidth : array_like, (...)
-        Of one link, one direction, beta [B/s].
+        Bandwidth of one link, one direction, beta [B/s].
     latency : array_like, (...)
-        One hop, alpha [s].
+        Latency of one hop, alpha [s].
     wraps : array_like, (...)
         Whether axes close to rings, 0 to 1: 0 is a mesh, whose ends have one link an axis [-].
 
@@ -772,9 +772,9 @@ def torus_all_reduce_seconds(
     shape : array_like, (..., axes)
         Devices along each axis, k [-].
     bandwidth : array_like, (...)
-        Of one link, one direction, beta [B/s].
+        Bandwidth of one link, one direction, beta [B/s].
     latency : array_like, (...)
-        One hop, alpha [s].
+        Latency of one hop, alpha [s].
     wraps : array_like, (...)
         Whether axes close to rings, 0 to 1 [-].
 
@@ -806,13 +806,13 @@ def torus_all_to_all_seconds(
     Parameters
     ----------
     payload_bytes : array_like, (...)
-        Data on each device, M, of which it keeps one part [B].
+        Data on each device, M, one part of which stays there [B].
     shape : array_like, (..., axes)
         Devices along each axis, k [-].
     bandwidth : array_like, (...)
-        Of one link, one direction, beta [B/s].
+        Bandwidth of one link, one direction, beta [B/s].
     latency : array_like, (...)
-        One hop, alpha [s].
+        Latency of one hop, alpha [s].
     wraps : array_like, (...)
         Whether axes close to rings, 0 to 1: l = 2, or 1 for a mesh [-].
 
@@ -849,7 +849,7 @@ def torus_bisection_bandwidth(shape: ArrayLike, bandwidth: ArrayLike, wraps: Arr
     shape : array_like, (..., axes)
         Devices along each axis, k [-].
     bandwidth : array_like, (...)
-        Of one link, one direction, beta [B/s].
+        Bandwidth of one link, one direction, beta [B/s].
     wraps : array_like, (...)
         Whether axes close to rings, 0 to 1: l = 2, or 1 for a mesh [-].
 

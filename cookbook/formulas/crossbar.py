@@ -26,9 +26,9 @@ def column_currents(conductances: ArrayLike, voltages: ArrayLike) -> Array:
     Parameters
     ----------
     conductances : array_like
-        Of each cell, rows by columns, G >= 0 [S].
+        Conductance of each cell, rows by columns, G >= 0 [S].
     voltages : array_like
-        On each row; more axes in front are more products, V [V].
+        Voltage on each row; each vector of the leading axes is one more product, V [V].
 
     Returns
     -------
@@ -59,9 +59,9 @@ def wire_currents(conductances: ArrayLike, voltages: ArrayLike, wire_ohms: float
     Parameters
     ----------
     conductances : array_like
-        Of each cell, rows by columns, at most 1,024 cells, G >= 0 [S].
+        Conductance of each cell, rows by columns, at most 1,024 cells, G >= 0 [S].
     voltages : array_like
-        On each row, V [V].
+        Voltage on each row, V [V].
     wire_ohms : float
         Resistance of one piece of wire, r >= 0 [V/A].
 
@@ -123,7 +123,7 @@ def wired_conductances(conductances: ArrayLike, wire_ohms: float) -> Array:
     Parameters
     ----------
     conductances : array_like
-        Of each cell, rows by columns, G >= 0 [S].
+        Conductance of each cell, rows by columns, G >= 0 [S].
     wire_ohms : float
         Resistance of one piece of wire, r >= 0 [V/A].
 
@@ -151,14 +151,14 @@ def wired_conductances(conductances: ArrayLike, wire_ohms: float) -> Array:
 def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: ArrayLike) -> tuple[Array, Array]:
     r"""Return two cells whose difference is a signed weight.
 
-    One carries its amount, the other rests at the least conductance.
+    One cell has the weight's magnitude, the other the smallest conductance.
 
     .. math:: G^\pm = G_0 + (G_1 - G_0) \, \mathrm{round}((L - 1) \max(\pm w, 0)) / (L - 1)
 
     Parameters
     ----------
     weights : array_like
-        As a share of the largest weight, from -1 up to 1, w [-].
+        Weight as a share of the largest one, from -1 up to 1, w [-].
     least, largest : float
         Conductances that a cell can have, 0 <= G_0 < G_1 [S].
     levels : array_like
@@ -167,7 +167,7 @@ def conductance_pair(weights: ArrayLike, least: float, largest: float, levels: A
     Returns
     -------
     tuple of numpy.ndarray
-        Conductances of the cell that adds and of the cell that subtracts [S].
+        Conductances of the positive and of the negative cell [S].
 
     References
     ----------
@@ -198,7 +198,7 @@ def noisy(conductances: ArrayLike, spread: ArrayLike, largest: ArrayLike, draws:
     Parameters
     ----------
     conductances : array_like
-        Of each cell, G >= 0 [S].
+        Conductance of each cell, G >= 0 [S].
     spread : array_like
         Standard deviation as a share of the largest conductance, sigma >= 0 [-].
     largest : array_like
@@ -233,11 +233,11 @@ def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, expon
     Parameters
     ----------
     conductances : array_like
-        Of each cell at the first time, G >= 0 [S].
+        Conductance of each cell at the first time, G >= 0 [S].
     seconds : array_like
         Time since programming, t >= t_0 [s].
     since : array_like
-        Time at which the conductances were as given, t_0 > 0 [s].
+        Time at which the conductances were measured, t_0 > 0 [s].
     exponent : array_like
         Drift exponent, nu >= 0: about 0.05 in phase-change memory, 0 without drift [-].
 
@@ -279,7 +279,7 @@ def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Arra
     bits : array_like
         Resolution, sign included, b, an integer from 2 to 24 [-].
     full_scale : array_like
-        Largest amount that is not clipped, and the outermost level, f > 0 [A].
+        Full scale: the largest magnitude that is not clipped, f > 0 [A].
 
     Returns
     -------
@@ -303,14 +303,14 @@ def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Arra
 
 
 def shafiee_2016_bits(rows: ArrayLike, input_bits: ArrayLike, cell_bits: ArrayLike) -> Array:
-    r"""Return the number of bits that a converter needs to lose nothing of a column's sum.
+    r"""Return the number of bits that a converter needs to represent a column's sum exactly.
 
     .. math:: b = \lceil \log_2 R \rceil + v + w \;(- 1 \text{ if } v = 1 \text{ or } w = 1)
 
     Parameters
     ----------
     rows : array_like
-        Rows that are read together, R, an integer [-].
+        Rows read at the same time, R, an integer [-].
     input_bits : array_like
         Bits of an input that are applied at once, v, an integer [-].
     cell_bits : array_like
@@ -319,7 +319,7 @@ def shafiee_2016_bits(rows: ArrayLike, input_bits: ArrayLike, cell_bits: ArrayLi
     Returns
     -------
     numpy.ndarray
-        Bits, without those that an encoding saves [-].
+        Bits, before any saving by an encoding [-].
 
     References
     ----------
@@ -377,7 +377,7 @@ def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike)
     floor_joules : array_like
         Energy below the corner, E_0 >= 0: about 0.3 pJ [J].
     corner_bits : array_like
-        Resolution from which noise decides, c: about 10.5 [-].
+        Resolution above which thermal noise dominates, c: about 10.5 [-].
 
     Returns
     -------
@@ -398,7 +398,7 @@ def rekhi_2019(bits: ArrayLike, floor_joules: ArrayLike, corner_bits: ArrayLike)
 
 
 def cell_joules(conductance: ArrayLike, volts: ArrayLike, seconds: ArrayLike, mean_square: ArrayLike = 1.0) -> Array:
-    r"""Return the heat of one cell while it is read.
+    r"""Return the energy dissipated in one cell during a read.
 
     .. math:: E = G V^2 t \, \overline{v^2}
 
@@ -409,7 +409,7 @@ def cell_joules(conductance: ArrayLike, volts: ArrayLike, seconds: ArrayLike, me
     volts : array_like
         Largest voltage of a row, V >= 0 [V].
     seconds : array_like
-        Length of a reading pulse, t >= 0 [s].
+        Length of a read pulse, t >= 0 [s].
     mean_square : array_like
         Mean square of the voltages as a share of the largest one's, 0 to 1 [-].
 
@@ -444,7 +444,7 @@ def mean_square_input(bits: ArrayLike) -> Array:
     Returns
     -------
     numpy.ndarray
-        Half for single bits, towards a third for many [-].
+        Mean square: 1/2 for single bits, approaching 1/3 for many [-].
 
     References
     ----------
@@ -567,7 +567,7 @@ def product_joules(
     cells : array_like
         Cells of one weight, c, an integer [-].
     conversions : array_like
-        Conversions of one weight's cells: their currents may be joined before, s, an integer [-].
+        Conversions per weight, fewer than its cells if their currents are summed first, s, an integer [-].
     cycles : array_like
         Cycles in which an input is applied piece by piece, k, an integer [-].
     adc_joules : array_like
@@ -575,7 +575,7 @@ def product_joules(
     dac_joules : array_like
         Energy of driving one row once [J].
     cell_joules : array_like
-        Heat of one cell in one reading [J].
+        Energy dissipated in one cell during a read [J].
     add_joules : array_like
         Energy of shifting and adding one converted number [J].
 
@@ -620,11 +620,11 @@ def product_seconds(
     cycles : array_like
         Cycles in which an input is applied, k, an integer [-].
     pulse_seconds : array_like
-        Length of a reading pulse, t_p [s].
+        Length of a read pulse, t_p [s].
     adcs : array_like
         Converters of a tile, a, an integer [-].
     adc_rate : array_like
-        Conversions of one of them, f > 0 [1/s].
+        Conversion rate of one of them, f > 0 [1/s].
 
     Returns
     -------
@@ -653,7 +653,7 @@ def amdahl_1967(share: ArrayLike, factor: ArrayLike) -> Array:
     Parameters
     ----------
     share : array_like
-        Part of the whole, s, 0 to 1 [-].
+        Share of the whole that the part takes, s, 0 to 1 [-].
     factor : array_like
         Factor by which that part improves, f > 0; infinite where it vanishes [-].
 
@@ -717,7 +717,7 @@ def hopfield_1982_energy(weights: ArrayLike, states: ArrayLike) -> Array:
     weights : array_like
         Symmetric weights with an empty diagonal, W [-].
     states : array_like
-        Of the units, -1 or 1; more axes in front are more states, x [-].
+        State of each unit, -1 or 1; each vector of the leading axes is one more state, x [-].
 
     Returns
     -------
@@ -738,7 +738,7 @@ def hopfield_1982_energy(weights: ArrayLike, states: ArrayLike) -> Array:
 
 
 def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
-    r"""Return the states that a network passes through while one unit after the other takes the sign of its input.
+    r"""Return the states of a network whose units are updated one by one to the sign of their input.
 
     .. math:: x_i \leftarrow \mathrm{sign} \sum_j W_{ij} x_j, \quad \text{as it was where the sum is } 0
 
@@ -757,7 +757,7 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
     Returns
     -------
     numpy.ndarray
-        The first state and that after each update, updates + 1 by units [-].
+        The initial state and the state after each update, updates + 1 by units [-].
 
     References
     ----------
@@ -788,7 +788,7 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
 
 
 def amit_1985_patterns(units: ArrayLike) -> Array:
-    r"""Return the number of random patterns that this number of units can store before nearly all are lost at once.
+    r"""Return the capacity of a network: the number of random patterns beyond which recall breaks down.
 
     .. math:: P = 0.138 \, N
 
@@ -800,7 +800,7 @@ def amit_1985_patterns(units: ArrayLike) -> Array:
     Returns
     -------
     numpy.ndarray
-        Patterns; from there on recall breaks down [-].
+        Number of patterns above which recall breaks down [-].
 
     References
     ----------
@@ -856,8 +856,8 @@ def _rows(voltages: ArrayLike, conductances: ArrayLike) -> Array:
 def _signs(name: str, values: ArrayLike, least: int) -> Array:
     signs = _finite(name, values, signed=True)
     if signs.ndim < least or not signs.size or not np.all(np.abs(signs) == 1):
-        what = "a table of patterns by units" if least > 1 else "a row of units"
-        raise ValueError(f"{name} must be {what} that holds -1 and 1 alone: give signs, not 0 and 1")
+        expected = "a table of patterns by units" if least > 1 else "a row of units"
+        raise ValueError(f"{name} must be {expected} that holds -1 and 1 alone: give signs, not 0 and 1")
     return signs
 
 

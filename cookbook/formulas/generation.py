@@ -30,8 +30,8 @@ __all__ = [
     "prefill_seconds",
     "steady_service",
 ]
-# Bytes of an activation, sums of a layer over its shards, rounds of the fixed point and of halving, and the least
-# share of a prompt's time that is left of it beside a step.
+# Bytes of an activation, all-reduces of a layer over its shards, iterations of the fixed point and of bisection, and
+# the smallest share of a prompt's time that remains when it shares a step.
 ACTIVATION, SUMS, ROUNDS, HALVINGS, LEAST, BUSIEST = 2.0, 2, 24, 40, 0.05, 0.98
 
 
@@ -43,31 +43,31 @@ class Decoder(NamedTuple):
     weight_bytes : numpy.ndarray
         Weights that every pass reads, the output layer among them [B].
     expert_bytes : numpy.ndarray
-        Weights of all experts that tokens are sent to; 0 without [B].
+        Weights of all routed experts; 0 without experts [B].
     experts, experts_per_token : numpy.ndarray
-        Experts per layer, and experts per token; 1 and 1 without [-].
+        Experts per layer, and experts per token; 1 and 1 without experts [-].
     active : numpy.ndarray
         Weights that one token is multiplied with, without the output layer [-].
     head : numpy.ndarray
-        Weights of the output layer, which of a prompt only the last token needs [-].
+        Weights of the output layer, which only the last token of a prompt needs [-].
     layers, hidden, heads, head_dim : numpy.ndarray
         Layers, width, query heads and their width [-].
     cache_bytes : numpy.ndarray
-        Keys and values that one token leaves in all layers together [B].
+        Size of one token's keys and values in all layers together [B].
     cache_heads : numpy.ndarray
-        Heads that keys and values can be shared out by; 1 of a latent cache [-].
+        Heads over which keys and values can be sharded; 1 for a latent cache [-].
     queries : numpy.ndarray
         Query heads that read one such head separately [-].
     embedded_bytes : numpy.ndarray
-        Weights that are held and looked up, not read through [B].
+        Weights that are looked up by row, not read as a whole [B].
     window, windowed : numpy.ndarray
         Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
     attending : numpy.ndarray
         Share of the layers that attend; the others keep a state of fixed size (linear attention, state space) [-].
     state_bytes : numpy.ndarray
-        State that layers which do not attend keep of one sequence, however long it is [B].
+        State per sequence of the layers without attention, whatever its length [B].
     state_flop : numpy.ndarray
-        Work of those layers on the state for each token of a prompt, in chunks [FLOP].
+        Operations of those layers on the state per token of a prompt, processed in chunks [FLOP].
     """
 
     weight_bytes: Any
@@ -97,22 +97,22 @@ class Group(NamedTuple):
     Attributes
     ----------
     shards, stages : numpy.ndarray
-        Devices that share every layer (tensor parallel), and stages one after the other (pipeline parallel) [-].
+        Devices that share every layer (tensor parallel), and pipeline stages (pipeline parallel) [-].
     mem_bandwidth, memory_bytes : numpy.ndarray
-        Of one device [B/s] and [B].
+        Memory bandwidth [B/s] and capacity [B] of one device.
     peak, wide_peak : numpy.ndarray
         Peak of one device in the number format of products, and in that of attention [FLOP/s].
     link : numpy.ndarray
-        Rate of one device that sums over shards reach, each direction [B/s].
+        Bandwidth of one device in all-reduces over shards, each direction [B/s].
     replicas : numpy.ndarray
         Groups of `shards` that each attend to sequences of their own, and share only the experts (attention data
         parallel) [-].
     spread : numpy.ndarray
-        Devices that whole experts are spread over (expert parallel); 1 where each expert is split [-].
+        Devices over which whole experts are distributed (expert parallel); 1 where each expert is split [-].
     nodes : numpy.ndarray
-        Nodes that `replicas` are spread over [-].
+        Nodes over which `replicas` are distributed [-].
     network : numpy.ndarray
-        Rate of one device to other nodes, each direction [B/s].
+        Bandwidth of one device to other nodes, each direction [B/s].
     """
 
     shards: Any
@@ -144,23 +144,23 @@ class Engine(NamedTuple):
     layer_seconds, step_seconds, sequence_seconds : numpy.ndarray
         Host time for a layer, for a step, and for each sequence of a step [s].
     start_seconds, rank_seconds : numpy.ndarray
-        Start of one sum over shards, and what each shard beyond the first adds to it [s].
+        Latency of one all-reduce over shards, and its increase with each shard beyond the first [s].
     attention_ramp : numpy.ndarray
         Tokens times heads of a prompt at which attention reaches half of its share of the peak: the last tiles of a
         small one leave multiprocessors idle [-].
     request_seconds : numpy.ndarray
         Time of a request before and after the engine: HTTP, tokeniser [s].
     piece : numpy.ndarray
-        Tokens of a prompt that the stages of a pipeline hand on together [-].
+        Tokens of a prompt that pipeline stages pass on together [-].
     score_bytes : numpy.ndarray
-        Moved for each attention score of a prompt where kernels write them out; 0 where none does [B].
+        Traffic per attention score of a prompt where kernels write scores to memory; 0 where they do not [B].
     prompt_seconds : numpy.ndarray
         Host time for a layer of a pass over prompts, whose kernels are started one by one while the device works off
         those before; it shows where it is longer than the work [s].
     expert_pace, expert_reading : numpy.ndarray
         Time of a product of experts over that of another, and of reading their weights over reading others [-].
     expert_tile, expert_passes : numpy.ndarray
-        Tokens of a tile of their kernel, and how often their rows are read or written beside their products [-].
+        Tokens per tile of the experts' kernel, and how often rows are read or written outside the products [-].
     in_turn : numpy.ndarray
         Whether halves of a batch take turns, so that one computes while the other communicates, each of one sequence
         or prompt of a replica at least; 1 or 0 [-].
@@ -191,14 +191,14 @@ class Engine(NamedTuple):
 
 
 class Steady(NamedTuple):
-    """The state of a server once as many requests leave it as arrive.
+    """The steady state of a server, in which requests leave at the rate at which they arrive.
 
     Attributes
     ----------
     requests_per_second : numpy.ndarray
-        Requests that one copy of the weights answers [1/s].
+        Rate at which one copy of the weights answers requests [1/s].
     first_token_seconds, token_seconds, request_seconds : numpy.ndarray
-        Typical time to the first token and between tokens, and mean time to the last one [s].
+        Typical time to first token and time between tokens, and mean time to the last token [s].
     decoding : numpy.ndarray
         Sequences of one step [-].
     """
@@ -211,7 +211,7 @@ class Steady(NamedTuple):
 
 
 def _overlapped(one: Any, other: Any) -> np.ndarray:
-    """Return the time of two things that overlap, except where both take equally long."""
+    """Return the time of two activities that overlap, unless both take equally long."""
     return np.asarray(np.hypot(one, other))
 
 
@@ -227,7 +227,7 @@ def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarra
     experts : float or numpy.ndarray
         Experts of a layer, E [-].
     experts_per_token : float or numpy.ndarray
-        Those that a token is sent to, k [-].
+        Experts per token, k [-].
 
     Returns
     -------
@@ -258,13 +258,13 @@ def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, spa
     Parameters
     ----------
     context : float or numpy.ndarray
-        Tokens of the sequence, on average while it grows, c [-].
+        Mean length of the sequence while it grows, c [-].
     window : float or numpy.ndarray
-        Tokens within reach of a windowed layer, the last one included, w; infinite for none [-].
+        Tokens in the window, the last one included, w; infinite without a window [-].
     windowed : float or numpy.ndarray
         Share of the layers that attend within the window, g; 0 to 1 [-].
     span : float or numpy.ndarray
-        Tokens by which the sequence grows meanwhile, n; 0 for one length [-].
+        Tokens by which the sequence grows, n; 0 for a fixed length [-].
 
     Returns
     -------
@@ -376,7 +376,7 @@ def _host(sequences: Any, decoder: Decoder, engine: Engine) -> np.ndarray:
 def decode_step_seconds(
     batch: Any, context: Any, *, decoder: Decoder, group: Group, engine: Engine, drafted: Any = 0.0, span: Any = 0.0
 ) -> np.ndarray:
-    r"""Return the seconds in which every sequence of a batch gets one more token.
+    r"""Return the time of one decoding step, in which every sequence of a batch gets one more token.
 
     Weights are read once while products run, keys and values of each sequence after them; a state of fixed size, s, is
     read and written, whatever the context, which takes longer than working on it. Stages of a pipeline work on parts of
@@ -529,9 +529,9 @@ def prefill_seconds(
     engine : Engine
         The software [s, -].
     prompts : float or numpy.ndarray
-        Prompts of the pass, B [-].
+        Prompts per pass, B [-].
     cached : float or numpy.ndarray
-        Share of a prompt whose keys and values are kept from an earlier request [-].
+        Share of a prompt whose keys and values are cached from an earlier request [-].
 
     Returns
     -------
@@ -573,9 +573,9 @@ def prefill_parts(
     engine : Engine
         The software [s, -].
     prompts : float or numpy.ndarray
-        Prompts of the pass, B [-].
+        Prompts per pass, B [-].
     cached : float or numpy.ndarray
-        Share of a prompt whose keys and values are kept from an earlier request [-].
+        Share of a prompt whose keys and values are cached from an earlier request [-].
 
     Returns
     -------
@@ -622,7 +622,7 @@ def _pass_parts(
     rate = group.peak * engine.prompt_share
     products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
     new_tokens = own * new
-    # Each new token looks at what is before it: half of the new ones, and all that is kept.
+    # Each new token attends to the tokens before it: half of the new ones, and all cached ones.
     context_tokens = _attended(length - new / 2, decoder, new)
     attending = decoder.layers * decoder.attending
     scores = (
@@ -691,7 +691,7 @@ def cache_slots(
     Returns
     -------
     numpy.ndarray
-        Not rounded [-].
+        Sequences, not rounded [-].
 
     References
     ----------
@@ -721,19 +721,19 @@ def accepted_tokens(acceptance: Any, drafted: Any) -> np.ndarray:
     Parameters
     ----------
     acceptance : float or numpy.ndarray
-        Chance that a drafted token is taken, each independent of the others; 0 to 1 [-].
+        Probability that a drafted token is accepted, independently of the others; 0 to 1 [-].
     drafted : float or numpy.ndarray
-        Tokens drafted for a step [-].
+        Tokens drafted per step [-].
 
     Returns
     -------
     numpy.ndarray
-        1 to `drafted` + 1 [-].
+        Tokens, 1 to `drafted` + 1 [-].
 
     Raises
     ------
     ValueError
-        If the acceptance is no share, or fewer than no tokens are drafted.
+        If the acceptance is not between 0 and 1, or `drafted` is negative.
 
     References
     ----------
@@ -772,7 +772,7 @@ def steady_service(
 
     The devices never rest, so that requests per second follow from the work of one: its prompt, and its share of each
     step. How prompts and steps take turns hardly changes that; it decides how long the first and each further token
-    take. More requests than `slots` wait. `concurrency` = `slots` is offline work of which there is always more.
+    take. Requests beyond `slots` wait. `concurrency` = `slots` is offline work whose backlog never ends.
     For means of whole tables at once; one service with its percentiles, spread lengths and random arrivals is solved by
     `cookbook.formulas.serving.service_latencies`, several thousand times as slowly.
 
@@ -781,7 +781,7 @@ def steady_service(
     Parameters
     ----------
     concurrency : float or numpy.ndarray
-        Requests that are there at once, for one copy of the weights [-].
+        Concurrent requests per copy of the weights [-].
     prompt : float or numpy.ndarray
         Tokens of a prompt [-].
     answer : float or numpy.ndarray
@@ -793,16 +793,16 @@ def steady_service(
     engine : Engine
         The software [s, -].
     slots : float or numpy.ndarray
-        Sequences that can be decoded at once, 1 or more: from `cache_slots`, or the limit of the engine [-].
+        Sequences that can be decoded at once, at least 1: from `cache_slots`, or the limit of the engine [-].
     chunk : float or numpy.ndarray
-        Tokens of prompts that one pass takes at most [-].
+        Largest number of prompt tokens in one pass [-].
     prefill_first : bool or numpy.ndarray
         Whether waiting prompts go before the next step; else each step takes a chunk of them along [-].
     cached : float or numpy.ndarray
-        Share of a prompt whose keys and values are kept from an earlier request [-].
+        Share of a prompt whose keys and values are cached from an earlier request [-].
     drafted, acceptance : float or numpy.ndarray
-        Further tokens of each sequence that a step checks, and the chance that one is taken, as of `accepted_tokens`;
-        drafting itself takes no time [-].
+        Further tokens of each sequence that a step checks, and the probability of accepting one, as in
+        `accepted_tokens`; drafting itself takes no time [-].
 
     Returns
     -------
@@ -825,35 +825,35 @@ def steady_service(
     """
     prompt, answer, chunk = (np.maximum(np.asarray(value, dtype=float), 1.0) for value in (prompt, answer, chunk))
     requests, capacity = np.asarray(concurrency, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
-    inside, new = np.minimum(requests, capacity), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
-    present = inside
+    active, new = np.minimum(requests, capacity), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
+    present = active
     setup: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
     alone = prefill_seconds(prompt, **setup, cached=cached)
     first, gained = np.asarray(prefill_first, dtype=bool), accepted_tokens(acceptance, drafted)
-    least, steps = np.minimum(inside, 1.0), np.maximum(answer / gained, 1.0)
-    decoding, context, cost = 0.8 * inside, prompt + answer / 2, alone
+    least, steps = np.minimum(active, 1.0), np.maximum(answer / gained, 1.0)
+    decoding, context, cost = 0.8 * active, prompt + answer / 2, alone
     for _ in range(ROUNDS):
         decoding = np.maximum(decoding, least)
         step = decode_step_seconds(decoding, context, **setup, drafted=drafted, span=answer)
-        # A pass takes the prompts that came during the one before, and the step beside it.
+        # A pass takes the prompts that arrived during the previous pass and step.
         rate = 1 / (cost + steps * step / decoding)
-        together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, inside), 1.0))
+        together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, active), 1.0))
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         mixed_step = step + cost * decoding / steps
-        # Requests have fallen out of step with each other: a prompt waits for the pass that runs, and for prompts
-        # that came before it as in a queue with one server, of all others at most.
+        # Requests are out of step with each other: a prompt waits for the running pass, and for the prompts
+        # that arrived before it as in a queue with one server, at most for all others.
         busy = np.minimum(rate * cost, BUSIEST)
-        queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
+        queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(active - 1, 0.0) / 2) * cost
         chunk_wait = np.where(first, 0.0, np.ceil(new / chunk) * step)
-        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + chunk_wait)
-        decoded = inside - rate * np.minimum(waited, 0.9 * inside / rate)
+        waited = alone + queue + np.clip(active - 1, 0.0, 1.0) * (step / 2 + chunk_wait)
+        decoded = active - rate * np.minimum(waited, 0.9 * active / rate)
         decoding = (decoding + decoded) / 2
-        # Of those that are there, some are on their way to the engine or back.
-        inside = np.clip(np.minimum(requests - rate * engine.request_seconds, present), least, present)
-    # Between two tokens of an answer there is a step; prompts that go first stop few of them, each for long.
+        # Some of the concurrent requests are on their way to the engine or back.
+        active = np.clip(np.minimum(requests - rate * engine.request_seconds, present), least, present)
+    # A step separates two tokens of an answer; prompts that go first interrupt few steps, each for long.
     token = np.where(first, step, mixed_step) * (steps / answer)
     outside = np.asarray(engine.request_seconds, dtype=float)
-    waited = waited + outside + np.maximum(requests - inside - rate * outside, 0.0) / rate
+    waited = waited + outside + np.maximum(requests - active - rate * outside, 0.0) / rate
     return Steady(rate, waited, token, np.maximum(requests, least) / rate, decoding)
 
 
@@ -883,7 +883,7 @@ def open_service(
     Parameters
     ----------
     rate : float or numpy.ndarray
-        Requests that arrive for one copy of the weights, x [1/s].
+        Arrival rate of requests per copy of the weights, x [1/s].
     prompt, answer : float or numpy.ndarray
         Tokens of a prompt, and of its answer, O [-].
     decoder : Decoder
@@ -893,16 +893,16 @@ def open_service(
     engine : Engine
         The software [s, -].
     slots, chunk : float or numpy.ndarray
-        As for `steady_service` [-].
+        As in `steady_service` [-].
     prefill_first : bool or numpy.ndarray
         Whether waiting prompts go before the next step; else each chunk of them waits for a step beside it [-].
     cached, drafted, acceptance : float or numpy.ndarray
-        As for `steady_service` [-].
+        As in `steady_service` [-].
 
     Returns
     -------
     Steady
-        Rates and delays; where more arrive than are answered, the capacity, and delays that are NaN [1/s, s].
+        Rates and delays; in overload the rate is the capacity, and delays are NaN [1/s, s].
 
     References
     ----------
@@ -931,7 +931,7 @@ def open_service(
         cost = prefill_seconds(prompt, **setup, prompts=together, cached=cached) / together
         return step, np.where(first, cost, np.maximum(cost - weights / together, LEAST * cost))
 
-    # A chunk beside a step reads no weights of its own.
+    # A chunk processed with a step reads no weights of its own.
     first, weights = np.asarray(prefill_first, dtype=bool), decode_step_seconds(1.0, 0.0, **setup)
     alone = prefill_seconds(prompt, **setup, cached=cached)
     step, cost = shared(most, np.inf)  # passes are full

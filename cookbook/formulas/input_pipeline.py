@@ -53,7 +53,7 @@ def cache_hit_rate(data_bytes: ArrayLike, cache_bytes: ArrayLike, shuffled: Arra
 
 
 def cached_rate(hit_rate: ArrayLike, cache_rate: ArrayLike, storage_rate: ArrayLike) -> Array:
-    r"""Return the rate of reads of which a cache serves some: times add, not rates.
+    r"""Return the rate of reads that a cache serves in part: times add, not rates.
 
     .. math:: r = \left( \frac{h}{r_c} + \frac{1 - h}{r_s} \right)^{-1}
 
@@ -104,7 +104,7 @@ def working_threads(workers: ArrayLike, cores: ArrayLike, second_thread: ArrayLi
     Returns
     -------
     numpy.ndarray
-        Cores' worth [-].
+        Equivalent number of cores [-].
 
     References
     ----------
@@ -139,9 +139,9 @@ def decode_rate(
     single_rate : array_like
         Decoding rate of one core for these samples, r_1 [1/s].
     reference_rate : array_like
-        Decoding rate of one core with the reference decoder, r_0: a measure of the core [1/s].
+        Decoding rate of one core with the reference decoder, r_0, which measures the core [1/s].
     handover : array_like
-        Handing a sample over, o, in decodings of the reference [-].
+        Cost of handing a sample over, o, in decodings of the reference [-].
     collation : array_like
         Throughput of the collating process, k, over the reference rate [-].
     sharpness : array_like
@@ -161,14 +161,14 @@ def decode_rate(
     >>> [round(float(decode_rate(n, 500, 500, 0.1, 3, 4))) for n in (0, 1, 4, 64)]
     [500, 454, 1364, 1500]
     """
-    count, one = non_negative("workers", workers), positive("single_rate", single_rate)
+    count, core_rate = non_negative("workers", workers), positive("single_rate", single_rate)
     reference, power = positive("reference_rate", reference_rate), at_least_one("sharpness", sharpness)
-    sample_seconds = 1 / one + non_negative("handover", handover) / reference
+    sample_seconds = 1 / core_rate + non_negative("handover", handover) / reference
     # Times a sample, as rates to a negative power overflow.
     parallel, collect = sample_seconds / np.maximum(count, 1), 1 / (positive("collation", collation) * reference)
     slower = np.maximum(parallel, collect)
     both = slower * (1 + (np.minimum(parallel, collect) / slower) ** power) ** (1 / power)
-    return np.where(count < 1, one, 1 / both)
+    return np.where(count < 1, core_rate, 1 / both)
 
 
 def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: ArrayLike, variation: ArrayLike) -> Array:
@@ -187,7 +187,7 @@ def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: Arr
     demand_rate : array_like
         Throughput of the accelerators [1/s].
     prefetch : array_like
-        Batches that may wait, d >= 0 [-].
+        Prefetched batches, at most, d >= 0 [-].
     variation : array_like
         Standard deviation of the time of a batch over its mean, v > 0 [-].
 
@@ -259,15 +259,15 @@ def accelerator_utilisation(
     Parameters
     ----------
     compute_seconds : array_like
-        Computation of one step, t [s].
+        Computation time of one step, t [s].
     batch : array_like
-        Samples of one step, b [-].
+        Samples per step, b [-].
     supply_rate : array_like
         Throughput of the input pipeline per accelerator, s [1/s].
     overhead_seconds : array_like
-        Time of each step beside the computation, o [s].
+        Time of each step outside the computation, o [s].
     prefetch : array_like
-        Batches that may wait [-].
+        Prefetched batches, at most [-].
     variation : array_like
         Standard deviation of the time of a batch over its mean [-].
 
@@ -303,7 +303,7 @@ def largest_accelerators(supply_rate: ArrayLike, demand_rate: ArrayLike, utilisa
     demand_rate : array_like
         Throughput of one accelerator that never waits [B/s].
     utilisation : array_like
-        Utilisation to keep; 0 to 1 [-].
+        Required utilisation; 0 to 1 [-].
 
     Returns
     -------
@@ -343,7 +343,7 @@ def epochs_seconds(
     epochs : array_like
         Epochs, E >= 1 [-].
     warm_up : array_like
-        Time until the first batch is there, w [s].
+        Time until the first batch is available, w [s].
 
     Returns
     -------

@@ -198,7 +198,7 @@ def activation_bytes(
     Parameters
     ----------
     saved_bytes : array_like
-        All that the forward pass saves, A [B].
+        Activations saved by the forward pass, A [B].
     block_input_bytes : array_like
         Inputs of all blocks and whatever is saved outside blocks, I [B].
     largest_block_bytes : array_like
@@ -241,7 +241,7 @@ def workspace_bytes(buffer_bytes: ArrayLike, runtime_bytes: ArrayLike) -> Array:
     buffer_bytes : array_like
         Tensors of the largest operation that nothing else counts: gradients of its input and output, B [B].
     runtime_bytes : array_like
-        Held by driver, kernels and libraries before the first tensor, R [B].
+        Memory of driver, kernels and libraries before the first tensor, R [B].
 
     Returns
     -------
@@ -368,14 +368,14 @@ def largest_batch(capacity_bytes: ArrayLike, fixed_bytes: ArrayLike, bytes_per_s
     capacity_bytes : array_like
         Memory of the device, C [B].
     fixed_bytes : array_like
-        Memory needed whatever the batch, M_0 [B].
+        Memory needed at any batch size, M_0 [B].
     bytes_per_sample : array_like
         Memory added by each sample of the batch, m > 0 [B].
 
     Returns
     -------
     numpy.ndarray
-        Whole samples [-], 0 where not even one fits, NaN where a value is missing.
+        Samples, an integer [-]; 0 where not even one fits, NaN where a value is missing.
 
     References
     ----------
@@ -512,7 +512,7 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
     Parameters
     ----------
     kept_bytes : array_like
-        All that the part keeps, A [B].
+        Activations that the layers save, A [B].
     input_bytes : array_like
         Inputs from which it is recomputed, I [B].
     recompute : array_like
@@ -543,7 +543,7 @@ def micro_batches_held(
 
     .. math:: q = \min\left( m,\; p \left( 1 + \frac{p - 1}{p v} [v > 1] \right) \right)
 
-    A schedule in the form of a V, in which the first device has the first and the last layers, holds a share of p.
+    In a V-shaped schedule the first device has the first and the last layers, and stores a share of p.
 
     Parameters
     ----------
@@ -554,8 +554,8 @@ def micro_batches_held(
     micro_batches : array_like
         Micro-batches of one flush, m >= 1 [-].
     share : array_like
-        Of the stages, in a schedule in the form of a V: 1 (V-ZB), 1/2 (V-Half) or 1/3 (V-Min); infinite where all
-        forward passes come first (GPipe); NaN for others [-].
+        Share of the stages whose activations are resident in a V-shaped schedule: 1 (V-ZB), 1/2 (V-Half) or 1/3
+        (V-Min); infinite if all forward passes come first (GPipe); NaN for other schedules [-].
 
     Returns
     -------
@@ -665,7 +665,7 @@ def offloaded_update_seconds(
     state_bytes : array_like
         Master weight and states of the optimiser for one parameter, o [B].
     link : array_like
-        From the device to its host, one direction, beta_l [B/s].
+        Bandwidth from the device to its host, one direction, beta_l [B/s].
     host_memory : array_like
         Share of this device in the host's memory bandwidth, beta_m [B/s].
     drives : array_like

@@ -244,7 +244,7 @@ def stream_seconds(
     elements : array_like
         Elements read or written when each operation runs by itself, forward and backward, n [-].
     element_bytes : array_like
-        Size of one, w [B].
+        Size of one element, w [B].
     mem_bandwidth : array_like
         Memory bandwidth that such kernels reach, W > 0 [B/s].
     instructions : array_like
@@ -252,7 +252,7 @@ def stream_seconds(
     issued : array_like
         Rate at which the device starts instructions, R_i > 0; see `issue_rate` [FLOP/s].
     kept : array_like
-        Share that fusion leaves, s, 0 to 1 [-].
+        Share of the traffic that remains after fusion, s, 0 to 1 [-].
 
     Returns
     -------
@@ -314,9 +314,9 @@ def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
     Parameters
     ----------
     operations : array_like
-        Kernels of one step, n [-].
+        Kernels per step, n [-].
     seconds_each : array_like
-        Time of one, t_0 [s].
+        Time per kernel, t_0 [s].
 
     Returns
     -------
@@ -380,7 +380,7 @@ def exchange_exposed_seconds(
     Parameters
     ----------
     exchange_seconds : array_like
-        Communication alone, t_c [s].
+        Time of the communication alone, t_c [s].
     pass_seconds : array_like
         Last forward and backward pass before the update, t_p [s].
     hidden : array_like
@@ -435,8 +435,8 @@ def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLik
     >>> float(waiting_seconds(1.0, 8, 0.05)), float(waiting_seconds(1.0, 1, 0.05))
     (0.05, 0.0)
     """
-    several = at_least_one("devices", devices) > 1
-    return np.asarray(non_negative("step_seconds", step_seconds) * non_negative("share", share) * several)
+    multi_device = at_least_one("devices", devices) > 1
+    return np.asarray(non_negative("step_seconds", step_seconds) * non_negative("share", share) * multi_device)
 
 
 def pass_seconds(device_seconds: ArrayLike, host_seconds: ArrayLike, overlap: ArrayLike = 2) -> Array:
@@ -447,9 +447,9 @@ def pass_seconds(device_seconds: ArrayLike, host_seconds: ArrayLike, overlap: Ar
     Parameters
     ----------
     device_seconds : array_like
-        All operations on the device, one after the other, t_d [s].
+        Time of all operations on the device, one after the other, t_d [s].
     host_seconds : array_like
-        All starts on the host, one after the other, t_h; next to none where a graph is replayed [s].
+        Time of all launches on the host, one after the other, t_h; near 0 where a graph is replayed [s].
     overlap : array_like
         Exponent, p >= 1: 1 adds the two, infinity hides the shorter wholly [-].
 
@@ -480,7 +480,7 @@ def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike
     Parameters
     ----------
     batch : array_like
-        Samples of one pass, b [-].
+        Samples per pass, b [-].
     seconds : array_like
         Time of one pass, t > 0 [s].
     replicas : array_like
@@ -556,9 +556,9 @@ def sustained_peak(
     watts : array_like
         Design power, W > 0; infinite where it sets no limit [W].
     joules_per_flop : array_like
-        Energy of one operation with all that it takes to feed it, e [J/FLOP].
+        Energy per operation, its operands' movement included, e [J/FLOP].
     smoothness : array_like
-        Exponent, p >= 1: how sharply one limit gives way to the other [-].
+        Exponent, p >= 1: sharpness of the transition between the limits [-].
 
     Returns
     -------

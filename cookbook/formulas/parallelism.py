@@ -127,7 +127,7 @@ def bubble_share(
     Parameters
     ----------
     kind : str
-        One of `SCHEDULES`, or "zb-v", two chunks in the form of a V [-].
+        One of `SCHEDULES`, or "zb-v", two chunks in a V shape [-].
     stages : array_like
         Stages, p >= 1 [-].
     micro_batches : array_like
@@ -175,7 +175,7 @@ def unfilled_share(filled: ArrayLike, weights_share: ArrayLike) -> Array:
     Returns
     -------
     numpy.ndarray
-        Part of the bubble [-].
+        Share of the bubble [-].
 
     References
     ----------
@@ -400,7 +400,7 @@ def hpe_2017_best_workers(
 ) -> Array:
     r"""Return the number of workers at which the step of `hpe_2017_data_parallel_seconds` is shortest.
 
-    More make it longer.
+    More workers make it longer.
 
     .. math:: p^* = \max\left( 1, \frac{c\, \beta \ln 2}{2\, w\, \gamma} \right)
 
@@ -442,7 +442,7 @@ def parameter_server_seconds(
     worker_bandwidth: ArrayLike,
     server_bandwidth: ArrayLike,
 ) -> Array:
-    r"""Return the time in which all workers send gradients to servers and fetch weights, per link direction.
+    r"""Return the time in which all workers send gradients to parameter servers and fetch weights.
 
     .. math:: t = M \max\left( \frac{1}{\beta_w}, \frac{p}{s \beta_s} \right) \cdot 2
 
@@ -498,7 +498,7 @@ def halving_doubling_seconds(
     bandwidth : array_like
         Rate of a rank's link, one direction, beta [B/s].
     latency : array_like
-        Start of one message, alpha [s].
+        Latency of one message, alpha [s].
 
     Returns
     -------
@@ -670,7 +670,7 @@ def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
     workers : array_like
         Workers, p >= 1 [-].
     serial_share : array_like
-        Serial share of the time on one worker, s, 0 to 1 [-].
+        Serial share of the time of one worker, s, 0 to 1 [-].
 
     Returns
     -------
@@ -691,7 +691,7 @@ def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
 
 
 def gustafson_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
-    r"""Return the speed-up of a problem that grows with the workers, of whose time a share does not grow.
+    r"""Return the speed-up of a problem that grows with the workers, except for a serial share of its time.
 
     .. math:: S = s + p (1 - s)
 
@@ -700,7 +700,7 @@ def gustafson_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
     workers : array_like
         Workers, p >= 1 [-].
     serial_share : array_like
-        Share of the time on all workers that is spent on what does not grow, s, 0 to 1 [-].
+        Serial share of the time of all workers, s, 0 to 1 [-].
 
     Returns
     -------
@@ -759,7 +759,7 @@ def slowest_seconds(mean_seconds: ArrayLike, spread_seconds: ArrayLike, workers:
 
 
 def samples_to_target(least_samples: ArrayLike, batch: ArrayLike, critical_batch: ArrayLike) -> Array:
-    r"""Return the number of samples to a given loss: batches beyond the critical one need more of them.
+    r"""Return the number of samples to a given loss, which rises beyond the critical batch size.
 
     .. math:: E = E_0 \left( 1 + \frac{B}{B_c} \right)
 
@@ -868,7 +868,7 @@ def summa_required_bandwidth(
     Returns
     -------
     numpy.ndarray
-        Bandwidth [B/s]; 0 for one device, which has all it needs.
+        Bandwidth [B/s]; 0 for one device, which has all data.
 
     References
     ----------
@@ -888,7 +888,7 @@ def summa_required_bandwidth(
 def hpe_2017_summa_bandwidth(
     size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
 ) -> Array:
-    r"""Return that bandwidth as in the Deep Learning Cookbook of 2017: p instead of p - 1, even for one device.
+    r"""Return `summa_bandwidth` as in the Deep Learning Cookbook of 2017: p instead of p - 1, even for one device.
 
     .. math:: \beta \ge \frac{w\, p\, \gamma}{n}
 
@@ -1019,14 +1019,14 @@ def cluster_mtbf_seconds(device_mtbf_seconds: ArrayLike, devices: ArrayLike) -> 
 
 
 def young_1974_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
-    r"""Return the work time between checkpoints that loses least, to first order.
+    r"""Return the optimal work time between checkpoints, to first order.
 
     .. math:: \tau = \sqrt{2 \delta M}
 
     Parameters
     ----------
     checkpoint_seconds : array_like
-        Time that writing a checkpoint stops the work, delta [s].
+        Time for which writing a checkpoint stops the work, delta [s].
     mtbf_seconds : array_like
         Mean time between failures, M [s].
 
@@ -1048,7 +1048,7 @@ def young_1974_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: Arr
 
 
 def daly_2006_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
-    r"""Return the time of work between checkpoints that loses least, even where checkpoints are long beside failures.
+    r"""Return the optimal work time between checkpoints, also for checkpoints that are long compared with the MTBF.
 
     .. math:: \tau = \sqrt{2 \delta M} \left( 1 + \tfrac{1}{3} \sqrt{\tfrac{\delta}{2 M}}
         + \tfrac{1}{9} \tfrac{\delta}{2 M} \right) - \delta \quad (\delta < 2 M), \quad \text{else } M
@@ -1056,7 +1056,7 @@ def daly_2006_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: Arra
     Parameters
     ----------
     checkpoint_seconds : array_like
-        Time that writing a checkpoint stops the work, delta [s].
+        Time for which writing a checkpoint stops the work, delta [s].
     mtbf_seconds : array_like
         Mean time between failures, M [s].
 
@@ -1092,7 +1092,7 @@ def useful_share(
     interval_seconds : array_like
         Work between checkpoints, tau [s].
     checkpoint_seconds : array_like
-        Time that writing a checkpoint stops the work, delta [s].
+        Time for which writing a checkpoint stops the work, delta [s].
     restart_seconds : array_like
         Time from a failure until work goes on, R [s].
     mtbf_seconds : array_like
@@ -1128,9 +1128,9 @@ def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, ba
     parameters : array_like
         Parameters of the model, N [-].
     bytes_per_parameter : array_like
-        Size of what is kept for each: weight, master weight, states of the optimiser, b [B].
+        Bytes stored per parameter: weight, master weight, states of the optimiser, b [B].
     bandwidth : array_like
-        Rate at which the storage takes it, beta [B/s].
+        Write bandwidth of the storage, beta [B/s].
 
     Returns
     -------
@@ -1168,7 +1168,7 @@ def run_seconds(
     step_seconds : array_like
         Time of one step [s].
     useful : array_like
-        Share of the time that goes into work that is kept, g > 0 [-].
+        Share of the time spent on work that is kept, g > 0 [-].
 
     Returns
     -------

@@ -19,8 +19,8 @@ from cookbook.formulas.generation import attended_tokens
 
 __all__ = ["batch_shares", "bulk_queue", "held_tokens", "mixed_seconds", "service_latencies"]
 Cost = Callable[[Any, Any], Any]
-# Points of the final quadrature and of the fixed point's rounds, states of the chain of waiting tokens, the mean below
-# which counts are computed exactly, rounds, and tolerances.
+# Points of the final quadrature and of the fixed-point iterations, states of the chain of waiting tokens, the mean
+# below which counts are computed exactly, iterations, and tolerances.
 POINTS, FIXED_POINT_POINTS, STATES, MAX_SMALL_COUNT, ROUNDS, TINY, TOLERANCE = 2048, 256, 96, 25, 12, 1e-9, 1e-3
 # Variance left of a process that decorrelates as requests come and go, averaged over the stay of one: 2 / e.
 VARIANCE_LEFT = 0.74
@@ -39,26 +39,26 @@ def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.
     .. math:: \pi_n \propto \prod_{i=1}^{n} \lambda\, o\, \frac{\tau_i}{i}
               \left(\frac{1}{z} + \left(1 - \frac{1}{z}\right) \frac{i - 1}{\lambda o \tau_i}\right)
 
-    Requests that come in clusters are counted as if each one there brought others along (negative binomial), and those
-    that keep apart as so many places that are taken or free (binomial): as many as make z, but whole ones and one at
-    least, since nothing is more regular. Beyond the last batch given requests wait, and it goes on at its rate; the
-    shares of more are summed in the last.
+    Clustered requests (z > 1) are counted as if each request present brought others along (negative binomial), regular
+    ones (z < 1) as slots that are taken or free (binomial); the number of slots follows from z, rounded up to an
+    integer of at least one, since nothing is more regular than one slot. Beyond the last batch given, requests wait and
+    the service continues at that batch's rate; the shares of all larger counts are summed in the last share.
 
     Parameters
     ----------
     rate : array_like
-        Requests that arrive, lambda [1/s].
+        Arrival rate of requests, lambda [1/s].
     answer : array_like
         Iterations of a request, o: tokens of its answer but the first [-].
     step_seconds : array_like
         Time of an iteration with 1, 2 ... requests, tau [s].
     peakedness : array_like
-        Variance over mean of the number of requests were the times all alike, z: 1 for a Poisson process [-].
+        Variance over mean of the number of requests if all times were equal, z: 1 for a Poisson process [-].
 
     Returns
     -------
     numpy.ndarray
-        One more than there are times [-].
+        Shares, one more than there are times [-].
 
     References
     ----------
@@ -97,11 +97,11 @@ def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) 
     Parameters
     ----------
     decode_seconds : array_like
-        The iteration without prompts [s].
+        Time of an iteration without prompts [s].
     prefill_seconds : array_like
-        The pass over the tokens of prompts alone [s].
+        Time of a pass over the prompt tokens alone [s].
     idle_seconds : array_like
-        An iteration with next to no work: weights are read, kernels are launched [s].
+        Time of a nearly empty iteration: weights are read, kernels are launched [s].
 
     Returns
     -------
@@ -129,7 +129,7 @@ def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) 
 
 
 def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
-    r"""Return the shares of iterations that find 0, 1, 2 ... units waiting; each serves some, while others arrive.
+    r"""Return the shares of iterations that start with 0, 1, 2 ... units waiting.
 
     .. math:: Q' = Q - s(Q) + \sum_{i=1}^{N} X_i, \quad N \sim \mathrm{Poisson}(a(Q))
 
@@ -219,7 +219,7 @@ def _poisson(mean: Array, share: Array) -> Array:
 def _branching(mean: Array, part: float, share: Array) -> Array:
     """Return the quantiles of generalised Poisson distributions (Consul, 1989) at `share`.
 
-    Those that come meanwhile each make it last longer, so that a further `part` of one comes.
+    Each arrival prolongs the period, in which a further `part` of an arrival follows.
     """
     scale = np.log1p(1 / (1 - part) ** 2 / np.maximum(mean, 1.0))
     counts, few = mean * np.exp(np.sqrt(scale) * NORMAL[:, 2] - scale / 2), np.flatnonzero(mean < MAX_SMALL_COUNT)
@@ -259,7 +259,7 @@ def held_tokens(
     prompt_spread : float
         Standard deviation of the lengths of prompts over their mean, log-normal [-].
     answer_spread : float
-        The same of answers [-].
+        Standard deviation of the lengths of answers over their mean, log-normal [-].
     window : float
         Sliding window, as of `attended_tokens` [-].
     windowed : float
@@ -268,7 +268,7 @@ def held_tokens(
     Returns
     -------
     numpy.ndarray
-        Both means, on average over layers, and the variance of the first over its square [-].
+        Both means, averaged over layers, and the squared coefficient of variation of the first [-].
 
     References
     ----------
@@ -403,7 +403,7 @@ class _Service:
     ) -> tuple[Array, float, Array]:
         """Return the times to first token at quadrature points, and the mean time between tokens of an answer.
 
-        What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
+        Prompts queued behind a request are processed while it is decoded; they are more than on average.
         """
         shares, seconds, arrivals, unit = chain or self.chain(rate, batch, closed, share)
         uniform, normal = UNIFORM[:points], NORMAL[:points]
@@ -444,7 +444,7 @@ class _Service:
     def pauses(self, inside: float) -> float:
         """Return the seconds of prompts before the next iteration, where each request ends in its own iteration.
 
-        The first prompt takes a pass, and each further one as much of one as prompts go to a pass.
+        The first prompt takes a pass, each further one a pass divided by the prompts per pass.
         """
         mean = inside / max(self.steps, 1.0)
         count = np.arange(1.0, 2 * MAX_SMALL_COUNT + 2 * mean)
@@ -469,7 +469,7 @@ class _Service:
         weight = weight / weight.sum() if weight.sum() > 0 else np.eye(len(shares))[-1]
         mean = float(weight @ steps)
         spread = VARIANCE_LEFT * max(float(weight @ (steps - mean) ** 2), 0.0)  # averaged over as long as it lasts
-        # Prompts that come meanwhile, and others while those are worked on: a branching count.
+        # Prompts that arrive meanwhile, and those that arrive during their processing: a branching process.
         least = float(self.step(1.0))
         count, mean_batch = np.maximum(self.answers(), 1.0), float(weight @ batch)
         plain, room = between / stretch, self.room(mean_batch)
@@ -477,7 +477,7 @@ class _Service:
         pause = max(alone, TINY) * max(self.prompt / room, 1.0)
         most = np.inf if self.first else float(self.iteration(room, mean_batch))
         part = 0.0 if closed else max(min(rate * pause, 1 - 1 / stretch, MAX_LOAD), 0.0)
-        # Long prompts bring more of them than short ones: in all, as if each brought so large a part of one.
+        # Long prompts cause more arrivals than short ones; the total is as if each caused this share of an arrival.
         part = 1 - ((1 + self.prompt_spread**2) / (1 - part) ** 2 - self.prompt_spread**2) ** -0.5
         more = _branching((between - plain) / pause * count, part, UNIFORM[:, 2])
         excess = max(plain - least, TINY * between)
@@ -544,11 +544,11 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
 
 def _closed(service: _Service, clients: float) -> dict[str, Any]:
     """Return the steady state for this number of clients, each of which sends its next request once it is answered."""
-    inside = min(clients, service.slots)
+    active = min(clients, service.slots)
     low, high, below, above = 0.0, 1.0, 1.0, 1.0
     for _ in range(ROUNDS):  # share of its iterations in which a request is decoded: regula falsi (Illinois)
         share = 1.0 if service.first else low + (high - low) * min(max(below / (below + above), 0.02), 0.98)
-        others = (inside - 1) * share
+        others = (active - 1) * share
         between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
         chain = service.chain(0.0, others, True)
         waits, passes = service.waits(0.0, others, True, chain=chain)[::2]
@@ -563,20 +563,20 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
         else:
             low, below, above = share, more, above / 2
     waits = service.waits(0.0, others, True, points=POINTS, chain=chain)[0]
-    batch = inside * share
+    batch = active * share
     if not service.first and others * service.prompt / service.steps > MAX_LOAD * service.room(others):
-        # Prompts fill all iterations, and what is left of the cycle they wait.
+        # Prompts fill all iterations, and wait for the rest of the cycle.
         room = service.room(batch)
         between = float(service.iteration(room, batch))
-        lacking = inside * service.prompt / room * between - service.steps * between - float(waits.mean())
+        lacking = active * service.prompt / room * between - service.steps * between - float(waits.mean())
         waits = waits + max(lacking, 0.0)
     if service.first:  # a cycle has a step for each token of an answer, and after each the prompts of whom it answered
-        step = float(service.step(inside))
-        between = max(step + service.pauses(inside) - float(waits.mean()) / service.steps, step)
-    rate = inside / (float(waits.mean()) + service.steps * between)
+        step = float(service.step(active))
+        between = max(step + service.pauses(active) - float(waits.mean()) / service.steps, step)
+    rate = active / (float(waits.mean()) + service.steps * between)
     stretch = between / float(service.step(max(batch, 1.0)))
     shares = np.eye(int(np.ceil(max(batch, 1))) + 1)[-1]
-    queue = (clients - inside) / rate
+    queue = (clients - active) / rate
     token = service.slowed(shares, stretch, between, rate, True)
     return {
         "rate": rate,
@@ -609,49 +609,49 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
 
     Requests prefilled together end and return together.
     """
-    inside = np.floor(min(clients, service.slots))
-    if inside <= 1 and service.prompt_spread == 0:
+    active = np.floor(min(clients, service.slots))
+    if active <= 1 and service.prompt_spread == 0:
         return _alone(service, clients)
-    room = service.room(inside)
+    room = service.room(active)
     if service.first:
-        passes = np.ceil(inside * service.prompt / room - TINY)
-        tokens = np.minimum(np.arange(1, passes + 1) * room, inside * service.prompt)
+        passes = np.ceil(active * service.prompt / room - TINY)
+        tokens = np.minimum(np.arange(1, passes + 1) * room, active * service.prompt)
         ends = np.cumsum(service.iteration(np.diff(tokens, prepend=0.0), 1.0))
-        cycle = ends[-1] + service.steps * float(service.step(inside))
-        place = np.minimum((UNIFORM[:, 1] * inside).astype(int) * service.prompt // room, passes - 1).astype(int)
+        cycle = ends[-1] + service.steps * float(service.step(active))
+        place = np.minimum((UNIFORM[:, 1] * active).astype(int) * service.prompt // room, passes - 1).astype(int)
         first = ends[place]
         token = (cycle - first) / service.steps
         return {
-            "rate": inside / cycle,
-            "first": first + (clients - inside) * cycle / inside,
+            "rate": active / cycle,
+            "first": first + (clients - active) * cycle / active,
             "token": token,
-            "batch": inside * float(token.mean()) * service.steps / cycle,
+            "batch": active * float(token.mean()) * service.steps / cycle,
             "busy": 1.0,
             "between": float(token.mean()),
             "stable": True,
         }
-    spent, own, passes, crowd, cycle = float(inside), np.zeros(1), 1.0, 1.0, 1.0
+    spent, own, passes, crowd, cycle = float(active), np.zeros(1), 1.0, 1.0, 1.0
     for _ in range(ROUNDS):
         room = service.room(spent)
         parts = np.ceil(service.prompt / room - TINY)
         # Crowds split where their prompts are too long for one iteration, and never merge: two deviations fit.
         spread = service.prompt_spread
         crowd = (np.sqrt(spread**2 + room / service.prompt) - spread) ** 2
-        crowd = min(max(crowd if spread else np.floor(crowd + TINY), 1.0), inside)
-        # A cycle has as many iterations as all prompts fill, if its answers have fewer.
-        rounds = max(service.steps + parts, inside * service.prompt / room)
+        crowd = min(max(crowd if spread else np.floor(crowd + TINY), 1.0), active)
+        # A cycle has at least the iterations that all prompts fill.
+        rounds = max(service.steps + parts, active * service.prompt / room)
         passes = rounds - service.steps
         # Iterations with a prompt, of all those of a cycle; the others only decode.
-        filled = min(inside / crowd * parts, rounds)
-        own = service.iteration(min(inside * service.prompt / filled, room), spent)
+        filled = min(active / crowd * parts, rounds)
+        own = service.iteration(min(active * service.prompt / filled, room), spent)
         cycle = filled * float(own) + (rounds - filled) * float(service.step(max(spent, 1.0)))
-        spent = (spent + inside * service.steps / rounds) / 2
+        spent = (spent + active * service.steps / rounds) / 2
     first, between = passes * float(own), (cycle - passes * float(own)) / service.steps
     mixed_iteration = service.iteration(np.minimum(service._sum(np.full(POINTS, crowd), NORMAL[:, 6]), room), spent)
     waits = passes * mixed_iteration if service.prompt_spread else np.full(POINTS, first)
     return {
-        "rate": inside / cycle,
-        "first": waits + (clients - inside) * cycle / inside,
+        "rate": active / cycle,
+        "first": waits + (clients - active) * cycle / active,
         "token": np.full(POINTS, between),
         "batch": spent,
         "busy": 1.0,
@@ -697,13 +697,13 @@ def service_latencies(
     prompt, answer : float
         Mean tokens of a prompt and of an answer [-].
     kv_tokens : float
-        Tokens whose keys and values fit, kept in all layers [-].
+        Tokens whose keys and values, in all layers, fit in memory [-].
     max_sequences : float
-        Most sequences of one iteration [-].
+        Largest number of sequences per iteration [-].
     chunk : float
-        Tokens of one iteration, at most [-].
+        Largest number of tokens per iteration [-].
     rate : float
-        Requests that arrive [1/s]; or else give `clients`.
+        Arrival rate of requests [1/s]; the alternative is `clients`.
     clients : float
         Clients, each of which sends its next request once it is answered [-].
     prefill_first : bool

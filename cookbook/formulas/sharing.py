@@ -26,14 +26,14 @@ def erlang_wait_seconds(servers: int, arrival_rate: float, service_seconds: floa
     servers : int
         GPUs, c, an integer [-].
     arrival_rate : float
-        Jobs that arrive, lambda [1/s].
+        Arrival rate of jobs, lambda [1/s].
     service_seconds : float
         Mean time of a job, s [s].
 
     Returns
     -------
     float
-        Mean wait [s]; infinite where more arrives than can be done.
+        Mean wait [s]; infinite in overload.
 
     References
     ----------
@@ -97,7 +97,7 @@ def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) 
 
     .. math:: r_f = \min_{l \in f} \frac{C_l - \sum_{g \ni l, g\,fixed} r_g}{|\{g \ni l, g\,free\}|}
 
-    The link with the least for each of its free flows is filled first; its flows are fixed, and so on.
+    The link with the smallest share per unassigned flow is filled first; its flows are then fixed, and so on.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
 
     .. math:: s_u = \max_r \frac{n_u d_{u,r}}{C_r}
 
-    The next task goes to the user with the least dominant share s for whom one still fits.
+    The next task goes to the user with the smallest dominant share s whose task still fits.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from cookbook.formulas._arguments import Array, at_least_one, fraction, non_nega
 
 
 def concurrency_rate(request_bytes: ArrayLike, queue_depth: ArrayLike, latency: ArrayLike) -> Array:
-    r"""Return the rate that this number of requests in flight can draw: Little's law.
+    r"""Return the rate that this number of requests in flight sustains, by Little's law.
 
     .. math:: \beta = Q\, b / \tau
 
@@ -56,7 +56,7 @@ def tier_rate(
     efficiency: ArrayLike = 1,
     seeking: ArrayLike = 0,
 ) -> Array:
-    r"""Return the rate of a storage tier: the least of its bandwidth, its operations and what the queue draws.
+    r"""Return the rate of a storage tier: the minimum over bandwidth, operations per second and queue depth.
 
     .. math:: \beta = \min(\kappa B,\; I b,\; Q b / \tau); \quad
         1 / \beta = 1 / (\kappa B) + 1 / (I b) \; \text{where a head seeks, then reads}
@@ -74,7 +74,7 @@ def tier_rate(
     latency : array_like
         Time of one request, tau [s].
     efficiency : array_like
-        Part of the bandwidth that is reached, kappa [-].
+        Share of the bandwidth that is reached, kappa [-].
     seeking : array_like
         1 for a disk, which moves its head and then reads; 0 where operations overlap; 0 to 1 [-].
 
@@ -117,7 +117,7 @@ def clients_rate(
     Parameters
     ----------
     shared_rate : array_like
-        The store, beta_s [B/s].
+        Bandwidth of the store, beta_s [B/s].
     clients : array_like
         Client hosts, n >= 1 [-].
     client_rate : array_like
@@ -144,11 +144,11 @@ def clients_rate(
     >>> [float(clients_rate(1e12, 1, 25e9 / 8, m, 93e6)) / 1e9 for m in (10, 40)]
     [0.93, 3.125]
     """
-    one = np.minimum(
+    client = np.minimum(
         positive("client_rate", client_rate),
         at_least_one("connections", connections) * positive("connection_rate", connection_rate),
     )
-    return np.minimum(positive("shared_rate", shared_rate), at_least_one("clients", clients) * one)
+    return np.minimum(positive("shared_rate", shared_rate), at_least_one("clients", clients) * client)
 
 
 def host_copy_rate(
@@ -161,13 +161,13 @@ def host_copy_rate(
     Parameters
     ----------
     link_bandwidth : array_like
-        Link of one accelerator, B [B/s].
+        Bandwidth of one accelerator's link, B [B/s].
     uplink_bandwidth : array_like
-        Link between the switch and the processor, U [B/s].
+        Bandwidth between the switch and the processor, U [B/s].
     sharers : array_like
-        Accelerators that copy over it at once, n >= 1 [-].
+        Accelerators that copy over it concurrently, n >= 1 [-].
     efficiency : array_like
-        Part of the nominal rate that a copy reaches, eta: more from pinned memory than from pageable [-].
+        Share of the nominal rate that a copy reaches, eta; higher from pinned than from pageable memory [-].
 
     Returns
     -------
@@ -204,20 +204,20 @@ def checkpoint_stall_share(
     Parameters
     ----------
     checkpoint_bytes : array_like
-        One checkpoint, M [B].
+        Size of one checkpoint, M [B].
     write_bandwidth : array_like
-        Rate at which storage takes it, W [B/s].
+        Write bandwidth of the storage, W [B/s].
     interval : array_like
-        Training between two checkpoints, T [s].
+        Training time between two checkpoints, T [s].
     asynchronous : array_like
-        1 where it is written behind the training, from a copy in host memory; 0 to 1 [-].
+        1 where it is written asynchronously, from a copy in host memory; 0 to 1 [-].
     copy_bandwidth : array_like
         Rate of that copy, C [B/s].
 
     Returns
     -------
     numpy.ndarray
-        Stalled part of the time, 0 to 1 [-].
+        Share of the time, 0 to 1 [-].
 
     References
     ----------
@@ -251,18 +251,18 @@ def read_share_beside_writes(
     Parameters
     ----------
     checkpoint_bytes : array_like
-        One checkpoint, M [B].
+        Size of one checkpoint, M [B].
     write_bandwidth : array_like
-        Rate at which storage takes it, W [B/s].
+        Write bandwidth of the storage, W [B/s].
     interval : array_like
-        Training between two checkpoints, T [s].
+        Training time between two checkpoints, T [s].
     asynchronous : array_like
-        1 where it is written behind the training, a; 0 to 1 [-].
+        1 where it is written asynchronously, a; 0 to 1 [-].
 
     Returns
     -------
     numpy.ndarray
-        Part, 0.5 to 1 [-].
+        Share, 0.5 to 1 [-].
 
     References
     ----------
@@ -286,9 +286,9 @@ def drive_writes_per_day(written_bytes: ArrayLike, days: ArrayLike, capacity: Ar
     Parameters
     ----------
     written_bytes : array_like
-        Written in these days, M: fills of a cache, checkpoints [B].
+        Bytes written in these days, M: fills of a cache, checkpoints [B].
     days : array_like
-        The days, d [-].
+        Number of days, d [-].
     capacity : array_like
         Capacity of the drives, C [B].
 
@@ -319,11 +319,11 @@ def drive_life_years(needed: ArrayLike, bought: ArrayLike, rated_years: ArrayLik
     Parameters
     ----------
     needed : array_like
-        Drive writes per day that the workload does, e_n; 0 wears nothing [-].
+        Drive writes per day of the workload, e_n; 0 causes no wear [-].
     bought : array_like
         Drive writes per day of the datasheet, e_b [-].
     rated_years : array_like
-        Years for which the datasheet promises them, Y [-].
+        Years for which the datasheet guarantees them, Y [-].
 
     Returns
     -------
@@ -345,18 +345,18 @@ def drive_life_years(needed: ArrayLike, bought: ArrayLike, rated_years: ArrayLik
 
 
 def credit_seconds(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike) -> Array:
-    r"""Return the time until reading above the baseline has used up the credits.
+    r"""Return the time until reads above the baseline have used up the credits.
 
     .. math:: t = \frac{C}{r - b}, \quad r > b; \quad t = \infty, \; r \le b
 
     Parameters
     ----------
     credit : array_like
-        Credits in the bucket, C; infinite where nothing is counted [B].
+        Credits in the bucket, C; infinite for a volume without credits [B].
     draw : array_like
-        Rate of reading while there are credits, r [B/s].
+        Read rate while credits last, r [B/s].
     refill : array_like
-        Baseline, at which credits come back, b [B/s].
+        Baseline rate, at which credits accrue, b [B/s].
 
     Returns
     -------
@@ -392,9 +392,9 @@ def credit_left(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike, seconds: 
     credit : array_like
         Credits of a full bucket, C [B].
     draw : array_like
-        Mean rate of reading, r [B/s].
+        Mean read rate, r [B/s].
     refill : array_like
-        Baseline, b [B/s].
+        Baseline rate, b [B/s].
     seconds : array_like
         Time, t [s].
 
@@ -433,7 +433,7 @@ def bursting_seconds(volume: ArrayLike, burst_rate: ArrayLike, later_rate: Array
     burst_rate : array_like
         Rate with credits, r_b [B/s].
     later_rate : array_like
-        Rate without, r_l [B/s].
+        Rate without credits, r_l [B/s].
     credits : array_like
         Time until the credits are used up, t_c; may be infinite [s].
 

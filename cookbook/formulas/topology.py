@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cookbook.formulas._arguments import Array, non_negative, positive
 
-# A share within this part of the smallest is that share: rounding makes no winner.
+# Shares within this relative distance of the smallest count as equal, so that rounding decides nothing.
 RELATIVE_TOLERANCE = 1e-9
 
 
@@ -125,7 +125,7 @@ def _walk(
 
 
 def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) -> Array:
-    r"""Return max-min fair rates of flows that share links: none can grow unless one that is no faster shrinks.
+    r"""Return max-min fair rates of flows that share links: none can grow unless a flow at most as fast shrinks.
 
     Progressive filling: all rates grow equally until a link is full or a flow's demand is met; those flows stop,
     the others continue. Hence the share of a flow is determined at the link where the equal shares are smallest:
@@ -185,7 +185,7 @@ def message_latency(start: ArrayLike, forwarding: ArrayLike) -> Array:
     Parameters
     ----------
     start : array_like
-        Start of one message, alpha [s].
+        Latency of one message, alpha [s].
     forwarding : array_like
         Time that each node that passes it on adds, h, along the last axis [s].
 

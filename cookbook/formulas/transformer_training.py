@@ -7,7 +7,7 @@ from cookbook.formulas._arguments import Array, at_least_one, fraction, non_nega
 
 
 def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
-    r"""Return the width that a tensor core computes for a requested one: the next multiple.
+    r"""Return the width that a tensor core computes for a requested one, rounded up to a multiple of its tile.
 
     .. math:: x' = q \lceil x / q \rceil
 
@@ -33,7 +33,7 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
     1792.0
     """
     tile = positive("multiple", multiple)
-    # A width that division brought a hair above a multiple is that multiple.
+    # A width that rounding errors put just above a multiple is that multiple.
     return np.ceil(non_negative("size", size) / tile - 1e-9) * tile
 
 
@@ -240,7 +240,7 @@ def expert_rows(tokens: ArrayLike, choices: ArrayLike, experts: ArrayLike, ragge
     experts : array_like
         Experts on this device, E [-].
     ragged_rows : array_like
-        Rows lost for each expert to tiles that are not full and to uneven routing, q [-].
+        Rows lost per expert to partly filled tiles and uneven routing, q [-].
 
     Returns
     -------
@@ -274,7 +274,7 @@ def bubble_seconds(stage_seconds: ArrayLike, stages: ArrayLike, interleave: Arra
     interleave : array_like
         Chunks of layers on each device, v >= 1 [-].
     flushes : array_like
-        Times that the pipeline is drained in a step, f [-].
+        Number of times that the pipeline is drained per step, f [-].
 
     Returns
     -------

@@ -64,14 +64,14 @@ class Calibrated:
     Attributes
     ----------
     factors : tuple of (str, float)
-        Factors on what predictions take otherwise: ``compute`` on peaks, ``convolution`` on the rate of convolutions
-        beside, ``narrow`` on that of products of few rows, ``memory`` on the memory bandwidth, ``elementwise`` and
-        ``host`` on the time of small operations and of starting any; ``compute/inference`` and so on, of one kind of
-        prediction, count beside.
+        Factors on the constants of predictions: ``compute`` on peaks, ``convolution`` additionally on the rate of
+        convolutions, ``narrow`` on that of products of few rows, ``memory`` on the memory bandwidth, ``elementwise``
+        and ``host`` on the time of small operations and of launches; ``compute/inference`` and the like are further
+        factors for one kind of prediction.
     spreads : tuple of (int, float)
         Half-width of an interval as a factor, by level in per cent.
     kinds : tuple of str
-        Kinds of prediction whose networks were measured; of others the factors hold, and the intervals do not.
+        Kinds of prediction whose networks were measured; for others the factors are valid, but the intervals are not.
     here : bool
         True if the device's values are those at the time of the measurement.
     """
@@ -97,15 +97,15 @@ class Accelerator(ByFigures):
     Attributes
     ----------
     key, name, vendor, kind : str
-        As in the catalogue; a changed accelerator has the key of its model with ``*`` behind it, one of the reader's
-        own ``own: `` and its name, and neither vendor nor, unless stated, kind.
+        As in the catalogue; a changed accelerator has the key of its model followed by ``*``, one of the reader's
+        own has ``own: `` and its name, no vendor and, unless stated, no kind.
     memory_bytes, mem_bandwidth, tdp_watts : float
         Device memory [B], its bandwidth [B/s], design power [W]; NaN where unknown.
     peaks : mapping of str to float
-        Dense peaks by catalogue column, ``peak_fp32`` and so on [FLOP/s]; NaN where it has none.
+        Dense peaks by catalogue column, such as ``peak_fp32`` [FLOP/s]; NaN where it has none.
     launch_date : str
     sources : tuple of str
-        Keys of the sources that the row rests on.
+        Keys of the sources of the row.
     changed : mapping of str to float or str
         Changed values or, for an accelerator of the reader's own, given ones, in SI; empty for a catalogue row.
     generation : str
@@ -114,7 +114,7 @@ class Accelerator(ByFigures):
         Link to other devices of the node, nominal, all links together, one direction [B/s], and its kind as in the
         table ``accelerators``: fast, bridge, bus or other, blank for none.
     scale_up_devices : float
-        Devices that the link joins at most [-]; NaN where not stated.
+        Largest number of devices on the link [-]; NaN where not stated.
     host_link : float
         Link to the host, nominal, one direction, its share of a shared one [B/s]; NaN where not known.
     process_nm : float
@@ -164,7 +164,7 @@ def accelerator(
     Parameters
     ----------
     name : str
-        Key, name or alias. Beside `like`, the name to give the changed accelerator; beside figures alone, the name of
+        Key, name or alias. With `like`, the name of the changed accelerator; with values alone, the name of
         your own.
     like : str
         The accelerator to start from.
@@ -201,7 +201,7 @@ def found_key(table: str, name: Any) -> str:
     """Return the key of a row by name; text that is longer than any name is not compared in full."""
     if not isinstance(name, str):
         raise refused("name", name, f"is no text: give a name of the table {table}, such as 'h100-sxm'")
-    # No name is that long; the mark keeps its start from being taken for one.
+    # No name is that long; the ellipsis prevents its beginning from matching a name.
     return catalog.lookup(table, name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
 
 
@@ -227,12 +227,12 @@ def _row(key: str) -> Accelerator:
     row = catalogue()[key]
     shared = row["host_link_devices"] if row["host_link_devices"] > 1 else 1.0
     host = interconnects()[row["host_link_key"]]["bandwidth"] / shared if row["host_link_key"] else math.nan
-    named: dict[str, Any] = {
+    copied: dict[str, Any] = {
         **{name: row[name] for name in ("key", "name", "vendor", "launch_date", *WORDS)},
         **{name: float(row[name]) for name in QUANTITIES if name not in ("device_link", "host_link")},
     }
     return Accelerator(
-        **named,
+        **copied,
         peaks={column: float(row[column]) for column in _peak_names()},
         sources=tuple(row["source"].split(";")),
         device_link=float(row["device_link_bandwidth"]) / 2,
@@ -294,7 +294,7 @@ def _with_values(base: Accelerator, values: Mapping[str, Any], **named: Any) -> 
     # A link that is given where the model has none joins all devices of the node.
     if "device_link" in values and not base.device_link_kind:
         plain.setdefault("device_link_kind", "fast")
-    # Another machine than the one that was measured: its shares are expected to hold, not to have been measured.
+    # A machine other than the measured one: the factors are expected to apply to it, but were not measured on it.
     if base.calibrated is not None and values:
         plain["calibrated"] = replace(base.calibrated, here=False)
     peaks = {column: values.get(column, peak) for column, peak in base.peaks.items()}
@@ -347,8 +347,8 @@ def _quantity(changed_field: str, value: Any) -> float:
         raise ValueError(f"{changed_field} is {shown(value)}; it must be above 0 and finite, for example {example!r}")
     if not low <= number <= high or (changed_field == "scale_up_devices" and number != round(number)):
         whole = "a whole number " if changed_field == "scale_up_devices" else ""
-        what = f"{whole}from {low:g} to {high:g} {unit}".strip()
-        raise ValueError(f"{changed_field} is {shown(value)}; it must be {what}, for example {example!r}")
+        expected = f"{whole}from {low:g} to {high:g} {unit}".strip()
+        raise ValueError(f"{changed_field} is {shown(value)}; it must be {expected}, for example {example!r}")
     return number
 
 

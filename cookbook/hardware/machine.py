@@ -34,7 +34,7 @@ LARGEST_NODE = 16
 # Rows of link_shares by kind of link; of other links no share is known.
 SHARES = {"fast": "nvlink", "bus": "pcie"}
 DEFAULT_BUS = "pcie-3-0-x16"
-# Mark of an offer in the list of cloud prices that is no instance.
+# Mark of an offer in the list of cloud prices that is not an instance.
 NO_INSTANCE = "(per chip)"
 
 
@@ -45,11 +45,11 @@ class Machine(ByFigures):
     Attributes
     ----------
     accelerator : Accelerator
-        Its devices.
+        Accelerator of the machine.
     name : str
         As printed.
     server, instance : str
-        Key in systems, name of the cloud instance; blank where it is none.
+        Key in systems, name of the cloud instance; blank where there is none.
     per_node : int
         Devices of a node [-].
     link : float
@@ -63,7 +63,7 @@ class Machine(ByFigures):
     network_stated : bool
         True if the server states it; else it is the usual one of such devices.
     network_shared : bool
-        True if the devices of a node share its ports, so that fewer devices get more each.
+        True if the devices of a node share its ports, so that each of fewer devices gets more.
     ring_network : float
         Rate of an all-reduce between nodes [B/s].
     host_link : float
@@ -114,8 +114,8 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
     UnknownName
         If nothing has that name (a KeyError; names the nearest three of all three tables).
     ValueError
-        If `what` is no name and no record, an instance has part of an accelerator or one that the catalogue does not
-        name, or `per_node` is no integer or more than the server has.
+        If `what` is neither a name nor a record, an instance has part of an accelerator or one that the catalogue does
+        not name, or `per_node` is not an integer or exceeds the server's devices.
 
     Examples
     --------
@@ -238,11 +238,11 @@ def _instance(row: Mapping[str, Any]) -> Machine:
         raise ValueError(f"machine = {name!r} has {count:g} of a device ({printed}); name one with whole accelerators")
     device = accelerator(row["accelerator_key"])
     try:
-        same = _server(found_key("systems", f"{row['provider']} {name}"))
+        server = _server(found_key("systems", f"{row['provider']} {name}"))
     except UnknownName:
-        same = None
-    if same is not None and (same.accelerator, same.per_node) == (device, int(count)):
-        return replace(same, instance=name)
+        server = None
+    if server is not None and (server.accelerator, server.per_node) == (device, int(count)):
+        return replace(server, instance=name)
     sources = tuple(dict.fromkeys([*device.sources, *row["source"].split(";")]))
     return replace(_build(device, name, int(count), sources), instance=name)
 
@@ -368,22 +368,24 @@ def _networks() -> Mapping[str, float]:
 def network_rate(device: Accelerator) -> float:
     """Return the usual network rate of one device [B/s], where nothing states one.
 
-    That of its systems, else of its generation, else of the vendor's device nearest in age; of an accelerator of the
-    reader's own that of its generation, and of the device nearest in memory bandwidth.
+    The rate is that of its systems, else of its generation, else of the vendor's device nearest in age; for one of the
+    reader's own that of its generation, else of the device nearest in memory bandwidth.
     """
     rates, row = _networks(), _row(device)
     if device.like in rates:
         return rates[device.like]
     records = catalogue()
-    same = [other for other in rates if device.generation and records[other]["generation"] == device.generation]
-    same = same or [other for other in rates if row and records[other]["vendor"] == device.vendor] or list(rates)
+    comparable = [other for other in rates if device.generation and records[other]["generation"] == device.generation]
+    comparable = (
+        comparable or [other for other in rates if row and records[other]["vendor"] == device.vendor] or list(rates)
+    )
 
     def far(other: str) -> float:
         if row:
             return abs(_year(other) - _year(device.like))
         return abs(math.log(records[other]["mem_bandwidth"] / device.mem_bandwidth))
 
-    return rates[min(same, key=far)]
+    return rates[min(comparable, key=far)]
 
 
 def _year(key: str) -> int:

@@ -37,7 +37,7 @@ KIND_NAMES = {
     "nic": "adapter",
     "network": "network",
 }
-# A link with less than this part of its rate left is full.
+# A link with less than this share of its rate left is full.
 NEGLIGIBLE_SHARE = 1e-9
 
 
@@ -74,13 +74,13 @@ class Topology(Result):
     Attributes
     ----------
     key, name, root, note : str
-        Key and name in the catalogue, ``single root`` or ``dual root``, what to mind.
+        Key and name in the catalogue, ``single root`` or ``dual root``, and remarks.
     accelerator : str
         Key in accelerators.
     nodes, links : tuple
         Records of type `Node` and `Link`.
     source : tuple of str
-        Keys of the sources that the machine as a whole rests on; each node and link has its own.
+        Keys of the sources of the machine as a whole; each node and link has its own.
     system, processor : str
         Keys in systems and processors; blank where the catalogue has none.
     """
@@ -98,7 +98,7 @@ class Topology(Result):
     processor: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse an invalid graph: nodes of no kind or of one name, links that lead nowhere or carry nothing."""
+        """Refuse an invalid graph: nodes of unknown kind or equal names, links without an end or a rate."""
         kinds = {node.name: node.kind for node in self.nodes}
         if len(kinds) != len(self.nodes) or not set(kinds.values()) <= set(ROWS):
             raise refused("nodes", self.nodes, f": give each its own name, and a kind of {', '.join(ROWS)}")
@@ -146,7 +146,7 @@ class Topology(Result):
         return float(self.concurrent([(start, end)])[0])
 
     def latency(self, start: str, end: str) -> float:
-        """Return the latency of a message from `start` to `end`: its start plus that of each node on the way [s]."""
+        """Return the latency of a message from `start` to `end`: its start-up time and the delay of each node [s]."""
         kinds = {node.name: node.kind for node in self.nodes}
         added = [constant(f"forward-{kinds[name].replace('_', '-')}") for name in self.path(start, end)[1:-1]]
         return float(formulas.message_latency(constant("message-start-in-node"), added))
@@ -175,7 +175,7 @@ class Topology(Result):
         Returns
         -------
         pandas.DataFrame
-            from, to, bandwidth [B/s], used [B/s], share (used of bandwidth) [-], flows (how many cross it) [-].
+            from, to, bandwidth [B/s], used [B/s], share (used of bandwidth) [-], flows (number that cross it) [-].
         """
         uses, capacities, directed = self._uses(flows)
         used = formulas.max_min_rates(uses, capacities, _demands(demands, len(uses))) @ uses
@@ -206,8 +206,8 @@ class Topology(Result):
     def rings(self, order: Sequence[str] | None = None) -> list[list[Flow]]:
         """Return the rings of an all-reduce, each accelerator to the next: one in the given `order`, or all that fit.
 
-        Without an order, ring after ring is laid where its narrowest pair is widest, until links are full. Where the
-        first leads over links between accelerators alone, so do the others, as in communication libraries.
+        Without an order, rings are added one by one, each with the widest possible narrowest pair, until links are
+        full. If the first uses links between accelerators only, so do the others, as in communication libraries.
         """
         if order is not None and not (isinstance(order, (list, tuple)) and all(isinstance(a, str) for a in order)):
             raise refused("order", order, "is no order of accelerators; give a list of their names")
@@ -221,8 +221,8 @@ class Topology(Result):
     def ring_bandwidth(self, beside: Iterable[Flow] = (), order: Sequence[str] | None = None) -> float:
         """Return the rate of an all-reduce over `rings`, of an `order` if given, while the flows `beside` run [B/s].
 
-        Each ring goes at the pace of its slowest flow. It is what benchmarks call bus bandwidth, and what the formulas
-        of collectives take; NaN for one accelerator, which does not communicate.
+        The slowest flow of each ring sets its pace. The result is the bus bandwidth of benchmarks, and the bandwidth in
+        the formulas of collectives; NaN for one accelerator, which does not communicate.
         """
         rings, others = self.rings(order), list(beside)
         rates = self.concurrent([*(flow for ring in rings for flow in ring), *others])
@@ -282,7 +282,7 @@ class Topology(Result):
         return names.index(name)
 
     def _uses(self, flows: Iterable[Flow]) -> tuple[np.ndarray, np.ndarray, list[Flow]]:
-        """Return which flow crosses which link, the links' rates, and their ends.
+        """Return the incidence of flows and links, the links' rates, and their ends.
 
         Each direction is a link of its own.
         """
@@ -312,7 +312,7 @@ def _pairs(flows: Any) -> list[Flow]:
 
 
 def _demands(demands: Any, count: int) -> np.ndarray:
-    """Return the most that each flow requests; NaN, text and negative rates are refused."""
+    """Return the largest demand of each flow; NaN, text and negative rates are refused."""
     allowed = f"give one rate of zero or more for all flows, or {count} of them [B/s]"
     try:
         rates = np.asarray(demands, dtype=float)
@@ -403,12 +403,12 @@ def topology(name: str | Topology) -> Topology:
     Parameters
     ----------
     name : str
-        Key, name or alias in the table ``system_topologies``; a Topology is handed back as it is.
+        Key, name or alias in the table ``system_topologies``; a Topology is returned unchanged.
 
     Raises
     ------
     UnknownName
-        If no such machine is drawn (a KeyError; names the nearest three).
+        If the table has no such machine (a KeyError; names the nearest three).
     TypeError
         If it is neither text nor a Topology.
 

@@ -26,7 +26,7 @@ DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Question:
-    """A panel as the first page names it: its name, its question, the number of its recipe, what it asks in full."""
+    """A panel on the first page: its name, its question, the number of its recipe, and its full question."""
 
     name: str
     title: str
@@ -48,9 +48,9 @@ model be fine-tuned on these GPUs, by which method, and what would help?')
     for name, home in panels.RECIPES.items():
         path = Path(panels.__file__).parents[1].joinpath(*home.split(".")).with_suffix(".py")
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        made = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+        maker = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
         where, _, line = (ast.get_docstring(tree) or "").partition("\n")[0].partition(": ")
-        title = (ast.get_docstring(made) or "").partition('"')[2].partition('"')[0]
+        title = (ast.get_docstring(maker) or "").partition('"')[2].partition('"')[0]
         entries.append(Question(name, title, where.rpartition(" ")[2], line[:1].upper() + line[1:]))
     return tuple(sorted(entries, key=lambda entry: (entry.recipe, entry.name)))
 

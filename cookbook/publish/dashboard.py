@@ -29,17 +29,17 @@ from cookbook.units import human
 
 PORT = 8866
 LOOPBACK = "127.0.0.1"
-# Processes that wait for a reader, pages at once, memory that one may allocate [B], and letters of a token at least.
+# Spare processes, concurrent pages, memory per page [B], and the minimum length of a token.
 SPARE, MOST, MEMORY, TOKEN = 2, 30, 1e9, 16
-# Memory that stays free [B]; pages that start at the same time; time after which an idle page is closed [s].
+# Memory kept free [B]; pages that start at the same time; time after which an idle page is closed [s].
 MIN_FREE, AT_ONCE, IDLE = 5e8, 4, 600
-# The request that is being answered: readers who come together are counted before any of them has a process.
+# The request being answered: simultaneous readers are counted before any of them has a process.
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
 REQUIRED_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8", "anywidget")
 
 
 class Page(TornadoVoilaHandler):
-    """The first page, or the page of the panel that the address names; else the reason why it cannot be opened."""
+    """Handler of the first page and of the panel that the address names; else it explains why it cannot be opened."""
 
     @tornado.web.authenticated
     async def get(self, path: str | None = None) -> None:
@@ -77,7 +77,7 @@ class Page(TornadoVoilaHandler):
 
 
 class Dashboard(Voila):
-    """Voila with one notebook, whose page is that of any panel."""
+    """Voila with one notebook, which makes the page of any panel."""
 
     most = Int(1, config=True, help="Pages that may be open at once.")
     opening: set[object] = Set(help="Requests for pages to which no process is given yet.")  # type: ignore[assignment]
@@ -96,7 +96,8 @@ class Dashboard(Voila):
 
         def noted(kernel: str) -> None:  # a page from now on, and no longer one that is being opened
             self.given.add(kernel)
-            # Where its process dies, one without a panel replaces it, and the reader is informed; it is no page.
+            # Where its process dies, one without a panel replaces it and informs the reader; it is not counted as a
+            # page.
             manager.add_restart_callback(kernel, lambda: self.given.discard(kernel))
             self.opening.discard(REQUEST.get(None))
 
@@ -131,7 +132,7 @@ class Dashboard(Voila):
         return [*allowed, (url_path_join(self.server_url, "/"), Page, options)]
 
     def full(self) -> str:
-        """Return why no other page can be opened; "" where one can."""
+        """Return the reason why no further page can be opened; "" where one can."""
         if self.pages() + len(self.opening) >= self.most:
             return (
                 f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
@@ -163,7 +164,7 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
                 "port_retries": 0,
                 "open_browser": False,
                 "log_level": "WARN",
-                # Without a token, pages of other sites must not reach the app under a name of theirs.
+                # Without a token, pages of other sites must not reach the app under their own host name.
                 "tornado_settings": {"allow_remote_access": bool(token), "local_hostnames": local},
             },
             "VoilaConfiguration": {
@@ -187,7 +188,7 @@ def token_for(bind: str, token: str | None) -> str:
     Raises
     ------
     ValueError
-        For an address that is none, and for a token that can be guessed.
+        If the address is invalid, or the token can be guessed.
 
     Examples
     --------
@@ -207,7 +208,7 @@ def is_loopback(bind: str) -> bool:
     Raises
     ------
     ValueError
-        For what is not an address.
+        If it is not an address.
 
     Examples
     --------
@@ -239,11 +240,11 @@ def serve(
     Parameters
     ----------
     bind : str
-        Address to listen at; of this machine alone by default.
+        Address on which to listen; by default that of this machine alone.
     port : int
-        Port to listen at, 1 to 65535.
+        Port on which to listen, 1 to 65535.
     token : str, optional
-        The secret with which readers get access; made where `bind` lets others in and none is given.
+        The secret with which readers get access; by default generated if `bind` admits other machines.
     spare : int
         Processes kept ready for the next readers, at least 1.
     most : int
@@ -251,12 +252,12 @@ def serve(
     memory : float
         Memory that the process of one page may allocate [B], at least 500 MB.
     tell : callable
-        Receives each line of the shell's output.
+        Called with each line of the shell's output.
 
     Raises
     ------
     ValueError
-        For an argument out of its range, and for a port that is taken.
+        If an argument is out of its range, or the port is in use.
     """
     ranges = {"port": (port, 1, 65535), "spare": (spare, 1, 100), "most": (most, 1, 10_000)}
     for name, (value, low, high) in ranges.items():

@@ -33,13 +33,13 @@ PNG_CHUNKS = (b"IHDR", b"PLTE", b"tRNS", b"IEND")
 
 
 def read(path: str | Path) -> nbformat.NotebookNode:
-    """Read the notebook at `path`; raises ValueError in a sentence where the file is none."""
+    """Read the notebook at `path`; raises ValueError where the file is not a notebook."""
     try:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
     except (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as problem:
-        what = str(problem).splitlines()[0][:120] if str(problem) else type(problem).__name__
-        raise ValueError(f"{path} is not a Jupyter notebook ({what}): give a file that Jupyter saved") from None
+        cause = str(problem).splitlines()[0][:120] if str(problem) else type(problem).__name__
+        raise ValueError(f"{path} is not a Jupyter notebook ({cause}): give a file that Jupyter saved") from None
     return notebook
 
 
@@ -65,7 +65,7 @@ def run_with(path: str | Path, **parameters: Any) -> nbformat.NotebookNode:
     path : str or Path
         Notebook to run.
     **parameters
-        Values by the names of the parameters cell.
+        Values by name in the parameters cell.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def _split_card(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 @contextmanager
 def _static_charts() -> Iterator[None]:
-    """Ask charts to embed a PNG, which shows where no kernel runs."""
+    """Make charts embed a PNG, which is shown where no kernel runs."""
     before = os.environ.get("COOKBOOK_STATIC")
     os.environ["COOKBOOK_STATIC"] = "1"
     try:
@@ -251,12 +251,12 @@ def student(path: str | Path, out: str | Path = "build/student") -> Path:
 def _blank_for(cell: nbformat.NotebookNode, below: nbformat.NotebookNode | None) -> str:
     """Return the replacement of a solution: a blank for its answer, and its check with what that needs."""
     source = cell.source if cell.cell_type == "code" else ""
-    made = {name for statement in _statements(source) for name in _names(statement, ast.Store)}
+    assigned = {name for statement in _statements(source) for name in _names(statement, ast.Store)}
     checks = [statement for statement in _statements(source) if _check_in(statement)]
     later = _statements(below.source) if below is not None and below.cell_type == "code" else []
     calls = [call for statement in checks or later if (call := _check_in(statement)) and call.args]
     checked = calls[0].args[0] if calls else None
-    name = checked.id if isinstance(checked, ast.Name) and checked.id in made else "answer" if checks else ""
+    name = checked.id if isinstance(checked, ast.Name) and checked.id in assigned else "answer" if checks else ""
     if not name:
         return PLACEHOLDER.get(cell.cell_type, "")
     lines = [f"{name} = ...  # your turn"]
@@ -340,7 +340,7 @@ def words(prose: list[str]) -> int:
 
 
 def _size_problems(path: Path, notebook: nbformat.NotebookNode, prose: list[str], recipe: bool) -> list[str]:
-    # The check of an exercise belongs to the answer above it; a question is read and not run through.
+    # The check of an exercise belongs to the answer above it; a question is read, not executed.
     problems, kinds = [], [set(cell.metadata.get("tags", [])) for cell in notebook.cells]
     cells, counted = (sum(not kind & tags for kind in kinds) for tags in ({"check"}, {"check", "question"}))
     if path.stat().st_size > MAX_BYTES:
@@ -387,7 +387,7 @@ def _words_and_pictures(prose: list[str]) -> list[str]:
 def _code_problems(cells: list[nbformat.NotebookNode]) -> list[str]:
     """Check the budgets of code.
 
-    Folded cells (questions, solutions, checks), which nobody follows, count for the longest.
+    Folded cells (questions, solutions, checks) count only for the longest cell, since nobody follows them.
     """
     sources = [cell.source for cell in cells]
     shown = [cell.source for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden", False)]

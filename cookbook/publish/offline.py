@@ -42,7 +42,7 @@ Way = tuple[str | int, ...]
 
 
 def opening(code: str) -> dict[str, Any] | None:
-    """Return the arguments of the panel in the `code` that it prints; None where it is another, or uses a variable.
+    """Return the panel's arguments in the `code` that it prints; None where it is another call, or uses a variable.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _states(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> Iterator[di
 
 def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
     """Return the controls of a page: each choice as buttons, with the words of the panel's own control."""
-    made = [_choice(panel._controls[name], values) for name, values in choices.items()]
+    controls = [_choice(panel._controls[name], values) for name, values in choices.items()]
     views = panel._controls["picture"]
     assert isinstance(views, Choice)
     few = Choice(
@@ -163,7 +163,7 @@ def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, An
         "binder": "",
         "presets": [],
         "page": True,
-        "controls": [control.describe() for control in (*made, few)],
+        "controls": [control.describe() for control in (*controls, few)],
     }
 
 
@@ -195,7 +195,7 @@ def _packed(states: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[s
     Returns
     -------
     dict
-        `pool`, all different values, the first of which means "absent"; `fields`, each with a path, the
+        `pool`, all distinct values, the first of which means "absent"; `fields`, each with a path, the
         choices that change it, the number of digits per entry, the positions in the pool of the values that it takes,
         and, state by state of those choices, the index of its value in base 36.
 

@@ -38,11 +38,11 @@ class Catalogue:
     Attributes
     ----------
     provider, region, source : str
-        As in `cloud_prices`; the region that is read.
+        Cloud and region, as in `cloud_prices`.
     title, url : str
-        Of the row in `sources`; where to start reading.
+        Title of the row in `sources`, and the address at which reading starts.
     find : callable
-        From the address and a reader to {instance: {column: USD an hour}}.
+        Called with the address and a reader; returns {instance: {column: USD per hour}}.
     """
 
     provider: str
@@ -76,17 +76,17 @@ def azure_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]
     url : str
         First page.
     read : callable
-        From an address to its content.
+        Called with an address; returns its content.
 
     Returns
     -------
     dict
-        Instance, as `cloud_prices` writes it, to {column: USD an hour}.
+        Mapping from the instance, as `cloud_prices` writes it, to {column: USD per hour}.
 
     Raises
     ------
     ValueError
-        If a page is not of the form known, so that nothing wrong is written.
+        If a page does not have the known form, so that nothing wrong is written.
     """
     prices: dict[str, dict[str, float]] = {}
     for _ in range(MAX_PAGES):
@@ -125,12 +125,12 @@ def aws_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
     Parameters
     ----------
     url, read
-        As for `azure_prices`.
+        As in `azure_prices`.
 
     Raises
     ------
     ValueError
-        If the file is not of the form known.
+        If the file does not have the known form.
     """
     offers = read(url)
     if not isinstance(offers, Mapping) or not {"products", "terms"} <= set(offers):
@@ -176,23 +176,23 @@ def refresh_prices(
     Parameters
     ----------
     names : iterable of str
-        Catalogues, of `CATALOGUES`.
+        Names of catalogues in `CATALOGUES`.
     folder : Path, optional
         Folder of the tables; `data/` by default.
     read : callable
-        From an address to its content.
+        Called with an address; returns its content.
     today : str
-        Date of the prices; the day it is by default.
+        Date of the prices; today by default.
 
     Returns
     -------
     dict of str to Change
-        By catalogue.
+        Changes by catalogue.
 
     Raises
     ------
     ValueError
-        A catalogue that is not known, or that answers in another form: then nothing is written.
+        If a catalogue is unknown, or answers in another form; then nothing is written.
     """
     folder, today = folder or catalog.data_directory(), today or date.today().isoformat()
     unknown = [name for name in names if name not in CATALOGUES]
@@ -247,10 +247,10 @@ def _merge(
 def _priced(row: Row, catalogue: Catalogue, prices: Mapping[str, float], today: str) -> Row:
     """Return the row with today's prices; rental terms that the catalogue does not state are blank, not old."""
     new = row | {way: f"{prices[way]:.6g}" if way in prices else "" for way in PRICE_COLUMNS}
-    one = f"{prices['usd_per_hour'] / float(row['devices']):.6g}" if "usd_per_hour" in prices else ""
+    unit_price = f"{prices['usd_per_hour'] / float(row['devices']):.6g}" if "usd_per_hour" in prices else ""
     return new | {
         "region": catalogue.region,
-        "usd_per_device_hour": one,
+        "usd_per_device_hour": unit_price,
         "date": today,
         "date_from": "",
         "how": "seen",
@@ -346,7 +346,7 @@ def write_accuracy(path: str | Path, report: pd.DataFrame | None = None) -> Path
     path : str or Path
         The page.
     report : pandas.DataFrame, optional
-        As for `accuracy_section`.
+        As in `accuracy_section`.
 
     Raises
     ------

@@ -53,9 +53,9 @@ def report(
     name : str
         A panel of `cookbook.panels`, such as "stack".
     out : str or Path
-        The page to write, which ends in .html; the PDF gets the same name.
+        The page to write, whose name ends in .html; the PDF gets the same stem.
     state : mapping, optional
-        Controls that differ from the panel's defaults, as they would be typed.
+        Controls that differ from the panel's defaults, as typed.
     question, note : str
         Title of the report, and the reader's own words.
     pdf : bool
@@ -69,10 +69,10 @@ def report(
     Raises
     ------
     ValueError
-        A panel that there is none of, a control that it does not have, a state without an answer: its reason; or a file
-        that is no page.
+        If the panel or a control does not exist, the state has no answer (the message gives the reason), or the file
+        is not a page.
     OSError
-        No Chromium, or one that wrote nothing or took too long.
+        If there is no Chromium, or it wrote nothing or took too long.
     """
     panel = made(name, state or {})
     out = check_target(Path(out))
@@ -113,7 +113,7 @@ def made(name: str, state: Mapping[str, Any]) -> Any:
 def read_state(given: list[str]) -> dict[str, Any]:
     """Read controls `given` as ``name=value`` on a command line; lists and empty values are written as JSON.
 
-    ValueError where one has no name or no sign.
+    ValueError where one has no name or no equals sign.
 
     Examples
     --------
@@ -168,17 +168,17 @@ def printed(source: Path) -> Path:
     target = source.with_suffix(".pdf").resolve()
     fresh = target.with_name(f"{target.stem}.{os.getpid()}.part")  # beside it, where a browser in a cage may write too
     try:
-        why = _print(browser, source, fresh)
-        if why:
+        reason = _print(browser, source, fresh)
+        if reason:
             target.unlink(missing_ok=True)  # one of an earlier run would pass for this one
-            raise OSError(f"{browser} {why} for {target}; open {source} in a browser and print it there")
+            raise OSError(f"{browser} {reason} for {target}; open {source} in a browser and print it there")
         return fresh.replace(target)
     finally:
         fresh.unlink(missing_ok=True)
 
 
 def _print(browser: str, source: Path, target: Path) -> str:
-    """Return why a browser could not print a page to a file; "" where it could."""
+    """Return the reason why a browser could not print a page to a file; "" where it could."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [browser, *FLAGS, f"--user-data-dir={profile}", f"--print-to-pdf={target}", source.resolve().as_uri()]
         try:

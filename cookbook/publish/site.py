@@ -48,7 +48,7 @@ STYLES = "text-align list-style list-style-type margin padding width background-
 UNSAFE_ELEMENTS = re.compile(r"(?is)<(script|style|noscript|template|iframe|object|svg)\b.*?(</\1\s*>|\Z)")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+|(?![a-z][a-z0-9+.-]*:|//)\S+", re.I)
 
-# Of a course: rows of its schedule, recipes and links in them, its closing sentence; the card of a recipe.
+# Patterns of a course: rows of its schedule, recipes and links in them, its closing sentence; the card of a recipe.
 ROW = re.compile(r"^\| (\d+:\d\d)–(\d+:\d\d) \|(.*)\|$", re.M)
 RECIPE = re.compile(r"\]\(\.\./(\d\d-[\w-]+)\.ipynb\)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -255,7 +255,7 @@ def slides(course: str | Path) -> str:
     Raises
     ------
     ValueError
-        The page has no schedule.
+        If the page has no schedule.
     """
     course = Path(course)
     text = course.read_text(encoding="utf-8")
@@ -280,7 +280,7 @@ def slides(course: str | Path) -> str:
 def _slides_of(
     course: Path, name: str, time: str, block: str, how: str, leaves: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield heading and HTML of each slide of a block: the decision, the votes, what to discuss, what to keep."""
+    """Yield heading and HTML of each slide of a block: the decision, the votes, the discussion, the takeaways."""
     notebook = read(course.parents[1] / f"{name}.ipynb")
     opening = next(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     question_bold, goals = re.search(r"(?s)\*\*(.+?)\*\*", opening), re.findall(r"^\d\. (.+)$", opening, re.M)

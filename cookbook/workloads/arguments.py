@@ -37,7 +37,7 @@ COUNTS = (
     "projection",
 )
 OPTIONAL = ("out", "kv_heads", "head_dim", "projection", "stride")
-# Arguments of which each unit is written down by itself, so that a large number would take for ever.
+# Arguments of which each unit is recorded by itself, so that a large number would take too long.
 LOOPED = (
     "depth",
     "depths",
@@ -82,7 +82,7 @@ def stated(value: Any, name: str, most: int, usual: int | None = None, least: in
 
 
 def sample_sizes(shape: Any, example: str, most: int = 4) -> list[Any]:
-    """Return the sizes of one sample that a reader gives; ValueError where they are no list, none or too many."""
+    """Return a reader's sizes of one sample; ValueError where they are not a list, missing or too many."""
     if not isinstance(shape, list | tuple) or not 0 < len(shape) <= most:
         raise refused("shape", shape, f"must be that of one sample, such as {example}")
     return list(shape)
@@ -97,7 +97,7 @@ def check_names(given: Collection[str], names: Sequence[str], what: str) -> None
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Prefix every refusal inside with its subject, and refuse what cannot be computed."""
+    """Prefix every ValueError raised inside with its subject, and turn arithmetic errors into a ValueError."""
     try:
         yield
     except ValueError as problem:
@@ -107,14 +107,14 @@ def naming(what: str) -> Iterator[None]:
 
 
 def check_word(parameter: inspect.Parameter, name: str, value: Any, words: Collection[str]) -> None:
-    """Refuse a word that neither a network of this builder has, nor its layers know."""
+    """Refuse a word that no network of this builder and none of its layers uses."""
     allowed = {*words, *WORDS.get(name, ()), *([parameter.default] if isinstance(parameter.default, str) else [])}
     if isinstance(value, str) and value not in allowed:
         raise refused(name, value, f"is not one of {', '.join(sorted(filter(None, allowed)))[:150]}")
 
 
 def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any = None) -> None:
-    """Refuse a value that an argument cannot have, by the type that its builder declares.
+    """Refuse a value that does not fit the type that the builder declares for the argument.
 
     `parameter`: the argument of the builder; nothing is checked where it declares no type; `name`, `value`, `usual`:
     the argument, what was given, and what it is by default. ValueError: naming the argument, the value and what it must
@@ -185,7 +185,7 @@ def _check_members(name: str, value: Any, usual: Any) -> None:
 
 
 def check_heads(arguments: Mapping[str, Any]) -> None:
-    """Check that heads divide the width that they share, where they have no size of their own."""
+    """Check that the number of heads divides the width, unless heads have their own size."""
     heads, width, groups = (arguments.get(name) for name in ("heads", "width", "kv_heads"))
     alone = arguments.get("head_dim") is None and arguments.get("latent") is None
     if isinstance(heads, int) and isinstance(width, int) and alone and width % heads:
@@ -195,7 +195,7 @@ def check_heads(arguments: Mapping[str, Any]) -> None:
 
 
 def check_possible(ops: Ops, otherwise: str) -> None:
-    """Refuse a network of which an amount is no number, negative or beyond every network of the next decades.
+    """Refuse a network with an amount that is NaN, negative or implausibly large.
 
     `otherwise`: the message where nothing can be counted.
     """

@@ -67,7 +67,7 @@ Size = int | float | Length
 
 @dataclass(frozen=True)
 class Shape:
-    """One activation tensor of one sample: channels (features) at every position of `space`.
+    """Activation tensor of one sample: channels (features) at every position of `space`.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Shape:
         Positions along each axis: () for a vector, (L,) for a sequence, (H, W), (D, H, W); at most one axis may be
         a symbolic `Length`.
     tensor : hashable
-        Identity, so that a tensor saved for the backward pass by two layers is counted once.
+        Identity of the tensor, so that one saved for the backward pass by two layers is counted once.
     """
 
     channels: float
@@ -198,7 +198,7 @@ def elements(tensors: Iterable[Shape]) -> np.ndarray:
 
 
 class Trace:
-    """Writes a network down: each method adds an operation and returns the shape of its output."""
+    """Recorder of a network: each method adds an operation and returns the shape of its output."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -378,7 +378,8 @@ class Trace:
         qkv = x.positions * heads * d + keys.positions * kv_heads * (d + dv)
         scores = heads * pairs
         softmax = scores * SOFTMAX_FLOP
-        # On chip, one float32 a query and head is kept (log of the softmax sum), else the weights (twice with dropout).
+        # On chip, one float32 per query and head is kept (log of the softmax sum), else the weights (twice with
+        # dropout).
         copies = 0 if flash else 1 + dropout
         mask = x.positions * heads * 4 if flash else scores * dropout
         self._kept.add(out.tensor)
@@ -776,7 +777,7 @@ def mlp(
 ) -> Shape:
     """Write two linear layers with an activation between.
 
-    `gated` adds a third whose output multiplies (SwiGLU, GeGLU).
+    `gated` adds a third linear layer whose output multiplies the activation (SwiGLU, GeGLU).
     """
     up, gate, down = mlp_products(int(x.channels), hidden)
     y = t.act(t.linear(x, up[1], bias, f"{name}.up"), act, f"{name}.{act}")
@@ -872,6 +873,6 @@ def variant_of(table: Mapping[Any, Any], value: Any, argument: str) -> Any:
 
 
 def divisible(channels: float, divisor: int = 8) -> int:
-    """Return the nearest multiple of `divisor` that is not more than 10 % below `channels`."""
+    """Return the nearest multiple of `divisor` that is at most 10 % below `channels`."""
     nearest = max(divisor, int(channels + divisor / 2) // divisor * divisor)
     return nearest + divisor if nearest < 0.9 * channels else nearest

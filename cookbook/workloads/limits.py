@@ -1,6 +1,6 @@
 """Limits on what an untrusted file can request, in one place: bytes, members, nesting, nodes and parameters.
 
-Each is ten to a hundred times that of today's largest files; for any input, a reader ends within seconds and a few
+Each limit is 10 to 100 times the size of today's largest files; for any input, a reader ends within seconds and a few
 hundred megabytes.
 """
 
@@ -29,14 +29,14 @@ def parsed_json(text: str, what: str, groups: int = MAX_GROUPS, values: int = MA
     Parameters
     ----------
     text, what : str
-        The text, and what it is, for messages.
+        The text, and its name in messages.
     groups, values : int
-        Most lists and objects, and most values, that it may have: they are counted before any is made.
+        Largest numbers of lists and objects, and of values; they are counted before any is parsed.
 
     Raises
     ------
     ValueError
-        It is no JSON, has too many members, is nested too deeply, or has a number of too many digits.
+        If it is not JSON, has too many members, is nested too deeply, or has a number with too many digits.
     """
     check_members(text, what, groups, values)
     try:
@@ -60,7 +60,7 @@ def check_members(text: str, what: str, groups: int, values: int) -> None:
 def archived_text(file: BinaryIO, name: str, beside: str) -> str:
     """Return a text in a zip archive that also contains another file, "" where there is none.
 
-    Nothing else is unpacked.
+    No other file is unpacked.
     """
     try:
         if not _directory_fits(file):
@@ -70,8 +70,8 @@ def archived_text(file: BinaryIO, name: str, beside: str) -> str:
                 return ""
             if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 return ""  # others may request gigabytes before they deliver a byte
-            with archive.open(name) as inside:
-                text = inside.read(MAX_TEXT_BYTES + 1)
+            with archive.open(name) as member:
+                text = member.read(MAX_TEXT_BYTES + 1)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):
         return ""
     return text.decode("utf-8", "replace") if len(text) <= MAX_TEXT_BYTES else ""

@@ -35,7 +35,7 @@ def attended_pairs(seq: Any, causal: Any = False, window: Any = np.inf) -> np.nd
     Returns
     -------
     numpy.ndarray
-        s min(s, w) for full attention; s (s + 1) / 2 for causal attention, less what a window cuts off.
+        Pairs: s min(s, w) for full attention; s (s + 1) / 2 for causal attention, minus the pairs outside the window.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class Ops:
         Raises
         ------
         ValueError
-            Unknown quantity, or a sequence length is needed and not given.
+            If the quantity is unknown, or a sequence length is needed and not given.
         """
         b, s = self._axes(batch, seq)
         shape = (len(self),) + (1,) * b.ndim
@@ -182,7 +182,7 @@ class Ops:
         return {str(key): values[labels == key].sum(0) for key in dict.fromkeys(labels)}
 
     def frame(self, batch: float = 1, seq: float | None = None, element_bytes: float = 2.0) -> pd.DataFrame:
-        """Return the table as a reader sees it, one row per operation, for one batch and sequence length.
+        """Return the table as a frame, one row per operation, for one batch and sequence length.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Ops:
 
 
 def from_rows(rows: Sequence[dict[str, Any]]) -> Ops:
-    """Build a table from one dict an operation (`layers.Trace` makes them).
+    """Build a table from one dict per operation, as `layers.Trace` makes them.
 
     `rows`: keys are columns of `Ops`; a missing polynomial is 0; a missing count, step or group is 1.
     """
@@ -243,13 +243,13 @@ def from_rows(rows: Sequence[dict[str, Any]]) -> Ops:
     if unknown:
         raise ValueError(f"rows have unknown columns {sorted(unknown)}; the columns are those of Ops")
     default: dict[str, Any] = {"count": 1.0, "groups": 1.0, "window": np.inf}
-    one = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    unit = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     columns: dict[str, np.ndarray] = {c: np.array([str(r.get(c, "")) for r in rows]) for c in TEXTS}
     columns["causal"] = np.array([bool(r.get("causal", False)) for r in rows])
     for c in NUMBERS:
         columns[c] = np.array([float(r.get(c, default.get(c, 0.0))) for r in rows])
     for c in POLYNOMIALS:
-        missing = one if c == "steps" else np.zeros((2, 3))
+        missing = unit if c == "steps" else np.zeros((2, 3))
         columns[c] = np.array([np.asarray(r.get(c, missing), dtype=float) for r in rows])
     return Ops(**columns)
 
@@ -260,7 +260,7 @@ def join(tables: Sequence[Ops]) -> Ops:
 
 
 def repeat(ops: Ops, times: float) -> Ops:
-    """Return the operations `times` times over, each with its own parameters."""
+    """Return the operations repeated `times` times, each with its own parameters."""
     return replace(ops, count=ops.count * times)
 
 

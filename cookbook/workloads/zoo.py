@@ -57,7 +57,7 @@ PER_AXIS = ("kernel", "stride", "dilation")  # arguments of a layer that may be 
 # Builders of language models: those of transformer blocks, which parallelism can split.
 DECODER = "transformers.decoder"
 LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
-# And of those that answer token by token though their layers are not alike.
+# Builders of language models with unlike layers that still generate token by token.
 HYBRID = "sequence.hybrid"
 ANSWERING = (*LANGUAGE_MODELS, HYBRID)
 UNEQUAL = "it has layers that keep a state instead of keys and values"
@@ -148,16 +148,16 @@ def model(name: str, **changes: Any) -> Workload:
     Parameters
     ----------
     name : str
-        Any usual spelling; case, spaces, hyphens and underscores do not matter.
+        Name in any usual spelling; case, spaces, hyphens and underscores do not matter.
     **changes
         Arguments of the network's builder to change, such as ``image=448``; the result is no longer verified.
 
     Raises
     ------
     UnknownName
-        No such network; the message gives the three nearest names.
+        If there is no such network; the message gives the three nearest names.
     ValueError
-        A change that the builder does not know, or a value that no network can have.
+        If the builder does not know a change, or no network can have its value.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def models() -> pd.DataFrame:
 
 
 def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return our counts beside the published ones.
+    """Return a comparison of our counts with the published ones.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     Raises
     ------
     KeyError, ValueError
-        A network the zoo lacks; no list of names.
+        If the zoo lacks a network, or `names` is not a list of names.
     """
     rows = catalog.table("models").set_index("name", drop=False)
     if names is None:
@@ -249,12 +249,12 @@ def layers(
         (channels, positions, ...) of one sample; a position "s" is the sequence length, given later. Not needed
         where the first layer is an embedding.
     title : str
-        Name in print.
+        Printed name.
 
     Raises
     ------
     ValueError
-        Naming the layer's position in the table, what is wrong, and what would be right.
+        If a layer is invalid; the message names its position in the table, the error and valid values.
 
     Examples
     --------
@@ -302,8 +302,8 @@ def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]
     rows: Any = table
     if isinstance(table, str):
         rows = parsed_json(table, "the layer table")
-    named = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MAX_LAYERS])
-    if not named:
+    is_table = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MAX_LAYERS])
+    if not is_table:
         raise ValueError('the layer table must be a list with at least one layer like {"layer": "linear", "out": 10}')
     if len(rows) > MAX_LAYERS:
         raise ValueError(f"the layer table has {len(rows):,} layers; give at most {MAX_LAYERS:,}")
@@ -359,7 +359,8 @@ def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]
 def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return arguments of `transformers.decoder` equal to a table of layers; ValueError names the obstacle.
 
-    Parallelism splits attention, feed-forward, embedding and head: norms, biases, activations and dropout may be any.
+    Parallelism splits attention, feed-forward, embedding and head; norms, biases, activations and dropout are
+    arbitrary.
     """
     first, *body = ((number, _filled(row)) for number, row in enumerate(rows, start=1))
     table = first[1]
@@ -522,8 +523,8 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     try:
         ops = checked_ops(row["builder"], arguments, changes, usual)
     except (ValueError, TypeError, AttributeError, ArithmeticError, KeyError, IndexError) as problem:
-        why = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
-        raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{why}") from None
+        cause = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
+        raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{cause}") from None
     check_possible(ops, f"{workload.name} cannot be built with {changed}: its work cannot be counted")
     title = f"{workload.title} ({changed})"
     return replace(workload, title=title, ops=ops, how="unverified", arguments=arguments)
@@ -548,7 +549,7 @@ def checked_ops(builder: str, arguments: Mapping[str, Any], given: Mapping[str, 
 
 @lru_cache(maxsize=256)
 def words(builder: str) -> dict[str, frozenset[str]]:
-    """Return the words that networks of one builder have, by argument."""
+    """Return the words that networks of one builder use, by argument."""
     by_argument: dict[str, set[str]] = {}
     table = catalog.table("models")
     for cell in table.loc[table["builder"] == builder, "arguments"]:

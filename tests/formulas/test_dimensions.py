@@ -96,9 +96,9 @@ def in_range(text, draw):
         return draw
     if ">= t_0" in text:  # no sooner than another time, which is 10 at most
         return 10 + 9 * draw
-    if "a whole number of 2 to" in text:
+    if "an integer from 2 to" in text:
         return round(2 + 8 * draw)
-    return round(1 + 9 * draw) if "a whole number" in text else 1 + 9 * draw
+    return round(1 + 9 * draw) if "an integer" in text else 1 + 9 * draw
 
 
 def results(value):

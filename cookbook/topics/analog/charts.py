@@ -87,7 +87,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         Tidy rows: `what` (roof, point or label), `id` (line), `kind` (a key of `ROOFS`), `x` [FLOP/B], `y` [FLOP/J],
         `text` (words of a label or a point).
     title : str, optional
-        The takeaway; how many devices are drawn by default.
+        The takeaway; by default the number of devices drawn.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
         alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
     ]
-    roof, point, name = (look.rows_of(what) for what in ("roof", "point", "label"))
+    roof, point, name = (look.rows_of(role) for role in ("roof", "point", "label"))
     place = {"align": "right", "dy": 30, "fontSize": 12}
     layers = [
         roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),
@@ -159,7 +159,7 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
         Tidy rows: `row` (machine, in order from the top), `whose` (a key of `ORIGINS`), `value` [FLOP/J], missing where
         it is not known, `other` (the value of the other one), `text` (words at the right, once a row).
     title : str, optional
-        The takeaway; how many have both by default.
+        The takeaway; by default the number of machines with both values.
 
     Returns
     -------

@@ -35,7 +35,7 @@ _SIDES, _BITS = (1, 4096), (1, 16)
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A crossbar with its converters, checked: `crossbar_tile` makes it.
+    """A checked crossbar with its converters, made by `crossbar_tile`.
 
     Attributes
     ----------
@@ -102,20 +102,21 @@ def crossbar_tile(
     Parameters
     ----------
     rows, columns : int
-        Of the tile, 1 to 4,096; columns default to the number of rows.
+        Size of the tile, 1 to 4,096; columns default to the number of rows.
     weight_bits, input_bits : int
-        Of numbers, sign of weights included: 2 to 16, and 1 to 16.
+        Bits of a weight, sign included (2 to 16), and of an input (1 to 16).
     cell_bits, drive_bits : int
-        Of one cell, 1 to 8, and of what is applied to a row in one cycle, 1 to 8.
+        Bits that one cell stores, and bits applied to a row in one cycle: 1 to 8 each.
     adc_bits : int
         Resolution of the converters, sign included, 2 to 16.
     converter : callable
-        From bits to the energy of one conversion [J]: `cb.crossbar.walden_1999` at the energy of ISAAC's by default.
+        Called with bits; returns the energy of one conversion [J]. Default: `cb.crossbar.walden_1999` at the energy
+        of ISAAC's converter.
 
     Raises
     ------
     ValueError
-        A number outside its range.
+        If a number is outside its range.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def _joules(
     """Return the energy of one conversion, one drive, reading of a cell and one addition [J]."""
     step = figure("crossbar-adc-energy") / 2 ** figure("crossbar-adc-bits")
     adc = formulas.walden_1999(adc_bits, step) if converter is None else _conversion_joules(converter, adc_bits)
-    # Levels are taken as equally frequent, and of a pair one cell rests.
+    # Levels are assumed equally frequent, and one cell of each pair has the smallest conductance.
     least, largest = figure("crossbar-least-share"), figure("crossbar-largest-conductance")
     mean = largest * (least + (1 - least) * (0.25 if paired else 0.5))
     heat = formulas.cell_joules(mean, figure("crossbar-read-volts"), pulse, formulas.mean_square_input(drive_bits))
@@ -186,7 +187,7 @@ class Mapped(Result):
     title, sample : str
         The network, and what one sample of it is called.
     tile : Tile
-        On which it is.
+        The tile on which the product is computed.
     tiles, cells, conversions : float
         Tiles and cells that hold its weights once; conversions of one sample.
     macs, left_macs : float
@@ -285,7 +286,7 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     Raises
     ------
     ValueError
-        The network has no layers with weights to store.
+        If the network has no layers with weights.
 
     Examples
     --------
@@ -347,7 +348,7 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
     n, k, macs = (ops.column(name, 1, seq) for name in ("n", "k", "macs"))
     stored = np.isin(ops.kind, MATMUL_KINDS) & (ops.weights > 0) & (n > 0) & (k > 0) & (macs > 0)
     n, k, count, groups = n[stored], k[stored], ops.count[stored], ops.groups[stored]
-    # A layer of several products of one shape with other weights each (experts, recurrent gates) has more groups.
+    # A layer of several products of one shape with different weights (experts, recurrent gates) has more groups.
     matrices = np.maximum(np.rint(ops.weights[stored] / (n * k)), groups)
     if not stored.any():
         raise ValueError(f"model = {network.title!r} has no layer with weights to store: take another network")
@@ -397,7 +398,7 @@ def _published_rows() -> pd.DataFrame:
 def published_crossbars() -> pd.DataFrame:
     """Return published machines, and our formulas' values for a full tile of theirs.
 
-    Our value takes their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
+    Our value uses their tile, bits and pulse, and the energies of ISAAC's converters; nothing is fitted to them.
 
     Returns
     -------
@@ -419,21 +420,21 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     Parameters
     ----------
     devices : iterable of str or Accelerator
-        Names of the catalogue; those without an INT8 peak, bandwidth or power are left out.
+        Names in the catalogue; devices without an INT8 peak, bandwidth or power are left out.
     intensity : array_like
         Arithmetic for each byte moved [FLOP/B].
 
     Returns
     -------
     pandas.DataFrame
-        `key`, `name`, `intensity`, `flop_per_joule` and `mac_joules` at that intensity, one row for each of both.
+        `key`, `name`, `intensity`, `flop_per_joule` and `mac_joules`, one row per device and intensity.
 
     Raises
     ------
     cookbook.catalog.UnknownName
-        A name that the catalogue does not have.
+        If the catalogue does not have a name.
     ValueError
-        No list of devices, or an intensity that is none.
+        If `devices` is not a list of names, or an intensity is invalid.
 
     Examples
     --------
@@ -465,9 +466,9 @@ def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None =
     Parameters
     ----------
     workload, seq
-        As for `map_to_crossbars`.
+        As in `map_to_crossbars`.
     batch : int
-        Samples that are computed together.
+        Samples computed together.
 
     Examples
     --------
@@ -477,7 +478,7 @@ def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None =
     layers = _layers(*_network_and_length(model, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
     used = number("batch", batch, 1, 1e6) * layers["products"]
-    # Of experts, a small batch reads those that its tokens are routed to.
+    # A small batch reads only the experts to which its tokens are routed.
     return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
 
 

@@ -39,11 +39,11 @@ class DigitNetwork:
     Attributes
     ----------
     weights, biases : tuple of numpy.ndarray
-        Of both layers, inputs by outputs.
+        Weights (inputs by outputs) and biases of both layers.
     accuracy : float
-        Share of the test digits that it reads right in floating point.
+        Share of the test digits that it classifies correctly in floating point.
     full_scales : tuple of float
-        Largest input of each layer among the images that it was trained on.
+        Largest input of each layer over the training images.
     """
 
     weights: tuple[np.ndarray, ...]
@@ -84,14 +84,14 @@ def train_digits(hidden: int = 32, epochs: int = 40, seed: int = 0) -> DigitNetw
     hidden : int
         Units of the hidden layer, 1 to 256.
     epochs : int
-        Passes over the images, 1 to 200.
+        Epochs, 1 to 200.
     seed : int
-        Of the first weights and of the order of the images.
+        Seed of the initial weights and of the order of the images.
 
     Raises
     ------
     ValueError
-        A number outside its range.
+        If a number is outside its range.
 
     Examples
     --------
@@ -174,16 +174,16 @@ def crossbar_accuracy(
     wire_ohms : float
         Resistance of the wire between two cells [ohm].
     days : float
-        Since programming: cells of phase-change memory drift; 0: not at all.
+        Days since programming, in which cells of phase-change memory drift; 0 for no drift.
     draws : int
         Number of times all cells are programmed, 1 to 100.
     seed : int
-        Of the noise.
+        Seed of the noise.
 
     Raises
     ------
     ValueError
-        A spread, resistance or number outside its range, NaN too.
+        If a spread, resistance or number is outside its range or NaN.
 
     Examples
     --------
@@ -239,7 +239,7 @@ class _Programmed:
         shares = np.stack(pieces, axis=2) * np.sign(weights)[:, :, None] / (self.levels - 1)
         self.tops = [np.inf] * int(np.ceil(len(weights) / tile.rows))
         self.cells = self._cells(shares.reshape(len(weights), -1), spreads).astype(np.float32)
-        # Bounds of the converters: the largest currents of a sample without noise of reading.
+        # Full scales of the converters: the largest currents of a sample without read noise.
         self.read, quiet = 0.0, self.read
         self.tops = [float(np.abs(sums).max()) or 1.0 for sums in self._sums(self._applied(sample))]
         self.read = quiet
@@ -312,12 +312,12 @@ def accuracy_curve(
     values : sequence of float
         Its values.
     tile, network
-        As for `crossbar_accuracy`, whose other arguments are taken too.
+        As in `crossbar_accuracy`, whose other arguments are accepted too.
 
     Raises
     ------
     ValueError
-        Something else than these, no values, or one outside its range.
+        If the parameter is another one, there are no values, or one is outside its range.
 
     Examples
     --------

@@ -74,9 +74,9 @@ def _attribute_spans(steps: np.ndarray, spans: Spans) -> Attribution:
         own = spans.term == TERMS.index(term)
         chosen[union_by(spans.start[own], spans.end[own], points)] = place
     step = np.searchsorted(steps[:, 0], middles, side="right") - 1
-    inside = (step >= 0) & (middles < steps[np.maximum(step, 0), 1])
+    in_step = (step >= 0) & (middles < steps[np.maximum(step, 0), 1])
     seconds = np.zeros((len(steps), len(order) + 1))
-    np.add.at(seconds, (step[inside], chosen[inside]), lengths[inside])
+    np.add.at(seconds, (step[in_step], chosen[in_step]), lengths[in_step])
     terms = (*order, "idle")
     terms_in_order = tuple(term_name for term_name in CHART_ORDER if term_name in terms)
     facts = dict(spans.facts)
@@ -124,8 +124,8 @@ def _running_median(times: np.ndarray) -> np.ndarray:
 def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
     """Return slow steps that recur at equal distances, and the distance; none and 0 where there are none.
 
-    On a machine with other work single steps are slow now and then, so sets of ever slower steps are looked at: the one
-    that explains most time counts.
+    On a machine with other work single steps are occasionally slow, so sets of ever slower steps are compared; the one
+    that explains most time is returned.
     """
     best, period, most = np.empty(0, dtype=int), 0.0, 0.0
     for times in SLOW_FACTORS:
@@ -142,12 +142,12 @@ def _periodic(rest: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _shift(times: np.ndarray) -> tuple[int, float]:
-    """Return the step from which all are slower, and by which factor; (0, 1) where none are."""
+    """Return the step from which all are slower, and the factor; (0, 1) where none are."""
     count = len(times)
     edge = max(int(np.ceil(MARGIN * count)), 5)
     if count < 2 * edge:
         return 0, 1.0
-    # The break that explains most of the squared differences of the logarithms; single slow steps weigh little there.
+    # The change point that explains most of the variance of the logarithms, in which single slow steps weigh little.
     logs = np.log(np.maximum(times, 1e-12))
     sums, places = np.cumsum(logs), np.arange(edge, count - edge + 1)
     before, after = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (count - places)
@@ -155,7 +155,7 @@ def _shift(times: np.ndarray) -> tuple[int, float]:
     best = int(np.argmax(gain))
     place = int(places[best])
     ratio = float(np.mean(times[place:]) / np.mean(times[:place]))
-    # Both halves of what follows must be slower: a bad minute is no slowdown.
+    # Both halves of the rest must be slower, since a bad minute is not a slowdown.
     halves = np.array_split(times[place:], 2)
     lasting = all(np.mean(half) >= LATER * np.mean(times[:place]) for half in halves)
     return (place, ratio) if ratio >= LATER and lasting else (0, 1.0)

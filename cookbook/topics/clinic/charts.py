@@ -40,7 +40,7 @@ def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
     Returns
     -------
     altair.LayerChart
-        Signals: `rows`, the order of the rows; `most`, the end of the axis [ms]; `parts`, those that are drawn.
+        Signals: `rows`, the order of the rows; `most`, the end of the axis [ms]; `parts`, the parts that are drawn.
 
     Examples
     --------

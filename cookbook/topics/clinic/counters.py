@@ -31,7 +31,7 @@ class Counter(NamedTuple):
 
 
 # Limits are rules of thumb, stated so that they can be doubted: a device that works nine tenths of the time has little
-# left to give; a clock that loses a tenth costs as much; a drive that is busy nine tenths of the time queues requests.
+# left to give; a clock a tenth lower costs a tenth; a drive that is busy nine tenths of the time queues requests.
 COUNTERS = {
     "gpu busy": Counter("share", -0.9, "idle accelerator", "GPU busy {} of the time"),
     "tensor cores busy": Counter("share", math.nan, "", "tensor cores busy {} of the time"),
@@ -81,7 +81,7 @@ def _one_entity(cells: list[str]) -> list[str]:
     return [" ".join(cells[:2]), *cells[2:]] if cells[0].upper() in ("GPU", "GPU-I", "GPU-CI") else cells
 
 
-# Columns by the counter they hold and the factor to its unit.
+# Columns by counter and factor to its unit.
 DMON_COLUMNS = {"sm": ("gpu busy", 0.01), "mem": ("memory busy", 0.01), "pwr": ("power", 1.0), "pclk": ("clock", 1e6)}
 DCGM_COLUMNS = {
     "gract": ("gpu busy", 1.0),

@@ -26,7 +26,7 @@ from cookbook.units import human
 MOST_FILES, MAX_STRETCHES = 64, 20
 # The useful work of a step; for a log, whose parts are not known, its steady time.
 WORK_TERMS = ("compute", "steady")
-# A predicted term below this share of a step is no bottleneck, whatever its interval.
+# A predicted term below this share of a step is not a bottleneck, whatever its interval.
 MIN_SHARE = 0.05
 # Share of the products in a format from which it is that of the training; share of their time that a narrower one saves
 # at least; share of the others' wait that one process must explain; share of a term that a finer cause must explain.
@@ -82,7 +82,7 @@ class Diagnosis(Result):
     answer : str
         A headline with one number in bold, then labelled facts.
     share, low, high : float
-        Share of the time that the cause takes, with the least and the most of its stretches.
+        Share of the time that the cause takes, with the smallest and the largest of its stretches.
     step_seconds : float
         Median time of a step [s]; NaN where no file has steps.
     evidence : tuple of str
@@ -90,10 +90,10 @@ class Diagnosis(Result):
     remedies : tuple of mapping
         The three cheapest: ``remedy``, ``gain``, ``gain_low``, ``gain_high`` (times as fast), ``why``.
     terms : tuple of mapping
-        One a term: ``term``, ``seconds`` of a mean step, ``share``, ``low``, ``high``, ``usual`` (share), ``predicted``
-        [s], ``gap`` (share beyond what is usual, or beyond the prediction).
+        One row per term: ``term``, ``seconds`` of a mean step, ``share``, ``low``, ``high``, ``usual`` (share),
+        ``predicted`` [s], ``gap`` (share beyond what is usual, or beyond the prediction).
     notes : tuple of str
-        What was not understood, by file.
+        Content that was not understood, by file.
     kinds : tuple of str
         The kinds of the files.
     stretches : tuple of (str, mapping of str to float)
@@ -141,16 +141,16 @@ def diagnose(
         Files of one run, or results of `read_trace`; several ranks' traces distinguish a straggler from a slow
         network, counters are further evidence. The content determines which tool wrote a file.
     model, system : optional
-        The scenario, as for `cb.train_step`; then each term is shown beside its prediction, and the largest gap beyond
+        The scenario, as in `cb.train_step`; then each term is shown beside its prediction, and the largest gap beyond
         the 80 % interval is the diagnosis.
     precision : str, optional
-        The number format that was meant, such as "bf16".
+        The intended number format, such as "bf16".
     pattern : str, optional
-        For logs in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}``.
+        Form of a line in a plain-text log, with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}``.
     stretches : int
         Pieces of the run, 1 to 20, over which shares and gains have their intervals.
     **plan
-        Fields of the plan, as for `cb.train_step`, such as ``micro_batch`` and ``devices``.
+        Fields of the plan, as in `cb.train_step`, such as ``micro_batch`` and ``devices``.
 
     Returns
     -------
@@ -159,9 +159,9 @@ def diagnose(
     Raises
     ------
     ValueError
-        A file is not understood: the location and the remedy.
+        If a file is not understood; the message has the location and the remedy.
     cookbook.catalog.UnknownName
-        The catalogue has no such model or device.
+        If the catalogue has no such model or device.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str |
         return _diagnose_counters(counted, notes, kinds)
     shared = [attribute(reading)._replace(stretches=stretches) for reading in timed]
     waits = [_share(attribution, "communication") for attribution in shared]
-    # Of several processes, the one that waits most shows what the others cost it.
+    # Of several processes, the one that waits most shows the cost of waiting.
     at = int(np.argmax(waits))
     waiting = shared[at]
     terms = _terms(waiting, predicted)
@@ -251,7 +251,9 @@ def _shares(attribution: Attribution, term: str) -> np.ndarray:
     pieces = min(attribution.stretches, len(attribution.steps))
     own = np.array_split(attribution.seconds[:, attribution.terms.index(term)], pieces)
     whole = np.array_split(attribution.steps, pieces)
-    return np.array([one.sum() / all_.sum() if all_.sum() > 0 else 0.0 for one, all_ in zip(own, whole, strict=True)])
+    return np.array(
+        [seconds.sum() / total.sum() if total.sum() > 0 else 0.0 for seconds, total in zip(own, whole, strict=True)]
+    )
 
 
 def _share(attribution: Attribution, term: str) -> float:
@@ -286,7 +288,7 @@ def _terms(attribution: Attribution, predicted: Any) -> tuple[dict[str, Any], ..
 
 
 def _straggling(shared: list[Attribution], at: int) -> tuple[float, float]:
-    """Return the extra work of the slowest process over that of the waiting one [share of a step], and how often."""
+    """Return the extra work of the slowest process over the waiting one, as a share of a step, and its frequency."""
     if len(shared) < 2 or not all("communication" in attribution.terms for attribution in shared):
         return 0.0, math.nan
     count = min(len(attribution.steps) for attribution in shared)
@@ -429,7 +431,7 @@ def _percent(share: float) -> str:
 
 
 def _diagnose_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tuple[str, ...]) -> Diagnosis:
-    """Diagnose by counters alone: which of them exceeds its limit the most."""
+    """Diagnose by counters alone: the cause is the counter that exceeds its limit the most."""
     over = {key: _excess(COUNTERS[key], value) for key, value in counted.items()}
     worst = max(over, key=lambda key: over[key])
     exceeded = over[worst] > 0

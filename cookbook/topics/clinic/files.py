@@ -26,18 +26,18 @@ def read_trace(path: str | Path, pattern: str = "") -> Reading:
     path : str or Path
         The file, also compressed by gzip. Its content determines which tool wrote it.
     pattern : str, optional
-        For a log in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` in place of numbers.
+        Form of a line in a plain-text log: ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}`` replace its numbers.
 
     Returns
     -------
     Reading
-        Steps, spans and counters, and what was not understood.
+        Steps, spans and counters, and the content that was not understood.
 
     Raises
     ------
     ValueError
-        It is unreadable, empty, truncated, too large, nested too deeply, or of an unknown tool: the
-        place, and what to do.
+        If it is unreadable, empty, truncated, too large, nested too deeply, or of an unknown tool; the
+        message has the location and the remedy.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def patient(name: str) -> list[Path]:
     Raises
     ------
     cookbook.catalog.UnknownName
-        No patient has that name; the nearest are listed.
+        If no patient has that name; the message lists the nearest.
 
     Examples
     --------

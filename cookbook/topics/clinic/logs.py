@@ -212,13 +212,18 @@ def _compiled(pattern: Any) -> tuple[str, re.Pattern[str], float]:
     if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN:
         raise refused("pattern", pattern, f"must be a text of 1 to {MAX_PATTERN} letters")
     scales = {"{seconds}": 1.0, "{ms}": 1e-3, "{rate}": -1.0}
-    named = [mark for mark in scales if mark in pattern]
-    if len(named) != 1 or pattern.count(named[0]) != 1 or pattern.count("{step}") > 1 or pattern.count("*") > 1:
+    time_marks = [mark for mark in scales if mark in pattern]
+    if (
+        len(time_marks) != 1
+        or pattern.count(time_marks[0]) != 1
+        or pattern.count("{step}") > 1
+        or pattern.count("*") > 1
+    ):
         raise refused(
             "pattern", pattern, f"must hold one of {', '.join(scales)}, at most one {{step}} and at most one *"
         )
     figure = r"[0-9]{1,15}(?:[.][0-9]{1,15})?"
-    text = re.escape(pattern).replace(re.escape(named[0]), f"(?P<time>{figure})")
+    text = re.escape(pattern).replace(re.escape(time_marks[0]), f"(?P<time>{figure})")
     text = text.replace(re.escape("{step}"), r"(?P<step>[0-9]{1,15})").replace(r"\*", ".{0,200}?")
     text = text.replace(r"\ ", r"\s{1,20}")
-    return pattern, re.compile(text), scales[named[0]]
+    return pattern, re.compile(text), scales[time_marks[0]]

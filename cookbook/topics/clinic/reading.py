@@ -57,7 +57,7 @@ class Reading:
     Attributes
     ----------
     name, kind : str
-        Name of the file, and what it is in words.
+        Name of the file, and its kind in words.
     steps : numpy.ndarray
         Begin and end of each training step [s]; no rows where it has none.
     spans : Spans or None
@@ -69,7 +69,7 @@ class Reading:
     rank : int or None
         Rank of the process that wrote it.
     notes : tuple of str
-        What was not understood, by line, column or key.
+        Content that was not understood, by line, column or key.
     """
 
     name: str
@@ -95,8 +95,8 @@ class Notes:
 
     def __call__(self) -> tuple[str, ...]:
         lines = [
-            f"{what}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
-            for what, (count, place) in self._found.items()
+            f"{note}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
+            for note, (count, place) in self._found.items()
         ]
         return (*lines[:MAX_NOTES], *([f"{len(lines) - MAX_NOTES} more kinds"] if len(lines) > MAX_NOTES else []))
 
@@ -107,7 +107,7 @@ def contents(path: str | Path) -> tuple[Path, bytes]:
     Raises
     ------
     ValueError
-        It is no file, too large before or after it is unpacked, empty, or its compression is broken.
+        If it is not a file, too large before or after unpacking, empty, or its compression is broken.
     """
     if not isinstance(path, (str, Path)) or not str(path).strip() or "\0" in str(path):
         raise refused("path", path, "must be the path of a trace, a log or the output of a tool")
@@ -145,7 +145,7 @@ def _unpacked(packed: bytes, name: str) -> bytes:
 
 
 def text_of(raw: bytes, name: str) -> str:
-    """Decode bytes to text; ValueError where they are none."""
+    """Decode bytes to text; ValueError where they are not text."""
     encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         text = raw.decode(encoding)

@@ -93,7 +93,7 @@ SHORT_SECONDS = 20e-6
 # A matmul whose smallest dimension is n does at most n / 2 FLOP for each byte of an FP32 operand; processors and
 # accelerators need some ten and more to be busy, so one thinner than this waits for memory.
 THIN_SIDE = 16
-# Silence between two operations that is still the host at work (Python, the framework); longer is silence.
+# Longest gap between two operations that counts as work of the host (Python, the framework).
 MAX_GAP = 1e-3
 # Operations that only call others.
 CALLER_NAMES = ("autograd::", "Optimizer.", "torch::", "DistributedDataParallel")
@@ -288,7 +288,7 @@ def _on_processor(
 ) -> Iterator[tuple[float, float, int]]:
     """Yield operations of the processor.
 
-    Long ones are work, short ones and those that only call others are overhead.
+    Long operations are work; short ones and those that only call others are overhead.
     """
     lengths, thin, products = [], 0.0, 0.0
     tracks: dict[Any, list[Event]] = defaultdict(list)

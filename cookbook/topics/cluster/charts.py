@@ -140,7 +140,7 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `load`, `policy` (five at most), and under the name of what is gained the gain as a share, with its
+        Tidy rows: `load`, `policy` (five at most), and under the name of the measure the gain as a share, with its
         interval under that name and "_low" and "_high".
     of : str
         That name.

@@ -49,8 +49,8 @@ def mean_gpu_seconds(mix: str, errors: Sequence[float]) -> float:
 def _mean_factor(spread: float) -> float:
     """Return mean over median of a log-normal length that is cut at `CUT` standard deviations."""
     normal = NormalDist()
-    inside = math.exp(spread**2 / 2) * (normal.cdf(CUT - spread) - normal.cdf(-CUT - spread))
-    return inside + normal.cdf(-CUT) * (math.exp(spread * CUT) + math.exp(-spread * CUT))
+    cut_mean = math.exp(spread**2 / 2) * (normal.cdf(CUT - spread) - normal.cdf(-CUT - spread))
+    return cut_mean + normal.cdf(-CUT) * (math.exp(spread * CUT) + math.exp(-spread * CUT))
 
 
 @lru_cache(maxsize=64)
@@ -75,7 +75,7 @@ def speeds_of(
             f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({requested['why']}); "
             "take another accelerator"
         )
-    # Lying apart never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
+    # Spreading never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
     packed = {
         count: rows[count, max(node_size for node_size in nodes if node_size <= count), network]["rate"]
         for count in counts

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 HOUR = 3600.0
-# Between two changes of the size of one elastic job.
+# Time between two changes of the size of one elastic job.
 RESIZE_AFTER = 2 * HOUR
 Spots = list[tuple[int, int]]
 
@@ -37,7 +37,7 @@ def fifo(cluster: Any) -> None:
 
 
 def backfill(cluster: Any) -> None:
-    """Serve one queue; others overtake a waiting job if by prediction they do not delay it (EASY, Lifka 1995)."""
+    """Serve one queue; jobs overtake a waiting one if by prediction they do not delay it (EASY, Lifka 1995)."""
     at, spare = None, 0
     for job in cluster.waiting():
         if at is None:
@@ -50,7 +50,7 @@ def backfill(cluster: Any) -> None:
 
 
 def fair(cluster: Any) -> None:
-    """Start the team with the fewest GPUs first: max-min fair shares, which is DRF with one resource."""
+    """Serve the team with the fewest GPUs first: max-min fair shares, which is DRF with one resource."""
     teams = set(cluster.teams)
     while teams:
         team = min(teams, key=lambda name: (cluster.used[name], name))
@@ -127,7 +127,7 @@ def spread(free: Sequence[int], gpus: int, per_node: int, _per_switch: int) -> S
 
 
 def _filled(nodes: Sequence[int], free: Sequence[int], gpus: int, most: int) -> Spots:
-    """Return GPUs of some nodes in their order, no more than `most` of each; empty if they have too few."""
+    """Return GPUs of some nodes in their order, at most `most` of each; empty if they have too few."""
     spots: Spots = []
     for node in nodes:
         take = min(free[node], gpus, most)

@@ -14,39 +14,39 @@ from typing import Any
 from cookbook.progress_bar import progress_bar
 from cookbook.topics.cluster.policies import Spots
 
-# Jobs of one size and team that a policy looks at, and of all; jobs between two looks at the bar.
+# Jobs of one size and team that a policy examines, and in total; jobs between two updates of the progress bar.
 DEPTH, MAX_LOOKED_AT, STRIDE = 4, 32, 2000
 SERVICE = -1  # in the place of a job
 # Time after which a service is assumed to block the jobs that never run beside it [s].
 MAX_STALL = 86400.0
 # Speed relative to that on the requested GPUs, packed: by (GPUs, GPUs per node, True if behind two switches).
 Speeds = Mapping[tuple[int, int, bool], float]
-# Lines of the log: job, begin and end [s], node, lane of the node.
+# Entries of the log: job, begin and end [s], node, lane of the node.
 Line = tuple[int, float, float, int, int]
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One job: what it asks, and what has become of it; times in seconds.
+    """One job: its request and its state; times in seconds.
 
     Attributes
     ----------
     order, kind, team : int, str, str
-        Place in the order of arrival, name of its class, who sent it.
+        Position in the order of arrival, name of its class, and its team.
     arrival, expected : float
-        When it came; predicted time on the GPUs it asks, packed.
+        Arrival time; predicted time on the requested GPUs, packed.
     gpus, least, most : int
-        GPUs requested; those with which it can run (all the same: a rigid job).
+        GPUs requested; smallest and largest number with which it can run (equal for a rigid job).
     urgent : bool
         True if it goes first under a policy that considers urgency.
     use : float
-        Part of each of its GPUs that it keeps busy.
+        Share of each of its GPUs that it keeps busy.
     left : float
-        Work left: true time on the GPUs it asks, packed.
+        Remaining work: true time on the requested GPUs, packed.
     speeds : mapping
-        Its speed elsewhere.
+        Relative speed in other placements.
     luck : float
-        Number from 0 to 1 that decides how often it fails.
+        Number from 0 to 1 that determines its number of failures.
     """
 
     order: int
@@ -95,13 +95,13 @@ class Rules:
     Attributes
     ----------
     nodes, per_node, per_switch : int
-        Nodes, GPUs of each, nodes behind one switch.
+        Nodes, GPUs per node, nodes behind one switch.
     slices : int
-        Jobs that may share a GPU, each with its part; 1: none.
+        Jobs that may share a GPU, each with its part; 1 for no sharing.
     mtbf, interval, restart : float
-        Mean time between failures of one GPU; between checkpoints; to save, to load or to restart.
+        Mean time between failures of one GPU; time between checkpoints; times to save, to load and to restart.
     service : callable, optional
-        GPUs that a service holds, from the time.
+        Function of the time that returns the GPUs of a service.
     apart : bool
         True if jobs share a GPU with those of their own team only, and the team owns all of it.
     """
@@ -127,9 +127,9 @@ class Cluster:
     free, total : int
         GPUs.
     teams, used, quota
-        Names of the teams; GPUs that each holds, with its part of those that are shared, and owns.
+        Names of the teams; GPUs that each uses, its part of shared ones included, and GPUs that each owns.
     running : list of Job
-        In the order in which they were started.
+        Running jobs, in the order in which they were started.
     """
 
     def __init__(
@@ -167,8 +167,8 @@ class Cluster:
     def waiting(self, team: str | None = None, urgent: bool | None = None, full: bool = False) -> Iterator[Job]:
         """Yield the waiting jobs, first come first; while no GPU is free none but urgent ones, unless `full`.
 
-        Of the jobs of one team and size those after one that does not fit are left out, and those after the fourth;
-        32 are looked at in all, which do not start.
+        Of the jobs of one team and size, those after one that does not fit and those after the fourth are left out;
+        at most 32 jobs that do not start are examined.
         """
         look, looks = full or urgent is not None, MAX_LOOKED_AT
         if not look and self.free <= 0 and not self._cells:
@@ -237,7 +237,7 @@ class Cluster:
         return True
 
     def reservation(self, job: Job) -> tuple[float, int]:
-        """Return when a job could start if all running jobs end as predicted [s], and the GPUs left over then."""
+        """Return the earliest start of a job if all running jobs end as predicted [s], and the GPUs left over then."""
         free = self.free
         for due, _, gpus in self._dues:
             free += gpus

@@ -64,14 +64,14 @@ class ClusterRun(Result):
     title : str
         The policy and the cluster.
     measures : dict
-        Of what is measured, the weeks after one day, or all jobs given from the first arrival on: utilisation (GPU
-        time that jobs hold over all), effective (the same, counting only work at the speed of a packed job that keeps
-        its GPUs busy), goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95
-        and wait_mean [s] (all of it, also after being stopped), stay_p50 and stay_p95 (wait and run) [s], makespan
-        (until the last is done) [s], fairness (Jain's index
-        of the part of their stay that the jobs of each team run), stops (jobs stopped for others), service and
-        idle_waiting (GPU time of the service, and idle while a job waited, over all), kwh and usd with low and high
-        (rented GPUs at their list prices), usd_per_job.
+        Results over the measured time (the weeks after a warm-up of one day; for given jobs, all time from the first
+        arrival on): utilisation (allocated over total GPU time), effective (the same, counting only work at the speed
+        of a packed job that keeps its GPUs busy), goodput (effective over allocated), jobs that arrived, finished
+        within that time, wait_p50, wait_p95 and wait_mean [s] (total wait, after preemptions too), stay_p50 and
+        stay_p95 (wait plus run) [s], makespan (until the last job ends) [s], fairness (Jain's index over teams of the
+        share of their stay in which jobs run), stops (preemptions), service and idle_waiting (share of GPU time used by
+        the service, and idle while a job waited), kwh and usd with low and high (rented GPUs at their list prices),
+        usd_per_job.
     sums : dict
         GPU-seconds held (busy) and worked (work), job-seconds inside (jobs) and waiting, of the whole run.
     assumed : tuple of str
@@ -124,8 +124,8 @@ class ClusterRun(Result):
         Empty if `log` was False.
         """
         stays = pd.DataFrame(self._lines, columns=["job", "start", "end", "node", "lane"])
-        named = [self._named(job) for job in stays["job"]]
-        return stays.assign(**{name: [record[name] for record in named] for name in ("team", "kind", "gpus")})
+        labels = [self._named(job) for job in stays["job"]]
+        return stays.assign(**{name: [record[name] for record in labels] for name in ("team", "kind", "gpus")})
 
     def drawn(self) -> pd.DataFrame:
         """Return the first week as `cookbook.charts.timeline` takes it: stays of jobs on GPUs, and each hour in words.
@@ -133,7 +133,7 @@ class ClusterRun(Result):
         Raises
         ------
         ValueError
-            A run without a log.
+            If the run has no log.
         """
         if not self._lines:
             raise ValueError("no timeline was kept: simulate with log=True")
@@ -262,9 +262,9 @@ def cluster(
     nodes, per_node : int
         Nodes, and GPUs of each.
     load : float
-        GPU time that jobs ask, over what there is; above 1 the queue grows.
+        Requested over available GPU time; above 1 the queue grows.
     mix : {"research", "mixed", "large"}
-        Column of the table ``cluster_jobs``: which classes of jobs how often.
+        Column of the table ``cluster_jobs`` with the frequency of each class of jobs.
     teams, skew : int, float
         Number of teams, and the ratio of the busiest team's jobs to the quietest's.
     quota : sequence or mapping, optional
@@ -274,9 +274,9 @@ def cluster(
         "pack", "same node" (a job waits until the fewest nodes have free GPUs) or "spread"; or a function as in
         `cookbook.planning.PLACEMENTS`.
     share : int
-        Jobs that may share a GPU if they keep that small a part of it busy, under "static" of one team; 1: none.
+        Jobs that may share a GPU if they keep only that part of it busy, under "static" those of one team; 1 for none.
     service, beside : int, bool
-        GPUs that a service for people needs at its peak; whether training may use those that it leaves at night.
+        GPUs that an interactive service needs at its peak; whether training may use those that are idle at night.
     weeks, seed, rhythm : int, int, float
         Simulated weeks after one day of warm-up; seed of the draws; 0 for even arrivals, 1 for those of working days.
     accelerator, per_switch, network, oversubscription
@@ -285,7 +285,7 @@ def cluster(
     mtbf_days : float, optional
         Mean time between failures of one GPU [d]; that of a large cluster by default; infinite: none.
     jobs : table, optional
-        Jobs of your own instead: rows with arrival [h], gpus, hours, and if you like team ("A"), urgent (True, False)
+        Your own jobs instead: rows with arrival [h], gpus, hours, and optionally team ("A"), urgent (True, False)
         and use (the part of a GPU that it keeps busy, 1: it shares none). All are measured.
     progress, log : bool
         Whether to show a bar after a second, and to keep the `timeline`.
@@ -293,10 +293,10 @@ def cluster(
     Raises
     ------
     ValueError
-        A contradiction: more GPUs requested than exist, no arrivals, a quota above the cluster, two constraints that
-        contradict each other (both are named).
+        If arguments contradict each other: more GPUs requested than exist, no arrivals, a quota above the cluster, two
+        constraints that exclude each other (both are named).
     cookbook.catalog.UnknownName
-        An accelerator that the catalogue does not have.
+        If the catalogue does not have the accelerator.
 
     Examples
     --------
@@ -519,13 +519,13 @@ def _measures(
     busy, work, served, idle = (
         (sums[1][name] - sums[0][name]) / (gpus * seconds) for name in ("busy", "work", "service", "idle")
     )
-    inside = [job for job in sent if begin <= job.arrival < end] or list(sent)
-    waits = np.array([job.waited for job in inside])
-    stays = np.array([job.ended - job.arrival for job in inside])
+    measured = [job for job in sent if begin <= job.arrival < end] or list(sent)
+    waits = np.array([job.waited for job in measured])
+    stays = np.array([job.ended - job.arrival for job in measured])
     finished = sum(begin <= job.ended <= end for job in sent)
     parts = []
-    for team in sorted({job.team for job in inside}):
-        own = np.array([job.team == team for job in inside])
+    for team in sorted({job.team for job in measured}):
+        own = np.array([job.team == team for job in measured])
         parts.append(1 - waits[own].sum() / stays[own].sum())
     power, price = machine_power(accelerator, gpus), hourly_usd(accelerator)
     hours = seconds / HOUR
@@ -533,7 +533,7 @@ def _measures(
         "utilisation": busy,
         "effective": work,
         "goodput": work / busy if busy else math.nan,
-        "jobs": len(inside),
+        "jobs": len(measured),
         "finished": finished,
     }
     for name, values in (("wait", waits), ("stay", stays)):
@@ -542,7 +542,7 @@ def _measures(
         "wait_mean": float(waits.mean()),
         "makespan": max(job.ended for job in sent) - begin,
         "fairness": jain_index(parts),
-        "stops": sum(job.stops for job in inside),
+        "stops": sum(job.stops for job in measured),
         "service": served,
         "idle_waiting": idle,
     }
@@ -580,13 +580,13 @@ def cluster_weeks(
     Parameters
     ----------
     policies : sequence of str or callable
-        As for `cluster`.
+        As in `cluster`.
     load, mix
-        One value or several, as for `cluster`.
+        One value or several, as in `cluster`.
     weeks : int
         Weeks of each load and mix, with the seeds `seed`, `seed` + 1 ...
     seed : int
-        Of the first week.
+        Seed of the first week.
     progress : bool
         Whether to show a bar.
     **fixed
@@ -626,7 +626,7 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     Parameters
     ----------
     found : pandas.DataFrame
-        As `cluster_weeks` gives it.
+        Result of `cluster_weeks`.
     against : str
         Policy that the others are compared with.
     by : sequence of str
@@ -644,7 +644,7 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     Raises
     ------
     ValueError
-        A table of another shape, without the policy compared with, or with several rows of a week and policy.
+        If the table has another shape, lacks the reference policy, or has several rows for a week and policy.
     """
     if not isinstance(by, (list, tuple)) or not by or not all(isinstance(column, str) for column in by):
         raise refused("by", by, "must be a list of columns, such as ['load', 'mix']")

@@ -16,7 +16,7 @@ import numpy as np
 # Share of units that dropout leaves out, as a number of 256: masks are made of single random bytes.
 DROPOUT_BYTE = 26
 EPSILON = 1e-5
-# Random weights after which they are repeated: making more takes longer than the step that they are for.
+# Random weights after which they are repeated, since drawing more takes longer than the step.
 MAX_RANDOM = 2**20
 # The approximation of GELU with a hyperbolic tangent: Hendrycks & Gimpel, arXiv:1606.08415, section 2.
 GELU_SLOPE, GELU_CUBE = math.sqrt(2 / math.pi), 0.044715
@@ -39,13 +39,13 @@ class Parameter:
 
 
 class Maker:
-    """Makes weights: small random ones, of one type, the same in every run."""
+    """Source of weights: small random ones, of one type, the same in every run."""
 
     def __init__(self, kind: Any = np.float32) -> None:
         self.kind, self.random = kind, np.random.default_rng(0)
 
     def normal(self, *shape: int) -> Parameter:
-        """Return weights that about preserve the scale of what they multiply."""
+        """Return weights that roughly preserve the scale of their input."""
         block = self.random.standard_normal(min(math.prod(shape), MAX_RANDOM), dtype=np.float32) / math.sqrt(shape[0])
         return Parameter(np.resize(block.astype(self.kind), shape))
 
@@ -186,7 +186,7 @@ class Tanh(Layer):
 
 
 class Dropout(Layer):
-    """Leaves out `dropped` of 256 units while it trains, by random bytes."""
+    """Dropout of `dropped` of 256 units in training, by random bytes."""
 
     def __init__(self, dropped: int = DROPOUT_BYTE) -> None:
         self.dropped, self.random = dropped, np.random.default_rng(0)
@@ -206,7 +206,7 @@ class Dropout(Layer):
 
 
 class LayerNorm(Layer):
-    """Mean 0 and deviation 1 over the last axis, then a scale and a shift."""
+    """Layer normalisation: mean 0 and deviation 1 over the last axis, then a scale and a shift."""
 
     def __init__(self, make: Maker, width: int) -> None:
         self.scale, self.shift = make.constant(width, 1.0), make.constant(width)
@@ -237,7 +237,7 @@ class LayerNorm(Layer):
 
 
 class BatchNorm(Layer):
-    """Mean 0 and deviation 1 of each channel over batch and picture, then a scale and a shift."""
+    """Batch normalisation: mean 0 and deviation 1 of each channel over batch and picture, then a scale and a shift."""
 
     def __init__(self, make: Maker, channels: int) -> None:
         self.scale, self.shift = make.constant(channels, 1.0), make.constant(channels)
@@ -345,13 +345,13 @@ def taken(size: int, kernel: int, stride: int) -> int:
 
 
 def _window(x: Any, tap: int, kernel: int, stride: int, rows: int, columns: int) -> Any:
-    """Return what one tap of a window sees of the last two axes, at all positions."""
+    """Return the values under one tap of a window along the last two axes, at all positions."""
     top, left = divmod(tap, kernel)
     return x[..., top : top + stride * (rows - 1) + 1 : stride, left : left + stride * (columns - 1) + 1 : stride]
 
 
 class MaxPool(Layer):
-    """Largest value of each window."""
+    """Max pooling: the largest value of each window."""
 
     def __init__(self, kernel: int, stride: int, padding: int = 0) -> None:
         self.kernel, self.stride, self.padding = kernel, stride, padding
@@ -379,7 +379,7 @@ class MaxPool(Layer):
 
 
 class MeanPool(Layer):
-    """Mean of each channel."""
+    """Global pooling: the mean of each channel."""
 
     def forward(self, x: Any, train: bool) -> Any:
         """Return the output of a batch."""
@@ -392,7 +392,7 @@ class MeanPool(Layer):
 
 
 class Flat(Layer):
-    """All values of a picture in one row."""
+    """Flattening: all values of a picture in one row."""
 
     def forward(self, x: Any, train: bool) -> Any:
         """Return the output of a batch."""
@@ -449,7 +449,7 @@ class Attention(Layer):
 
 
 def softmax(x: Any) -> Any:
-    """Return shares that add up to 1 along the last axis, computed in place."""
+    """Return the softmax along the last axis, computed in place."""
     x -= x.max(-1, keepdims=True)
     np.exp(x, out=x)
     x /= x.sum(-1, keepdims=True)

@@ -65,11 +65,11 @@ NETWORKS = {
 DECODED, BATCHES = "gpt2", (1, 16)
 # Bytes that training holds for each parameter: weight and gradient, and the moments of momentum or of Adam.
 MOMENTUM_BYTES, ADAM_BYTES, WEIGHT_BYTES = 12, 16, 4
-# Rate and decay of an update; so small that weights stay where they are in a benchmark.
+# Learning rate and decay of an update, so small that weights hardly change in a benchmark.
 RATE, MOMENTUM, BETA, DECAY, SMALL = 1e-6, 0.9, 0.999, 0.01, 1e-8
 # Elements that an update processes at a time, so that they stay in a cache.
 UPDATE_BLOCK = 2**14
-# Times of a case over its arithmetic at the rate of a product, calls of a case, and what an update takes [s/parameter].
+# Time of a case over that of its arithmetic in products, calls per case, and the time of an update [s/parameter].
 STEP_SLOWDOWN, CALLS, UPDATE_S = 2.0, 6.0, 8e-9
 
 
@@ -261,7 +261,7 @@ def _decoder_block(make: Maker, width: int, heads: int, hidden: int) -> Layer:
 
 
 def shared(layer: Layer) -> Layer:
-    """Return a copy of the layer that shares its weights, but not what a pass stores."""
+    """Return a copy of the layer that shares its weights, but not the values that a pass stores."""
     return copy.deepcopy(layer, {id(parameter): parameter for parameter in layer.all_parameters()})
 
 
@@ -277,8 +277,8 @@ def sample(record: zoo.Workload, batch: int, seq: int, kind: Any = np.float32) -
 def learned(record: zoo.Workload, layer: Layer, x: Any) -> float:
     """Compute the gradients of all weights, and return the loss of a batch.
 
-    That of a decoder is of its next tokens, that of a classifier of its classes; of an encoder without a head it is the
-    mean square of what it gives.
+    The loss of a decoder is that of its next tokens, of a classifier that of its classes, of an encoder without a head
+    the mean square of its output.
     """
     for parameter in layer.all_parameters():
         parameter.gradient = None

@@ -20,7 +20,7 @@ from cookbook.workloads import zoo
 
 # Methods of a report, in the words of the table of software.
 SOFTWARE = {"graph": "torch.compile"}
-# NumPy makes convolutions into matrix products, as the first frameworks did.
+# Convolutions in NumPy are matrix products, as in the first frameworks.
 NUMPY = "native"
 COLUMNS = (
     "benchmark",
@@ -56,16 +56,16 @@ def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataF
     Returns
     -------
     pandas.DataFrame
-        One row a measured network: measured_s, predicted_s, low80_s, high80_s [s], ratio (predicted over measured),
+        One row per measured network: measured_s, predicted_s, low80_s, high80_s [s], ratio (predicted over measured),
         inside80, memory of both [B], the evidence level, and the reason where there is no prediction.
         Nothing here was fitted to the report.
 
     Raises
     ------
     ValueError
-        `report` is none.
+        If `report` is not a report.
     cookbook.catalog.UnknownName
-        The catalogue has no such device.
+        If the catalogue has no such device.
     """
     if not isinstance(report, Report):
         raise refused("report", report, "must be what cb.measure.run or cb.measure.read gave")
@@ -102,20 +102,20 @@ def summary(compared: pd.DataFrame) -> pd.DataFrame:
 def measured_device(report: Report, name: str = "this machine") -> Accelerator:
     """Return a record of the device with the best rates that the report measured in place of datasheet peaks.
 
-    Predictions expect peaks, of which networks reach a share, so of this record they are rather slow than fast; a
+    Predictions expect peaks, of which networks reach a share, so with this record they tend to be too slow; a
     calibration would fit the shares.
 
     Parameters
     ----------
     report : Report
-        With matrix products and memory bandwidth.
+        The measurements, with matrix products and memory bandwidth.
     name : str
         Name in print.
 
     Raises
     ------
     ValueError
-        It measured no matrix product or no memory bandwidth.
+        If the report has no matrix product or no memory bandwidth.
     """
     rows = [row for row in report.rows if row["path"] in ("numpy", "torch")]
     peaks: dict[str, float] = {}
@@ -152,7 +152,7 @@ def _software(row: Mapping[str, Any]) -> str:
 
 
 def _forward(row: Mapping[str, Any], system: Any) -> Estimate:
-    # Of networks PyTorch ran each operation by itself, also where the libraries of a maker would compile them.
+    # PyTorch ran each operation of a network by itself, also where the maker's libraries would compile them.
     alone = _software(row) if _language(row) or row.get("path") == "numpy" else "eager"
     return forward_pass(
         row["model"], system, batch=row["batch"], precision=row.get("number_format"), seq=row.get("seq"), software=alone

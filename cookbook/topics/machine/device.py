@@ -56,7 +56,7 @@ class Device:
             self.torch.cuda.reset_peak_memory_stats()
 
     def peak(self) -> int | None:
-        """Return the most bytes allocated since `count_peak`, where the device counts them [B]."""
+        """Return the peak of allocated memory since `count_peak`, where the device counts it [B]."""
         return int(self.torch.cuda.max_memory_allocated()) if self.gpu else None
 
     def free(self) -> float:
@@ -123,7 +123,7 @@ def device_named(name: str | None) -> Device:
     Raises
     ------
     ValueError
-        PyTorch is not installed, or has no such device here: what to do.
+        If PyTorch is not installed, or has no such device here; the message gives the remedy.
     """
     if name is not None and name not in DEVICES:
         raise refused("device", name, f"must be one of {', '.join(DEVICES)}; a GPU of AMD is cuda")
@@ -178,8 +178,8 @@ def _narrow(device: Device, m: int, n: int, k: int, number_format: str) -> Calla
         a, b = (torch.randint(-100, 100, shape, device=device.name, dtype=torch.int8) for shape in ((m, k), (n, k)))
         return lambda: torch._int_mm(a, b.t())
     a, b = (torch.randn(shape, device=device.name).to(device.kind("fp8")) for shape in ((m, k), (n, k)))
-    one = torch.ones((), device=device.name)
-    return lambda: torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    scalar = torch.ones((), device=device.name)
+    return lambda: torch._scaled_mm(a, b.t(), scale_a=scalar, scale_b=scalar, out_dtype=torch.bfloat16)
 
 
 def convolutions(device: Device, quick: bool) -> Iterator[Case]:
@@ -302,6 +302,6 @@ def _copy(device: Device, size: int, method: str) -> Callable[[], Callable[[], A
 
 
 def failure(error: Exception) -> str:
-    """Return why a case failed, as one sentence."""
+    """Return the reason why a case failed, as one sentence."""
     first = without_names(str(error)) or type(error).__name__
     return f"out of device memory: {first}" if "out of memory" in first.lower() else first

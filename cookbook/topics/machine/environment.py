@@ -45,7 +45,7 @@ def optional(library: str) -> Any:
     Raises
     ------
     ValueError
-        It is not installed: what it is for, and the line that installs it.
+        If it is not installed; the message has its purpose and the line that installs it.
     """
     if sentence := absent(library):
         raise ValueError(sentence)
@@ -75,13 +75,13 @@ def processor() -> str:
     """Return the maker's name of the processor, as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        model_names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     except OSError:
-        named = []
-    if not named and sys.platform == "darwin":
+        model_names = []
+    if not model_names and sys.platform == "darwin":
         result = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, timeout=5)
-        named = [result.stdout.strip()]
-    return (named[0] if named and named[0] else platform.processor() or platform.machine())[:200]
+        model_names = [result.stdout.strip()]
+    return (model_names[0] if model_names and model_names[0] else platform.processor() or platform.machine())[:200]
 
 
 def cores() -> int:

@@ -75,9 +75,9 @@ def exchanged(device: Device, watch: Watch, quick: bool) -> list[dict[str, Any]]
     Raises
     ------
     ValueError
-        There are not two cores or GPUs, or the launcher failed.
+        If there are fewer than two cores or GPUs, or the launcher failed.
     Stopped
-        The run was cancelled.
+        If the run was cancelled.
     """
     optional("torch")
     ranks = device.torch.cuda.device_count() if device.gpu else min(cores(), 2)

@@ -50,7 +50,7 @@ FACTORS = {
     "host": (1.0, 0.3),
     "narrow": (0.3, 0.0),
 }
-# Kinds of prediction that know a factor; the others are known to all.
+# Kinds of prediction to which a factor applies; the other factors apply to all.
 OF_KINDS = {
     "convolution": (networks.KIND, forward.KIND),
     "elementwise": (networks.KIND, forward.KIND),
@@ -113,9 +113,9 @@ class Calibration(Result):
     judged : tuple of mapping
         One entry a measured network, with the columns `COLUMNS`.
     left : tuple of str
-        Networks that could not be predicted, and why.
+        Networks that could not be predicted, with reasons.
     lacks : str
-        GPU that the report names and the catalogue lacks: `before` is then the one that is spelt most alike.
+        GPU that the report names and the catalogue lacks; `before` is then the GPU with the most similar spelling.
     """
 
     accelerator: Accelerator
@@ -143,8 +143,8 @@ class Calibration(Result):
         """
         rows = self.predictions()
         medians = {name: float(rows[f"{name}_error"].abs().median()) for name in ("before", "after", "left_out")}
-        inside = float(rows["inside80"].astype(float).mean()) if len(rows) else math.nan
-        return medians | {"inside80": inside, "models": float(rows["model"].nunique()), "rows": float(len(rows))}
+        coverage = float(rows["inside80"].astype(float).mean()) if len(rows) else math.nan
+        return medians | {"inside80": coverage, "models": float(rows["model"].nunique()), "rows": float(len(rows))}
 
     def summary(self) -> str:
         """Return the calibration in one short line."""
@@ -185,23 +185,23 @@ def calibrate(
         The result of `run`, a file of it, its JSON object; several of one machine count as one.
     like : str or Accelerator, optional
         The device of the catalogue to compare with; by default the one that the report names. Where the catalogue lacks
-        it: of processors the newest of the same maker, else the newest; of GPUs the one that is spelt most alike, and
-        the summary names it.
+        it: for processors the newest of the same maker, else the newest; for GPUs the one with the most similar
+        spelling, and the summary names it.
     name : str
-        Name of the device in print.
+        Printed name of the device.
 
     Returns
     -------
     Calibration
-        ``accelerator`` is the device; ``frame()`` its constants, ``predictions()`` what they are worth.
+        ``accelerator`` is the device, ``frame()`` has its constants, ``predictions()`` their effect on predictions.
 
     Raises
     ------
     ValueError
-        No report, one that is truncated or of another tool, reports of different machines, or one that measured no
-        matrix product or no memory bandwidth: what is wrong and what to do.
+        If a report is missing, truncated or of another tool, reports are of different machines, or one measured no
+        matrix product or no memory bandwidth; the message has the fault and the remedy.
     cookbook.catalog.UnknownName
-        The catalogue has no device `like`.
+        If the catalogue has no device `like`.
 
     Examples
     --------
@@ -232,29 +232,27 @@ def calibrate(
 
 def joined(report: Any) -> Report:
     """Return one report of one machine from any form of one or several."""
-    several = report if isinstance(report, (list, tuple)) else [report]
-    if not 1 <= len(several) <= MAX_REPORTS:
-        raise ValueError(f"report = {len(several)} reports: give 1 to {MAX_REPORTS} of one machine")
-    read_all = [_report(entry) for entry in several]
+    sources = report if isinstance(report, (list, tuple)) else [report]
+    if not 1 <= len(sources) <= MAX_REPORTS:
+        raise ValueError(f"report = {len(sources)} reports: give 1 to {MAX_REPORTS} of one machine")
+    read_all = [_report(entry) for entry in sources]
     first = read_all[0]
     for other in read_all[1:]:
-        for what in ("processor", "cores", "device_name", "torch", "torch_threads"):
-            first_value, other_value = first.environment.get(what), other.environment.get(what)
-            if first_value != other_value and (
-                what in ("processor", "cores") or None not in (first_value, other_value)
-            ):
+        for key in ("processor", "cores", "device_name", "torch", "torch_threads"):
+            first_value, other_value = first.environment.get(key), other.environment.get(key)
+            if first_value != other_value and (key in ("processor", "cores") or None not in (first_value, other_value)):
                 raise ValueError(
-                    f"report: one is of {what} = {shown(first_value)}, another of {shown(other_value)}; calibrate "
+                    f"report: one is of {key} = {shown(first_value)}, another of {shown(other_value)}; calibrate "
                     "each machine by itself"
                 )
-    if len({row["path"] for one in read_all for row in one.rows if row["benchmark"] in ASKED}) > 1:
+    if len({row["path"] for result in read_all for row in result.rows if row["benchmark"] in ASKED}) > 1:
         raise ValueError("report: networks of one ran in NumPy, of another in PyTorch; calibrate each by itself")
     environment: dict[str, Any] = {}
-    for one in reversed(read_all):
-        environment |= one.environment
-    if any("shared" in one.environment for one in read_all):
+    for result in reversed(read_all):
+        environment |= result.environment
+    if any("shared" in result.environment for result in read_all):
         environment.setdefault("shared", "one of the reports")
-    rows = [row for one in read_all for row in one.rows]
+    rows = [row for result in read_all for row in result.rows]
     return replace(first, environment=environment, rows=rows) if len(read_all) > 1 else first
 
 
@@ -342,8 +340,8 @@ def _processor(name: str) -> Accelerator:
         if model and max(model, key=len) in words:
             return accelerator(key)
     maker = next((vendor for vendor in MAKERS if vendor.lower() in name.lower()), "")
-    same = rows[rows["vendor"] == maker] if maker in set(rows["vendor"]) else rows
-    return accelerator(str(same.sort_values("launch_date", kind="stable")["key"].iloc[-1]))
+    candidates = rows[rows["vendor"] == maker] if maker in set(rows["vendor"]) else rows
+    return accelerator(str(candidates.sort_values("launch_date", kind="stable")["key"].iloc[-1]))
 
 
 def _words(name: str) -> list[str]:
@@ -352,7 +350,7 @@ def _words(name: str) -> list[str]:
 
 # ---- the fit --------------------------------------------------------------------------------------------------------
 def _predictable(report: Report, device: Accelerator) -> tuple[list[Mapping[str, Any]], list[str]]:
-    """Return rows of networks that have a prediction for the device, and why others have none."""
+    """Return rows of networks that have a prediction for the device, and the reasons why others have none."""
     rows: list[Mapping[str, Any]] = []
     left = []
     for row in report.rows:
@@ -560,8 +558,8 @@ class _Fit:
 
 def _model_spread(missed: np.ndarray, models: Sequence[str]) -> float:
     """Return the spread of logarithmic errors, each model counting as one."""
-    named = np.array(models)
-    return math.sqrt(float(np.mean([np.mean(missed[named == model] ** 2) for model in dict.fromkeys(models)])))
+    model_names = np.array(models)
+    return math.sqrt(float(np.mean([np.mean(missed[model_names == model] ** 2) for model in dict.fromkeys(models)])))
 
 
 def _evaluated_rows(

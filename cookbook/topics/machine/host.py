@@ -201,9 +201,9 @@ def by_fio(path: Path, watch: Watch) -> list[dict[str, Any]]:
     Raises
     ------
     ValueError
-        fio is not installed, or could not read past the cache.
+        If fio is not installed, or could not read past the cache.
     Stopped
-        The run was cancelled or is out of time.
+        If the run was cancelled or is out of time.
     """
     program = shutil.which("fio")
     if not program:
@@ -258,7 +258,7 @@ def read_fio(text: str) -> tuple[float, int]:
     Raises
     ------
     ValueError
-        It is none, or nothing was read.
+        If it is not fio's JSON, or nothing was read.
     """
     try:
         result = json.loads(text[text.find("{") :])["jobs"][0]["read"]
@@ -277,7 +277,7 @@ def pictures() -> Iterator[Case]:
     Raises
     ------
     ValueError
-        Pillow is not installed: the line that installs it.
+        If Pillow is not installed; the message has the line that installs it.
     """
     optional("PIL")
     for workers in sorted({1, cores()}):

@@ -112,21 +112,21 @@ def measure_here(device: str | None = None, quick: bool = True, seconds: float =
     Parameters
     ----------
     device : str, optional
-        "numpy", "cpu", "cuda" or "mps", as for `cb.measure.run`; by default the fastest there is.
+        "numpy", "cpu", "cuda" or "mps", as in `cb.measure.run`; by default the fastest available.
     quick : bool
         Fewer and smaller cases; the others need 4 GB of free memory and about a minute.
     seconds : float
-        Longest time that it may take [s].
+        Largest duration [s].
 
     Returns
     -------
     Measuring
-        Its `report` is None until it was pressed.
+        The button, whose `report` is None until it was pressed.
 
     Raises
     ------
     ValueError
-        Seconds that are no number above 0 and up to a day.
+        If `seconds` is not a number above 0 and at most a day.
 
     Examples
     --------

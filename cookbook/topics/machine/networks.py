@@ -46,7 +46,7 @@ def network(torch: Any, name: str, **changes: Any) -> tuple[Any, zoo.Workload]:
     Raises
     ------
     ValueError
-        The zoo builds it in a way that has no module here.
+        If the zoo's builder of the network has no module here.
     """
     record = zoo.model(name, **changes)
     arguments = dict(record.arguments)
@@ -290,7 +290,7 @@ def _decoder_part(torch: Any, block: Any) -> Any:
     Module: Any = nn.Module
 
     class Decoder(Module):
-        """A language model; `recompute` keeps only what enters each block."""
+        """A language model; with `recompute` only the inputs of blocks are stored."""
 
         def __init__(self, s: Mapping[str, Any]) -> None:
             super().__init__()

@@ -1,6 +1,6 @@
 """Constants of a device from single operations: sustained rates by size, launch time, memory, drives, JPEG.
 
-Each value has an interval from its samples; an asymptote has one from its fit.
+The interval of each value comes from its samples; that of an asymptote from its fit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cookbook.topics.machine.report import TIMES, UNITS, Report
 TIER = "measured here"
 # Middle 80 per cent of samples, between the quartiles and the extremes that a row keeps.
 TENTH, NINETIETH = 0.1, 0.9
-# Least spread of log times around a fit, however good it is: clocks and caches vary this much.
+# Lower bound of the spread of log times around a fit, since clocks and caches vary this much.
 MIN_SPREAD = 0.01
 FEWEST_SIZES = 3
 # Name of each benchmark's constant where all its cases are one constant.
@@ -49,7 +49,7 @@ class Figure(NamedTuple):
 def seconds_of(report: Report, row: Mapping[str, Any]) -> float:
     """Return the representative time of one call of a row [s]: its first quartile; the fastest on a shared machine.
 
-    Disturbances only ever add time, so the quicker half of the samples is nearer to what the machine can do.
+    Disturbances only add time, so the faster half of the samples is closer to the undisturbed time.
     """
     busy = "shared" in report.environment and report.environment.get("clock") != ONE_THREAD
     return float(row["low_s"] if busy else row["q1_s"])
@@ -106,8 +106,10 @@ def figures(report: Report) -> list[Figure]:
 
 def formats(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the number formats of the matrix products of a report, in their order."""
-    named = [str(row["number_format"]) for row in rows if row["benchmark"] == "matmul" and row.get("number_format")]
-    return list(dict.fromkeys(named))
+    row_formats = [
+        str(row["number_format"]) for row in rows if row["benchmark"] == "matmul" and row.get("number_format")
+    ]
+    return list(dict.fromkeys(row_formats))
 
 
 def _square(row: Mapping[str, Any], name: str) -> bool:

@@ -106,15 +106,15 @@ class Report(Result):
     Attributes
     ----------
     state : str
-        "complete", "cancelled" or "out of time"; rows that were finished are kept in each case.
+        "complete", "cancelled" or "out of time"; finished rows are kept in each case.
     created : str
-        Day and minute of its end, UTC.
+        Day and minute of the end of the run, UTC.
     options, environment : mapping
         The requested options; processor, devices, software, clocks and load. No names of hosts or users, no paths.
     rows : tuple of mapping
         Results, with the columns of `FIELDS`.
     skipped : tuple of mapping
-        ``benchmark``, ``case`` and ``why`` of what was not measured.
+        ``benchmark``, ``case`` and ``why`` of each case that was not measured.
     """
 
     state: str
@@ -169,10 +169,10 @@ class Report(Result):
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    what = " ".join(filter(None, [row["benchmark"], row["case"], row.get("number_format"), row.get("method")]))
+    label = " ".join(filter(None, [row["benchmark"], row["case"], row.get("number_format"), row.get("method")]))
     unit = row["unit"]
     value = human(row["value"], unit) if unit in ("s", "B/s", "FLOP/s") else f"{human(row['value'])} {unit}"
-    return f"{what}: {value}, {human(row['median_s'], 's')} ({human(row['q1_s'], 's')} to {human(row['q3_s'], 's')})"
+    return f"{label}: {value}, {human(row['median_s'], 's')} ({human(row['q1_s'], 's')} to {human(row['q3_s'], 's')})"
 
 
 def row(benchmark: str, work: float, times: Sequence[float], calls: int, **fields: Any) -> dict[str, Any]:
@@ -211,8 +211,8 @@ def read(path: str | Path) -> Report:
     Raises
     ------
     ValueError
-        The file is missing, truncated, too large, of another tool or a later version, or a row is invalid: the
-        location, the content and the expectation.
+        If the file is missing, truncated, too large, of another tool or a later version, or a row is invalid; the
+        message has the location, the content and the expectation.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One run of the benchmarks: which cases, in which order, until done, cancelled or out of time."""
+"""One run of the benchmarks: the selection and order of cases, until done, cancelled or out of time."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run(
     progress : callable
         Called before each case with its number, the number of all and its name.
     cancelled : callable
-        Asked between samples; True ends the run, and what was measured is kept. So does an interrupt from the keyboard.
+        Called between samples; True ends the run and keeps the results so far, as does an interrupt from the keyboard.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def run(
     Raises
     ------
     ValueError
-        No such device or suite, or PyTorch is needed and not installed: the argument and the remedy.
+        If there is no such device or suite, or PyTorch is needed and not installed; the message has the remedy.
 
     Examples
     --------
@@ -122,19 +122,19 @@ def _usual_seconds(used: Device | None, quick: bool, chosen: Sequence[str]) -> f
 
 
 def _suites(suites: Any) -> tuple[str, ...]:
-    named = (suites,) if isinstance(suites, str) else suites
-    if not isinstance(named, (list, tuple)) or not named or any(suite not in SUITES for suite in named):
+    names = (suites,) if isinstance(suites, str) else suites
+    if not isinstance(names, (list, tuple)) or not names or any(suite not in SUITES for suite in names):
         raise refused("suites", suites, f"must be of {', '.join(SUITES)}")
-    return tuple(suite for suite in SUITES if suite in named)
+    return tuple(suite for suite in SUITES if suite in names)
 
 
 def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> None:
-    """Refuse what `run` cannot take, before anything is measured: its `device`, `seconds`, `folder` and `rounds`.
+    """Refuse invalid arguments of `run` before anything is measured: `device`, `seconds`, `folder` and `rounds`.
 
     Raises
     ------
     ValueError
-        The argument, its value and what it may be.
+        If an argument is invalid; the message has its value and the valid ones.
     """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
         raise refused("rounds", rounds, f"must be a whole number from 1 to {MAX_ROUNDS}")
@@ -228,8 +228,8 @@ class _Run:
             yield from host.drive(self.scratch, size, files)
         except OSError as error:
             self._skip("disk sequential", "all", f"no scratch file could be written: {error.strerror}")
-        if why := host.why_no_pictures():
-            self._skip("jpeg decode", "all", why)
+        if reason := host.why_no_pictures():
+            self._skip("jpeg decode", "all", reason)
         else:
             yield from host.pictures()
 
@@ -237,8 +237,10 @@ class _Run:
         if any(entry["case"] == case.case and entry["benchmark"] == case.benchmark for entry in self.skipped):
             return
         if case.seconds > self.watch.left():
-            why = f"it would take about {case.seconds:.0f} s, and {self.watch.left():.0f} s are left: give more seconds"
-            self._skip(case.benchmark, case.case, why)
+            reason = (
+                f"it would take about {case.seconds:.0f} s, and {self.watch.left():.0f} s are left: give more seconds"
+            )
+            self._skip(case.benchmark, case.case, reason)
             return
         wait = self.device.wait if self.device and case.path == "torch" else partial(int, 0)
         name = self.device.name if self.device and case.path == "torch" else "cpu"
@@ -263,8 +265,8 @@ class _Run:
         at = self.kept.setdefault(id(case), len(self.rows))
         before = self.samples.setdefault(id(case), [])
         before += times
-        made = row(case.benchmark, case.work, before, calls, case=case.case, **fields, **case.told)
-        self.rows[at : at + 1] = [made]
+        new_row = row(case.benchmark, case.work, before, calls, case=case.case, **fields, **case.told)
+        self.rows[at : at + 1] = [new_row]
 
     def _rest(self, suites: Sequence[str]) -> None:
         """Run reads by fio and the all-reduce, which need processes of their own."""

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-# Seconds after which a program that is started is ended.
+# Seconds after which a started program is terminated.
 LONGEST_S = 120.0
 
 
 class Stopped(Exception):
-    """A run that was cancelled or ran out of time; `state` is which."""
+    """Exception of a run that was cancelled or ran out of time, as `state` says."""
 
     def __init__(self, state: str) -> None:
         self.state = state
@@ -22,7 +22,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure.
+    """One case to measure.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Case:
     work : float
         Work of one call: FLOP, B, samples, tokens or calls.
     prepare : callable
-        Makes the input and returns the call to time.
+        Called to make the input; returns the call to time.
     told : dict
         Further fields of the row: model, batch, seq, number_format, method, note.
     path : str
@@ -60,7 +60,7 @@ class Watch:
     cancelled : callable
         True once the run is to stop.
     samples, sample_s, case_s : int, float, float
-        Samples of a case, least time of a sample [s], and the time after which a case takes no more samples [s].
+        Samples of a case, minimum time of a sample [s], and the time after which a case takes no more samples [s].
     timer : callable
         Clock of the samples: by default that of the run, or `time.process_time` for work of one thread, which does not
         count what other programs take of the core.

@@ -26,7 +26,7 @@ def moe(
 ) -> Shape:
     """Write a mixture of experts: a router, `top_k` of `experts` MLPs per token, `shared` hidden units for all tokens.
 
-    `latent` features are what the chosen experts read and write, where fewer than x has; two projections lead there.
+    The chosen experts read and write `latent` features if given, fewer than those of x, through two projections.
     """
     t.softmax(t.linear(x, experts, router_bias, f"{name}.router"), f"{name}.scores")
     expert_input = t.linear(x, latent, False, f"{name}.into_latent") if latent else x

@@ -339,14 +339,14 @@ def googlenet(batch_norm: bool = False, image: int = 224, classes: int = 1000) -
     x = stem(t, stem(t, x, 64, 1, name="conv2_reduce"), 192, 3, name="conv2")
     x = t.pool(x if batch_norm else t.norm(x, "lrn"), 3, 2, ceil=True)
     wide = 3 if batch_norm else 5
-    for number, (one, three_in, three, five_in, five, pool) in enumerate(_GOOGLENET):
+    for number, (one_by_one, three_in, three, five_in, five, pool) in enumerate(_GOOGLENET):
         if number in (2, 7):
             x = t.pool(x, 2 if batch_norm and number == 7 else 3, 2, ceil=True)
         with t.block(f"inception{number + 1}"):
             x = _mixed(
                 t,
                 x,
-                ((one, 1),),
+                ((one_by_one, 1),),
                 ((three_in, 1), (three, 3)),
                 ((five_in, 1), (five, wide)),
                 ("max", (pool, 1)),

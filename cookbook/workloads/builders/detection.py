@@ -1,7 +1,7 @@
 """Object detectors: SSD, SSDlite, RetinaNet, Faster and Mask R-CNN on feature pyramids; and those of Detectron
 and Detectron2: region proposals, Fast, Faster, Mask and Keypoint R-CNN on three kinds of backbone.
 
-In Detectron a training image brings 512 regions to the box head and at most a quarter of them, its share of objects, to
+In Detectron a training image sends 512 regions to the box head and at most a quarter of them, its share of objects, to
 the mask or keypoint head (Detectron2, configs/Base-RCNN-*.yaml and defaults).
 
 And networks that label every pixel or voxel: U-Net, 3-D U-Net, nnU-Net, V-Net, FCN, DeepLab v3.

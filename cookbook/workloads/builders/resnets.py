@@ -748,7 +748,7 @@ def _residual(
 
 
 def gpunet_d1(image: int = 456, classes: int = 1000) -> Ops:
-    """Build GPUNet-D1, trained by distillation; its first block projects to as many channels as it expands from."""
+    """Build GPUNet-D1, trained by distillation; its first block has equal input and output channels."""
     t = Trace()
     x = conv_norm(t, t.image(3, image, image), 33, 3, 2, name="stem")
     for out, stride, expansion, kernel in _GPUNET_D1:

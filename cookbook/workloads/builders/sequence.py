@@ -63,7 +63,7 @@ def lstm_language_model(vocab: int = 10000, width: int = 1500, layers: int = 2, 
 def _additive_attention(t: Trace, queries: Shape, keys: Shape, units: int) -> Shape:
     """Write normalised Bahdanau attention: scores are a learned vector times tanh(query + key), for all pairs.
 
-    The fused kernel keeps no tanh of all pairs, so neither work nor memory is counted for it.
+    The fused kernel does not store the tanh of all pairs, so neither work nor memory is counted for it.
     """
     q = t.linear(queries, units, bias=False, name="attention.query")
     k = t.linear(keys, units, bias=False, name="attention.key")
@@ -145,15 +145,15 @@ def transformer_xl(
 ) -> Ops:
     """Build Transformer-XL (Dai et al., arXiv:1901.02860) on WikiText-103, with adaptive embedding and softmax.
 
-    Left out of the work, for it depends on the words: the softmax over rare words. Left out because it is done once
-    a batch: the projection of relative positions.
+    The softmax over rare words is not counted, since its work depends on the words; nor is the projection of relative
+    positions, which is done once per batch.
 
     Parameters
     ----------
     tokens, memory : int
-        Tokens predicted, and cached states of earlier tokens that they see besides.
+        Tokens predicted, and cached states of earlier tokens that they also attend to.
     cutoffs, ratio : int
-        Words after which the frequency clusters end (all words: a plain softmax); divisor of the embedding width from
+        Words at which the frequency clusters end (all words: a plain softmax); divisor of the embedding width from
         one cluster to the next.
     """
     t = Trace()
@@ -261,7 +261,7 @@ def hybrid(
         Rows of the embedding table; features of the residual stream.
     pattern, repeats : str, int
         Branches in their order, each with a norm before it and a residual around it: "M" keeps a state, "*" attends,
-        "-" is an MLP and "E" a mixture of experts (the letters of Nemotron-H); and how often the pattern comes.
+        "-" is an MLP and "E" a mixture of experts (the letters of Nemotron-H); and the number of repetitions.
     recurrent : {"", "mamba", "mamba2", "lightning", "gated delta"}
         Kind of the layers "M": selective scan (Gu & Dao, arXiv:2312.00752), its form with heads (Dao & Gu,
         arXiv:2405.21060), lightning attention (MiniMax, arXiv:2501.08313), gated DeltaNet (Yang et al.,
@@ -272,9 +272,10 @@ def hybrid(
         groups (that share input and output of the state), kernel, chunk [tokens]. lightning: heads, head_dim, chunk.
         gated delta: heads (of values), key_heads, head_dim, kernel, chunk. Of each: bytes of one number kept (2).
     heads, kv_heads, head_dim, qk_norm, gate : int, int, int, bool, bool
-        Of the layers "*", as in `transformers.decoder`; an output gate, of one more number for each that heads give.
+        Arguments of the layers "*", as in `transformers.decoder`; `gate` adds an output gate, one number per feature of
+        the heads.
     hidden, gated, act : int, bool, str
-        Of the branches "-"; form and activation of experts, too.
+        Hidden units, form and activation of the branches "-"; experts have the same form and activation.
     experts : mapping
         number, top_k, hidden, shared (hidden units that all tokens use), shared_gate, latent (features that the chosen
         experts read and write, where fewer than `width`).
@@ -289,7 +290,7 @@ def hybrid(
     Raises
     ------
     ValueError
-        An unknown letter or kind, a branch without its numbers, or an invalid number.
+        If a letter or kind is unknown, a branch lacks its numbers, or a number is invalid.
 
     Examples
     --------
@@ -440,8 +441,8 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Layers have two branches, as those of other decoders; `attending` is the share that attends, `state_bytes` what
-        all layers with a state keep of a sequence, `state_flop` their work on it for a token, in chunks.
+        Layers have two branches, as in other decoders; `attending` is the share that attends, `state_bytes` the size of
+        the state of one sequence in all layers, `state_flop` the work on it per token, in chunks.
     """
     layers_of, state, expert_sizes = (
         Counter(own["pattern"] * own.get("repeats", 1)),
@@ -454,7 +455,7 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
         own.get("heads") or 1,
         expert_sizes or {"number": 1, "top_k": 1, "hidden": 0},
     )
-    # Experts that work on fewer features are as large as narrower ones that work on all.
+    # Experts on fewer features have the size of narrower experts on all features.
     narrow = expert_sizes["hidden"] * ((expert_sizes.get("latent") or own["width"]) / own["width"])
     work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
     return {
@@ -482,7 +483,7 @@ def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tupl
     Parameters
     ----------
     width, recurrent, state : int, str, mapping
-        As of `hybrid`.
+        As in `hybrid`.
 
     Examples
     --------
@@ -514,11 +515,11 @@ def tft(
     Parameters
     ----------
     history, future : int
-        Steps seen and steps forecast.
+        Steps observed and steps forecast.
     hidden, heads : int
         Width and attention heads; the heads share one set of values.
     known, observed, series : int
-        Numbers known in advance at each step, numbers only seen, and rows of the table of series.
+        Inputs known in advance at each step, inputs observed only, and rows of the table of series.
     """
     t = Trace()
     static = t.embedding((), series, hidden, name="series")
@@ -689,7 +690,7 @@ def dlrm_dcn(
 ) -> Ops:
     """Build DLRM-DCNv2 of MLPerf: multi-hot features, a low-rank cross network (Wang et al., arXiv:2008.13535).
 
-    `lookups` is the number of rows read for a sample over all tables.
+    `lookups` is the number of rows read per sample from all tables.
     """
     t = Trace()
     for i, rows in enumerate(tables):

@@ -174,8 +174,8 @@ def decoder(
     if final_norm:
         x = t.norm(x, norm, bias=norm_bias, name="final_norm")
     _head(t, x, vocab, tied, head_bias, embedding_width)
-    for ahead in range(1, predict_ahead + 1):
-        _predict_ahead(t, x, layer, vocab, ahead)
+    for offset in range(1, predict_ahead + 1):
+        _predict_ahead(t, x, layer, vocab, offset)
     return t.ops()
 
 

@@ -20,7 +20,7 @@ from cookbook.workloads.zoo import Workload
 Message = dict[str, list[Any]]
 MAX_DEPTH, MOST_TOKENS = 16, 500_000
 LONGEST_SIDE = 2**20
-# Files of HPE's benchmarking suite have one of two inputs behind such a mark, which its launcher takes away.
+# Files of HPE's benchmarking suite have one of two inputs behind such a mark, which its launcher removes.
 TEMPLATE = "#synthetic "
 
 
@@ -37,7 +37,7 @@ def parsed(words: str) -> Message:
     Raises
     ------
     ValueError
-        A text that is no such message, is nested too deeply or has too many words.
+        If the text is not such a message, is nested too deeply or has too many words.
 
     Examples
     --------
@@ -123,12 +123,12 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     changes : mapping
         ``shape`` of one sample, (3, 224, 224), where the file does not state it; ``title``.
     title : str
-        Name in print where the file has none.
+        Printed name where the file has none.
 
     Raises
     ------
     ValueError
-        A damaged text, an input of unknown shape, an unsupported layer, each by name.
+        If the text is damaged, an input has no known shape or a layer is unsupported; the message names it.
     """
     check_names(changes, ("shape", "title"), "a prototxt")
     net = parsed(words.replace(TEMPLATE, "") if TEMPLATE in words else words)

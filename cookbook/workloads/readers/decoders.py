@@ -38,7 +38,7 @@ OF_EXPERTS = (
     "decoder_sparse_step",
     "interleave_moe_layer_step",
 )
-# Fields that sound as if they changed counts and are read of every family.
+# Fields whose names suggest that they change counts, and which are read for every family.
 READ = frozenset(
     (
         *NUMBERS,
@@ -105,7 +105,7 @@ def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        A missing or invalid field, or layers that our builder does not support.
+        If a field is missing or invalid, or our builder does not support the layers.
     """
     family = tables.families().get(name, Family())
     fixed = family.arguments
@@ -158,9 +158,9 @@ def _key_heads(f: Fields, heads: int, family: Family) -> int | None:
     if f.family == "mpt":
         return None
     if f.family == "falcon":
-        several, new = f.flag("multi_query", default=True), f.flag("new_decoder_architecture")
+        multi_query, new = f.flag("multi_query", default=True), f.flag("new_decoder_architecture")
         stated = f.whole("num_kv_heads", "n_head_kv", needed=False)
-        return stated if new else 1 if several else None
+        return stated if new else 1 if multi_query else None
     if family.readings.get("shared_keys"):
         return 1 if f.flag("multi_query", default=True) else None
     stated = f.whole("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", needed=False)
@@ -170,7 +170,7 @@ def _key_heads(f: Fields, heads: int, family: Family) -> int | None:
 
 
 def _biases(f: Fields, family: Family) -> dict[str, Any]:
-    """Return which biases attention and the MLP have; those that a family fixes are not read."""
+    """Return the biases of attention and of the MLP; those that a family fixes are not read."""
     biases: dict[str, Any] = {}
     if "bias" not in family.arguments and "mlp_bias" not in family.arguments:
         stated = f.flag("attention_bias", default=family.readings.get("biased", False))
@@ -315,7 +315,7 @@ def _particulars(f: Fields, name: str, family: Family, sizes: Mapping[str, Any])
 
 
 def _windows(f: Fields, depth: int, family: Family, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sliding window, and which layers attend to all tokens."""
+    """Return the sliding window, and the layers that attend to all tokens."""
     if any(number != 1 for number in f.members("attn_type_list")):
         raise refused(
             "attn_type_list",

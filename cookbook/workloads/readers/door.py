@@ -92,7 +92,7 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     UnknownName
         No such network and no such file; the message gives the three nearest names.
     ValueError
-        A change that the builder does not know; a file that is too large, damaged, of an unknown kind, or that holds
+        If the builder does not know a change; if a file is too large, damaged, of an unknown kind, or contains
         an unsupported model: the message names it.
 
     Examples
@@ -163,10 +163,10 @@ def _read_file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
     if not _exists(path):
         raise refused("model", str(path), ": there is no such file")
     if path.is_dir():
-        inside = next((path / name for name in ("config.json", "model_index.json") if (path / name).is_file()), None)
-        if inside is None:
+        config = next((path / name for name in ("config.json", "model_index.json") if (path / name).is_file()), None)
+        if config is None:
             raise refused("model", str(path), ": the folder has no config.json")
-        path = inside
+        path = config
     if not path.is_file():
         raise refused("model", str(path), "is no ordinary file")
     try:
@@ -183,9 +183,9 @@ def _read_content(file: BinaryIO, size: int, path: Path | None, changes: Mapping
     if head.startswith(b"PK\x03\x04") and (words := keras.archived(file)):
         return _read_text(words, label, path, changes)
     file.seek(0)
-    for magic, what in REFUSED:
+    for magic, kind in REFUSED:
         if head.startswith(magic):
-            raise ValueError(f"{label} is {what}")
+            raise ValueError(f"{label} is {kind}")
     if head.startswith(b"GGUF"):
         return tensors.read_gguf(file, size, changes, _title(path, always=True))
     if tensors.is_safetensors(head, size):
@@ -303,7 +303,7 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
 def _title(path: Path | None, always: bool = False) -> str:
     """Return the printed name of a file: its own, or its folder's where it has a generic name.
 
-    "" where the folder does not name the model; with `always` the file's own name then.
+    "" where the folder does not name the model either, or with `always` the file's own name.
     """
     if path is None:
         return ""

@@ -119,10 +119,10 @@ def _t5(f: Fields) -> Found:
 def _bart(f: Fields) -> Found:
     width, depth = f.whole("d_model"), f.whole("encoder_layers", most=MAX_LAYERS)
     heads, hidden = f.whole("encoder_attention_heads"), f.whole("encoder_ffn_dim")
-    for name, same in (("decoder_attention_heads", heads), ("decoder_ffn_dim", hidden)):
-        if f.whole(name, default=same) != same:
+    for name, value in (("decoder_attention_heads", heads), ("decoder_ffn_dim", hidden)):
+        if f.whole(name, default=value) != value:
             raise ValueError(
-                f"{name} = {f.given[name]} differs from the encoder's {same}: both must be alike to be built"
+                f"{name} = {f.given[name]} differs from the encoder's {value}: both must be alike to be built"
             )
     positions = f.whole("max_position_embeddings")
     final = f.family == "mbart" or f.flag("add_final_layer_norm")

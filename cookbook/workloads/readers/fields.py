@@ -167,14 +167,14 @@ def built(
     changes : mapping
         The reader's changes; ``title`` and ``seq`` are the printed name and the usual length.
     title, assumed, seq : str, sequence of str, float
-        Of the `Workload`.
+        Title, assumptions and sequence length of the `Workload`.
     **record
         Its other fields (family, task, data_kind, sample, stored, note).
 
     Raises
     ------
     ValueError
-        An argument that the builder does not take or no network can have.
+        If the builder does not take an argument, or no network can have its value.
     """
     changes = dict(changes)
     title, seq = titled(changes.pop("title", title)), changes.pop("seq", seq)
@@ -210,7 +210,7 @@ def built(
 
 
 def titled(title: Any) -> str:
-    """Return a printable title; ValueError where it is none."""
+    """Return a printable title; ValueError where it is not one."""
     if not isinstance(title, str) or not 0 < len(title) <= zoo.LONGEST_TITLE:
         raise refused("title", title, f"must be a text of 1 to {zoo.LONGEST_TITLE} letters")
     return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split()) or "Your model"

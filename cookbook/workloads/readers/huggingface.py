@@ -46,7 +46,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     changes : mapping
         Arguments of our builder to change; ``title``, ``seq``.
     title : str
-        Name in print where the file has none.
+        Printed name where the file has none.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     Raises
     ------
     ValueError
-        A missing or invalid field, or an unsupported kind of model, with the fields concerned.
+        If a field is missing or invalid, or the kind of model is unsupported; the message lists the fields concerned.
     """
     whole, outer, assumed = config, _family_of(config), list[str]()
     for _ in range(DEPTH):
@@ -83,7 +83,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
 
 
 def _name_in(config: Mapping[str, Any]) -> str:
-    """Return the repository's name if a file gives one; paths on somebody's machine are not used."""
+    """Return the repository's name if the file states one; local paths are not used."""
     name = config.get("_name_or_path")
     return name if isinstance(name, str) and 0 < len(name) <= 100 and not name.startswith(("/", ".")) else ""
 
@@ -135,9 +135,12 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
     except ValueError as problem:
         more = f"; and these of its fields are not understood here: {listed(strange)}; give its layers (cb.layers)"
         raise ValueError(str(problem) + (more if strange else "")) from None
-    ahead = f.whole("num_nextn_predict_layers", "num_mtp_modules", least=0, needed=False)
-    if ahead:
-        f.assume(f"{ahead} layer(s) that predict further ahead are left out; predict_ahead={ahead} counts them")
+    predict_ahead = f.whole("num_nextn_predict_layers", "num_mtp_modules", least=0, needed=False)
+    if predict_ahead:
+        f.assume(
+            f"{predict_ahead} layer(s) that predict further ahead are left out; "
+            f"predict_ahead={predict_ahead} counts them"
+        )
     if not familiar:
         f.assume(
             f"model_type {family or '(none)'} is not known here: counted as a model of Llama's kind (norm "
@@ -179,7 +182,7 @@ def _looks_like_a_decoder(config: Mapping[str, Any]) -> bool:
 
 
 def _note_unread(f: Fields, familiar: bool) -> None:
-    """Note which fields were not read; refuse those that point to unknown parts."""
+    """Note the fields that were not read; refuse those that point to unknown parts."""
     unread = [name for name in f.unread() if _may_matter(name)]
     reviewed = tables.fields("reviewed")
     telling = [
@@ -227,28 +230,28 @@ def _refuse_counting(f: Fields) -> None:
         if _may_matter(str(inner))
     ]
     for name, value in (*stated, *groups):
-        what = may_change(name.rpartition(".")[2])
-        if what and value is not None and value not in (False, 0, "", [], {}):
+        quantity = may_change(name.rpartition(".")[2])
+        if quantity and value is not None and value not in (False, 0, "", [], {}):
             raise ValueError(
-                f"{name[:60]} = {shown(value)} is not known here, and it may change {what}: counts "
+                f"{name[:60]} = {shown(value)} is not known here, and it may change {quantity}: counts "
                 "without it could be wrong several times over. Give the network's layers (cb.layers) or "
                 "an ONNX file; if the field changes neither parameters nor work, set it to null"
             )
 
 
 def may_change(name: str) -> str:
-    """Return what a field of this name may change, "" where it changes nothing that is counted."""
+    """Return the quantity that a field of this name may change, "" where it changes no count."""
     lower = name.lower()
     if lower in tables.fields("reviewed") or lower.startswith(PREDICTION_HEADS):
         return ""
     parts = lower.replace(".", "_").split("_")
-    for words, what in COUNTING:
+    for words, quantity in COUNTING:
         if any(
             part.startswith(word) if len(word) > 3 or word == "moe" else part == word
             for part in parts
             for word in words
         ):
-            return what
+            return quantity
     if "index" in parts[:-1]:  # at the end it is a place, such as that of a token
         return BEGINNING["index_"]
-    return next((what for begin, what in BEGINNING.items() if lower.startswith(begin)), "")
+    return next((quantity for begin, quantity in BEGINNING.items() if lower.startswith(begin)), "")

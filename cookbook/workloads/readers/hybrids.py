@@ -51,13 +51,13 @@ def _experts(f: Fields, shared: int = 0, gate: bool = False) -> Found | None:
 
 
 def _attending(f: Fields, depth: int) -> list[bool]:
-    """Return which layers attend, by the kinds of layers that the file lists."""
+    """Return the layers that attend, from the kinds of layers that the file lists."""
     kinds = f.members("layer_types", "layers_block_type")
     strange = [kind for kind in kinds if kind not in (*ATTENTION_KINDS, *STATE_KINDS)]
     if strange or len(kinds) < depth:
-        what = f"has {shown(strange[0])}" if strange else f"has {len(kinds)} entries for {depth} layers"
+        fault = f"has {shown(strange[0])}" if strange else f"has {len(kinds)} entries for {depth} layers"
         raise ValueError(
-            f"layer_types {what}; each of the layers must be one of {', '.join((*ATTENTION_KINDS, *STATE_KINDS))}"
+            f"layer_types {fault}; each of the layers must be one of {', '.join((*ATTENTION_KINDS, *STATE_KINDS))}"
         )
     return [kind in ATTENTION_KINDS for kind in kinds[:depth]]
 
@@ -90,9 +90,9 @@ def _jamba(f: Fields) -> Found:
     period, at = f.whole("attn_layer_period"), f.whole("attn_layer_offset", least=0)
     often, first = f.whole("expert_layer_period"), f.whole("expert_layer_offset", least=0)
     experts = _experts(f)
-    several = experts is not None and experts["number"] > 1
+    is_mixture = experts is not None and experts["number"] > 1
     letters = [
-        ("*" if layer % period == at else "M") + ("E" if several and layer % often == first else "-")
+        ("*" if layer % period == at else "M") + ("E" if is_mixture and layer % often == first else "-")
         for layer in range(depth)
     ]
     width = sizes["width"]
@@ -111,7 +111,7 @@ def _jamba(f: Fields) -> Found:
         recurrent="mamba",
         state=state,
         hidden=f.whole("intermediate_size"),
-        experts=experts if several else None,
+        experts=experts if is_mixture else None,
     )
 
 
@@ -154,9 +154,9 @@ def _qwen(f: Fields) -> Found:
     experts = _experts(f, shared, gate=bool(shared))
     if f.whole("decoder_sparse_step", default=1) != 1 or f.members("mlp_only_layers"):
         raise ValueError("decoder_sparse_step and mlp_only_layers: only experts in every layer can be built")
-    ahead = f.whole("num_nextn_predict_layers", "mtp_num_hidden_layers", least=0, needed=False)
-    if ahead:
-        f.assume(f"{ahead} layer(s) that predict further ahead are left out")
+    predict_ahead = f.whole("num_nextn_predict_layers", "mtp_num_hidden_layers", least=0, needed=False)
+    if predict_ahead:
+        f.assume(f"{predict_ahead} layer(s) that predict further ahead are left out")
     letter = "E" if experts else "-"
     return _network(
         f,

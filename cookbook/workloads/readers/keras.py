@@ -56,12 +56,12 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
     changes : mapping
         ``shape`` of one sample as Keras has it, (224, 224, 3), where the model leaves it open; ``title``.
     title : str
-        Name in print where the model has none of its own.
+        Printed name where the model has none of its own.
 
     Raises
     ------
     ValueError
-        A layer that is not known or holds code, by name; a shape that is open; a graph that does not fit together.
+        If a layer is unknown or contains code (the message names it), a shape is open, or the graph is inconsistent.
     """
     check_names(changes, ("shape", "title"), "a Keras model")
     if not is_architecture(found):
@@ -75,11 +75,11 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
     ops = network.trace.ops()
     check_possible(ops, "the work of the Keras model cannot be counted; check its sizes")
     own = text_of(fields_of(found), "name")
-    named = "" if own.rstrip("0123456789_") in GIVEN_NAMES else own
+    model_name = "" if own.rstrip("0123456789_") in GIVEN_NAMES else own
     pictures = network.axes == 2
     return Workload(
         "custom",
-        titled(changes.get("title") or named or title or "Keras model"),
+        titled(changes.get("title") or model_name or title or "Keras model"),
         ops,
         data_kind="images" if pictures else "",
         sample="image" if pictures else "sample",

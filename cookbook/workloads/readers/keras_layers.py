@@ -26,7 +26,7 @@ def fields_of(layer: Any) -> Config:
 
 
 def text_of(fields: Config, name: str) -> str:
-    """Return a field as text; blank where it is none."""
+    """Return a field as text; blank where it is not text."""
     value = fields.get(name)
     return value[:60] if isinstance(value, str) else ""
 
@@ -59,9 +59,9 @@ class Network:
         if self.depth > MAX_DEPTH:
             raise ValueError(f"the Keras model has models within models deeper than {MAX_DEPTH}")
         graph = any(isinstance(layer, Mapping) and layer.get("inbound_nodes") for layer in layers)
-        made = self._graph(found, layers, inputs) if graph else self._chain(found, layers, inputs)
+        outputs = self._graph(found, layers, inputs) if graph else self._chain(found, layers, inputs)
         self.depth -= 1
-        return made
+        return outputs
 
     def _chain(self, model: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
         """Write a Sequential model."""
@@ -77,21 +77,21 @@ class Network:
 
     def _graph(self, model: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
         """Write a Functional model: every node as soon as its inputs are available."""
-        made, waiting, sources = dict[tuple[str, int], list[Shape]](), list[Node](), inputs
+        tensors, waiting, sources = dict[tuple[str, int], list[Shape]](), list[Node](), inputs
         order = {name: place for place, (name, *_) in enumerate(self.references(fields_of(model).get("input_layers")))}
         for layer in layers:
             name = text_of(layer if isinstance(layer, Mapping) else {}, "name") or text_of(fields_of(layer), "name")
             if isinstance(layer, Mapping) and layer.get("class_name") == "InputLayer":
-                place = order.get(name, len(made))
+                place = order.get(name, len(tensors))
                 source = sources[min(place, len(sources) - 1)] if sources else self._input(fields_of(layer), name, None)
-                made[name, 0] = [source]
+                tensors[name, 0] = [source]
                 continue
             nodes = layer.get("inbound_nodes") if isinstance(layer, Mapping) else None
             for place, node in enumerate(nodes if isinstance(nodes, list) else []):
                 waiting.append(Node(layer, name, place, list(self.references(node))))
-        self._in_order(waiting, made)
+        self._in_order(waiting, tensors)
         ends = [(layer_name, at) for layer_name, at, _ in self.references(fields_of(model).get("output_layers"))]
-        return [made[end][0] for end in ends if end in made] or list(made.values())[-1]
+        return [tensors[end][0] for end in ends if end in tensors] or list(tensors.values())[-1]
 
     def _in_order(self, waiting: list[Node], made: dict[tuple[str, int], list[Shape]]) -> None:
         """Write each node once its inputs are available; each reference is visited once."""
@@ -126,13 +126,17 @@ class Network:
             raise ValueError(f"the layers of the Keras model refer to each other more than {MAX_REFERENCES:,} times")
         if isinstance(node, Mapping):
             history = node.get("config", {}).get("keras_history") if isinstance(node.get("config"), Mapping) else None
-            inside = [history] if history is not None else [node[key] for key in node if not str(key).endswith("mask")]
+            entries = [history] if history is not None else [node[key] for key in node if not str(key).endswith("mask")]
         else:
-            inside = node if isinstance(node, list) else []
-            if len(inside) >= 3 and isinstance(inside[0], str) and all(type(number) is int for number in inside[1:3]):
-                yield inside[0], inside[1], inside[2]
-                inside = inside[3:]
-        for inner in inside if depth < MAX_DEPTH else ():
+            entries = node if isinstance(node, list) else []
+            if (
+                len(entries) >= 3
+                and isinstance(entries[0], str)
+                and all(type(number) is int for number in entries[1:3])
+            ):
+                yield entries[0], entries[1], entries[2]
+                entries = entries[3:]
+        for inner in entries if depth < MAX_DEPTH else ():
             if isinstance(inner, Mapping | list):
                 yield from self.references(inner, depth + 1)
 
@@ -167,10 +171,10 @@ class Network:
         if self.written > MAX_FILE_LAYERS:
             raise ValueError(f"the Keras model has more than {MAX_FILE_LAYERS:,} layers")
         begin = len(self.trace.rows)
-        made = self.model(layer, xs) if kind in MODELS else [self._written(kind, fields_of(layer), name, xs)]
+        outputs = self.model(layer, xs) if kind in MODELS else [self._written(kind, fields_of(layer), name, xs)]
         for row in self.trace.rows[begin:] if again else ():
             row["parameters"] = row["active_parameters"] = 0.0
-        return made
+        return outputs
 
     def _written(self, kind: str, fields: Config, name: str, xs: list[Shape]) -> Shape:
         operation = tables.operation("keras", kind)

@@ -29,7 +29,7 @@ MAX_AXES, MAX_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MAX_GRAPH_FIELDS = 8, 32, 
 MAX_SHAPE_BYTES = 1024
 Inside = dict[int, Any]  # numbers of fields that are messages, and those within them
 FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and the formats of 8 bits (onnx.TensorProto)
-# Operations without whose shapes nothing worth counting is left.
+# Operations whose shapes are required, since without them nothing relevant could be counted.
 MATRICES = {
     "Conv",
     "ConvTranspose",
@@ -82,13 +82,13 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
         ``shape``: of one sample, such as (3, 224, 224), or a dict from the name of an input to its shape, where the
         graph leaves axes open; ``title``.
     title : str
-        Name in print.
+        Printed name.
 
     Raises
     ------
     ValueError
-        No library to read it with (the message explains how to install it); a damaged file; an open axis; control
-        flow that depends on values.
+        If the library is missing (the message explains how to install it), the file is damaged, an axis is open, or
+        control flow depends on values.
     """
     if find_spec("onnx") is None:
         raise ValueError(MISSING)
@@ -134,20 +134,20 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
 
 
 def _check_fields(data: bytes) -> None:
-    """Refuse a file of more fields than a graph can need, before its parser makes an object of each.
+    """Refuse a file with more fields than a graph can need, before the parser makes an object of each.
 
-    ValueError: there are too many. What is damaged is left to the parser.
+    ValueError: there are too many. Damaged files are left to the parser.
     """
     tensor: Inside = {}
     value: Inside = {2: {1: {2: {}}}}
     graph: Inside = {5: tensor, 11: value, 12: value, 13: value}
     graph[1] = {5: {5: tensor, 6: graph, 10: tensor, 11: graph}}
     at, end, number = 0, len(data), 0
-    inside: Inside = {7: graph, 20: {1: graph, 2: graph}, 25: {7: graph[1]}}
+    fields: Inside = {7: graph, 20: {1: graph, 2: graph}, 25: {7: graph[1]}}
     outer = list[tuple[int, int, Inside]]()  # where to go on behind the messages that this one is in
     while at < end or outer:
         if at >= end:
-            at, end, inside = outer.pop()
+            at, end, fields = outer.pop()
             continue
         number += 1
         if number > MAX_GRAPH_FIELDS:
@@ -161,9 +161,9 @@ def _check_fields(data: bytes) -> None:
         elif kind == 2:
             length, at = _varint(data, at, end)
             behind = min(at + length, end)
-            if key >> 3 in inside:
-                outer.append((behind, end, inside))
-                end, inside = behind, inside[key >> 3]
+            if key >> 3 in fields:
+                outer.append((behind, end, fields))
+                end, fields = behind, fields[key >> 3]
             else:
                 at = behind
         else:

@@ -265,14 +265,14 @@ def _of_module(module: Any, shape: Any) -> _Counted:
     """Run a module on the device meta and record what it calls."""
     torch = sys.modules["torch"]
     samples = _samples(torch, module, shape)
-    named = {name: tensor.detach().to("meta") for name, tensor in module.named_parameters()}
+    parameters = {name: tensor.detach().to("meta") for name, tensor in module.named_parameters()}
     buffers = {name: tensor.detach().to("meta") for name, tensor in module.named_buffers()}
-    counted = _Counted(1, {_place(tensor): (name, float(tensor.numel())) for name, tensor in named.items()})
+    counted = _Counted(1, {_place(tensor): (name, float(tensor.numel())) for name, tensor in parameters.items()})
     was = module.training
     module.eval()
     try:
         with torch.no_grad(), _functions(torch, counted), _dispatched(torch, counted):
-            torch.func.functional_call(module, {**named, **buffers}, samples)
+            torch.func.functional_call(module, {**parameters, **buffers}, samples)
     except REFUSED as problem:
         words = " ".join(str(problem).split())[:200]
         raise ValueError(
@@ -297,9 +297,9 @@ def _samples(torch: Any, module: Any, shape: Any) -> tuple[Any, ...]:
             "such as "
             f"shape={'(128,), tokens' if tokens else '(3, 224, 224)'}"
         )
-    several = isinstance(shape, list | tuple) and shape and all(isinstance(part, list | tuple) for part in shape)
+    is_nested = isinstance(shape, list | tuple) and shape and all(isinstance(part, list | tuple) for part in shape)
     samples = []
-    for part in shape if several else [shape]:
+    for part in shape if is_nested else [shape]:
         sides = [part] if isinstance(part, int) else part
         if not isinstance(sides, list | tuple) or len(sides) > MAX_AXES:
             raise refused("shape", shape, "must be that of one sample, such as (3, 224, 224)")
@@ -372,7 +372,7 @@ def _of_program(program: Any) -> _Counted:
         arguments = [
             tensors.get(argument, argument)
             if not isinstance(argument, list | tuple)
-            else [tensors.get(one, one) if _hashable(one) else one for one in argument]
+            else [tensors.get(item, item) if _hashable(item) else item for item in argument]
             for argument in (*node.args, *node.kwargs.values())
             if _hashable(argument) or isinstance(argument, list | tuple)
         ]
