@@ -115,6 +115,8 @@ class Field:
         The table whose names it takes.
     records : tuple of type
         Classes whose instances are taken as they are.
+    kept : bool
+        Whether it is passed on as it is given, once it is checked: a list stays a list.
     what, give : str
         The noun of it and the remedy, where type and range do not tell them.
     later : bool
@@ -145,6 +147,7 @@ class Field:
     records: tuple[Any, ...] = ()
     what: str = ""
     give: str = ""
+    kept: bool = False
     later: bool = False
 
     @classmethod
@@ -257,6 +260,10 @@ class Field:
         if not self.many:
             return self._one(value)
         values = listed(self.name, value, self.entries)
+        if self.kept:
+            for each in values:
+                self._one(each)
+            return value
         read = [None if each is None and self.gaps else self._one(each) for each in values]
         return tuple(dict.fromkeys(read) if self.type in ("count", "choice") else read)
 
@@ -265,7 +272,7 @@ class Field:
         if default is None or default is inspect.Parameter.empty or (isinstance(default, (str, tuple)) and not default):
             return False
         if self.many:
-            return not isinstance(default, tuple)
+            return not self.kept and not isinstance(default, tuple)
         return self.type == "array" or (self.type in NUMERIC and isinstance(default, str))
 
     def _one(self, value: Any) -> Any:
@@ -310,6 +317,8 @@ class Field:
 
     def _choice(self, value: Any) -> Any:
         known = self.spelt
+        if self.phases and isinstance(value, str):
+            value = value.strip().casefold() if value.strip().casefold() in known else value
         for each in known:
             if type(value) is type(each) and value == each:
                 return known[each]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook.catalog import UnknownName
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field, checked
 from cookbook.hardware import Accelerator, Machine, accelerator, machine
 from cookbook.prediction.api import forward_pass, generate, train_step
 from cookbook.prediction.engine import Estimate
@@ -43,6 +43,10 @@ COLUMNS = (
 )
 
 
+REPORT = Field.record(Report, what="report", give="what cb.measure.run or cb.measure.read gave")
+
+
+@checked(report=REPORT, accelerator=Field.named("accelerators", Accelerator, Machine))
 def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataFrame:
     """Each measured network beside what is predicted for it.
 
@@ -67,13 +71,12 @@ def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataF
     cookbook.catalog.UnknownName
         The catalogue has no such device.
     """
-    if not isinstance(report, Report):
-        raise refused("report", report, "must be what cb.measure.run or cb.measure.read gave")
     found = machine(accelerator)
     rows = [_beside(row, found) for row in report.rows if row["benchmark"] in ASKED]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+@checked(compared=Field.record(pd.DataFrame, what="table", give="what cb.measure.beside gave"))
 def summary(compared: pd.DataFrame) -> pd.DataFrame:
     """Median error and share inside the 80 % interval by benchmark, from what `beside` gives.
 
@@ -99,6 +102,10 @@ def summary(compared: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+NAME = Field.text(80)
+
+
+@checked(report=REPORT, name=NAME)
 def measured_device(report: Report, name: str = "this machine") -> Accelerator:
     """A record of the device with the best rates that the report measured in place of datasheet peaks.
 
