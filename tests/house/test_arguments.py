@@ -54,9 +54,10 @@ MORE: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "measured_device": {"report": lambda: REPORT},
 }
-ROW = {"case": "", "path": "numpy", "device": "cpu", "work": 1e9, "samples": 9, "calls": 1, "number_format": "fp32"}
+TIMES = ("low_s", "q1_s", "median_s", "q3_s", "high_s")
+ROW = {"case": "one", "path": "numpy", "device": "cpu", "work": 1e9, "samples": 9, "calls": 1, "number_format": "fp32"}
 ROWS = [
-    {**ROW, "benchmark": name, "unit": unit, "value": 1e9, **dict.fromkeys(("median_s", "low_s", "q1_s"), 1.0)}
+    {**ROW, "benchmark": name, "unit": unit, "value": 1e9, **dict.fromkeys(TIMES, 1.0)}
     for name, unit in (("matmul", "FLOP/s"), ("memory", "B/s"))
 ]
 REPORT = cb.measure.Report("complete", "2026-01-01 00:00", {}, {"processor": "x", "memory_bytes": 1e10}, ROWS, [])
@@ -95,7 +96,7 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
     if not isinstance({}, field.records):
         yield "a mapping", {}
     if not isinstance([], field.records):
-        if not field.blank and kind != "array":
+        if not (field.blank and field.many) and kind != "array":
             yield "an empty list", []
         if kind in NUMERIC and not field.later:
             yield "a list with a bad entry", [max(field.low, 1), "abc"]

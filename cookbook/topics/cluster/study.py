@@ -658,7 +658,7 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     if len(twice):
         raise refused(
             "by",
-            by,
+            list(by),
             f"leaves several rows of week {twice['week'].iloc[0]} and policy "
             f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart",
         )

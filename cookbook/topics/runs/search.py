@@ -321,7 +321,7 @@ def search(
     grid = _with_more(grid, batch, more)
     if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
         raise ValueError(
-            f"global_batch = {batch:,}, devices = {shown(devices)}: "
+            f"global_batch = {batch:,}, devices = {shown(counts if len(counts) > 1 else counts[0])}: "
             + (
                 f"{len(grid['devices']):,} layouts are too many to try; give fewer numbers"
                 if len(grid["devices"])
