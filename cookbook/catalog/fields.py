@@ -10,7 +10,7 @@ A public function declares its arguments above its head, fields of scenarios by 
 4.0
 >>> served(2000, 0.5)
 Traceback (most recent call last):
-cookbook.catalog.Refused: devices = 2000 is outside its range; give a whole number from 1 to 1024
+cookbook.catalog.Refused: devices = 2000 is outside its range; give a whole number from 1 to 1,024
 >>> served(8, 0.5, policy="fiar")
 Traceback (most recent call last):
 cookbook.catalog.Refused: policy = 'fiar' is not a choice; take one of fifo, fair; nearest: fair
@@ -50,7 +50,6 @@ __all__ = [
     "checked",
     "declared",
     "fields",
-    "listed",
     "names_of",
 ]
 
@@ -63,6 +62,8 @@ MAX_DEVICES, MAX_SEQUENCES, MAX_TOKENS, MAX_ENTRIES = 2**20, 2**30, 2**27, 1024
 LEAST, MOST, LARGEST = 1e-18, 1e300, 1e18
 # Letters of a name that are compared with others, and the share of them that agree where it may be the one meant.
 LETTERS, MISSPELT = 60, 0.6
+# From here on a number is written with an exponent.
+MANY = 1e12
 # Letters of choices that a message lists in full.
 MAX_LETTERS = 200
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
@@ -108,6 +109,8 @@ class Field:
         Most entries of such a list.
     missing : bool
         Whether NaN stands for a figure that is not known.
+    words : bool
+        Whether text is read as a number: one with a unit, or "20 M" of what has none.
     in_unit : bool
         Whether numbers are in `unit`, not in SI, such as the dollars of an hour.
     offered : callable, optional
@@ -116,6 +119,8 @@ class Field:
         The table whose names it takes.
     records : tuple of type
         Classes whose instances are taken as they are.
+    kept : bool
+        Whether it is passed on as it is given, once it is checked: a list stays a list.
     what, give : str
         The noun of it and the remedy, where type and range do not tell them.
     label : str
@@ -142,6 +147,7 @@ class Field:
     gaps: bool = False
     entries: int = MAX_ENTRIES
     missing: bool = False
+    words: bool = True
     in_unit: bool = False
     offered: Callable[[], Collection[Any]] | None = None
     table: str = ""
@@ -149,12 +155,13 @@ class Field:
     what: str = ""
     give: str = ""
     label: str = ""
+    kept: bool = False
     later: bool = False
 
     @classmethod
     def count(cls, low: float = 1, high: float = MAX_DEVICES, **more: Any) -> Field:
         """Declare a whole number."""
-        return cls(type="count", low=low, high=high, **more)
+        return cls(type="count", low=low, high=high, **{"words": False, **more})
 
     @classmethod
     def number(cls, low: float | None = None, high: float = MOST, unit: str = "", **more: Any) -> Field:
@@ -228,13 +235,18 @@ class Field:
         """The range of a number in words."""
         whole = "a whole number" if self.type == "count" and not self.phases else ""
         unit = f" {self.unit}" if self.unit else ""
+        end = _end if self.phases else _thousands
+        if self.type == "array":
+            whole = "one number or an array of them"
         if self.high >= MOST and not self.phases:
-            end = "" if self.high == math.inf else ", finite"
-            least = f"more than {_end(self.low)}" if self.above else f"{_end(self.low)} or more"
-            return "a finite number" if self.low <= -MOST else f"{whole}{whole and ', '}{least}{unit}{end}"
+            finite = "" if self.high == math.inf else ", finite"
+            least = f"more than {end(self.low)}" if self.above else f"{end(self.low)} or more"
+            if self.low <= -MOST:
+                return whole or "a finite number"
+            return f"{whole}{whole and ', '}{least}{unit}{finite}"
         if self.above:
-            return f"{whole or 'a number'} more than {_end(self.low)} and up to {_end(self.high)}{unit}"
-        return f"{whole}{whole and ' from '}{_end(self.low)} to {_end(self.high)}{unit}"
+            return f"{whole or 'a number'}{whole and ','} more than {end(self.low)} and up to {end(self.high)}{unit}"
+        return f"{whole}{whole and ' from '}{end(self.low)} to {end(self.high)}{unit}"
 
     @property
     def remedy(self) -> str:
@@ -256,20 +268,42 @@ class Field:
         """
         if name and name != self.name:
             return replace(self, name=name).read(value)
-        if (value is None and self.optional) or (self.blank and type(value) in (str, list, tuple) and not value):
+        if (value is None and self.optional) or (self.blank and not self._states(value)):
             return value
         if not self.many:
             return self._one(value)
-        values = listed(self.name, value, self.entries)
+        values = self._listed(value)
+        if self.kept:
+            for each in values:
+                self._one(each)
+            return value
         read = [None if each is None and self.gaps else self._one(each) for each in values]
         return tuple(dict.fromkeys(read) if self.type in ("count", "choice") else read)
+
+    def _states(self, value: Any) -> bool:
+        """Whether anything is given: not "", and not an empty list where there may be one."""
+        return not (isinstance(value, str) or (self.many and isinstance(value, (list, tuple)))) or len(value) > 0
+
+    def _listed(self, value: Any) -> list[Any]:
+        """Return one value or several as a list of Python's own, neither empty nor longer than can be searched."""
+        if isinstance(value, np.ndarray) and not value.ndim:
+            return [value.item()]
+        if isinstance(value, Iterator):
+            value = list(islice(value, self.entries + 1))
+        if not isinstance(value, Collection) or isinstance(value, (str, bytes, Mapping)):
+            return [value]
+        if not len(value):
+            raise self.refuse(value, "is empty")
+        if len(value) > self.entries:
+            raise refused(self.name, value, f"has more than {self.entries:,} entries; give at most that many")
+        return [each.item() if isinstance(each, np.generic) else each for each in value]
 
     def changes(self, default: Any) -> bool:
         """Whether a default is read as something else: one value of a list, text of a number, a number of an array."""
         if default is None or default is inspect.Parameter.empty or (isinstance(default, (str, tuple)) and not default):
             return False
         if self.many:
-            return not isinstance(default, tuple)
+            return not self.kept and not isinstance(default, tuple)
         return self.type == "array" or (self.type in NUMERIC and isinstance(default, str))
 
     def _one(self, value: Any) -> Any:
@@ -285,7 +319,7 @@ class Field:
             value = value.item()
         if isinstance(value, bool) and self.type != "share":
             raise self.refuse(value, "is not a number", NOT_ALLOWED)
-        if isinstance(value, str):
+        if isinstance(value, str) and self.words:
             try:
                 value = units.si(value, self.unit) / (units.scale(self.unit) if self.in_unit else 1)
             except (ValueError, ArithmeticError) as problem:
@@ -314,6 +348,8 @@ class Field:
 
     def _choice(self, value: Any) -> Any:
         known = self.spelt
+        if self.phases and isinstance(value, str):
+            value = value.strip().casefold() if value.strip().casefold() in known else value
         for each in known:
             if type(value) is type(each) and value == each:
                 return known[each]
@@ -354,14 +390,17 @@ class Field:
                 raise TypeError
             numbers = numbers.astype(float)
         except (TypeError, ValueError, OverflowError):
-            raise self.refuse(value, "is not a number, nor an array of numbers", NOT_ALLOWED) from None
+            raise self.refuse(value, "is not a number", NOT_ALLOWED) from None
         if not numbers.size and not self.missing:
             raise self.refuse(value, "is empty")
         bad = (numbers < self.low + LEAST if self.above else numbers < self.low) | (numbers > self.high)
         if not self.missing:
             bad |= np.isnan(numbers)
         if bad.any():
-            raise self.refuse(float(np.extract(bad, numbers)[0]), "is outside its range", NOT_ALLOWED)
+            first = np.extract(bad, np.asarray(value))[0]
+            raise self.refuse(
+                first.item() if isinstance(first, np.generic) else first, "is outside its range", NOT_ALLOWED
+            )
         return numbers
 
 
@@ -390,22 +429,9 @@ def _end(value: float) -> str:
     return f"{value:g}" if float(f"{value:g}") == value else f"{value:,.0f}"
 
 
-def listed(name: str, value: Any, most: int = MAX_ENTRIES) -> list[Any]:
-    """Return one value or several as a list of Python's own, neither empty nor longer than can be searched.
-
-    >>> listed("devices", 8), listed("devices", (8, 16))
-    ([8], [8, 16])
-    """
-    if isinstance(value, np.ndarray) and not value.ndim:
-        return [value.item()]
-    if isinstance(value, Iterator):
-        value = list(islice(value, most + 1))
-    if not isinstance(value, Collection) or isinstance(value, (str, bytes, Mapping)):
-        return [value]
-    if not 0 < len(value) <= most:
-        what = f"has {len(value):,} entries" if len(value) else "is empty"
-        raise refused(name, value, f"{what}; give one value or up to {most:,}")
-    return [each.item() if isinstance(each, np.generic) else each for each in value]
+def _thousands(value: float) -> str:
+    """An end of a range, in digits where it can be counted."""
+    return f"{value:,.0f}" if value == math.floor(value) and abs(value) < MANY else _end(value)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ EARLIEST, LATEST = 1900, 2200
 # Arguments of prices: ways to pay, the first year that counts, and an hour of one device.
 WAY = Field.choice(*RENT, BOUGHT)
 SINCE_YEAR = Field.count(EARLIEST, LATEST, give="a year such as 2025, or None for the newest 12 months", optional=True)
-USD_PER_HOUR = Field.number(0, 1e9, unit="USD/h", in_unit=True)
+USD_PER_HOUR = Field.number(0, 1e9, unit="USD/h", in_unit=True, give="0 USD/h or more, such as '$2.50/h'")
 WORDS, REGION = Field.text(1000), Field.named("regions")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.refusals import refused
 
 from .. import units
@@ -113,6 +114,12 @@ def _si(field: str, value: str, unit: str) -> tuple[float | str, str]:
     return value, ""
 
 
+@checked(
+    key=Field.text(1000, give="a key of the table, as text"),
+    field=Field.text(1000, give="a column of the table, as text"),
+    kind=Field.text(1000, give="the name of a table"),
+    directory=Field.record(str, Path, what="folder", give="a path, or leave it out"),
+)
 def provenance(key: str, field: str, kind: str = "accelerators", directory: str | Path | None = None) -> Provenance:
     """Return the provenance of one value.
 
@@ -141,7 +148,7 @@ def provenance(key: str, field: str, kind: str = "accelerators", directory: str 
     """
     folder = folder_of(directory)
     name, names = lookup(kind, key, folder), [column.name for column in schema(kind, folder).columns]
-    if not isinstance(field, str) or field not in names:
+    if field not in names:
         close = ", ".join(nearest(field, names, 3))
         raise refused("field", field, f"; {kind} has no such column. Nearest: {close}")
     stated = statements(folder, name, field) if kind == "accelerators" else ()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field, checked
 
 from ..units import shown
 from .reading import CatalogError, Raw, Schema, UnknownName, folder_of, nearest, read, read_columns, schema
@@ -143,6 +143,10 @@ def frame(name: str, directory: Path) -> pd.DataFrame:
     return result
 
 
+@checked(
+    name=Field.text(1000, give="the name of a table, such as 'accelerators'"),
+    directory=Field.record(str, Path, what="folder", give="a path, or leave it out"),
+)
 def table(name: str, directory: str | Path | None = None) -> pd.DataFrame:
     """Return one table of the catalogue, checked by its schema and in SI.
 
@@ -169,6 +173,4 @@ def table(name: str, directory: str | Path | None = None) -> pd.DataFrame:
         If `name` is not text, or `directory` contains no tables.
     """
     folder = folder_of(directory)
-    if not isinstance(name, str):
-        raise refused("name", name, "must be text, such as 'accelerators'")
     return frame(name, folder).copy(deep=False)

@@ -107,7 +107,7 @@ VERSUS = Field.choice(*COMPARABLE)
     ),
     versus=VERSUS,
     classic_flop=Field.flag(),
-    **{name: Field.text(many=True, later=True) for name in COLUMNS},
+    **{name: Field.text(many=True, blank=True, later=True) for name in COLUMNS},
 )
 def measurements(
     near: str | Mapping[str, Any] | None = None, versus: str = "", classic_flop: bool = False, **where: Any

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
-from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
@@ -156,6 +156,16 @@ class Accelerator(ByFigures):
         return Accelerator, tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
 
 
+DEVICE = Field.named(
+    "accelerators", Accelerator, what="device", give="a name of the table accelerators, such as 'h100-sxm'"
+)
+
+
+@checked(
+    name=Field.record(str, Accelerator, what="name", give="a name of the table accelerators, or one for your own"),
+    like=DEVICE,
+    **{name: Field.number(LEAST, MOST, unit=unit, later=True) for name, unit in QUANTITIES.items() if unit},
+)
 def accelerator(
     name: str | Accelerator | None = None, *, like: str | Accelerator | None = None, **changes: Any
 ) -> Accelerator:
@@ -331,25 +341,9 @@ def _quantity(changed_field: str, value: Any) -> float:
     """Return a changed quantity in SI; invalid values are refused."""
     unit = QUANTITIES.get(changed_field, PEAK_UNIT)
     example = units.human(PLAUSIBLE[unit], unit) if unit else "8"
-    try:
-        if isinstance(value, bool) or not isinstance(value, (str, Real)):
-            raise TypeError("it is no number and no text with a unit")
-        if isinstance(value, str) and len(value) > LONGEST_NAME:
-            raise ValueError("it is longer than any figure")
-        number = float(units.si(value, unit))
-    except OverflowError:
-        number = math.inf
-    except (TypeError, ValueError) as error:
-        reason = str(error) if len(str(error)) < 180 else str(error)[:180] + "…"
-        raise ValueError(f"{changed_field} is {shown(value)}: {reason}. Write for example {example!r}") from None
     low, high = (LEAST, MOST) if unit else (1.0, MAX_COUNT)
-    if not math.isfinite(number) or number <= 0:
-        raise ValueError(f"{changed_field} is {shown(value)}; it must be above 0 and finite, for example {example!r}")
-    if not low <= number <= high or (changed_field == "scale_up_devices" and number != round(number)):
-        whole = "a whole number " if changed_field == "scale_up_devices" else ""
-        expected = f"{whole}from {low:g} to {high:g} {unit}".strip()
-        raise ValueError(f"{changed_field} is {shown(value)}; it must be {expected}, for example {example!r}")
-    return number
+    declared = Field.count(low, high) if changed_field == "scale_up_devices" else Field.number(low, high, unit=unit)
+    return float(replace(declared, give=f"{declared.allowed}, such as {example!r}").read(value, changed_field))
 
 
 def peak_flops(device: str | Accelerator, number_format: str) -> float:

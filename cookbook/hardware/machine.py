@@ -6,15 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import likeness
-from cookbook.catalog.refusals import refused
 from cookbook.hardware.accelerator import (
     LONGEST_NAME,
     MAX_COUNT,
@@ -98,6 +97,16 @@ class Machine(ByFigures):
         return f"Machine({self.name}: {self.per_node} × {self.accelerator.name} a node, {rates})"
 
 
+@checked(
+    what=Field.named(
+        "accelerators",
+        Accelerator,
+        Machine,
+        what="machine",
+        give="the name of an accelerator, a server or a cloud instance, or cb.accelerator(...)",
+    ),
+    per_node=Field.count(high=MAX_COUNT),
+)
 def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -> Machine:
     """Return the machine of a name or a record.
 
@@ -124,22 +133,9 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
     >>> machine("p4d.24xlarge").server, machine("h100-sxm").network_stated
     ('aws-p4d-24xlarge', False)
     """
-    count = None if per_node is None else _count(per_node)
-    if not isinstance(what, (str, Accelerator, Machine)):
-        raise ValueError(
-            f"machine = {shown(what)}: give the name of an accelerator, a server or a cloud instance, or a record of "
-            "accelerator(...) or machine(...)"
-        )
-    source = _of_record(what) if isinstance(what, Accelerator) else what
-    result = _by_name(source) if isinstance(source, str) else source
-    return result if count is None or count == result.per_node else _resize(result, count)
-
-
-def _count(per_node: Any) -> int:
-    number = isinstance(per_node, Real) and not isinstance(per_node, bool)
-    if not number or not 1 <= per_node <= MAX_COUNT or per_node != int(per_node):  # NaN fails the bounds
-        raise refused("per_node", per_node, f"must be a whole number from 1 to {MAX_COUNT:,.0f}")
-    return int(per_node)
+    known = _of_record(what) if isinstance(what, Accelerator) else what
+    found = _by_name(known) if isinstance(known, str) else known
+    return found if per_node is None or per_node == found.per_node else _resize(found, per_node)
 
 
 def _resize(base: Machine, count: int) -> Machine:

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.formulas import topology as formulas
@@ -397,6 +398,11 @@ def _positions(nodes: Sequence[Node]) -> dict[str, tuple[float, float]]:
     }
 
 
+@checked(
+    name=Field.named(
+        "system_topologies", Topology, what="machine", give="a key of the table system_topologies or a Topology"
+    )
+)
 def topology(name: str | Topology) -> Topology:
     """Return the graph of a machine's inside: its nodes, its links, and the rates of flows alone and concurrently.
 
@@ -408,8 +414,8 @@ def topology(name: str | Topology) -> Topology:
     Raises
     ------
     UnknownName
-        If the table has no such machine (a KeyError; names the nearest three).
-    TypeError
+        If no such machine is drawn (a KeyError; names the nearest three).
+    ValueError
         If it is neither text nor a Topology.
 
     Examples
@@ -420,8 +426,6 @@ def topology(name: str | Topology) -> Topology:
     >>> box.concurrent(box.input_flows())[:2].tolist()
     [7875000000.0, 7875000000.0]
     """
-    if not isinstance(name, (str, Topology)):
-        raise TypeError(f"name = {shown(name)} is no machine; give a key of the table system_topologies or a Topology")
     return name if isinstance(name, Topology) else _machine(catalog.lookup("system_topologies", name))
 
 

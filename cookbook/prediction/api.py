@@ -124,9 +124,21 @@ PLANNED = Field.record(
 TRAINING = Field.choice(TRANSFORMER, NETWORK)
 
 
+# Devices, one or a list of them.
+SYSTEMS = Field.named(
+    "accelerators",
+    hardware.Accelerator,
+    hardware.Machine,
+    what="machine",
+    give="the name of an accelerator, a server or a cloud instance, or cb.accelerator(...)",
+    many=True,
+    kept=True,
+)
+
+
 def columns(phase: str, *names: str) -> dict[str, Row]:
     """Declare arguments that become columns of a scenario."""
-    return {name: Field.row(name, phase, later=True) for name in names}
+    return {name: Field.row(name, phase, optional=True, later=True) for name in names}
 
 
 @checked(
@@ -134,9 +146,10 @@ def columns(phase: str, *names: str) -> dict[str, Row]:
     plan=PLANNED,
     kind=TRAINING,
     neighbours=Field.flag(),
-    **columns("training_transformer", "accelerator", "software", "precision", "seq"),
+    accelerator=SYSTEMS,
+    **columns("training_transformer", "software", "precision", "seq"),
     **columns("training_transformer", *(name for name in PLAN if name != "fabric")),
-    fabric=Field.named("fabrics", later=True),
+    fabric=Field.named("fabrics", many=True, gaps=True, kept=True),
 )
 def train_step(
     model: str | Workload,
@@ -381,7 +394,8 @@ def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
 @checked(
     model=MODEL,
     neighbours=Field.flag(),
-    **columns("inference", "accelerator", "batch", "devices", "precision", "software", "seq"),
+    accelerator=SYSTEMS,
+    **columns("inference", "batch", "devices", "precision", "software", "seq"),
 )
 def forward_pass(
     model: str | Workload,
@@ -521,7 +535,8 @@ def answers(
 
 @checked(
     model=MODEL,
-    **columns("inference", "accelerator", "input_len", "output_len", "batch", "devices", "tp", "pp", "ep", "precision"),
+    accelerator=SYSTEMS,
+    **columns("inference", "input_len", "output_len", "batch", "devices", "tp", "pp", "ep", "precision"),
     **columns("inference", "weights_format", "kv_format", "software", "delay_of", "request_rate", "acceptance"),
     **columns("inference", "drafted", "prefix_hit", "schedule", "chunk"),
 )

@@ -19,6 +19,7 @@ from cookbook.catalog.refusals import refused
 from cookbook.formulas import arithmetic, memory
 from cookbook.formulas import arithmetic as roofline
 from cookbook.formulas.arithmetic import FLOP_PER_MAC
+from cookbook.hardware import Accelerator
 from cookbook.prediction.api import MODEL
 from cookbook.prediction.devices import (
     ACCELERATORS,
@@ -558,7 +559,7 @@ def ratio(value: float) -> str:
 
 @checked(
     model=MODEL,
-    accelerator=Field.named("accelerators", later=True),
+    accelerator=Field.named("accelerators", Accelerator),
     batch=replace(BATCH, later=True),
     seq=LENGTH,
     precision=FORMAT,

@@ -374,13 +374,7 @@ def _word(declared: Field, value: Any) -> Any:
         suite = declared.type == "workload" and value.startswith(BENCHMARK)
         return value if suite else catalog.lookup(TABLES[declared.type], value)
     if declared.type == "choice":
-        word = declared.spelt.get(value.strip().casefold())
-        if word is None:
-            names = nearest(value.casefold()[:LONGEST], list(declared.spelt), 3)
-            close = list(dict.fromkeys(declared.spelt[name] for name in names))
-            what = f"is not listed; nearest: {', '.join(close)}; take one of {declared.allowed}"
-            raise refused(declared.name, value, what, nearest=close)
-        return word
+        return declared.read(value)
     return value
 
 

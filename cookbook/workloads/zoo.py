@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import layers as parts
@@ -189,6 +190,7 @@ def models() -> pd.DataFrame:
     )
 
 
+@checked(names=Field.named("models", many=True, give="networks of the zoo, such as ['resnet50']"))
 def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     """Return a comparison of our counts with the published ones.
 
@@ -212,10 +214,7 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     if names is None:
         rows = rows[rows["published_parameters"].notna()]
     else:
-        wanted = [names] if isinstance(names, str) else names
-        if not isinstance(wanted, (list, tuple, set)) or not wanted:
-            raise refused("names", names, "must be a list of networks of the zoo, such as ['resnet50']")
-        rows = rows.loc[[catalog.lookup("models", name) for name in wanted]]
+        rows = rows.loc[[catalog.lookup("models", name) for name in names]]
     zoo = [_named(name) for name in rows["name"]]
     frame = rows[["name"]].assign(
         parameters=[w.ops.parameter_count for w in zoo],
@@ -231,6 +230,11 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(counts, "Int64")).reset_index(drop=True)
 
 
+@checked(
+    table=Field.record(str, list, tuple, what="table of layers", give='a list like [{"layer": "linear", "out": 10}]'),
+    input=Field.record(list, tuple, what="shape of a sample", give="one like (3, 224, 224) or (64, 's')"),
+    title=Field.text(LONGEST_TITLE),
+)
 def layers(
     table: Sequence[Mapping[str, Any]] | str, input: Sequence[Any] | None = None, title: str = "Your network"
 ) -> Workload:
@@ -262,8 +266,8 @@ def layers(
     ...        input=(3, 32, 32))
     <Your network: 72,234 parameters, 0.0002664 GMAC for one sample, unverified>
     """
-    if not isinstance(title, str) or not 0 < len(title) <= LONGEST_TITLE:
-        raise refused("title", title, f"must be a text of 1 to {LONGEST_TITLE} letters")
+    if not title:
+        raise refused("title", title, f"is empty; give a text of 1 to {LONGEST_TITLE} letters")
     rows = _parsed(table)
     t = Trace()
     x = None if input is None else _sample_shape(input)

@@ -127,8 +127,6 @@ def test_filters_keep_what_they_name():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"kind": "vision"}, "'transformer', 'classic', 'both'"),
-        ({"by": "colour"}, "publisher"),
         ({"model": "without magic"}, "without launch"),
         ({"model": "without bubble", "kind": "classic"}, "another kind has it"),
         ({"publishers": ["nobody"]}, "no run by publisher 'nobody'"),

@@ -31,9 +31,36 @@ UNDECLARED = {
     "jain_index": FORMULA,
     "max_min_rates": FORMULA,
     "human": LOWEST,
+    "accelerator.changes": "peaks, by the columns of the table accelerators; other figures are declared",
+    "check.answer": "anything: a wrong answer gets a verdict",
+    "check.expected": "anything: a function, a number or a word",
+    "explore.axes": "columns of a scenario, checked as its rows declare them: prediction/scenario.py",
+    "hint.texts": "any number of texts without a name",
+    "match_storage": "columns of a scenario, checked as its rows declare them: prediction/scenario.py",
+    "model.source": "a name, a file, its content, a module: whoever reads it says what it is",
+    "model.changes": "arguments of the network's builder, checked by their types: workloads/arguments.py",
+    "sweep.axes": "columns of a scenario, checked as its rows declare them: prediction/scenario.py",
     "si": LOWEST,
     "progress_bar": LOWEST,
 }
+# Good arguments of what no other test calls with each of its arguments; of what measures, nothing is ever run.
+MORE: dict[str, dict[str, Callable[[], Any]]] = {
+    "beside": {"report": lambda: REPORT, "accelerator": lambda: "h100-sxm"},
+    "calibrate": {"report": lambda: REPORT},
+    "diagnose": {
+        "path": lambda: cb.measure.patient("anna"),
+        "model": lambda: "llama2_7b",
+        "accelerator": lambda: "h100-sxm",
+    },
+    "measured_device": {"report": lambda: REPORT},
+}
+TIMES = ("low_s", "q1_s", "median_s", "q3_s", "high_s")
+ROW = {"case": "one", "path": "numpy", "device": "cpu", "work": 1e9, "samples": 9, "calls": 1, "number_format": "fp32"}
+ROWS = [
+    {**ROW, "benchmark": name, "unit": unit, "value": 1e9, **dict.fromkeys(TIMES, 1.0)}
+    for name, unit in (("matmul", "FLOP/s"), ("memory", "B/s"))
+]
+REPORT = cb.measure.Report("complete", "2026-01-01 00:00", {}, {"processor": "x", "memory_bytes": 1e10}, ROWS, [])
 REMEDY = re.compile(r"\b(?:give|take|leave|nearest|one of|write|choose|list all)\b", re.I)
 LONGEST_MESSAGE = 400
 
@@ -66,17 +93,17 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
     yield "an object", object()
     if not field.optional:
         yield "None", None
-    if dict not in field.records and not any(issubclass(dict, each) for each in field.records):
+    if not isinstance({}, field.records):
         yield "a mapping", {}
-    if not any(issubclass(list, each) for each in field.records):
-        if not field.blank and kind != "array":
+    if not isinstance([], field.records):
+        if not (field.blank and field.many) and kind != "array":
             yield "an empty list", []
         if kind in NUMERIC and not field.later:
             yield "a list with a bad entry", [max(field.low, 1), "abc"]
         elif not field.later:
             yield "a list with a bad entry", ["abc", object()]
     if kind in (*NUMERIC, "array"):
-        yield from ((each, each) for each in ("abc", "3\nGB", "-1 furlong"))
+        yield from ((each, each) for each in ("abc", "3\nGB more", "-1 furlong"))
         yield from (("an infinity", each) for each in (math.inf, -math.inf) if field.high < math.inf)
         yield "beyond all floats", 10**400
         if kind != "share":
@@ -114,7 +141,7 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
 def misread(name: str, argument: str, what: str, value: Any) -> str:
     """What is wrong with the answer to a value that a declaration rules out; empty where nothing is."""
     function = functions()[name]
-    given = base(name, function) | {argument: value}
+    given = base(name, function) | {key: make() for key, make in MORE.get(name, {}).items()} | {argument: value}
     rest = given.pop("*", ())
     said = f"{name}({argument} = {what})"
     try:

@@ -385,7 +385,7 @@ def test_no_part_of_an_answer_is_left_out_of_what_charts_show(given):
             r"request_rate = 1e\+05 requests/s is above the capacity, .* give fewer, or more devices",
         ),
         ({"ep": 8}, r"ep = 8: the model has no experts; leave ep out"),
-        ({"schedule": "fifo"}, r"schedule = 'fifo' is not listed; .* chunked prefill, prefill first"),
+        ({"schedule": "fifo"}, r"schedule = 'fifo' is not a choice; .* chunked prefill, prefill first"),
         ({"chunk": 0}, r"chunk = 0 is outside its range"),
     ],
 )

@@ -104,15 +104,8 @@ def test_what_computes_more_for_each_parameter_scales_better() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"devices": 0}, ["devices = 0", "at most 65,536"]),
-        ({"devices": 2.5}, ["devices = 2.5"]),
         ({"devices": [4, "8"]}, ["devices = '8'"]),
-        ({"batch": 0}, ["batch = 0", "1 or more"]),
-        ({"batch": float("nan")}, ["batch = nan"]),
-        ({"mode": "sideways"}, ["sideways", "weak", "strong"]),
         ({"mode": "strong", "batch": 4, "devices": [8]}, ["batch = 4", "devices = 8", "4 devices"]),
-        ({"exchange": "carrier pigeon"}, ["carrier pigeon", "flat ring"]),
-        ({"buckets": 0}, ["buckets = 0"]),
         ({"model": "llama2_7b"}, ["llama2_7b", "train_step"]),
     ],
 )

@@ -6,7 +6,7 @@ Values of cells and converters are rows of the table ``constants``, published ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field, checked
 from cookbook.formulas import crossbar as formulas
 from cookbook.hardware import Accelerator
 from cookbook.hardware import accelerator as device_named
-from cookbook.prediction.api import network_of
+from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.constants import figure
 from cookbook.result import Result, card, plain
 from cookbook.units import human
@@ -77,15 +77,19 @@ class Tile:
         )
 
 
-def number(name: str, value: Any, low: float, high: float, whole: bool = True) -> float:
-    """Return a number in its range; a ValueError names the argument, the value, the range and the remedy."""
-    fits = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not fits or not low <= value <= high or (whole and value != int(value)):
-        kind = "whole numbers of [" if whole else "["
-        raise refused(name, value, f"is outside {kind}{low:g}, {high:g}]: give a number in that range")
-    return int(value) if whole else float(value)
+SIDE, SEQ = Field.count(*_SIDES), Field.number(1, 1e8)
 
 
+@checked(
+    rows=SIDE,
+    columns=SIDE,
+    weight_bits=Field.count(2, _BITS[1]),
+    cell_bits=Field.count(1, 8),
+    input_bits=Field.count(*_BITS),
+    drive_bits=Field.count(1, 8),
+    adc_bits=Field.count(2, _BITS[1]),
+    converter=Field.function("one from bits to joules"),
+)
 def crossbar_tile(
     rows: int = 128,
     columns: int | None = None,
@@ -123,18 +127,15 @@ def crossbar_tile(
     >>> crossbar_tile(weight_bits=8, cell_bits=2)
     <Tile 128 x 128: weights of 8 bits in 4 pairs of cells, inputs of 8 bits in 8 cycles, ADC of 8 bits>
     """
-    arguments = {
-        "rows": (rows, *_SIDES),
-        "columns": (rows if columns is None else columns, *_SIDES),
-        "weight_bits": (weight_bits, 2, _BITS[1]),
-        "cell_bits": (cell_bits, 1, 8),
-        "input_bits": (input_bits, *_BITS),
-        "drive_bits": (drive_bits, 1, 8),
-        "adc_bits": (adc_bits, 2, _BITS[1]),
+    sizes = {
+        "rows": rows,
+        "columns": rows if columns is None else columns,
+        "weight_bits": weight_bits,
+        "cell_bits": cell_bits,
+        "input_bits": input_bits,
+        "drive_bits": drive_bits,
+        "adc_bits": adc_bits,
     }
-    sizes = {name: int(number(name, *bounds)) for name, bounds in arguments.items()}
-    if converter is not None and not callable(converter):
-        raise refused("converter", converter, "is no function: give one from bits to joules")
     slices = int(formulas.slices(sizes["weight_bits"] - 1, sizes["cell_bits"]))
     cycles = int(formulas.slices(sizes["input_bits"], sizes["drive_bits"]))
     if sizes["columns"] < 2 * slices:
@@ -171,11 +172,14 @@ def _conversion_joules(converter: Callable[[int], Any], bits: int) -> float:
     return joules
 
 
-def checked_tile(tile: Any) -> Tile:
-    """Return a tile; `crossbar_tile()` where none is given. ValueError for anything else."""
-    if tile is not None and not isinstance(tile, Tile):
-        raise refused("tile", tile, "is no tile: give one of cb.planning.crossbar_tile")
-    return tile or crossbar_tile()
+# A tile of the reader's own, and intensities at which rooflines are drawn.
+TILE = Field.record(Tile, what="tile", give="one of cb.planning.crossbar_tile")
+POSITIVE = Field.array(0, above=True, missing=False, give="operations for each byte, more than 0: one number or a list")
+
+
+def usual_tile(tile: Tile | None) -> Tile:
+    """The tile that is given, or the usual one."""
+    return crossbar_tile() if tile is None else tile
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -271,6 +275,7 @@ class Mapped(Result):
         return card(self.summary(), rows)
 
 
+@checked(model=MODEL, tile=TILE, seq=SEQ)
 def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = None, seq: float | None = None) -> Mapped:
     """Map a network's weights to tiles, and count conversions, energy and time of one sample.
 
@@ -293,7 +298,7 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     >>> map_to_crossbars("alexnet").tiles > 20_000
     True
     """
-    tile = checked_tile(tile)
+    tile = usual_tile(tile)
     network, length = _network_and_length(model, seq)
     layers = _layers(network, length)
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
@@ -414,6 +419,7 @@ def published_crossbars() -> pd.DataFrame:
     return _published_rows().copy()
 
 
+@checked(devices=Field.named("accelerators", Accelerator, many=True), intensity=POSITIVE)
 def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.DataFrame:
     """Return the best operations per joule of digital devices: INT8 peak or memory, divided by the design power.
 
@@ -441,14 +447,9 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     >>> round(float(digital_roofs(["h100-sxm"], 1e9)["flop_per_joule"][0] / 1e12), 2)
     2.83
     """
-    try:
-        at = np.atleast_1d(np.asarray(intensity, dtype=float))
-    except (TypeError, ValueError, OverflowError):
-        at = np.zeros(1)
-    if at.ndim > 1 or not at.size or not np.all(at > 0):
-        raise refused("intensity", intensity, "is outside (0, inf): give operations for each byte")
-    if not isinstance(devices, Iterable) or isinstance(devices, (str, bytes, Mapping)):
-        raise refused("devices", devices, "is no list: give names of accelerators, such as ['h100-sxm']")
+    at = np.atleast_1d(intensity)
+    if at.ndim > 1:
+        raise replace(POSITIVE, name="intensity").refuse(intensity, f"has shape {at.shape}")
     rows: list[tuple[Any, ...]] = []
     for entry in devices:
         device = entry if isinstance(entry, Accelerator) else device_named(entry)
@@ -458,6 +459,7 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     return pd.DataFrame(rows, columns=["key", "name", "intensity", "flop_per_joule", "mac_joules"])
 
 
+@checked(model=MODEL, batch=Field.count(high=1e6), seq=SEQ)
 def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None = None) -> float:
     """Return the FLOP per byte of weights of a digital device that reads one-byte weights once per batch [FLOP/B].
 
@@ -477,8 +479,8 @@ def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None =
     """
     layers = _layers(*_network_and_length(model, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
-    used = number("batch", batch, 1, 1e6) * layers["products"]
-    # A small batch reads only the experts to which its tokens are routed.
+    used = batch * layers["products"]
+    # Of experts, a small batch reads those that it asks for.
     return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
 
 
@@ -486,5 +488,5 @@ def _network_and_length(workload: str | Workload, seq: float | None) -> tuple[Wo
     """Return the network, and tokens of a sample: one, a decoding step, where it reads tokens and none are given."""
     network = network_of(workload)
     if seq is not None:
-        return network, number("seq", seq, 1, 1e8, whole=False)
+        return network, float(seq)
     return network, 1.0 if network.ops.needs_seq else None

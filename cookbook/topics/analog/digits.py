@@ -5,20 +5,20 @@ The digits are the test set of UCI's Optical Recognition of Handwritten Digits: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field, checked
 from cookbook.formulas import crossbar as formulas
 from cookbook.prediction.constants import figure
-from cookbook.topics.analog.crossbar import Tile, checked_tile, crossbar_tile, number
+from cookbook.topics.analog.crossbar import TILE, Tile, crossbar_tile, usual_tile
 
 PIXEL_LETTERS = "0123456789abcdefg"
 SIDE, CLASSES, TRAINED_ON = 8, 10, 1200
@@ -76,6 +76,10 @@ def digit_images() -> tuple[np.ndarray, np.ndarray]:
     return images, written
 
 
+SEED = Field.count(0, 2**32 - 1)
+
+
+@checked(hidden=Field.count(high=256), epochs=Field.count(high=200), seed=SEED)
 def train_digits(hidden: int = 32, epochs: int = 40, seed: int = 0) -> DigitNetwork:
     """Train a network on the first 1,200 digits; the other 597 are its test.
 
@@ -98,7 +102,7 @@ def train_digits(hidden: int = 32, epochs: int = 40, seed: int = 0) -> DigitNetw
     >>> train_digits().accuracy > 0.9
     True
     """
-    sizes = number("hidden", hidden, 1, 256), number("epochs", epochs, 1, 200), number("seed", seed, 0, 2**32 - 1)
+    sizes = hidden, epochs, seed
     return _train(*map(int, sizes))
 
 
@@ -146,6 +150,19 @@ def _exact(network: DigitNetwork, images: np.ndarray) -> np.ndarray:
     return np.argmax(inner @ network.weights[1] + network.biases[1], axis=1)
 
 
+# What of the cells spreads, and what is drawn anew.
+CELL_FIELDS = {
+    "programming": Field.number(0, 1),
+    "read": Field.number(0, 1),
+    "wire_ohms": Field.number(0, 1e4),
+    "days": Field.number(0, 36525),
+    "draws": Field.count(high=MAX_DRAWS),
+    "seed": SEED,
+}
+NETWORK = Field.record(DigitNetwork, what="trained network", give="one of cb.planning.train_digits")
+
+
+@checked(network=NETWORK, tile=TILE, **CELL_FIELDS)
 def crossbar_accuracy(
     network: DigitNetwork | None = None,
     tile: Tile | None = None,
@@ -191,23 +208,13 @@ def crossbar_accuracy(
     True
     """
     network = train_digits() if network is None else network
-    tile = checked_tile(tile)
-    if not isinstance(network, DigitNetwork):
-        raise refused("network", network, "is no trained network: give one of cb.planning.train_digits")
-    stated = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
-    spreads = {
-        name: number(
-            name, figure(CELLS[name]) if value is None else value, 0, 1 if name != "wire_ohms" else 1e4, whole=False
-        )
-        for name, value in stated.items()
-    }
-    number("draws", draws, 1, MAX_DRAWS)
-    number("seed", seed, 0, 2**32 - 1)
-    spreads["days"] = number("days", days, 0, 36525, whole=False)
-    images, written = (part[TRAINED_ON:] for part in digit_images())
+    tile = usual_tile(tile)
+    given = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
+    spreads = {name: figure(CELLS[name]) if value is None else value for name, value in given.items()} | {"days": days}
+    images, written = (each[TRAINED_ON:] for each in digit_images())
     sample = digit_images()[0][:TRAINED_ON:6]
     shares = []
-    for draw in range(int(draws)):
+    for draw in range(draws):
         rng = np.random.default_rng([seed, draw])
         values, tuned = images, sample
         for layer, (weights, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
@@ -299,6 +306,10 @@ class _Programmed:
         return np.asarray(pieces @ (float(self.levels) ** np.arange(tile.slices)) * scale)
 
 
+VALUES = Field.number(-1e300, many=True, entries=MAX_VALUES, give="values to set it to, numbers")
+
+
+@checked(over=Field.choice(*VARIED), values=VALUES, tile=TILE, network=NETWORK, **CELL_FIELDS)
 def accuracy_curve(
     over: str, values: Sequence[float], tile: Tile | None = None, network: DigitNetwork | None = None, **more: Any
 ) -> pd.DataFrame:
@@ -325,18 +336,8 @@ def accuracy_curve(
     >>> bool(curve["mean"][0] < curve["mean"][1])
     True
     """
-    if not isinstance(over, str) or over not in VARIED:
-        raise refused("over", over, f"is nothing that a curve can go over; take one of {', '.join(VARIED)}")
-    if (
-        not isinstance(values, Iterable)
-        or isinstance(values, (str, bytes, Mapping))
-        or not (tried := list(islice(values, MAX_VALUES + 1)))
-    ):
-        raise refused("values", values, "holds no value: give a list of values to set it to, at least one")
-    if len(tried) > MAX_VALUES:
-        raise refused("values", values, f"holds more than {MAX_VALUES} values: give fewer")
-    tile, rows = checked_tile(tile), []
-    for value in tried:
+    tile, rows = usual_tile(tile), []
+    for value in values:
         fields = ("adc_bits", "weight_bits", "cell_bits", "input_bits")
         changed = replace_tile(tile, **{over: value}) if over in fields else tile
         changed = replace_tile(tile, rows=value, columns=value) if over == "rows" else changed

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.parts import part_groups
-from cookbook.catalog.refusals import refused
-from cookbook.prediction.api import train_step
+from cookbook.prediction.api import MODEL, PLAN, SYSTEMS, columns, train_step
 from cookbook.prediction.constants import figure
 from cookbook.result import Result
 from cookbook.topics.clinic.attribution import Attribution, attribute
@@ -23,7 +23,7 @@ from cookbook.topics.clinic.files import read_trace
 from cookbook.topics.clinic.reading import Reading
 from cookbook.units import human
 
-MOST_FILES, MAX_STRETCHES = 64, 20
+MAX_FILES, MAX_STRETCHES = 64, 20
 # The useful work of a step; for a log, whose parts are not known, its steady time.
 WORK_TERMS = ("compute", "steady")
 # A predicted term below this share of a step is not a bottleneck, whatever its interval.
@@ -123,6 +123,15 @@ class Diagnosis(Result):
         return pd.DataFrame([dict(term) for term in self.terms], columns=names)
 
 
+@checked(
+    path=Field.record(str, Path, Reading, many=True, entries=MAX_FILES, what="file", give="files of one run"),
+    model=MODEL,
+    accelerator=SYSTEMS,
+    precision=Field.named("number_formats"),
+    pattern=Field.text(1000),
+    stretches=Field.count(high=MAX_STRETCHES),
+    **columns("training_transformer", *(name for name in PLAN if name != "fabric")),
+)
 def diagnose(
     path: str | Path | Reading | Sequence[str | Path | Reading],
     model: Any = None,
@@ -173,18 +182,12 @@ def diagnose(
     >>> found.cause, round(found.share, 3)
     ('checkpoint', 0.231)
     """
-    paths = [path] if isinstance(path, (str, Path, Reading)) else list(path) if isinstance(path, Iterable) else [path]
-    if not 0 < len(paths) <= MOST_FILES:
-        raise ValueError(f"path has {len(paths)} files; give 1 to {MOST_FILES} of one run")
+    paths = cast(Any, path)
     if (model is None) != (accelerator is None) or (model is None and plan):
         raise ValueError(
             "a prediction needs both model and accelerator, such as model='resnet50', accelerator='a100-sxm-80gb'"
         )
-    if precision is not None and not isinstance(precision, str):
-        raise refused("precision", precision, "must be a number format such as 'bf16'")
-    if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MAX_STRETCHES:
-        raise refused("stretches", stretches, f"must be a whole number from 1 to {MAX_STRETCHES}")
-    readings = [source if isinstance(source, Reading) else read_trace(source, pattern) for source in paths]
+    readings = [each if isinstance(each, Reading) else read_trace(each, pattern) for each in paths]
     predicted = None if model is None else _predicted(model, accelerator, precision, plan)
     return _diagnose_readings(readings, predicted, precision, stretches)
 

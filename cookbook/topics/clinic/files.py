@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.topics.clinic import counters, logs, spans
 from cookbook.topics.clinic.reading import SQLITE, Reading, cells_of, contents, lines_of, parsed_json, text_of
 from cookbook.topics.machine.report import OTHER_FILES
@@ -70,6 +71,7 @@ def read_text(text: str, name: str = "your text", pattern: str = "") -> Reading:
     return _from_lines(lines, name, pattern)
 
 
+@checked(name=Field.named("traces", what="patient"))
 def patient(name: str) -> list[Path]:
     """Return the files of a run with a planted cause, from the table ``traces``.
 

@@ -15,7 +15,7 @@ from cookbook.panels.options import cited, few
 from cookbook.panels.pasted import as_python
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.topics.clinic import charts
-from cookbook.topics.clinic.diagnosis import MOST_FILES, Diagnosis, diagnose
+from cookbook.topics.clinic.diagnosis import MAX_FILES, Diagnosis, diagnose
 from cookbook.topics.clinic.files import patient as files_of
 from cookbook.topics.clinic.files import read_text, read_trace
 from cookbook.units import human, shown
@@ -191,7 +191,7 @@ def _read(patient: str | Given, _stamps: tuple[int, ...], files: str) -> list[An
     if isinstance(patient, Given) and not patient.paths:
         return [read_text(patient.text, "your text")]
     paths = [*(patient.paths if isinstance(patient, Given) else files_of(patient))][: 1 if files == "first" else None]
-    return [read_trace(path) for path in paths] if len(paths) <= MOST_FILES else paths  # so many are refused unread
+    return [read_trace(path) for path in paths] if len(paths) <= MAX_FILES else paths  # so many are refused unread
 
 
 def _diagnosed(run: list[Any], precision: str, stretches: int) -> Diagnosis:

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas.sharing import max_min_rates
 from cookbook.prediction.constants import figure
 from cookbook.topics.cluster.scheduler import Job, Speeds
@@ -157,6 +158,18 @@ def generate(
     return jobs
 
 
+# What a row of a reader's own jobs has.
+GPUS, USE, HOURS = Field.count(high=1e6), Field.number(high=1), Field.number(0, 1e6)
+
+
+def _of_row(order: int, declared: Field, value: Any, name: str) -> Any:
+    """A cell of a row of jobs, as its field declares it."""
+    try:
+        return declared.read(value, name)
+    except Refused as problem:
+        raise Refused(problem.refusal.reworded(f"jobs, row {order}: {problem}")) from None
+
+
 def read(table: Any) -> list[Job]:
     """Read a user's jobs: rows with arrival, hours [h], gpus; optionally team ("A"), urgent (False) and use (1)."""
     if not isinstance(table, (pd.DataFrame, Sequence)) or isinstance(table, str):
@@ -171,9 +184,7 @@ def read(table: Any) -> list[Job]:
         if not isinstance(row, Mapping) or not {"arrival", "gpus", "hours"} <= set(row):
             raise ValueError(f"jobs, row {order}: {shown(row)} must have arrival [h], gpus and hours")
         when, length = (_hours(order, row, name) for name in ("arrival", "hours"))
-        count = row["gpus"]
-        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 1 <= count <= 1e6:
-            raise ValueError(f"jobs, row {order}: gpus = {shown(count)} must be a whole number of 1 or more")
+        count = _of_row(order, GPUS, row["gpus"], "gpus")
         if length <= 0:
             raise ValueError(f"jobs, row {order}: hours = 0 must be above 0; leave out jobs that do nothing")
         team = "A" if _missing(row.get("team")) else str(row["team"])
@@ -229,17 +240,12 @@ def _use(order: int, row: Mapping[str, Any]) -> float:
     value: Any = row.get("use")
     if _missing(value):
         return 1.0
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not 0 < float(value) <= 1:
-        raise ValueError(f"jobs, row {order}: use = {shown(value)} must be a part of each GPU, above 0 and up to 1")
+    value = _of_row(order, USE, value, "use")
     return float(value)
 
 
 def _hours(order: int, row: Mapping[str, Any], name: str) -> float:
-    value = row[name]
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not 0 <= float(value) <= 1e6:
-        raise ValueError(f"jobs, row {order}: {name} = {shown(value)} must be a number of hours from 0 to 1,000,000")
+    value = _of_row(order, HOURS, row[name], name)
     return float(value)
 
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.formulas.sharing import drf_tasks, erlang_wait_seconds, jain_index, max_min_rates
-from cookbook.prediction.asked import choices, flag, listed, quantity, text, whole
 from cookbook.prediction.constants import figure
 from cookbook.progress_bar import progress_bar
 from cookbook.result import Result, card, plain
@@ -226,6 +226,39 @@ def _bands(lines: Sequence[Line]) -> Iterator[tuple[int, float, float, int, int,
                 first = int(after) if math.isfinite(after) else 0
 
 
+# Arguments of `cluster`: a policy or a placement by name, or a function of the reader's own.
+POLICY = Field.choice(*POLICIES, records=(Callable,))
+MIX, LOAD, TEAMS = Field.choice(*MIXES), Field.number(1e-3, MAX_LOAD), Field.count(high=MAX_TEAMS)
+FIXED = {
+    "nodes": Field.count(high=MAX_NODES),
+    "per_node": Field.count(high=64),
+    "teams": TEAMS,
+    "skew": Field.number(1, MAX_SKEW),
+    "quota": Field.record(Mapping, list, tuple, what="list of numbers", give="a number of GPUs for each team"),
+    "place": Field.choice(*PLACEMENTS, records=(Callable,)),
+    "share": Field.count(high=MAX_SLICES),
+    "service": Field.count(0, MAX_NODES * 64),
+    "beside": Field.flag(),
+    "rhythm": Field.number(0, 1),
+    "accelerator": Field.named("accelerators"),
+    "per_switch": Field.count(high=MAX_NODES),
+    "network": Field.number(1e3, 1e15, unit="B/s"),
+    "oversubscription": Field.number(1, 1e3),
+    "mtbf_days": Field.number(1e-3, math.inf, give="0.001 days or more, or math.inf for no failures"),
+    "jobs": Field.record(pd.DataFrame, list, tuple, what="table", give="rows with arrival [h], gpus and hours"),
+    "progress": Field.flag(),
+}
+
+
+@checked(
+    **FIXED,
+    policy=POLICY,
+    load=LOAD,
+    mix=MIX,
+    weeks=Field.count(high=520),
+    seed=Field.count(0, 2**32 - 1),
+    log=Field.flag(),
+)
 def cluster(
     policy: str | Callable[[Any], None] = "backfill",
     *,
@@ -305,7 +338,7 @@ def cluster(
     >>> [round(wait / 3600, 1) for wait in run.jobs["wait"]], round(run.measures["utilisation"], 3)
     ([0.0, 1.0], 0.708)
     """
-    chosen = _function("policy", policy, POLICIES)
+    chosen = policy if callable(policy) else POLICIES[policy]
     rules = _rules(
         nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None, chosen is POLICIES["static"]
     )
@@ -319,13 +352,13 @@ def cluster(
         seed,
         rhythm,
         rules,
-        _place_arguments(accelerator, rules, network, oversubscription),
+        _where(accelerator, rules, network, oversubscription),
     )
     owned = _team_quotas(quota, tuple(demand), rules)
     _check_possible(sent, rules, owned if rules.apart else None, quota is None)
-    simulated = Cluster(rules, owned, chosen, _function("place", place, PLACEMENTS), flag("log", log))
-    marks = [WARM_UP, WARM_UP + whole("weeks", weeks, 520) * WEEK] if jobs is None else [sent[0].arrival]
-    sums = simulated.run(sent, marks, flag("progress", progress), to_end=jobs is not None)
+    simulated = Cluster(rules, owned, chosen, place if callable(place) else PLACEMENTS[place], log)
+    marks = [WARM_UP, WARM_UP + weeks * WEEK] if jobs is None else [sent[0].arrival]
+    sums = simulated.run(sent, marks, progress, to_end=jobs is not None)
     unfinished = [job for job in sent if math.isnan(job.ended)]
     if unfinished:
         raise ValueError(
@@ -360,20 +393,20 @@ def _rules(
     own: bool,
     apart: bool,
 ) -> Rules:
-    """Return the rules of the cluster, each argument checked."""
-    count, node_gpus = whole("nodes", nodes, MAX_NODES), whole("per_node", per_node, 64)
-    none = isinstance(service, (int, np.integer)) and not isinstance(service, bool) and service == 0
-    wanted = 0 if none else whole("service", service, count * node_gpus)
-    if wanted == count * node_gpus:
-        raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
+    """Rules of the cluster."""
+    count, each, wanted = nodes, per_node, service
+    if wanted >= count * each:
+        raise ValueError(
+            f"service = {wanted} takes all {count * each} GPUs: no job can run; lower service or add nodes"
+        )
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
-    service_at = partial(_service_gpus, wanted, flag("beside", beside)) if wanted else None
+    service_at = partial(_service_gpus, wanted, beside) if wanted else None
     return Rules(
         count,
-        node_gpus,
-        whole("per_switch", per_switch, MAX_NODES),
-        whole("share", share, MAX_SLICES),
+        each,
+        per_switch,
+        share,
         mtbf,
         interval,
         restart,
@@ -385,8 +418,7 @@ def _rules(
 def _mtbf(days: Any) -> float:
     """Return the mean time between failures of one GPU [s]."""
     if days is not None:
-        endless = isinstance(days, (float, np.floating)) and math.isinf(days) and days > 0
-        return math.inf if endless else quantity("mtbf_days", days, "", "1000, or math.inf for none", 1e-3, 1e9) * DAY
+        return float(days * DAY)
     row = catalog.table("long_runs").set_index("name").loc[RELIABILITY_STUDY]
     return float(row["devices"] * row["duration"] / row["interruptions"])
 
@@ -398,13 +430,10 @@ def _service_gpus(peak: int, beside: bool, now: float) -> int:
     return math.ceil(peak * (night + (1 - night) * day)) if beside else peak
 
 
-def _place_arguments(
-    accelerator: Any, rules: Rules, network: Any, oversubscription: Any
-) -> tuple[str, int, float, float]:
-    rate = quantity("network", network, "B/s", "'12.5 GB/s'", 1e3, 1e15)
-    over = quantity("oversubscription", oversubscription, "", "2", 1, 1e3)
-    name = catalog.lookup("accelerators", text("accelerator", accelerator))
-    return name, rules.per_node, rate, jobs.share_across(rate, over, min(rules.per_switch, 64))
+def _where(accelerator: Any, rules: Rules, network: Any, oversubscription: Any) -> tuple[str, int, float, float]:
+    """Return the key of the accelerator, GPUs per node, and the network's rate within and across switches [B/s]."""
+    key = catalog.lookup("accelerators", accelerator)
+    return key, rules.per_node, network, jobs.share_across(network, oversubscription, min(rules.per_switch, 64))
 
 
 def _jobs_and_demand(
@@ -419,28 +448,23 @@ def _jobs_and_demand(
     rules: Rules,
     place: tuple[str, int, float, float],
 ) -> tuple[list[Job], dict[str, float]]:
-    """Return the jobs, and each team's share of them."""
-    (kind,) = choices("mix", mix if isinstance(mix, str) else [mix], MIXES, ())
-    count, uneven = whole("teams", teams, MAX_TEAMS), quantity("skew", skew, "", "2", 1, MAX_SKEW)
-    target = quantity("load", load, "", "0.8 (with no load nothing arrives)", 1e-3, MAX_LOAD)
-    swing = quantity("rhythm", rhythm, "", "1", 0, 1)
-    drawn = int(quantity("seed", seed, "", "0", 0, 2**32 - 1))
-    seconds = WARM_UP + whole("weeks", weeks, 520) * WEEK
+    """Jobs, and each team's share of them."""
+    seconds = WARM_UP + weeks * WEEK
     if own is not None:
         sent = jobs.read(own)
         return sent, {name: 1.0 for name in sorted({job.team for job in sent})}
-    weights = np.array([uneven ** ((count - 1 - at) / max(count - 1, 1)) for at in range(count)])
-    demand = dict(zip([chr(ord("A") + at) for at in range(count)], (weights / weights.sum()).tolist(), strict=True))
+    weights = np.array([skew ** ((teams - 1 - at) / max(teams - 1, 1)) for at in range(teams)])
+    demand = dict(zip([chr(ord("A") + at) for at in range(teams)], (weights / weights.sum()).tolist(), strict=True))
     gpus = rules.nodes * rules.per_node
-    largest = max(jobs.classes(kind), key=lambda row: row["gpus"])
+    largest = max(jobs.classes(mix), key=lambda row: row["gpus"])
     if largest["gpus"] > gpus:
         raise ValueError(
             f"nodes x per_node = {gpus} GPUs are fewer than the {largest['gpus']:.0f} that a job of "
-            f"{largest['key']!r} asks in mix = {kind!r}; take more nodes"
+            f"{largest['key']!r} asks in mix = {mix!r}; take more nodes"
         )
-    sent = jobs.generate(kind, gpus, target, seconds, demand, swing, drawn, place)
+    sent = jobs.generate(mix, gpus, load, seconds, demand, rhythm, seed, place)
     if not sent:
-        raise ValueError(f"load = {target:g} on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
+        raise ValueError(f"load = {load:g} on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
     return sent, demand
 
 
@@ -471,13 +495,6 @@ def _team_quotas(quota: Any, teams: tuple[str, ...], rules: Rules) -> dict[str, 
             f"sums to {sum(shares.values())} GPUs, more than the {gpus} of the cluster; lower one of them or add nodes",
         )
     return {team: int(shares[team]) for team in teams}
-
-
-def _function(name: str, value: Any, by_name: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    if callable(value):
-        return value
-    (chosen,) = choices(name, value if isinstance(value, str) else [value], tuple(by_name), ())
-    return by_name[chosen]
 
 
 def _service_by_hour(rules: Rules) -> list[int]:
@@ -565,6 +582,14 @@ def _assumed(rules: Rules, own: bool, mtbf_days: Any) -> tuple[str, ...]:
     return tuple(notes)
 
 
+@checked(
+    **FIXED,
+    policies=replace(POLICY, many=True),
+    load=replace(LOAD, many=True),
+    mix=replace(MIX, many=True),
+    weeks=Field.count(high=10_000),
+    seed=Field.count(0, 2**31),
+)
 def cluster_weeks(
     policies: Sequence[str] = ("static", "fifo", "backfill", "fair"),
     *,
@@ -603,23 +628,24 @@ def cluster_weeks(
     >>> found["policy"].tolist(), found["jobs"].nunique()
     (['static', 'fifo'], 1)
     """
-    if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
-        raise refused("policies", policies, "must be a list of policies, such as ['static', 'backfill']")
-    loads, mixes = listed("load", load), listed("mix", mix)
-    count, first = whole("weeks", weeks, 10_000), int(quantity("seed", seed, "", "0", 0, 2**31))
-    refused_names = {"weeks", "log"} & set(fixed)
-    if refused_names:
-        raise ValueError(f"{', '.join(sorted(refused_names))} cannot be given here: each row is one week; leave it out")
-    rows, cases = [], list(itertools.product(loads, mixes, range(first, first + count), policies))
-    for done, (target, kind, week, policy) in enumerate(cases, 1):
-        run = cluster(policy, load=target, mix=kind, seed=week, progress=False, log=False, **fixed)
+    taken = {"weeks", "log"} & set(fixed)
+    if taken:
+        raise ValueError(f"{', '.join(sorted(taken))} cannot be given here: each row is one week; leave it out")
+    rows, cases = [], list(itertools.product(cast(Any, load), mix, range(seed, seed + weeks), policies))
+    for done, (asked, kind, week, policy) in enumerate(cases, 1):
+        run = cluster(policy, load=asked, mix=kind, seed=week, progress=False, log=False, **fixed)
         name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
-        rows.append({"load": target, "mix": kind, "week": week, "policy": name, **run.measures})
-        if flag("progress", progress):
+        rows.append({"load": asked, "mix": kind, "week": week, "policy": name, **run.measures})
+        if progress:
             progress_bar(done, len(cases), unit="weeks")
     return pd.DataFrame(rows)
 
 
+@checked(
+    found=Field.record(pd.DataFrame, what="table", give="a table as of cb.planning.cluster_weeks"),
+    against=Field.text(),
+    by=Field.text(many=True),
+)
 def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str] = ("load", "mix")) -> pd.DataFrame:
     """Return each policy's gain over one of them on the same weeks: means with 90 % intervals.
 
@@ -646,23 +672,16 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     ValueError
         If the table has another shape, lacks the reference policy, or has several rows for a week and policy.
     """
-    if not isinstance(by, (list, tuple)) or not by or not all(isinstance(column, str) for column in by):
-        raise refused("by", by, "must be a list of columns, such as ['load', 'mix']")
     needed = {*by, "week", "policy", "wait_mean", *CLAIM_OF_MEASURE}
-    if not isinstance(found, pd.DataFrame) or not needed <= set(found):
+    if not needed <= set(found):
         raise ValueError(f"found must be a table as of cb.planning.cluster_weeks, with {', '.join(sorted(needed))}")
-    if not isinstance(against, str) or against not in set(found["policy"]):
-        raise refused(
-            "against",
-            against,
-            f"is no policy of the table; take one of {', '.join(map(repr, dict.fromkeys(found['policy'])))}",
-        )
+    Field.choice(*dict.fromkeys(found["policy"])).read(against, "against")
     keys, claims = [*by, "week"], claimed()
     twice = found[found.duplicated([*keys, "policy"])]
     if len(twice):
         raise refused(
             "by",
-            by,
+            list(by),
             f"leaves several rows of week {twice['week'].iloc[0]} and policy "
             f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart",
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook.catalog import UnknownName
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field, checked
 from cookbook.hardware import Accelerator, Machine, accelerator, machine
 from cookbook.prediction.api import forward_pass, generate, train_step
 from cookbook.prediction.engine import Estimate
@@ -43,6 +43,10 @@ COLUMNS = (
 )
 
 
+REPORT = Field.record(Report, what="report", give="what cb.measure.run or cb.measure.read gave")
+
+
+@checked(report=REPORT, accelerator=Field.named("accelerators", Accelerator, Machine))
 def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataFrame:
     """Return each measured network beside its prediction.
 
@@ -67,13 +71,12 @@ def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataF
     cookbook.catalog.UnknownName
         If the catalogue has no such device.
     """
-    if not isinstance(report, Report):
-        raise refused("report", report, "must be what cb.measure.run or cb.measure.read gave")
-    device = machine(accelerator)
-    rows = [_compared_row(row, device) for row in report.rows if row["benchmark"] in ASKED]
+    found = machine(accelerator)
+    rows = [_compared_row(row, found) for row in report.rows if row["benchmark"] in ASKED]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+@checked(compared=Field.record(pd.DataFrame, what="table", give="what cb.measure.beside gave"))
 def summary(compared: pd.DataFrame) -> pd.DataFrame:
     """Return median error and share inside the 80 % interval by benchmark, from the result of `beside`.
 
@@ -99,6 +102,10 @@ def summary(compared: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+NAME = Field.text(80)
+
+
+@checked(report=REPORT, name=NAME)
 def measured_device(report: Report, name: str = "this machine") -> Accelerator:
     """Return a record of the device with the best rates that the report measured in place of datasheet peaks.
 

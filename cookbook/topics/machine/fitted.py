@@ -21,8 +21,8 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog import UnknownName
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import refused
 from cookbook.evidence import student_t
 from cookbook.formulas.networks import winograd_saving
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
@@ -172,6 +172,16 @@ def _line(constant: Figure) -> str:
     )
 
 
+SOURCE = Field.record(
+    Report, str, Path, Mapping, what="report", give="what cb.measure.run gave, a file of it, or its JSON object"
+)
+
+
+@checked(
+    report=replace(SOURCE, many=True, entries=MAX_REPORTS),
+    like=Field.named("accelerators", Accelerator),
+    name=Field.text(80),
+)
 def calibrate(
     report: Report | str | Path | Mapping[str, Any] | Sequence[Any],
     like: str | Accelerator | None = None,
@@ -263,7 +273,7 @@ def _report(report: Any) -> Report:
         return of_document(report, "report")
     if isinstance(report, (str, Path)):
         return read(report)
-    raise refused("report", report, "must be what cb.measure.run gave, a file of it, or its JSON object")
+    raise replace(SOURCE, name="report").refuse(report, "is no report")
 
 
 def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:

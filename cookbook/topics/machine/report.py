@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cookbook.catalog import data_directory
+from cookbook.catalog.fields import Field as Declared
+from cookbook.catalog.fields import checked
 from cookbook.catalog.files import check_target, writing
 from cookbook.catalog.refusals import refused
 from cookbook.result import Result
@@ -200,6 +202,10 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
+PATH = Declared.record(str, Path, what="path", give="the path of a file of results")
+
+
+@checked(path=PATH)
 def read(path: str | Path) -> Report:
     """Read a file of results and check all of it.
 
@@ -223,8 +229,8 @@ def read(path: str | Path) -> Report:
     Traceback (most recent call last):
     ValueError: trace.json is a Chrome or PyTorch profiler trace, not a file of `python -m cookbook measure`
     """
-    if not isinstance(path, (str, Path)) or "\0" in str(path):
-        raise refused("path", path, "must be the path of a file of results")
+    if "\0" in str(path):
+        raise replace(PATH, name="path").refuse(path, "is no path")
     target = Path(path)
     name = target.name[:80]
     try:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.topics.machine import array_networks, exchange, host, steps
 from cookbook.topics.machine import device as torched
@@ -46,6 +47,23 @@ REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
 
 
+# What `run` is asked for; a device of AMD is called as one of NVIDIA.
+DEVICE = Field.choice("numpy", *DEVICES, optional=True)
+SECONDS = Field.number(high=86_400, unit="s", optional=True)
+ROUNDS = Field.count(high=MAX_ROUNDS)
+FOLDER = Field.record(str, Path, what="folder", give="one on the drive to measure", optional=True)
+
+
+@checked(
+    device=DEVICE,
+    quick=Field.flag(),
+    suites=Field.choice(*SUITES, many=True),
+    seconds=SECONDS,
+    folder=FOLDER,
+    rounds=ROUNDS,
+    progress=Field.function("one of a number, the number of all and a name"),
+    cancelled=Field.function("one without arguments that says whether to stop"),
+)
 def run(
     device: str | None = "numpy",
     *,
@@ -95,9 +113,9 @@ def run(
     --------
     >>> run("gpu")
     Traceback (most recent call last):
-    cookbook.catalog.Refused: device = 'gpu' must be one of numpy, cpu, cuda, mps; a GPU of AMD is cuda
+    cookbook.catalog.Refused: device = 'gpu' is not a choice; take one of numpy, cpu, cuda, mps
     """
-    chosen = _suites(suites)
+    chosen = tuple(each for each in SUITES if each in suites)
     check(device, seconds, folder, rounds)
     if device is None and absent("torch"):
         device = "numpy"
@@ -121,13 +139,6 @@ def _usual_seconds(used: Device | None, quick: bool, chosen: Sequence[str]) -> f
     return QUICK_SECONDS if quick else LANGUAGE_SECONDS if "language" in chosen else TORCH_SECONDS
 
 
-def _suites(suites: Any) -> tuple[str, ...]:
-    names = (suites,) if isinstance(suites, str) else suites
-    if not isinstance(names, (list, tuple)) or not names or any(suite not in SUITES for suite in names):
-        raise refused("suites", suites, f"must be of {', '.join(SUITES)}")
-    return tuple(suite for suite in SUITES if suite in names)
-
-
 def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> None:
     """Refuse invalid arguments of `run` before anything is measured: `device`, `seconds`, `folder` and `rounds`.
 
@@ -136,14 +147,13 @@ def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> Non
     ValueError
         If an argument is invalid; the message has its value and the valid ones.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
-        raise refused("rounds", rounds, f"must be a whole number from 1 to {MAX_ROUNDS}")
-    if device is not None and device not in ("numpy", *DEVICES):
-        raise refused("device", device, f"must be one of numpy, {', '.join(DEVICES)}; a GPU of AMD is cuda")
-    if seconds is not None and (
-        isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 86_400
+    for name, declared, given in (
+        ("rounds", ROUNDS, rounds),
+        ("device", DEVICE, device),
+        ("seconds", SECONDS, seconds),
+        ("folder", FOLDER, folder),
     ):
-        raise refused("seconds", seconds, "must be a number above 0 and up to a day, 86400")
+        declared.read(given, name)
     if folder is not None and not Path(folder).is_dir():
         raise refused("folder", str(folder), "is no folder; give one on the drive to measure")
 

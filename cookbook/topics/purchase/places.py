@@ -307,7 +307,7 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
 
 def own_price(price: Any, unit: str) -> Price:
     """A price that the reader states; ValueError where it is none."""
-    usd = Field.number(0, MOST, unit=unit, in_unit=True).read(price, "prices")
+    usd = Field.number(0, MOST, unit=unit, words=False).read(price, "prices")
     return Price(usd, usd, usd, unit, note="your own price")
 
 

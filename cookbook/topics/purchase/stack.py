@@ -403,16 +403,16 @@ def application_row(application: str, task: str) -> dict[str, Any]:
     return row
 
 
-NUMBER = Field.number(high=1e15)
+NUMBER = Field.number(high=1e15, words=False)
 WANTED = {
     "model": MODEL,
     "data": Field.named("data_sets"),
     **dict.fromkeys(("samples", "epochs", "runs", "rate"), NUMBER),
     "deadline": DURATION,
-    "hours": Field.number(high=24),
+    "hours": Field.number(high=24, words=False),
     "latency": DURATION,
     "years": YEARS,
-    "budget": Field.number(),
+    "budget": Field.number(words=False),
     "power": Field.number(unit="W"),
     "private": PRIVATE,
     "stacks": Field.named("stacks", many=True),

@@ -218,7 +218,7 @@ class WhereToRun(Result):
 
 
 # Arguments of purchases: the horizon, a rule for the data, the way out of the house, the reader's own prices.
-YEARS, DURATION = Field.number(high=MOST_YEARS), Field.number(unit="s")
+YEARS, DURATION = Field.number(high=MOST_YEARS, words=False), Field.number(unit="s")
 PRIVATE, UPLINK = Field.choice(*PRIVACY), Field.number(unit="B/s")
 PRICES = Field.record(Mapping, what="mapping", give="one such as {'workstation': 3500}")
 
@@ -226,18 +226,18 @@ PRICES = Field.record(Mapping, what="mapping", give="one such as {'workstation':
 @checked(
     model=MODEL,
     data=Field.named("data_sets"),
-    samples=Field.number(),
+    samples=Field.number(words=False),
     data_bytes=Field.number(unit="B"),
-    epochs=Field.number(),
+    epochs=Field.number(words=False),
     batch=Field.count(high=1e6),
-    seq=Field.number(),
-    runs=Field.number(),
+    seq=Field.number(words=False),
+    runs=Field.number(words=False),
     years=YEARS,
     deadline=DURATION,
     region=REGION,
     private=PRIVATE,
     uplink=UPLINK,
-    utilisation=Field.number(high=1),
+    utilisation=Field.number(high=1, words=False),
     places=Field.named("places", Mapping, many=True, give="names such as 'workstation', or {'like': 'workstation'}"),
     prices=PRICES,
     since=SINCE_YEAR,

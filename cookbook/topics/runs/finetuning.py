@@ -14,7 +14,7 @@ from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Machine
-from cookbook.prediction.api import columns, plan_fields, training_scenario
+from cookbook.prediction.api import plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import Estimate, estimate
@@ -152,7 +152,7 @@ class FineTuning(Result):
     devices=Field.count(many=True),
     epochs=Field.number(high=1e24),
     rank=Field.row("rank", KIND),
-    **columns(KIND, "target_modules", "optimiser", "attention"),
+    **{name: Field.row(name, KIND) for name in ("target_modules", "optimiser", "attention")},
     seq=Field.count(high=MAX_TOKENS),
     example_tokens=Field.number(high=1e24),
     micro_batch=Field.count(high=MAX_SEQUENCES),

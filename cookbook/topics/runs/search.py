@@ -210,10 +210,10 @@ class Layouts(Result):
     micro_batch=Field.count(high=MAX_SEQUENCES, many=True),
     zero=Field.choice(*ZERO, many=True),
     recompute=Field.choice(*RECOMPUTE, many=True),
-    attention=Field.row("attention", KIND, later=True),
+    attention=Field.row("attention", KIND),
     pipeline_schedule=Field.choice(*OPTIONS["pipeline_schedule"], many=True),
     offload=Field.choice(*OPTIONS["offload"], many=True),
-    shard=Field.count(many=True, gaps=True),
+    shard=Field.count(many=True, gaps=True, optional=True),
     per_node=Field.count(),
     capacity_factor=Field.number(0, 1e6),
     fabric=Field.named("fabrics"),
@@ -321,7 +321,7 @@ def search(
     grid = _with_more(grid, batch, more)
     if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
         raise ValueError(
-            f"global_batch = {batch:,}, devices = {shown(devices)}: "
+            f"global_batch = {batch:,}, devices = {shown(counts if len(counts) > 1 else counts[0])}: "
             + (
                 f"{len(grid['devices']):,} layouts are too many to try; give fewer numbers"
                 if len(grid["devices"])

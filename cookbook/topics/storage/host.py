@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
@@ -14,18 +14,17 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field, checked
 from cookbook.formulas.collectives import ring_all_reduce_seconds
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
-from cookbook.prediction.api import train_step
+from cookbook.prediction.api import MODEL, train_step
 from cookbook.prediction.kinds.devices import TRAINING
 from cookbook.prediction.kinds.feed_arguments import one_of, server
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
 from cookbook.result import Result, card, plain
-from cookbook.units import shown
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -216,6 +215,26 @@ class HostSize(Result):
         return card(self.summary(), table.rename(columns={"samples_per_s": "samples/s", "of_demand": "of demand"}))
 
 
+# Arguments of hosts: a machine, a network, a data set, and samples of a step of one accelerator.
+MACHINE = Field.named("system_topologies", Topology, what="machine", give="a name as of cookbook.topology")
+DATA = Field.record(
+    str, int, float, Mapping, what="data set", give="one card, the bytes of a sample, or a mapping", later=True
+)
+BATCH = Field.number(1, MOST)
+
+
+@checked(
+    machine=MACHINE,
+    model=MODEL,
+    data=DATA,
+    traffic=Field.choice(*TRAFFIC),
+    load=Field.choice(*LOADS),
+    batch=BATCH,
+    workers=Field.number(high=MOST),
+    cores=Field.number(high=MOST),
+    precision=Field.named("number_formats"),
+    accelerator=Field.named("accelerators", Accelerator),
+)
 def size_host(
     machine: str | Topology,
     model: str | zoo.Workload,
@@ -263,13 +282,8 @@ def size_host(
     >>> found.limit, found.busiest[2] < 0.1
     ('decoding', True)
     """
-    choice("traffic", traffic, TRAFFIC)
-    choice("load", load, LOADS)
-    batch, workers = figure("batch", batch, 1), figure("workers", workers)
-    cores = None if cores is None else figure("cores", cores)
-    box, network = topology(machine), named("model", model, zoo.Workload)
-    named("precision", precision, str)
-    device = box.accelerator if accelerator is None else named("accelerator", accelerator, Accelerator)
+    box, network = topology(machine), model
+    device = box.accelerator if accelerator is None else accelerator
     card, known, count = one_data_set(data, network), committed(), len(box.named("accelerator"))
     step = predicted(network, device, batch * card["images"], precision)
     demand = batch / step.point
@@ -310,34 +324,10 @@ def size_host(
     )
 
 
-def figure(name: str, value: Any, low: float = 0, high: float = MOST, whole: bool = False) -> float:
-    """An argument as one number, above 0 or from `low` on, up to `high`; ValueError names what is not."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    given = float(value) if number and abs(value) <= high else math.nan
-    if not (given > 0 and given >= low) or (whole and given != round(given)):
-        least = f"give {low:g} or more" if low else "give more than zero"
-        span = f"{'[' if low else '('}{low:g}, {high:g}]"
-        raise refused(name, value, f"is outside {span}: {least}, as one {'whole ' * whole}number")
-    return given
-
-
-def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """Refuse what is not one of the words allowed."""
-    if not isinstance(value, str) or value not in allowed:
-        raise refused(name, value, f"is not a choice; take one of {', '.join(allowed)}")
-
-
-def named(name: str, value: Any, record: type) -> Any:
-    """A name of the catalogue, or a record of the reader's own; nothing else."""
-    if not isinstance(value, (str, record)):
-        raise TypeError(f"{name} = {shown(value)} is neither a name of the catalogue nor a {record.__name__}; give one")
-    return value
-
-
 def one_data_set(data: Any, workload: Any = None) -> dict[str, float]:
     """Figures of one card or of one data set of the reader's own, which the workload takes."""
     if data is None or isinstance(data, (bool, list, tuple, np.ndarray)):
-        raise refused("data", data, "is not one data set; give a card, the bytes of a sample, or a mapping")
+        raise replace(DATA, name="data").refuse(data, "is not one data set")
     return one_of("data", data, workload)
 
 

@@ -6,7 +6,8 @@ And what an input chain costs and what to change first: `rank_changes` by what t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.fields import Field, checked
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
+from cookbook.prediction.api import MODEL
 from cookbook.prediction.kinds.feed_arguments import one_of
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.topics.costs.cost import HOUR, MONTH, YEAR, years_of_use
-from cookbook.topics.storage.host import BOUNDLESS, CORES, figure, named, one_data_set, size_host
-from cookbook.units import shown
+from cookbook.topics.storage.host import BATCH, BOUNDLESS, CORES, DATA, MACHINE, MOST, one_data_set, size_host
 from cookbook.workloads import zoo
 
 NODE, THREADS = 8, 2
@@ -32,6 +34,14 @@ DEVICES = {"accelerator": "accelerators", "nic": "adapters", "storage": "drives"
 RATES = ("input alone", "input, all", "all from socket 0", "gradients", "both: input", "both: gradients")
 
 
+WORK, SYSTEM = Field.number(0, MOST), Field.named("accelerators", Accelerator, what="system")
+INSTANCE = Field.named("systems", what="instance", many=True, give="names of the table 'systems'")
+MATCHED = Field.record(
+    StorageMatch, what="match of a storage", give="what cookbook.match_storage gave for one scenario"
+)
+
+
+@checked(model=MODEL, system=SYSTEM, data=DATA, batch=BATCH, work=WORK, processor=Field.text())
 def cores_needed(
     model: str | zoo.Workload,
     system: str | Accelerator,
@@ -64,10 +74,6 @@ def cores_needed(
     >>> cores_needed("gpt2", "dgx-h100", "c4-en-tokens", 8)
     0.25
     """
-    network, computer = named("model", model, zoo.Workload), named("system", system, Accelerator)
-    batch = figure("batch", batch, 1)
-    work = 0.0 if type(work) in (int, float) and work == 0 else figure("work", work)
-    named("processor", processor, str)
     own = one_data_set(data)
     card = (
         {"card": data}
@@ -78,8 +84,8 @@ def cores_needed(
     )
     card |= {"layout": "shards", "decode_work": work * float(own["decode_work"])}
     fed = match_storage(
-        network,
-        computer,
+        model,
+        system,
         BOUNDLESS,
         card,
         batch=batch,
@@ -91,6 +97,7 @@ def cores_needed(
     return float(CORES[fed.stages["decoding"] >= fed.stages["accelerators"]].min(initial=np.inf))
 
 
+@checked(names=replace(MACHINE, many=True))
 def machines(names: Sequence[str | Topology]) -> pd.DataFrame:
     """What each accelerator of machines gets from links, alone and with all others, at nominal rates.
 
@@ -112,21 +119,12 @@ def machines(names: Sequence[str | Topology]) -> pd.DataFrame:
     [450000000000.0]
     """
     rows = {}
-    for box in map(topology, _listed("names", names)):
+    for box in map(topology, names):
         near, far = box.input_flows(), box.input_flows(box.named("memory")[0])
         inputs = box.bandwidth(*near[0]), box.concurrent(near).min(), box.concurrent(far).min()
         both = box.concurrent([*near, *box.ring_flows()])[: len(near)].min()
         rows[box.name] = (box.root, *inputs, box.ring_bandwidth(), both, box.ring_bandwidth(beside=near))
     return pd.DataFrame.from_dict(rows, orient="index", columns=["root", *RATES]).rename_axis("machine")
-
-
-def _listed(name: str, values: Any) -> list[Any]:
-    """A list of one or more names, or one name alone."""
-    if isinstance(values, (str, Topology)):
-        return [values]
-    if not isinstance(values, Sequence) or not len(values):
-        raise TypeError(f"{name} = {shown(values)} is no list of names; give one or more, such as ['hgx-h100']")
-    return list(values)
 
 
 def measured_links() -> pd.DataFrame:
@@ -157,6 +155,7 @@ def measured_links() -> pd.DataFrame:
     return found.assign(share=found["measured"] / found["nominal"])
 
 
+@checked(instances=INSTANCE, model=MODEL, data=DATA, batch=BATCH)
 def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -> pd.DataFrame:
     """Cores of rented instances for one accelerator, beside what a workload needs.
 
@@ -174,8 +173,8 @@ def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -
     """
     rows = catalog.table("systems").set_index("key")
     found = {}
-    for name in _listed("instances", instances):
-        key = catalog.lookup("systems", named("instances", name, str))
+    for name in instances:
+        key = catalog.lookup("systems", name)
         if not rows.loc[key, "vcpus"] > 0:
             raise ValueError(f"instances: {name!r} has no number of virtual processors in the catalogue; take another")
         need = [cores_needed(model, key, data, batch, work=work) for work in (1, 3)]
@@ -184,6 +183,7 @@ def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -
     return pd.DataFrame.from_dict(found, orient="index", columns=columns).rename_axis("instance")
 
 
+@checked(names=replace(MACHINE, many=True))
 def lane_budget(names: Sequence[str]) -> pd.DataFrame:
     """Lanes that devices of machines ask for, beside those of the processors; drives of the drawing only.
 
@@ -207,7 +207,7 @@ def lane_budget(names: Sequence[str]) -> pd.DataFrame:
     >>> lane_budget(["dgx-1-v100"])[["asked", "taken", "offered"]].to_numpy().tolist()
     [[192.0, 64.0, 80.0]]
     """
-    boxes = [topology(name) for name in _listed("names", names)]
+    boxes = [topology(name) for name in names]
     frame = pd.DataFrame([_lanes(box) for box in boxes], index=pd.Index([b.name for b in boxes], name="machine"))
     asked = frame[list(DEVICES.values())].sum(axis=1)
     found = frame.assign(asked=asked, sharing=asked / frame["taken"], left=frame["offered"] - frame["taken"])
@@ -240,6 +240,7 @@ def _pcie(link: str) -> tuple[float, float]:
     return (float(generation.partition("-")[0]), float(lanes)) if known else (np.nan, 0.0)
 
 
+@checked(machine=MACHINE, model=MODEL, data=DATA, machines=Field.count(high=MOST), batch=BATCH, work=WORK)
 def size_platform(
     machine: str | Topology, model: str, data: str, machines: int = 1, batch: float = 64, work: float = 1
 ) -> pd.DataFrame:
@@ -277,7 +278,7 @@ def size_platform(
     >>> frame["ethernet"]["training, samples compressed"], bool(frame["cores"]["pre-processing"] > 64)
     ('Ethernet 100G', True)
     """
-    each = figure("machines", machines, 1, whole=True)
+    each = machines
     size, card = size_host(machine, model, data, batch=batch), one_data_set(data)
     count = len(size.machine.named("accelerator")) * each
     rate = size.stages["computing"] * count
@@ -292,7 +293,7 @@ def size_platform(
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=["samples_per_s", "cores", "bytes_in", "bytes_out"])
     formats = catalog.table("number_formats").set_index("name")
     gradients = zoo.model(model).ops.parameter_count * float(formats.at["bf16", "gradient_bytes"])
-    sent = 2 * (each - 1) / each * gradients * rate / count / figure("batch", batch, 1)
+    sent = 2 * (each - 1) / each * gradients * rate / count / batch
     frame["gradients"] = [sent * name.startswith("training") for name in frame.index]
     link = np.maximum(frame["bytes_in"], frame["bytes_out"]) / each + frame["gradients"]
     return frame.assign(host_link=link, ethernet=[_ethernet(value) for value in link]).rename_axis("phase")
@@ -306,6 +307,11 @@ def _ethernet(rate: float) -> str:
     return str(fast["name"].iloc[0]) if len(fast) else ""
 
 
+@checked(
+    rate=Field.number(high=1e18),
+    data=DATA,
+    stores=Field.named("storage", Mapping, many=True, what="storage", give="names of the table 'storage'"),
+)
 def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES) -> pd.DataFrame:
     """Nodes, drives or units of stores that read samples one by one or in shards as fast as asked.
 
@@ -323,10 +329,10 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
     pandas.DataFrame
         By store: ``shards`` and ``small files``, how many are needed; NaN where the figure for it is not known.
     """
-    rate, card, found = figure("rate", rate, high=1e18), one_data_set(data), {}
+    card, found = one_data_set(data), {}
     sample = float(card["stored_bytes"]) / float(card["samples"])
-    for store in _listed("stores", stores):
-        one = one_of("storage", named("stores", store, dict))
+    for store in stores:
+        one = one_of("storage", store)
         streamed, single = rate * sample / one["read_bandwidth"], rate / one["read_iops"]
         files = streamed + single if one["seeks"] else np.maximum(streamed, single)
         name = store if isinstance(store, str) else store.get("storage", "own")
@@ -349,6 +355,7 @@ SHORT = MappingProxyType(
 PARTS = ("computing", "waiting for input", "writing checkpoints")
 
 
+@checked(found=MATCHED)
 def rank_changes(found: StorageMatch) -> pd.DataFrame:
     """Changes that speed up training, best first: free ones, then by gain for the money, then those without a price.
 
@@ -397,6 +404,7 @@ def rank_changes(found: StorageMatch) -> pd.DataFrame:
     return frame.iloc[order]
 
 
+@checked(found=MATCHED)
 def epoch_parts(found: StorageMatch) -> pd.DataFrame:
     """Time of the first and of a later epoch by what accelerators do in it.
 
@@ -431,6 +439,7 @@ def epoch_parts(found: StorageMatch) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["epoch", "part", "start", "end", "share"])
 
 
+@checked(found=MATCHED)
 def chain_figures(found: StorageMatch) -> pd.DataFrame:
     """Stages, the whole chain and each change as plain numbers.
 
@@ -463,7 +472,5 @@ def chain_figures(found: StorageMatch) -> pd.DataFrame:
 
 
 def _one(found: StorageMatch) -> None:
-    if not isinstance(found, StorageMatch):
-        raise TypeError(f"found = {shown(found)} is not what cookbook.match_storage gave; match storage first")
     if np.ndim(found.samples_per_s):
         raise ValueError(f"found holds {np.size(found.samples_per_s):,} scenarios: match one, without lists, to rank")

@@ -7,11 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any, TypeVar
 
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.fields import Field
 
 Result = TypeVar("Result")
 # Parts that are given out at a time, and how often dask tries one again.
 AHEAD, RETRIES = 16, 5
+# What works elsewhere is known by what it can do; who hands out the first part checks that.
+EXECUTOR = Field.record(
+    name="executor",
+    what="executor",
+    give="an executor of concurrent.futures, such as ProcessPoolExecutor(2), or a dask.distributed.Client",
+    later=True,
+)
 
 
 class Parts:
@@ -112,10 +119,5 @@ def _pool(executor: Any) -> Any:
     if hasattr(executor, "get_executor"):
         return executor.get_executor(pure=False, retries=RETRIES)
     if not callable(getattr(executor, "submit", None)):
-        raise refused(
-            "executor",
-            executor,
-            "takes no work: give an executor of concurrent.futures, such as "
-            "ProcessPoolExecutor(2), or a dask.distributed.Client",
-        )
+        raise EXECUTOR.refuse(executor, "takes no work")
     return executor

@@ -19,12 +19,11 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.fields import NUMERIC, Field, checked, fields
 from cookbook.catalog.files import check_target, write_text
 from cookbook.catalog.refusals import refused
-from cookbook.prediction.asked import choices
-from cookbook.prediction.scenario import NUMERIC, fields
 from cookbook.progress_bar import progress_bar
-from cookbook.topics.sweeps.chunks import spread
+from cookbook.topics.sweeps.chunks import EXECUTOR, spread
 from cookbook.topics.sweeps.sweeping import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of
 from cookbook.units import shown
 
@@ -81,6 +80,21 @@ class _Question:
     size: int
 
 
+MEASURES = Field.record(Mapping, what="dict", give='measures such as {"seconds": "least"}')
+
+
+@checked(
+    of=Field.choice(*KINDS),
+    best=MEASURES,
+    front=MEASURES,
+    quantiles=Field.text(many=True, blank=True),
+    keep=Field.count(high=100_000),
+    fitting=Field.flag(),
+    executor=EXECUTOR,
+    checkpoint=Field.record(str, Path, what="path", give="the name of a file"),
+    size=Field.count(1_000, 10_000_000),
+    progress=Field.flag(),
+)
 def explore(
     of: str,
     *,
@@ -155,15 +169,6 @@ def explore(
     >>> found.rows, len(found.best), bool(found.best["tokens_per_s"].is_monotonic_decreasing)
     (16, 2, True)
     """
-    (of,) = choices("of", [of], tuple(KINDS), ())
-    for name, number, low, high in (("keep", keep, 1, 100_000), ("size", size, 1_000, 10_000_000)):
-        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
-            raise refused(name, number, f"is out of range: give a whole number of {low:,} to {high:,}")
-    for name, switch in (("fitting", fitting), ("progress", progress)):
-        if not isinstance(switch, bool):
-            raise refused(name, switch, "is neither True nor False")
-    if isinstance(quantiles, str) or not isinstance(quantiles, Sequence):
-        raise ValueError(f'quantiles = {shown(quantiles)} is not a list; give names such as ["seconds"]')
     values = listed_axes(of, axes)
     ranked = _measures("best", {"seconds": LEAST} if best is None else best, of, values)
     if len(ranked) != 1:
@@ -177,8 +182,6 @@ def explore(
 def _measures(
     what: str, given: Mapping[Measure, str], of: str, values: dict[str, list[Any]]
 ) -> tuple[tuple[Measure, str], ...]:
-    if not isinstance(given, Mapping):
-        raise ValueError(f'{what} = {shown(given)} is not a dict; give measures such as {{"seconds": "least"}}')
     for measure, direction in given.items():
         if not isinstance(direction, str) or direction not in (LEAST, MOST):
             raise refused(what, direction, f"for {shown(measure)}: give 'least' or 'most'")
@@ -456,7 +459,7 @@ def _fingerprint(question: _Question) -> str:
 
 def _file(checkpoint: Any) -> Path:
     """The file of a checkpoint, where one can be written."""
-    if not isinstance(checkpoint, (str, Path)) or not str(checkpoint).strip("\0 "):
+    if not str(checkpoint).strip("\0 "):
         raise refused("checkpoint", checkpoint, "is no path; give the name of a file")
     try:
         return check_target(checkpoint)

@@ -14,16 +14,17 @@ import pandas as pd
 
 from cookbook import hardware
 from cookbook.catalog import UnknownName
+from cookbook.catalog.fields import NUMERIC, Field, checked, fields
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.prediction.api import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
-from cookbook.prediction.asked import choices
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields
+from cookbook.prediction.scenario import Coded, Scenario
+from cookbook.prediction.scenario import checked as column
 from cookbook.progress_bar import progress_bar
-from cookbook.topics.sweeps.chunks import Parts, spread
+from cookbook.topics.sweeps.chunks import EXECUTOR, Parts, spread
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
@@ -50,6 +51,7 @@ OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epoc
 INNER = ("batch", "accelerator")
 
 
+@checked(of=Field.choice(NEEDS, *KINDS), progress=Field.flag(), executor=EXECUTOR)
 def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **axes: Any) -> pd.DataFrame:
     """Many scenarios at once: one row for each combination of the values of each axis.
 
@@ -92,10 +94,10 @@ def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **a
     >>> len(steps), bool(steps["seconds"].notna().all())
     (3, True)
     """
-    (of,) = choices("of", [of], (NEEDS, *KINDS), ())
     if of == NEEDS:
         if executor is not None:
-            raise ValueError(f"executor goes with {', '.join(KINDS)}: what models need is computed here, at once")
+            what = f"goes with {', '.join(KINDS)}: what models need is computed here, at once; leave it out"
+            raise refused("executor", executor, what)
         return _needs(axes)
     values = listed_axes(of, axes, MOST)
     return _estimated(of, values, math.prod(map(len, values.values())), progress, executor)
@@ -283,8 +285,8 @@ def _levels(name: str, given: list[Any]) -> tuple[Any, ...] | np.ndarray:
     """The values of an axis as a scenario takes them: words and machines, or an array of numbers."""
     declared = fields()[name]
     if declared.type in (*NUMERIC, "flag"):
-        return np.array([np.nan if each is None else float(checked(declared, each)) for each in given])
-    return tuple(checked(declared, "" if each is None else each).levels[0] for each in given)
+        return np.array([np.nan if each is None else float(column(declared, each)) for each in given])
+    return tuple(column(declared, "" if each is None else each).levels[0] for each in given)
 
 
 def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:

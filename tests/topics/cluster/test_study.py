@@ -387,12 +387,11 @@ def test_teams_of_any_name_have_colours() -> None:
     ("change", "words"),
     [
         ({"nodes": 1}, ["nodes x per_node = 8 GPUs", "16", "pretraining", "more nodes"]),
-        ({"load": 0}, ["load = 0", "nothing arrives"]),
         ({"load": 1e-3, "nodes": 2, "mix": "large"}, ["load", "no job arrives"]),
         ({"jobs": []}, ["jobs is empty", "nothing arrives"]),
         ({"jobs": [{"arrival": 0, "gpus": 65, "hours": 1}]}, ["gpus = 65", "64 that exist"]),
         ({"jobs": [{"arrival": 0, "gpus": 0, "hours": 1}]}, ["row 0", "gpus = 0"]),
-        ({"jobs": [{"arrival": -1, "gpus": 1, "hours": 1}]}, ["row 0", "arrival = -1", "from 0"]),
+        ({"jobs": [{"arrival": -1, "gpus": 1, "hours": 1}]}, ["row 0", "arrival = -1", "give 0 to"]),
         ({"jobs": [{"arrival": 0, "gpus": 1, "hours": 1, "urgent": "maybe"}]}, ["row 0", "urgent = 'maybe'", "True"]),
         ({"jobs": [{"arrival": 0, "gpus": 1, "hours": 1, "use": 0}]}, ["row 0", "use = 0", "up to 1"]),
         ({"jobs": [{"arrival": 0, "gpus": 1}]}, ["row 0", "must have arrival [h], gpus and hours"]),
@@ -405,12 +404,7 @@ def test_teams_of_any_name_have_colours() -> None:
         ),
         ({"service": 64}, ["service = 64", "no job can run"]),
         ({"service": 60, "beside": False}, ["service = 60", "16 GPUs contradict"]),
-        ({"policy": "fastest"}, ["policy = 'fastest'", "'backfill'"]),
-        ({"mix": "mixd"}, ["mix = 'mixd'", "did you mean 'mixed'"]),
-        ({"place": 5}, ["place = 5", "'pack'"]),
         ({"policy": lambda cluster: None}, ["never starts", "let it start"]),
-        ({"seed": -1}, ["seed = -1"]),
-        ({"mtbf_days": 0}, ["mtbf_days = 0", "1000"]),
     ],
 )
 def test_what_cannot_be_is_told(change: dict[str, Any], words: list[str]) -> None:
@@ -429,7 +423,7 @@ def test_what_cannot_be_is_told(change: dict[str, Any], words: list[str]) -> Non
         (lambda: cb.planning.erlang_wait_seconds(10**9, 1.0, 1.0), "servers"),
         (lambda: cb.planning.erlang_wait_seconds(0, 1.0, 1.0), "servers = 0"),
         (lambda: cb.planning.erlang_wait_seconds(2.5, 1.0, 1.0), "servers = 2.5"),  # type: ignore[arg-type]
-        (lambda: cb.planning.cluster_weeks("fifo"), "policies"),
+        (lambda: cb.planning.cluster_weeks([]), "policies"),
         (lambda: cb.planning.cluster_gains(pd.DataFrame({"a": [1]})), "cluster_weeks"),
     ],
 )

@@ -190,7 +190,7 @@ def test_hostile_arguments_are_refused_in_words(wrong):
 
 
 def test_errors_teach():
-    with pytest.raises(ValueError, match="way is 'lease'"):
+    with pytest.raises(ValueError, match="way = 'lease' is not a choice; take one of on demand"):
         cost.hourly_usd("h100-sxm", "lease")
     with pytest.raises(catalog.UnknownName, match="nearest names: h100-sxm"):
         cost.hourly_usd("h100-sxmm")

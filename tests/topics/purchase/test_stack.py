@@ -187,25 +187,11 @@ def test_no_contradiction_where_a_stack_keeps_all(image: StackChoice) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"application": "cooking"}, "application = 'cooking' is not in the table; take one of image, video"),
-        ({"task": "guess"}, "task = 'guess' is not a choice; take one of train, fine-tune, serve"),
-        ({"by": "joy"}, "by = 'joy' is not a choice; take one of usd, hours, kwh"),
         ({"task": "serve", "by": "hours"}, "take one of usd, kwh"),
-        ({"budget": -1}, "budget = -1 must be above 0"),
-        ({"budget": math.nan}, "budget = nan must be above 0"),
         ({"power": "5 kg"}, "power = '5 kg'"),
-        ({"years": 51}, "years = 51 must be above 0 and at most 50"),
-        ({"hours": 25}, "hours = 25"),
-        ({"stacks": []}, "stacks = [] is no list of names"),
-        ({"private": "moon"}, "private = 'moon' is not a rule"),
-        ({"model": 5}, "model = 5 is no network"),
         ({"model": "bert_base"}, "model = 'bert_base' takes text"),
         ({"task": "serve", "application": "text", "model": "llama3_8b"}, "answers token by token"),
         ({"task": "serve", "application": "chat", "model": "bert_base"}, "is no language model"),
-        ({"prices": 5}, "prices = 5 is no mapping"),
-        ({"deadline": "soon"}, "deadline = 'soon'"),
-        ({"latency": 0}, "latency = 0 must be above 0"),
-        ({"runs": "many"}, "runs = 'many' must be above 0"),
     ],
 )
 def test_bad_arguments_are_told_in_the_callers_words(given: dict[str, Any], words: str) -> None:

@@ -227,7 +227,7 @@ def test_a_sweep_in_parts_is_the_sweep(table: pd.DataFrame) -> None:
         mixed = cb.sweep("train_step", executor=pool, **networks)
     pd.testing.assert_frame_equal(swept, table, check_exact=True)
     pd.testing.assert_frame_equal(mixed, cb.sweep("train_step", **networks), check_exact=True)
-    with pytest.raises(ValueError, match="executor goes with train_step"):
+    with pytest.raises(ValueError, match=r"executor = .* goes with train_step"):
         cb.sweep(model="resnet50", executor=pool)
 
 
@@ -497,10 +497,6 @@ def test_what_is_no_checkpoint_is_told(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong_argument", "words"),
     [
-        ({"of": "needs"}, "train_step"),
-        ({"keep": 0}, "keep = 0 is out of range"),
-        ({"keep": True}, "keep"),
-        ({"size": 10}, "size = 10 is out of range: give a whole number of 1,000"),
         ({"best": {"beauty": "most"}}, "best = 'beauty' is no measure; there are seconds"),
         ({"best": {"seconds": "fast"}}, "best = 'fast' for 'seconds': give 'least' or 'most'"),
         ({"best": {}}, "best has 0 measures"),
