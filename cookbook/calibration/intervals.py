@@ -502,7 +502,7 @@ def _of_transformers(s: Any) -> Budget:
     experts = s.experts_per_token + s.shared_experts
     dense = (2 + s.gated) * s.hidden * np.where(s.moe == 1, s.moe_ffn_hidden * experts, s.ffn_hidden)
     blocks = 6 * s.layers * (layer + dense + s.seq_len * attended)
-    flop = blocks * (1 + s.again_all / 3) + 6 * head
+    flop = blocks * (1 + s.recomputed_all / 3) + 6 * head
     local = (s.layers * (layer + dense) + head) / (s.tp * s.pp)
     micro = s.micro_batches
     activations = 34 * s.micro_batch * s.seq_len * s.hidden * s.layers / (s.tp * s.pp * s.cp)

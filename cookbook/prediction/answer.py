@@ -188,7 +188,7 @@ def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenar
     scale = np.full(size, np.nan)
     columns_of["unit"] = _units(kind, frame, scale)
     for at, part, estimated in parts:
-        for name, values in _told(kind, part, estimated, scale[at]).items():
+        for name, values in _answers_of(kind, part, estimated, scale[at]).items():
             columns_of[name][at] = values
     return pd.DataFrame(columns_of)
 
@@ -205,7 +205,7 @@ def _units(kind: str, frame: pd.DataFrame, scale: np.ndarray) -> np.ndarray:
     return np.array(np.broadcast_to(units.each(lambda cell: cell or "samples/s", object), (len(frame),)))
 
 
-def _told(kind: str, part: Scenario, estimated: Estimate, scale: np.ndarray) -> dict[str, Any]:
+def _answers_of(kind: str, part: Scenario, estimated: Estimate, scale: np.ndarray) -> dict[str, Any]:
     """Return the columns of answers of one part."""
     seconds = np.stack([estimated.point, estimated.low80, estimated.high80, estimated.low90, estimated.high90])
     if kind == "training_transformer":
@@ -324,7 +324,7 @@ def six_digits(numbers: np.ndarray) -> np.ndarray:
     source = np.empty((len(numbers), 13), dtype=np.uint8)
     source[:, :3], source[:, 3:6], source[:, 6:11] = THREE[high], THREE[low], MARKS
     source[:, 11], source[:, 12] = ord("0") + power // 10, ord("0") + power % 10
-    order = LAYOUTS[(np.minimum(power, 6) + 4) * 6 + significant - 1]
+    order = ORDERS[(np.minimum(power, 6) + 4) * 6 + significant - 1]
     cells = source.reshape(-1)[order + 13 * np.arange(len(numbers))[:, None]]
     cells[blank] = FILLING
     for at in np.flatnonzero(doubtful & ~blank).tolist():
@@ -332,7 +332,7 @@ def six_digits(numbers: np.ndarray) -> np.ndarray:
     return cells
 
 
-def _layouts() -> np.ndarray:
+def _orders() -> np.ndarray:
     """Return the positions of six digits, point, zero, nothing, e, +, tens and units, by power and significant
     digits."""
     point, zero, nothing, ends = 6, 7, 8, [9, 10, 11, 12]
@@ -354,5 +354,5 @@ TENS = 10.0 ** np.arange(23)
 THREE = np.frombuffer(b"".join(b"%03d" % number for number in range(1000)), dtype=np.uint8).reshape(1000, 3)
 ZEROS = np.array([3, *(len(text) - len(text.rstrip("0")) for text in map("{:03d}".format, range(1, 1000)))])
 MARKS = np.frombuffer(b".0" + FILLING_BYTE + b"e+", dtype=np.uint8)
-LAYOUTS = _layouts()
+ORDERS = _orders()
 __all__ = ["ASKED", "COLUMNS", "answer", "answer_blocks", "answer_file", "as_csv", "more_columns", "unknown_columns"]

@@ -14,7 +14,7 @@ class Assumptions(str):
     Attributes
     ----------
     taken : mapping of str to str
-        The same by field, in the order in which it is told; "" of what is said without a field.
+        The same by field, in the order of the sentences; "" of a sentence without a field.
 
     Examples
     --------
@@ -26,7 +26,7 @@ class Assumptions(str):
     taken: Mapping[str, str]
 
     def __new__(cls, taken: Mapping[str, str] = MappingProxyType({})) -> Assumptions:
-        self = super().__new__(cls, "; ".join(_told(taken)))
+        self = super().__new__(cls, "; ".join(_sentences(taken)))
         self.taken = dict(taken)
         return self
 
@@ -35,9 +35,9 @@ class Assumptions(str):
 
     def told(self) -> list[str]:
         """Return one sentence for each field."""
-        return _told(self.taken)
+        return _sentences(self.taken)
 
 
-def _told(assumed: Mapping[str, str]) -> list[str]:
+def _sentences(assumed: Mapping[str, str]) -> list[str]:
     """Return one sentence for each field."""
     return [f"{name} = {value}" if value else name for name, value in assumed.items()]

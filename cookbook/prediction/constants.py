@@ -29,7 +29,7 @@ SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, LOADED, IN
 )
 # Of a device that was measured and calibrated where the prediction is made; its intervals are of those measurements.
 HERE = "measured here"
-# Of an interval in per cent. From so many assumed fields on, an interval is that of a scenario with several of them.
+# Levels of an interval in per cent; the number of assumed fields from which a scenario has several of them.
 LEVELS, SEVERAL = (80, 90), 2
 # A product's name in the table ``software`` where none is given, and kinds as ``software_levels`` calls them.
 USUAL = "usual"
@@ -293,7 +293,7 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
         listed = [f"{names.get(product, product)} {version}" for version in last]
         close = listed or [names[spelling] for spelling in nearest(normalise(name[:60]), list(names), 3)]
         raise UnknownName("software", shown(name).strip("'"), close, _of_another_kind(kind, name, close))
-    # Of what does not run on a device, which `makers_of` tells, the level that it has elsewhere.
+    # Of what does not run on a device, which `makers_of` reports, the level that it has elsewhere.
     return own or next((level for wanted, level in rows if _is_for(wanted, vendor, device)), rows[0][1])
 
 
@@ -391,10 +391,10 @@ PLAIN, TUNED = "plain", "tuned"
 
 
 @lru_cache(maxsize=256)
-def said_level(kind: str, level: str) -> str:
+def described_level(kind: str, level: str) -> str:
     """Return a level with the remark that it is the plain or the tuned one of its kind, where it is either.
 
-    >>> said_level("training_classic", "eager"), said_level("training_classic", "xla")
+    >>> described_level("training_classic", "eager"), described_level("training_classic", "xla")
     ('eager (plain)', 'xla')
     """
     rows = catalog.table("software")
@@ -405,9 +405,9 @@ def said_level(kind: str, level: str) -> str:
 def assumed_software(kind: str, software: Coded, engine: Coded) -> list[tuple[str, np.ndarray, Coded]]:
     """Return entries of `Rows.assumed`: the level that stands in for no software, or for a product of another name.
 
-    vLLM 0.6 counts as vllm-2024, and that is told; vLLM as vllm is not.
+    vLLM 0.6 counts as vllm-2024, and that is reported; vLLM as vllm is not.
     """
-    pairs, level = together(software, engine), engine.map(partial(said_level, kind))
+    pairs, level = together(software, engine), engine.map(partial(described_level, kind))
     other = pairs.where(lambda pair: pair[0] not in ("", pair[1]) and normalise(pair[0]) != normalise(pair[1]))
     return [("software", is_usual(software), level), (LEVEL, other, level)]
 
@@ -419,7 +419,7 @@ def is_product(kind: str, name: str) -> bool:
 
 def levels_of_rows(kind: str, software: Coded, vendor: Coded, device: Coded) -> Coded:
     """Return levels of rows, by product, maker and kind of device."""
-    return together(software, vendor, device).map(lambda row: level_of(kind, *row)).lean()
+    return together(software, vendor, device).map(lambda row: level_of(kind, *row)).compact()
 
 
 def is_usual(software: Coded) -> Any:

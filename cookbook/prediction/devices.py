@@ -77,7 +77,7 @@ def _row(table: str, name: str) -> pd.Series:
 def observed_efficiency(matmul: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return the share of the peak that measured matrix products reached, by accelerator and number format.
 
-    Most rows of the table are the best shape of a search, so the figures tell what the best kernels reach,
+    Most rows of the table are the best shape of a search, so the values are those of the best kernels,
     not what a network reaches. Products too small to fill an accelerator (a side below `LARGE`) do not count.
     The share is of the peak in the table of accelerators, whatever peak the source took.
 

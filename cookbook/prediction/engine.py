@@ -19,7 +19,7 @@ from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
-from cookbook.prediction.kinds.constraints import with_usual_layouts
+from cookbook.prediction.kinds.constraints import with_usual_configurations
 from cookbook.prediction.kinds.devices import lacking
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
 from cookbook.result import Result, card, plain
@@ -308,7 +308,7 @@ TERMS = {
 FITTED_AS = {"input_pipeline": "storage"}
 NOT_FINITE = Refusal("the formulas give no finite time for this row: check its sizes", "no-finite-time")
 # Kinds whose rows are laid out on several devices.
-LAID_OUT = ("training_transformer",)
+CONFIGURED = ("training_transformer",)
 # Measured runs of one case that are printed.
 SHOWN = 3
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
@@ -418,28 +418,28 @@ def _at_levels(
     return values, tier, constants.factors(like, tier), np.array(remarks, dtype=object)
 
 
-def asked_rows(scenario: Scenario) -> Rows:
+def requested_rows(scenario: Scenario) -> Rows:
     """Return the rows that a reader requests by any public function, with the reasons why some are impossible.
 
     Measured rows are resolved without: they ran, whatever their cells say.
     """
     module = terms_of(scenario.kind)
-    scenario, rows = _laid_out(scenario) if scenario.kind in LAID_OUT else (scenario, module.resolve(scenario))
+    scenario, rows = _configured(scenario) if scenario.kind in CONFIGURED else (scenario, module.resolve(scenario))
     reasons = [lacking(scenario), *([module.impossible(rows, scenario)] if hasattr(module, "impossible") else [])]
     nonempty, refused = (
         [reason for reason in reasons if reason.ndim],
         rows.why,
     )  # of one word for all rows, nothing is said
     # Formulas take a grid as a whole: rows that they would refuse have no numbers there.
-    rows = replace(rows.blanked(), why=refused) if rows.in_grid else rows
+    rows = replace(rows.masked(), why=refused) if rows.in_grid else rows
     if not nonempty:
         return rows
     why = nonempty[0] if len(nonempty) == 1 else np.where(nonempty[0] == "", nonempty[1], nonempty[0])
-    # What a reader's own configuration lacks is told with its remedy, before what any row is refused for.
+    # A gap in a reader's own configuration is reported with its remedy, before the reason why any row is refused.
     return replace(rows, why=np.where((scenario.why == "") & (why != ""), why, refused.astype(object)))
 
 
-def _laid_out(scenario: Scenario) -> tuple[Scenario, Rows]:
+def _configured(scenario: Scenario) -> tuple[Scenario, Rows]:
     """Return steps with a parallelism configuration: the usual one where the reader states none."""
     module, constants = terms_of(scenario.kind), memory_constants(scenario.kind)
 
@@ -451,7 +451,7 @@ def _laid_out(scenario: Scenario) -> tuple[Scenario, Rows]:
         return estimate_rows(prepare(candidate.kind, module.resolve(candidate, constants)), neighbours=False)
 
     rows = module.resolve(scenario, constants)
-    whole, assumed = with_usual_layouts(scenario, rows, over, estimated)
+    whole, assumed = with_usual_configurations(scenario, rows, over, estimated)
     if assumed:
         rows = module.resolve(whole, constants)
         rows = replace(rows, assumed=(*assumed, *rows.assumed))
@@ -466,7 +466,7 @@ def estimate(scenario: Scenario, neighbours: bool = True) -> Estimate:
     """
 
     def one(part: Scenario) -> Estimate:
-        return estimate_rows(prepare(scenario.kind, asked_rows(part)), neighbours)
+        return estimate_rows(prepare(scenario.kind, requested_rows(part)), neighbours)
 
     if scenario.in_grid or len(scenario) <= BLOCK:
         return one(scenario)

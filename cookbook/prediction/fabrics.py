@@ -68,7 +68,7 @@ class Fabric:
         Parameters
         ----------
         devices : float
-            Devices of the job, spread evenly over as few groups as hold them.
+            Devices of the job, spread evenly over as few groups as fit them.
         partners : str
             "all" where each group sends to all others, "next" where it sends to one, as a ring does.
         """
@@ -77,8 +77,8 @@ class Fabric:
         if self.kind == "dragonfly":
             used = math.ceil(devices / self.group)
             towards = max(used - 1, 1) if partners == "all" else 1
-            taper = 1 / self.oversubscription
-            out = float(formulas.dragonfly_bandwidth(self.network_bandwidth, taper, towards, used, self.groups))
+            share_of_rate = 1 / self.oversubscription
+            out = float(formulas.dragonfly_bandwidth(self.network_bandwidth, share_of_rate, towards, used, self.groups))
         return ([*sizes, self.group], [*rates, out]) if math.isfinite(self.group) else (sizes, rates)
 
     def shape(self, devices: int) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ class KernelConstant(NamedTuple):
     spread : float
         Standard deviation of the value's logarithm, between engines and devices of the family.
     measured : bool
-        False where other families or the 16-bit kernel stand in.
+        False where other families or the 16-bit kernel are used instead.
     """
 
     value: float
@@ -72,7 +72,7 @@ def kernel_family(generation: str, memory_type: str = "") -> str:
 
 @lru_cache(maxsize=2048)
 def kernel_constant(part: str, constant: str, family: str = ANY, format: str = USUAL) -> KernelConstant:
-    """Return a constant of a kernel's form, or what stands in where it was not measured.
+    """Return a constant of a kernel's form, or its substitute where it was not measured.
 
     Taken are, in this order: the family in the format, all families in the format, all families in bf16. Forms are in
     `cookbook.calibration.kernels`; times are bursts at full clock, as measured in CUDA graphs, without the host.

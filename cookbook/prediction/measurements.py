@@ -1,4 +1,4 @@
-"""Measured runs of exactly the case that is asked: network, device, engine, layout, number format, batch, lengths."""
+"""Measured runs of the requested case: network, device, engine, configuration, number format, batch and lengths."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measur
     Returns
     -------
     tuple of tuple of Measurement
-        One entry a question, the newest run first; empty where nobody measured the case, and of questions that
+        One entry a question, the newest run first; empty where the case was not measured, and of questions that
         have no answer.
     """
     if kind not in MEASURED:

@@ -287,7 +287,7 @@ def correct(kind: str, requested: Runs, size: int, **without: Any) -> Correction
 class _Merged:
     """Measured runs, those of the same labels as one, with the sum of their errors and their number.
 
-    `codes` are places in `levels` counted from 1: 0 is a label that nobody measured. `answers` remembers what was
+    `codes` are positions in `levels` counted from 1: 0 is a label without measurements. `answers` remembers what was
     said about combinations of labels, by their code.
     """
 

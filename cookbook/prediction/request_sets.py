@@ -17,16 +17,16 @@ from cookbook.catalog.refusals import refused
 from cookbook.prediction.assumptions import Assumptions
 
 TABLE = "request_sets"
-# Fields that a name may stand in, and the column of the table that each takes; tokens of an answer of a call without.
+# Fields that take such a name, and the column of the table that each takes; tokens of an answer of a call without.
 PROMPT, ANSWER, USUAL_ANSWER = "input_len", "output_len", 128
 COLUMNS = {PROMPT: "prompt_tokens", ANSWER: "answer_tokens"}
-# A name within other words is no chance from so many letters on.
+# A name within other words is no coincidence from this number of letters on.
 LONG = 8
 
 
 @dataclass(frozen=True)
 class RequestSet:
-    """Mean lengths of the requests of one data set; NaN where nobody states them.
+    """Mean lengths of the requests of one data set; NaN where they are not stated.
 
     Attributes
     ----------
@@ -43,11 +43,11 @@ class RequestSet:
     sources: tuple[str, ...] = ()
 
     def tokens(self, field: str) -> float:
-        """Return the tokens that the name stands for in a field."""
+        """Return the tokens that the name means in a field."""
         return self.prompt if field == PROMPT else self.answer
 
     def told(self, field: str) -> Assumptions:
-        """Return what is assumed where the name stands in a field."""
+        """Return what is assumed where a field contains the name."""
         if math.isnan(self.tokens(field)):
             return Assumptions({f"{field} is the usual one, as nobody states that of {self.key}": ""})
         return Assumptions({field: f"{self.tokens(field):g}, the mean of {self.key}"})

@@ -57,7 +57,7 @@ class Sizes:
     state_elements, update_reads, update_writes : float
         Elements for each parameter: states kept, elements read and written by one step.
     runtime : float
-        Bytes that driver, kernels and libraries hold on the device.
+        Bytes that driver, kernels and libraries occupy on the device.
     """
 
     weight: float
@@ -257,7 +257,7 @@ def requirements(
     model : str or Workload
         Name in the zoo, or a network of your own.
     batch : int or array of int
-        Samples that one device holds at a time; an array gives one row a device and batch.
+        Samples on one device at a time; an array gives one row a device and batch.
     seq : float, optional
         Sequence length [tokens]; the model's own by default.
     precision, optimiser : str
@@ -328,7 +328,7 @@ def requirements(
 
 
 def checked_batch(batch: Any) -> np.ndarray:
-    """Batches as floats; a bad scalar raises, a bad entry of an array becomes NaN."""
+    """Return batches as floats; a bad scalar raises, a bad entry of an array becomes NaN."""
     if np.ndim(batch := _array(batch)) == 0:
         return np.asarray(float(BATCH.read(batch)))
     if batch.ndim > 1 or batch.size == 0:
@@ -337,20 +337,20 @@ def checked_batch(batch: Any) -> np.ndarray:
 
 
 def _array(batch: Any) -> Any:
-    """A list of numbers as an array; anything else as it is, and what is in a list and no number is refused."""
+    """Return a list of numbers as an array; anything else as it is. An entry of a list that is no number is refused."""
     if not isinstance(batch, (list, tuple, np.ndarray)):
         return batch
     try:
-        given = np.asarray(batch)
-        if given.dtype == bool or any(isinstance(each, bool) for each in np.ravel(np.array(batch, dtype=object))):
+        numbers = np.asarray(batch)
+        if numbers.dtype == bool or any(isinstance(entry, bool) for entry in np.ravel(np.array(batch, dtype=object))):
             raise TypeError
-        return given.astype(float)
+        return numbers.astype(float)
     except (TypeError, ValueError, OverflowError):
         raise BATCH.refuse(batch, "is not a number") from None
 
 
 def checked_seq(workload: zoo.Workload, seq: float | None) -> float | None:
-    """Sequence length to use; it raises where the model has a fixed input, or has none of its own."""
+    """Return the sequence length to use; refuse one of a fixed input, and none where the model states none."""
     if seq is None:
         if workload.seq is None and workload.ops.needs_seq:
             raise ValueError(f"seq = None, but {workload.title} has no length of its own; give seq >= 1")
@@ -361,7 +361,7 @@ def checked_seq(workload: zoo.Workload, seq: float | None) -> float | None:
 
 
 def checked_recompute(recompute: str | float) -> float:
-    """Share of the blocks that is recomputed, 0 to 1."""
+    """Return the share of the blocks that is recomputed, 0 to 1."""
     if isinstance(recompute, str) and recompute in RECOMPUTE:
         return RECOMPUTE[recompute]
     return SHARE.to_number(recompute)

@@ -40,7 +40,7 @@ MODULES = {
     "offload": ("core", "mlp", "elementwise"),
 }
 LONGEST = 60
-# By which rows are told apart.
+# By which rows are distinguished.
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What is told of a batch of which fewer are answered at once, and of more tokens than a model is made for: no field is
 # left to be assumed.
@@ -88,7 +88,7 @@ class Coded:
         """Return the same rows with other levels."""
         return Coded(self.codes, tuple(map(reader, self.levels)))
 
-    def lean(self) -> Coded:
+    def compact(self) -> Coded:
         """Return the same rows, each level once."""
         codes = {level: at for at, level in enumerate(dict.fromkeys(self.levels))}
         if len(codes) == len(self.levels):
@@ -152,7 +152,7 @@ def together(*columns: Coded) -> Coded:
 class Scenario:
     """Typed columns of one kind of prediction; scalars stand for all rows.
 
-    Rows may stand in an open grid, of two axes or more: then each column has as many entries along an axis as it
+    Rows may be in an open grid, of two axes or more: then each column has as many entries along an axis as it
     depends on, `why` too, and what follows from few axes is computed once for each combination of those.
 
     Attributes
@@ -475,7 +475,7 @@ class Rows:
             values, self.why[at], keys, self.networks, place, assumed, tuple(rows.take(at) for rows in self.inner)
         )
 
-    def blanked(self) -> Rows:
+    def masked(self) -> Rows:
         """Return the same rows, with the numbers masked of those that cannot be predicted; formulas let them pass."""
         bad = self.why != ""
         if not bad.any():

@@ -150,7 +150,7 @@ def test_unstated_recomputation_is_as_much_as_the_memory_asks_for():
     """A layout that fits computes nothing again, one far too large everything, and some in between a share."""
     row = {**ROW, "activation_recompute": "", "layers": 4}
     sizes = pd.DataFrame([{**row, "micro_batch": 4 * size} for size in range(1, 17)])
-    again = scenarios(sizes).again_all.tolist()
+    again = scenarios(sizes).recomputed_all.tolist()
     assert again[0] == 0 and again[-1] == 1
     assert again == sorted(again) and any(0 < share < 1 for share in again)
 

@@ -191,7 +191,7 @@ def test_a_count_that_is_no_count():
 
 
 @pytest.mark.parametrize(
-    "constraint", [*constraints.REPORTED, *constraints.ASKED, *constraints.HELD], ids=lambda each: each.message
+    "constraint", [*constraints.REPORTED, *constraints.REQUESTED, *constraints.HELD], ids=lambda each: each.message
 )
 def test_a_constraint_of_layouts_has_a_code_of_the_table(constraint):
     assert constraint.code in TABLE

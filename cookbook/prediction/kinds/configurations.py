@@ -1,4 +1,4 @@
-"""What the fullest device of a layout holds: weights, states of the optimiser, activations and logits by part."""
+"""Memory of the fullest device of a parallelism configuration: weights, optimiser states, activations and logits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMORY_CONSTANTS = (
 # A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
 WEIGHT, OPTIMISER = 2.0, 12.0
 QUANTISED = figure("quantised-weight")
-AGAIN = tuple(f"again_{part}" for part in RECOMPUTED)
+RECOMPUTED_PARTS = tuple(f"recomputed_{part}" for part in RECOMPUTED)
 
 
 def usual() -> dict[str, float]:
@@ -46,7 +46,7 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 def extremes(s: Any, stage: Stage, blank: np.ndarray, constants: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return bytes on the fullest device as rows are, and where the rows that `blank` marks recompute all layers."""
-    whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in AGAIN})
+    whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in RECOMPUTED_PARTS})
     needed, least = (sum(stage.parts(constants, rows).values()) for rows in (s, whole))
     return np.asarray(needed), np.asarray(least)
 
@@ -102,10 +102,10 @@ class Stage:
 
     def parts(self, c: Mapping[str, Any], s: Any) -> dict[str, np.ndarray]:
         """Return bytes by part where `s` states the share of a layer that is recomputed."""
-        stored, recomputed = self._kept_and_again(s)
+        stored, recomputed = self._stored_and_recomputed(s)
         margin, layers = c["activation_margin"], self.layers * stored * self.stays
         activations = margin * self.held * layers
-        # The logits are gone before the first layer is computed again.
+        # The logits are gone before the first layer is recomputed.
         transient = np.maximum(np.where(self.both, self.logits, 0.0), margin * recomputed)
         if not self.single:
             last, loss = margin * layers, np.maximum(self.logits, margin * recomputed)
@@ -114,15 +114,15 @@ class Stage:
         reserved = np.asarray(c["reserved_bytes"])
         return {**self.states, "activations": activations, "transient": transient, "reserved": reserved}
 
-    def _kept_and_again(self, s: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _stored_and_recomputed(self, s: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes that a layer stores, and those of one layer that exist again while it is recomputed."""
-        share = s.again_all
-        # The activation function counts as a small operation: computed again, it frees half of the feed-forward layer.
+        share = s.recomputed_all
+        # The activation function counts as a small operation: recomputed, it frees half of the feed-forward layer.
         shares = {
-            "stream": np.maximum(s.again_elementwise, share),
-            "attention": np.maximum(s.again_projection, share),
-            "mlp": np.maximum(np.maximum(s.again_mlp, share), 0.5 * s.again_elementwise),
-            "scores": np.maximum(s.again_core, share),
+            "stream": np.maximum(s.recomputed_elementwise, share),
+            "attention": np.maximum(s.recomputed_projection, share),
+            "mlp": np.maximum(np.maximum(s.recomputed_mlp, share), 0.5 * s.recomputed_elementwise),
+            "scores": np.maximum(s.recomputed_core, share),
         }
         whole = sum(self.kept.values())
         if not any(np.any(part) for part in shares.values()):

@@ -1,8 +1,8 @@
-"""Which layouts of a language model can be, as constraints that every door shares, and the grid of all that can.
+"""Valid configurations of a language model, as constraints that all public functions share, and the grid of them.
 
 Rows of reports are read with patience (`REPORTED`): they ran, whatever their cells say. What a reader asks for is held
-to more (`ASKED`): shards divide heads, layers, tokens and devices. And the usual layout where the reader states none:
-the fastest that fits, its stages in chunks as the stack would cut them.
+to more (`REQUESTED`): shards divide heads, layers, tokens and devices. And the usual configuration where the
+reader states none: the fastest that fits, with chunks of its stages as in recipes of the software.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LONG = 8192
 CHUNKS, MOST_CHUNKS = (1, 2, 4), 6
 # More combinations than this would take minutes.
 MOST_COMBINATIONS = 2**26
-# Fields of which one that is stated means that the reader has a layout in mind.
-LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "shard")
+# Fields of which any one, if stated, means that the reader has a configuration in mind.
+CONFIGURATION = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "shard")
 # What a search fills in, and where it is worth a word.
 FILLED = {"tp": 1.0, "pp": 1.0, "vp": 1.0, "cp": 1.0, "ep": 1.0, "zero": 0.0, "micro_batch": 0.0}
 # Stacks whose recipes interleave the stages of a pipeline.
 INTERLEAVING = ("megatron-core",)
-# ZeRO stages to try, micro-batches where the batch is stated, and layouts that are estimated at a time.
+# ZeRO stages to try, micro-batches where the batch is stated, and configurations that are estimated at a time.
 ZERO, MICRO_BATCHES, AT_ONCE = (1, 3), (1, 2, 4), 1 << 16
 Filled = tuple[tuple[str, np.ndarray, np.ndarray], ...]
 COUNTS = (
@@ -54,7 +54,7 @@ COUNTS = (
 )
 # Counts that follow from the others where they are blank.
 FOLLOWING = ("dp", "global_batch", "shard_group")
-# Stated parameters beyond so many times those of the stated dimensions, or below their share, mean another model.
+# Stated parameters beyond this multiple of those of the stated dimensions, or below their share, mean another model.
 CONTRADICTS = 2.5
 EXPERTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 # Schedules of one chunk a stage; the others take several, the usual one any number.
@@ -149,13 +149,13 @@ class Constraint(NamedTuple):
     code : str
         Of the table ``data/schema/reasons.csv``.
     broken : callable
-        Which layouts of `s` break it.
+        Which configurations of `s` break it.
     message : str
         What is wrong, with places for the figures and for the remedy.
     figures : callable
-        Figures of `s` that the message tells.
+        Values of `s` in the message.
     remedy : callable, optional
-        Numbers that would do in the place of one layout's, or other words for them.
+        Numbers that would do in the place of one configuration's, or other words for them.
     """
 
     code: str
@@ -332,7 +332,7 @@ REPORTED = (
         "a width or a number of experts is negative, infinite, or larger than what it is a part of",
     ),
 )
-# What a layout that a reader asks for keeps to beside: how the network and the devices are split,
+# What a requested configuration keeps to beside: how the network and the devices are split,
 SPLITS = (
     Constraint(
         "split-not-devices",
@@ -442,7 +442,7 @@ SHARDS = (
         lambda s: (s.stated_shard,),
     ),
 )
-ASKED = (
+REQUESTED = (
     *SPLITS,
     *SCHEDULES,
     *SHARDS,
@@ -453,7 +453,7 @@ ASKED = (
         lambda s: (s.capacity_factor,),
     ),
 )
-# Axes that are held while the others are searched: of one layout, of which `split` names the axes that `model` takes.
+# Axes that are fixed while the others are searched: of one configuration; `split` names those of `model`.
 HELD = (
     Constraint(
         "heads-not-divisible",
@@ -540,7 +540,7 @@ def told(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Seque
         return why
     words: Any = reason.cell if isinstance(reason, Refusal) else reason
     if figures and isinstance(reason, Refusal):
-        # Of a grid the reasons stay as few as the figures that they tell.
+        # Of a grid there are as few reasons as distinct values in them.
         shape = np.broadcast_shapes(np.shape(bad), *map(np.shape, figures))
         at = np.flatnonzero(new if new.shape == shape else np.broadcast_to(bad, shape))
         rows = zip(*(np.broadcast_to(values, shape).reshape(-1)[at].tolist() for values in figures), strict=True)
@@ -553,21 +553,21 @@ def told(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Seque
 def impossible(s: Any, scenario: Scenario) -> np.ndarray:
     """Return why each requested configuration, made to rows, is impossible; "" where it is not, one "" where none is.
 
-    Rows in a grid are told in the words of any row, since sentences with figures would be as many as rows.
+    Reasons of rows in a grid contain no values, since otherwise there would be one sentence for each row.
     """
     columns = _with_schedule(s, scenario)
     with np.errstate(all="ignore"):
-        layouts, why = SimpleNamespace(**columns), np.array("", dtype=object)
+        configurations, why = SimpleNamespace(**columns), np.array("", dtype=object)
         if s.in_grid:
-            for constraint in ASKED:
-                if np.any(bad := constraint.broken(layouts)):
+            for constraint in REQUESTED:
+                if np.any(bad := constraint.broken(configurations)):
                     why = np.where(bad & (why == ""), Refusal(reasons()[constraint.code], constraint.code).cell, why)
             return why
-        if possible(layouts, ASKED).all():
+        if possible(configurations, REQUESTED).all():
             return why
         why = np.full(len(s), "", dtype=object)
         columns = {name: np.broadcast_to(value, len(s)) for name, value in columns.items()}
-        for constraint in ASKED:
+        for constraint in REQUESTED:
             for row in np.flatnonzero(constraint.broken(SimpleNamespace(**columns)) & (why == "")):
                 why[row] = constraint.refusal(_One(columns, int(row)))
     return why
@@ -627,7 +627,7 @@ def usual_chunks(layers: Any, stages: Any) -> np.ndarray:
     return np.asarray(np.where(whole, counts, 1.0).max(axis=0))
 
 
-def layout_grid(
+def configuration_grid(
     shape: Mapping[str, int], per_node: Mapping[int, int], batch: int, seq: int, axes: Mapping[str, Sequence[Any]]
 ) -> dict[str, np.ndarray]:
     """Return all valid combinations of the axes, as arrays.
@@ -646,7 +646,7 @@ def layout_grid(
     Returns
     -------
     dict of str to numpy.ndarray
-        devices, tp, pp, vp, cp, ep, micro_batch, zero, recompute and dp, one entry a layout.
+        devices, tp, pp, vp, cp, ep, micro_batch, zero, recompute and dp, one entry for each configuration.
     """
     recompute, zeros = np.array(axes["recompute"]), axes["zero"]
     parts: list[dict[str, np.ndarray]] = []
@@ -700,21 +700,21 @@ def layout_grid(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def with_usual_layouts(
+def with_usual_configurations(
     scenario: Scenario, rows: Rows, held: Callable[[Rows], np.ndarray], estimated: Callable[[Scenario], Any]
 ) -> tuple[Scenario, Filled]:
     """Return a scenario whose blank configurations are filled in.
 
-    Where the plain layout of a number of devices does not fit and the reader states none, it is the fastest of those
-    that do fit, by formulas alone, in sequences a second. Pipelines of stacks that interleave have the chunks of their
-    recipes, where the micro-batches allow it. Of rows in a grid the layouts are stated, but for the chunks.
+    Where the plain configuration of a number of devices does not fit and the reader states none, it is the fastest of
+    those that do fit, by formulas alone, in sequences per second. Pipelines of software that interleaves have the
+    chunks of its recipes, where the micro-batches allow it. Of rows in a grid all but the chunks is stated.
 
     Parameters
     ----------
     scenario : Scenario
         Steps of language models, as asked.
     rows : Rows
-        The same, resolved, with plain layouts.
+        The same, resolved, with plain configurations.
     held : callable
         Bytes by which rows are larger than the memory of a device.
     estimated : callable
@@ -728,7 +728,7 @@ def with_usual_layouts(
         Fields that were filled in: in which rows, and with what.
     """
     columns: dict[str, np.ndarray] = {}
-    at = _without_layout(scenario, rows)
+    at = _without_configuration(scenario, rows)
     at = at[held(rows.take(at) if len(rows) > 1 else rows)[: len(at)] > 0] if len(at) else at
     if len(at):
         columns = _fastest(scenario, rows, at, estimated)
@@ -742,10 +742,10 @@ def with_usual_layouts(
     return Scenario(scenario.kind, len(scenario), {**scenario.columns, **whole}, scenario.why, scenario.read), filled
 
 
-def _without_layout(scenario: Scenario, rows: Rows) -> np.ndarray:
+def _without_configuration(scenario: Scenario, rows: Rows) -> np.ndarray:
     """Return rows of several devices for which the reader states no configuration."""
     blank = np.asarray(rows.why == "") & (rows.devices * rows.cores > 1) & ~np.isnan(scenario.number("devices"))
-    for name in LAYOUT:
+    for name in CONFIGURATION:
         blank = blank & np.isnan(scenario.number(name))
     return np.flatnonzero(np.broadcast_to(blank, (len(scenario),))) if np.any(blank) else np.empty(0, dtype=int)
 
@@ -798,7 +798,7 @@ def _fastest(
             if size and rate[best] > 0:
                 for name, values in tried.items():
                     columns[name][row] = values[best]
-    # A micro-batch that is stated is not filled in; nor is anything where no layout fits.
+    # A micro-batch that is stated is not filled in; nor is anything where no configuration fits.
     columns["micro_batch"] = np.where(np.isnan(scenario.number("micro_batch")), columns["micro_batch"], np.nan)
     return {name: column for name, column in columns.items() if not np.isnan(column).all()}
 
@@ -811,15 +811,15 @@ def _grid(
     shape = {"layers": layers, "heads": heads, "experts": experts}
     small = (micro,) if micro else MICRO_BATCHES if batch else (1,)
     axes = {"micro_batch": small, "zero": ZERO, "recompute": ("",)}
-    grid = layout_grid(shape, {devices: min(node, devices)}, batch or devices * small[0], seq, axes)
+    grid = configuration_grid(shape, {devices: min(node, devices)}, batch or devices * small[0], seq, axes)
     return {name: grid[name].astype(float) for name in FILLED}
 
 
 def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:
     """Return the chunks of a stage of interleaved pipelines, where they are not stated; NaN of all others.
 
-    They say so, or their stack does where nothing is said. An interleaved pipeline takes a whole number of rounds of
-    micro-batches. `scenario` and `rows` may stand in a grid.
+    They say so, or their software does where nothing is stated. An interleaved pipeline takes an integer number of
+    rounds of micro-batches. `scenario` and `rows` may be in a grid.
     """
     blank = np.isnan(scenario.number("vp")) & (rows.pp > 1) & np.asarray(rows.why == "")
     if not np.any(blank):

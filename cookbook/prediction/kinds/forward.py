@@ -59,7 +59,7 @@ DEVICE = (
     "cache",
     "convolution",
 )
-# Shared by the cores of a chip that hold a network each.
+# Shared by the cores of a chip with a network each.
 SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts", "cache")
 CALIBRATED = {
     **dict.fromkeys(("launch", "kernel_floor", "call_overhead", "recurrent_step"), "host"),
@@ -109,7 +109,7 @@ TERMS = (
     "power",
 )
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
-# Makers whose runtime holds memory of the device.
+# Makers whose runtime occupies memory of the device.
 RUNTIMES = ("NVIDIA", "AMD")
 # Between products, engines in 8 bits and less still keep sums, norms and softmax in 16.
 LEAST_STREAMED = 2.0
@@ -126,7 +126,7 @@ def resolve(scenario: Scenario) -> Rows:
     values |= _counts(s, resolved.networks, resolved.place, values["cores"], assumed)
     for name in SHARED:
         values[name] = values[name] / values["cores"]
-    # Cores that hold no network leave the rate of the memory to the others.
+    # Cores without a network leave the rate of the memory to the others.
     idle = values["cores"] * values["devices"] / values["replicas"]
     values["mem_bandwidth"] = values["mem_bandwidth"] * np.clip(idle, 1.0, values["cores"])
     values["memory_bytes"] = values.pop("memory")

@@ -101,7 +101,7 @@ COMPUTED, BYTES = ("fp32", "bf16", "fp8", "int8"), ("fp8", "int8", "fp4")
 
 def resolve(scenario: Scenario) -> Rows:
     """Return scenarios with their network, machine and engine; blanks filled."""
-    s, size, assumed = _known(scenario), len(scenario), list[tuple[str, Any, Any]]()
+    s, size, assumed = _with_own_networks(scenario), len(scenario), list[tuple[str, Any, Any]]()
     makers = s.words("accelerator").map(lambda machine: machine.accelerator if machine else None)
     vendor, kind = (
         makers.map(lambda maker: getattr(maker, "vendor", "")),
@@ -128,7 +128,7 @@ def resolve(scenario: Scenario) -> Rows:
     v |= together(s.words("accelerator"), precision, cache).figures(of_kernels)
     v["timed"] = keys["untimed"].where(lambda word: word == "")
     v |= together(s.words("model"), engine).figures(lambda row: _lengths(*row))
-    v |= _asked(s, assumed, v)
+    v |= _requests(s, assumed, v)
     v |= _policy(s, v, assumed)
     # Of rotary models the zoo knows the length of a sample of training; learned positions end.
     longest, at = np.unique(v["usual_length"], return_inverse=True)
@@ -138,7 +138,7 @@ def resolve(scenario: Scenario) -> Rows:
     )
     assumed.append(("context", v["length"] + v["answer"] > v["usual_length"], words))
     assumed.append(("states", v["state_bytes"] > 0, Coded(np.array(0), (UNMEASURED,))))
-    _layout(s, v, assumed)
+    _configuration(s, v, assumed)
     # What runs in waves is not as many at once as was asked for.
     waves = np.isfinite(v["most_sequences"]) & (v["batch"] > v["slots"]) & ~v["served"]
     assumed.append((AT_ONCE, waves, np.floor(v["slots"])))
@@ -187,7 +187,7 @@ def _formats(row: tuple[str, str, str, Any, str]) -> tuple[str, str]:
     return precision or usual_product, weights or ("" if precision else stored)
 
 
-def _known(s: Scenario) -> Scenario:
+def _with_own_networks(s: Scenario) -> Scenario:
     """Return the same with networks built from their parameters, where the zoo has none of that name."""
     named, total, active = s.words("model"), s.number("parameters"), s.number("active_parameters")
     if not np.any(named.where(lambda name: name == "") & ~np.isnan(total)):
@@ -209,20 +209,20 @@ def _lengths(model: str | Workload, engine: str) -> dict[str, float]:
     return {f"usual_{part}": figure(key if key in names else f"usual-{part}-tokens") for part, key in keys.items()}
 
 
-def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any]) -> dict[str, Any]:
+def _requests(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any]) -> dict[str, Any]:
     """Return lengths, batch and what is counted."""
     length, answer, rate = (s.number(field) for field in ("input_len", "output_len", "request_rate"))
     way, delay, counts = s.words("scenario"), s.words("delay_of"), s.words("counts")
     # At an infinite rate all requests are there at once: offline, or as many at a time as are let in.
     comes, endless = ~np.isnan(rate), np.isinf(rate) & np.isnan(s.number("batch"))
-    # A server of which neither requests at once nor their rate are told is one that submitters load to its limit.
+    # A server of which neither requests at once nor their rate are stated is one that submitters load to its limit.
     loaded = way.where(lambda word: word in QUEUED) & np.isnan(s.number("batch")) & ~comes & (v["loaded"] > 0)
     full = way.where(lambda word: word in FULL) | endless | loaded
     first = delay.where(lambda word: word == "first token")
     prompt_only = counts.where(lambda word: word == "prompt tokens") | way.where(lambda word: word == "prefill")
     token = (delay.where(lambda word: word == "token") | way.where(lambda word: word == "decode")) & ~prompt_only
     served = way.where(lambda word: word in (*QUEUED, *FULL)) | comes
-    # Requests have the usual lengths where nobody states them; a batch that runs to its end, one token.
+    # Requests have the usual lengths where they are not stated; a batch that runs to its end, one token.
     short = np.isnan(answer) | (answer < 1)
     usual = np.where(served, v["usual_answer"], 1.0)
     assumed.append(("output_len", np.isnan(answer) & ~(first & ~served | prompt_only), usual))
@@ -265,7 +265,7 @@ def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     }
 
 
-def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> None:
+def _configuration(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> None:
     """Set the devices of one copy of the weights, and sequences of it at once."""
     devices, shards, stages = s.number("devices"), s.number("tp"), s.number("pp")
     blank, alone = np.isnan(devices), np.isnan(shards)
@@ -279,7 +279,7 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     # Nobody shards further than it takes to leave keys and values their part.
     roomy = np.maximum(least / v["stages"] / (1 - figure("memory-for-cache")), 1.0)
     fewest = np.minimum(2 ** np.ceil(np.log2(roomy)), every / v["stages"])
-    # Shards would each hold a latent cache whole: where many requests are answered, each device attends to its own.
+    # Each shard would store a whole latent cache: where many requests are answered, each device attends to its own.
     latent = (v["cache_heads"] == 1) & (v["experts"] > 1) & v["full"] & alone & np.isnan(s.number("ep")) & (fewest > 1)
     apart = np.where(latent, np.maximum(fewest, np.minimum(every / v["stages"], v["per_node"])), s.number("ep"))
     assumed.append(("ep", latent, apart))
@@ -309,7 +309,7 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     v["fitting"] = fitting
     v["slots"] = np.minimum(np.where(fitting > 0, np.maximum(fitting, 1.0), np.inf), v["most_sequences"])
     lacks = np.isnan(v["batch"])
-    # As many as fit, where there is always more to do, and where nobody limits those that are let in at once.
+    # As many as fit, where there is always more to do, and where those that are let in at once have no limit.
     comes = np.isfinite(v["request_rate"])
     usual = np.where(v["full"] | comes, np.floor(np.where(np.isfinite(v["slots"]), v["slots"], 1.0)), 1.0)
     usual = np.where(comes, usual * v["groups"], usual)
@@ -478,7 +478,7 @@ def _some(columns: Any, at: np.ndarray) -> Any:
 
 def impossible(rows: Rows, s: Scenario) -> np.ndarray:
     """Return why weights, or one request, do not fit, with what would do; "" where they do, one "" where all do."""
-    models = _known(s).words("model")
+    models = _with_own_networks(s).words("model")
     return serving_memory.refused(
         rows, decoder_of(rows), group_of(rows), lambda at: models.take(at).each(_network_of, object)
     )

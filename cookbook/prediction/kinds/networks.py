@@ -140,7 +140,7 @@ def look_up(
 ) -> LookedUp:
     """Return what names mean: `device` gives an accelerator's values in a format, `does` those of levels of software.
 
-    Where no software is named, the usual one stands in, and `assumed` tells it.
+    Where no software is named, the usual one is used, and `assumed` reports it.
     """
     pairs = together(s.words("accelerator"), s.words("precision"))
     devices = Coded(pairs.codes, tuple(calibrated(device(*level), kind) for level in pairs.levels))

@@ -105,7 +105,7 @@ def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarr
     why = np.broadcast_to(np.asarray(s.why, dtype=object), (len(s),))
     why = np.where(why == "", np.broadcast_to(devices.each(lambda device: device.why, object), (len(s),)), why)
     prompt_only = v["first"] | v["prompt_only"]
-    told_tokens = np.where(v["prompt_only"], 0.0, v["answer"])
+    answer_tokens = np.where(v["prompt_only"], 0.0, v["answer"])
     for bad, reason, *figures in (
         (s.words("model").where(lambda name: name == ""), BLANK_MODEL),
         ((s.number("input_len") < 1) & ~v["token"], NO_PROMPT),
@@ -120,7 +120,7 @@ def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarr
             NO_QUEUE,
             v["request_rate"],
         ),
-        (v["length"] + told_tokens > v["positions"], TOO_LONG, v["length"] + told_tokens, titles, v["positions"]),
+        (v["length"] + answer_tokens > v["positions"], TOO_LONG, v["length"] + answer_tokens, titles, v["positions"]),
         (np.isnan(v["layers"]), NO_LAYERS),
     ):
         if np.any(bad):

@@ -1,6 +1,6 @@
 """Training of transformers in any parallelism: scenarios with their machine, and what follows from several fields.
 
-Every default of a field that is not given is taken here, in one place, and told in `Rows.assumed`.
+Every default of a field that is not given is set here, in one place, and reported in `Rows.assumed`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ TRAITS = ("usual_seq", "window", "windowed", "gated", "latent", "decoder")
 STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "active_parameters"))
 # Numbers of the schema that say how the network is split and run; those apart are read in ways of their own.
 APART = {"seq", "shard_in_node", "fused_norm", "rank", "network", "node_network", "domain", *STATED}
-LAYOUT = (*(name for name in names_of(KIND, "count", "number", "flag") if name not in APART), "even_passes")
+OPTIONS = (*(name for name in names_of(KIND, "count", "number", "flag") if name not in APART), "even_passes")
 DEVICE = (
     "peak",
     "wide_peak",
@@ -88,7 +88,7 @@ DEVICE = (
 )
 # Whose form a decoder has of which only the parameters are known.
 LIKE = "llama2_7b"
-# Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
+# Stacks that split the norms of tensor-parallel ranks along the sequence by default.
 SPLIT_NORMS = ("megatron-core", "neuron")
 MARGIN = 1 + 1e-6
 USUAL_OPTIMISER = "adam"
@@ -106,7 +106,7 @@ ATTENTION = {
     "flash3": (3.0, 0.0),
 }
 KERNEL = {0.0: "none", 1.0: "flash1", 2.0: "flash2", 3.0: "flash3"}
-# Share of the stages whose micro-batches a schedule holds (infinite: all), and weight gradients that fill its bubble.
+# Share of the stages whose micro-batches a schedule stores (infinite: all), and weight gradients that fill its bubble.
 SCHEDULES = {
     "gpipe": (np.inf, 0.0),
     "zero-bubble": (np.nan, FILLED["zero-bubble"]),
@@ -123,7 +123,7 @@ def resolve(scenario: Scenario, memory: Mapping[str, float] | None = None) -> Ro
     """
     with np.errstate(all="ignore"):
         v, keys, assumed = _network(scenario), dict[str, Coded](), list[tuple[str, Any, Any]]()
-        v |= _layout(scenario)
+        v |= _options(scenario)
         _machine(scenario, v, keys, assumed)
         _complete(v, keys, assumed)
         why = refusals(v, keys["accelerator"], scenario.why)
@@ -134,12 +134,12 @@ def resolve(scenario: Scenario, memory: Mapping[str, float] | None = None) -> Ro
 
 def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]], memory: Mapping[str, float]) -> Rows:
     """Return rows in which unstated recomputation covers as many layers as the memory of the device requires."""
-    blank, v = np.isnan(rows.again_all), rows.values
+    blank, v = np.isnan(rows.recomputed_all), rows.values
     if not blank.any():
         return replace(rows, assumed=tuple(assumed))
-    v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in configurations.AGAIN}}
+    v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in configurations.RECOMPUTED_PARTS}}
     rows = replace(rows, values=v)
-    some = rows.blanked()
+    some = rows.masked()
     stage = configurations.Stage(some)
     needed, least = configurations.extremes(some, stage, blank, memory)
     over, spared = needed - some.memory / some.cores, needed - least
@@ -147,7 +147,7 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]], memor
     share = np.minimum(np.maximum(MARGIN * over / np.maximum(spared, 1.0), 0.0), 1.0)
     recompute = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, recompute))
-    v = {**v, **{name: np.maximum(v[name], recompute) for name in configurations.AGAIN}}
+    v = {**v, **{name: np.maximum(v[name], recompute) for name in configurations.RECOMPUTED_PARTS}}
     stage.values = v
     return replace(rows, values=v, assumed=tuple(assumed), stage=stage if some is rows else None)
 
@@ -156,8 +156,8 @@ def _network(s: Scenario) -> dict[str, Any]:
     """Return the dimensions: those stated, else those of the model, else the usual ones for its parameters."""
     model = s.words("model")
     if STATED.isdisjoint(s.columns) and all(map(of_model, model.levels)):
-        return {**model.figures(_filled), "params": NOTHING, "active": NOTHING, "ep": s.number("ep")}
-    dimensions: dict[str, Any] = {**model.figures(_known), "ep": s.number("ep")}
+        return {**model.figures(_all_dimensions), "params": NOTHING, "active": NOTHING, "ep": s.number("ep")}
+    dimensions: dict[str, Any] = {**model.figures(_stated_dimensions), "ep": s.number("ep")}
     for name, field in (*zip(NETWORK, NETWORK, strict=True), ("gated", "gated_mlp"), ("latent", "latent_attention")):
         if field in s.columns:
             dimensions[name] = np.where(np.isnan(s.number(field)), dimensions[name], s.number(field))
@@ -169,15 +169,15 @@ def _network(s: Scenario) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4096)
-def _known(model: str | Workload) -> dict[str, float]:
+def _stated_dimensions(model: str | Workload) -> dict[str, float]:
     """Return the dimensions of a model, NaN where they are not stated."""
     return dict.fromkeys((*NETWORK, *TRAITS, *LATENT), np.nan) | of_model(model)
 
 
 @lru_cache(maxsize=4096)
-def _filled(model: str | Workload) -> dict[str, float]:
+def _all_dimensions(model: str | Workload) -> dict[str, float]:
     """Return all dimensions of a model that states some, the usual ones where it states none."""
-    stated = {**_known(model), "params": np.nan, "active": np.nan, "ep": np.nan, "dimensions_known": 1.0}
+    stated = {**_stated_dimensions(model), "params": np.nan, "active": np.nan, "ep": np.nan, "dimensions_known": 1.0}
     dimensions: dict[str, Any] = {name: np.float64(value) for name, value in stated.items()}
     dimensions["latent"] = np.float64(dimensions["latent"] == 1)
     _usual_dimensions(dimensions)
@@ -313,7 +313,7 @@ def _dimensions(arguments: Mapping[str, Any]) -> dict[str, float]:
     """Return dimensions from the arguments of a builder; layers of an encoder and a decoder are counted in one sum."""
     expert, latent = arguments.get("experts") or {}, arguments.get("latent") or {}
     depth, heads = arguments["depth"], arguments["heads"]
-    if isinstance(expert, int):  # of an encoder with a decoder: one expert a token, in every so many layers of each
+    if isinstance(expert, int):  # of an encoder with a decoder: one expert for each token, in every n-th layer of each
         sparse = 2 * (depth // arguments.get("experts_every", 2))
         expert = {"number": expert, "top_k": 1, "hidden": arguments["hidden"], "first_dense": 2 * depth - sparse}
     dimensions: dict[str, Any] = {
@@ -400,13 +400,13 @@ def _usual_experts(dimensions: dict[str, np.ndarray]) -> None:
     dimensions["experts_known"] = np.where(hidden, 0.0, 1.0)
 
 
-def _layout(s: Scenario) -> dict[str, np.ndarray]:
+def _options(s: Scenario) -> dict[str, np.ndarray]:
     """Return the parallelism configuration and the other stated options of training."""
-    options = {name: s.number(name) for name in LAYOUT}
+    options = {name: s.number(name) for name in OPTIONS}
     options["seq_len"] = s.number("seq")
     options["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, options.pop("shard"))
     recompute = s.words("recompute")
-    options |= recompute.figures(lambda word: dict(zip(configurations.AGAIN, recomputed(word), strict=True)))
+    options |= recompute.figures(lambda word: dict(zip(configurations.RECOMPUTED_PARTS, recomputed(word), strict=True)))
     tuned = s.words("fine_tuning")
     options["lora"] = tuned.each(lambda word: word in ("lora", "qlora"))
     options["qlora"] = tuned.each(lambda word: word == "qlora")
@@ -475,7 +475,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
         if lacks.any():
             v[name] = np.where(lacks, value, v[name])
             if noted:
-                assumed.append((SAID.get(name, name), lacks, v[name]))
+                assumed.append((LABELS.get(name, name), lacks, v[name]))
 
     fill("vp", 1.0, False)
     fill("cp", 1.0, False)
@@ -543,7 +543,7 @@ def _adapters(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
     assumed.append(("target_modules", lacks & (v["lora"] == 1), words))
 
 
-SAID = {"seq_len": "seq", "shard_group": "shard"}
+LABELS = {"seq_len": "seq", "shard_group": "shard"}
 
 
 def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
@@ -565,8 +565,8 @@ def _usual_micro_batch(v: dict[str, np.ndarray], fill: Any) -> None:
     two."""
     stored = KEPT * v["layers"] * v["hidden"] * v["seq_len"] / (v["tp"] * v["cp"])
     share = np.fmax(v["global_batch"] / v["dp"], 1.0)
-    room = np.where((v["pp"] > 1) | np.isnan(v["global_batch"]), 1.0, np.clip(v["memory"] / 4 / stored, 1.0, share))
-    fill("micro_batch", 2.0 ** np.floor(np.log2(np.where(room >= 1, room, 1.0))))
+    fitting = np.where((v["pp"] > 1) | np.isnan(v["global_batch"]), 1.0, np.clip(v["memory"] / 4 / stored, 1.0, share))
+    fill("micro_batch", 2.0 ** np.floor(np.log2(np.where(fitting >= 1, fitting, 1.0))))
 
 
 def _usual_split(v: dict[str, np.ndarray], assumed: list[Any]) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.formulas import collectives as exchange
-from cookbook.formulas import memory
+from cookbook.formulas import collectives, memory
 from cookbook.formulas import transformer_training as formulas
 from cookbook.formulas.memory import offloaded_update_seconds
 from cookbook.formulas.parallelism import FILLED, unfilled_share
@@ -56,7 +55,7 @@ CONSTANTS = (
 )
 MEMORY_CONSTANTS = configurations.MEMORY_CONSTANTS
 CALIBRATED = {"kernel_start": "host"}
-# What stands in the place of figures of a row, or of constants, where a cause is switched off.
+# Values that replace those of a row, or constants, where a cause is switched off.
 NEUTRAL: Mapping[str, Mapping[str, float]] = {
     "overlap": {"tensor_hidden": 0.0, "gradients_hidden": 0.0, "weights_hidden": 0.0},
     "shared_ports": {"one_port": 0.0},
@@ -174,19 +173,19 @@ class _Rates:
         self.link = s.link / s.cores * c["link_efficiency"]
         self.network = s.network / s.cores * c["network_efficiency"]
         self.domain = s.domain * s.cores
-        self.pod, self.taper, self.beyond = s.pod * s.cores, s.oversubscription, s.devices > s.pod
+        self.pod, self.oversubscription, self.beyond = s.pod * s.cores, s.oversubscription, s.devices > s.pod
         # A ring enters a pod once, on the ports of one domain: other ports of the pod leave it their part of the spine.
         self.ring = self.network * self.spread(self.domain)
 
     def spread(self, ports: Any) -> Any:
         """Return the part of their rate that a number of ports of a pod get above it, if they alone are in use."""
-        return np.where(self.beyond, np.minimum(self.pod / (ports * self.taper), 1.0), 1.0)
+        return np.where(self.beyond, np.minimum(self.pod / (ports * self.oversubscription), 1.0), 1.0)
 
     def scattered(self, ranks: Any) -> Any:
         """Return the rate between domains in an all-to-all of a number of ranks, of which all data for other pods go
         up."""
         above = (ranks - self.pod) / np.maximum(ranks - self.domain, 1.0)
-        return self.network / np.where(ranks > self.pod, np.maximum(self.taper * above, 1.0), 1.0)
+        return self.network / np.where(ranks > self.pod, np.maximum(self.oversubscription * above, 1.0), 1.0)
 
     def levels(self, ranks: Any, stride: Any) -> tuple[Any, Any]:
         """Return ranks within a fast domain, and domains, for ranks that are `stride` shards apart."""
@@ -195,19 +194,19 @@ class _Rates:
 
 
 class _Layer:
-    """Widths, weights and counts of what one stage holds, and what it computes again."""
+    """Widths, weights and counts of one stage, and what it recomputes."""
 
     def __init__(self, s: Any, on: Mapping[str, bool]) -> None:
         self.tokens = s.micro_batch * s.seq_len / s.cp
         self.layers = s.layers / s.pp
         self.sparse = s.moe * (s.layers - s.dense_layers) / s.pp
         self.dense = self.layers - self.sparse
-        self.again = {part: getattr(s, f"again_{part}") * on["recompute"] for part in RECOMPUTED}
+        self.recomputed = {part: getattr(s, f"recomputed_{part}") * on["recompute"] for part in RECOMPUTED}
         self.passes = 3 - s.lora
         self.padded = np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
         self.gates = 2 + s.gated
-        # The last of the feed-forward products is computed again only where nobody sees that nothing reads it.
-        self.again["mlp"] = self.again["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
+        # The last feed-forward product is recomputed only where the software does not see that nothing reads it.
+        self.recomputed["mlp"] = self.recomputed["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
         shard = Shard(s, HEAD_TILE, TILE)
         self.query, self.values, self.pairs, self.inner = shard.query, shard.values, shard.pairs, shard.inner
         self.attention, self.mlp, self.expert, self.shared = shard.attention, shard.mlp, shard.expert, shard.shared
@@ -224,7 +223,7 @@ def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str
     rates, layer = _Rates(s, c), _Layer(s, on)
     time = _computation(s, rates, layer, c, on)
     body = sum(value for name, value in time.items() if name != "head")
-    time |= _exchanges(s, rates, layer, body, on)
+    time |= _communication(s, rates, layer, body, on)
     chunk = sum(value for name, value in time.items() if name not in ("head", "pipeline_exchange"))
     by_part = {name: value * s.micro_batches for name, value in time.items()}
     by_part["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
@@ -248,7 +247,7 @@ def _neutral(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> tuple[Any,
 def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
     """Return the seconds that a pipeline fills and drains, less the weight-gradient products that its schedule puts
     there."""
-    weights = products * (w.passes - 2) / (w.passes + w.again["projection"])
+    weights = products * (w.passes - 2) / (w.passes + w.recomputed["projection"])
     share = np.where(chunk > 0, np.clip(weights / np.where(chunk > 0, chunk, 1.0), 0, 1), 0.0)
     chunks = np.where(s.filled == FILLED["zb-v"], 1, s.vp)
     return formulas.bubble_seconds(chunk, s.pp, chunks, s.flushes) * unfilled_share(s.filled, share)
@@ -261,7 +260,7 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
         "experts": _experts(s, r, w, c),
         "attention": w.layers * _attention(s, r, w) * np.where(s.cp > 1, c["ring_attention"], 1),
         "elementwise": (
-            _elementwise(s, w, on) * c["elementwise_share"] * (3 + w.again["elementwise"]) + _frozen(s, w, c)
+            _elementwise(s, w, on) * c["elementwise_share"] * (3 + w.recomputed["elementwise"]) + _frozen(s, w, c)
         )
         / r.memory,
         "head": _head(s, r, w),
@@ -281,7 +280,7 @@ def _kernels(s: Any, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) ->
     plain = plain + s.qlora * np.where(s.unpacked > 0, UNPACKING, WIDENING)
     plain = plain + _hooked(s, on) * HOOKS
     routed = ROUTED + c["expert_kernels"] * s.experts / s.ep * np.where(s.narrow > 0, 1, 0.5)
-    return (w.layers * plain + w.sparse * routed) * (STARTS + w.again["all"])
+    return (w.layers * plain + w.sparse * routed) * (STARTS + w.recomputed["all"])
 
 
 def _hooked(s: Any, on: Mapping[str, bool]) -> Any:
@@ -295,11 +294,11 @@ def _frozen(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
     beside = 2 * s.hidden + w.query + w.pairs + w.values
     beside = beside + np.where((s.adapts_mlp == 1) & (s.moe == 0), w.gates * (s.hidden + w.inner), 0.0)
     per_element = np.where(s.extra_kernels > 0, PLAIN_ADAPTER_BYTES, ADAPTER_BYTES) * c["adapter_share"]
-    adapted = per_element * w.tokens * beside * (3 + w.again["elementwise"])
+    adapted = per_element * w.tokens * beside * (3 + w.recomputed["elementwise"])
     alike, experts = w.held(s)
     # What plain operations widened is kept for the backward pass; a kernel of its own widens once more there.
     times = np.where(s.unpacked > 0, UNPACKED_BYTES, 2 * WIDENED_BYTES)
-    recompute = np.where(s.unpacked > 0, UNPACKED_BYTES, WIDENED_BYTES) * w.again["projection"]
+    recompute = np.where(s.unpacked > 0, UNPACKED_BYTES, WIDENED_BYTES) * w.recomputed["projection"]
     return s.lora * w.layers * adapted + s.qlora * c["widened_share"] * (alike + experts) * (times + recompute)
 
 
@@ -309,7 +308,9 @@ def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     attention = formulas.product_seconds(2 * w.tokens * w.attention, moved, r.products, r.memory)
     moved = s.element * (w.mlp + w.tokens * (2 * s.hidden + w.gates * w.inner))
     mlp = formulas.product_seconds(2 * w.tokens * w.mlp, moved, r.products, r.memory)
-    return w.layers * attention * (w.passes + w.again["projection"]) + w.dense * mlp * (w.passes + w.again["mlp"])
+    return w.layers * attention * (w.passes + w.recomputed["projection"]) + w.dense * mlp * (
+        w.passes + w.recomputed["mlp"]
+    )
 
 
 def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
@@ -322,7 +323,7 @@ def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     rows = formulas.expert_rows(w.tokens / s.tp * w.padded, s.experts_per_token, local, ragged)
     moved = s.element * (w.expert * local + rows * (2 * s.hidden + w.gates * s.moe_ffn_hidden))
     routed = formulas.product_seconds(2 * rows * w.expert, moved, rate, r.memory)
-    return w.sparse * (routed + 2 * w.tokens * w.shared / rate) * (w.passes + w.again["mlp"])
+    return w.sparse * (routed + 2 * w.tokens * w.shared / rate) * (w.passes + w.recomputed["mlp"])
 
 
 def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
@@ -334,8 +335,8 @@ def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
     flop = formulas.attention_flop(w.tokens, context, w.query, w.values)
     fused = flop / (r.attention * s.seq_len / (s.seq_len + HALF_SPEED))
     scores = s.score_bytes * w.tokens * s.seq_len * s.heads / s.tp / r.memory
-    plain = (flop / r.wide + scores) * (3 + w.again["core"])
-    return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.again["core"]), plain)
+    plain = (flop / r.wide + scores) * (3 + w.recomputed["core"])
+    return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.recomputed["core"]), plain)
 
 
 def _elementwise(s: Any, w: _Layer, on: Mapping[str, bool]) -> Any:
@@ -362,24 +363,24 @@ def _head(s: Any, r: _Rates, w: _Layer) -> Any:
     return 2 * (w.passes + s.lora * s.trains_edge) * logits * s.hidden / r.wide + loss
 
 
-def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
+def _communication(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
     """Return the communication of one micro-batch on one stage, as far as nothing hides it."""
     stream = w.tokens * s.hidden * s.element
     inner, outer = r.levels(s.tp, 1)
-    reduce = exchange.hierarchical_all_reduce_seconds(
+    reduce = collectives.hierarchical_all_reduce_seconds(
         stream, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
     # Split along the sequence, an all-reduce is a scatter and a gather; the gathers of the inputs are made once more.
-    times = 4 + s.sequence_parallel + 2 * w.again["all"]
+    times = 4 + s.sequence_parallel + 2 * w.recomputed["all"]
     seconds = {"tensor_exchange": w.layers * reduce * times * (1 - s.tensor_hidden)}
     rate = np.where(s.tp * s.cp <= r.domain, r.link, r.ring)
-    ring = (s.cp - 1) * exchange.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
+    ring = (s.cp - 1) * collectives.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
     # Keys and values go round in the forward pass, they and their gradients in the backward pass.
-    seconds["context_exchange"] = exchange.exposed_seconds(3 * w.layers * ring, body, 0.5)
-    # Tokens come back from experts once more only where nobody sees that nothing reads them.
-    sent = w.sparse * _switch(s, r, stream / s.tp * w.padded) * (4 + (1 + s.recomputes_last) * w.again["all"])
-    seconds["expert_exchange"] = exchange.partly_hidden_seconds(sent, body, s.gradients_hidden)
-    seconds["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
+    seconds["context_exchange"] = collectives.exposed_seconds(3 * w.layers * ring, body, 0.5)
+    # Tokens come back from experts once more only where the software does not see that nothing reads them.
+    sent = w.sparse * _switch(s, r, stream / s.tp * w.padded) * (4 + (1 + s.recomputes_last) * w.recomputed["all"])
+    seconds["expert_exchange"] = collectives.partly_hidden_seconds(sent, body, s.gradients_hidden)
+    seconds["weight_exchange"] = collectives.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
     sent = stream / np.where((s.sequence_parallel == 1) | (s.hops_split == 1), s.tp, 1)
     stage = s.tp * s.cp * s.dp
     # All devices of a stage send at once, from pod to pod where stages lie in different ones; of the hops between
@@ -387,8 +388,8 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     hops = np.maximum(s.pp - 1, 1)
     far = np.minimum(np.maximum((np.ceil(s.pp * stage / r.domain) - 1) / hops, 0), 1)
     rate = 1 / ((1 - far) / r.link + far / (r.network * r.spread(np.minimum(stage, r.pod))))
-    hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
-    seconds["pipeline_exchange"] = exchange.partly_hidden_seconds(2 * s.vp * hop, body, s.gradients_hidden)
+    hop = collectives.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
+    seconds["pipeline_exchange"] = collectives.partly_hidden_seconds(2 * s.vp * hop, body, s.gradients_hidden)
     return {name: value * on[name] for name, value in seconds.items()}
 
 
@@ -401,8 +402,8 @@ def _switch(s: Any, r: _Rates, sent: Any) -> Any:
     near = sent * formulas.distinct_ranks(s.experts_per_token, inner)
     far = sent * formulas.distinct_ranks(s.experts_per_token, outer)
     return np.maximum(
-        exchange.all_to_all_seconds(near, inner, 1, r.link, r.network, LINK_LATENCY),
-        exchange.all_to_all_seconds(far, 1, outer, r.link, r.scattered(s.ep), NETWORK_LATENCY),
+        collectives.all_to_all_seconds(near, inner, 1, r.link, r.network, LINK_LATENCY),
+        collectives.all_to_all_seconds(far, 1, outer, r.link, r.scattered(s.ep), NETWORK_LATENCY),
     )
 
 
@@ -412,7 +413,7 @@ def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
     inner, outer = r.levels(s.shard_group, s.tp)
     # One ring through all ranks has one network port of each node.
     network = r.ring / np.where(s.one_port == 1, inner, 1)
-    gather = exchange.hierarchical_all_gather_seconds(
+    gather = collectives.hierarchical_all_gather_seconds(
         (alike + experts) * s.element, inner, outer, r.link, network, LINK_LATENCY
     )
     return gather * np.where(s.zero >= 3, 3.0, np.where(s.zero >= 2, 1.0, 0.0))
@@ -425,12 +426,12 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
     trained = np.where(s.lora == 1, edge * s.trains_edge, alike + experts + edge)
     replicas = s.dp * s.cp
     inner, outer = r.levels(replicas, s.tp)
-    whole = exchange.hierarchical_all_reduce_seconds(
+    whole = collectives.hierarchical_all_reduce_seconds(
         trained * s.element, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
     shard, groups = trained * s.element / s.shard_group, np.maximum(replicas / s.shard_group, 1)
     inner, outer = r.levels(groups, s.tp * s.shard_group)
-    sharded = exchange.hierarchical_all_reduce_seconds(
+    sharded = collectives.hierarchical_all_reduce_seconds(
         shard, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
     reduce = np.where(s.zero >= 3, sharded, whole)
@@ -450,7 +451,7 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
     update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard_group * s.micro_batches / r.memory
     return {
         # Gradients travel during the backward pass, two of three; of interleaved stages during the last of each stage.
-        "gradient_exchange": exchange.partly_hidden_seconds(
+        "gradient_exchange": collectives.partly_hidden_seconds(
             reduce, body * np.where(s.vp > 1, s.pp, 2 / 3), s.gradients_hidden
         )
         * on["gradient_exchange"],

@@ -1,1 +1,1 @@
-"""The room that reads prose: tables of readers, measured tables and words become typed columns here."""
+"""The package that reads prose: tables of readers, measured tables and words become typed columns here."""

@@ -1,4 +1,4 @@
-"""Columns of a reader's table: under which name each stands, its cells as typed values, and what is wrong with them."""
+"""Columns of a reader's table: their names, their cells as typed values, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -152,20 +152,20 @@ class Columns:
             numbers[at], problems[at], notes[at] = words.number(cell, declared, scale)
             refused, assumed = refused or bool(problems[at]), assumed or bool(notes[at])
         if refused:
-            self.say(name, Coded(column.codes, tuple(problems)), declared.name)
+            self.add_problem(name, Coded(column.codes, tuple(problems)), declared.name)
         if assumed:
             self.assumed.append(Coded(column.codes, tuple(notes)))
         return numbers[column.codes]
 
-    def say(self, name: str, problem: Coded, field: str = "") -> None:
+    def add_problem(self, name: str, problem: Coded, field: str = "") -> None:
         """Note what is wrong with rows, under the reader's name of the column."""
         header, field = self.headers.get(name, name), field or name
 
-        def told(problem_text: str) -> Refusal:
+        def under_header(problem_text: str) -> Refusal:
             why = as_refusal(problem_text)
             return (why if why.field else Refusal(why, why.code, field)).under(header)
 
-        self.problems.append(problem.map(told))
+        self.problems.append(problem.map(under_header))
 
     def _in_range(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
         """Return numbers, NaN where they are outside their range, which is noted."""
@@ -177,7 +177,7 @@ class Columns:
             for value in np.unique(numbers[bad]).tolist():
                 codes[numbers == value] = len(levels)
                 levels.append(words.in_range(value, f"{value:g}", declared)[1])
-            self.say(name, Coded(codes, tuple(levels)), declared.name)
+            self.add_problem(name, Coded(codes, tuple(levels)), declared.name)
         return np.where(bad, np.nan, numbers)
 
     def read(self, name: str, reader: Callable[[str], tuple[Any, str]]) -> Coded:
@@ -188,7 +188,7 @@ class Columns:
         """Return the typed values of a column's levels; what is wrong with them is noted."""
         pairs = [reader(level) for level in column.levels]
         if any(problem for _, problem in pairs):
-            self.say(name, Coded(column.codes, tuple(problem for _, problem in pairs)))
+            self.add_problem(name, Coded(column.codes, tuple(problem for _, problem in pairs)))
         return Coded(column.codes, tuple(value for value, _ in pairs))
 
     def flag(self, name: str, field: str = "", reader: Callable[[str], float | None] = words.truth) -> np.ndarray:
@@ -243,7 +243,7 @@ def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tu
     words."""
     numbers = np.full(len(levels), np.nan)
     try:
-        # Most columns hold nothing else, which their letters tell at once.
+        # Most columns contain nothing else, which their letters show at once.
         if "".join(levels).encode().translate(None, b"0123456789."):
             raise ValueError
         numbers[:] = [float(cell or "nan") for cell in levels]

@@ -1,4 +1,4 @@
-"""What tables write about parallelism beyond one count a column: whole layouts in a cell, and ranks of Ulysses."""
+"""Words about parallelism beyond one count for each column: configurations in one cell, and ranks of Ulysses."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def of_cells(c: Columns, columns: dict[str, Any]) -> None:
     for name in SIZES:
         own = columns.get(name, NOTHING)
         columns[name] = np.where(np.isnan(own), named.map(lambda sizes: {**UNSTATED, **sizes}).part(name), own)
-    c.note(cells.map(lambda cell: _told(cell, splits(cell))))
+    c.note(cells.map(lambda cell: _sizes_note(cell, splits(cell))))
 
 
-def _told(cell: str, named: dict[str, float]) -> str:
+def _sizes_note(cell: str, named: dict[str, float]) -> str:
     """Return what was read from a cell, or that nothing was."""
     if words.is_blank(cell):
         return ""
@@ -106,9 +106,9 @@ def sequences(c: Columns, columns: dict[str, Any]) -> None:
         # Where both columns state one number, they mean the same ranks.
         whole = np.where(ulysses & (stated == context), context, whole)
         columns["cp"] = whole
-        c.note(_each(lambda size, ways: f"cp = {ways:g}: sp = {size:g} is {READ_AS}", ulysses, stated, whole))
+        c.note(_notes(lambda size, ways: f"cp = {ways:g}: sp = {size:g} is {READ_AS}", ulysses, stated, whole))
     if "ulysses" in normal(c.headers.get("cp", "")):
-        c.note(_each(lambda size: f"cp = {size:g}: {READ_AS}", columns.get("cp", NOTHING) > 1, columns["cp"]))
+        c.note(_notes(lambda size: f"cp = {size:g}: {READ_AS}", columns.get("cp", NOTHING) > 1, columns["cp"]))
 
 
 def _flag(cell: str) -> tuple[float, str]:
@@ -118,7 +118,7 @@ def _flag(cell: str) -> tuple[float, str]:
     return (np.nan, problem) if value is None else (value, "")
 
 
-def _each(words_of: Any, marked: Any, *numbers: Any) -> Coded:
+def _notes(words_of: Any, marked: Any, *numbers: Any) -> Coded:
     """Return a note for marked rows, made from their numbers; "" for the others."""
     size = np.broadcast_shapes(*(np.shape(values) for values in (marked, *numbers)))
     columns = [np.broadcast_to(np.asarray(values, dtype=float), size) for values in (marked, *numbers)]

@@ -93,7 +93,7 @@ def builders() -> dict[str, str]:
 def divided(name: Spoken, counted: bool = False) -> tuple[str, str]:
     """Return a language model that parallelism configurations split, "" for other networks; and why a hybrid is none.
 
-    `counted`: whether the parameters are stated beside the name; then a hybrid is taken as a decoder of so many.
+    `counted`: whether the parameters are stated beside the name; then a hybrid is taken as a decoder with this number.
     """
     builder = builders().get(name.key, "")
     why = HYBRID.filled(name.key) if builder == zoo.HYBRID and not counted else ""

@@ -1,7 +1,7 @@
 """Reads a reader's own table of scenarios, however it was saved: one bad row never stops the prediction of the rest.
 
 Plain stretches of a file go through pandas' quick parser, a block at a time; where a row has too few or too many cells,
-or a quote stands oddly, the lines of that block are read one by one, and each doubtful row says what is wrong with it.
+or a quote is misplaced, the lines of that block are read one by one, and each doubtful row says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _layout(path: str | Path, content: bytes) -> _Layout:
 
 def _header(path: str | Path, text: str, delimiter: str, begin: int, line: int) -> _Layout:
     """Return the form of a file whose header is a line; refuse one without names."""
-    outside = "".join(text.split('"')[::2])  # a delimiter within a quoted name tells nothing
+    outside = "".join(text.split('"')[::2])  # a delimiter within a quoted name says nothing
     delimiter = delimiter or max(DELIMITERS, key=outside.count)
     header = tuple(_bare(cell) for cell in _cells(text, delimiter) or text.split(delimiter))
     numbers = [name for name in header if _is_number(name)]

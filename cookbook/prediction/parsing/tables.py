@@ -84,7 +84,7 @@ def read(
     if own is not None:
         machines = columns["accelerator"]
         columns["accelerator"] = Coded(np.where(own, len(machines.levels), machines.codes), (*machines.levels, here))
-    columns = {name: column.lean() if isinstance(column, Coded) else column for name, column in columns.items()}
+    columns = {name: column.compact() if isinstance(column, Coded) else column for name, column in columns.items()}
     return Scenario(kind, cells.size, columns, cells.why(why), cells.noted())
 
 
@@ -184,7 +184,7 @@ def _own_ports() -> frozenset[str]:
     return frozenset(rows.loc[rows["device_link"].fillna("").str.contains("RoCE"), "generation"])
 
 
-def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
+def _networks_of(c: Columns, stated: Any) -> dict[str, Any]:
     """Return the networks of a device and of a node, and the number of devices that the fast link joins."""
     rates = c.values(
         c.text("node_network"),
@@ -211,7 +211,7 @@ def _transformer(c: Columns) -> dict[str, Any]:
     counted = together(named, c.text("parameters"), c.text("params_b"))
     columns["model"] = c.values(counted, lambda row: networks.divided(row[0], any(row[1:])))
     c.note(counted.map(lambda row: networks.BY_PARAMETERS * (any(row[1:]) and bool(networks.divided(row[0])[1]))))
-    # The size that stands in a name counts where no cell states another.
+    # The size in a name counts where no cell states another.
     nameless = named.map(lambda name: name if not name.key else networks.Spoken())
     bare = np.isnan(columns.get("layers", NOTHING))
     for name, billions, spoken in (
@@ -248,10 +248,10 @@ def _transformer(c: Columns) -> dict[str, Any]:
     notes = together(c.text("pipeline_schedule"), c.text("note"))
     columns["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
     columns["offload"] = c.read("offload", words.offload)
-    columns |= _exchanges(c, columns.get("network", NOTHING))
+    columns |= _networks_of(c, columns.get("network", NOTHING))
     _interleave(c, columns)
     # A stack that says which norms it fuses is none of 2021.
-    # Nor does a kernel in the word of the schema tell of a stack; the words of a report do.
+    # Nor does a kernel in the word of the schema name software; the words of a report do.
     kernel = together(columns["attention"], c.text("fused_norm"), c.text("attention")).map(
         lambda row: "fused" if row[0] == FUSED and (row[1] or row[2].casefold() == FUSED) else row[0]
     )
@@ -317,7 +317,7 @@ def _network(c: Columns) -> dict[str, Any]:
     columns["one_process"] = notes.where(partial(mentions, "one_process")).astype(float)
     columns["no_update"] = notes.where(partial(mentions, "no_update")).astype(float)
     hints = together(c.text("software"), notes, c.text("accelerator"))
-    # Where nothing is said about software, the usual one of the device is taken, and told.
+    # Where nothing is said about software, the usual one of the device is taken, and reported.
     columns["software"] = hints.map(lambda e: words.stack("classic", e[0], "; ".join(e[1:])) if e[0] or e[1] else "")
     inner = together(columns["accelerator"], c.text("intra_node_link"))
     columns["link"] = inner.each(lambda pair: node_link(*pair))
@@ -364,8 +364,10 @@ def _inference(c: Columns) -> dict[str, Any]:
         stated = c.number(name)
         stated = np.where(np.isnan(stated), c.number(billions, 1e9, name), stated)
         columns[name] = np.where(np.isnan(stated), inputs.figure(name), stated)
-    nobody = np.isnan(columns["parameters"]) & inputs.where(lambda item: bool(item.lost))
-    c.problems.append(Coded(np.where(nobody, inputs.codes, len(inputs.levels)), (*(i.lost for i in inputs.levels), "")))
+    unnamed = np.isnan(columns["parameters"]) & inputs.where(lambda item: bool(item.lost))
+    c.problems.append(
+        Coded(np.where(unnamed, inputs.codes, len(inputs.levels)), (*(i.lost for i in inputs.levels), ""))
+    )
     metrics = metric.map(networks.metric_of)
     columns["counts"], columns["delay_of"] = (
         metrics.map(lambda quantity: quantity.counts),
@@ -378,7 +380,7 @@ def _inference(c: Columns) -> dict[str, Any]:
     )
     for name in ("batch", "tp", "pp", "ep", "output_len", *POLICY):
         columns[name] = c.number(name)
-    # A data set that stands for the prompts stands for the answers, too.
+    # A data set that is named for the prompts counts for the answers, too.
     blank = np.isnan(columns["output_len"])
     columns["output_len"] = np.where(blank, inputs.figure("answer"), columns["output_len"])
     c.note(Coded(np.where(blank, inputs.codes, len(inputs.levels)), (*(item.answered for item in inputs.levels), "")))
@@ -397,7 +399,7 @@ def _inference(c: Columns) -> dict[str, Any]:
     # Weights, activations and cache of a language model, as in fp8/bf16/fp16; else what the name of a checkpoint says.
     cells = formats.map(lambda pair: (pair[1] or pair[0]).split("/"))
     stated_formats = together(cells, inputs, c.text("weights_format"), c.text("kv_format"))
-    stored_formats = stated_formats.map(lambda row: _kept(*row))
+    stored_formats = stated_formats.map(lambda row: _stored_formats(*row))
     columns["weights_format"], columns["kv_format"] = (
         stored_formats.map(lambda row: row[0]),
         stored_formats.map(lambda row: row[1]),
@@ -438,7 +440,7 @@ def _stored(number_format: str, precision: str) -> tuple[str, str]:
     return "", ""
 
 
-def _kept(cells: list[str], named: networks.Input, weights: str, cache: str) -> tuple[str, str, str, str]:
+def _stored_formats(cells: list[str], named: networks.Input, weights: str, cache: str) -> tuple[str, str, str, str]:
     """Return the formats of weights and of keys and values, what is wrong with them, and what was assumed."""
     assumed, problems = [], []
     by_field = {"weights_format": "", "kv_format": ""}

@@ -25,7 +25,7 @@ NOT_STATED = re.compile(r"|-|nan|n/?a(?: \(.*\))?|unknown|mla|not stated.*", re.
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
-# Behind a number: a multiple, then words that say what is counted. A second figure or a node may not stand there.
+# Behind a number: a multiple, then words that say what is counted. A second number or a node is not allowed there.
 MULTIPLE = re.compile(r"\s*(k|m|b|g|t|thousand|million|billion|trillion)(?![a-z0-9])", re.I)
 MULTIPLES = {
     "k": 1e3,
@@ -70,7 +70,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     cell : str
         The cell.
     declared : Field
-        What the column may hold.
+        What the column may contain.
     scale : float
         What one of the column's own unit is (1e9 for a column in billions).
     """
@@ -160,7 +160,7 @@ def truth(cell: str) -> float | None:
     """Return 1 for yes, 0 for no, NaN where not stated, None where the words say neither."""
     if is_blank(cell):
         return math.nan
-    # Yes and no as a column of numbers with blanks holds them: 1.0 and 0.0.
+    # Yes and no in a column of numbers with blanks: 1.0 and 0.0.
     cell = cell.strip().removesuffix(".0")
     truths = {
         word in TRUE for word in re.split(r"[\s,;()/]+", cell.strip().casefold()) if word in TRUE or word in FALSE

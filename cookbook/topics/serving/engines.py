@@ -19,7 +19,7 @@ from cookbook.prediction import request_sets
 from cookbook.prediction.api import MODEL, answers, network_of
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, LOADED, SEVERAL, factors, figure
-from cookbook.prediction.engine import Prepared, asked_rows, prepare
+from cookbook.prediction.engine import Prepared, prepare, requested_rows
 from cookbook.prediction.kinds import generation, serving_memory
 from cookbook.prediction.request_sets import ANSWER, PROMPT
 from cookbook.topics.serving.simulation import MOST_REQUESTS, StepCosts
@@ -191,7 +191,7 @@ def groups(stack: Mapping[str, Any]) -> int:
 @lru_cache(maxsize=256)
 def _prepared(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> Prepared:
     """An engine with its constants, tier and interval."""
-    rows = asked_rows(answers(network, machine, input_len=1, output_len=2, **dict(stack)))
+    rows = requested_rows(answers(network, machine, input_len=1, output_len=2, **dict(stack)))
     if rows.why[0]:
         raise Refused(rows.why[0])
     return prepare(generation.KIND, rows)
