@@ -20,7 +20,7 @@ from cookbook.workloads import zoo
 
 __all__ = ["Measurement", "matching"]
 # What a row counts or states of a run, which does not change what is run.
-COUNTED = frozenset(
+NOT_IDENTIFYING = frozenset(
     (
         "each_device",
         "is_delay",
@@ -41,7 +41,7 @@ COUNTED = frozenset(
     )
 )
 # What one version of an engine does and the next does otherwise, beside the columns of the tables of engines.
-OF_VERSIONS = frozenset(("slots", "kernel", "attention_share", "score_bytes", "norm_kernel"))
+VERSION_FIELDS = frozenset(("slots", "kernel", "attention_share", "score_bytes", "norm_kernel"))
 # Kinds of prediction of which there are tables of measured runs.
 MEASURED = ("training_classic", "training_transformer", "inference", "generation")
 
@@ -145,8 +145,8 @@ def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:
 
 def _names(rows: Rows) -> list[str]:
     """Return the names of the numbers that identify a run; those of an engine differ between versions."""
-    of_engines = {name for engine in engines().values() for name in engine} | OF_VERSIONS | set(ENGINE)
-    return sorted(name for name in rows.values if name not in COUNTED | of_engines)
+    of_engines = {name for engine in engines().values() for name in engine} | VERSION_FIELDS | set(ENGINE)
+    return sorted(name for name in rows.values if name not in NOT_IDENTIFYING | of_engines)
 
 
 def _cases(rows: Rows, names: list[str]) -> Iterator[tuple[Any, ...]]:

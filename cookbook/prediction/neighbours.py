@@ -16,13 +16,13 @@ import numpy as np
 from cookbook import catalog
 from cookbook.prediction.scenario import Coded, coded, together
 
-# Distances add up; a measurement speaks with weight exp(-distance) and not at all beyond REACH.
-REACH = 9.0
+# Distances add up; a measurement speaks with weight exp(-distance) and not at all beyond MAX_DISTANCE.
+MAX_DISTANCE = 9.0
 # Weight of the formulas themselves, in measurements of equal conditions.
 DAMPING = 0.1
-BLOCK = 512
+BLOCK_RUNS = 512
 # Combinations of labels whose answer is remembered.
-MOST_ANSWERS = 1 << 18
+MAX_ANSWERS = 1 << 18
 # Likeness of two runs: what a different label costs, and what a factor of e in an amount costs.
 # Another maker is out of reach.
 LABEL_COSTS = {
@@ -210,11 +210,11 @@ def correction(
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
     runs, error, names = measured.runs, measured.error, measured.row
-    for start in range(0, len(one), BLOCK):
-        block = np.arange(start, min(start + BLOCK, len(one)))
-        some = one if len(one) <= BLOCK else one.take(block)
+    for start in range(0, len(one), BLOCK_RUNS):
+        block = np.arange(start, min(start + BLOCK_RUNS, len(one)))
+        some = one if len(one) <= BLOCK_RUNS else one.take(block)
         distance = distances(some, runs, *costs)
-        weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
+        weight = np.where(distance <= MAX_DISTANCE, np.exp(-distance), 0.0)
         if own is not None:
             weight = np.where(some.labels["row itself"].each(str, object)[:, None] == names[None, :], 0.0, weight)
         shift[block] = (weight @ error) / (weight.sum(axis=1) + DAMPING)
@@ -247,7 +247,7 @@ def distances(
         if name in requested.amounts and name in measured.amounts:
             with np.errstate(invalid="ignore"):
                 apart = np.abs(requested.logarithms[name][:, None] - measured.logarithms[name])
-            distance = distance + cost * np.where(np.isfinite(apart), apart, REACH)
+            distance = distance + cost * np.where(np.isfinite(apart), apart, MAX_DISTANCE)
     return distance
 
 
@@ -327,7 +327,7 @@ def _of_many(requested: Runs, measured: Measured, size: int) -> Correction:
 
 def _remembered(one: np.ndarray, names: list[str], merged: _Merged) -> tuple[Any, Any]:
     """Return shift and count of combinations of labels, each computed once."""
-    if len(merged.answers) > MOST_ANSWERS:
+    if len(merged.answers) > MAX_ANSWERS:
         merged.answers.clear()
     labels, answers = " ".join(names), merged.answers
     lost = np.array([code for code in one.tolist() if (labels, code) not in answers], dtype=np.int64)
@@ -344,18 +344,20 @@ def _summed(one: np.ndarray, names: list[str], merged: _Merged) -> tuple[Any, An
     for name in reversed(names):
         rest, labels[name] = np.divmod(rest, len(merged.levels[name]) + 1)
     mine, theirs = np.zeros(len(one), dtype=np.int64), np.zeros(len(merged.errors), dtype=np.int64)
-    for name in (name for name in labels if LABEL_COSTS[name] > REACH):
+    for name in (name for name in labels if LABEL_COSTS[name] > MAX_DISTANCE):
         many = len(merged.levels[name]) + 1
         mine, theirs = mine * many + labels[name], theirs * many + merged.codes[name]
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     for group in np.unique(mine).tolist():
         rows, columns = np.flatnonzero(mine == group), np.flatnonzero(theirs == group)
-        for at in (rows[start : start + BLOCK] for start in range(0, len(rows) if len(columns) else 0, BLOCK)):
+        for at in (
+            rows[start : start + BLOCK_RUNS] for start in range(0, len(rows) if len(columns) else 0, BLOCK_RUNS)
+        ):
             distance: Any = np.zeros((len(at), len(columns)))
             for name, label in labels.items():
-                if LABEL_COSTS[name] <= REACH:
+                if LABEL_COSTS[name] <= MAX_DISTANCE:
                     distance += LABEL_COSTS[name] * (label[at][:, None] != merged.codes[name][columns])
-            weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
+            weight = np.where(distance <= MAX_DISTANCE, np.exp(-distance), 0.0)
             shift[at] = weight @ merged.errors[columns] / (weight @ merged.counts[columns] + DAMPING)
             count[at] = (weight > 0) @ merged.counts[columns]
     return shift, count

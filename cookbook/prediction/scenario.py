@@ -26,7 +26,7 @@ from cookbook.units import shown
 
 KINDS = ("training_transformer", "training_classic", "inference", "generation", "input_pipeline")
 # Answers of language models are asked for in the fields of inference.
-ASKED_AS = {"generation": "inference"}
+SCHEMA_KINDS = {"generation": "inference"}
 TRUE, FALSE = ("yes", "true", "on", "1", "y", "enabled", "t"), ("no", "false", "off", "0", "n", "disabled", "f")
 # What a share or a set of modules in `recompute` computes again, by part of a layer.
 RECOMPUTED = ("projection", "core", "mlp", "elementwise", "all")
@@ -39,7 +39,7 @@ MODULES = {
     "moe": ("mlp", "elementwise"),
     "offload": ("core", "mlp", "elementwise"),
 }
-LONGEST = 60
+MAX_LETTERS = 60
 # By which rows are distinguished.
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What is told of a batch of which fewer are answered at once, and of more tokens than a model is made for: no field is
@@ -231,13 +231,13 @@ def scenario(kind: str, arguments: Mapping[str, Any], called: Mapping[str, str] 
     """
     if kind not in KINDS:
         raise refused("kind", kind, f"is not modelled; take one of {', '.join(KINDS)}")
-    by_name, columns, size = fields(ASKED_AS.get(kind, kind)), dict[str, Any](), None
+    by_name, columns, size = fields(SCHEMA_KINDS.get(kind, kind)), dict[str, Any](), None
     why: np.ndarray | None = None
     for name, value in arguments.items():
         if value is None:
             continue
         if name not in by_name:
-            close = ", ".join(nearest(str(name)[:LONGEST], list(by_name), 3))
+            close = ", ".join(nearest(str(name)[:MAX_LETTERS], list(by_name), 3))
             raise ValueError(f"no field {shown(name)} for {kind}; nearest: {close}")
         word = called.get(name, name)
         column, problems = _entries(replace(by_name[name], name=word), value)

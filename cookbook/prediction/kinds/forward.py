@@ -65,8 +65,8 @@ CALIBRATED = {
     **dict.fromkeys(("launch", "kernel_floor", "call_overhead", "recurrent_step"), "host"),
     "touch_instructions": "elementwise",
 }
-QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
-SUBMITTED = (*FULL, *ONE_STREAM, "multi_stream")
+QUEUED, OFFLINE, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
+SUBMITTED = (*OFFLINE, *ONE_STREAM, "multi_stream")
 CONSTANTS = (
     Constant("convolution_efficiency", 0.8, 0.2, 1.0),
     Constant("product_efficiency", 0.85, 0.2, 1.0),
@@ -172,7 +172,7 @@ def _counts(
     devices = np.where(np.isnan(devices), 1.0, devices)
     blank = np.isnan(batch)
     if blank.any():
-        full = way.where(lambda word: word in FULL)
+        full = way.where(lambda word: word in OFFLINE)
         enough = np.array([*(offline_batch(*row) for row in networks), 1.0]) if np.any(full & blank) else np.ones(1)
         usual = np.where(full, enough[index if len(enough) > 1 else 0], 1.0)
         assumed.append(("batch", blank, usual))

@@ -16,12 +16,12 @@ from cookbook.prediction.constants import unknown_version
 from cookbook.prediction.parsing import vocabulary, words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
 
-T, N, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
+TRANSFORMER, CLASSIC, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
 # Fields of an engine of language models.
 POLICY = ("acceptance", "drafted", "prefix_hit", "request_rate", "chunk")
 # Columns of words that several fields are read from, by kind.
 PROSE = {
-    T: (
+    TRANSFORMER: (
         "decoder_layers",
         "recompute_modules",
         "note",
@@ -31,7 +31,7 @@ PROSE = {
         "params_b",
         "params_active_b",
     ),
-    N: ("task_input", "unit", "software_notes", "intra_node_link", "inter_node_link", "note"),
+    CLASSIC: ("task_input", "unit", "software_notes", "intra_node_link", "inter_node_link", "note"),
     SERVED: (
         "input_len",
         "data_set",
