@@ -467,7 +467,7 @@ def budget(rows: Rows) -> Budget:
 def _of_networks(s: Any) -> Budget:
     """Return the totals of networks of the zoo; a backward pass costs two forward ones, inference has none."""
     totals = np.array([_totals(*network) for network in s.networks] + [(np.nan,) * 3])
-    macs, moved, parameters = totals[s.place].T
+    macs, moved, parameters = totals[s.network_index].T
     once = "is_delay" in s.values
     passes = (1.0 if once else 3.0) * s.accumulation
     samples = s.batch * passes

@@ -220,9 +220,9 @@ class Estimate(Result):
     def bottleneck(self) -> Any:
         """Return the name of the largest part; "" where there is no estimate."""
         largest, at = np.array(-np.inf), np.array(len(self.parts))
-        for place, part in enumerate(self.parts.values()):
+        for number, part in enumerate(self.parts.values()):
             more = part > largest
-            largest, at = np.where(more, part, largest), np.where(more, place, at)
+            largest, at = np.where(more, part, largest), np.where(more, number, at)
         return np.array([*self.parts, ""], dtype=object)[np.where(np.isfinite(self.point), at, len(self.parts))]
 
     def _stack(self) -> np.ndarray:

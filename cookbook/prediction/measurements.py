@@ -158,10 +158,10 @@ def _cases(rows: Rows, names: list[str]) -> Iterator[tuple[Any, ...]]:
     table += 0.0  # -0.0 is 0.0
     table[np.isnan(table)] = np.nan
     engines, devices = (np.broadcast_to(rows.key(name), (size,)) for name in ("engine", "accelerator"))
-    place = np.broadcast_to(rows.place, (size,)) if rows.networks else np.full(size, -1)
+    index = np.broadcast_to(rows.network_index, (size,)) if rows.networks else np.full(size, -1)
     networks = [_network(*network) for network in rows.networks]
     for at in range(size):
-        network = networks[place[at]] if place[at] >= 0 else ()
+        network = networks[index[at]] if index[at] >= 0 else ()
         yield engine_of(str(engines[at])), str(devices[at]), network, tuple(names), table[at].tobytes()
 
 
@@ -222,7 +222,7 @@ def _runs(
         # Outcomes are times, or rates that fall as 1 / seconds.
         seconds = values if unit == "s" else np.asarray(terms.outcome(rows, np.ones(len(frame)))) / values
     good = np.isfinite(seconds) & (rows.why == "")
-    for place, case in enumerate(_cases(rows, _names(rows))):
-        if good[place]:
-            cases.setdefault(case, []).append(place)
+    for position, case in enumerate(_cases(rows, _names(rows))):
+        if good[position]:
+            cases.setdefault(case, []).append(position)
     return frame, seconds, cases

@@ -79,7 +79,7 @@ class Runs:
         return Runs(labels, amounts)
 
     @cached_property
-    def places(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
+    def codes_of_levels(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
         """Return, for each label, the code of every level as text, and the code of every run."""
         columns = {name: _column(label) for name, label in self.labels.items()}
         return {
@@ -107,8 +107,8 @@ def _column(values: Any) -> Coded:
         distinct = dict.fromkeys(values.levels)
         if len(distinct) == len(values.levels):
             return values
-        place = {level: at for at, level in enumerate(distinct)}
-        return Coded(np.array([place[level] for level in values.levels])[values.codes], tuple(distinct))
+        index = {level: at for at, level in enumerate(distinct)}
+        return Coded(np.array([index[level] for level in values.levels])[values.codes], tuple(distinct))
     if np.ndim(values) == 0:
         return Coded(np.array(0), (np.asarray(values).item(),))
     levels, codes = np.unique(values, return_inverse=True)
@@ -236,12 +236,12 @@ def distances(
     distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
         if name in requested.labels and name in measured.labels:
-            places, theirs = measured.places[name]
+            code_of, theirs = measured.codes_of_levels[name]
             mine = coded(requested.labels[name])
             if mine.codes.size == 1:
-                ours = np.array([places.get(str(mine.levels[mine.codes.item()]), -1)])
+                ours = np.array([code_of.get(str(mine.levels[mine.codes.item()]), -1)])
             else:
-                ours = np.array([places.get(str(level), -1) for level in mine.levels])[mine.codes]
+                ours = np.array([code_of.get(str(level), -1) for level in mine.levels])[mine.codes]
             distance = distance + cost * (ours[:, None] != theirs)
     for name, cost in amount_costs.items():
         if name in requested.amounts and name in measured.amounts:
@@ -315,9 +315,9 @@ def _of_many(requested: Runs, measured: Measured, size: int) -> Correction:
     merged, total, code = _merged(measured), 1, np.zeros(1, dtype=np.int64)
     names = [name for name in LABEL_COSTS if name in requested.labels and name in merged.levels]
     for name in names:
-        mine, places = _column(requested.labels[name]), merged.levels[name]
-        ours = np.array([places.get(str(level), 0) for level in mine.levels])[mine.codes]
-        code, total = code * (len(places) + 1) + ours, total * (len(places) + 1)
+        mine, code_of = _column(requested.labels[name]), merged.levels[name]
+        ours = np.array([code_of.get(str(level), 0) for level in mine.levels])[mine.codes]
+        code, total = code * (len(code_of) + 1) + ours, total * (len(code_of) + 1)
     if total >= 1 << 62:
         return correction(requested, measured, size, named=0)
     one, back = np.unique(np.broadcast_to(code, (size,)), return_inverse=True)

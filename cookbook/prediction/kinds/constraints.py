@@ -789,9 +789,9 @@ def _fastest(
         start += some
         if not sizes[part].sum():
             continue
-        places = np.repeat(at[part], sizes[part])
+        repeated = np.repeat(at[part], sizes[part])
         tried = {name: np.concatenate([grid[name] for grid in grids[part]]) for name in PLAIN_VALUES}
-        selected = scenario.take(places)
+        selected = scenario.take(repeated)
         candidates = Scenario(selected.kind, len(selected), {**selected.columns, **tried}, selected.why, selected.read)
         steps = estimated(candidates)
         able = (steps.fits == "yes") & np.isfinite(steps.point)

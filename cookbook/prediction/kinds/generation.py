@@ -5,6 +5,7 @@ The formulas are those of `cookbook.formulas.generation`; here rows get their mo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
@@ -198,7 +199,7 @@ def _with_own_networks(s: Scenario) -> Scenario:
         return Coded(codes.reshape(np.shape(numbers)), tuple(levels.tolist()))
 
     both = together(named, column(total), column(active))
-    model = both.map(lambda row: own_decoder(row[1], row[2]) if row[0] == "" and row[1] == row[1] else row[0])
+    model = both.map(lambda row: own_decoder(row[1], row[2]) if row[0] == "" and not math.isnan(row[1]) else row[0])
     return replace(s, columns={**s.columns, "model": model})
 
 

@@ -248,8 +248,8 @@ def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tu
             raise ValueError
         numbers[:] = [float(cell or "nan") for cell in levels]
     except ValueError:
-        at = [place for place, cell in enumerate(levels) if cell.isascii() and cell.replace(".", "", 1).isdigit()]
-        numbers[at] = [float(levels[place]) for place in at]
+        at = [position for position, cell in enumerate(levels) if cell.isascii() and cell.replace(".", "", 1).isdigit()]
+        numbers[at] = [float(levels[position]) for position in at]
     numbers *= scale
     strange = ~((numbers >= declared.low) & (numbers <= declared.high))
     if declared.type == "count":

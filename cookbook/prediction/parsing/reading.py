@@ -202,8 +202,8 @@ def _is_plain(block: bytes, layout: _Layout) -> bool:
         quotes = letters == QUOTE
         outside = np.cumsum(quotes, dtype=np.uint8) & 1 == 0  # parity alone, which wrapping at 256 does not change
         edges = np.isin(np.arange(256), [NEWLINE, RETURN, QUOTE, ord(layout.delimiter)])
-        places = np.flatnonzero(quotes)
-        before, after = places[::2] - 1, places[1::2] + 1
+        positions = np.flatnonzero(quotes)
+        before, after = positions[::2] - 1, positions[1::2] + 1
         around = letters[np.r_[before[before >= 0], after[after < len(letters)]]]
         if not (outside[-1] and outside[ends].all() and edges[around].all()):
             return False
@@ -232,7 +232,7 @@ def _quick(block: bytes, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray]:
         index_col=False,
     )
     strange = _is_strange(block, layout.delimiter)
-    columns = [_categorical(frame[place].to_numpy(), strange) for place in frame]
+    columns = [_categorical(frame[number].to_numpy(), strange) for number in frame]
     return _table(columns, layout, np.full(len(frame), "", dtype=object))
 
 
@@ -259,8 +259,8 @@ def _table(columns: list[pd.Categorical], layout: _Layout, why: np.ndarray) -> t
     """Return columns under their names, without the blank rows that spreadsheets leave at the end."""
     blank = why == ""
     for column in columns:
-        place = np.flatnonzero(column.categories.to_numpy() == "")
-        blank &= column.codes == place[0] if len(place) else False
+        code = np.flatnonzero(column.categories.to_numpy() == "")
+        blank &= column.codes == code[0] if len(code) else False
         if not blank.any():
             break
     named = {name: column for name, column in reversed([*zip(layout.header, columns, strict=True)]) if name}

@@ -16,7 +16,7 @@ from cookbook.catalog.fields import names_of
 from cookbook.catalog.refusals import refusal_of
 from cookbook.hardware.machine import ring_link
 from cookbook.prediction.kinds.constraints import usual_chunks
-from cookbook.prediction.parsing import layouts, networks, words
+from cookbook.prediction.parsing import networks, parallelism, words
 from cookbook.prediction.parsing.columns import CLASSIC, GENERATION, POLICY, SERVED, TRANSFORMER, Columns, normal
 from cookbook.prediction.parsing.vocabulary import meaning, mentions, without
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
@@ -206,7 +206,7 @@ def _networks_of(c: Columns, stated: Any) -> dict[str, Any]:
 def _transformer(c: Columns) -> dict[str, Any]:
     """Return the typed columns of training of transformers."""
     columns: dict[str, Any] = {name: c.number(name) for name in COUNTS if name in c}
-    layouts.of_cells(c, columns)
+    parallelism.of_cells(c, columns)
     named = c.text("model").map(networks.spoken)
     counted = together(named, c.text("parameters"), c.text("params_b"))
     columns["model"] = c.values(counted, lambda row: networks.divided(row[0], any(row[1:])))
@@ -230,13 +230,13 @@ def _transformer(c: Columns) -> dict[str, Any]:
     columns["latent_attention"] = np.where(latent, 1.0, c.flag("latent_attention"))
     columns["gated_mlp"] = c.flag("gated_mlp", reader=words.gated)
     columns["accelerator"], columns["precision"] = _accelerator(c), _precision(c)
-    zero = together(c.text("zero"), c.text("parallelism")).map(lambda cells: cells[0] or layouts.stage(cells[1]))
+    zero = together(c.text("zero"), c.text("parallelism")).map(lambda cells: cells[0] or parallelism.stage(cells[1]))
     stage = c.values(zero, lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]), "zero")
     columns["zero"], group = stage.part(0), stage.part(1)
     stated = c.number("shard")
     columns["shard"] = np.where(np.isnan(stated), np.where(group > 0, group, np.nan), stated)
     columns["shard_in_node"] = np.where(group < 0, 1.0, c.flag("shard_in_node"))
-    layouts.sequences(c, columns)
+    parallelism.sequences(c, columns)
     columns["recompute"] = c.values(
         together(c.text("recompute"), c.text("recompute_modules")), lambda pair: words.recompute(*pair), "recompute"
     )
