@@ -17,6 +17,8 @@ from cookbook.prediction.parsing import columns, networks, tables
 from cookbook.prediction.parsing.columns import levels_of
 from cookbook.prediction.parsing.reading import read_blocks
 from cookbook.prediction.scenario import Scenario
+from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
+from cookbook.prediction.storage import storage_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,8 +57,6 @@ Cut = Callable[[slice], np.ndarray]
 def more_columns(kind: str) -> tuple[str, ...]:
     """Columns of answers of one kind beyond `COLUMNS`."""
     if kind == "storage":
-        from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
-
         return tuple(name for name in STORAGE_COLUMNS if name not in COLUMNS)
     return ("reason", *MEMORY_COLUMNS) if kind != "training_classic" else ("reason",)
 
@@ -149,8 +149,6 @@ def _id_of(frame: pd.DataFrame) -> Any:
 
 
 def _storage(frame: pd.DataFrame, known: np.ndarray) -> pd.DataFrame:
-    from cookbook.prediction.storage import storage_table
-
     found = storage_table(tables.without_outcomes(frame))
     bad = known != ""
     if bad.any():

@@ -12,7 +12,9 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.formulas import input_pipeline, storage_rates
+from cookbook.prediction.engine import estimate
 from cookbook.prediction.parsing.drives import Fed, processor_of
+from cookbook.prediction.parsing.networks import square_image
 from cookbook.prediction.parsing.storage import (
     CHAINS,
     DECODE,
@@ -27,6 +29,8 @@ from cookbook.prediction.parsing.storage import (
     storage_rows,
     unknown_columns,
 )
+from cookbook.prediction.parsing.words import stack
+from cookbook.prediction.scenario import scenario
 from cookbook.workloads import zoo
 
 COLUMNS = ("samples_per_s", "accelerator_utilisation", "read_GBps", "iops", "latency_us")
@@ -357,18 +361,20 @@ def _host_rate(one: _Chain, host: list[np.ndarray], devices: np.ndarray, known: 
 @lru_cache(maxsize=256)
 def _step_rates(one: Fed, names: tuple[str, ...], devices: tuple[float, ...], batch: float) -> np.ndarray:
     """Samples a second of all accelerators and their intervals, one column a machine, without input."""
-    from cookbook.prediction.engine import estimate
-    from cookbook.prediction.parsing.tables import read
-
-    frame = pd.DataFrame({"accelerator": names, "devices": [f"{count:g}" for count in devices]}).assign(
-        model=one.model,
-        task_input=f"{one.side:.0f}x{one.side:.0f}x3" if one.side > 0 else "",
-        unit="images/s",
-        batch_per_device=f"{batch:g}",
-        software=one.software,
-        precision=one.precision,
+    found = estimate(
+        scenario(
+            "training_classic",
+            {
+                "model": one.model,
+                "network_arguments": square_image(one.model, round(one.side)) if one.side > 0 else "",
+                "accelerator": list(names),
+                "devices": list(devices),
+                "batch": batch,
+                "software": [stack("classic", one.software, name) if one.software else "" for name in names],
+                "precision": one.precision,
+            },
+        )
     )
-    found = estimate(read("training_classic", frame), True)
     ends = [getattr(found, f"{end}{level}") for level in LEVELS for end in ("high", "low")]
     return np.array([batch * np.array(devices) / time for time in (found.point, *ends)])
 

@@ -6,7 +6,7 @@ import pytest
 from stopwatch import seconds
 
 from cookbook.prediction.answer import answer
-from cookbook.prediction.kinds.feed import chain
+from cookbook.prediction.kinds.input_pipeline import chain
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.parsing.tables import measured_table
 from cookbook.prediction.storage import committed

@@ -12,8 +12,8 @@ from cookbook.calibration import judgement
 from cookbook.calibration import storage as calibration
 from cookbook.catalog import tables
 from cookbook.prediction.answer import answer
-from cookbook.prediction.kinds.feed import STAGES
-from cookbook.prediction.kinds.feed_arguments import checkpoint_bytes
+from cookbook.prediction.kinds.input_pipeline import STAGES
+from cookbook.prediction.kinds.input_pipeline_arguments import checkpoint_bytes
 from cookbook.prediction.parsing.drives import processor_of
 from cookbook.prediction.parsing.storage import storage_rows
 from cookbook.prediction.parsing.tables import measured_table

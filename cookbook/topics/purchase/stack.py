@@ -20,7 +20,7 @@ from cookbook.catalog.prices import amount, checked_year, number, region_row, te
 from cookbook.catalog.refusals import refused
 from cookbook.prediction.api import network_of
 from cookbook.prediction.constants import figure
-from cookbook.prediction.kinds.feed_arguments import mismatch
+from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
 from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.formulas import input_pipeline, storage_rates
-from cookbook.prediction.kinds.feed_arguments import KIND, memory_price, resolve
+from cookbook.prediction.kinds.input_pipeline_arguments import KIND, memory_price, resolve
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.storage import DATASHEET, DESCRIBED, LEVELS, WORKLOAD, committed, loader_rate
 
