@@ -54,7 +54,7 @@ def utilised() -> tuple[Measured, np.ndarray, np.ndarray]:
 def utilisation() -> dict[str, Any]:
     """Absolute errors of the utilisation in MLPerf Storage with submitters left out, beside rules to beat."""
     data, found, constant = utilised()
-    described = storage.predict_rows(data.rows).described
+    described = storage.predict_rows(data.rows)["described"]
     rules = {"left out": found, "best constant, left out": constant, "at the required bar": data.rows.required}
     by_workload = {name: data.frame["workload"].to_numpy() == name for name in ("unet3d", "resnet50", "cosmoflow")}
     strata = {"all": described | True, "described drive": described, "not described": ~described, **by_workload}
@@ -283,7 +283,7 @@ def _errors(row: dict[str, Any]) -> dict[str, float]:
 
 def _utilised_rows() -> list[dict[str, Any]]:
     data, found, constant = utilised()
-    described = storage.predict_rows(data.rows).described
+    described = storage.predict_rows(data.rows)["described"]
     frame = data.frame
     return [
         {
@@ -330,7 +330,7 @@ def _decoded_rows() -> list[dict[str, Any]]:
             "group": data.group[at],
             "workload": frame["workload"][at],
             "count": int(rows.workers[at]),
-            "remark": str(rows.decoder[at]),
+            "remark": str(rows.key("decoder")[at]),
             "measured": float(data.outcome[at]),
             "predicted": float(whole[at]),
             "rule": float(first[at] * max(rows.workers[at], 1)),

@@ -14,8 +14,9 @@ from cookbook.calibration.intervals import half_width
 from cookbook.catalog import tables
 from cookbook.formulas import input_pipeline
 from cookbook.prediction import storage
-from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
+from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, read
 from cookbook.prediction.parsing.tables import without_outcomes
+from cookbook.prediction.scenario import Rows
 
 # A step must lower the loss by this share of it: less is the rounding of one processor's sums.
 LEAST_GAIN = 1e-9
@@ -103,7 +104,7 @@ class Measured:
         frame = catalog.table("storage_measured")
         chosen = (frame["kind"] == kind).to_numpy()
         self.frame = frame[chosen].reset_index(drop=True)
-        self.rows: StorageRows = storage_rows(without_outcomes(as_text(chosen)))
+        self.rows: Rows = storage.resolve(read(without_outcomes(as_text(chosen))))
         column = {MLPERF: "utilisation", DECODE: "samples_per_s", OBJECT_STORE: "read_bandwidth"}[kind]
         self.outcome = self.frame[column].to_numpy(dtype=float)
         self.samples_per_s = self.frame["samples_per_s"].to_numpy(dtype=float)
@@ -171,11 +172,12 @@ def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
     `data`: rows of the kind; `train`: which of them may be used.
     """
     # The most that a drive reads bounds what is predicted; the constants are those of the chain below that.
-    known, rows = start(), replace(data.rows, drive_most=np.full(len(data.rows), np.inf))
-    described = storage.predict_rows(rows, known).described
+    known, unbounded = start(), {"drive_most": np.full(len(data.rows), np.inf)}
+    rows = replace(data.rows, values={**data.rows.values, **unbounded})
+    described = storage.predict_rows(rows, known)["described"]
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
-        return storage.predict_rows(rows, constants).utilisation - data.outcome
+        return storage.predict_rows(rows, constants)["utilisation"] - data.outcome
 
     for part, chosen in (("described", train & described), ("undescribed", train & ~described)):
         if chosen.any():
@@ -186,17 +188,17 @@ def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
 
 def fit_decode(data: Measured, train: np.ndarray) -> dict[str, float]:
     """Constants of decoding from chosen rows; see `fit_mlperf`."""
-    known, rows = start(), data.rows
+    known, rows, decoder = start(), data.rows, data.rows.key("decoder")
     one = np.array([workload == "jpeg_loader" for workload in data.frame["workload"]]) & (rows.workers == 0)
-    both = sorted(set(rows.decoder[one].tolist()))
+    both = sorted(set(decoder[one].tolist()))
     core = {name: _mean(data.outcome[one & (data.group == name)]) for name in set(data.group[train].tolist())}
     speeds = {name: rows.speed[data.group == name][0] for name in core}
     known["core_rate"] = _mean(np.array([core[name] / speeds[name] for name in core]))
     known["usual_speed"] = _mean(np.array(list(speeds.values())))
     single = rows.workers == 0
     own = np.array([core.get(name, np.nan) for name in data.group])
-    for name in sorted(set(rows.decoder.tolist())):
-        at = single & train & (rows.decoder == name) & (one if name in both else True)
+    for name in sorted(set(decoder.tolist())):
+        at = single & train & (decoder == name) & (one if name in both else True)
         known[f"decoder/{name}"] = _mean(data.outcome[at] / own[at])
     chosen = train & (rows.workers > 0)
     first = single_rates(data, one)
@@ -211,8 +213,9 @@ def fit_decode(data: Measured, train: np.ndarray) -> dict[str, float]:
 
 def single_rates(data: Measured, one: np.ndarray) -> np.ndarray:
     """For each row, what the main process alone decoded with that processor and decoder."""
-    pairs = dict(zip(zip(data.group[one], data.rows.decoder[one], strict=True), data.outcome[one], strict=True))
-    return np.array([pairs.get(pair, np.nan) for pair in zip(data.group, data.rows.decoder, strict=True)])
+    decoder = data.rows.key("decoder")
+    pairs = dict(zip(zip(data.group[one], decoder[one], strict=True), data.outcome[one], strict=True))
+    return np.array([pairs.get(pair, np.nan) for pair in zip(data.group, decoder, strict=True)])
 
 
 def _mean(values: np.ndarray) -> float:
@@ -225,7 +228,7 @@ def fit_network(data: Measured, train: np.ndarray) -> dict[str, float]:
     known_rows = train & (~data.rows.estimated)
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
-        return np.log(storage.downloads(data.rows, constants)[0] / data.outcome)
+        return np.log(storage.predict_rows(data.rows, constants)["read_rate"] / data.outcome)
 
     _searched("network", known, error, np.full(known_rows.sum(), 1 / known_rows.sum()), known_rows)
     return known
@@ -270,7 +273,7 @@ def left_out(data: Measured, kind: str, group: np.ndarray) -> tuple[np.ndarray, 
     for name in sorted(set(group.tolist())):
         known = FITS[kind](data, group != name)
         answer = storage.predict_rows(data.rows, known)
-        value = {MLPERF: answer.utilisation, DECODE: answer.samples_per_s, OBJECT_STORE: answer.read_rate}[kind]
+        value = answer[{MLPERF: "utilisation", DECODE: "samples_per_s", OBJECT_STORE: "read_rate"}[kind]]
         found[group == name] = value[group == name]
         every.append(known)
     return found, every

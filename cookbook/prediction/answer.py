@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
-from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.parsing import columns, networks, tables
@@ -30,21 +28,6 @@ MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
 NO_NUMBER = Refusal("the formulas give no finite number for this row: check its sizes", "no-finite-time")
 WORDS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
-# Columns of storage rows in the spelling of reports.
-STORAGE_SPELLINGS = (
-    "device_or_system",
-    "accelerator_count",
-    "cpu_cores",
-    "emulated_or_real",
-    "notes",
-    "system",
-    "storage",
-    "unit",
-    "metric",
-    "cpu",
-    "cpu_count",
-    "workers",
-)
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY, BROKEN = 300, "batch-not-divisible"
@@ -82,18 +65,9 @@ def answer_file(path: str | Path, kind: str, neighbours: bool = True, here: Mach
 
 def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
     """Return sentences about columns that no field is read from, with the name that each may be a misspelling of."""
-    if kind == "storage":
-        known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
-        lost = [
-            (each, "".join(nearest(each[:60], known, 1, ALIKE)))
-            for each in headers
-            if columns.normal(each) not in {columns.normal(name) for name in known} | columns.IGNORED
-        ]
-    else:
-        lost = columns.unknown(kind, list(headers))
     return [
         f"column {header[:60]!r} is not known and was not read" + (near and f"; nearest: {near}")
-        for header, near in lost
+        for header, near in columns.unknown(kind, list(headers))
     ]
 
 

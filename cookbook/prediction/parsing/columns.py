@@ -17,6 +17,7 @@ from cookbook.prediction.parsing import words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
 
 T, N, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
+STORAGE = "storage"  # rows of reports about storage, whose numbers are fields of input pipelines
 LENGTHS = (
     "input_len",
     "input_length",
@@ -70,6 +71,22 @@ PROSE: dict[str, dict[str, tuple[str, ...]]] = {
         "experts_active": (),
         "unit": (),
     },
+    STORAGE: {
+        "kind": (),
+        "workload": ("model", "benchmark"),
+        "system": ("device_or_system", "storage", "storage_system"),
+        "accelerator": ("accelerator_as_printed", "accelerator_type", "gpu", "device"),
+        "accelerators": ("accelerator_count", "num_accelerators", "accelerators_count", "gpus", "devices"),
+        "hosts": ("host_count", "num_hosts", "clients", "client_hosts"),
+        "batch": ("batch_size", "batch_per_device"),
+        "sample_bytes": ("bytes_per_sample", "sample_size", "record_bytes"),
+        "workers": ("num_workers", "loader_workers", "read_threads"),
+        "cpu": ("cpu_cores", "processor"),
+        "framework": ("decoder",),
+        "note": ("notes",),
+        "metric": (),
+        "unit": (),
+    },
 }
 # Columns that say nothing about what is asked: names of rows, provenance, and what came out of a run.
 IGNORED = frozenset(
@@ -119,6 +136,23 @@ IGNORED = frozenset(
     }
 )
 
+# What came out of reports about storage, under the names of other kinds' fields.
+OUTCOMES_OF = {
+    STORAGE: frozenset(
+        (
+            "cpu_count",
+            "emulated_or_real",
+            "read_bandwidth",
+            "write_bandwidth",
+            "read_gbps",
+            "write_gbps",
+            "latency_us",
+            "latency",
+            "iops",
+        )
+    )
+}
+
 
 def normal(header: str) -> str:
     """Return a column name without case, spaces, hyphens and brackets; a slash is "per".
@@ -147,7 +181,7 @@ def names(kind: str) -> dict[str, str]:
 def unknown(kind: str, headers: list[str]) -> list[tuple[str, str]]:
     """Return columns that no field of a kind is read from, each with the name it may be a misspelling of, or ""."""
     known = names(kind)
-    lost = [header for header in headers if normal(header) not in known and normal(header) not in IGNORED]
+    lost = [header for header in headers if normal(header) not in {*known, *IGNORED, *OUTCOMES_OF.get(kind, ())}]
     return [(header, "".join(nearest(normal(header)[:60], list(known), 1, ALIKE))) for header in lost]
 
 
@@ -203,7 +237,8 @@ class Columns:
         """A column of numbers; NaN where nothing is stated."""
         if name not in self._columns:
             return NOTHING
-        declared, column = fields()[field or name], self._columns[name]
+        declared = fields(words.PIPELINE if self.kind == STORAGE else "")[field or name]
+        column = self._columns[name]
         if not isinstance(column, Coded) and getattr(column.dtype, "kind", "O") in "iuf":
             return self._in_range(name, column.to_numpy(dtype=float) * scale, declared)
         column = self.text(name)
@@ -323,7 +358,10 @@ def levels_of(column: Any) -> Coded:
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, levels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     else:
-        codes, levels = pd.factorize(column)
+        try:
+            codes, levels = pd.factorize(column)
+        except TypeError:  # lists and the like, which cannot be told apart without their text
+            codes, levels = pd.factorize(column.map(str))
     texts = [
         level.strip() if level.__class__ is str else "" if level is None or level != level else str(level).strip()
         for level in levels

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cookbook import catalog, units
 from cookbook.catalog.names import MAKERS, index, normalise
 from cookbook.catalog.reading import data_directory
+from cookbook.units import shown
 
 DRIVES = ("NVMe SSD", "SATA SSD", "SCM SSD", "HDD")
 LOCAL = (*DRIVES, "DRAM / page cache / tmpfs", "interface")
@@ -91,11 +92,6 @@ CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s?TB", re.I)
 VOLUME = re.compile(r", (\d+ [GT]iB)$")
 HOST_LINK = re.compile(r"PCIe\s?(\d)\s?x(\d+)")
 MOST_READ, MOST_SHOWN, MOST_DRIVES = 400, 40, 1e5
-
-
-def cut(cell: str, most: int = MOST_SHOWN) -> str:
-    """A cell as it is shown in a reason: its beginning, where it is long."""
-    return cell if len(cell) <= most else cell[: most - 3] + "..."
 
 
 class NamedSystem(NamedTuple):
@@ -239,21 +235,21 @@ def _counted(found: NamedSystem, text: str, behind: str) -> NamedSystem:
 
 def _unknown(text: str, found: NamedSystem) -> str:
     """Why nothing can be said of what the words name: no such drive, or none of it."""
-    shown = f"system = {cut(text)!r}"
+    named = f"system = {shown(text, MOST_SHOWN)}"
     if text and not any(letter.isalpha() for letter in text):
-        return f"{shown} names nothing; name a drive, a store or its maker"
+        return f"{named} names nothing; name a drive, a store or its maker"
     if not 1 <= found.number <= MOST_DRIVES:
-        return f"{shown}: {found.number:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
+        return f"{named}: {found.number:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
     if found.rate == 0 or found.line == 0:
-        return f"{shown}: a rate of zero reads nothing; state one above zero"
+        return f"{named}: a rate of zero reads nothing; state one above zero"
     if found.rate > 0:
         return ""
     words = set(WORDS.split(text.casefold()))
     bare = bool(words & (DEVICE | _drive_makers())) and not words & MANY and not found.submitted
     if not bare and not words & NO_STORE:
         return ""
-    near = ", ".join(cut(name, 32) for name in nearest_stores(text))
-    return f"{shown}: the catalogue has no such drive; nearest: {near}. Name one, or state a rate such as 3.5 GB/s"
+    near = ", ".join(shown(name, 28) for name in nearest_stores(text))
+    return f"{named}: the catalogue has no such drive; nearest: {near}. Name one, or state a rate such as 3.5 GB/s"
 
 
 @lru_cache(maxsize=4096)

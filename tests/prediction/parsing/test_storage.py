@@ -6,9 +6,10 @@ import pytest
 
 from cookbook import catalog
 from cookbook.prediction.answer import answer
+from cookbook.prediction.parsing.columns import unknown
 from cookbook.prediction.parsing.drives import named_system, nearest_stores
-from cookbook.prediction.parsing.storage import storage_rows, unknown_columns
-from cookbook.prediction.storage import committed, storage_table
+from cookbook.prediction.parsing.storage import read
+from cookbook.prediction.storage import committed, resolve, storage_table
 
 RUN = {"kind": "mlperf", "workload": "unet3d", "accelerator": "h100-sxm", "accelerators": "64", "hosts": "1"}
 DRIVE = "1x Micron 9400 7.68TB"
@@ -211,7 +212,7 @@ def test_thousands_of_hostile_rows_are_answered_within_bounds_or_refused():
             row[name] = pick(WORST)
         rows.append(row)
     frame = pd.DataFrame(rows)
-    found, read = storage_table(frame), storage_rows(frame)
+    found, rows_read = storage_table(frame), resolve(read(frame))
     answered = found["predicted"].notna()
     assert 0.3 < answered.mean() < 0.95 and ((found["why"] == "") == answered).all()
     assert found["why"].str.len().max() <= 200
@@ -219,12 +220,12 @@ def test_thousands_of_hostile_rows_are_answered_within_bounds_or_refused():
     numbers = good[["low90", "low80", "predicted", "high80", "high90"]].to_numpy()
     assert (numbers > 0).all() and np.isfinite(numbers).all() and (np.diff(numbers) >= -1e-9 * numbers[:, 1:]).all()
     assert good["accelerator_utilisation"].between(0, 1).all()
-    most = np.array([carried(row["system"], read.hosts[at]) for at, row in enumerate(rows)])
+    most = np.array([carried(row["system"], rows_read.hosts[at]) for at, row in enumerate(rows)])
     reads = good["read_GBps"] * 1e9
     assert (reads <= most[answered] * (1 + 1e-9)).all()
-    never_waits = (read.accelerators * read.batch / read.step)[answered]
+    never_waits = (rows_read.accelerators * rows_read.batch / rows_read.step)[answered]
     assert (good["samples_per_s"] <= never_waits * (1 + 1e-9)).all()
-    assert (reads / good["samples_per_s"]).to_numpy() == pytest.approx(read.sample_bytes[answered])
+    assert (reads / good["samples_per_s"]).to_numpy() == pytest.approx(rows_read.sample_bytes[answered])
 
 
 @pytest.mark.parametrize("kind", ["decode", "object_store", "fio", "metadata", "checkpoint", "cooking"])
@@ -422,7 +423,7 @@ def test_columns_under_other_names_are_read_and_unknown_ones_are_named():
     }
     found, ours = storage_table(pd.DataFrame([theirs])).iloc[0], one(batch="7")
     assert found["predicted"] == ours["predicted"] and found["read_GBps"] == ours["read_GBps"]
-    assert unknown_columns([*theirs, "id", "read_bandwidth", "wrokers", "samples_per_s"]) == [("wrokers", "workers")]
+    assert unknown("storage", [*theirs, "id", "read_bandwidth", "wrokers", "samples_per_s"]) == [("wrokers", "workers")]
 
 
 def test_what_was_not_given_is_told_with_its_value():
