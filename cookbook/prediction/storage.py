@@ -66,22 +66,22 @@ Known = Mapping[str, Any]
 Outcomes = dict[str, Any]
 
 
-def resolve(asked: Scenario) -> Rows:
+def resolve(reports: Scenario) -> Rows:
     """Reports as numbers in SI, one entry a row: NaN where a number is not known or not of what was measured.
 
     Beside the columns of the scenario: ``step``, ``required`` and ``own_file`` (whether each sample is a file of its
     own) of the benchmark; ``drive``, ``drive_most`` (the most that the catalogue states for it), ``drive_iops``,
     ``drives`` in all, ``local``, ``line`` (all links together) and ``client``; ``speed`` and ``threads``; ``instance``
-    [B/s] and its virtual ``processors``; ``figure`` (place in `OUTCOMES`) and ``factor``; ``submitted`` (whether the
-    words have the form of a published run) and ``estimated`` (whether something stands in for what is not known).
+    [B/s] and its virtual ``processors``; ``outcome`` (its position in `OUTCOMES`) and ``factor``; ``submitted`` (in the
+    form of a published run) and ``estimated`` (something stands in for what is not known).
     """
-    report, size = asked.words("report"), len(asked)
-    bench = dict(zip(BENCHMARK, map(asked.words("benchmark").part, range(len(BENCHMARK))), strict=True))
-    named, chip, instance = asked.words("named"), asked.words("chip"), asked.words("instance")
-    batch, stated = asked.number("batch"), asked.number("sample_bytes")
-    hosts = np.where(np.isnan(asked.number("hosts")), 1.0, asked.number("hosts"))
+    report, size = reports.words("report"), len(reports)
+    bench = dict(zip(BENCHMARK, map(reports.words("benchmark").part, range(len(BENCHMARK))), strict=True))
+    named, chip, instance = reports.words("named"), reports.words("chip"), reports.words("instance")
+    batch, stated = reports.number("batch"), reports.number("sample_bytes")
+    hosts = np.where(np.isnan(reports.number("hosts")), 1.0, reports.number("hosts"))
     own = np.where(np.isnan(batch), bench["batch"], batch)
-    accelerators, speed, network = asked.number("accelerators"), chip.part(0), instance.part(0)
+    accelerators, speed, network = reports.number("accelerators"), chip.part(0), instance.part(0)
     store = {name: named.part(at) for at, name in enumerate(STORE)}
     emulates, unworded = report.where(MLPERF.__eq__), instance.where(lambda each: each[2] == "")
     values = {
@@ -100,21 +100,21 @@ def resolve(asked: Scenario) -> Rows:
         "line": store["line"],
         "client": store["client"],
         "submitted": store["submitted"] > 0,
-        "request": asked.words("request").each(float),
-        "workers": asked.number("workers"),
+        "request": reports.words("request").each(float),
+        "workers": reports.number("workers"),
         "speed": speed,
         "threads": chip.part(1),
         "instance": network,
         "processors": instance.part(1),
-        "latency": asked.words("open").each(float),
+        "latency": reports.words("open").each(float),
         "estimated": (bench["guessed"] > 0)
         | (store["stands_in"] > 0)
         | (report.where(DECODE.__eq__) & np.isnan(speed))
         | (report.where(OBJECT_STORE.__eq__) & unworded & np.isnan(network)),
-        "figure": asked.words("requested").each(lambda each: each[0], int),
-        "factor": asked.words("requested").part(1),
+        "outcome": reports.words("requested").each(lambda each: each[0], int),
+        "factor": reports.words("requested").part(1),
     }
-    keys = {name: asked.words(name) for name in ("report", "chain", "decoder")}
+    keys = {name: reports.words(name) for name in ("report", "chain", "decoder")}
     keys["network_class"] = instance.map(lambda each: each[2])
     refused = [
         (emulates & np.isnan(accelerators), NO_ACCELERATORS),
@@ -122,7 +122,7 @@ def resolve(asked: Scenario) -> Rows:
     ]
     return Rows(
         {name: each_row(value, size) for name, value in values.items()},
-        first_reason(asked.why, refused),
+        first_reason(reports.why, refused),
         {name: Coded(each_row(key.codes, size), key.levels) for name, key in keys.items()},
     )
 
@@ -165,14 +165,14 @@ def utilised(rows: Rows, known: Known) -> Outcomes:
 
     A described drive gives the utilisation of the chain. A row in the form of a published run, or one that says nothing
     about its storage, is taken for a run that keeps the required utilisation: submitters add accelerators until it does
-    not, and where nothing is said the rest above shrinks with accelerators a host and with hosts that wait for each
+    not, and where nothing is stated the rest above shrinks with accelerators a host and with hosts that wait for each
     other; it is not below what the least of all storage would give, which counts where the demand is tiny. No row is
     above what its drives, links and hosts carry, whatever the benchmark requires.
     """
     bar = np.where(np.isnan(rows.required), STORAGE_BOUND, rows.required)
     each = rows.accelerators / rows.hosts
-    room = np.clip(known["room"] * rows.hosts ** -known["room_hosts"] * each ** -known["room_devices"], 0, 1)
-    usual = bar + (1 - bar) * np.where(bar < STORAGE_BOUND, known["room_host_bound"], room)
+    rest = np.clip(known["room"] * rows.hosts ** -known["room_hosts"] * each ** -known["room_devices"], 0, 1)
+    usual = bar + (1 - bar) * np.where(bar < STORAGE_BOUND, known["room_host_bound"], rest)
     named = rows.drive > 0
     described = named & (bar >= STORAGE_BOUND)
     busy = rows.step / rows.batch / rows.accelerators
@@ -257,8 +257,8 @@ def downloaded(rows: Rows, known: Known) -> Outcomes:
     return {"read_rate": rate, "described": np.isfinite(rows.instance)}
 
 
-def requested(rows: Rows, known: Known) -> Outcomes:
-    """Operations a second and read rate of drives that are asked for blocks of one size."""
+def blocks_read(rows: Rows, known: Known) -> Outcomes:
+    """Operations a second and read rate of drives that read blocks of one size."""
     figures = {
         "stored": _unless_stated(rows.request),
         "small_files": 1.0,
@@ -389,8 +389,8 @@ def _middle(rates: np.ndarray) -> list[float]:
 def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, known: Known) -> dict[str, Any]:
     """Numbers of storage and hosts of a chain, one entry a machine.
 
-    All cores decode and crop, where it is not said how many; images of ImageNet are as large as those of the decoding
-    benchmark, 4 to 3, or as their stored side says. Threads that write into the batch hand nothing over.
+    All cores decode and crop where the number of processes is not stated. Images of ImageNet are as large as those of
+    the decoding benchmark, 4 to 3, or as their stored side says. Threads that write into the batch hand nothing over.
     """
     cores, speed, threads = np.array(host, dtype=float)
     chain = rows.keys["chain"].take(at)
@@ -400,7 +400,7 @@ def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, know
     images = chain.where(lambda each: not each.model or zoo.model(each.model).data_kind == "images")
     side = np.where(chain.figure("side") > 0, chain.figure("side"), known["crop_side"])
     share = np.fmin(1.0, 3 * chain.figure("stored_side") ** 2 * 3 / 4 / known["benchmark_image_bytes"])
-    asked = np.minimum(np.where(workers > 0, workers, np.inf), cores * threads * hosts / devices)
+    processes = np.minimum(np.where(workers > 0, workers, np.inf), cores * threads * hosts / devices)
     return {
         "hosts": hosts,
         "stored": np.where(size > 0, size, 1.0),
@@ -408,7 +408,7 @@ def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, know
         "cores": cores,
         "speed": np.where(np.isnan(speed), known["usual_speed"], speed),
         "threads": threads,
-        "workers": np.where(images, np.maximum(asked, 1), 0),
+        "workers": np.where(images, np.maximum(processes, 1), 0),
         "work": np.where(images, chain.figure("jpeg") * share + known["crop_work"], 0),
         "decoded": np.where(images & ~chain.where(lambda each: each.pooled), 3 * side**2, 0),
     }
@@ -437,7 +437,7 @@ def _machines(chain: Fed) -> tuple[tuple[str, float, float, float, float], ...]:
 def _step_seconds(runs: tuple[tuple[Fed, str, float, float], ...]) -> np.ndarray:
     """Seconds of a step and the ends of its interval, without input, of runs: network, accelerator, devices, batch."""
     chains, names, devices, batches = zip(*runs, strict=True)
-    asked = {
+    columns = {
         "model": [chain.model for chain in chains],
         "network_arguments": [_image(chain.model, chain.side) for chain in chains],
         "accelerator": [machine_of(name)[0] for name in names],
@@ -446,7 +446,7 @@ def _step_seconds(runs: tuple[tuple[Fed, str, float, float], ...]) -> np.ndarray
         "software": [_level(chain.software, name) for chain, name in zip(chains, names, strict=True)],
         "precision": [chain.precision for chain in chains],
     }
-    found = estimate(scenario("training_classic", asked))
+    found = estimate(scenario("training_classic", columns))
     return np.array([getattr(found, name or "point") for name in ENDS])
 
 
@@ -464,7 +464,7 @@ PREDICTED: tuple[tuple[tuple[str, ...], Callable[[Rows, Known], Outcomes]], ...]
     ((MLPERF,), utilised),
     ((DECODE,), decoded),
     ((OBJECT_STORE,), downloaded),
-    ((FIO,), requested),
+    ((FIO,), blocks_read),
     ((METADATA,), opened),
     ((LOADER, TRAINING), loaded),
     ((WEIGHTS, START), weights),
@@ -476,18 +476,19 @@ def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
     if len(frame) > BLOCK:
         blocks = [storage_table(frame.iloc[at : at + BLOCK]) for at in range(0, len(frame), BLOCK)]
         return pd.concat(blocks, ignore_index=True)
-    asked = read(frame)
-    rows, known = resolve(asked), committed()
+    reports = read(frame)
+    rows, known = resolve(reports), committed()
     found = predict_rows(rows, known)
     values = np.array([found[name] for name in OUTCOMES])
-    main = values[rows.figure, np.arange(len(rows))] * rows.factor
+    main = values[rows.outcome, np.arange(len(rows))] * rows.factor
     good = (rows.why == "") & np.isfinite(main) & (main > 0)
-    unit, assumed = asked.words("requested").each(lambda each: each[2], object), asked.read.each(str, object)
+    unit, assumed = reports.words("requested").each(lambda each: each[2], object), reports.read.each(str, object)
     table: dict[str, Any] = {"predicted": np.where(good, main, np.nan), "unit": unit}
     tier = tiers(rows, found)
     table |= _intervals(rows, found, table["predicted"], tier, known)
     table |= {"tier": np.where(good, tier, ""), "why": np.where(good | (rows.why != ""), rows.why, NOTHING.cell)}
-    table["assumed"] = np.where(good, np.where(found["assumed"] == "", assumed, found["assumed"]), "")
+    both = (assumed != "") & (found["assumed"] != "")
+    table["assumed"] = np.where(good, assumed + np.where(both, "; ", "").astype(object) + found["assumed"], "")
     scale = np.array([1, 1, 1e-9, 1, 1e6])[:, None]
     table |= dict(zip(COLUMNS, np.where(good, values * scale, np.nan), strict=True))
     return pd.DataFrame(table)
@@ -501,7 +502,7 @@ def _intervals(rows: Rows, found: Outcomes, point: np.ndarray, tier: np.ndarray,
     report, ends = rows.keys["report"], Outcomes()
     mlperf = report.where(MLPERF.__eq__)
     with np.errstate(all="ignore"):
-        share = np.where(rows.figure == 1, 1, known["counted_share"])
+        share = np.where(rows.outcome == 1, 1, known["counted_share"])
         most = np.where(mlperf, 1 / (found["utilisation"] * share), np.inf)
     usual = (tier == DESCRIBED) | report.where((FIO, METADATA).__contains__)
     unnamed = mlperf & ~usual & ~rows.submitted & ~(rows.drive > 0)
@@ -514,7 +515,7 @@ def _intervals(rows: Rows, found: Outcomes, point: np.ndarray, tier: np.ndarray,
         reach = np.where(rows.estimated, np.maximum(reach, known[f"interval/stand-in/{level}"]), reach)
         ends |= {f"low{level}": point / reach, f"high{level}": point * np.minimum(reach, np.fmax(most, 1))}
     whole = report.where(CHAINS.__contains__)
-    sizes = np.where((rows.figure == 2) & ~report.where(WEIGHTS.__eq__), rows.sample_bytes, 1.0)
+    sizes = np.where((rows.outcome == 2) & ~report.where(WEIGHTS.__eq__), rows.sample_bytes, 1.0)
     return {
         name: np.where(whole, np.where(np.isnan(point), np.nan, found[name] * rows.factor * sizes), each)
         for name, each in ends.items()

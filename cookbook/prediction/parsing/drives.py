@@ -182,7 +182,7 @@ def named_system(words: str) -> NamedSystem:
     stated = [units.si(f"{number} {prefix}/s") for number, prefix in RATE.findall(text)]
     if stated:
         each = bool(EACH_DRIVE.search(text)) or found.rate > 0
-        given = stated[0] if each else stated[0] / found.number
+        given = stated[0] / (1.0 if each else max(found.number, 1.0))
         least = min(given, found.most) if found.rate > 0 else given
         inside = found.local > 0 or not DEVICE.isdisjoint(WORDS.split(text.casefold()))
         found = found._replace(

@@ -94,8 +94,8 @@ METRICS = {
 SHARES = {"%": 0.01, "share": 1.0, "fraction": 1.0}
 COUNTED = ("samples", "sample", "images", "image", "1")
 # Columns of words, and of numbers.
-SAID = ("kind", "workload", "system", "accelerator", "cpu", "framework", "note", "metric", "unit")
-COUNTED_IN = ("accelerators", "hosts", "batch", "sample_bytes", "workers")
+WORD_COLUMNS = ("kind", "workload", "system", "accelerator", "cpu", "framework", "note", "metric", "unit")
+NUMBER_COLUMNS = ("accelerators", "hosts", "batch", "sample_bytes", "workers")
 WORKLOADS = ((re.compile(r"u-?net", re.I), "unet3d"), (re.compile(r"resnet", re.I), "resnet50"))
 ACCELERATOR = re.compile(r"[a-z]+\d+\w*", re.I)
 WORKERS = re.compile(r"(\d+) workers?", re.A)
@@ -117,31 +117,31 @@ def read(frame: pd.DataFrame) -> Scenario:
         Text or numbers; outcomes are not looked at.
     """
     cells = Columns(STORAGE, frame)
-    said = {name: cells.text(name).map(lambda cell: "" if is_blank(cell) else cell).lean() for name in SAID}
-    report = _joined(_kind, said["kind"], said["workload"]).lean()
-    workload, system, accelerator = said["workload"], said["system"], said["accelerator"]
+    text = {name: cells.text(name).map(lambda cell: "" if is_blank(cell) else cell).lean() for name in WORD_COLUMNS}
+    report = _joined(_kind, text["kind"], text["workload"]).lean()
+    workload, system, accelerator = text["workload"], text["system"], text["accelerator"]
     cells.problems += [
-        _joined(_why, report, workload, said["kind"]),
-        _joined(_writes, report, said["note"]),
+        _joined(_why, report, workload, text["kind"]),
+        _joined(_writes, report, text["note"]),
         _joined(_no_step, report, workload, accelerator),
     ]
-    requested = _joined(_requested, report, said["metric"], said["unit"])
+    requested = _joined(_requested, report, text["metric"], text["unit"])
     named = _joined(_system, report, system).lean()
     cells.problems += [requested.map(lambda each: each[3]), named.map(lambda each: each.why)]
-    numbers = {name: cells.number(name) for name in COUNTED_IN}
+    numbers = {name: cells.number(name) for name in NUMBER_COLUMNS}
     benchmark = _joined(_demand, report, workload, accelerator).lean()
-    cells.note(_joined(_assumed, report, benchmark, named, *(_blank(numbers[name]) for name in COUNTED_IN[1:4])))
+    cells.note(_joined(_assumed, report, benchmark, named, *(_blank(numbers[name]) for name in NUMBER_COLUMNS[1:4])))
     columns = numbers | {
-        "workers": _workers(numbers["workers"], _joined(_worded_workers, workload, said["cpu"])),
+        "workers": _workers(numbers["workers"], _joined(_worded_workers, workload, text["cpu"])),
         "report": report,
         "benchmark": benchmark,
         "named": named,
-        "chip": _joined(_processor, report, system, said["cpu"]),
+        "chip": _joined(_processor, report, system, text["cpu"]),
         "instance": _joined(_cloud, report, system),
-        "chain": _chain(report, workload, system, accelerator, *(said[name] for name in ("cpu", "framework", "note"))),
+        "chain": _chain(report, workload, system, accelerator, *(text[name] for name in ("cpu", "framework", "note"))),
         "request": workload.map(_request),
         "open": _joined(_latency, report, workload, system),
-        "decoder": said["framework"].map(lambda words: words.split("+")[0].strip().casefold()),
+        "decoder": text["framework"].map(lambda words: words.split("+")[0].strip().casefold()),
         "requested": requested,
     }
     return Scenario(PIPELINE, cells.size, columns, cells.why(), cells.noted())
@@ -177,8 +177,8 @@ def _assumed(report: str, benchmark: tuple[float, ...], named: NamedSystem, *bla
     if report != MLPERF:
         return ""
     _, batch, size, *_ = benchmark
-    told = ("hosts 1", f"batch {batch:g}", f"sample_bytes {size:,.0f} B", "a run that keeps the required utilisation")
-    return "; ".join(text for text, taken in zip(told, (*blank, not named.rate > 0), strict=True) if taken)
+    fields = ("hosts 1", f"batch {batch:g}", f"sample_bytes {size:,.0f} B", "a run that keeps the required utilisation")
+    return "; ".join(text for text, taken in zip(fields, (*blank, not named.rate > 0), strict=True) if taken)
 
 
 def _kind(kind: str, workload: str) -> str:
@@ -318,9 +318,9 @@ def _measured_in(unit: str) -> tuple[int, float]:
     return figure, parsed.factor
 
 
-def _why(kind: str, workload: str, said: str) -> str:
+def _why(kind: str, workload: str, stated: str) -> str:
     """What is missing in a row, before anything is computed."""
-    if said.casefold() in ("dataset-size", "dataset_size", "size"):
+    if stated.casefold() in ("dataset-size", "dataset_size", "size"):
         return "the size of a data set is what a row gives, as sample_bytes; rates and times are predicted"
     if not kind:
         return (

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import cookbook as cb
 from cookbook import catalog
 from cookbook.prediction.answer import answer
 from cookbook.prediction.parsing.columns import unknown
@@ -397,6 +398,62 @@ def test_a_machine_that_is_not_stated_widens_the_interval():
     assert unstated["high80"] / unstated["low80"] > 2 * stated["high80"] / stated["low80"]
     assert unstated["low90"] < unstated["low80"] < unstated["predicted"] < unstated["high80"] < unstated["high90"]
     assert unstated["tier"] != "system described"
+
+
+def test_accelerators_without_a_core_of_their_own_share_those_that_there_are():
+    known, core = committed(), 2150 * committed()["core_rate"]
+    cores = 4 * (1 + known["second_thread"])
+    row = LOADED | {
+        "framework": "PyTorch",
+        "system": "RAM",
+        "cpu": "4 cores, Xeon Platinum 8275L",
+        "accelerators": "64",
+    }
+    pooled, row = chain(**row | {"framework": "FFCV"}), row | {"workload": "ImageNet, cropped to 224"}
+    found, many = chain(**row), chain(**row, workers="1000")
+    assert found["samples_per_s"] == many["samples_per_s"]
+    assert found["samples_per_s"] < cores * core / (1 + known["crop_work"])
+    assert pooled["samples_per_s"] == pytest.approx(cores * core / (1 + known["crop_work"]))
+
+
+def test_large_blocks_are_read_ahead_and_small_ones_one_by_one():
+    disk = {"kind": "fio", "system": "7.2k rpm nearline HDD (Seagate Exos X18 class)", "unit": "MB/s"}
+    assert chain(**disk, workload="bs=1m")["predicted"] == pytest.approx(270)
+    assert chain(**disk, workload="bs=4k")["predicted"] == pytest.approx(170 * 4096 / 1e6)
+    assert chain(kind="fio", workload="bs=1m", system="an array of 3.5 GB/s")["predicted"] == pytest.approx(3.5)
+
+
+def test_no_drives_at_all_and_no_rate_give_no_number():
+    for system in ("0x Micron 9400", "0 GB/s", "0 readers, 0 GB/s, EBS", "m5.0xlarge"):
+        for kind, words in (("weights", "Llama 3 8B"), ("weights", "vLLM start"), ("loader", "ImageNet, 224 pixels")):
+            found = chain(kind=kind, workload=words, system=system, sample_bytes="1 GB", accelerators="8")
+            assert not found["predicted"] <= 0 and (found["why"] == "") == np.isfinite(found["predicted"])
+
+
+def test_an_engine_that_starts_has_a_latency_and_no_read_rate():
+    found = chain(kind="model-load", workload="vLLM start", system="EBS gp3, 1000 MiB/s", sample_bytes="15 GB")
+    assert found["latency_us"] == found["predicted"] and np.isnan(found["read_GBps"]) and np.isnan(found["iops"])
+
+
+def test_a_report_and_a_call_are_answered_by_one_chain():
+    """A decoder of a report is a stage of a match, and so are a download, a drive and its blocks."""
+    store = {"storage": {"read_bandwidth": 1e18}, "system": "a100-sxm-80gb", "workload": 1e-9}
+    known, image = committed(), {"samples": 1, "stored_bytes": 1, "decoded_bytes": committed()["benchmark_image_bytes"]}
+    for decoder, workers in (("opencv", 0), ("pillow", 4), ("simplejpeg", 16)):
+        row = chain(kind="decode", workload="jpeg_loader", cpu="AMD EPYC 9654", framework=decoder, workers=str(workers))
+        work = image | {"decode_work": 1 / known[f"decoder/{decoder}"]}
+        call = cb.match_storage(**store, data=work, processor="AMD EPYC 9654", workers=workers)
+        assert row["predicted"] == pytest.approx(call.stages["decoding"], rel=1e-9)
+    drive = {"storage": "micron-9400-7-68tb-gen4", "local": 0, "latency": 0}
+    blocks = chain(kind="fio", workload="bs=4k", system="2x Micron 9400 7.68TB", unit="IOPS")
+    card = {"samples": 1, "stored_bytes": 4096, "layout": "small files"}
+    call = cb.match_storage(1e-9, "a100-sxm-80gb", drive | {"drives": 2}, card)
+    assert blocks["predicted"] == pytest.approx(call.stages["storage"], rel=1e-9)
+    run = one(accelerators="2", batch="7")
+    call = cb.match_storage(
+        "mlperf/unet3d", "h100-sxm", drive, accelerators=2, workers=0, prefetch=known["buffer"], variation=1, batch=7
+    )
+    assert run["accelerator_utilisation"] == pytest.approx(call.utilisation, rel=1e-9)
 
 
 def test_sizes_of_data_sets_are_given_not_predicted():
