@@ -32,6 +32,8 @@ from cookbook.calibration.storage import (
 )
 from cookbook.formulas import input_pipeline
 from cookbook.prediction import fabrics, storage
+from cookbook.prediction.kinds.input_pipeline import LEVELS, loader_rate
+from cookbook.prediction.kinds.input_pipeline_arguments import committed
 from cookbook.prediction.parsing import words
 from cookbook.prediction.parsing.storage import CHAINS, DECODE, MLPERF, OBJECT_STORE
 from cookbook.prediction.parsing.tables import without_outcomes
@@ -104,7 +106,7 @@ def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
     for name in sorted(set(data.group.tolist())):
         known, own = fit_decode(data, data.group != name), data.group == name
         core = np.full(len(whole), np.exp(np.mean(np.log(data.outcome[one & own]))))
-        shape[own] = storage.loader_rate(data.rows.workers, first, core, data.rows.threads, known)[own]
+        shape[own] = loader_rate(data.rows.workers, first, core, data.rows.threads, known)[own]
     return data, whole, shape, first
 
 
@@ -155,7 +157,7 @@ def coverage() -> dict[str, Any]:
 
     Of each row both the point and the width come from constants and errors of the other groups.
     """
-    known = storage.committed()
+    known = committed()
     found: dict[str, Any] = {}
     for kind in (MLPERF, DECODE, OBJECT_STORE):
         data = Measured(kind)
@@ -164,7 +166,7 @@ def coverage() -> dict[str, Any]:
         error = np.abs(np.log(in_samples(data, kind, predicted) / reported(data, kind)))
         good = np.isfinite(error)
         found[kind] = {}
-        for level in storage.LEVELS:
+        for level in LEVELS:
             inside = np.zeros(len(group), dtype=bool)
             for name in set(group.tolist()):
                 rest = good & (group != name)
@@ -226,7 +228,7 @@ def chains() -> dict[str, Any]:
             f"within {level} %": round(
                 float(rows["measured"].between(rows[f"low{level}"], rows[f"high{level}"]).mean()), 3
             )
-            for level in storage.LEVELS
+            for level in LEVELS
         }
         error = (rows["predicted"] / rows["measured"] - 1).abs()
         found[f"{kind}, {group}"] = {

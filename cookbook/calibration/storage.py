@@ -14,6 +14,8 @@ from cookbook.calibration.intervals import half_width
 from cookbook.catalog import tables
 from cookbook.formulas import input_pipeline
 from cookbook.prediction import storage
+from cookbook.prediction.kinds.input_pipeline import LEVELS, loader_rate
+from cookbook.prediction.kinds.input_pipeline_arguments import committed
 from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, read
 from cookbook.prediction.parsing.tables import without_outcomes
 from cookbook.prediction.scenario import Rows
@@ -90,7 +92,7 @@ NOTES = {
 
 def start() -> dict[str, float]:
     """Where fits start, with the constants that are not fitted."""
-    return {**START, **{row["name"]: storage.committed()[row["name"]] for row in _recalled()}}
+    return {**START, **{row["name"]: committed()[row["name"]] for row in _recalled()}}
 
 
 class Measured:
@@ -205,7 +207,7 @@ def fit_decode(data: Measured, train: np.ndarray) -> dict[str, float]:
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
         bounded = {**constants, "sharpness": max(constants["sharpness"], 1.0)}
-        return np.log(storage.loader_rate(rows.workers, first, own, rows.threads, bounded) / data.outcome)
+        return np.log(loader_rate(rows.workers, first, own, rows.threads, bounded) / data.outcome)
 
     _searched("shape", known, error, _equal_weights(data.group, chosen), chosen)
     return known
@@ -324,7 +326,7 @@ def constants() -> list[dict[str, Any]]:
             )
         errors = np.abs(np.log(in_samples(data, kind, predicted) / reported(data, kind)))
         good = np.isfinite(errors)
-        for level in storage.LEVELS:
+        for level in LEVELS:
             reach = float(np.exp(half_width(errors[good], group[good], level / 100)))
             found.append(
                 {

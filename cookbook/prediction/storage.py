@@ -22,11 +22,10 @@ from cookbook.prediction.kinds.input_pipeline import (
     LEVELS,
     UNLIMITED,
     WORKLOAD,
-    loader_rate,
     trained,
 )
 from cookbook.prediction.kinds.input_pipeline_arguments import MORE_HOSTS, committed, first_reason
-from cookbook.prediction.parsing.drives import Fed, NamedSystem, processor_of
+from cookbook.prediction.parsing.drives import NamedChain, NamedSystem, processor_of
 from cookbook.prediction.parsing.networks import square_image
 from cookbook.prediction.parsing.storage import (
     CHAINS,
@@ -318,7 +317,7 @@ def _of_chains(rows: Rows, ends: np.ndarray, known: Known) -> Outcomes:
     return dict(zip(ENDS[1:], ends[1:], strict=True)) | {"described": stated, "assumed": assumed.each(str, object)}
 
 
-def _assumed(known: Known, report: str, chain: Fed, workers: bool, batch: bool) -> str:
+def _assumed(known: Known, report: str, chain: NamedChain, workers: bool, batch: bool) -> str:
     """What is taken for fields that the words leave open."""
     weights = report in (WEIGHTS, START)
     taken = {
@@ -356,12 +355,11 @@ def _levels(values: np.ndarray) -> Coded:
 def _over_machines(rows: Rows, known: Known) -> np.ndarray:
     """Samples a second of each row and the ends of its interval, of all machines that it could be."""
     chain, trains = rows.keys["chain"], rows.keys["report"].where(TRAINING.__eq__)
-    fed = [chain.levels[code] for code in chain.codes.tolist()]
-    machines = [
-        _machines(each)[: None if run or not each.cores > 0 else 1] for each, run in zip(fed, trains, strict=True)
-    ]
+    chains = [chain.levels[code] for code in chain.codes.tolist()]
+    several = [run or not each.cores > 0 for each, run in zip(chains, trains, strict=True)]
+    machines = [_machines(each)[: None if many else 1] for each, many in zip(chains, several, strict=True)]
     count = [len(each) for each in machines]
-    at = np.repeat(np.arange(len(fed)), count)
+    at = np.repeat(np.arange(len(rows)), count)
     names, usual, *host = zip(*(machine for each in machines for machine in each), strict=True)
     stated, training = rows.accelerators[at], trains[at]
     devices = np.where(stated > 0, stated, np.where(training, usual, 1.0))
@@ -369,7 +367,7 @@ def _over_machines(rows: Rows, known: Known) -> np.ndarray:
     step = np.zeros((len(ENDS), len(at)))
     if training.any():
         runs = zip(at.tolist(), names, devices.tolist(), batch.tolist(), strict=True)
-        cases = tuple((fed[row], *numbers) for row, *numbers in runs if trains[row])
+        cases = tuple((chains[row], *numbers) for row, *numbers in runs if trains[row])
         step[:, training] = _step_seconds(cases)
     figures = _host(rows, host, devices, at, known) | {"step": step[SLOWER], "batch": batch, "accelerators": devices}
     core_rate = known["core_rate"] * _reach(known, DECODE, known["interval/undescribed"])
@@ -415,7 +413,7 @@ def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, know
 
 
 @lru_cache(maxsize=256)
-def _machines(chain: Fed) -> tuple[tuple[str, float, float, float, float], ...]:
+def _machines(chain: NamedChain) -> tuple[tuple[str, float, float, float, float], ...]:
     """Accelerator, their number, cores, speed and threads of the machine, or of all servers that it could be."""
     rows = catalog.table("systems")
     rows = rows[rows["accelerator_key"].ne("") & (rows["devices"] > 0) & (rows["cores"].gt(0) | rows["vcpus"].gt(0))]
@@ -434,7 +432,7 @@ def _machines(chain: Fed) -> tuple[tuple[str, float, float, float, float], ...]:
 
 
 @lru_cache(maxsize=64)
-def _step_seconds(runs: tuple[tuple[Fed, str, float, float], ...]) -> np.ndarray:
+def _step_seconds(runs: tuple[tuple[NamedChain, str, float, float], ...]) -> np.ndarray:
     """Seconds of a step and the ends of its interval, without input, of runs: network, accelerator, devices, batch."""
     chains, names, devices, batches = zip(*runs, strict=True)
     columns = {
@@ -529,15 +527,4 @@ def tiers(rows: Rows, found: Outcomes) -> np.ndarray:
     return names[np.where(found["described"] & ~rows.estimated, 2, np.where(stands_in, 1, 0))]
 
 
-__all__ = [
-    "BLOCK",
-    "COLUMNS",
-    "LEVELS",
-    "STORAGE_BOUND",
-    "committed",
-    "loader_rate",
-    "predict_rows",
-    "resolve",
-    "storage_table",
-    "tiers",
-]
+__all__ = ["BLOCK", "COLUMNS", "STORAGE_BOUND", "predict_rows", "resolve", "storage_table", "tiers"]

@@ -299,7 +299,7 @@ def _virtual_processors(size: re.Match[str]) -> float:
     return 4.0 * float(size[1] or 1) if "x" in size[0] and size[2] == "large" else 2.0
 
 
-class Fed(NamedTuple):
+class NamedChain(NamedTuple):
     """What words say about a loader, a run on real data or weights that are read; NaN and "" where they say nothing.
 
     Attributes
@@ -342,12 +342,12 @@ class Fed(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def fed(workload: str, system: str, accelerator: str, cpu: str, framework: str, note: str) -> Fed:
+def named_chain(workload: str, system: str, accelerator: str, cpu: str, framework: str, note: str) -> NamedChain:
     """What the words of a row say about its chain.
 
     Examples
     --------
-    >>> found = fed("ResNet-50 on ImageNet, 160 to 192 pixels", "AWS p4d.24xlarge, RAM", "", "", "FFCV (amp)", "")
+    >>> found = named_chain("ResNet-50 on ImageNet, 160 to 192 pixels", "AWS p4d.24xlarge, RAM", "", "", "FFCV", "")
     >>> found.model, found.side, found.cores, found.store
     ('resnet50', 176.0, 48.0, 'memory')
     """
@@ -359,7 +359,7 @@ def fed(workload: str, system: str, accelerator: str, cpu: str, framework: str, 
     server, cores, speed, threads = _host(system, cpu)
     readers = READERS.search(note[:MOST_READ])
     alone = 1.0 if re.search(r"safetensors", framework, re.I) else math.nan
-    return Fed(
+    return NamedChain(
         model,
         key_of("accelerators", accelerator) or accelerator,
         framework,

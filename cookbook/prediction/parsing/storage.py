@@ -15,11 +15,11 @@ from cookbook.prediction.parsing.columns import STORAGE, Columns
 from cookbook.prediction.parsing.drives import (
     MOST_READ,
     MOST_SHOWN,
-    Fed,
+    NamedChain,
     NamedSystem,
     cloud_network,
-    fed,
     key_of,
+    named_chain,
     named_system,
     processor_of,
 )
@@ -108,8 +108,8 @@ def read(frame: pd.DataFrame) -> Scenario:
 
     Each distinct cell is read once, however many rows have it. Beside the fields of input pipelines there are columns
     of what words say: ``report`` (what was measured), ``benchmark`` (as `_demand`), ``named`` (`NamedSystem`), ``chip``
-    (single-thread speed, threads), ``instance`` (as `cloud_network`), ``chain`` (`Fed`), ``request`` [B], ``open`` [s],
-    ``decoder``, and ``requested`` (outcome, what turns SI into its unit, the unit as written).
+    (single-thread speed, threads), ``instance`` (as `cloud_network`), ``chain`` (`NamedChain`), ``request`` [B],
+    ``open`` [s], ``decoder``, and ``requested`` (outcome, what turns SI into its unit, the unit as written).
 
     Parameters
     ----------
@@ -165,11 +165,11 @@ def _chain(report: Coded, *words: Coded) -> Coded:
     """What words say about the chain of loaders, runs and weights; of other reports nothing."""
     at = np.flatnonzero(report.where(CHAINS.__contains__))
     if not len(at):
-        return Coded(np.array(0), (Fed(),))
-    found = _joined(fed, *(column.take(at) for column in words))
+        return Coded(np.array(0), (NamedChain(),))
+    found = _joined(named_chain, *(column.take(at) for column in words))
     codes = np.zeros(np.shape(report.codes), dtype=np.int64)
     codes[at] = found.codes + 1
-    return Coded(codes, (Fed(), *found.levels))
+    return Coded(codes, (NamedChain(), *found.levels))
 
 
 def _assumed(report: str, benchmark: tuple[float, ...], named: NamedSystem, *blank: bool) -> str:
@@ -327,7 +327,7 @@ def _why(kind: str, workload: str, stated: str) -> str:
             "kind: what was measured? Give mlperf-storage, dataloader, training, object-store, fio, metadata or "
             "model-load"
         )
-    if kind == TRAINING and not fed(workload, "", "", "", "", "").model:
+    if kind == TRAINING and not named_chain(workload, "", "", "", "", "").model:
         return f"workload = {shown(workload, MOST_SHOWN)} names no network of the zoo, such as ResNet-50"
     if kind == CHECKPOINT:
         return "writing checkpoints asks for no read rate; give read_bandwidth of a described system"

@@ -7,10 +7,11 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.prediction.answer import answer
+from cookbook.prediction.kinds.input_pipeline_arguments import committed
 from cookbook.prediction.parsing.columns import unknown
 from cookbook.prediction.parsing.drives import named_system, nearest_stores
 from cookbook.prediction.parsing.storage import read
-from cookbook.prediction.storage import committed, resolve, storage_table
+from cookbook.prediction.storage import resolve, storage_table
 
 RUN = {"kind": "mlperf", "workload": "unet3d", "accelerator": "h100-sxm", "accelerators": "64", "hosts": "1"}
 DRIVE = "1x Micron 9400 7.68TB"
