@@ -27,7 +27,6 @@ COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tie
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
 NO_NUMBER = Refusal("the formulas give no finite number for this row: check its sizes", "no-finite-time")
-WORDS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY, BROKEN = 300, "batch-not-divisible"
@@ -103,7 +102,7 @@ def answer(
     if frame.empty and kind != "storage":
         return pd.DataFrame(columns=[*COLUMNS, *more_columns(kind)])
     if kind == "storage":
-        found = _storage(frame, known)
+        found = storage_table(tables.without_outcomes(frame), known)
     else:
         asked = tables.read(kind, frame, known, here)
         parts = tables.split(asked) if kind == "inference" else [(np.arange(len(frame)), asked)]
@@ -120,16 +119,6 @@ def answer(
 def _id_of(frame: pd.DataFrame) -> Any:
     """Return the header of the names of rows, in any case; None where rows have none and are counted from 1."""
     return next((header for header in frame.columns if columns.normal(header) == "id"), None)
-
-
-def _storage(frame: pd.DataFrame, known: np.ndarray) -> pd.DataFrame:
-    found = storage_table(tables.without_outcomes(frame))
-    bad = known != ""
-    if bad.any():
-        numbers = [name for name in found if name not in WORDS]
-        found.loc[bad, numbers] = np.nan
-        found.loc[bad, "tier"], found.loc[bad, "why"] = "", known[bad]
-    return found.assign(assumed=found.get("assumed", ""))
 
 
 def _shared_out(

@@ -469,12 +469,16 @@ PREDICTED: tuple[tuple[tuple[str, ...], Callable[[Rows, Known], Outcomes]], ...]
 )
 
 
-def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Predictions with intervals for a table of reports, in the form of `python -m cookbook predict`."""
+def storage_table(frame: pd.DataFrame, why: np.ndarray | None = None) -> pd.DataFrame:
+    """Predictions with intervals for a table of reports, in the form of `python -m cookbook predict`.
+
+    `why` is what is wrong with single rows before they are read.
+    """
     if len(frame) > BLOCK:
-        blocks = [storage_table(frame.iloc[at : at + BLOCK]) for at in range(0, len(frame), BLOCK)]
+        parts = [slice(at, at + BLOCK) for at in range(0, len(frame), BLOCK)]
+        blocks = [storage_table(frame.iloc[part], None if why is None else why[part]) for part in parts]
         return pd.concat(blocks, ignore_index=True)
-    reports = read(frame)
+    reports = read(frame, why)
     rows, known = resolve(reports), committed()
     found = predict_rows(rows, known)
     values = np.array([found[name] for name in OUTCOMES])

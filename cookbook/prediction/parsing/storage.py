@@ -103,7 +103,7 @@ BLOCK = re.compile(r"bs=(\d+)([km]?)", re.I | re.A)
 FACTORS = {"": 1, "k": 1024, "m": 1024**2}
 
 
-def read(frame: pd.DataFrame) -> Scenario:
+def read(frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
     """Rows of a table of reports about storage, ours or one under the usual other column names, as a scenario.
 
     Each distinct cell is read once, however many rows have it. Beside the fields of input pipelines there are columns
@@ -115,6 +115,8 @@ def read(frame: pd.DataFrame) -> Scenario:
     ----------
     frame : pandas.DataFrame
         Text or numbers; outcomes are not looked at.
+    why : numpy.ndarray of str, optional
+        What is known to be wrong with single rows.
     """
     cells = Columns(STORAGE, frame)
     text = {name: cells.text(name).map(lambda cell: "" if is_blank(cell) else cell).lean() for name in WORD_COLUMNS}
@@ -144,7 +146,7 @@ def read(frame: pd.DataFrame) -> Scenario:
         "decoder": text["framework"].map(lambda words: words.split("+")[0].strip().casefold()),
         "requested": requested,
     }
-    return Scenario(PIPELINE, cells.size, columns, cells.why(), cells.noted())
+    return Scenario(PIPELINE, cells.size, columns, cells.why(why), cells.noted())
 
 
 def _joined(function: Callable[..., Any], *columns: Coded) -> Coded:
