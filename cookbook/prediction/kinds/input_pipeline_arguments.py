@@ -206,6 +206,15 @@ def _first(*columns: Any) -> np.ndarray:
 
 
 def first_reason(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.ndarray:
+    """Return the first reason against each row; "" where there is none.
+
+    Parameters
+    ----------
+    first : numpy.ndarray of str
+        Reasons that are known already.
+    refused : iterable of tuple
+        Rows that are bad, the reason, and the numbers that fill its braces.
+    """
     for bad, reason, *figures in refused:
         if np.any(bad):
             first = told(first, bad, reason, figures)
