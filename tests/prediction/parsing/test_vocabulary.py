@@ -31,7 +31,7 @@ READERS = {
     "rate": lambda text: networks.metric_of(text).counts,
     "seconds": lambda text: f"{networks.metric_of(f'latency {text}').seconds:.9g}",
     "parallelism": lambda text: next(iter(layouts.splits(f"{text} 4"))),
-    **{f"column_{kind}": columns.names(kind).get for kind in (columns.T, columns.N, columns.SERVED)},
+    **{f"column_{kind}": columns.names(kind).get for kind in (columns.T, columns.N, columns.SERVED, columns.STORAGE)},
 }
 
 
