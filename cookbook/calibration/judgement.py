@@ -1,10 +1,9 @@
-"""Evaluation of predictions of storage, input and collectives, each from constants fitted without its group.
+"""What predictions of storage, input and exchanges are worth: each from constants fitted without its group.
 
 - Storage and input, together (`judgement`) and row by row (`judged_rows`).
-- Collectives (`exchange_judgement`): measured ones, with constants fitted without a publisher or a generation. Only
-  rows with a network that is stated or known from the accelerator's systems count; where a publisher states no
-  payload, a large one is assumed. The baseline is a bus bandwidth that is a constant share of the slower of link and
-  network.
+- Exchanges (`exchange_judgement`): measured collectives, constants fitted without a publisher or a generation. Rows
+  count whose network is stated or known from the accelerator's systems; where a publisher states no payload, it is a
+  large one. The rule to beat is the bus bandwidth that is a constant part of the slower of link and network.
 """
 
 from __future__ import annotations
@@ -33,6 +32,8 @@ from cookbook.calibration.storage import (
 )
 from cookbook.formulas import input_pipeline
 from cookbook.prediction import fabrics, storage
+from cookbook.prediction.kinds.input_pipeline import LEVELS, loader_rate
+from cookbook.prediction.kinds.input_pipeline_arguments import committed
 from cookbook.prediction.parsing import words
 from cookbook.prediction.parsing.storage import CHAINS, DECODE, MLPERF, OBJECT_STORE
 from cookbook.prediction.parsing.tables import without_outcomes
@@ -41,22 +42,22 @@ TABLE, SOURCE, HOW = "validation_storage_rows", "dl-cookbook-judge-storage", "de
 
 
 def utilised() -> tuple[Measured, np.ndarray, np.ndarray]:
-    """Return the rows of MLPerf Storage, utilisation with submitters held out, and the best constant for the others."""
+    """MLPerf Storage: rows, utilisation with submitters left out, and the constant that is best for the others."""
     data = Measured(MLPERF)
-    predicted, _ = left_out(data, MLPERF, data.group)
-    constant = np.empty(len(predicted))
+    found, _ = left_out(data, MLPERF, data.group)
+    constant = np.empty(len(found))
     for name in set(data.group.tolist()):
         rest = data.outcome[data.group != name]
         tried = np.linspace(0.6, 1, 401)
         constant[data.group == name] = tried[np.argmin([np.median(np.abs(rest - value)) for value in tried])]
-    return data, predicted, constant
+    return data, found, constant
 
 
 def utilisation() -> dict[str, Any]:
-    """Return absolute errors of the utilisation in MLPerf Storage with submitters held out, beside the baselines."""
-    data, predicted, constant = utilised()
-    described = storage.predict_rows(data.rows).described
-    rules = {"left out": predicted, "best constant, left out": constant, "at the required bar": data.rows.required}
+    """Absolute errors of the utilisation in MLPerf Storage with submitters left out, beside rules to beat."""
+    data, found, constant = utilised()
+    described = storage.predict_rows(data.rows)["described"]
+    rules = {"left out": found, "best constant, left out": constant, "at the required bar": data.rows.required}
     by_workload = {name: data.frame["workload"].to_numpy() == name for name in ("unet3d", "resnet50", "cosmoflow")}
     strata = {"all": described | True, "described drive": described, "not described": ~described, **by_workload}
     return {
@@ -73,16 +74,16 @@ def utilisation() -> dict[str, Any]:
 
 
 def single_drives() -> list[dict[str, Any]]:
-    """Return the accelerators that single drives sustain by datasheet bandwidth, beside those submitted.
+    """Largest sustained accelerators of single drives from the datasheet's bandwidth alone, beside those submitted.
 
     Nothing is fitted: bandwidth over bar x demand. Rows of host-bound workloads are named as such.
     """
     data = Measured(MLPERF)
-    rows, lines = data.rows, []
+    rows, found = data.rows, []
     demand = rows.batch / rows.step * rows.sample_bytes
     for at in np.flatnonzero(np.isfinite(rows.drive) & (rows.hosts == 1)):
         most = int(input_pipeline.largest_accelerators(rows.drive[at], demand[at], rows.required[at]))
-        lines.append(
+        found.append(
             {
                 "system": data.frame["system"][at].split(": ")[1].split("/")[0],
                 "workload": data.frame["workload"][at],
@@ -93,32 +94,32 @@ def single_drives() -> list[dict[str, Any]]:
                 "id": data.frame["id"][at],
             }
         )
-    return lines
+    return found
 
 
 def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
-    """Return JPEG rows, rates with the processor held out, rates from its own single rate, and that rate."""
+    """JPEG decoding: rows, rates from the name of a processor left out, those from its own single rate, and that."""
     data = Measured(DECODE)
     whole, _ = left_out(data, DECODE, data.group)
-    single_process = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
-    first, shape = single_rates(data, single_process), np.full(len(whole), np.nan)
+    one = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
+    first, shape = single_rates(data, one), np.full(len(whole), np.nan)
     for name in sorted(set(data.group.tolist())):
-        constants, own = fit_decode(data, data.group != name), data.group == name
-        core = np.full(len(whole), np.exp(np.mean(np.log(data.outcome[single_process & own]))))
-        shape[own] = storage.loader_rate(data.rows.workers, first, core, data.rows.threads, constants)[own]
+        known, own = fit_decode(data, data.group != name), data.group == name
+        core = np.full(len(whole), np.exp(np.mean(np.log(data.outcome[one & own]))))
+        shape[own] = loader_rate(data.rows.workers, first, core, data.rows.threads, known)[own]
     return data, whole, shape, first
 
 
 def decoding() -> dict[str, Any]:
-    """Return the mean absolute error of decoding with processors held out.
+    """Mean absolute error of decoding with processors left out.
 
-    "shape" takes the processor's own single-thread rate as known, and evaluates its growth with workers; "from the
-    name" takes nothing but the processor's name.
+    "shape" takes what the processor decodes alone as known, and judges how that grows with workers; "from the name"
+    takes nothing but the processor's name.
     """
     data, whole, shape, _ = decoded()
-    several_workers, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
+    many, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
     errors = {
-        "shape, 2 to 8 workers": (shape, several_workers),
+        "shape, 2 to 8 workers": (shape, many),
         "from the name, 0 to 8 workers": (whole, loader),
         "from the name, one thread": (whole, ~loader),
     }
@@ -133,52 +134,49 @@ def decoding() -> dict[str, Any]:
 
 
 def downloads() -> dict[str, Any]:
-    """Return errors of parallel downloads with single instances, and with whole families of instances, held out."""
+    """Errors of parallel downloads with single instances, and with whole families of instances, left out."""
     data = Measured(OBJECT_STORE)
-    errors = {}
+    found = {}
     for name, group in (("instance", data.group), ("family", folds(data, OBJECT_STORE))):
         predicted, _ = left_out(data, OBJECT_STORE, group)
         good = np.isfinite(predicted)
         error = np.abs(predicted[good] / data.outcome[good] - 1)
-        errors[f"{name} left out"] = {
+        found[f"{name} left out"] = {
             "rows": int(good.sum()),
             "median %": round(100 * float(np.median(error)), 1),
             "mean %": round(100 * float(np.mean(error)), 1),
             "not answered": int((~good).sum()),
         }
     middle = np.median(data.outcome)
-    errors["the median of all"] = {"median %": round(100 * float(np.median(np.abs(middle / data.outcome - 1))), 1)}
-    return errors
+    found["the median of all"] = {"median %": round(100 * float(np.median(np.abs(middle / data.outcome - 1))), 1)}
+    return found
 
 
 def coverage() -> dict[str, Any]:
-    """Return the share of rows inside intervals, by kind, and the committed factor.
+    """Share of rows inside intervals, by kind, and the committed factor.
 
     Of each row both the point and the width come from constants and errors of the other groups.
     """
-    constants = storage.committed()
-    shares: dict[str, Any] = {}
+    known = committed()
+    found: dict[str, Any] = {}
     for kind in (MLPERF, DECODE, OBJECT_STORE):
         data = Measured(kind)
         group = folds(data, kind)
         predicted, _ = left_out(data, kind, group)
         error = np.abs(np.log(in_samples(data, kind, predicted) / reported(data, kind)))
         good = np.isfinite(error)
-        shares[kind] = {}
-        for level in storage.LEVELS:
-            covered = np.zeros(len(group), dtype=bool)
+        found[kind] = {}
+        for level in LEVELS:
+            inside = np.zeros(len(group), dtype=bool)
             for name in set(group.tolist()):
                 rest = good & (group != name)
-                covered |= (group == name) & (np.log(half_factor(error[rest], group[rest], level)) >= error)
-            shares[kind][level] = (
-                round(float(np.mean(covered[good])), 3),
-                round(constants[f"interval/{kind}/{level}"], 3),
-            )
-    return shares
+                inside |= (group == name) & (np.log(half_factor(error[rest], group[rest], level)) >= error)
+            found[kind][level] = (round(float(np.mean(inside[good])), 3), round(known[f"interval/{kind}/{level}"], 3))
+    return found
 
 
 def real_beside_synthetic() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Return pairs of runs, the rate on real data with networks held out, and that by one capacity of the host."""
+    """Pairs of runs, the rate on real data with networks left out, and that of one capacity of the host."""
     pairs = real_pairs()
     models = pairs["model"].to_numpy()
     real, synthetic = (pairs[name].to_numpy(dtype=float) for name in ("r", "s"))
@@ -193,28 +191,28 @@ def real_beside_synthetic() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
 
 
 def real_training() -> dict[str, Any]:
-    """Return the mean absolute error [%] of training on real data from that on synthetic data, networks held out.
+    """Mean absolute error % of training on real data from that on synthetic data, networks left out.
 
     Beside it: no loss at all, and the slower of the step and one capacity of the host.
     """
     pairs, serial, slower = real_beside_synthetic()
     real, synthetic = (pairs[name].to_numpy(dtype=float) for name in ("r", "s"))
     rules = {"partly serial": serial, "the slower of step and host": slower, "no loss": synthetic}
-    return {"rows": len(pairs)} | {name: _percent(rule, real) for name, rule in rules.items()}
+    return {"rows": len(pairs)} | {name: _percent(found, real) for name, found in rules.items()}
 
 
 def chained() -> pd.DataFrame:
-    """Return loaders, runs on real data and weights: measured beside predicted with its intervals, in the same unit.
+    """Loaders, runs on real data and weights: measured beside predicted with its intervals, in the same unit.
 
     Nothing is fitted to them: constants are those of other publishers, datasheets and what is recalled.
     """
     table = as_text(catalog.table("storage_measured")["kind"].isin(CHAINS).to_numpy())
-    predicted = storage.storage_table(without_outcomes(table))
+    found = storage.storage_table(without_outcomes(table))
     groups = catalog.table("sources").set_index("key")["source_group"]
-    columns = predicted["unit"].map({"samples/s": "samples_per_s", "GB/s": "read_bandwidth", "us": "latency"})
+    columns = found["unit"].map({"samples/s": "samples_per_s", "GB/s": "read_bandwidth", "us": "latency"})
     measured = [float(row[name]) for row, name in zip(table.to_dict("records"), columns, strict=True)]
-    kinds = table["kind"].replace("model_load", "weights").where(predicted["unit"] != "us", "engine start")
-    return predicted.assign(
+    kinds = table["kind"].replace("model_load", "weights").where(found["unit"] != "us", "engine start")
+    return found.assign(
         measured=measured,
         kind=kinds,
         group=table["source"].map(groups),
@@ -223,40 +221,40 @@ def chained() -> pd.DataFrame:
 
 
 def chains() -> dict[str, Any]:
-    """Return rows, answered rows, median absolute error [%] and interval coverage of each kind and publisher."""
-    lines: dict[str, Any] = {}
+    """Of each kind and publisher: rows, those answered, median absolute error % and part inside the intervals."""
+    found: dict[str, Any] = {}
     for (kind, group), rows in chained().groupby(["kind", "group"]):
         inside = {
             f"within {level} %": round(
                 float(rows["measured"].between(rows[f"low{level}"], rows[f"high{level}"]).mean()), 3
             )
-            for level in storage.LEVELS
+            for level in LEVELS
         }
         error = (rows["predicted"] / rows["measured"] - 1).abs()
-        lines[f"{kind}, {group}"] = {
+        found[f"{kind}, {group}"] = {
             "rows": len(rows),
             "answered": int(rows["predicted"].notna().sum()),
             "median %": round(100 * float(error.median()), 1),
             **inside,
         }
-    return lines
+    return found
 
 
 def half_factor(error: np.ndarray, group: np.ndarray, level: int) -> float:
-    """Return the factor of an interval's reach, from errors of other groups.
+    """Factor by which an interval reaches, from errors of other groups.
 
     `error`: absolute logarithmic errors; `group`: group of each; `level`: nominal coverage in per cent.
     """
     return float(np.exp(half_width(error, group, level / 100)))
 
 
-def _percent(predicted: np.ndarray, outcome: np.ndarray) -> float:
-    good = np.isfinite(predicted)
-    return round(100 * float(np.mean(np.abs(predicted[good] / outcome[good] - 1))), 1)
+def _percent(found: np.ndarray, outcome: np.ndarray) -> float:
+    good = np.isfinite(found)
+    return round(100 * float(np.mean(np.abs(found[good] / outcome[good] - 1))), 1)
 
 
 def judgement() -> str:
-    """Return all evaluations as text."""
+    """All judgements as text."""
     lines = ["Utilisation, MLPerf Storage (median, mean absolute error), submitters left out"]
     lines += [f"  {name}: {row}" for name, row in utilisation().items()]
     lines += ["Single drives: accelerators submitted and from the datasheet's bandwidth"]
@@ -273,24 +271,21 @@ def judgement() -> str:
 
 
 def judged_rows() -> list[dict[str, Any]]:
-    """Return rows of the table ``validation_storage_rows``.
-
-    Each one's group was held out of the fit that predicts it.
-    """
+    """Rows of the table ``validation_storage_rows``; the group of each was left out of the fit that predicts it."""
     rows = [*_utilised_rows(), *_drive_rows(), *_decoded_rows(), *_real_rows(), *_chained_rows()]
     return [row | _errors(row) | {"how": HOW, "source": SOURCE} for row in rows]
 
 
 def _errors(row: dict[str, Any]) -> dict[str, float]:
-    """Return absolute errors of shares, relative errors of everything else."""
+    """Of shares absolute, of everything else relative."""
     unit = 1.0 if row["kind"] == "utilisation" else row["measured"]
-    estimates = {"error": "predicted", "rule_error": "rule"}
-    return {name: abs(row[key] - row["measured"]) / unit for name, key in estimates.items() if key in row}
+    named = {"error": "predicted", "rule_error": "rule"}
+    return {name: abs(row[key] - row["measured"]) / unit for name, key in named.items() if key in row}
 
 
 def _utilised_rows() -> list[dict[str, Any]]:
-    data, predicted, constant = utilised()
-    described = storage.predict_rows(data.rows).described
+    data, found, constant = utilised()
+    described = storage.predict_rows(data.rows)["described"]
     frame = data.frame
     return [
         {
@@ -302,7 +297,7 @@ def _utilised_rows() -> list[dict[str, Any]]:
             "count": int(data.rows.accelerators[at]),
             "remark": "drive described" if described[at] else "drive not described",
             "measured": float(data.outcome[at]),
-            "predicted": float(predicted[at]),
+            "predicted": float(found[at]),
             "rule": float(constant[at]),
         }
         for at in range(len(frame))
@@ -327,7 +322,7 @@ def _drive_rows() -> list[dict[str, Any]]:
 
 
 def _decoded_rows() -> list[dict[str, Any]]:
-    """Return the rows of decoding. The baseline: each worker decodes as fast as the main process alone."""
+    """The rule: each worker decodes as fast as the main process alone."""
     data, whole, _, first = decoded()
     frame, rows = data.frame, data.rows
     return [
@@ -337,7 +332,7 @@ def _decoded_rows() -> list[dict[str, Any]]:
             "group": data.group[at],
             "workload": frame["workload"][at],
             "count": int(rows.workers[at]),
-            "remark": str(rows.decoder[at]),
+            "remark": str(rows.key("decoder")[at]),
             "measured": float(data.outcome[at]),
             "predicted": float(whole[at]),
             "rule": float(first[at] * max(rows.workers[at], 1)),
@@ -348,7 +343,7 @@ def _decoded_rows() -> list[dict[str, Any]]:
 
 
 def _real_rows() -> list[dict[str, Any]]:
-    """Return the rows of real data. The baseline: nothing is lost against synthetic data."""
+    """The rule: nothing is lost against synthetic data."""
     pairs, serial, _ = real_beside_synthetic()
     return [
         {
@@ -384,18 +379,18 @@ def _chained_rows() -> list[dict[str, Any]]:
     ]
 
 
-RING_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
+RING = ("all_reduce", "all_gather", "reduce_scatter")
 LARGE, NODE, NODES = 1e15, 8, 4
-# Payload from which bandwidth dominates over latency.
-LARGE_PAYLOAD = 1e9
-# Start of the search (the expectation without any row), and the allowed distance of the logarithm from it.
+# From this payload on bandwidth counts, not starts.
+BIG = 1e9
+# Where the search starts (what one expects before any row was seen), and how far the logarithm may lie from it.
 START = dict(zip(fabrics.CONSTANTS, (0.8, 0.8, 0.8, 5e-6, 15e-6, 1e6), strict=True))
 WIDTH, PULL = np.array([0.2, 0.2, 0.2, 0.5, 0.5, 2.0]), 0.002
 
 
 @dataclass(frozen=True, eq=False)
 class Exchanges:
-    """Measured rings as arrays, one entry per row, SI; `in_switch` where the switch reduces (SHARP)."""
+    """Measured rings as arrays, one entry a row, SI; `in_switch` where the switch makes the sums."""
 
     source: np.ndarray
     family: np.ndarray
@@ -410,35 +405,35 @@ class Exchanges:
     seconds: np.ndarray
 
     def take(self, index: Any) -> Exchanges:
-        """Return some of the rows."""
+        """Some of the rows."""
         return Exchanges(**{name: getattr(self, name)[index] for name in self.__annotations__})
 
 
 def measured_exchanges() -> Exchanges:
-    """Return the rows of ``collectives`` whose link and network are known."""
+    """The rows of ``collectives`` of which link and network are known."""
     table = catalog.table("collectives")
-    table = table[table["collective"].isin(RING_COLLECTIVES)]
-    rows = [row for row in map(_row, table.to_dict("records")) if row]
-    return Exchanges(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+    table = table[table["collective"].isin(RING)]
+    found = [row for row in map(_row, table.to_dict("records")) if row]
+    return Exchanges(**{name: np.array([row[name] for row in found]) for name in found[0]})
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    key, multi_node = row["accelerator"], row["nodes"] != 1
+    key, several = row["accelerator"], row["nodes"] != 1
     network, of_node, _ = words.network(row["inter_node_link"])
     machine = hardware.machine(key) if key else None
     if not key and not np.isfinite(network):
         return None
     per_node = row["per_node"] if row["per_node"] > 0 else (NODE if key else 1)
     network = network / per_node if of_node else network
-    if multi_node and not np.isfinite(network):
+    if several and not np.isfinite(network):
         network = machine.network if machine else np.nan
     devices = per_node * (row["nodes"] if row["nodes"] > 0 else NODES)
     payload = row["payload_bytes"] if row["payload_bytes"] > 0 else LARGE
     passes = 2 if row["collective"] == "all_reduce" else 1
-    in_network = row["algorithm"].startswith("NVLS") or any(
+    said = row["algorithm"].startswith("NVLS") or any(
         word in row["intra_node_link"] + row["inter_node_link"] for word in ("SHARP", "NVLS")
     )
-    in_switch = in_network and not row["algorithm"].startswith("Ring")
+    in_switch = said and not row["algorithm"].startswith("Ring")
     return {
         "source": row["source"],
         "family": machine.generation if machine else "",
@@ -447,7 +442,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
         "devices": devices,
         "per_node": per_node,
         "link": machine.link if machine else network,
-        "network": network if multi_node else np.inf,
+        "network": network if several else np.inf,
         "in_switch": in_switch,
         "payload": payload,
         "seconds": passes * (devices - 1) / devices * payload / row["bus_bandwidth"],
@@ -455,33 +450,28 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def predicted_exchanges(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
-    """Return the predicted seconds of each row."""
+    """Seconds of each row."""
     groups = np.stack([np.ones(len(rows.devices)), rows.per_node], axis=-1)
     network = np.where(np.isfinite(rows.network), rows.network, rows.link)
     rates = np.stack([rows.link, network], axis=-1)
     ring = fabrics.nested_seconds("all_gather", rows.payload, rows.devices, groups, rates, constants)
     switch = fabrics.switch_seconds(rows.payload, rows.per_node, rows.link, constants)
     between = np.isfinite(rows.network)
-    # Between nodes the sums of each node are exchanged; the slower of the two levels sets the pace.
+    # Beyond the node the sums of the node travel on; the slower of both sets the pace.
     return np.where(
-        rows.in_switch,
-        np.where(between, np.maximum(switch, _between_nodes(rows, constants)), switch),
-        rows.passes * ring,
+        rows.in_switch, np.where(between, np.maximum(switch, _far(rows, constants)), switch), rows.passes * ring
     )
 
 
-def _between_nodes(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
-    """Return the part of a ring between nodes alone, with all links within a node free."""
+def _far(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
+    """The part of a ring between nodes alone, all links within a node taken as free."""
     groups = np.stack([np.ones(len(rows.devices)), rows.per_node], axis=-1)
     free = np.stack([np.full(len(rows.devices), LARGE), np.where(np.isfinite(rows.network), rows.network, 1.0)], -1)
     return rows.passes * fabrics.nested_seconds("all_gather", rows.payload, rows.devices, groups, free, constants)
 
 
 def fit_exchanges(rows: Exchanges) -> dict[str, float]:
-    """Return the constants with the smallest mean logarithmic error.
-
-    Curves of one machine weigh the root of their points.
-    """
+    """Constants with the smallest mean error of logarithms; curves of one machine count by the root of their points."""
     _, at, count = np.unique(rows.curve, return_inverse=True, return_counts=True)
     weight = 1 / np.sqrt(count[at])
     start = np.log(list(START.values()))
@@ -495,7 +485,7 @@ def fit_exchanges(rows: Exchanges) -> dict[str, float]:
 
 
 def constant_bandwidth(rows: Exchanges, known: np.ndarray) -> np.ndarray:
-    """Predict by the baseline: a constant share of the slower of link and network, without start-up times.
+    """The rule to beat: a constant share of the slower of link and network, and no starts.
 
     The share is the median of the known large payloads, one for rings and one for sums in switches.
     """
@@ -503,13 +493,13 @@ def constant_bandwidth(rows: Exchanges, known: np.ndarray) -> np.ndarray:
     ideal = rows.passes * (rows.devices - 1) / rows.devices * rows.payload / nominal
     share = np.ones(len(ideal))
     for kind in (rows.in_switch, ~rows.in_switch):
-        large = kind & known & (rows.payload >= LARGE_PAYLOAD)
+        large = kind & known & (rows.payload >= BIG)
         share[kind] = np.median((rows.seconds / ideal)[large]) if large.any() else 1.0
     return ideal * share
 
 
 def exchanges_left_out(by: str = "source") -> dict[str, np.ndarray]:
-    """Return logarithms of predicted over measured, each group of rows by constants fitted without it.
+    """Logarithms of predicted over measured, each group of rows by constants that were fitted without it.
 
     `by`: "source" (publishers) or "family" (generations of accelerators). Gives ``model`` and ``constant bandwidth``,
     with ``group`` and ``payload`` [B].
@@ -518,9 +508,9 @@ def exchanges_left_out(by: str = "source") -> dict[str, np.ndarray]:
     group = getattr(rows, by)
     model, rule = np.empty(len(group)), np.empty(len(group))
     for name in np.unique(group):
-        held_out = group == name
-        model[held_out] = predicted_exchanges(rows, fit_exchanges(rows.take(~held_out)))[held_out]
-        rule[held_out] = constant_bandwidth(rows, ~held_out)[held_out]
+        inside = group == name
+        model[inside] = predicted_exchanges(rows, fit_exchanges(rows.take(~inside)))[inside]
+        rule[inside] = constant_bandwidth(rows, ~inside)[inside]
     errors = {"model": model, "constant bandwidth": rule}
     return {name: np.log(value / rows.seconds) for name, value in errors.items()} | {
         "group": group,
@@ -529,19 +519,19 @@ def exchanges_left_out(by: str = "source") -> dict[str, np.ndarray]:
 
 
 def exchange_judgement() -> str:
-    """Return median errors with publishers and generations held out, and the constants fitted to all rows, in words."""
+    """Median errors with publishers and with generations left out, and the constants fitted to all rows, in words."""
     lines = []
     for by, title in (("source", "publishers"), ("family", "generations")):
-        by_rule = exchanges_left_out(by)
-        small = by_rule["payload"] < LARGE_PAYLOAD
+        found = exchanges_left_out(by)
+        small = found["payload"] < BIG
         for name, at in (("all", small | True), ("below 1 GB", small), ("1 GB and more", ~small)):
-            errors = [f"{rule} {_per_cent(by_rule[rule][at])}" for rule in ("model", "constant bandwidth")]
+            errors = [f"{rule} {_per_cent(found[rule][at])}" for rule in ("model", "constant bandwidth")]
             lines.append(f"{title} left out, {name}, {at.sum()} rows: {', '.join(errors)}")
     fitted = fit_exchanges(measured_exchanges())
     return "\n".join([*lines, *(f"{name} {value:.4g}" for name, value in fitted.items())])
 
 
 def _per_cent(errors: np.ndarray) -> str:
-    """Return the median error and the 90th percentile, in words."""
+    """Median error, and the one that nine of ten rows stay below."""
     middle, most = np.expm1(np.quantile(np.abs(errors), [0.5, 0.9]))
     return f"{100 * middle:.0f} % (nine of ten below {100 * most:.0f} %)"

@@ -1,4 +1,4 @@
-"""Fits of the few constants of storage and input to measurements; `judgement` evaluates them by held-out ones."""
+"""Fits the few constants of storage and input to measurements; `judgement` judges them by those left out."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from cookbook.calibration.intervals import half_width
 from cookbook.catalog import tables
 from cookbook.formulas import input_pipeline
 from cookbook.prediction import storage
-from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
+from cookbook.prediction.kinds.input_pipeline import LEVELS, loader_rate
+from cookbook.prediction.kinds.input_pipeline_arguments import committed
+from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, read
 from cookbook.prediction.parsing.tables import without_outcomes
+from cookbook.prediction.scenario import Rows
 
-# A step must lower the loss by this share of it; less may be the rounding of one processor's sums.
-MIN_GAIN = 1e-9
-# Start of the search.
-START_VALUES = {
+# A step must lower the loss by this share of it: less is the rounding of one processor's sums.
+LEAST_GAIN = 1e-9
+# Where the search starts.
+START = {
     "step_overhead": 0.005,
     "buffer": 20.0,
     "room": 0.6,
@@ -49,9 +52,9 @@ UNITS = {
     "processor_rate": "B/s",
     "client_rate": "B/s",
     "core_rate": "Hz",
-    **{name: "B/s" for name in START_VALUES if name.startswith("network/")},
+    **{name: "B/s" for name in START if name.startswith("network/")},
 }
-FITTED_NAMES = {
+SEARCHED = {
     "described": ("step_overhead", "buffer"),
     "undescribed": ("room", "room_hosts", "room_devices", "room_host_bound"),
     "shape": ("handover", "collation", "collation_two_threads", "sharpness"),
@@ -65,7 +68,7 @@ FITTED_NAMES = {
         "network/low-to-moderate",
     ),
 }
-NOTE_OF = {
+NOTES = {
     "step_overhead": "Time of each step beside computation, MLPerf Storage on described drives",
     "buffer": "Prefetched batches over the squared variation of their times",
     "room": "Utilisation above the bar over what is above it, one accelerator on one host, storage not described",
@@ -88,22 +91,22 @@ NOTE_OF = {
 
 
 def start() -> dict[str, float]:
-    """Return the start values of fits, with the constants that are not fitted."""
-    return {**START_VALUES, **{row["name"]: storage.committed()[row["name"]] for row in _recalled()}}
+    """Where fits start, with the constants that are not fitted."""
+    return {**START, **{row["name"]: committed()[row["name"]] for row in _recalled()}}
 
 
 class Measured:
-    """Measured rows with their outcomes and the group by which they are held out.
+    """Measured rows with their outcomes and the group by which they are left out.
 
-    `rows`: what was run; `outcome`: utilisation, samples per second or bytes per second, by kind; `samples_per_s`:
-    samples a second; `group`: submitter, processor or instance.
+    `rows`: what was run; `outcome`: utilisation, samples a second or bytes a second, by kind; `samples_per_s`: samples
+    a second; `group`: submitter, processor or instance.
     """
 
     def __init__(self, kind: str) -> None:
         frame = catalog.table("storage_measured")
         chosen = (frame["kind"] == kind).to_numpy()
         self.frame = frame[chosen].reset_index(drop=True)
-        self.rows: StorageRows = storage_rows(without_outcomes(as_text(chosen)))
+        self.rows: Rows = storage.resolve(read(without_outcomes(as_text(chosen))))
         column = {MLPERF: "utilisation", DECODE: "samples_per_s", OBJECT_STORE: "read_bandwidth"}[kind]
         self.outcome = self.frame[column].to_numpy(dtype=float)
         self.samples_per_s = self.frame["samples_per_s"].to_numpy(dtype=float)
@@ -112,13 +115,13 @@ class Measured:
 
 
 def as_text(chosen: np.ndarray) -> pd.DataFrame:
-    """Return chosen rows of the table ``storage_measured`` as they are written."""
+    """Chosen rows of the table ``storage_measured`` as they are written."""
     rows = list(tables.raw("storage_measured", catalog.data_directory()).records())
     return pd.DataFrame(rows)[chosen].reset_index(drop=True)
 
 
 def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float = 0.3, rounds: int = 400) -> np.ndarray:
-    """Return the smallest loss near a start: each unknown's step grows with success and halves without.
+    """Smallest loss near a start: each unknown moves by its own step, which grows with success and halves without.
 
     `loss`: from unknowns to a number; `start`: where to begin; `step`: first step; `rounds`: most rounds over all
     unknowns.
@@ -126,95 +129,95 @@ def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float =
     at, best = np.array(start, dtype=float), loss(np.array(start, dtype=float))
     steps = np.full(len(at), step)
     for _ in range(rounds):
-        for position in range(len(at)):
+        for one in range(len(at)):
             for sign in (1.0, -1.0):
                 trial = at.copy()
-                trial[position] += sign * steps[position]
+                trial[one] += sign * steps[one]
                 value = loss(trial)
-                if value < best - MIN_GAIN * abs(best):
-                    at, best, steps[position] = trial, value, steps[position] * 1.3
+                if value < best - LEAST_GAIN * abs(best):
+                    at, best, steps[one] = trial, value, steps[one] * 1.3
                     break
             else:
-                steps[position] *= 0.5
+                steps[one] *= 0.5
         if steps.max() < 1e-6:
             break
     return at
 
 
 def _equal_weights(group: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return weights under which each group counts the same."""
+    """Weights under which each group counts the same."""
     names, at, count = np.unique(group[chosen], return_inverse=True, return_counts=True)
     return 1 / count[at] / len(names)
 
 
 def _searched(
     part: str,
-    constants: dict[str, float],
+    known: dict[str, float],
     error: Callable[[Mapping[str, float]], np.ndarray],
     weights: np.ndarray,
     chosen: np.ndarray,
 ) -> None:
     """Fit the constants of a part, in logarithms, to the weighted mean of absolute errors of chosen rows."""
-    names = FITTED_NAMES[part]
+    names = SEARCHED[part]
 
     def loss(unknowns: np.ndarray) -> float:
-        errors = error({**constants, **dict(zip(names, np.exp(unknowns).tolist(), strict=True))})
+        errors = error({**known, **dict(zip(names, np.exp(unknowns).tolist(), strict=True))})
         return float(weights @ np.abs(errors[chosen]))
 
-    solution = search(loss, np.log([START_VALUES[name] for name in names]))
-    constants.update(zip(names, np.exp(solution).tolist(), strict=True))
+    found = search(loss, np.log([START[name] for name in names]))
+    known.update(zip(names, np.exp(found).tolist(), strict=True))
 
 
 def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
-    """Return the constants of MLPerf Storage from chosen rows.
+    """Constants of MLPerf Storage from chosen rows.
 
     `data`: rows of the kind; `train`: which of them may be used.
     """
-    # The maximum read rate of a drive bounds predictions; the constants are those of the chain below that bound.
-    fitted, rows = start(), replace(data.rows, drive_most=np.full(len(data.rows), np.inf))
-    described = storage.predict_rows(rows, fitted).described
+    # The most that a drive reads bounds what is predicted; the constants are those of the chain below that.
+    known, unbounded = start(), {"drive_most": np.full(len(data.rows), np.inf)}
+    rows = replace(data.rows, values={**data.rows.values, **unbounded})
+    described = storage.predict_rows(rows, known)["described"]
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
-        return storage.predict_rows(rows, constants).utilisation - data.outcome
+        return storage.predict_rows(rows, constants)["utilisation"] - data.outcome
 
     for part, chosen in (("described", train & described), ("undescribed", train & ~described)):
         if chosen.any():
-            _searched(part, fitted, error, _equal_weights(data.group, chosen), chosen)
-    fitted["counted_share"] = float(np.median((data.samples_per_s / _ideal(data))[train]))
-    return fitted
+            _searched(part, known, error, _equal_weights(data.group, chosen), chosen)
+    known["counted_share"] = float(np.median((data.samples_per_s / _ideal(data))[train]))
+    return known
 
 
 def fit_decode(data: Measured, train: np.ndarray) -> dict[str, float]:
-    """Return the constants of decoding from chosen rows; see `fit_mlperf`."""
-    fitted, rows = start(), data.rows
-    single_process = np.array([workload == "jpeg_loader" for workload in data.frame["workload"]]) & (rows.workers == 0)
-    both = sorted(set(rows.decoder[single_process].tolist()))
-    core = {
-        name: _mean(data.outcome[single_process & (data.group == name)]) for name in set(data.group[train].tolist())
-    }
+    """Constants of decoding from chosen rows; see `fit_mlperf`."""
+    known, rows, decoder = start(), data.rows, data.rows.key("decoder")
+    one = np.array([workload == "jpeg_loader" for workload in data.frame["workload"]]) & (rows.workers == 0)
+    both = sorted(set(decoder[one].tolist()))
+    core = {name: _mean(data.outcome[one & (data.group == name)]) for name in set(data.group[train].tolist())}
     speeds = {name: rows.speed[data.group == name][0] for name in core}
-    fitted["core_rate"] = _mean(np.array([core[name] / speeds[name] for name in core]))
-    fitted["usual_speed"] = _mean(np.array(list(speeds.values())))
+    known["core_rate"] = _mean(np.array([core[name] / speeds[name] for name in core]))
+    known["usual_speed"] = _mean(np.array(list(speeds.values())))
     single = rows.workers == 0
     own = np.array([core.get(name, np.nan) for name in data.group])
-    for name in sorted(set(rows.decoder.tolist())):
-        at = single & train & (rows.decoder == name) & (single_process if name in both else True)
-        fitted[f"decoder/{name}"] = _mean(data.outcome[at] / own[at])
+    for name in sorted(set(decoder.tolist())):
+        at = single & train & (decoder == name) & (one if name in both else True)
+        known[f"decoder/{name}"] = _mean(data.outcome[at] / own[at])
     chosen = train & (rows.workers > 0)
-    first = single_rates(data, single_process)
+    first = single_rates(data, one)
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
         bounded = {**constants, "sharpness": max(constants["sharpness"], 1.0)}
-        return np.log(storage.loader_rate(rows.workers, first, own, rows.threads, bounded) / data.outcome)
+        return np.log(loader_rate(rows.workers, first, own, rows.threads, bounded) / data.outcome)
 
-    _searched("shape", fitted, error, _equal_weights(data.group, chosen), chosen)
-    return fitted
+    _searched("shape", known, error, _equal_weights(data.group, chosen), chosen)
+    return known
 
 
 def single_rates(data: Measured, one: np.ndarray) -> np.ndarray:
-    """Return, for each row, the rate of the main process alone with that processor and decoder."""
-    pairs = dict(zip(zip(data.group[one], data.rows.decoder[one], strict=True), data.outcome[one], strict=True))
-    return np.array([pairs.get(pair, np.nan) for pair in zip(data.group, data.rows.decoder, strict=True)])
+    """For each row, what the main process alone decoded with that processor and decoder."""
+    decoder = data.rows.key("decoder")
+    pairs = dict(zip(zip(data.group[one], decoder[one], strict=True), data.outcome[one], strict=True))
+    return np.array([pairs.get(pair, np.nan) for pair in zip(data.group, decoder, strict=True)])
 
 
 def _mean(values: np.ndarray) -> float:
@@ -222,36 +225,36 @@ def _mean(values: np.ndarray) -> float:
 
 
 def fit_network(data: Measured, train: np.ndarray) -> dict[str, float]:
-    """Return the constants of object stores from chosen rows; see `fit_mlperf`."""
-    fitted = start() | {"usual_download": float(np.median(data.outcome[train]))}
+    """Constants of object stores from chosen rows; see `fit_mlperf`."""
+    known = start() | {"usual_download": float(np.median(data.outcome[train]))}
     known_rows = train & (~data.rows.estimated)
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
-        return np.log(storage.downloads(data.rows, constants)[0] / data.outcome)
+        return np.log(storage.predict_rows(data.rows, constants)["read_rate"] / data.outcome)
 
-    _searched("network", fitted, error, np.full(known_rows.sum(), 1 / known_rows.sum()), known_rows)
-    return fitted
+    _searched("network", known, error, np.full(known_rows.sum(), 1 / known_rows.sum()), known_rows)
+    return known
 
 
 def real_pairs() -> pd.DataFrame:
-    """Return training rates with real data (``r``) beside those with synthetic data (``s``) of otherwise equal runs."""
+    """Training rates with real data (``r``) beside those with synthetic data (``s``) of the same run otherwise."""
     rows = catalog.table("training_classic")
-    pair_columns = ["source", "model", "accelerator", "devices", "precision", "batch_per_device", "software"]
+    same = ["source", "model", "accelerator", "devices", "precision", "batch_per_device", "software"]
     rows = rows[rows["data"].isin(["real", "synthetic"])].assign(data=rows["data"].str[0])
-    pairs = rows.groupby([*pair_columns, "data"], dropna=False)["value"].median().unstack("data").dropna()
+    pairs = rows.groupby([*same, "data"], dropna=False)["value"].median().unstack("data").dropna()
     return pairs.reset_index()
 
 
 def fit_real(pairs: pd.DataFrame, train: np.ndarray) -> float:
-    """Return the host work beside the step per sample [s], from chosen pairs.
+    """Host work beside the step for one sample [s], from chosen pairs.
 
     `pairs`: from `real_pairs`; `train`: which of them may be used.
     """
     real, synthetic = (pairs[name].to_numpy(dtype=float)[train] for name in ("r", "s"))
 
     def loss(unknowns: np.ndarray) -> float:
-        rate = input_pipeline.partly_serial_rate(synthetic, np.exp(unknowns[0]))
-        return float(np.mean(np.abs(np.log(rate / real))))
+        found = input_pipeline.partly_serial_rate(synthetic, np.exp(unknowns[0]))
+        return float(np.mean(np.abs(np.log(found / real))))
 
     return float(np.exp(search(loss, np.log([20e-6]))[0]))
 
@@ -264,82 +267,82 @@ FITS: dict[str, Callable[[Measured, np.ndarray], dict[str, float]]] = {
 
 
 def left_out(data: Measured, kind: str, group: np.ndarray) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """Return each row's prediction by constants fitted without its group, and those constants.
+    """What each row gets from constants fitted without its group, and those constants.
 
     `data`: rows of the kind; `kind`: mlperf, decode or object_store; `group`: group of each row.
     """
-    predicted, constants_by_fold = np.full(len(group), np.nan), []
+    found, every = np.full(len(group), np.nan), []
     for name in sorted(set(group.tolist())):
-        constants = FITS[kind](data, group != name)
-        answer = storage.predict_rows(data.rows, constants)
-        value = {MLPERF: answer.utilisation, DECODE: answer.samples_per_s, OBJECT_STORE: answer.read_rate}[kind]
-        predicted[group == name] = value[group == name]
-        constants_by_fold.append(constants)
-    return predicted, constants_by_fold
+        known = FITS[kind](data, group != name)
+        answer = storage.predict_rows(data.rows, known)
+        value = answer[{MLPERF: "utilisation", DECODE: "samples_per_s", OBJECT_STORE: "read_rate"}[kind]]
+        found[group == name] = value[group == name]
+        every.append(known)
+    return found, every
 
 
 def in_samples(data: Measured, kind: str, predicted: np.ndarray) -> np.ndarray:
-    """Return the value that an answer leads with: of MLPerf Storage the samples per second at a utilisation."""
+    """The figure that an answer leads with: of MLPerf Storage the samples a second that go with a utilisation."""
     rows = data.rows
-    at_full_use = rows.accelerators * rows.batch / rows.step * np.median(data.samples_per_s / _ideal(data))
-    return predicted * at_full_use if kind == MLPERF else predicted
+    each = rows.accelerators * rows.batch / rows.step * np.median(data.samples_per_s / _ideal(data))
+    return predicted * each if kind == MLPERF else predicted
 
 
 def reported(data: Measured, kind: str) -> np.ndarray:
-    """Return the measured values of what an answer leads with."""
+    """What was measured of the figure that an answer leads with."""
     return data.samples_per_s if kind == MLPERF else data.outcome
 
 
 def _ideal(data: Measured) -> np.ndarray:
-    """Return samples per second by utilisation and step alone."""
+    """Samples a second by utilisation and step alone."""
     return data.rows.accelerators * data.rows.batch / data.rows.step * data.outcome
 
 
 def constants() -> list[dict[str, Any]]:
-    """Return rows of the table ``pipeline_constants``; their spread is the change when a group is held out."""
-    lines: list[dict[str, Any]] = []
+    """Rows of the table ``pipeline_constants``: fitted to all measurements; spread: change when a group is left out."""
+    found: list[dict[str, Any]] = []
     sources = {MLPERF: "mlperf-storage-v1.0", DECODE: "ternaus-imread", OBJECT_STORE: "s3-benchmark"}
     for kind, fitting in FITS.items():
         data = Measured(kind)
         group = folds(data, kind)
-        fitted = fitting(data, np.ones(len(group), dtype=bool))
-        predicted, by_fold = left_out(data, kind, group)
-        names = _names(kind, fitted)
-        common = {"groups": len(set(group.tolist())), "rows": len(group), "source": sources[kind], "how": "derived"}
+        known = fitting(data, np.ones(len(group), dtype=bool))
+        predicted, every = left_out(data, kind, group)
+        names = _names(kind, known)
+        same = {"groups": len(set(group.tolist())), "rows": len(group), "source": sources[kind], "how": "derived"}
         for name in names:
-            moved = max(abs(other.get(name, fitted[name]) / fitted[name] - 1) for other in by_fold)
+            moved = max(abs(other.get(name, known[name]) / known[name] - 1) for other in every)
             decoder = f"{name.partition('/')[2]}: rate over the mean of decoders" if kind == DECODE else ""
-            note = NOTE_OF.get(name) or decoder or "Network of the word, for one virtual processor"
-            lines.append(
+            note = NOTES.get(name) or decoder or "Network of the word, for one virtual processor"
+            found.append(
                 {
                     "name": name,
-                    "value": f"{fitted[name]:.8g}",
+                    "value": f"{known[name]:.8g}",
                     "unit": UNITS.get(name, ""),
                     "fitted": "yes",
                     "spread": f"{moved:.3g}",
                     "note": note,
-                    **common,
+                    **same,
                 }
             )
         errors = np.abs(np.log(in_samples(data, kind, predicted) / reported(data, kind)))
         good = np.isfinite(errors)
-        for level in storage.LEVELS:
+        for level in LEVELS:
             reach = float(np.exp(half_width(errors[good], group[good], level / 100)))
-            lines.append(
+            found.append(
                 {
                     "name": f"interval/{kind}/{level}",
                     "value": f"{reach:.6g}",
                     "fitted": "yes",
                     "note": f"The {level} % interval reaches from the point over this to the point times this: "
                     "errors of groups that were left out",
-                    **common,
+                    **same,
                 }
             )
-    return [*lines, _host_work(), *_recalled()]
+    return [*found, _host_work(), *_recalled()]
 
 
 def _host_work() -> dict[str, Any]:
-    """Return the row of the host's work beside the step."""
+    """The row of what the host does beside the step."""
     pairs = real_pairs()
     models = pairs["model"].to_numpy()
     value = fit_real(pairs, np.ones(len(pairs), dtype=bool))
@@ -359,25 +362,25 @@ def _host_work() -> dict[str, Any]:
 
 
 def _recalled() -> list[dict[str, Any]]:
-    """Return rows of the table that are not fitted: they stay as they are."""
+    """Rows of the table that are not fitted: they stay as they are."""
     rows = tables.raw("pipeline_constants", catalog.data_directory()).records()
     return [row for row in rows if row["fitted"] == "no"]
 
 
-def _names(kind: str, constants: Mapping[str, float]) -> list[str]:
+def _names(kind: str, known: Mapping[str, float]) -> list[str]:
     parts = {MLPERF: ("described", "undescribed"), DECODE: ("shape",), OBJECT_STORE: ("network",)}[kind]
-    names = [name for part in parts for name in FITTED_NAMES[part]]
+    names = [name for part in parts for name in SEARCHED[part]]
     if kind == MLPERF:
         names.append("counted_share")
     if kind == OBJECT_STORE:
         names.append("usual_download")
     if kind == DECODE:
-        names += ["core_rate", "usual_speed", *(name for name in constants if name.startswith("decoder/"))]
+        names += ["core_rate", "usual_speed", *(name for name in known if name.startswith("decoder/"))]
     return names
 
 
 def folds(data: Measured, kind: str) -> np.ndarray:
-    """Return the groups to hold out: submitters, processors, and families of instances."""
+    """Groups to leave out: submitters, processors, and families of instances."""
     if kind != OBJECT_STORE:
         return data.group
     return np.array([cell.rsplit(" ", 1)[-1].split(".")[0] for cell in data.frame["system"]])

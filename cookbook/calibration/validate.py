@@ -67,8 +67,7 @@ READER_MODULES = (
     "drives.py",
     "judgement.py",
     "match.py",
-    "feed.py",
-    "feed_arguments.py",
+    "input_pipeline_arguments.py",
     "serving.py",
 )
 # Tables that hold results, or that no prediction of training reads.

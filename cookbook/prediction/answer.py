@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
-from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.parsing import columns, networks, tables
 from cookbook.prediction.parsing.columns import levels_of
 from cookbook.prediction.parsing.reading import read_blocks
 from cookbook.prediction.scenario import Scenario
+from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
+from cookbook.prediction.storage import storage_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,22 +27,6 @@ COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tie
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
 NO_NUMBER = Refusal("the formulas give no finite number for this row: check its sizes", "no-finite-time")
-TEXT_COLUMNS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
-# Columns of storage rows in the spelling of reports.
-STORAGE_SPELLINGS = (
-    "device_or_system",
-    "accelerator_count",
-    "cpu_cores",
-    "emulated_or_real",
-    "notes",
-    "system",
-    "storage",
-    "unit",
-    "metric",
-    "cpu",
-    "cpu_count",
-    "workers",
-)
 MODELLED = ("training_classic", "training_transformer", "inference")
 ANSWERED = (*MODELLED, "storage")
 MAX_REASON_LETTERS, NOT_DIVISIBLE = 300, "batch-not-divisible"
@@ -55,8 +39,6 @@ Cut = Callable[[slice], np.ndarray]
 def more_columns(kind: str) -> tuple[str, ...]:
     """Return the columns of answers of one kind beyond `COLUMNS`."""
     if kind == "storage":
-        from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
-
         return tuple(name for name in STORAGE_COLUMNS if name not in COLUMNS)
     return ("reason", *MEMORY_COLUMNS) if kind != "training_classic" else ("reason",)
 
@@ -82,18 +64,9 @@ def answer_file(path: str | Path, kind: str, neighbours: bool = True, here: Mach
 
 def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
     """Return sentences about columns that no field is read from, with the name that each may be a misspelling of."""
-    if kind == "storage":
-        names = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
-        lost = [
-            (header, "".join(nearest(header[:60], names, 1, ALIKE)))
-            for header in headers
-            if columns.normal(header) not in {columns.normal(name) for name in names} and not columns.ignored(header)
-        ]
-    else:
-        lost = columns.unknown(kind, list(headers))
     return [
         f"column {header[:60]!r} is not known and was not read" + (near and f"; nearest: {near}")
-        for header, near in lost
+        for header, near in columns.unknown(kind, list(headers))
     ]
 
 
@@ -129,7 +102,7 @@ def answer(
     if frame.empty and kind != "storage":
         return pd.DataFrame(columns=[*COLUMNS, *more_columns(kind)])
     if kind == "storage":
-        answers = _storage(frame, problems)
+        answers = storage_table(tables.without_outcomes(frame), problems)
     else:
         scenario = tables.read(kind, frame, problems, here)
         parts = tables.split(scenario) if kind == "inference" else [(np.arange(len(frame)), scenario)]
@@ -148,19 +121,6 @@ def answer(
 def _id_of(frame: pd.DataFrame) -> Any:
     """Return the header of the names of rows, in any case; None where rows have none and are counted from 1."""
     return next((header for header in frame.columns if columns.normal(header) == "id"), None)
-
-
-def _storage(frame: pd.DataFrame, problems: np.ndarray) -> pd.DataFrame:
-    """Return answers about storage; rows with a problem have no numbers."""
-    from cookbook.prediction.storage import storage_table
-
-    answers = storage_table(tables.without_outcomes(frame))
-    bad = problems != ""
-    if bad.any():
-        numbers = [name for name in answers if name not in TEXT_COLUMNS]
-        answers.loc[bad, numbers] = np.nan
-        answers.loc[bad, "tier"], answers.loc[bad, "why"] = "", problems[bad]
-    return answers.assign(assumed=answers.get("assumed", ""))
 
 
 def _shared_out(

@@ -302,7 +302,7 @@ TERMS = {
     "training_transformer": "transformer_step",
     "inference": "forward",
     "generation": "generation",
-    "input_pipeline": "feed",
+    "input_pipeline": "input_pipeline",
 }
 # Answers of language models are made of forward passes, with their constants; input pipelines of rows of storage.
 FITTED_AS = {"input_pipeline": "storage"}

@@ -16,8 +16,17 @@ from cookbook import units
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas import storage_rates
 from cookbook.prediction.engine import Estimate, estimate_rows, prepare
-from cookbook.prediction.kinds import feed_arguments as arguments
-from cookbook.prediction.kinds.feed import KIND, STAGES, Change, chain, changes_of, most_accelerators, ranges, resolve
+from cookbook.prediction.kinds import input_pipeline_arguments as arguments
+from cookbook.prediction.kinds.input_pipeline import (
+    KIND,
+    STAGES,
+    Change,
+    chain,
+    changes_of,
+    most_accelerators,
+    ranges,
+    resolve,
+)
 from cookbook.prediction.scenario import Scenario, fields, scenario
 from cookbook.result import Result, card, plain, short
 

@@ -1,447 +1,534 @@
-"""Predictions for rows of storage benchmarks: utilisation, samples a second, rates of object stores and drives."""
+"""Predictions for reports about storage: utilisation, samples a second, rates of object stores and drives, latencies.
+
+A report becomes a scenario of an input pipeline (`cookbook.prediction.parsing.storage`); what it says nothing of does
+not limit the chain, and what was measured is an outcome of the chain.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog, units
-from cookbook.formulas import input_pipeline, storage_rates
-from cookbook.prediction.parsing.drives import Fed, processor_of
+from cookbook import catalog
+from cookbook.catalog.refusals import Refusal
+from cookbook.prediction.engine import estimate
+from cookbook.prediction.kinds.input_pipeline import (
+    DATASHEET,
+    DESCRIBED,
+    LEVELS,
+    UNLIMITED,
+    WORKLOAD,
+    trained,
+)
+from cookbook.prediction.kinds.input_pipeline_arguments import MORE_HOSTS, committed, first_reason
+from cookbook.prediction.parsing.drives import NamedChain, NamedSystem, processor_of
+from cookbook.prediction.parsing.networks import square_image
 from cookbook.prediction.parsing.storage import (
     CHAINS,
     DECODE,
     FIO,
+    LOADER,
     METADATA,
     MLPERF,
     OBJECT_STORE,
     START,
     TRAINING,
     WEIGHTS,
-    StorageRows,
-    storage_rows,
-    unknown_columns,
+    read,
 )
+from cookbook.prediction.parsing.tables import machine_of
+from cookbook.prediction.parsing.words import stack
+from cookbook.prediction.scenario import Coded, Rows, Scenario, each_row, scenario, together
 from cookbook.workloads import zoo
 
 COLUMNS = ("samples_per_s", "accelerator_utilisation", "read_GBps", "iops", "latency_us")
-DESCRIBED, WORKLOAD, DATASHEET = "system described", "workload measured", "datasheet only"
+OUTCOMES = ("samples_per_s", "utilisation", "read_rate", "iops", "latency")
 # Below this bar the benchmark itself says that hosts, not storage, decide.
 STORAGE_BOUND = 0.9
-LEVELS = (80, 90)
-ENDS = tuple(f"{end}{level}" for level in LEVELS for end in ("low", "high"))
-NOTHING = "the words do not say on what it ran: no network, drive or workers that is known"
+# The point and the ends of its intervals: on which side of the point they are, and their levels.
+ENDS = ("", *(f"{end}{level}" for level in LEVELS for end in ("low", "high")))
+SIDES, LEVEL_OF = np.array([0, -1, 1, -1, 1]), (LEVELS[0], *np.repeat(LEVELS, 2).tolist())
+# Ends of a time, from those of the rate that it follows from.
+SLOWER = [0, 2, 1, 4, 3]
+NOTHING = Refusal("the words do not say on what it ran: no network, drive or workers that is known")
+NO_ACCELERATORS = Refusal("accelerators: give how many are emulated, 1 or more", "value-not-allowed", "accelerators")
+STORE = NamedSystem._fields[:-1]
+BENCHMARK = ("step", "batch", "sample_bytes", "required", "own_file", "guessed")
 # Rows that are predicted at once; more of them are predicted in so many parts, to bound the memory.
 BLOCK = 1 << 18
 
+Known = Mapping[str, Any]
+Outcomes = dict[str, Any]
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What is predicted for rows of storage benchmarks; NaN where the kind has no such figure.
 
-    Attributes
-    ----------
-    samples_per_s, utilisation, read_rate, iops, latency : numpy.ndarray
-        Rate of all accelerators or workers [1/s], utilisation, read rate [B/s], operations a second, latency [s].
-    described : numpy.ndarray of bool
-        Whether a drive, processor or network of the catalogue carries the prediction.
-    limited : numpy.ndarray of bool
-        Whether the most that hosts or links carry decides, which says no more than that it is not above.
-    ends : dict of str to numpy.ndarray
-        Ends of intervals that whole chains have of their own, SI; NaN for other kinds.
-    assumed : numpy.ndarray of str
-        What was taken for fields of whole chains that the words leave open.
+def resolve(reports: Scenario) -> Rows:
+    """Reports as numbers in SI, one entry a row: NaN where a number is not known or not of what was measured.
+
+    Beside the columns of the scenario: ``step``, ``required`` and ``own_file`` (whether each sample is a file of its
+    own) of the benchmark; ``drive``, ``drive_most`` (the most that the catalogue states for it), ``drive_iops``,
+    ``drives`` in all, ``local``, ``line`` (all links together) and ``client``; ``speed`` and ``threads``; ``instance``
+    [B/s] and its virtual ``processors``; ``outcome`` (its position in `OUTCOMES`) and ``factor``; ``submitted`` (in the
+    form of a published run) and ``estimated`` (something stands in for what is not known).
     """
-
-    samples_per_s: np.ndarray
-    utilisation: np.ndarray
-    read_rate: np.ndarray
-    iops: np.ndarray
-    latency: np.ndarray
-    described: np.ndarray
-    limited: np.ndarray
-    ends: dict[str, np.ndarray]
-    assumed: np.ndarray
-
-
-@lru_cache(maxsize=1)
-def committed() -> Mapping[str, float]:
-    """The constants of the table ``pipeline_constants``, in SI."""
-    rows = catalog.table("pipeline_constants")
-    cells = zip(rows["name"], rows["value"], rows["unit"], strict=True)
-    return {name: units.si(f"{value!r} {unit}") if unit else float(value) for name, value, unit in cells}
-
-
-def predict_rows(rows: StorageRows, constants: Mapping[str, Any] | None = None) -> Found:
-    """Predict rows of storage benchmarks."""
-    known = committed() if constants is None else constants
-    with np.errstate(all="ignore"):
-        utilisation, described, limited = _utilisation(rows, known)
-        trained = rows.accelerators * rows.batch / rows.step * utilisation * known["counted_share"]
-        decoded, processor = decoding(rows, known)
-        network, instance = downloads(rows, known)
-        chained, ends, machine, assumed = chains(rows, network, known)
-        samples = np.select([rows.kind == DECODE, np.isin(rows.kind, CHAINS)], [decoded, chained], trained)
-        drive = (
-            storage_rates.tier_rate(_or_one(rows.request), _or_one(rows.drive), _or_one(rows.drive_iops), 1, 0)
-            * rows.drives
-        )
-        drive = np.where(np.isnan(rows.drive + rows.drive_iops + rows.request), np.nan, drive)
-        weights = rows.kind == WEIGHTS
-        read = np.select(
-            [rows.kind == OBJECT_STORE, rows.kind == FIO, weights],
-            [network, drive, chained],
-            samples * rows.sample_bytes,
-        )
-        basis = np.select(
-            [rows.kind == MLPERF, rows.kind == DECODE, rows.kind == OBJECT_STORE],
-            [described, processor, instance],
-            machine,
-        )
-        latency = np.select([rows.kind == METADATA, rows.kind == START], [rows.latency, chained], np.nan)
-        samples = np.where(weights | (rows.kind == START), np.nan, samples)
-        return Found(
-            samples,
-            utilisation,
-            np.where(rows.kind == DECODE, np.nan, read),
-            np.where(rows.kind == FIO, drive / rows.request, np.nan),
-            latency,
-            basis,
-            limited,
-            ends,
-            assumed,
-        )
-
-
-def _or_one(values: np.ndarray) -> np.ndarray:
-    return np.where(values > 0, values, 1.0)
-
-
-def _utilisation(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Utilisation in MLPerf Storage, whether the drive decides it, and whether the most that hosts and links carry.
-
-    A described drive gives the utilisation of the chain. A row in the form of a published run, or one that says nothing
-    about its storage, is taken for a run that keeps the required utilisation: submitters add accelerators until it does
-    not, and where nothing is said the rest above shrinks with accelerators a host and with hosts that wait for each
-    other; it is not below what the least of all storage would give, which counts where the demand is tiny. No row is
-    above what its drives, links and hosts carry, whatever the benchmark requires.
-    """
-    usable = (rows.kind == MLPERF) & (rows.why == "")
-    if not usable.any():
-        return np.full(len(rows), np.nan), usable, usable
-    bar = np.where(np.isnan(rows.required), STORAGE_BOUND, rows.required)
-    each = rows.accelerators / rows.hosts
-    room = np.clip(known["room"] * rows.hosts ** -known["room_hosts"] * each ** -known["room_devices"], 0, 1)
-    usual = bar + (1 - bar) * np.where(bar < STORAGE_BOUND, known["room_host_bound"], room)
-    named = usable & (rows.drive > 0)
-    described = named & (bar >= STORAGE_BOUND)
-    expected, most = _supply(rows, rows.drive, known), _supply(rows, rows.drive_most, known)
-    rate = np.where(described, expected, known["least_host_rate"] * rows.hosts)
-    demand = np.where(usable, rows.accelerators * rows.sample_bytes, 1.0)
-    chain = input_pipeline.accelerator_utilisation(
-        np.where(usable, rows.step, 1.0),
-        np.where(usable, rows.batch, 1.0),
-        np.where(usable, rate / demand, 1.0),
-        known["step_overhead"],
-        known["buffer"],
-        1.0,
+    report, size = reports.words("report"), len(reports)
+    bench = dict(zip(BENCHMARK, map(reports.words("benchmark").part, range(len(BENCHMARK))), strict=True))
+    named, chip, instance = reports.words("named"), reports.words("chip"), reports.words("instance")
+    batch, stated = reports.number("batch"), reports.number("sample_bytes")
+    hosts = np.where(np.isnan(reports.number("hosts")), 1.0, reports.number("hosts"))
+    own = np.where(np.isnan(batch), bench["batch"], batch)
+    accelerators, speed, network = reports.number("accelerators"), chip.part(0), instance.part(0)
+    store = {name: named.part(at) for at, name in enumerate(STORE)}
+    emulates, unworded = report.where(MLPERF.__eq__), instance.where(lambda each: each[2] == "")
+    values = {
+        "accelerators": accelerators,
+        "hosts": hosts,
+        "step": bench["step"] * np.where(bench["batch"] > 0, own / bench["batch"], 1),
+        "batch": own,
+        "sample_bytes": np.where(np.isnan(stated), bench["sample_bytes"], stated),
+        "required": bench["required"],
+        "own_file": bench["own_file"],
+        "drive": store["rate"],
+        "drive_most": store["most"],
+        "drive_iops": store["iops"],
+        "drives": store["number"] * np.where(store["in_each_host"] > 0, hosts, 1),
+        "local": store["local"],
+        "line": store["line"],
+        "client": store["client"],
+        "submitted": store["submitted"] > 0,
+        "request": reports.words("request").each(float),
+        "workers": reports.number("workers"),
+        "speed": speed,
+        "threads": chip.part(1),
+        "instance": network,
+        "processors": instance.part(1),
+        "latency": reports.words("open").each(float),
+        "estimated": (bench["guessed"] > 0)
+        | (store["stands_in"] > 0)
+        | (report.where(DECODE.__eq__) & np.isnan(speed))
+        | (report.where(OBJECT_STORE.__eq__) & unworded & np.isnan(network)),
+        "outcome": reports.words("requested").each(lambda each: each[0], int),
+        "factor": reports.words("requested").part(1),
+    }
+    keys = {name: reports.words(name) for name in ("report", "chain", "decoder")}
+    keys["network_class"] = instance.map(lambda each: each[2])
+    refused = [
+        (emulates & np.isnan(accelerators), NO_ACCELERATORS),
+        (emulates & (hosts > accelerators), MORE_HOSTS, hosts, accelerators),
+    ]
+    return Rows(
+        {name: each_row(value, size) for name, value in values.items()},
+        first_reason(reports.why, refused),
+        {name: Coded(each_row(key.codes, size), key.levels) for name, key in keys.items()},
     )
-    kept = np.where(rows.submitted, np.maximum(chain, bar), chain)
-    found = np.where(described, kept, np.fmax(usual, chain))
-    ceiling = most * rows.step / rows.batch / demand
-    limited = usable & ~named & (ceiling < found)
-    return np.where(usable, np.minimum(found, ceiling), np.nan), described, limited
 
 
-def _supply(rows: StorageRows, drive: np.ndarray, known: Mapping[str, Any]) -> np.ndarray:
-    """Bytes a second that drives of such a bandwidth, links and hosts carry; what is not known does not limit."""
-    operations = np.where(rows.own_file > 0, rows.drive_iops * rows.sample_bytes, np.inf)
-    drives = rows.drives * np.fmin(np.where(drive > 0, drive, np.inf), operations)
-    port = np.where(np.isfinite(rows.line), np.inf, known["host_network"])
-    host = np.minimum(np.where(rows.local > 0, known["host_bus"], port), rows.client)
-    return np.minimum(np.minimum(drives, rows.line), rows.hosts * np.minimum(host, known["host_bus"]))
+def predict_rows(rows: Rows, constants: Known | None = None) -> Outcomes:
+    """Predict rows of reports about storage.
 
+    Parameters
+    ----------
+    rows : Rows
+        From `resolve`.
+    constants : mapping, optional
+        Constants of the table ``pipeline_constants``, the committed ones by default.
 
-def decoding(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Decoded samples a second, and whether processor and decoder are known."""
-    if not np.any(rows.kind == DECODE):
-        return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
-    decoders = {name.partition("/")[2]: value for name, value in known.items() if name.startswith("decoder/")}
-    middle = float(np.exp(np.mean(np.log(list(decoders.values()) or [1.0]))))
-    factor = _looked_up(rows.decoder, decoders)
-    speed = np.where(np.isnan(rows.speed), known["usual_speed"], rows.speed)
-    reference = known["core_rate"] * speed
-    single = reference * np.where(np.isnan(factor), middle, factor)
-    found = loader_rate(rows.workers, single, reference, rows.threads, known)
-    usable = (rows.kind == DECODE) & np.isfinite(rows.workers)
-    return np.where(usable, found, np.nan), usable & np.isfinite(factor) & np.isfinite(rows.speed)
-
-
-def _looked_up(words: np.ndarray, figures: Mapping[str, float]) -> np.ndarray:
-    """The figure of each word; NaN where there is none."""
-    codes, distinct = pd.factorize(words)
-    return np.array([*(figures.get(word, np.nan) for word in distinct), np.nan])[codes]
-
-
-def loader_rate(
-    workers: np.ndarray, single: np.ndarray, reference: np.ndarray, threads: np.ndarray, known: Mapping[str, Any]
-) -> np.ndarray:
-    """Samples a second of loader processes, with less collation where threads share cores."""
-    collation = known["collation"] * np.where(threads > 1, known["collation_two_threads"], 1.0)
-    count = np.where(np.isnan(workers), 0, workers)
-    return input_pipeline.decode_rate(count, single, reference, known["handover"], collation, known["sharpness"])
-
-
-def downloads(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Rate of parallel downloads to an instance [B/s], and whether its network is stated as a figure."""
-    wanted = np.isin(rows.kind, (OBJECT_STORE, *CHAINS))
-    if not np.any(wanted):
-        return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
-    words = {
-        name.partition("/")[2].replace("-", " "): value for name, value in known.items() if name.startswith("network/")
-    }
-    word = _looked_up(rows.network_class, words) * rows.processors ** known["network_size"]
-    network = np.where(np.isnan(rows.network), word, known["network_share"] * rows.network)
-    software = np.where(np.isnan(rows.processors), np.inf, known["processor_rate"] * rows.processors)
-    network = np.where(np.isnan(network), known["usual_download"], network)
-    found = np.minimum(np.minimum(network, software), known["client_rate"])
-    return np.where(wanted, found, np.nan), wanted & np.isfinite(rows.network)
-
-
-class _Chain(NamedTuple):
-    """One loader, run or load: its kind and words, and figures that are NaN where nothing is stated."""
-
-    kind: str
-    fed: Fed
-    network: float
-    size: float
-    devices: float
-    hosts: float
-    batch: float
-    workers: float
-
-
-def chains(
-    rows: StorageRows, network: np.ndarray, known: Mapping[str, Any]
-) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """What loaders and runs on real data hand on [1/s], how fast weights are read [B/s] or an engine starts [s].
-
-    With the ends of intervals, whether the machine is stated, and what was taken for what is not. The slowest stage
-    decides, at each end of the interval too; where no machine is stated, the servers of the catalogue stand for it,
-    and their range counts.
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``samples_per_s`` of all accelerators or workers [1/s], ``utilisation``, ``read_rate`` [B/s], ``iops``,
+        ``latency`` [s]: NaN where the report has no such outcome. ``described``: whether a drive, processor or network
+        of the catalogue carries the prediction. ``limited``: whether the most that hosts or links carry decides, which
+        says no more than that it is not above. ``low80`` to ``high90``: ends of intervals that whole chains have of
+        their own. ``assumed``: what was taken for fields of whole chains that the words leave open.
     """
-    found, seen = np.full((1 + len(ENDS), len(rows)), np.nan), dict[str, tuple[list[float], str]]()
-    assumed, stated = np.full(len(rows), "", dtype=object), np.zeros(len(rows), dtype=bool)
-    counts = np.array([network, rows.sample_bytes, rows.accelerators, rows.hosts, rows.batch, rows.workers])
-    for at in np.flatnonzero(np.isin(rows.kind, CHAINS)).tolist():
-        one = _Chain(str(rows.kind[at]), rows.fed[at], *counts[:, at].tolist())
-        key = str(one)
-        if key not in seen:
-            weights = one.kind in (WEIGHTS, START)
-            seen[key] = (_weights(one, known) if weights else _samples(one, known)), _taken(one, weights, known)
-        found[:, at], assumed[at] = seen[key]
-        stated[at] = one.fed.cores > 0 and (one.fed.least == one.fed.most or one.fed.store == "object")
-    return found[0], dict(zip(ENDS, found[1:], strict=True)), stated, assumed
-
-
-def _taken(one: _Chain, weights: bool, known: Mapping[str, Any]) -> str:
-    """What is taken for fields that the words leave open."""
-    told = {
-        "machine any server of the catalogue": not weights and not one.fed.cores > 0,
-        "storage fast enough": not weights and not one.fed.store,
-        "volume any kind of flash": one.fed.least < one.fed.most,
-        "as many readers as it takes": weights and not one.workers > 0 and not one.fed.readers > 0,
-        f"engine_start {known['engine_start']:g} s": one.kind == START,
-        f"batch {known['training_batch']:g}": one.kind == TRAINING and not one.batch > 0,
-    }
-    return "; ".join(words for words, holds in told.items() if holds)
-
-
-def _reads(one: _Chain, readers: float, known: Mapping[str, Any]) -> list[float]:
-    """Least, middle and most [B/s] that so many readers get; infinite where nothing is known."""
-    fed = one.fed
-    each = {"object": "connection_rate", "volume": "volume_reader_rate"}.get(fed.store, "page_cache_rate")
-    stored = [one.network] * 3 if fed.store == "object" else [fed.least, fed.middle, fed.most]
-    return [float(np.fmin(np.fmin(rate, readers * known[each]), np.inf)) for rate in stored]
-
-
-def _weights(one: _Chain, known: Mapping[str, Any]) -> list[float]:
-    """Rate at which weights are read, or the time until an engine is ready, with its intervals; NaN where unknown.
-
-    Where readers are not stated there may be one, which bounds the interval.
-    """
-    asked = one.workers if one.workers > 0 else one.fed.readers
-    few, many = (asked, asked) if asked > 0 else (1.0, np.inf)
-    least, middle, most = _reads(one, few, known)[0], *_reads(one, many, known)[1:]
-    if not np.isfinite(middle):
-        return [np.nan] * (1 + len(ENDS))
-    wide = [known[f"interval/{OBJECT_STORE}/{level}"] ** known["interval/undescribed"] for level in LEVELS]
-    found = [middle, *(end for reach in wide for end in (least / reach, most * reach))]
-    if one.kind == WEIGHTS:
-        return found
-    usual = [known[f"interval/other/{level}"] ** sign for level in LEVELS for sign in (-1, 1)]
-    slow = [found[at] for at in (0, 2, 1, 4, 3)]
-    return [one.size / rate + known["engine_start"] * reach for rate, reach in zip(slow, [1.0, *usual], strict=True)]
-
-
-def _samples(one: _Chain, known: Mapping[str, Any]) -> list[float]:
-    """Samples a second of a loader or of a run on real data, with its intervals; NaN where no network is named."""
-    trains, model = one.kind == TRAINING, one.fed.model
-    if trains and not model:
-        return [np.nan] * (1 + len(ENDS))
-    names, devices, *host = _machines(one.fed)
-    devices = np.array([one.devices]) if one.devices > 0 else devices if trains else np.ones(1)
-    steps = np.full((1 + len(ENDS), 1), np.inf)
-    if trains:
-        names, devices = np.broadcast_arrays(names, devices)
-        batch = one.batch if one.batch > 0 else known["training_batch"]
-        steps = _step_rates(one.fed, tuple(names.tolist()), tuple(devices.tolist()), batch)
-    images = not model or zoo.model(model).data_kind == "images"
-    decoded = _host_rate(one, host, devices, known) if images else np.full(1, np.inf)
-    reads, found = _reads(one, np.inf, known), []
-    for at, end in enumerate(("", *ENDS)):
-        level, sign = int(end[-2:] or LEVELS[0]), {"": 0, "low": -1, "high": 1}[end[:-2]]
-        core, remote = (
-            known[f"interval/{name}/{level}"] ** (sign * known["interval/undescribed"])
-            for name in (DECODE, OBJECT_STORE)
-        )
-        stored = reads[1 + sign] / one.size * remote if one.size > 0 else np.inf
-        slowest = np.minimum(np.minimum(decoded * core, stored), steps[at])
-        slowest = slowest[np.isfinite(slowest)]
-        found.append(float(np.quantile(slowest, 0.5 + sign * level / 200)) if len(slowest) else np.nan)
+    known, size = committed() if constants is None else constants, len(rows)
+    found: Outcomes = {name: np.full(size, np.nan) for name in (*OUTCOMES, *ENDS[1:])}
+    found |= {name: np.zeros(size, dtype=bool) for name in ("described", "limited")}
+    found["assumed"] = np.full(size, "", dtype=object)
+    for reports, predict in PREDICTED:
+        at = np.flatnonzero(rows.keys["report"].where(reports.__contains__) & (rows.why == ""))
+        if len(at):
+            with np.errstate(all="ignore"):
+                outcomes = predict(rows if len(at) == size else rows.take(at), known)
+            for name, values in outcomes.items():
+                found[name][at] = values
     return found
 
 
+def utilised(rows: Rows, known: Known) -> Outcomes:
+    """Outcomes of MLPerf Storage.
+
+    A described drive gives the utilisation of the chain. A row in the form of a published run, or one that says nothing
+    about its storage, is taken for a run that keeps the required utilisation: submitters add accelerators until it does
+    not, and where nothing is stated the rest above shrinks with accelerators a host and with hosts that wait for each
+    other; it is not below what the least of all storage would give, which counts where the demand is tiny. No row is
+    above what its drives, links and hosts carry, whatever the benchmark requires.
+    """
+    bar = np.where(np.isnan(rows.required), STORAGE_BOUND, rows.required)
+    each = rows.accelerators / rows.hosts
+    rest = np.clip(known["room"] * rows.hosts ** -known["room_hosts"] * each ** -known["room_devices"], 0, 1)
+    usual = bar + (1 - bar) * np.where(bar < STORAGE_BOUND, known["room_host_bound"], rest)
+    named = rows.drive > 0
+    described = named & (bar >= STORAGE_BOUND)
+    busy = rows.step / rows.batch / rows.accelerators
+    found = trained(_emulated(rows, described, known), known)
+    chain, ceiling = found["later"][0] * busy, found["supply"][1] * busy
+    kept = np.where(rows.submitted, np.maximum(chain, bar), chain)
+    expected = np.where(described, kept, np.fmax(usual, chain))
+    utilisation = np.minimum(expected, ceiling)
+    samples = utilisation / busy * known["counted_share"]
+    return {
+        "utilisation": utilisation,
+        "samples_per_s": samples,
+        "read_rate": samples * rows.sample_bytes,
+        "described": described,
+        "limited": ~named & (ceiling < expected),
+    }
+
+
+def _emulated(rows: Rows, described: np.ndarray, known: Known) -> dict[str, Any]:
+    """Chains of emulated accelerators, on storage as it is expected to read, and at the most that it can."""
+    port = np.where(np.isfinite(rows.line), np.inf, known["host_network"])
+    host = np.minimum(np.where(rows.local > 0, known["host_bus"], port), np.minimum(rows.client, known["host_bus"]))
+    most = np.where(rows.drive_most > 0, rows.drive_most, np.inf)
+    expected = np.where(described, rows.drive, known["least_host_rate"])
+    operations, network = _unless_stated(rows.drive_iops), np.minimum(rows.line / rows.hosts, host)
+    return {
+        **UNLIMITED,
+        "step": rows.step,
+        "batch": rows.batch,
+        "overhead": known["step_overhead"],
+        "accelerators": rows.accelerators,
+        "hosts": rows.hosts,
+        "stored": rows.sample_bytes,
+        "small_files": rows.own_file,
+        "bandwidth": np.array([expected, most]),
+        "iops": np.array([np.where(described, operations, np.inf), operations]),
+        "drives": np.array([np.where(described, rows.drives, rows.hosts), rows.drives]),
+        "network": np.array([np.where(described, network, np.inf), network]),
+        "prefetch": known["buffer"],
+    }
+
+
+def _unless_stated(values: np.ndarray) -> np.ndarray:
+    """Values, infinite where none is known; NaN where there are none of it, which no formula takes."""
+    return np.where(np.isnan(values), np.inf, np.where(values > 0, values, np.nan))
+
+
+def decoded(rows: Rows, known: Known) -> Outcomes:
+    """Decoded samples a second of workers, and whether processor and decoder are known."""
+    decoders = {name.partition("/")[2]: value for name, value in known.items() if name.startswith("decoder/")}
+    middle = float(np.exp(np.mean(np.log(list(decoders.values()) or [1.0]))))
+    factor = rows.keys["decoder"].each(lambda word: decoders.get(word, np.nan))
+    figures = {
+        "workers": rows.workers,
+        "work": 1 / np.where(np.isnan(factor), middle, factor),
+        "decoded": known["benchmark_image_bytes"],
+        "speed": np.where(np.isnan(rows.speed), known["usual_speed"], rows.speed),
+        "threads": rows.threads,
+    }
+    rate = trained({**UNLIMITED, **figures}, known)["later"]
+    return {"samples_per_s": rate, "described": np.isfinite(rate) & np.isfinite(factor) & np.isfinite(rows.speed)}
+
+
+def instance_network(rows: Rows, known: Known) -> np.ndarray:
+    """Rate of parallel downloads to an instance [B/s]: what its network, its processors and one client manage."""
+    words = {
+        name.partition("/")[2].replace("-", " "): value for name, value in known.items() if name.startswith("network/")
+    }
+    word = rows.keys["network_class"].each(lambda word: words.get(word, np.nan))
+    network = np.where(
+        np.isnan(rows.instance), word * rows.processors ** known["network_size"], known["network_share"] * rows.instance
+    )
+    software = np.where(np.isnan(rows.processors), np.inf, known["processor_rate"] * rows.processors)
+    network = np.where(np.isnan(network), known["usual_download"], network)
+    return np.minimum(np.minimum(network, software), known["client_rate"])
+
+
+def downloaded(rows: Rows, known: Known) -> Outcomes:
+    """Rate of parallel downloads from an object store, and whether the network of the instance is a stated number."""
+    network = _unless_stated(instance_network(rows, known))
+    rate = trained({**UNLIMITED, "network": network}, known)["later"]
+    return {"read_rate": rate, "described": np.isfinite(rows.instance)}
+
+
+def blocks_read(rows: Rows, known: Known) -> Outcomes:
+    """Operations a second and read rate of drives that read blocks of one size."""
+    figures = {
+        "stored": _unless_stated(rows.request),
+        "small_files": 1.0,
+        "bandwidth": rows.drive,
+        "iops": rows.drive_iops,
+        "drives": rows.drives,
+    }
+    rate = trained({**UNLIMITED, **figures}, known)["later"]
+    return {"iops": rate, "read_rate": rate * rows.request}
+
+
+def opened(rows: Rows, known: Known) -> Outcomes:
+    """Latency of opening a small file."""
+    return {"latency": rows.latency}
+
+
+def _reach(known: Known, name: str, exponent: float = 1.0) -> np.ndarray:
+    """Factor from the point to each end of an interval of the table, one row an end."""
+    factors = [known[f"interval/{name}/{level}"] ** exponent for level in LEVEL_OF]
+    return np.array(factors)[:, None] ** SIDES[:, None]
+
+
+def _store(rows: Rows, chain: Coded, known: Known) -> tuple[np.ndarray, np.ndarray]:
+    """Read rates of what a chain reads from, one row an end of its interval, and what one reader gets of it [B/s]."""
+    remote = chain.where(lambda each: each.store == "object")
+    stated = np.array([chain.figure(name) for name in ("least", "middle", "most")])[1 + SIDES]
+    rate = np.where(remote, instance_network(rows, known), stated)
+    names = {"object": "connection_rate", "volume": "volume_reader_rate"}
+    return _unless_stated(rate), chain.each(lambda each: known[names.get(each.store, "page_cache_rate")])
+
+
+def weights(rows: Rows, known: Known) -> Outcomes:
+    """Rate at which weights are read, or the time until an engine is ready; NaN where nothing limits that is known.
+
+    Where readers are not stated there may be one, which bounds the interval.
+    """
+    chain = rows.keys["chain"]
+    store, each = _store(rows, chain, known)
+    readers = np.where(rows.workers > 0, rows.workers, chain.figure("readers"))
+    readers = np.where(readers > 0, readers, np.where(SIDES < 0, 1.0, np.inf)[:, None])
+    reach = _reach(known, OBJECT_STORE, known["interval/undescribed"])
+    rates = trained({**UNLIMITED, "network": store * reach, "connection": readers * each * reach}, known)["later"]
+    rates = np.where(np.isfinite(rates[0]), rates, np.nan)
+    starts = rows.keys["report"].where(START.__eq__)
+    seconds = rows.sample_bytes / rates[SLOWER] + known["engine_start"] * _reach(known, "other")
+    found = np.where(starts, seconds, rates)
+    point = {"latency": np.where(starts, found[0], np.nan), "read_rate": np.where(starts, np.nan, found[0])}
+    return point | _of_chains(rows, found, known)
+
+
+def _of_chains(rows: Rows, ends: np.ndarray, known: Known) -> Outcomes:
+    """Ends of intervals of whole chains, whether their machine is stated, and what was assumed."""
+    chain = rows.keys["chain"]
+    flags = (Coded(flag.astype(np.int64), (False, True)) for flag in (rows.workers > 0, rows.batch > 0))
+    assumed = together(rows.keys["report"], chain, *flags).map(lambda each: _assumed(known, *each))
+    stated = chain.where(lambda each: each.cores > 0 and (each.least == each.most or each.store == "object"))
+    return dict(zip(ENDS[1:], ends[1:], strict=True)) | {"described": stated, "assumed": assumed.each(str, object)}
+
+
+def _assumed(known: Known, report: str, chain: NamedChain, workers: bool, batch: bool) -> str:
+    """What is taken for fields that the words leave open."""
+    weights = report in (WEIGHTS, START)
+    taken = {
+        "machine any server of the catalogue": not weights and not chain.cores > 0,
+        "storage fast enough": not weights and not chain.store,
+        "volume any kind of flash": chain.least < chain.most,
+        "as many readers as it takes": weights and not workers and not chain.readers > 0,
+        f"engine_start {known['engine_start']:g} s": report == START,
+        f"batch {known['training_batch']:g}": report == TRAINING and not batch,
+    }
+    return "; ".join(words for words, holds in taken.items() if holds)
+
+
+def loaded(rows: Rows, known: Known) -> Outcomes:
+    """Samples a second of loaders and of runs on real data; NaN of runs whose network is not known.
+
+    The slowest stage decides, at each end of the interval too; where no machine is stated, the servers of the catalogue
+    stand for it, and their range counts.
+    """
+    columns = ("sample_bytes", "accelerators", "hosts", "batch", "workers", "instance", "processors")
+    keys = (rows.keys[name] for name in ("report", "chain", "network_class"))
+    codes = together(*keys, *(_levels(rows.values[name]) for name in columns)).codes
+    distinct = rows.take(np.unique(codes, return_index=True)[1])
+    found = _over_machines(distinct, known)[:, codes]
+    point = {"samples_per_s": found[0], "read_rate": found[0] * rows.sample_bytes}
+    return point | _of_chains(rows, found, known)
+
+
+def _levels(values: np.ndarray) -> Coded:
+    """Numbers as levels, one of which is none."""
+    codes, levels = pd.factorize(values)
+    return Coded(codes + 1, (np.nan, *levels.tolist()))
+
+
+def _over_machines(rows: Rows, known: Known) -> np.ndarray:
+    """Samples a second of each row and the ends of its interval, of all machines that it could be."""
+    chain, trains = rows.keys["chain"], rows.keys["report"].where(TRAINING.__eq__)
+    chains = [chain.levels[code] for code in chain.codes.tolist()]
+    several = [run or not each.cores > 0 for each, run in zip(chains, trains, strict=True)]
+    machines = [_machines(each)[: None if many else 1] for each, many in zip(chains, several, strict=True)]
+    count = [len(each) for each in machines]
+    at = np.repeat(np.arange(len(rows)), count)
+    names, usual, *host = zip(*(machine for each in machines for machine in each), strict=True)
+    stated, training = rows.accelerators[at], trains[at]
+    devices = np.where(stated > 0, stated, np.where(training, usual, 1.0))
+    batch = np.where(rows.batch > 0, rows.batch, known["training_batch"])[at]
+    step = np.zeros((len(ENDS), len(at)))
+    if training.any():
+        runs = zip(at.tolist(), names, devices.tolist(), batch.tolist(), strict=True)
+        cases = tuple((chains[row], *numbers) for row, *numbers in runs if trains[row])
+        step[:, training] = _step_seconds(cases)
+    figures = _host(rows, host, devices, at, known) | {"step": step[SLOWER], "batch": batch, "accelerators": devices}
+    core_rate = known["core_rate"] * _reach(known, DECODE, known["interval/undescribed"])
+    rates = trained({**UNLIMITED, **figures}, {**known, "core_rate": core_rate})["later"]
+    return np.transpose([_middle(each) for each in np.split(rates, np.cumsum(count)[:-1], axis=1)])
+
+
+def _middle(rates: np.ndarray) -> list[float]:
+    """The middle of the rates of several machines, and the ends of their range, one row an end."""
+    if rates.shape[1] == 1:
+        return [float(rate) for rate in rates[:, 0]]
+    shares = [0.5 + side * level / 200 for side, level in zip(SIDES, LEVEL_OF, strict=True)]
+    finite = [rate[np.isfinite(rate)] for rate in rates]
+    return [float(np.quantile(rate, q)) if len(rate) else np.nan for rate, q in zip(finite, shares, strict=True)]
+
+
+def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, known: Known) -> dict[str, Any]:
+    """Numbers of storage and hosts of a chain, one entry a machine.
+
+    All cores decode and crop where the number of processes is not stated. Images of ImageNet are as large as those of
+    the decoding benchmark, 4 to 3, or as their stored side says. Threads that write into the batch hand nothing over.
+    """
+    cores, speed, threads = np.array(host, dtype=float)
+    chain = rows.keys["chain"].take(at)
+    hosts, size, workers = (rows.values[name][at] for name in ("hosts", "sample_bytes", "workers"))
+    reach = _reach(known, OBJECT_STORE, known["interval/undescribed"])
+    store = _store(rows, rows.keys["chain"], known)[0][:, at]
+    images = chain.where(lambda each: not each.model or zoo.model(each.model).data_kind == "images")
+    side = np.where(chain.figure("side") > 0, chain.figure("side"), known["crop_side"])
+    share = np.fmin(1.0, 3 * chain.figure("stored_side") ** 2 * 3 / 4 / known["benchmark_image_bytes"])
+    processes = np.minimum(np.where(workers > 0, workers, np.inf), cores * threads * hosts / devices)
+    return {
+        "hosts": hosts,
+        "stored": np.where(size > 0, size, 1.0),
+        "network": np.where(size > 0, store / hosts * reach, np.inf),
+        "cores": cores,
+        "speed": np.where(np.isnan(speed), known["usual_speed"], speed),
+        "threads": threads,
+        "workers": np.where(images, np.maximum(processes, 1), 0),
+        "work": np.where(images, chain.figure("jpeg") * share + known["crop_work"], 0),
+        "decoded": np.where(images & ~chain.where(lambda each: each.pooled), 3 * side**2, 0),
+    }
+
+
 @lru_cache(maxsize=256)
-def _machines(one: Fed) -> tuple[Any, ...]:
-    """Accelerators, their number, cores, speeds and threads of the machine, or of all servers that it could be."""
+def _machines(chain: NamedChain) -> tuple[tuple[str, float, float, float, float], ...]:
+    """Accelerator, their number, cores, speed and threads of the machine, or of all servers that it could be."""
     rows = catalog.table("systems")
     rows = rows[rows["accelerator_key"].ne("") & (rows["devices"] > 0) & (rows["cores"].gt(0) | rows["vcpus"].gt(0))]
-    named = rows["key"].eq(one.server) if one.server else rows["devices"].eq(rows["devices"].mode().iloc[0])
-    like = rows["accelerator_key"].eq(one.accelerator) & rows["devices"].ge(1)
-    rows = rows[like] if not one.server and like.any() else rows[named]
-    speed, threads = np.array([processor_of("", cpu) for cpu in rows["cpu"]]).reshape(-1, 2).T
-    threads = np.where(np.isnan(threads), 2.0, threads)
-    cores = rows["cores"].fillna(rows["vcpus"] / threads).to_numpy(dtype=float)
-    names = rows["accelerator_key"].to_numpy() if not one.accelerator else np.array([one.accelerator])
-    count = rows["devices"].to_numpy(dtype=float)
-    if one.cores > 0:
-        cores, speed, threads = np.array([one.cores]), np.array([one.speed]), np.array([one.threads])
-    return names, count if len(count) else np.ones(1), cores, speed, threads
+    named = rows["key"].eq(chain.server) if chain.server else rows["devices"].eq(rows["devices"].mode().iloc[0])
+    like = rows["accelerator_key"].eq(chain.accelerator) & rows["devices"].ge(1)
+    rows = rows[like] if not chain.server and like.any() else rows[named]
+    own = (chain.cores, chain.speed, chain.threads if chain.threads > 0 else 2.0)
+    found = []
+    for row in rows.itertuples(index=False):
+        speed, threads = processor_of("", row.cpu)
+        threads = threads if threads > 0 else 2.0
+        host = own if chain.cores > 0 else (row.cores if row.cores > 0 else row.vcpus / threads, speed, threads)
+        cores, speed, threads = map(float, host)
+        found.append((chain.accelerator or row.accelerator_key, float(row.devices), cores, speed, threads))
+    return tuple(found) or ((chain.accelerator, 1.0, *own),)
 
 
-def _host_rate(one: _Chain, host: list[np.ndarray], devices: np.ndarray, known: Mapping[str, Any]) -> np.ndarray:
-    """Samples a second that all cores of the hosts decode, crop and hand over.
+@lru_cache(maxsize=64)
+def _step_seconds(runs: tuple[tuple[NamedChain, str, float, float], ...]) -> np.ndarray:
+    """Seconds of a step and the ends of its interval, without input, of runs: network, accelerator, devices, batch."""
+    chains, names, devices, batches = zip(*runs, strict=True)
+    columns = {
+        "model": [chain.model for chain in chains],
+        "network_arguments": [_image(chain.model, chain.side) for chain in chains],
+        "accelerator": [machine_of(name)[0] for name in names],
+        "devices": list(devices),
+        "batch": list(batches),
+        "software": [_level(chain.software, name) for chain, name in zip(chains, names, strict=True)],
+        "precision": [chain.precision for chain in chains],
+    }
+    found = estimate(scenario("training_classic", columns))
+    return np.array([getattr(found, name or "point") for name in ENDS])
 
-    Images of ImageNet are as large as those of the decoding benchmark, 4 to 3, or as their stored side says.
+
+def _image(model: str, side: float) -> str:
+    """Arguments of a network that takes square images of a side, where that is known."""
+    return square_image(model, round(side)) if model and side > 0 else ""
+
+
+def _level(software: str, accelerator: str) -> str:
+    """Level of the software that words name; "" where they name none."""
+    return stack("classic", software, accelerator) if software else ""
+
+
+PREDICTED: tuple[tuple[tuple[str, ...], Callable[[Rows, Known], Outcomes]], ...] = (
+    ((MLPERF,), utilised),
+    ((DECODE,), decoded),
+    ((OBJECT_STORE,), downloaded),
+    ((FIO,), blocks_read),
+    ((METADATA,), opened),
+    ((LOADER, TRAINING), loaded),
+    ((WEIGHTS, START), weights),
+)
+
+
+def storage_table(frame: pd.DataFrame, why: np.ndarray | None = None) -> pd.DataFrame:
+    """Predictions with intervals for a table of reports, in the form of `python -m cookbook predict`.
+
+    `why` is what is wrong with single rows before they are read.
     """
-    (cores, speed, threads), fed = host, one.fed
-    cores = cores * one.hosts
-    core = known["core_rate"] * np.where(np.isnan(speed), known["usual_speed"], speed)
-    threads = np.where(np.isnan(threads), 2.0, threads)
-    side = fed.side if fed.side > 0 else known["crop_side"]
-    share = np.fmin(1.0, 3 * fed.stored_side**2 * 3 / 4 / known["benchmark_image_bytes"])
-    single = core / (fed.jpeg * share + known["crop_work"])
-    asked = np.minimum(one.workers * devices if one.workers > 0 else np.inf, cores * threads)
-    real = input_pipeline.working_threads(asked, cores, known["second_thread"])
-    reference = core * known["benchmark_image_bytes"] / (3 * side**2)
-    each = loader_rate(np.maximum(real / devices, 1), single, reference, threads, known) * devices
-    return np.asarray(real * single if fed.pooled else each)
-
-
-@lru_cache(maxsize=256)
-def _step_rates(one: Fed, names: tuple[str, ...], devices: tuple[float, ...], batch: float) -> np.ndarray:
-    """Samples a second of all accelerators and their intervals, one column a machine, without input."""
-    from cookbook.prediction.engine import estimate
-    from cookbook.prediction.parsing.tables import read
-
-    frame = pd.DataFrame({"accelerator": names, "devices": [f"{count:g}" for count in devices]}).assign(
-        model=one.model,
-        task_input=f"{one.side:.0f}x{one.side:.0f}x3" if one.side > 0 else "",
-        unit="images/s",
-        batch_per_device=f"{batch:g}",
-        software=one.software,
-        precision=one.precision,
-    )
-    found = estimate(read("training_classic", frame), True)
-    ends = [getattr(found, f"{end}{level}") for level in LEVELS for end in ("high", "low")]
-    return np.array([batch * np.array(devices) / time for time in (found.point, *ends)])
-
-
-def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Predictions with intervals for a table of scenarios, in the form of `python -m cookbook predict`."""
     if len(frame) > BLOCK:
-        blocks = [storage_table(frame.iloc[at : at + BLOCK]) for at in range(0, len(frame), BLOCK)]
+        parts = [slice(at, at + BLOCK) for at in range(0, len(frame), BLOCK)]
+        blocks = [storage_table(frame.iloc[part], None if why is None else why[part]) for part in parts]
         return pd.concat(blocks, ignore_index=True)
-    rows = storage_rows(frame)
-    found, known = predict_rows(rows), committed()
-    values = np.array([found.samples_per_s, found.utilisation, found.read_rate, found.iops, found.latency])
-    main = values[rows.figure, np.arange(len(rows))] * rows.factor
+    reports = read(frame, why)
+    rows, known = resolve(reports), committed()
+    found = predict_rows(rows, known)
+    values = np.array([found[name] for name in OUTCOMES])
+    main = values[rows.outcome, np.arange(len(rows))] * rows.factor
     good = (rows.why == "") & np.isfinite(main) & (main > 0)
-    table: dict[str, Any] = {"predicted": np.where(good, main, np.nan), "unit": rows.unit}
+    unit, assumed = reports.words("requested").each(lambda each: each[2], object), reports.read.each(str, object)
+    table: dict[str, Any] = {"predicted": np.where(good, main, np.nan), "unit": unit}
     tier = tiers(rows, found)
     table |= _intervals(rows, found, table["predicted"], tier, known)
-    table |= {"tier": np.where(good, tier, ""), "why": np.where(good | (rows.why != ""), rows.why, NOTHING)}
-    table["assumed"] = np.where(good, np.where(found.assumed == "", rows.assumed, found.assumed), "")
+    table |= {"tier": np.where(good, tier, ""), "why": np.where(good | (rows.why != ""), rows.why, NOTHING.cell)}
+    both = (assumed != "") & (found["assumed"] != "")
+    table["assumed"] = np.where(good, assumed + np.where(both, "; ", "").astype(object) + found["assumed"], "")
     scale = np.array([1, 1, 1e-9, 1, 1e6])[:, None]
     table |= dict(zip(COLUMNS, np.where(good, values * scale, np.nan), strict=True))
     return pd.DataFrame(table)
 
 
-def _intervals(
-    rows: StorageRows, found: Found, point: np.ndarray, tier: np.ndarray, known: Mapping[str, float]
-) -> dict[str, np.ndarray]:
-    """Intervals by kind, wider where the system is not described; never above accelerators that do not wait.
+def _intervals(rows: Rows, found: Outcomes, point: np.ndarray, tier: np.ndarray, known: Known) -> Outcomes:
+    """Intervals by what was measured, wider where the system is not described; never above accelerators without waits.
 
     The bandwidth of a drive bounds the point alone: drives have been seen to read a tenth more than is stated.
     """
-    ends: dict[str, np.ndarray] = {}
-    mlperf = rows.kind == MLPERF
-    sizes = np.where(rows.kind == WEIGHTS, 1.0, rows.sample_bytes)
+    report, ends = rows.keys["report"], Outcomes()
+    mlperf = report.where(MLPERF.__eq__)
     with np.errstate(all="ignore"):
-        most = np.where(mlperf, 1 / (found.utilisation * np.where(rows.figure == 1, 1, known["counted_share"])), np.inf)
-    usual = (tier == DESCRIBED) | (rows.kind == FIO) | (rows.kind == METADATA)
+        share = np.where(rows.outcome == 1, 1, known["counted_share"])
+        most = np.where(mlperf, 1 / (found["utilisation"] * share), np.inf)
+    usual = (tier == DESCRIBED) | report.where((FIO, METADATA).__contains__)
     unnamed = mlperf & ~usual & ~rows.submitted & ~(rows.drive > 0)
     for level in LEVELS:
         reach = np.full(len(rows), known[f"interval/other/{level}"])
         for kind in (MLPERF, DECODE, OBJECT_STORE):
-            at = (rows.kind == kind) & ~found.limited
-            reach[at] = known[f"interval/{kind}/{level}"]
+            reach[report.where(kind.__eq__) & ~found["limited"]] = known[f"interval/{kind}/{level}"]
         reach = np.where(usual, reach, reach ** known["interval/undescribed"])
         reach = np.where(unnamed, np.maximum(reach, known[f"interval/unnamed/{level}"]), reach)
         reach = np.where(rows.estimated, np.maximum(reach, known[f"interval/stand-in/{level}"]), reach)
         ends |= {f"low{level}": point / reach, f"high{level}": point * np.minimum(reach, np.fmax(most, 1))}
-    whole, scale = np.isin(rows.kind, CHAINS), rows.factor * np.where(rows.figure == 2, sizes, 1)
+    whole = report.where(CHAINS.__contains__)
+    sizes = np.where((rows.outcome == 2) & ~report.where(WEIGHTS.__eq__), rows.sample_bytes, 1.0)
     return {
-        name: np.where(whole, np.where(np.isnan(point), np.nan, found.ends[name] * scale), each)
+        name: np.where(whole, np.where(np.isnan(point), np.nan, found[name] * rows.factor * sizes), each)
         for name, each in ends.items()
     }
 
 
-def tiers(rows: StorageRows, found: Found) -> np.ndarray:
+def tiers(rows: Rows, found: Outcomes) -> np.ndarray:
     """How well each row is described: by drive, processor or network; by its kind alone; by a stand-in."""
-    stands_in = rows.estimated | found.limited | (rows.kind == FIO) | (rows.kind == METADATA)
+    stands_in = rows.estimated | found["limited"] | rows.keys["report"].where((FIO, METADATA).__contains__)
     names = np.array([WORKLOAD, DATASHEET, DESCRIBED], dtype=object)
-    return names[np.where(found.described & ~rows.estimated, 2, np.where(stands_in, 1, 0))]
+    return names[np.where(found["described"] & ~rows.estimated, 2, np.where(stands_in, 1, 0))]
 
 
-__all__ = [
-    "BLOCK",
-    "COLUMNS",
-    "LEVELS",
-    "STORAGE_BOUND",
-    "Found",
-    "committed",
-    "decoding",
-    "downloads",
-    "loader_rate",
-    "predict_rows",
-    "storage_table",
-    "tiers",
-    "unknown_columns",
-]
+__all__ = ["BLOCK", "COLUMNS", "STORAGE_BOUND", "predict_rows", "resolve", "storage_table", "tiers"]

@@ -6,10 +6,10 @@ import pytest
 from stopwatch import seconds
 
 from cookbook.prediction.answer import answer
-from cookbook.prediction.kinds.feed import chain
+from cookbook.prediction.kinds.input_pipeline import chain
+from cookbook.prediction.kinds.input_pipeline_arguments import committed
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.parsing.tables import measured_table
-from cookbook.prediction.storage import committed
 
 N = 100_000
 DRIVE = "micron-9400-7-68tb-gen4"

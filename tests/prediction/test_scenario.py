@@ -10,7 +10,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import UnknownName
-from cookbook.prediction.kinds.feed_arguments import CALLED
+from cookbook.prediction.kinds.input_pipeline_arguments import CALLED
 from cookbook.prediction.scenario import (
     GROUPS,
     KINDS,

@@ -12,11 +12,12 @@ from cookbook.calibration import judgement
 from cookbook.calibration import storage as calibration
 from cookbook.catalog import tables
 from cookbook.prediction.answer import answer
-from cookbook.prediction.kinds.feed import STAGES
-from cookbook.prediction.kinds.feed_arguments import checkpoint_bytes
+from cookbook.prediction.kinds.input_pipeline import STAGES
+from cookbook.prediction.kinds.input_pipeline_arguments import checkpoint_bytes
 from cookbook.prediction.parsing.drives import processor_of
-from cookbook.prediction.parsing.storage import storage_rows
+from cookbook.prediction.parsing.storage import read
 from cookbook.prediction.parsing.tables import measured_table
+from cookbook.prediction.storage import resolve
 
 NUMBERS = ["low90", "low80", "predicted", "high80", "high90"]
 DRIVE = "micron-9400-7-68tb-gen4"
@@ -198,7 +199,7 @@ def test_an_unknown_instance_gets_the_usual_download_and_a_wide_interval():
     ],
 )
 def test_drives_are_known_by_maker_and_number(system, bandwidth):
-    found = storage_rows(pd.DataFrame([{"kind": "fio", "workload": "bs=4k", "system": system}]))
+    found = resolve(read(pd.DataFrame([{"kind": "fio", "workload": "bs=4k", "system": system}])))
     np.testing.assert_equal(found.drive, [bandwidth])
 
 

@@ -16,6 +16,7 @@ from cookbook.prediction.constants import unknown_version
 from cookbook.prediction.parsing import vocabulary, words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
 
+STORAGE = "storage"  # rows of reports about storage, whose numbers are fields of input pipelines
 TRANSFORMER, CLASSIC, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
 # Fields of an engine of language models.
 POLICY = ("acceptance", "drafted", "prefix_hit", "request_rate", "chunk")
@@ -43,6 +44,22 @@ PROSE = {
         "params_b",
         "params_active_b",
         "experts_active",
+        "unit",
+    ),
+    STORAGE: (
+        "kind",
+        "workload",
+        "system",
+        "accelerator",
+        "accelerators",
+        "hosts",
+        "batch",
+        "sample_bytes",
+        "workers",
+        "cpu",
+        "framework",
+        "note",
+        "metric",
         "unit",
     ),
 }
@@ -82,7 +99,9 @@ def ignored(header: str) -> bool:
 def unknown(kind: str, headers: list[str]) -> list[tuple[str, str]]:
     """Return columns that no field of a kind is read from, each with the name it may be a misspelling of, or ""."""
     by_spelling = names(kind)
-    lost = [header for header in headers if normal(header) not in by_spelling and not ignored(header)]
+    outcomes = vocabulary.spellings("outcome_storage") if kind == STORAGE else {}
+    read = {*by_spelling, *outcomes}
+    lost = [header for header in headers if normal(header) not in read and not ignored(header)]
     return [(header, "".join(nearest(normal(header)[:60], list(by_spelling), 1, ALIKE))) for header in lost]
 
 
@@ -140,7 +159,8 @@ class Columns:
         """Return a column of numbers; NaN where nothing is stated."""
         if name not in self._columns:
             return NOTHING
-        declared, column = fields()[field or name], self._columns[name]
+        declared = fields(words.PIPELINE if self.kind == STORAGE else "")[field or name]
+        column = self._columns[name]
         if not isinstance(column, Coded) and getattr(column.dtype, "kind", "O") in "iuf":
             return self._in_range(name, column.to_numpy(dtype=float) * scale, declared)
         column = self.text(name)
@@ -262,7 +282,10 @@ def levels_of(column: Any) -> Coded:
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, levels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     else:
-        codes, levels = pd.factorize(column)
+        try:
+            codes, levels = pd.factorize(column)
+        except TypeError:  # lists and other values without a hash, which are compared by their text
+            codes, levels = pd.factorize(column.map(str))
     texts = [
         level.strip() if level.__class__ is str else "" if level is None or level != level else str(level).strip()
         for level in levels

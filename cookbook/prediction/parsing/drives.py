@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cookbook import catalog, units
 from cookbook.catalog.names import MAKERS, index, normalise
 from cookbook.catalog.reading import data_directory
+from cookbook.units import shown
 
 DRIVES = ("NVMe SSD", "SATA SSD", "SCM SSD", "HDD")
 LOCAL = (*DRIVES, "DRAM / page cache / tmpfs", "interface")
@@ -91,11 +92,6 @@ CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s?TB", re.I)
 VOLUME = re.compile(r", (\d+ [GT]iB)$")
 HOST_LINK = re.compile(r"PCIe\s?(\d)\s?x(\d+)")
 MOST_READ, MOST_SHOWN, MOST_DRIVES = 400, 40, 1e5
-
-
-def cut(cell: str, most: int = MOST_SHOWN) -> str:
-    """A cell as it is shown in a reason: its beginning, where it is long."""
-    return cell if len(cell) <= most else cell[: most - 3] + "..."
 
 
 class NamedSystem(NamedTuple):
@@ -186,7 +182,7 @@ def named_system(words: str) -> NamedSystem:
     stated = [units.si(f"{number} {prefix}/s") for number, prefix in RATE.findall(text)]
     if stated:
         each = bool(EACH_DRIVE.search(text)) or found.rate > 0
-        given = stated[0] if each else stated[0] / found.number
+        given = stated[0] / (1.0 if each else max(found.number, 1.0))
         least = min(given, found.most) if found.rate > 0 else given
         inside = found.local > 0 or not DEVICE.isdisjoint(WORDS.split(text.casefold()))
         found = found._replace(
@@ -239,21 +235,21 @@ def _counted(found: NamedSystem, text: str, behind: str) -> NamedSystem:
 
 def _unknown(text: str, found: NamedSystem) -> str:
     """Why nothing can be said of what the words name: no such drive, or none of it."""
-    shown = f"system = {cut(text)!r}"
+    named = f"system = {shown(text, MOST_SHOWN)}"
     if text and not any(letter.isalpha() for letter in text):
-        return f"{shown} names nothing; name a drive, a store or its maker"
+        return f"{named} names nothing; name a drive, a store or its maker"
     if not 1 <= found.number <= MOST_DRIVES:
-        return f"{shown}: {found.number:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
+        return f"{named}: {found.number:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
     if found.rate == 0 or found.line == 0:
-        return f"{shown}: a rate of zero reads nothing; state one above zero"
+        return f"{named}: a rate of zero reads nothing; state one above zero"
     if found.rate > 0:
         return ""
     words = set(WORDS.split(text.casefold()))
     bare = bool(words & (DEVICE | _drive_makers())) and not words & MANY and not found.submitted
     if not bare and not words & NO_STORE:
         return ""
-    near = ", ".join(cut(name, 32) for name in nearest_stores(text))
-    return f"{shown}: the catalogue has no such drive; nearest: {near}. Name one, or state a rate such as 3.5 GB/s"
+    near = ", ".join(shown(name, 28) for name in nearest_stores(text))
+    return f"{named}: the catalogue has no such drive; nearest: {near}. Name one, or state a rate such as 3.5 GB/s"
 
 
 @lru_cache(maxsize=4096)
@@ -303,7 +299,7 @@ def _virtual_processors(size: re.Match[str]) -> float:
     return 4.0 * float(size[1] or 1) if "x" in size[0] and size[2] == "large" else 2.0
 
 
-class Fed(NamedTuple):
+class NamedChain(NamedTuple):
     """What words say about a loader, a run on real data or weights that are read; NaN and "" where they say nothing.
 
     Attributes
@@ -346,12 +342,12 @@ class Fed(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def fed(workload: str, system: str, accelerator: str, cpu: str, framework: str, note: str) -> Fed:
+def named_chain(workload: str, system: str, accelerator: str, cpu: str, framework: str, note: str) -> NamedChain:
     """What the words of a row say about its chain.
 
     Examples
     --------
-    >>> found = fed("ResNet-50 on ImageNet, 160 to 192 pixels", "AWS p4d.24xlarge, RAM", "", "", "FFCV (amp)", "")
+    >>> found = named_chain("ResNet-50 on ImageNet, 160 to 192 pixels", "AWS p4d.24xlarge, RAM", "", "", "FFCV", "")
     >>> found.model, found.side, found.cores, found.store
     ('resnet50', 176.0, 48.0, 'memory')
     """
@@ -363,11 +359,11 @@ def fed(workload: str, system: str, accelerator: str, cpu: str, framework: str, 
     server, cores, speed, threads = _host(system, cpu)
     readers = READERS.search(note[:MOST_READ])
     alone = 1.0 if re.search(r"safetensors", framework, re.I) else math.nan
-    return Fed(
+    return NamedChain(
         model,
         key_of("accelerators", accelerator) or accelerator,
         framework,
-        "amp_fp16" if re.search(r"\bamp\b|mixed", framework, re.I) else "",
+        "fp16" if re.search(r"\bamp\b|mixed", framework, re.I) else "",
         float(crop[1]) if crop else side if model else math.nan,
         math.nan if model and not crop else side,
         0.0 if raw else float(part[1]) / 100 if part else 1.0,

@@ -42,6 +42,7 @@ DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]
 INFINITE = ("inf", "infinite", "infinity")
 # Lengths in tokens, of which k is 1,024.
 LENGTHS = ("seq", "input_len", "output_len")
+PIPELINE = "input_pipeline"
 SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0?\.\d+)(?![\d.])")
 COUNT = re.compile(r"(\d+)\s*(?:of|/)\s*(\d+)")
 # A share of layers, however precisely it is written.
@@ -79,7 +80,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     wanted = f"is not {declared.allowed}"
     if declared.high == math.inf and cell.strip().casefold() in INFINITE:
         return math.inf, "", ""
-    if SUM.fullmatch(cell):
+    if SUM.fullmatch(cell) and PIPELINE not in declared.phases:  # of a network's parts, never of machines
         value, assumed = math.fsum(float(part) for part in cell.split("+")), ""
     else:
         match = NUMBER.match(cell)
@@ -151,7 +152,7 @@ def not_allowed(declared: Field, cell: Any, what: str) -> Refusal:
 def _with_unit(cell: str, declared: Field) -> tuple[float, str, str]:
     """Return a number with a unit in the unit of its field, and what is wrong with it."""
     try:
-        return float(units.si(cell, declared.unit)), "", ""
+        return *in_range(float(units.si(cell, declared.unit)), cell, declared), ""
     except (ValueError, TypeError) as problem:
         return math.nan, f"{declared.name} = {shown(cell)}: {str(problem)[:100]}", ""
 

@@ -20,7 +20,7 @@ from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.constants import figure
-from cookbook.prediction.kinds.feed_arguments import mismatch
+from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
 from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR

@@ -21,7 +21,7 @@ from cookbook.catalog.prices import Price
 from cookbook.prediction.api import forward_pass, train_step
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import figure
-from cookbook.prediction.kinds.feed_arguments import server
+from cookbook.prediction.kinds.input_pipeline_arguments import server
 from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.prediction.match import match_storage
 from cookbook.result import Result

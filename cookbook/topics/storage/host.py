@@ -20,10 +20,9 @@ from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.prediction.api import MODEL, train_step
 from cookbook.prediction.kinds.devices import TRAINING
-from cookbook.prediction.kinds.feed_arguments import one_of, server
+from cookbook.prediction.kinds.input_pipeline_arguments import committed, one_of, server
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.requirements import sizes_of
-from cookbook.prediction.storage import committed
 from cookbook.result import Result, card, plain
 from cookbook.workloads import zoo
 

@@ -18,8 +18,8 @@ from cookbook.panels import options, pasted, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.shell import Panel, Part, Picture, View
 from cookbook.panels.text import Source, capital, counted, in_words, percent, short_name
-from cookbook.prediction.kinds.feed import Change
-from cookbook.prediction.kinds.feed_arguments import catalogued
+from cookbook.prediction.kinds.input_pipeline import Change
+from cookbook.prediction.kinds.input_pipeline_arguments import catalogued
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.scenario import BENCHMARK

@@ -4,11 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import cookbook as cb
 from cookbook import catalog
 from cookbook.prediction.answer import answer
+from cookbook.prediction.kinds.input_pipeline_arguments import committed
+from cookbook.prediction.parsing.columns import unknown
 from cookbook.prediction.parsing.drives import named_system, nearest_stores
-from cookbook.prediction.parsing.storage import storage_rows, unknown_columns
-from cookbook.prediction.storage import committed, storage_table
+from cookbook.prediction.parsing.storage import read
+from cookbook.prediction.storage import resolve, storage_table
 
 RUN = {"kind": "mlperf", "workload": "unet3d", "accelerator": "h100-sxm", "accelerators": "64", "hosts": "1"}
 DRIVE = "1x Micron 9400 7.68TB"
@@ -211,7 +214,7 @@ def test_thousands_of_hostile_rows_are_answered_within_bounds_or_refused():
             row[name] = pick(WORST)
         rows.append(row)
     frame = pd.DataFrame(rows)
-    found, read = storage_table(frame), storage_rows(frame)
+    found, rows_read = storage_table(frame), resolve(read(frame))
     answered = found["predicted"].notna()
     assert 0.3 < answered.mean() < 0.95 and ((found["why"] == "") == answered).all()
     assert found["why"].str.len().max() <= 200
@@ -219,12 +222,12 @@ def test_thousands_of_hostile_rows_are_answered_within_bounds_or_refused():
     numbers = good[["low90", "low80", "predicted", "high80", "high90"]].to_numpy()
     assert (numbers > 0).all() and np.isfinite(numbers).all() and (np.diff(numbers) >= -1e-9 * numbers[:, 1:]).all()
     assert good["accelerator_utilisation"].between(0, 1).all()
-    most = np.array([carried(row["system"], read.hosts[at]) for at, row in enumerate(rows)])
+    most = np.array([carried(row["system"], rows_read.hosts[at]) for at, row in enumerate(rows)])
     reads = good["read_GBps"] * 1e9
     assert (reads <= most[answered] * (1 + 1e-9)).all()
-    never_waits = (read.accelerators * read.batch / read.step)[answered]
+    never_waits = (rows_read.accelerators * rows_read.batch / rows_read.step)[answered]
     assert (good["samples_per_s"] <= never_waits * (1 + 1e-9)).all()
-    assert (reads / good["samples_per_s"]).to_numpy() == pytest.approx(read.sample_bytes[answered])
+    assert (reads / good["samples_per_s"]).to_numpy() == pytest.approx(rows_read.sample_bytes[answered])
 
 
 @pytest.mark.parametrize("kind", ["decode", "object_store", "fio", "metadata", "checkpoint", "cooking"])
@@ -398,6 +401,62 @@ def test_a_machine_that_is_not_stated_widens_the_interval():
     assert unstated["tier"] != "system described"
 
 
+def test_accelerators_without_a_core_of_their_own_share_those_that_there_are():
+    known, core = committed(), 2150 * committed()["core_rate"]
+    cores = 4 * (1 + known["second_thread"])
+    row = LOADED | {
+        "framework": "PyTorch",
+        "system": "RAM",
+        "cpu": "4 cores, Xeon Platinum 8275L",
+        "accelerators": "64",
+    }
+    pooled, row = chain(**row | {"framework": "FFCV"}), row | {"workload": "ImageNet, cropped to 224"}
+    found, many = chain(**row), chain(**row, workers="1000")
+    assert found["samples_per_s"] == many["samples_per_s"]
+    assert found["samples_per_s"] < cores * core / (1 + known["crop_work"])
+    assert pooled["samples_per_s"] == pytest.approx(cores * core / (1 + known["crop_work"]))
+
+
+def test_large_blocks_are_read_ahead_and_small_ones_one_by_one():
+    disk = {"kind": "fio", "system": "7.2k rpm nearline HDD (Seagate Exos X18 class)", "unit": "MB/s"}
+    assert chain(**disk, workload="bs=1m")["predicted"] == pytest.approx(270)
+    assert chain(**disk, workload="bs=4k")["predicted"] == pytest.approx(170 * 4096 / 1e6)
+    assert chain(kind="fio", workload="bs=1m", system="an array of 3.5 GB/s")["predicted"] == pytest.approx(3.5)
+
+
+def test_no_drives_at_all_and_no_rate_give_no_number():
+    for system in ("0x Micron 9400", "0 GB/s", "0 readers, 0 GB/s, EBS", "m5.0xlarge"):
+        for kind, words in (("weights", "Llama 3 8B"), ("weights", "vLLM start"), ("loader", "ImageNet, 224 pixels")):
+            found = chain(kind=kind, workload=words, system=system, sample_bytes="1 GB", accelerators="8")
+            assert not found["predicted"] <= 0 and (found["why"] == "") == np.isfinite(found["predicted"])
+
+
+def test_an_engine_that_starts_has_a_latency_and_no_read_rate():
+    found = chain(kind="model-load", workload="vLLM start", system="EBS gp3, 1000 MiB/s", sample_bytes="15 GB")
+    assert found["latency_us"] == found["predicted"] and np.isnan(found["read_GBps"]) and np.isnan(found["iops"])
+
+
+def test_a_report_and_a_call_are_answered_by_one_chain():
+    """A decoder of a report is a stage of a match, and so are a download, a drive and its blocks."""
+    store = {"storage": {"read_bandwidth": 1e18}, "system": "a100-sxm-80gb", "workload": 1e-9}
+    known, image = committed(), {"samples": 1, "stored_bytes": 1, "decoded_bytes": committed()["benchmark_image_bytes"]}
+    for decoder, workers in (("opencv", 0), ("pillow", 4), ("simplejpeg", 16)):
+        row = chain(kind="decode", workload="jpeg_loader", cpu="AMD EPYC 9654", framework=decoder, workers=str(workers))
+        work = image | {"decode_work": 1 / known[f"decoder/{decoder}"]}
+        call = cb.match_storage(**store, data=work, processor="AMD EPYC 9654", workers=workers)
+        assert row["predicted"] == pytest.approx(call.stages["decoding"], rel=1e-9)
+    drive = {"storage": "micron-9400-7-68tb-gen4", "local": 0, "latency": 0}
+    blocks = chain(kind="fio", workload="bs=4k", system="2x Micron 9400 7.68TB", unit="IOPS")
+    card = {"samples": 1, "stored_bytes": 4096, "layout": "small files"}
+    call = cb.match_storage(1e-9, "a100-sxm-80gb", drive | {"drives": 2}, card)
+    assert blocks["predicted"] == pytest.approx(call.stages["storage"], rel=1e-9)
+    run = one(accelerators="2", batch="7")
+    call = cb.match_storage(
+        "mlperf/unet3d", "h100-sxm", drive, accelerators=2, workers=0, prefetch=known["buffer"], variation=1, batch=7
+    )
+    assert run["accelerator_utilisation"] == pytest.approx(call.utilisation, rel=1e-9)
+
+
 def test_sizes_of_data_sets_are_given_not_predicted():
     assert "sample_bytes" in chain(kind="dataset-size", workload="ImageNet JPEG", sample_bytes="7204")["why"]
 
@@ -422,7 +481,7 @@ def test_columns_under_other_names_are_read_and_unknown_ones_are_named():
     }
     found, ours = storage_table(pd.DataFrame([theirs])).iloc[0], one(batch="7")
     assert found["predicted"] == ours["predicted"] and found["read_GBps"] == ours["read_GBps"]
-    assert unknown_columns([*theirs, "id", "read_bandwidth", "wrokers", "samples_per_s"]) == [("wrokers", "workers")]
+    assert unknown("storage", [*theirs, "id", "read_bandwidth", "wrokers", "samples_per_s"]) == [("wrokers", "workers")]
 
 
 def test_what_was_not_given_is_told_with_its_value():

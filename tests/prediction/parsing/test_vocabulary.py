@@ -31,7 +31,10 @@ READERS = {
     "rate": lambda text: networks.metric_of(text).counts,
     "seconds": lambda text: f"{networks.metric_of(f'latency {text}').seconds:.9g}",
     "parallelism": lambda text: next(iter(parallelism.splits(f"{text} 4"))),
-    **{f"column_{kind}": columns.names(kind).get for kind in (columns.TRANSFORMER, columns.CLASSIC, columns.SERVED)},
+    **{
+        f"column_{kind}": columns.names(kind).get
+        for kind in (columns.TRANSFORMER, columns.CLASSIC, columns.SERVED, columns.STORAGE)
+    },
 }
 
 

@@ -254,6 +254,13 @@ def test_a_delay_in_seconds_is_that_in_milliseconds():
         assert long["high80"] == pytest.approx(1e3 * short["high80"]) and short["unit"] == f"{name} s"
 
 
+def test_a_number_with_a_unit_keeps_to_its_range_too():
+    memory = fields("input_pipeline")["memory"]
+    assert words.number("64 GB", memory)[:2] == (64e9, "")
+    value, why, _ = words.number("-64 GB", memory)
+    assert np.isnan(value) and "outside its range" in why
+
+
 def test_ways_to_count_images_mean_one_rate():
     found = [
         one("inference", IMAGES | {"metric": name})["predicted"]

@@ -13,7 +13,7 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.prediction.kinds.feed_arguments import mismatch
+from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
 from cookbook.topics.purchase import stack_sizes
 from cookbook.topics.purchase.stack import INPUTS, StackChoice, one_size, pick_stack
 from cookbook.topics.purchase.stack_limits import contradiction

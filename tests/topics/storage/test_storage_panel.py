@@ -18,7 +18,7 @@ from cookbook.calibration import judgement
 from cookbook.panels import options
 from cookbook.panels.shell import MOST_ROWS
 from cookbook.panels.text import percent
-from cookbook.prediction.kinds import feed
+from cookbook.prediction.kinds import input_pipeline
 from cookbook.topics.storage import charts
 from cookbook.topics.storage.platforms import SHORT
 from cookbook.topics.storage.storage_panel import _samples
@@ -131,7 +131,7 @@ def test_each_change_has_a_short_name_that_fits() -> None:
     figures |= {name: np.ones(1) for name in names}
     tier = {"price_usd_per_tb": np.nan, "price_date": "", "price_per": "purchase"}
     known = {"memory_for_cache": 0.7, "pageable_share": 0.5}
-    found = {name for name, *_ in feed._candidates(figures, tier, known)}
+    found = {name for name, *_ in input_pipeline._candidates(figures, tier, known)}
     assert set(SHORT) <= found and max(len(SHORT.get(name, name)) for name in found) <= 20
 
 

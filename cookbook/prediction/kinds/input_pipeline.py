@@ -7,25 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from cookbook.formulas import input_pipeline, storage_rates
-from cookbook.prediction.kinds.feed_arguments import KIND, memory_price, resolve
+from cookbook.prediction.kinds.input_pipeline_arguments import KIND, committed, memory_price, resolve
 from cookbook.prediction.scenario import Rows
-from cookbook.prediction.storage import DATASHEET, DESCRIBED, LEVELS, WORKLOAD, committed, loader_rate
 
 __all__ = [
     "CONSTANTS",
+    "DATASHEET",
+    "DESCRIBED",
     "KIND",
+    "LEVELS",
     "STAGES",
     "TERMS",
+    "UNLIMITED",
+    "WORKLOAD",
     "Change",
     "chain",
     "changes_of",
     "ends",
     "evidence",
+    "loader_rate",
     "most_accelerators",
     "outcome",
     "parts",
@@ -33,8 +39,11 @@ __all__ = [
     "resolve",
     "step_seconds",
     "tokens",
+    "trained",
 ]
 CONSTANTS = TERMS = ()
+DESCRIBED, WORKLOAD, DATASHEET = "system described", "workload measured", "datasheet only"
+LEVELS = (80, 90)
 UNEVEN = "accelerators do not divide evenly among hosts: a mean host stands for them"
 STAGES = ("storage", "network", "reading", "decoding", "copying", "accelerators")
 MOST = 1 << 20
@@ -42,6 +51,15 @@ LEAST_GAIN = 0.005
 _READ = ("bandwidth", "iops", "burst_bandwidth", "burst_iops", "connection")
 
 Figures = Mapping[str, Any]
+# A chain in which nothing limits: of one sample of one byte, which is neither decoded nor copied nor trained with.
+UNLIMITED: Figures = MappingProxyType(
+    dict.fromkeys(("accelerators", "hosts", "batch", "samples", "stored", "drives", "sharers", "pinned"), 1.0)
+    | dict.fromkeys(("speed", "threads", "copy_efficiency", "variation", "shuffled", "epochs"), 1.0)
+    | dict.fromkeys(("step", "overhead", "decoded", "work", "workers", "memory", "serial", "remote", "latency"), 0.0)
+    | dict.fromkeys(("small_files", "seeks", "local", "asynchronous", "checkpoint_bytes"), 0.0)
+    | dict.fromkeys(("bandwidth", "iops", "write_bandwidth", "network", "client", "connection", "link"), np.inf)
+    | dict.fromkeys(("cores", "prefetch", "checkpoint_interval"), np.inf)
+)
 
 
 def evidence(rows: Rows) -> tuple[Mapping[str, float], np.ndarray, np.ndarray]:
@@ -139,6 +157,24 @@ def chain(figures: Figures, known: Mapping[str, float]) -> dict[str, Any]:
         "stall": stall,
         **times,
     }
+
+
+def trained(figures: Figures, known: Mapping[str, Any]) -> Figures:
+    """Samples a second in the first and in later epochs, without checkpoints, and what their input could supply.
+
+    Parameters
+    ----------
+    figures, known
+        As for `chain`; what is left of `UNLIMITED` does not limit.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``first``, ``later``, ``supply`` (input alone, first epoch), ``storage`` and ``reading`` [1/s]; NaN where
+        nothing limits.
+    """
+    f = {name: np.asarray(value, dtype=float) for name, value in figures.items()}
+    return _trained(f, known, _parts(f, known), f["bandwidth"], f["iops"])
 
 
 def _parts(f: Figures, known: Mapping[str, float]) -> dict[str, Any]:
@@ -259,6 +295,14 @@ def _decoded(f: Figures, known: Mapping[str, float], each: Any) -> tuple[Any, An
     rate = loader_rate(workers, single, reference, f["threads"], known)
     crowded = np.minimum(1, real / each)
     return rate * np.where(f["workers"] < 1, 1, crowded) * f["accelerators"], single
+
+
+def loader_rate(
+    workers: np.ndarray, single: np.ndarray, reference: np.ndarray, threads: np.ndarray, known: Mapping[str, Any]
+) -> np.ndarray:
+    """Samples a second of loader processes, with less collation where threads share cores."""
+    collation = known["collation"] * np.where(threads > 1, known["collation_two_threads"], 1.0)
+    return input_pipeline.decode_rate(workers, single, reference, known["handover"], collation, known["sharpness"])
 
 
 def most_accelerators(figures: Figures, known: Mapping[str, float], utilisation: float) -> np.ndarray:

@@ -19,7 +19,6 @@ from cookbook.prediction.kinds.constraints import told
 from cookbook.prediction.parsing.drives import LOCAL, bus_in, capacity_in, processor_of
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.scenario import BENCHMARK, Coded, Rows, Scenario, checked, each_row, fields, scenario, together
-from cookbook.prediction.storage import committed
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -78,6 +77,14 @@ TOO_LARGE = Refusal(
     "data",
 )
 NO_SYSTEM = Refusal("accelerator is blank: name one, or a server or a cloud instance", "accelerator-unknown", "system")
+
+
+@lru_cache(maxsize=1)
+def committed() -> Mapping[str, float]:
+    """Return the constants of the table ``pipeline_constants``, in SI."""
+    rows = catalog.table("pipeline_constants")
+    cells = zip(rows["name"], rows["value"], rows["unit"], strict=True)
+    return {name: units.si(f"{value!r} {unit}") if unit else float(value) for name, value, unit in cells}
 
 
 def columns_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,7 +205,16 @@ def _first(*columns: Any) -> np.ndarray:
     return found
 
 
-def _why(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.ndarray:
+def first_reason(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.ndarray:
+    """Return the first reason against each row; "" where there is none.
+
+    Parameters
+    ----------
+    first : numpy.ndarray of str
+        Reasons that are known already.
+    refused : iterable of tuple
+        Rows that are bad, the reason, and the numbers that fill its braces.
+    """
     for bad, reason, *figures in refused:
         if np.any(bad):
             first = told(first, bad, reason, figures)
@@ -250,7 +266,7 @@ def resolve(asked: Scenario) -> Rows:
         (v["hosts"] > v["accelerators"], MORE_HOSTS, v["hosts"], v["accelerators"]),
         (small & np.isnan(v["iops"]), NO_OPERATIONS, names),
     ]
-    why = _why(asked.why, refused)
+    why = first_reason(asked.why, refused)
     v |= {name: np.where(np.isnan(v[name]), np.inf, v[name]) for name in ("iops", "burst_iops")}
     values = {name: each_row(np.asarray(each, dtype=float), len(asked)) for name, each in v.items()}
     return Rows(values, why, {}, assumed=tuple(take.assumed))
@@ -426,7 +442,7 @@ def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[s
         of("small_files", layout, 0.0),
     )
     pairs = together(s.words("workload"), named)
-    why = _why(
+    why = first_reason(
         np.full(len(s), "", dtype=object),
         [
             (np.isnan(samples) & np.isnan(stored), NO_DATA),
@@ -477,7 +493,7 @@ def tier_of(s: Scenario) -> tuple[dict[str, np.ndarray], np.ndarray]:
     found = {name: _first(s.number(name), each) for name, each in row.items()}
     spoken, rate = names.each(lambda key: key or "own", object), found["read_bandwidth"]
     pairs = [(name, found[name], steady, found[steady]) for name, steady in BURSTS]
-    return found, _why(
+    return found, first_reason(
         np.full(len(s), "", dtype=object),
         [
             *((pair[1] < pair[3], SLOWER, *pair) for pair in pairs),
