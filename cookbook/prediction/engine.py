@@ -497,8 +497,12 @@ def estimate_rows(
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
         reasons = module.unanswered(rows, prepared.constants) if hasattr(module, "unanswered") else np.array("")
-        why, unsaid = why.astype(object, copy=False), possible & ~good
-        why = np.where(unsaid, np.where(reasons == "", NOT_FINITE.cell, reasons), why) if unsaid.any() else why
+        why, without_reason = why.astype(object, copy=False), possible & ~good
+        why = (
+            np.where(without_reason, np.where(reasons == "", NOT_FINITE.cell, reasons), why)
+            if without_reason.any()
+            else why
+        )
         parts, results = _without(parts, good), {name: _without(value, good) for name, value in results.items()}
     for level, half in prepared.factors.items():
         results |= {f"low{level}": seconds / half, f"high{level}": seconds * half}

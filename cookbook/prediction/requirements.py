@@ -307,7 +307,7 @@ def requirements(
     need = _memory(workload.ops, batch, seq, sizes, share)
     traffic = traffic_per_epoch(workload.ops, batch, seq, sizes, samples, backward, share)
     devices = _devices(device_table(accelerators), precision, batch, need, work, traffic)
-    devices = _judged(devices, precision, epochs, target)
+    devices = _evaluated(devices, precision, epochs, target)
     used = [key for cell in devices["sources"] for key in cell.split(";") if key]
     return Requirements(
         workload=workload,
@@ -471,7 +471,7 @@ def _devices(
     return pd.DataFrame({**names, **{c: np.broadcast_to(v, shape).ravel() for c, v in shaped.items()}})
 
 
-def _judged(devices: pd.DataFrame, precision: str, epochs: float, target: float) -> pd.DataFrame:
+def _evaluated(devices: pd.DataFrame, precision: str, epochs: float, target: float) -> pd.DataFrame:
     """Return the devices with measured efficiencies, verdicts and reasons."""
     seen = observed_efficiency()
     seen = seen[seen["number_format"] == precision].drop(columns="number_format")

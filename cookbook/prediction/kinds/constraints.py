@@ -529,11 +529,13 @@ def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -
     for constraint in REPORTED:
         bad = constraint.broken(s)
         if bad.any():
-            reasons_of = told(why if reasons_of is None else reasons_of, bad, constraint.general, constraint.figures(s))
+            reasons_of = with_reason(
+                why if reasons_of is None else reasons_of, bad, constraint.general, constraint.figures(s)
+            )
     return why if reasons_of is None else reasons_of
 
 
-def told(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Sequence[Any]) -> np.ndarray:
+def with_reason(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Sequence[Any]) -> np.ndarray:
     """Return refusals with one more, its values filled in, for bad rows without one so far."""
     new = (why == "") & bad
     if not new.any():

@@ -39,7 +39,7 @@ from cookbook.prediction.constants import (
     levels_of_rows,
 )
 from cookbook.prediction.kinds import serving_memory
-from cookbook.prediction.kinds.constraints import told
+from cookbook.prediction.kinds.constraints import with_reason
 from cookbook.prediction.kinds.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
 from cookbook.prediction.kinds.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
 from cookbook.prediction.kinds.transformer import own_decoder, sizes
@@ -280,8 +280,8 @@ def _configuration(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any,
     every = np.maximum(v["devices"] * v["cores"], 1.0)
     least = (v["weight_bytes"] + v["expert_bytes"]) * v["cores"] / (figure("memory-served") * v["memory"])
     # Nobody shards further than it takes to leave keys and values their part.
-    roomy = np.maximum(least / v["stages"] / (1 - figure("memory-for-cache")), 1.0)
-    fewest = np.minimum(2 ** np.ceil(np.log2(roomy)), every / v["stages"])
+    enough = np.maximum(least / v["stages"] / (1 - figure("memory-for-cache")), 1.0)
+    fewest = np.minimum(2 ** np.ceil(np.log2(enough)), every / v["stages"])
     # Each shard would store a whole latent cache: where many requests are answered, each device attends to its own.
     latent = (v["cache_heads"] == 1) & (v["experts"] > 1) & v["full"] & alone & np.isnan(s.number("ep")) & (fewest > 1)
     apart = np.where(latent, np.maximum(fewest, np.minimum(every / v["stages"], v["per_node"])), s.number("ep"))
@@ -469,7 +469,7 @@ def unanswered(rows: Rows, constants: Mapping[str, Any]) -> np.ndarray:
     shared = {"decoder": decoder_of(rows), "group": group_of(rows), "engine": engine_of(rows, constants)}
     service = _service(rows, shared)
     lost = np.isfinite(rows.request_rate) & np.isnan(service.first_token_seconds)
-    return told(
+    return with_reason(
         np.full(len(rows), "", object),
         lost,
         RATE_TOO_HIGH,

@@ -15,7 +15,7 @@ from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.hardware import Machine
 from cookbook.prediction.api import train_step
 from cookbook.prediction.engine import Estimate
-from cookbook.prediction.kinds.constraints import told
+from cookbook.prediction.kinds.constraints import with_reason
 from cookbook.prediction.parsing.drives import LOCAL, bus_in, capacity_in, processor_of
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.scenario import BENCHMARK, Coded, Rows, Scenario, checked, each_row, fields, scenario, together
@@ -217,7 +217,7 @@ def first_reason(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.nd
     """
     for bad, reason, *figures in refused:
         if np.any(bad):
-            first = told(first, bad, reason, figures)
+            first = with_reason(first, bad, reason, figures)
     return first
 
 

@@ -16,7 +16,7 @@ from cookbook.catalog.refusals import Refusal
 from cookbook.formulas import collectives
 from cookbook.formulas import networks as formulas
 from cookbook.prediction.constants import Constant, assumed_software, figure, levels_of_rows
-from cookbook.prediction.kinds.constraints import told
+from cookbook.prediction.kinds.constraints import with_reason
 from cookbook.prediction.kinds.devices import (
     BLANK_MODEL,
     KEYS_OF_DEVICES,
@@ -219,11 +219,11 @@ def _counts(
 ) -> dict[str, np.ndarray]:
     """Return batch, accumulation, devices and nodes; blanks follow from the rest."""
     batch, total = s.number("batch"), s.number("global_batch")
-    untold = np.isnan(batch) & np.isnan(total) & (resolved.network_index >= 0)
-    if np.any(untold):
+    unstated = np.isnan(batch) & np.isnan(total) & (resolved.network_index >= 0)
+    if np.any(unstated):
         usual = np.array([*(usual_batch(*arguments) for arguments in resolved.networks), 1.0])[resolved.network_index]
-        assumed.append(("batch", untold, usual))
-        batch = np.where(untold, usual, batch)
+        assumed.append(("batch", unstated, usual))
+        batch = np.where(unstated, usual, batch)
     devices = np.where(np.isnan(s.number("devices")), 1.0, s.number("devices"))
     assumed.append(("devices", np.isnan(s.number("devices")), devices))
     per_node = s.number("per_node")
@@ -276,7 +276,7 @@ def refuse(why: np.ndarray, reasons: Coded, values: dict[str, np.ndarray]) -> np
     words = reasons.each(lambda reason: reason, object)
     why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
     if "short" in values and np.any(values["short"]):
-        why = told(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))
+        why = with_reason(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))
     return why
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas.generation import Decoder, Group, cache_slots
 from cookbook.prediction.constants import figure
-from cookbook.prediction.kinds.constraints import told
+from cookbook.prediction.kinds.constraints import with_reason
 from cookbook.prediction.kinds.devices import BLANK_MODEL, stored_bytes
 from cookbook.prediction.scenario import Coded, Rows, Scenario
 from cookbook.units import human
@@ -71,7 +71,7 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
     share, why = figure("memory-served"), np.full(len(rows), "", dtype=object)
     if over.any():
         most = _longest(rows, decoder, group, share)
-        why = told(why, over, REQUEST_TOO_LONG, [rows.length + rows.answer, most, 2 * rows.shards])
+        why = with_reason(why, over, REQUEST_TOO_LONG, [rows.length + rows.answer, most, 2 * rows.shards])
     memory, have = share * rows.memory / rows.cores, rows.shards * rows.stages * rows.replicas
     weights = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas + rows.expert_bytes
     large = np.flatnonzero(weights > memory * have)
@@ -124,7 +124,7 @@ def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarr
         (np.isnan(v["layers"]), NO_LAYERS),
     ):
         if np.any(bad):
-            why = told(why, bad, reason, figures)
+            why = with_reason(why, bad, reason, figures)
     return why
 
 

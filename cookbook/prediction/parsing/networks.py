@@ -66,7 +66,7 @@ BY_PARAMETERS = "layers that keep a state are taken as attention, in a decoder w
 
 
 @dataclass(frozen=True)
-class Spoken:
+class NamedNetwork:
     """A network by a spoken name: its key, or the parameters that the name states."""
 
     key: str = ""
@@ -90,7 +90,7 @@ def builders() -> dict[str, str]:
     return dict(catalog.table("models")[["name", "builder"]].itertuples(index=False))
 
 
-def divided(name: Spoken, counted: bool = False) -> tuple[str, str]:
+def divided(name: NamedNetwork, counted: bool = False) -> tuple[str, str]:
     """Return a language model that parallelism configurations split, "" for other networks; and why a hybrid is none.
 
     `counted`: whether the parameters are stated beside the name; then a hybrid is taken as a decoder with this number.
@@ -101,36 +101,36 @@ def divided(name: Spoken, counted: bool = False) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=65536)
-def spoken(cell: str) -> Spoken:
+def spoken(cell: str) -> NamedNetwork:
     """Return a network by any name that people use.
 
     >>> spoken("vgg_a (vgg11)").key, spoken("Llama 2 7B chat").key, spoken("Foo-72B-Instruct").parameters
     ('vgg11', 'llama2_7b', 72000000000.0)
     """
     if words.is_blank(cell):
-        return Spoken(why=BLANK_MODEL)
+        return NamedNetwork(why=BLANK_MODEL)
     keys = index("models", catalog.data_directory())
     text = cell[:200]
     tried = _spellings(text)
     for at, name in enumerate(tried):
         key = keys.get(normalise(name))
         if key:
-            return Spoken(key, assumed="" if not at else f"model {shown(cell)} = {key}")
+            return NamedNetwork(key, assumed="" if not at else f"model {shown(cell)} = {key}")
     mixture, billions, active = MIXTURE.search(text), BILLIONS.search(text), ACTIVE.search(text)
     if mixture:
         number, size = float(mixture[1]), float(mixture[2]) * 1e9
         # Experts are most of each such model; attention, a third of a dense layer, is shared.
         total, used = size * (1 + (number - 1) * 2 / 3), size * (1 + (EXPERTS_PER_TOKEN - 1) * 2 / 3)
-        return Spoken("", total, used, f"model {shown(cell)} = a mixture of {total / 1e9:.3g} B parameters")
+        return NamedNetwork("", total, used, f"model {shown(cell)} = a mixture of {total / 1e9:.3g} B parameters")
     if billions:
         total = float(billions[1]) * 1e9
         used = float(active[1]) * 1e9 if active else math.nan
-        return Spoken("", total, used, f"model {shown(cell)} = {total / 1e9:.3g} B parameters")
+        return NamedNetwork("", total, used, f"model {shown(cell)} = {total / 1e9:.3g} B parameters")
     try:
         catalog.lookup("models", text)
     except catalog.UnknownName as unknown:
-        return Spoken(why=unknown.refusal)
-    return Spoken(why=Refusal(f"model {shown(cell)} is not known", "network-unknown", "model"))
+        return NamedNetwork(why=unknown.refusal)
+    return NamedNetwork(why=Refusal(f"model {shown(cell)} is not known", "network-unknown", "model"))
 
 
 def _spellings(text: str) -> list[str]:

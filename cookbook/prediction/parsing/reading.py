@@ -48,7 +48,7 @@ NEWLINE, QUOTE, RETURN = 10, 34, 13
 
 
 @dataclass(frozen=True, eq=False)
-class Intake:
+class ReadTable:
     """A table as text, and what is wrong with single rows.
 
     Attributes
@@ -73,7 +73,7 @@ class _Layout:
     problem: str = ""
 
 
-def read_scenarios(path: str | Path) -> Intake:
+def read_scenarios(path: str | Path) -> ReadTable:
     """Read a CSV file as text: any of the usual encodings, line ends, delimiters and ways of quoting.
 
     A row with fewer or more cells than the header is kept, with the reason that it cannot be trusted; a file without
@@ -92,7 +92,7 @@ def read_scenarios(path: str | Path) -> Intake:
     blocks = list(read_blocks(path))
     frames = [frame.astype(object) for frame, _ in blocks]
     whole = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    return Intake(whole, [reason for _, why in blocks for reason in why.tolist()])
+    return ReadTable(whole, [reason for _, why in blocks for reason in why.tolist()])
 
 
 def read_blocks(path: str | Path) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:

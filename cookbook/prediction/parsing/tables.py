@@ -212,7 +212,7 @@ def _transformer(c: Columns) -> dict[str, Any]:
     columns["model"] = c.values(counted, lambda row: networks.divided(row[0], any(row[1:])))
     c.note(counted.map(lambda row: networks.BY_PARAMETERS * (any(row[1:]) and bool(networks.divided(row[0])[1]))))
     # The size in a name counts where no cell states another.
-    nameless = named.map(lambda name: name if not name.key else networks.Spoken())
+    nameless = named.map(lambda name: name if not name.key else networks.NamedNetwork())
     bare = np.isnan(columns.get("layers", NOTHING))
     for name, billions, spoken in (
         ("parameters", "params_b", nameless.each(lambda model: model.parameters)),
