@@ -307,7 +307,7 @@ def constants() -> list[dict[str, Any]]:
         names = _names(kind, fitted)
         common = {"groups": len(set(group.tolist())), "rows": len(group), "source": sources[kind], "how": "derived"}
         for name in names:
-            moved = max(abs(other.get(name, fitted[name]) / fitted[name] - 1) for other in by_fold)
+            change = max(abs(other.get(name, fitted[name]) / fitted[name] - 1) for other in by_fold)
             decoder = f"{name.partition('/')[2]}: rate over the mean of decoders" if kind == DECODE else ""
             note = NOTE_OF.get(name) or decoder or "Network of the word, for one virtual processor"
             lines.append(
@@ -316,7 +316,7 @@ def constants() -> list[dict[str, Any]]:
                     "value": f"{fitted[name]:.8g}",
                     "unit": UNITS.get(name, ""),
                     "fitted": "yes",
-                    "spread": f"{moved:.3g}",
+                    "spread": f"{change:.3g}",
                     "note": note,
                     **common,
                 }

@@ -212,10 +212,10 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     if names is None:
         rows = rows[rows["published_parameters"].notna()]
     else:
-        wanted = [names] if isinstance(names, str) else names
-        if not isinstance(wanted, (list, tuple, set)) or not wanted:
+        selected = [names] if isinstance(names, str) else names
+        if not isinstance(selected, (list, tuple, set)) or not selected:
             raise refused("names", names, "must be a list of networks of the zoo, such as ['resnet50']")
-        rows = rows.loc[[catalog.lookup("models", name) for name in wanted]]
+        rows = rows.loc[[catalog.lookup("models", name) for name in selected]]
     zoo = [_named(name) for name in rows["name"]]
     frame = rows[["name"]].assign(
         parameters=[w.ops.parameter_count for w in zoo],

@@ -479,9 +479,9 @@ def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | Non
     """
     layers = _layers(*_network_and_length(workload, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
-    used = number("batch", batch, 1, 1e6) * layers["products"]
+    products = number("batch", batch, 1, 1e6) * layers["products"]
     # A small batch reads only the experts to which its tokens are routed.
-    return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
+    return FLOP_PER_MAC * float((weights * products).sum() / (weights * np.minimum(products, 1)).sum())
 
 
 def _network_and_length(workload: str | Workload, seq: float | None) -> tuple[Workload, float | None]:

@@ -363,12 +363,14 @@ def _rules(
     """Return the rules of the cluster, each argument checked."""
     count, node_gpus = whole("nodes", nodes, MAX_NODES), whole("per_node", per_node, 64)
     none = isinstance(service, (int, np.integer)) and not isinstance(service, bool) and service == 0
-    wanted = 0 if none else whole("service", service, count * node_gpus)
-    if wanted == count * node_gpus:
-        raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
+    service_gpus = 0 if none else whole("service", service, count * node_gpus)
+    if service_gpus == count * node_gpus:
+        raise ValueError(
+            f"service = {service_gpus} takes all {service_gpus} GPUs: no job can run; lower service or add nodes"
+        )
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
-    service_at = partial(_service_gpus, wanted, flag("beside", beside)) if wanted else None
+    service_at = partial(_service_gpus, service_gpus, flag("beside", beside)) if service_gpus else None
     return Rules(
         count,
         node_gpus,
