@@ -30,7 +30,7 @@ import pandas as pd
 
 from cookbook.calibration.fit import LeftOut, Rows, publisher_weights
 from cookbook.evidence import ENOUGH, FULL, ROW, figures, pooled_quantile, publisher_means, student_t
-from cookbook.prediction.constants import DATASHEET, LEVELS, NEW_ENGINE, SEEN, SEVERAL, SIBLING, TIERS
+from cookbook.prediction.constants import DATASHEET, LEVELS, MANY_ASSUMED, NEW_ENGINE, SEEN, SIBLING, TIERS
 from cookbook.prediction.parsing.tables import measurements_of
 from cookbook.workloads import zoo
 
@@ -190,7 +190,7 @@ def row_widths(rows: Rows, folds: LeftOut, inner: Mapping[str, LeftOut] | None =
 
 def several_assumed(rows: Rows) -> np.ndarray:
     """Return True for rows of which several fields are assumed."""
-    return np.broadcast_to(rows.scenarios.assumed_count() >= SEVERAL, len(rows.measured))
+    return np.broadcast_to(rows.scenarios.assumed_count() >= MANY_ASSUMED, len(rows.measured))
 
 
 def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.ndarray]:
@@ -467,7 +467,7 @@ def budget(rows: Rows) -> Budget:
 def _of_networks(s: Any) -> Budget:
     """Return the totals of networks of the zoo; a backward pass costs two forward ones, inference has none."""
     totals = np.array([_totals(*network) for network in s.networks] + [(np.nan,) * 3])
-    macs, traffic, parameters = totals[s.place].T
+    macs, traffic, parameters = totals[s.network_index].T
     once = "is_delay" in s.values
     passes = (1.0 if once else 3.0) * s.accumulation
     samples = s.batch * passes

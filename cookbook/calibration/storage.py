@@ -319,7 +319,7 @@ def constants() -> list[dict[str, Any]]:
                     "value": f"{known[name]:.8g}",
                     "unit": UNITS.get(name, ""),
                     "fitted": "yes",
-                    "spread": f"{change:.3g}",
+                    "spread": f"{moved:.3g}",
                     "note": note,
                     **same,
                 }

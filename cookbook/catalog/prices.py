@@ -225,7 +225,7 @@ def _table_key(name: Any) -> tuple[str, str]:
     """Return table and key of a name or a record; no table for a record of the reader's own, with its name."""
     if not isinstance(name, str):
         return ("accelerators", name.key) if name.key in _keys() else ("", str(name.name))
-    near = []
+    suggestions: list[str] = []
     for kind in ("accelerators", "systems"):
         try:
             return kind, lookup(kind, name)

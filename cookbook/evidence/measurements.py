@@ -19,7 +19,7 @@ from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.evidence import measurement_rows
-from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
+from cookbook.prediction.neighbours import LABEL_COSTS, MAX_DISTANCE, Runs, distances
 from cookbook.units import shown
 
 # Distance of a factor of e in samples per device, and in devices, when searching for the most similar run.
@@ -351,7 +351,7 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "")
     matches = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
     rows = rows[np.logical_and.reduce(matches)] if matches else rows
     far = distances(_runs(_frame(asked)), _runs(rows), LABEL_COSTS, AMOUNT_COSTS)
-    neighbours = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= REACH]
+    neighbours = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= MAX_DISTANCE]
     neighbours = neighbours.sort_values(["distance", "other"], kind="stable").drop(columns="other")
     if not len(neighbours):
         description = ", ".join(f"{name} = {value}" for name, value in asked.items())

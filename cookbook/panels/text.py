@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.prediction.engine import SHOWN
+from cookbook.prediction.engine import MAX_SHOWN
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.scenario import fields
 from cookbook.units import MONEY, dollars, human, shown
@@ -438,7 +438,7 @@ def measured_badges(runs: Sequence[Measurement]) -> tuple[tuple[str, str], ...]:
     return (
         (
             label,
-            f"Exactly this case was measured: {'; '.join(str(run) for run in runs[:SHOWN])}. "
+            f"Exactly this case was measured: {'; '.join(str(run) for run in runs[:MAX_SHOWN])}. "
             "Another version of the software may be faster or slower.",
         ),
     )

@@ -28,8 +28,8 @@ MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
 NO_NUMBER = Refusal("the formulas give no finite number for this row: check its sizes", "no-finite-time")
 MODELLED = ("training_classic", "training_transformer", "inference")
-ASKED = (*MODELLED, "storage")
-LONGEST_WHY, BROKEN = 300, "batch-not-divisible"
+ANSWERED = (*MODELLED, "storage")
+MAX_REASON_LETTERS, NOT_DIVISIBLE = 300, "batch-not-divisible"
 # A byte that no text in UTF-8 has; the widest that six digits are; bytes of rows that are written at a time.
 FILLING, FILLING_BYTE = 255, b"\xff"
 DIGITS_WIDTH, WRITTEN_BYTES = 13, 1 << 22
@@ -95,8 +95,8 @@ def answer(
         Columns `COLUMNS` and those of `more_columns`; numbers are NaN where there is no prediction. `id` is that of the
         table, or the number of the row, from 1.
     """
-    if kind not in ASKED:
-        raise refused("kind", kind, f"is not known; take one of {', '.join(ASKED)}")
+    if kind not in ANSWERED:
+        raise refused("kind", kind, f"is not known; take one of {', '.join(ANSWERED)}")
     frame = frame.reset_index(drop=True)
     problems = np.full(len(frame), "", dtype=object) if why is None else np.asarray(why, dtype=object)
     if frame.empty and kind != "storage":
@@ -128,7 +128,7 @@ def _shared_out(
 ) -> Iterator[tuple[np.ndarray, Scenario, Estimate]]:
     """Yield steps whose batch is no integer number of passes, which a call refuses, with the batch shared out
     evenly."""
-    rows = np.flatnonzero((code_of(estimated.why) == BROKEN) & (part.kind == "training_transformer"))
+    rows = np.flatnonzero((code_of(estimated.why) == NOT_DIVISIBLE) & (part.kind == "training_transformer"))
     while len(rows):
         selected = part.take(rows)
         even = replace(selected, columns={**selected.columns, "even_passes": np.array(1.0)})
@@ -198,7 +198,7 @@ def _answers_of(kind: str, part: Scenario, estimated: Estimate, scale: np.ndarra
 def _cut(why: np.ndarray) -> np.ndarray:
     """Return reasons on one line, of bounded length."""
     codes, levels = pd.factorize(why)
-    short = [" ".join(str(level).split())[:LONGEST_WHY] for level in levels]
+    short = [" ".join(str(level).split())[:MAX_REASON_LETTERS] for level in levels]
     return np.array(short, dtype=object)[codes]
 
 
@@ -274,15 +274,17 @@ def six_digits(numbers: np.ndarray) -> np.ndarray:
         plain = np.where(usual, numbers, 1.0)
         power = np.floor(np.log10(plain)).astype(np.int64)
         # A power of ten up to 10^22 is exact, so only the last bit of the product is in doubt.
-        scaled = np.where(power > 5, plain / TENS[np.maximum(power - 5, 0)], plain * TENS[np.maximum(5 - power, 0)])
+        scaled = np.where(
+            power > 5, plain / POWERS_OF_TEN[np.maximum(power - 5, 0)], plain * POWERS_OF_TEN[np.maximum(5 - power, 0)]
+        )
         whole = np.rint(scaled)
     doubtful = ~usual | (np.abs(np.abs(scaled - whole) - 0.5) < 1e-6) | (whole < 1e5) | (whole > 1e6)
     carried = whole == 1e6
     power, digits = power + carried, np.where(carried | doubtful, 100_000, whole).astype(np.int64)
     high, low = np.divmod(digits, 1000)
-    significant = np.where(low > 0, 6 - ZEROS[low], 3 - ZEROS[high])
+    significant = np.where(low > 0, 6 - TRAILING_ZEROS[low], 3 - TRAILING_ZEROS[high])
     source = np.empty((len(numbers), 13), dtype=np.uint8)
-    source[:, :3], source[:, 3:6], source[:, 6:11] = THREE[high], THREE[low], MARKS
+    source[:, :3], source[:, 3:6], source[:, 6:11] = THREE_DIGITS[high], THREE_DIGITS[low], MARKS
     source[:, 11], source[:, 12] = ord("0") + power // 10, ord("0") + power % 10
     order = ORDERS[(np.minimum(power, 6) + 4) * 6 + significant - 1]
     cells = source.reshape(-1)[order + 13 * np.arange(len(numbers))[:, None]]
@@ -310,9 +312,9 @@ def _orders() -> np.ndarray:
     return np.array(rows)
 
 
-TENS = 10.0 ** np.arange(23)
-THREE = np.frombuffer(b"".join(b"%03d" % number for number in range(1000)), dtype=np.uint8).reshape(1000, 3)
-ZEROS = np.array([3, *(len(text) - len(text.rstrip("0")) for text in map("{:03d}".format, range(1, 1000)))])
+POWERS_OF_TEN = 10.0 ** np.arange(23)
+THREE_DIGITS = np.frombuffer(b"".join(b"%03d" % number for number in range(1000)), dtype=np.uint8).reshape(1000, 3)
+TRAILING_ZEROS = np.array([3, *(len(text) - len(text.rstrip("0")) for text in map("{:03d}".format, range(1, 1000)))])
 MARKS = np.frombuffer(b".0" + FILLING_BYTE + b"e+", dtype=np.uint8)
 ORDERS = _orders()
-__all__ = ["ASKED", "COLUMNS", "answer", "answer_blocks", "answer_file", "as_csv", "more_columns", "unknown_columns"]
+__all__ = ["ANSWERED", "COLUMNS", "answer", "answer_blocks", "answer_file", "as_csv", "more_columns", "unknown_columns"]

@@ -30,14 +30,14 @@ SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, LOADED, IN
 # Of a device that was measured and calibrated where the prediction is made; its intervals are of those measurements.
 HERE = "measured here"
 # Levels of an interval in per cent; the number of assumed fields from which a scenario has several of them.
-LEVELS, SEVERAL = (80, 90), 2
+LEVELS, MANY_ASSUMED = (80, 90), 2
 # A product's name in the table ``software`` where none is given, and kinds as ``software_levels`` calls them.
 USUAL = "usual"
 # From here on the number behind a product is a year.
-YEAR = 1900
+FIRST_YEAR = 1900
 # A level of which measurements say no more than this share is taken as not measured.
-LEAST = 0.05
-SHORT = {
+MIN_DETERMINED = 0.05
+TABLE_KINDS = {
     "training_transformer": "transformer",
     "training_classic": "classic",
     "inference": "inference",
@@ -140,7 +140,7 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     levels, spreads = fitted.values.get(constant.name, {}), fitted.spreads.get(constant.name, {})
     # How much of a level its measurements say, and not the pull: next to nothing where it has stayed at the start.
     determined = {name: 1 - (spreads[name] / constant.pull) ** 2 if name in spreads else 1.0 for name in levels}
-    if level and determined.get(level, 0.0) > LEAST:
+    if level and determined.get(level, 0.0) > MIN_DETERMINED:
         return levels[level]
     # Releases and variants of one product ("vllm-2024" of "vllm") are more alike than what runs on one maker's devices.
     siblings = [
@@ -154,9 +154,9 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     siblings = siblings or [other for other in levels if other and vendor in fitted.vendors.get(other, ())]
     if not siblings:
         return constant.start
-    siblings = [other for other in siblings if determined[other] > LEAST] or siblings
+    siblings = [other for other in siblings if determined[other] > MIN_DETERMINED] or siblings
     logs = np.log([levels[other] for other in siblings])
-    return float(np.exp(np.average(logs, weights=[max(determined[other], LEAST) for other in siblings])))
+    return float(np.exp(np.average(logs, weights=[max(determined[other], MIN_DETERMINED) for other in siblings])))
 
 
 def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
@@ -240,7 +240,7 @@ def _intervals(kind: str) -> dict[tuple[str, bool], tuple[Any, ...]]:
 def levels(kind: str) -> tuple[str, ...]:
     """Return the levels of the software stack of a kind of prediction."""
     rows = catalog.table("software_levels")
-    return tuple(dict.fromkeys(rows.loc[rows["kind"] == SHORT[kind], "level"]))
+    return tuple(dict.fromkeys(rows.loc[rows["kind"] == TABLE_KINDS[kind], "level"]))
 
 
 @lru_cache(maxsize=8)
@@ -343,7 +343,7 @@ def _version(name: str) -> tuple[str, tuple[int, ...]]:
     """
     plain = name.rstrip("0123456789:")
     numbers = tuple(int(part) for part in name[len(plain) :].split(":") if part)
-    years = bool(numbers) and numbers[0] >= YEAR
+    years = bool(numbers) and numbers[0] >= FIRST_YEAR
     return (plain.removesuffix("v") if numbers else plain), () if years else numbers
 
 

@@ -13,7 +13,7 @@ from cookbook import catalog, hardware
 from cookbook.catalog.fields import Field
 
 # Shortest side of a product that fills an accelerator.
-LARGE = 1024
+MIN_SIDE = 1024
 # Arguments that rows of tables stand for.
 ACCELERATORS = Field.named(
     "accelerators", hardware.Accelerator, name="accelerators", many=True, entries=10_000, optional=True
@@ -78,7 +78,7 @@ def observed_efficiency(matmul: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return the share of the peak that measured matrix products reached, by accelerator and number format.
 
     Most rows of the table are the best shape of a search, so the values are those of the best kernels,
-    not what a network reaches. Products too small to fill an accelerator (a side below `LARGE`) do not count.
+    not what a network reaches. Products too small to fill an accelerator (a side below `MIN_SIDE`) do not count.
     The share is of the peak in the table of accelerators, whatever peak the source took.
 
     Parameters
@@ -103,7 +103,7 @@ def _of_the_table() -> pd.DataFrame:
 
 def _observed(matmul: pd.DataFrame) -> pd.DataFrame:
     devices = device_table(None)
-    matmul = matmul[~(matmul[["m", "n", "k"]] < LARGE).any(axis=1)]
+    matmul = matmul[~(matmul[["m", "n", "k"]] < MIN_SIDE).any(axis=1)]
     parts = []
     for precision, group in matmul.groupby("number_format", sort=False):
         peak = dict(zip(devices["key"], peaks(devices, str(precision)), strict=True))

@@ -129,7 +129,7 @@ class Estimate(Result):
         remark = f"; interval: {one.remark}" if one.remark else ""
         lacks = f"DOES NOT FIT in device memory, {one._lacking}; if it did: " if one.fits == "no" else ""
         time = f"{lacks}{units.human(one.point, 's')} a {self._units[0]}"
-        measured = f"; measured: {'; '.join(map(str, one.measured[:SHOWN]))}" if one.measured else ""
+        measured = f"; measured: {'; '.join(map(str, one.measured[:MAX_SHOWN]))}" if one.measured else ""
         return f"{time}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}"
 
     def _repr_html_(self) -> str:
@@ -144,7 +144,7 @@ class Estimate(Result):
             "evidence": one.tier,
             "throughput": f"{one.tokens_per_s:,.4g} tokens/s" if np.isfinite(one.tokens_per_s) else "",
             "fits": f"{one.fits} ({units.human(one.memory_bytes, 'iB')} of a device)" if one.fits else "",
-            "measured": "; ".join(map(str, one.measured[:SHOWN])),
+            "measured": "; ".join(map(str, one.measured[:MAX_SHOWN])),
             "assumed": one.assumed,
         }
         head = f"{units.human(one.point, 's')} a {self._units[0]}"
@@ -220,9 +220,9 @@ class Estimate(Result):
     def bottleneck(self) -> Any:
         """Return the name of the largest part; "" where there is no estimate."""
         largest, at = np.array(-np.inf), np.array(len(self.parts))
-        for place, part in enumerate(self.parts.values()):
+        for number, part in enumerate(self.parts.values()):
             more = part > largest
-            largest, at = np.where(more, part, largest), np.where(more, place, at)
+            largest, at = np.where(more, part, largest), np.where(more, number, at)
         return np.array([*self.parts, ""], dtype=object)[np.where(np.isfinite(self.point), at, len(self.parts))]
 
     def _stack(self) -> np.ndarray:
@@ -310,9 +310,9 @@ NOT_FINITE = Refusal("the formulas give no finite time for this row: check its s
 # Kinds whose rows are laid out on several devices.
 CONFIGURED = ("training_transformer",)
 # Measured runs of one case that are printed.
-SHOWN = 3
+MAX_SHOWN = 3
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
-BLOCK, WORKERS = 16384, 2
+BLOCK_ROWS, WORKERS = 16384, 2
 
 
 def terms_of(kind: str) -> Any:
@@ -365,7 +365,7 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     distinct = together(*(rows.keys[name] for name in KEYS))
     values, tier, factors, remark = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
     codes = each_row(distinct.codes, len(rows))
-    several = (rows.assumed_count() >= constants.SEVERAL).astype(int)
+    several = (rows.assumed_count() >= constants.MANY_ASSUMED).astype(int)
     tier, factors = tier[codes], {level: factor[codes, several] for level, factor in factors.items()}
     by_row = {name: value[codes] if np.ndim(value) else value for name, value in values.items()}
     if "dimensions_known" in rows.values:
@@ -468,11 +468,11 @@ def estimate(scenario: Scenario, neighbours: bool = True) -> Estimate:
     def one(part: Scenario) -> Estimate:
         return estimate_rows(prepare(scenario.kind, requested_rows(part)), neighbours)
 
-    if scenario.in_grid or len(scenario) <= BLOCK:
+    if scenario.in_grid or len(scenario) <= BLOCK_ROWS:
         return one(scenario)
-    starts = range(0, len(scenario), BLOCK)
+    starts = range(0, len(scenario), BLOCK_ROWS)
     with ThreadPoolExecutor(WORKERS) as pool:
-        return Estimate.joined(list(pool.map(lambda at: one(scenario.take(slice(at, at + BLOCK))), starts)))
+        return Estimate.joined(list(pool.map(lambda at: one(scenario.take(slice(at, at + BLOCK_ROWS))), starts)))
 
 
 def estimate_rows(

@@ -20,7 +20,7 @@ from cookbook.workloads import zoo
 
 __all__ = ["Measurement", "matching"]
 # What a row counts or states of a run, which does not change what is run.
-COUNTED = frozenset(
+NOT_IDENTIFYING = frozenset(
     (
         "each_device",
         "is_delay",
@@ -41,7 +41,7 @@ COUNTED = frozenset(
     )
 )
 # What one version of an engine does and the next does otherwise, beside the columns of the tables of engines.
-OF_VERSIONS = frozenset(("slots", "kernel", "attention_share", "score_bytes", "norm_kernel"))
+VERSION_FIELDS = frozenset(("slots", "kernel", "attention_share", "score_bytes", "norm_kernel"))
 # Kinds of prediction of which there are tables of measured runs.
 MEASURED = ("training_classic", "training_transformer", "inference", "generation")
 
@@ -145,8 +145,8 @@ def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:
 
 def _names(rows: Rows) -> list[str]:
     """Return the names of the numbers that identify a run; those of an engine differ between versions."""
-    of_engines = {name for engine in engines().values() for name in engine} | OF_VERSIONS | set(ENGINE)
-    return sorted(name for name in rows.values if name not in COUNTED | of_engines)
+    of_engines = {name for engine in engines().values() for name in engine} | VERSION_FIELDS | set(ENGINE)
+    return sorted(name for name in rows.values if name not in NOT_IDENTIFYING | of_engines)
 
 
 def _cases(rows: Rows, names: list[str]) -> Iterator[tuple[Any, ...]]:
@@ -158,10 +158,10 @@ def _cases(rows: Rows, names: list[str]) -> Iterator[tuple[Any, ...]]:
     table += 0.0  # -0.0 is 0.0
     table[np.isnan(table)] = np.nan
     engines, devices = (np.broadcast_to(rows.key(name), (size,)) for name in ("engine", "accelerator"))
-    place = np.broadcast_to(rows.place, (size,)) if rows.networks else np.full(size, -1)
+    index = np.broadcast_to(rows.network_index, (size,)) if rows.networks else np.full(size, -1)
     networks = [_network(*network) for network in rows.networks]
     for at in range(size):
-        network = networks[place[at]] if place[at] >= 0 else ()
+        network = networks[index[at]] if index[at] >= 0 else ()
         yield engine_of(str(engines[at])), str(devices[at]), network, tuple(names), table[at].tobytes()
 
 
@@ -222,7 +222,7 @@ def _runs(
         # Outcomes are times, or rates that fall as 1 / seconds.
         seconds = values if unit == "s" else np.asarray(terms.outcome(rows, np.ones(len(frame)))) / values
     good = np.isfinite(seconds) & (rows.why == "")
-    for place, case in enumerate(_cases(rows, _names(rows))):
-        if good[place]:
-            cases.setdefault(case, []).append(place)
+    for position, case in enumerate(_cases(rows, _names(rows))):
+        if good[position]:
+            cases.setdefault(case, []).append(position)
     return frame, seconds, cases

@@ -16,13 +16,13 @@ import numpy as np
 from cookbook import catalog
 from cookbook.prediction.scenario import Coded, coded, together
 
-# Distances add up; a measurement speaks with weight exp(-distance) and not at all beyond REACH.
-REACH = 9.0
+# Distances add up; a measurement speaks with weight exp(-distance) and not at all beyond MAX_DISTANCE.
+MAX_DISTANCE = 9.0
 # Weight of the formulas themselves, in measurements of equal conditions.
 DAMPING = 0.1
-BLOCK = 512
+BLOCK_RUNS = 512
 # Combinations of labels whose answer is remembered.
-MOST_ANSWERS = 1 << 18
+MAX_ANSWERS = 1 << 18
 # Likeness of two runs: what a different label costs, and what a factor of e in an amount costs.
 # Another maker is out of reach.
 LABEL_COSTS = {
@@ -79,7 +79,7 @@ class Runs:
         return Runs(labels, amounts)
 
     @cached_property
-    def places(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
+    def codes_of_levels(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
         """Return, for each label, the code of every level as text, and the code of every run."""
         columns = {name: _column(label) for name, label in self.labels.items()}
         return {
@@ -107,8 +107,8 @@ def _column(values: Any) -> Coded:
         distinct = dict.fromkeys(values.levels)
         if len(distinct) == len(values.levels):
             return values
-        place = {level: at for at, level in enumerate(distinct)}
-        return Coded(np.array([place[level] for level in values.levels])[values.codes], tuple(distinct))
+        index = {level: at for at, level in enumerate(distinct)}
+        return Coded(np.array([index[level] for level in values.levels])[values.codes], tuple(distinct))
     if np.ndim(values) == 0:
         return Coded(np.array(0), (np.asarray(values).item(),))
     levels, codes = np.unique(values, return_inverse=True)
@@ -210,11 +210,11 @@ def correction(
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
     runs, error, names = measured.runs, measured.error, measured.row
-    for start in range(0, len(one), BLOCK):
-        block = np.arange(start, min(start + BLOCK, len(one)))
-        some = one if len(one) <= BLOCK else one.take(block)
+    for start in range(0, len(one), BLOCK_RUNS):
+        block = np.arange(start, min(start + BLOCK_RUNS, len(one)))
+        some = one if len(one) <= BLOCK_RUNS else one.take(block)
         distance = distances(some, runs, *costs)
-        weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
+        weight = np.where(distance <= MAX_DISTANCE, np.exp(-distance), 0.0)
         if own is not None:
             weight = np.where(some.labels["row itself"].each(str, object)[:, None] == names[None, :], 0.0, weight)
         shift[block] = (weight @ error) / (weight.sum(axis=1) + DAMPING)
@@ -236,18 +236,18 @@ def distances(
     distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
         if name in requested.labels and name in measured.labels:
-            places, theirs = measured.places[name]
+            code_of, theirs = measured.codes_of_levels[name]
             mine = coded(requested.labels[name])
             if mine.codes.size == 1:
-                ours = np.array([places.get(str(mine.levels[mine.codes.item()]), -1)])
+                ours = np.array([code_of.get(str(mine.levels[mine.codes.item()]), -1)])
             else:
-                ours = np.array([places.get(str(level), -1) for level in mine.levels])[mine.codes]
+                ours = np.array([code_of.get(str(level), -1) for level in mine.levels])[mine.codes]
             distance = distance + cost * (ours[:, None] != theirs)
     for name, cost in amount_costs.items():
         if name in requested.amounts and name in measured.amounts:
             with np.errstate(invalid="ignore"):
                 apart = np.abs(requested.logarithms[name][:, None] - measured.logarithms[name])
-            distance = distance + cost * np.where(np.isfinite(apart), apart, REACH)
+            distance = distance + cost * np.where(np.isfinite(apart), apart, MAX_DISTANCE)
     return distance
 
 
@@ -315,9 +315,9 @@ def _of_many(requested: Runs, measured: Measured, size: int) -> Correction:
     merged, total, code = _merged(measured), 1, np.zeros(1, dtype=np.int64)
     names = [name for name in LABEL_COSTS if name in requested.labels and name in merged.levels]
     for name in names:
-        mine, places = _column(requested.labels[name]), merged.levels[name]
-        ours = np.array([places.get(str(level), 0) for level in mine.levels])[mine.codes]
-        code, total = code * (len(places) + 1) + ours, total * (len(places) + 1)
+        mine, code_of = _column(requested.labels[name]), merged.levels[name]
+        ours = np.array([code_of.get(str(level), 0) for level in mine.levels])[mine.codes]
+        code, total = code * (len(code_of) + 1) + ours, total * (len(code_of) + 1)
     if total >= 1 << 62:
         return correction(requested, measured, size, named=0)
     one, back = np.unique(np.broadcast_to(code, (size,)), return_inverse=True)
@@ -327,7 +327,7 @@ def _of_many(requested: Runs, measured: Measured, size: int) -> Correction:
 
 def _remembered(one: np.ndarray, names: list[str], merged: _Merged) -> tuple[Any, Any]:
     """Return shift and count of combinations of labels, each computed once."""
-    if len(merged.answers) > MOST_ANSWERS:
+    if len(merged.answers) > MAX_ANSWERS:
         merged.answers.clear()
     labels, answers = " ".join(names), merged.answers
     lost = np.array([code for code in one.tolist() if (labels, code) not in answers], dtype=np.int64)
@@ -344,18 +344,20 @@ def _summed(one: np.ndarray, names: list[str], merged: _Merged) -> tuple[Any, An
     for name in reversed(names):
         rest, labels[name] = np.divmod(rest, len(merged.levels[name]) + 1)
     mine, theirs = np.zeros(len(one), dtype=np.int64), np.zeros(len(merged.errors), dtype=np.int64)
-    for name in (name for name in labels if LABEL_COSTS[name] > REACH):
+    for name in (name for name in labels if LABEL_COSTS[name] > MAX_DISTANCE):
         many = len(merged.levels[name]) + 1
         mine, theirs = mine * many + labels[name], theirs * many + merged.codes[name]
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     for group in np.unique(mine).tolist():
         rows, columns = np.flatnonzero(mine == group), np.flatnonzero(theirs == group)
-        for at in (rows[start : start + BLOCK] for start in range(0, len(rows) if len(columns) else 0, BLOCK)):
+        for at in (
+            rows[start : start + BLOCK_RUNS] for start in range(0, len(rows) if len(columns) else 0, BLOCK_RUNS)
+        ):
             distance: Any = np.zeros((len(at), len(columns)))
             for name, label in labels.items():
-                if LABEL_COSTS[name] <= REACH:
+                if LABEL_COSTS[name] <= MAX_DISTANCE:
                     distance += LABEL_COSTS[name] * (label[at][:, None] != merged.codes[name][columns])
-            weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
+            weight = np.where(distance <= MAX_DISTANCE, np.exp(-distance), 0.0)
             shift[at] = weight @ merged.errors[columns] / (weight @ merged.counts[columns] + DAMPING)
             count[at] = (weight > 0) @ merged.counts[columns]
     return shift, count

@@ -21,7 +21,7 @@ TABLE = "request_sets"
 PROMPT, ANSWER, USUAL_ANSWER = "input_len", "output_len", 128
 COLUMNS = {PROMPT: "prompt_tokens", ANSWER: "answer_tokens"}
 # A name within other words is no coincidence from this number of letters on.
-LONG = 8
+MIN_LETTERS = 8
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def within(words: str) -> RequestSet | None:
     named = [
         spelling
         for spelling in names
-        if len(spelling) >= LONG
+        if len(spelling) >= MIN_LETTERS
         and spelling in wanted
         and not wanted.partition(spelling)[2].removeprefix("v")[:1].isdigit()
     ]

@@ -28,8 +28,8 @@ from cookbook.workloads.zoo import Workload
 Exchange = Callable[..., Any]
 MODES = ("weak", "strong")
 MEASURED = "hierarchical"
-MOST = 65_536
-BACKWARD = 2 / 3
+MAX_DEVICES = 65_536
+BACKWARD_SHARE = 2 / 3
 
 
 def _log_2017(payload: Any, ranks: Any, bandwidth: Any, _latency: Any) -> Any:
@@ -54,7 +54,7 @@ EXCHANGES: dict[str, Exchange | None] = {
 
 
 # Arguments of `cookbook.scaling`; one number of devices means more than a list of it.
-DEVICES = Field.count(name="devices", high=MOST, many=True, later=True)
+DEVICES = Field.count(name="devices", high=MAX_DEVICES, many=True, later=True)
 FIELDS = {
     "model": MODEL,
     "accelerator": Field.named("accelerators", Accelerator, Machine),
@@ -187,7 +187,7 @@ def _exposed(
         )
     if buckets is None:
         return exchange_exposed_seconds(seconds, passes, figure("exchange-hidden"), figure("exchange-visible"))
-    return data_parallel.bucketed_exposed_seconds(seconds, passes * BACKWARD, buckets)
+    return data_parallel.bucketed_exposed_seconds(seconds, passes * BACKWARD_SHARE, buckets)
 
 
 def exchange_seconds(scenarios: Any, payload: Any, formula: Exchange | None) -> np.ndarray:

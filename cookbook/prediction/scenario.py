@@ -26,7 +26,7 @@ from cookbook.units import shown
 
 KINDS = ("training_transformer", "training_classic", "inference", "generation", "input_pipeline")
 # Answers of language models are asked for in the fields of inference.
-ASKED_AS = {"generation": "inference"}
+SCHEMA_KINDS = {"generation": "inference"}
 TRUE, FALSE = ("yes", "true", "on", "1", "y", "enabled", "t"), ("no", "false", "off", "0", "n", "disabled", "f")
 # What a share or a set of modules in `recompute` computes again, by part of a layer.
 RECOMPUTED = ("projection", "core", "mlp", "elementwise", "all")
@@ -39,7 +39,7 @@ MODULES = {
     "moe": ("mlp", "elementwise"),
     "offload": ("core", "mlp", "elementwise"),
 }
-LONGEST = 60
+MAX_LETTERS = 60
 # By which rows are distinguished.
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What is told of a batch of which fewer are answered at once, and of more tokens than a model is made for: no field is
@@ -134,9 +134,9 @@ def together(*columns: Coded) -> Coded:
         return Coded(np.array(0), (tuple(column.levels[int(column.codes)] for column in columns),))
     if total <= 1 << 16:
         present = np.flatnonzero(np.bincount(code.reshape(-1), minlength=total))
-        place = np.empty(total, dtype=np.int64)
-        place[present] = np.arange(len(present))
-        back = place[code]
+        index = np.empty(total, dtype=np.int64)
+        index[present] = np.arange(len(present))
+        back = index[code]
     else:
         present, back = np.unique(code, return_inverse=True)
         back = back.reshape(code.shape)
@@ -231,13 +231,13 @@ def scenario(kind: str, arguments: Mapping[str, Any], called: Mapping[str, str] 
     """
     if kind not in KINDS:
         raise refused("kind", kind, f"is not modelled; take one of {', '.join(KINDS)}")
-    by_name, columns, size = fields(ASKED_AS.get(kind, kind)), dict[str, Any](), None
+    by_name, columns, size = fields(SCHEMA_KINDS.get(kind, kind)), dict[str, Any](), None
     why: np.ndarray | None = None
     for name, value in arguments.items():
         if value is None:
             continue
         if name not in by_name:
-            close = ", ".join(nearest(str(name)[:LONGEST], list(by_name), 3))
+            close = ", ".join(nearest(str(name)[:MAX_LETTERS], list(by_name), 3))
             raise ValueError(f"no field {shown(name)} for {kind}; nearest: {close}")
         word = called.get(name, name)
         column, problems = _entries(replace(by_name[name], name=word), value)
@@ -432,7 +432,7 @@ class Rows:
         special way, "" for anything else.
     networks : tuple
         Name (or the reader's own network), changed arguments and sequence length of each distinct network, where the
-        kind reads networks layer by layer; ``place`` is that of each row in it, -1 for none.
+        kind reads networks layer by layer; ``network_index`` is that of each row in it, -1 for none.
     place : numpy.ndarray of int
     assumed : tuple of (str, numpy.ndarray, numpy.ndarray or Coded)
         Fields that rows do not give: name, which rows lack it, and the value taken.
@@ -446,7 +446,7 @@ class Rows:
     why: np.ndarray
     keys: Mapping[str, Coded] = field(repr=False)
     networks: tuple[tuple[Any, str, float | None], ...] = ()
-    place: np.ndarray = field(default_factory=lambda: np.array(0), repr=False)
+    network_index: np.ndarray = field(default_factory=lambda: np.array(0), repr=False)
     assumed: tuple[tuple[str, Any, Any], ...] = field(default=(), repr=False)
     inner: tuple[Rows, ...] = field(default=(), repr=False)
     stage: Any = field(default=None, repr=False)
@@ -469,10 +469,16 @@ class Rows:
         """Return some of the rows."""
         values = {name: value[at] if value.ndim else value for name, value in self.values.items()}
         keys = {name: key.take(at) for name, key in self.keys.items()}
-        place = self.place[at] if self.place.ndim else self.place
+        network_index = self.network_index[at] if self.network_index.ndim else self.network_index
         assumed = tuple((name, _cut(lacks, at), _cut(value, at)) for name, lacks, value in self.assumed)
         return Rows(
-            values, self.why[at], keys, self.networks, place, assumed, tuple(rows.take(at) for rows in self.inner)
+            values,
+            self.why[at],
+            keys,
+            self.networks,
+            network_index,
+            assumed,
+            tuple(rows.take(at) for rows in self.inner),
         )
 
     def masked(self) -> Rows:

@@ -80,7 +80,7 @@ def test_default_costs_name_what_runs_have():
     names = {"vendor", "network", "workload", "format", "engine", "family", "accelerator"}
     assert set(neighbours.LABEL_COSTS) == names
     # Never across makers: out of reach even where all else is equal.
-    assert neighbours.LABEL_COSTS["vendor"] > neighbours.REACH
+    assert neighbours.LABEL_COSTS["vendor"] > neighbours.MAX_DISTANCE
 
 
 @pytest.mark.parametrize(

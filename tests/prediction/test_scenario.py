@@ -12,10 +12,10 @@ from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.prediction.kinds.input_pipeline_arguments import CALLED
 from cookbook.prediction.scenario import (
-    ASKED_AS,
     GROUPS,
     KINDS,
     NUMERIC,
+    SCHEMA_KINDS,
     TABLES,
     Coded,
     checked,
@@ -24,7 +24,7 @@ from cookbook.prediction.scenario import (
     together,
 )
 
-PHASES = [kind for kind in KINDS if kind not in ASKED_AS]
+PHASES = [kind for kind in KINDS if kind not in SCHEMA_KINDS]
 DECLARED = {f"{phase}: {name}": each for phase in PHASES for name, each in fields(phase).items()}
 CHOICES = [name for name, each in DECLARED.items() if each.type == "choice"]
 FLAGS = [name for name, each in DECLARED.items() if each.type == "flag"]

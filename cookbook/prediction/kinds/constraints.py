@@ -21,19 +21,19 @@ from cookbook.catalog.refusals import Refusal
 from cookbook.prediction.scenario import Coded, Rows, Scenario, each_row
 
 # Sequences from here on are worth splitting [tokens].
-LONG = 8192
+MIN_SPLIT_TOKENS = 8192
 # Chunks of a pipeline's stage that a search tries; the most that recipes of interleaving stacks cut it into.
-CHUNKS, MOST_CHUNKS = (1, 2, 4), 6
+CHUNKS, MAX_CHUNKS = (1, 2, 4), 6
 # More combinations than this would take minutes.
-MOST_COMBINATIONS = 2**26
+MAX_COMBINATIONS = 2**26
 # Fields of which any one, if stated, means that the reader has a configuration in mind.
 CONFIGURATION = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "shard")
 # What a search fills in, and where it is worth a word.
-FILLED = {"tp": 1.0, "pp": 1.0, "vp": 1.0, "cp": 1.0, "ep": 1.0, "zero": 0.0, "micro_batch": 0.0}
+PLAIN_VALUES = {"tp": 1.0, "pp": 1.0, "vp": 1.0, "cp": 1.0, "ep": 1.0, "zero": 0.0, "micro_batch": 0.0}
 # Stacks whose recipes interleave the stages of a pipeline.
 INTERLEAVING = ("megatron-core",)
 # ZeRO stages to try, micro-batches where the batch is stated, and configurations that are estimated at a time.
-ZERO, MICRO_BATCHES, AT_ONCE = (1, 3), (1, 2, 4), 1 << 16
+ZERO_STAGES, MICRO_BATCHES, BLOCK_CONFIGURATIONS = (1, 3), (1, 2, 4), 1 << 16
 Filled = tuple[tuple[str, np.ndarray, np.ndarray], ...]
 COUNTS = (
     "devices",
@@ -53,9 +53,9 @@ COUNTS = (
     "vocab",
 )
 # Counts that follow from the others where they are blank.
-FOLLOWING = ("dp", "global_batch", "shard_group")
+DERIVED_COUNTS = ("dp", "global_batch", "shard_group")
 # Stated parameters beyond this multiple of those of the stated dimensions, or below their share, mean another model.
-CONTRADICTS = 2.5
+MAX_CONTRADICTION = 2.5
 EXPERTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 # Schedules of one chunk a stage; the others take several, the usual one any number.
 ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
@@ -262,7 +262,7 @@ REPORTED = (
     ),
     Constraint(
         "dimensions-contradict",
-        lambda s: (s.moe == 0) & (np.abs(np.log(s.params / _weights(s))) > np.log(CONTRADICTS)),
+        lambda s: (s.moe == 0) & (np.abs(np.log(s.params / _weights(s))) > np.log(MAX_CONTRADICTION)),
         "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
         lambda s: (s.params, _weights(s)),
     ),
@@ -295,7 +295,7 @@ REPORTED = (
         "tp x pp x cp x dp = {:g} is not devices = {:g}",
         lambda s: (_model(s) * s.dp, s.devices * s.cores),
     ),
-    Constraint("count-missing", lambda s: _below(s, FOLLOWING, 1), MISSING),
+    Constraint("count-missing", lambda s: _below(s, DERIVED_COUNTS, 1), MISSING),
     Constraint(
         "stages-exceed-layers",
         _more_stages_than_layers,
@@ -611,7 +611,11 @@ def share_passes(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
 # ---- grids ----------------------------------------------------------------------------------------------------------
 def context_sizes(seq: float) -> list[int]:
     """Return ways to split a sequence into parts that are long enough to be worth it."""
-    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
+    return [
+        c
+        for c in (1, 2, 4, 8, 16)
+        if c == 1 or (seq >= MIN_SPLIT_TOKENS and seq / c >= MIN_SPLIT_TOKENS / 2 and seq % c == 0)
+    ]
 
 
 def usual_chunks(layers: Any, stages: Any) -> np.ndarray:
@@ -621,7 +625,7 @@ def usual_chunks(layers: Any, stages: Any) -> np.ndarray:
     [6.0, 5.0, 4.0, 1.0]
     """
     layers, stages = np.asarray(layers, dtype=float), np.maximum(np.nan_to_num(np.asarray(stages, dtype=float)), 1)
-    counts = np.arange(2.0, MOST_CHUNKS + 1).reshape(-1, *[1] * np.broadcast(layers, stages).ndim)
+    counts = np.arange(2.0, MAX_CHUNKS + 1).reshape(-1, *[1] * np.broadcast(layers, stages).ndim)
     with np.errstate(invalid="ignore"):
         whole = even_stages(layers, stages * counts) & (np.ceil(layers / stages) >= 2 * counts)
     return np.asarray(np.where(whole, counts, 1.0).max(axis=0))
@@ -655,7 +659,7 @@ def configuration_grid(
         stages = [p for p in stage_counts(shape["layers"], count) if count % p == 0]
         experts = divisors(shape["experts"], count) if shape["experts"] else [1]
         tried = (tensor, stages, CHUNKS, context_sizes(seq), experts, axes["micro_batch"], zeros, range(len(recompute)))
-        if math.prod(map(len, tried)) > MOST_COMBINATIONS / len(per_node):
+        if math.prod(map(len, tried)) > MAX_COMBINATIONS / len(per_node):
             raise ValueError(f"micro_batch has {len(axes['micro_batch']):,} values: too many combinations; give fewer")
         tp, pp, vp, cp, ep, micro, zero, kind = (axis.ravel() for axis in np.meshgrid(*tried, indexing="ij"))
         dp = np.maximum(count // (tp * pp * cp), 1)
@@ -734,7 +738,9 @@ def with_usual_configurations(
         columns = _fastest(scenario, rows, at, estimated)
     columns = _with_chunks(scenario, rows, columns)
     filled = tuple(
-        (name, column > FILLED[name], column) for name, column in columns.items() if np.any(column > FILLED[name])
+        (name, column > PLAIN_VALUES[name], column)
+        for name, column in columns.items()
+        if np.any(column > PLAIN_VALUES[name])
     )
     if not columns:
         return scenario, ()
@@ -774,18 +780,18 @@ def _fastest(
             *numbers.values(), batch, micro, strict=True
         )
     ]
-    columns = {name: np.full(len(scenario), np.nan) for name in FILLED}
+    columns = {name: np.full(len(scenario), np.nan) for name in PLAIN_VALUES}
     sizes = np.array([len(grid["tp"]) for grid in grids])
     start = 0
     while start < len(at):
-        some = max(int(np.searchsorted(np.cumsum(sizes[start:]), AT_ONCE, side="right")), 1)
+        some = max(int(np.searchsorted(np.cumsum(sizes[start:]), BLOCK_CONFIGURATIONS, side="right")), 1)
         part = slice(start, start + some)
         start += some
         if not sizes[part].sum():
             continue
-        places = np.repeat(at[part], sizes[part])
-        tried = {name: np.concatenate([grid[name] for grid in grids[part]]) for name in FILLED}
-        selected = scenario.take(places)
+        repeated = np.repeat(at[part], sizes[part])
+        tried = {name: np.concatenate([grid[name] for grid in grids[part]]) for name in PLAIN_VALUES}
+        selected = scenario.take(repeated)
         candidates = Scenario(selected.kind, len(selected), {**selected.columns, **tried}, selected.why, selected.read)
         steps = estimated(candidates)
         able = (steps.fits == "yes") & np.isfinite(steps.point)
@@ -810,9 +816,9 @@ def _grid(
     """Return the configurations of one question; a batch or micro-batch of 0 is not stated."""
     shape = {"layers": layers, "heads": heads, "experts": experts}
     small = (micro,) if micro else MICRO_BATCHES if batch else (1,)
-    axes = {"micro_batch": small, "zero": ZERO, "recompute": ("",)}
+    axes = {"micro_batch": small, "zero": ZERO_STAGES, "recompute": ("",)}
     grid = configuration_grid(shape, {devices: min(node, devices)}, batch or devices * small[0], seq, axes)
-    return {name: grid[name].astype(float) for name in FILLED}
+    return {name: grid[name].astype(float) for name in PLAIN_VALUES}
 
 
 def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:

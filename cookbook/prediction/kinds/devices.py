@@ -11,7 +11,7 @@ import numpy as np
 
 from cookbook import catalog, hardware
 from cookbook.catalog.refusals import Refusal, refused
-from cookbook.prediction.constants import SHORT, figure, level_of, makers_of, name_of
+from cookbook.prediction.constants import TABLE_KINDS, figure, level_of, makers_of, name_of
 from cookbook.prediction.kernels import kernel_families
 from cookbook.prediction.scenario import Scenario, together
 
@@ -33,10 +33,10 @@ ENGINE = (
     "extra_kernels",
 )
 # Generations that the table does not list: schedulers with cycles to spare.
-SPARE = 0.5
+UNLISTED_LANES = 0.5
 VECTOR, HALF, TF32, BYTE = 0.0, 1.0, 2.0, 3.0
 # Formats to take where a device lacks the stated one, the nearest first: arithmetic is then done in the wider one.
-INSTEAD = {
+WIDER_FORMATS = {
     "fp4": ("fp8", "bf16", "fp16", "fp32"),
     "fp8": ("bf16", "fp16", "fp32"),
     "int8": ("fp16", "bf16", "fp32"),
@@ -120,7 +120,7 @@ class Device:
     offered: float = 1.0
     element_bytes: float = math.nan
     unit_kind: float = math.nan
-    lanes: float = SPARE
+    lanes: float = UNLISTED_LANES
     cache: float = 0.0
     watts: float = math.inf
     process_nm: float = 1.0
@@ -146,8 +146,10 @@ UNKNOWN = Device(
 NO_NAME = Device(why=Refusal("accelerator is blank: name one of the catalogue", "accelerator-unknown", "accelerator"))
 NO_PEAK = Refusal("no peak of {} is known in {}", NOT_OFFERED, "accelerator")
 NO_RATE = Refusal("{} has no known peak in {}, or no known memory bandwidth", NOT_OFFERED, "precision")
-NARROW = Refusal("precision {!r}: networks of this kind are not predicted in 8 or 4 bits", NOT_OFFERED, "precision")
-HAS = Refusal("precision {!r}: {} has {}", NOT_OFFERED, "precision")
+FORMAT_TOO_NARROW = Refusal(
+    "precision {!r}: networks of this kind are not predicted in 8 or 4 bits", NOT_OFFERED, "precision"
+)
+FORMAT_NOT_OFFERED = Refusal("precision {!r}: {} has {}", NOT_OFFERED, "precision")
 
 
 # Number formats of training from the one that a reader most likely means.
@@ -181,7 +183,7 @@ def _common(machine: Any) -> dict[str, Any]:
         "per_node": float(machine.per_node),
         "domain": machine.domain,
         "cores": machine.cores,
-        "lanes": lanes().get(machine.generation, SPARE),
+        "lanes": lanes().get(machine.generation, UNLISTED_LANES),
         "cache": cache_of(device.like),
         "calibrated": device.calibrated,
     }
@@ -258,9 +260,11 @@ def of_network(machine: Any, precision: str) -> Device:
     if not precision:
         return Device(**common, why=NO_PEAK.filled(device.name, ", ".join(TRAINING)))
     if precision not in MATRIX:
-        return Device(**common, why=NARROW.filled(precision))
+        return Device(**common, why=FORMAT_TOO_NARROW.filled(precision))
     if precision == "bf16" and not math.isfinite(_peak(device, "bf16")) and math.isfinite(_peak(device, "fp16")):
-        return Device(**common, why=HAS.filled(precision, device.name, ", ".join(hardware.formats(device))))
+        return Device(
+            **common, why=FORMAT_NOT_OFFERED.filled(precision, device.name, ", ".join(hardware.formats(device)))
+        )
     half, plain = precision not in ("fp32", "tf32"), device.peaks["peak_fp32"]
     matrix = [_peak(device, name) for name in MATRIX[precision]]
     # Vector units keep sums in single precision, and so does a device whose matrix units would not be faster.
@@ -304,7 +308,7 @@ def lacking(s: Scenario) -> np.ndarray:
 @lru_cache(maxsize=8192)
 def _lacks(kind: str, machine: Any, precision: str, software: str) -> str:
     """Return why a device cannot run a number format or software; "" where it can."""
-    if machine == "" or kind not in SHORT:
+    if machine == "" or kind not in TABLE_KINDS:
         return ""
     device, offered = machine.accelerator, hardware.formats(machine.accelerator)
     if kind.startswith("training") and (device.kind in _only_run()[0] or device.key in _only_run()[1]):
@@ -345,7 +349,7 @@ def of_inference(machine: Any, precision: str) -> Device:
     device, common = machine.accelerator, _common(machine)
     offered = hardware.formats(device)
     stated = precision or usual_format(machine)
-    used = next((name for name in (stated, *INSTEAD.get(stated, ())) if name in offered), "")
+    used = next((name for name in (stated, *WIDER_FORMATS.get(stated, ())) if name in offered), "")
     if not used or not math.isfinite(device.mem_bandwidth):
         return Device(**common, why=NO_RATE.filled(device.name, stated))
     peak, plain = _peak(device, used), device.peaks["peak_fp32"]

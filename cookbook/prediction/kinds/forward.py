@@ -65,8 +65,8 @@ CALIBRATED = {
     **dict.fromkeys(("launch", "kernel_floor", "call_overhead", "recurrent_step"), "host"),
     "touch_instructions": "elementwise",
 }
-QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
-SUBMITTED = (*FULL, *ONE_STREAM, "multi_stream")
+QUEUED, OFFLINE, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
+SUBMITTED = (*OFFLINE, *ONE_STREAM, "multi_stream")
 CONSTANTS = (
     Constant("convolution_efficiency", 0.8, 0.2, 1.0),
     Constant("product_efficiency", 0.85, 0.2, 1.0),
@@ -123,7 +123,7 @@ def resolve(scenario: Scenario) -> Rows:
     resolved = look_up(s, KIND, of_inference, DEVICE, does, assumed)
     values, keys = resolved.values, resolved.keys
     values["cores"] = keys["accelerator"].each(cores_of)
-    values |= _counts(s, resolved.networks, resolved.place, values["cores"], assumed)
+    values |= _counts(s, resolved.networks, resolved.network_index, values["cores"], assumed)
     for name in SHARED:
         values[name] = values[name] / values["cores"]
     # Cores without a network leave the rate of the memory to the others.
@@ -172,7 +172,7 @@ def _counts(
     devices = np.where(np.isnan(devices), 1.0, devices)
     blank = np.isnan(batch)
     if blank.any():
-        full = way.where(lambda word: word in FULL)
+        full = way.where(lambda word: word in OFFLINE)
         enough = np.array([*(offline_batch(*row) for row in networks), 1.0]) if np.any(full & blank) else np.ones(1)
         usual = np.where(full, enough[index if len(enough) > 1 else 0], 1.0)
         assumed.append(("batch", blank, usual))
@@ -206,7 +206,7 @@ def parts(
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return device memory by part [B]: weights, tensors of the largest operation, runtime; and the device's bytes."""
     sizes = np.array([_largest(*row) for row in rows.networks] + [(np.nan, np.nan)])
-    parameters, tensors = sizes[rows.place].T
+    parameters, tensors = sizes[rows.network_index].T
     runtime = rows.keys["vendor"].each(lambda vendor: figure("runtime-memory") if vendor in RUNTIMES else 0.0)
     workspace = workspace_bytes(tensors * rows.batch * rows.element_bytes, runtime)
     return inference_bytes(parameters, rows.element_bytes, np.zeros(len(rows)), workspace), rows.memory_bytes
@@ -235,7 +235,7 @@ def _pass(
     on: Mapping[str, bool],
 ) -> dict[str, np.ndarray]:
     """Return seconds of one forward pass by part."""
-    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
+    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.network_index[at]
     batch, size = rows["batch"], rows["element_bytes"]
     if on["power"]:
         rows |= _sustained(rows, values)

@@ -5,6 +5,7 @@ The formulas are those of `cookbook.formulas.generation`; here rows get their mo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
@@ -85,14 +86,14 @@ TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
 # Requests come and go: the batch is how many are there at once.
-QUEUED, FULL = ("server",), ("offline",)
-CROWDED = Refusal(
+QUEUED, OFFLINE = ("server",), ("offline",)
+RATE_TOO_HIGH = Refusal(
     "request_rate = {:.3g} requests/s is above the capacity, {:.3g} requests/s: the queue grows without "
     "end; give fewer, or more devices",
     "load-above-capacity",
     "request_rate",
 )
-FIRST = "prefill first"
+PREFILL_FIRST = "prefill first"
 # Layers that keep a state have no constants of their own.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no constants of their own"
 # Formats of weights that products are in, too; those that not all devices have.
@@ -198,7 +199,7 @@ def _with_own_networks(s: Scenario) -> Scenario:
         return Coded(codes.reshape(np.shape(numbers)), tuple(levels.tolist()))
 
     both = together(named, column(total), column(active))
-    model = both.map(lambda row: own_decoder(row[1], row[2]) if row[0] == "" and row[1] == row[1] else row[0])
+    model = both.map(lambda row: own_decoder(row[1], row[2]) if row[0] == "" and not math.isnan(row[1]) else row[0])
     return replace(s, columns={**s.columns, "model": model})
 
 
@@ -217,11 +218,11 @@ def _requests(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, 
     comes, endless = ~np.isnan(rate), np.isinf(rate) & np.isnan(s.number("batch"))
     # A server of which neither requests at once nor their rate are stated is one that submitters load to its limit.
     loaded = way.where(lambda word: word in QUEUED) & np.isnan(s.number("batch")) & ~comes & (v["loaded"] > 0)
-    full = way.where(lambda word: word in FULL) | endless | loaded
+    full = way.where(lambda word: word in OFFLINE) | endless | loaded
     first = delay.where(lambda word: word == "first token")
     prompt_only = counts.where(lambda word: word == "prompt tokens") | way.where(lambda word: word == "prefill")
     token = (delay.where(lambda word: word == "token") | way.where(lambda word: word == "decode")) & ~prompt_only
-    served = way.where(lambda word: word in (*QUEUED, *FULL)) | comes
+    served = way.where(lambda word: word in (*QUEUED, *OFFLINE)) | comes
     # Requests have the usual lengths where they are not stated; a batch that runs to its end, one token.
     short = np.isnan(answer) | (answer < 1)
     usual = np.where(served, v["usual_answer"], 1.0)
@@ -260,7 +261,9 @@ def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
         "chunk": np.where(np.isnan(stated["chunk"]), v["chunk"], chunk),
         "request_rate": rate,
         "prefill_first": np.where(
-            schedule.where(lambda word: word == ""), v["prefill_first"], schedule.where(lambda word: word == FIRST)
+            schedule.where(lambda word: word == ""),
+            v["prefill_first"],
+            schedule.where(lambda word: word == PREFILL_FIRST),
         ),
     }
 
@@ -467,7 +470,10 @@ def unanswered(rows: Rows, constants: Mapping[str, Any]) -> np.ndarray:
     service = _service(rows, shared)
     lost = np.isfinite(rows.request_rate) & np.isnan(service.first_token_seconds)
     return told(
-        np.full(len(rows), "", object), lost, CROWDED, [rows.request_rate, service.requests_per_second * rows.groups]
+        np.full(len(rows), "", object),
+        lost,
+        RATE_TOO_HIGH,
+        [rows.request_rate, service.requests_per_second * rows.groups],
     )
 
 

@@ -114,7 +114,7 @@ class LookedUp:
     """The meaning of the names of rows: distinct networks, the index of each row's, devices, values, keys."""
 
     networks: tuple[tuple[Any, str, float | None], ...]
-    place: np.ndarray
+    network_index: np.ndarray
     families: Coded
     why: Coded
     pairs: Coded
@@ -127,7 +127,9 @@ class LookedUp:
         lacks = self.devices.map(attrgetter("why"))
         refused = refuse(s.why, together(self.why, lacks).map(lambda reasons: reasons[0] or reasons[1]), self.values)
         full = {name: np.broadcast_to(np.asarray(value, dtype=float), (len(s),)) for name, value in self.values.items()}
-        return Rows(full, refused, self.keys, self.networks, np.broadcast_to(self.place, (len(s),)), tuple(assumed))
+        return Rows(
+            full, refused, self.keys, self.networks, np.broadcast_to(self.network_index, (len(s),)), tuple(assumed)
+        )
 
 
 def look_up(
@@ -164,24 +166,24 @@ def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...],
         seq = Coded(np.array(0), (float(lengths),))
     named = together(s.words("model"), s.words("network_arguments"), seq)
     index_of: dict[tuple[Any, str, float | None], int] = {}
-    places, families, whys = list[int](), list[str](), list[str]()
+    indices, families, whys = list[int](), list[str](), list[str]()
     for model, arguments, length in named.levels:
         network = zoo.model(model) if isinstance(model, str) and model else model
         if network == "":
-            places.append(-1)
+            indices.append(-1)
             families.append("")
             whys.append(BLANK_MODEL)
             continue
         own = not isinstance(model, str)
-        tokens = length if length == length else network.seq
+        tokens = network.seq if math.isnan(length) else length
         tokens = tokens if network.ops.needs_seq else None
         lacks = network.ops.needs_seq and not tokens
         whys.append(NO_SEQ if lacks else "")
-        place = (model, arguments, None if tokens is None else float(tokens))
-        places.append(-1 if lacks else index_of.setdefault(place, len(index_of)))
+        key = (model, arguments, None if tokens is None else float(tokens))
+        indices.append(-1 if lacks else index_of.setdefault(key, len(index_of)))
         sequential = own and not SEQUENTIAL.isdisjoint(network.ops.kind.tolist())
         families.append(ADAM[0] if sequential else network.family)
-    codes = np.array(places, dtype=int)[named.codes]
+    codes = np.array(indices, dtype=int)[named.codes]
     return tuple(index_of), codes, Coded(named.codes, tuple(families)), Coded(named.codes, tuple(whys))
 
 
@@ -217,9 +219,9 @@ def _counts(
 ) -> dict[str, np.ndarray]:
     """Return batch, accumulation, devices and nodes; blanks follow from the rest."""
     batch, total = s.number("batch"), s.number("global_batch")
-    untold = np.isnan(batch) & np.isnan(total) & (resolved.place >= 0)
+    untold = np.isnan(batch) & np.isnan(total) & (resolved.network_index >= 0)
     if np.any(untold):
-        usual = np.array([*(usual_batch(*arguments) for arguments in resolved.networks), 1.0])[resolved.place]
+        usual = np.array([*(usual_batch(*arguments) for arguments in resolved.networks), 1.0])[resolved.network_index]
         assumed.append(("batch", untold, usual))
         batch = np.where(untold, usual, batch)
     devices = np.where(np.isnan(s.number("devices")), 1.0, s.number("devices"))
@@ -290,9 +292,9 @@ def runs(rows: Rows) -> Runs:
     names = [str(getattr(name, "name", name)) for name, _, _ in rows.networks] + [""]
     kinds = _families()
     labels: dict[str, Any] = {name: rows.keys[name] for name in ("engine", "vendor", "family", "accelerator")}
-    place = np.where(rows.place < 0, len(names) - 1, rows.place)
-    labels["network"] = Coded(place, tuple(names))
-    labels["workload"] = Coded(place, tuple(kinds.get(name, "") for name in names))
+    index = np.where(rows.network_index < 0, len(names) - 1, rows.network_index)
+    labels["network"] = Coded(index, tuple(names))
+    labels["workload"] = Coded(index, tuple(kinds.get(name, "") for name in names))
     labels["format"] = np.nan_to_num(rows.unit_kind, nan=-1.0).astype(int)
     return Runs(labels, {})
 
@@ -334,7 +336,7 @@ def in_blocks(
     """Return seconds by part of the rows that can be predicted, NaN of the others; rows of one network side by side."""
     by_part = {name: np.full(len(rows), np.nan) for name in names}
     order = np.flatnonzero(rows.why == "")
-    order = order[np.argsort(rows.place[order], kind="stable")]
+    order = order[np.argsort(rows.network_index[order], kind="stable")]
     for start in range(0, len(order), BLOCK):
         block = order[start : start + BLOCK]
         some = {name: value[block] if value.ndim else value for name, value in values.items()}
@@ -352,7 +354,7 @@ def _passes(
     on: Mapping[str, bool],
 ) -> dict[str, np.ndarray]:
     """Return seconds of one forward and backward pass by part."""
-    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
+    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.network_index[at]
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
     batch, size = rows["batch"], rows["element_bytes"]
     layers = product_seconds(table.of(net), shares, rows, bandwidth, values, on)
@@ -449,7 +451,7 @@ def _step(
 ) -> dict[str, np.ndarray]:
     """Return a step from its passes: accumulation, update, communication, waiting."""
     rows = scenarios.values
-    net = scenarios.place
+    net = scenarios.network_index
     looked_up = np.where(rows["sparse"] > 0, rows["batch"] * table.looked_up[net], np.inf)
     weights = table.parameters[net] + np.minimum(table.tables[net], looked_up)
     weights = np.where(scenarios.why == "", weights, np.nan)

@@ -17,13 +17,13 @@ from cookbook.prediction.scenario import Coded, Rows, Scenario
 from cookbook.units import human
 
 WEIGHTS = "weights-too-large"
-TOO_MUCH = Refusal(
+REQUEST_TOO_LONG = Refusal(
     "a request of {:,.0f} tokens is more than the keys and values that fit, {:,.0f} tokens; take tp = "
     "{:g} or a smaller kv_format",
     "cache-too-large",
     "tp",
 )
-NO_ROOM = Refusal(
+NO_MEMORY_LEFT = Refusal(
     "weights of {} do not fit beside keys and values; give a larger tp, or a smaller weights_format", WEIGHTS, "tp"
 )
 NO_LENGTH = Refusal("input_len is blank: give the tokens of a prompt", "length-missing", "input_len")
@@ -32,13 +32,13 @@ NO_ANSWER = Refusal("output_len = 0: an answer has 1 token or more", "length-zer
 NO_LAYERS = Refusal(
     "the model is no language model whose layers are known: give its parameters", "network-unknown", "model"
 )
-MORE = Refusal("tp x pp = {:g} is more than devices = {:g}", "split-exceeds-devices", "tp")
-DENSE = Refusal("ep = {:g}: the model has no experts; leave ep out", "no-experts", "ep")
-FEWER = Refusal("ep = {:g} is more than experts = {:g}; give at most as many", "experts-not-divisible", "ep")
-APART = Refusal(
+TOO_MANY_SHARDS = Refusal("tp x pp = {:g} is more than devices = {:g}", "split-exceeds-devices", "tp")
+NO_EXPERTS = Refusal("ep = {:g}: the model has no experts; leave ep out", "no-experts", "ep")
+TOO_FEW_EXPERTS = Refusal("ep = {:g} is more than experts = {:g}; give at most as many", "experts-not-divisible", "ep")
+EP_NOT_MULTIPLE = Refusal(
     "ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is", "experts-not-divisible", "ep"
 )
-UNEVEN = Refusal("devices = {:g} is not a multiple of ep x pp = {:g}", "split-not-devices", "devices")
+DEVICES_NOT_MULTIPLE = Refusal("devices = {:g} is not a multiple of ep x pp = {:g}", "split-not-devices", "devices")
 NO_ACCEPTANCE = Refusal(
     "drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1",
     "fields-apart",
@@ -57,9 +57,9 @@ TOO_LONG = Refusal(
     "positions-exceeded",
     "input_len",
 )
-ALONE = ("offline", "decode", "prefill")
+WITHOUT_ARRIVALS = ("offline", "decode", "prefill")
 # Formats to try where weights do not fit.
-SMALLER = ("fp8", "int4")
+SMALLER_FORMATS = ("fp8", "int4")
 
 
 def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.ndarray], Any]) -> np.ndarray:
@@ -71,7 +71,7 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
     share, why = figure("memory-served"), np.full(len(rows), "", dtype=object)
     if over.any():
         most = _longest(rows, decoder, group, share)
-        why = told(why, over, TOO_MUCH, [rows.length + rows.answer, most, 2 * rows.shards])
+        why = told(why, over, REQUEST_TOO_LONG, [rows.length + rows.answer, most, 2 * rows.shards])
     memory, have = share * rows.memory / rows.cores, rows.shards * rows.stages * rows.replicas
     weights = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas + rows.expert_bytes
     large = np.flatnonzero(weights > memory * have)
@@ -79,8 +79,8 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
         return why
     for at, network in zip(large, np.broadcast_to(networks(large), len(large)), strict=True):
         least = 2 ** math.ceil(math.log2(weights[at] / memory[at]))
-        stored = network.ops.parameter_count * np.array([stored_bytes(name) for name in SMALLER])
-        able = [name for name, size in zip(SMALLER, stored, strict=True) if size <= memory[at] * have[at]]
+        stored = network.ops.parameter_count * np.array([stored_bytes(name) for name in SMALLER_FORMATS])
+        able = [name for name, size in zip(SMALLER_FORMATS, stored, strict=True) if size <= memory[at] * have[at]]
         smaller = f", or weights_format = {' or '.join(map(repr, able))}" if able else ""
         name = "ep" if rows.replicas[at] > 1 else "tp"
         words = (
@@ -110,13 +110,13 @@ def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarr
         (s.words("model").where(lambda name: name == ""), BLANK_MODEL),
         ((s.number("input_len") < 1) & ~v["token"], NO_PROMPT),
         ((s.number("output_len") < 1) & ~prompt_only, NO_ANSWER),
-        (v["given"] > v["devices"] * v["cores"], MORE, v["given"], v["devices"]),
+        (v["given"] > v["devices"] * v["cores"], TOO_MANY_SHARDS, v["given"], v["devices"]),
         *_refused_experts(s.number("ep"), v),
         (prompt_only & v["lacks"], NO_LENGTH),
         ((v["drafted"] > 0) & np.isnan(s.number("acceptance")), NO_ACCEPTANCE, v["drafted"]),
         (~np.isnan(s.number("acceptance")) & ~(v["drafted"] > 0), NO_DRAFT, v["acceptance"]),
         (
-            np.isfinite(v["request_rate"]) & s.words("scenario").where(lambda word: word in ALONE),
+            np.isfinite(v["request_rate"]) & s.words("scenario").where(lambda word: word in WITHOUT_ARRIVALS),
             NO_QUEUE,
             v["request_rate"],
         ),
@@ -133,7 +133,7 @@ def _refused_experts(ep: np.ndarray, v: Mapping[str, Any]) -> Iterator[tuple[Any
     apart = np.where(np.isnan(ep), 1.0, ep)
     wide, tall = np.maximum(apart, v["shards"]), np.minimum(apart, v["shards"])
     engine, have = wide * v["stages"], v["devices"] * v["cores"]
-    yield (apart > 1) & (v["experts"] <= 1), DENSE, apart
-    yield (apart > 1) & (apart > v["experts"]), FEWER, apart, v["experts"]
-    yield (apart > 1) & (wide % tall > 0), APART, apart, v["shards"]
-    yield (apart > v["shards"]) & ((engine > have) | (have % engine > 0)), UNEVEN, have, engine
+    yield (apart > 1) & (v["experts"] <= 1), NO_EXPERTS, apart
+    yield (apart > 1) & (apart > v["experts"]), TOO_FEW_EXPERTS, apart, v["experts"]
+    yield (apart > 1) & (wide % tall > 0), EP_NOT_MULTIPLE, apart, v["shards"]
+    yield (apart > v["shards"]) & ((engine > have) | (have % engine > 0)), DEVICES_NOT_MULTIPLE, have, engine

@@ -41,18 +41,18 @@ KIND = "training_transformer"
 # Multi-head latent attention where only its name is given: DeepSeek-AI, DeepSeek-V2, arXiv:2405.04434, section 3.1.2.
 LATENT = {"q_rank": 1536.0, "kv_rank": 512.0, "nope_dim": 128.0, "rope_dim": 64.0, "v_dim": 128.0}
 # Width over depth, where only a number of parameters is known: Kaplan et al., arXiv:2001.08361, 2020, section 3.2.
-ASPECT = 100.0
+USUAL_ASPECT = 100.0
 # Active over all parameters of a mixture of experts: DeepSeek-AI, DeepSeek-V3, arXiv:2412.19437, 2024, abstract.
 SPARSITY = 37 / 671
 # Experts of a token where only a mixture's parameters are known, and what attention leaves of the active ones: eight of
 # twelve weights of a layer, counted in squares of its width (Kaplan et al. 2020, table 1).
-CHOICES, ROUTED = 8.0, 2 / 3
+USUAL_CHOSEN_EXPERTS, ROUTED_SHARE = 8.0, 2 / 3
 # Experts of a token where only their number is given: Mixtral, arXiv:2401.04088, 2024, section 2.1.
-TOP = 2.0
+USUAL_TOP_K = 2.0
 # Devices of the largest board whose fast link may join boards; usual tokens of a sequence.
-BOARD, USUAL_SEQ = 8, 2048.0
+MAX_BOARD_DEVICES, USUAL_SEQ = 8, 2048.0
 # Bytes kept for each element of the stream and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
-KEPT = 34.0
+STORED_BYTES = 34.0
 NETWORK = (
     "layers",
     "hidden",
@@ -71,8 +71,8 @@ TRAITS = ("usual_seq", "window", "windowed", "gated", "latent", "decoder")
 # Fields of a row that say more of the network than its name.
 STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "active_parameters"))
 # Numbers of the schema that say how the network is split and run; those apart are read in ways of their own.
-APART = {"seq", "shard_in_node", "fused_norm", "rank", "network", "node_network", "domain", *STATED}
-OPTIONS = (*(name for name in names_of(KIND, "count", "number", "flag") if name not in APART), "even_passes")
+READ_SEPARATELY = {"seq", "shard_in_node", "fused_norm", "rank", "network", "node_network", "domain", *STATED}
+OPTIONS = (*(name for name in names_of(KIND, "count", "number", "flag") if name not in READ_SEPARATELY), "even_passes")
 DEVICE = (
     "peak",
     "wide_peak",
@@ -87,10 +87,10 @@ DEVICE = (
     "shared",
 )
 # Whose form a decoder has of which only the parameters are known.
-LIKE = "llama2_7b"
+USUAL_FORM = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence by default.
 SPLIT_NORMS = ("megatron-core", "neuron")
-MARGIN = 1 + 1e-6
+MEMORY_MARGIN = 1 + 1e-6
 USUAL_OPTIMISER = "adam"
 # Checkpoints in these formats keep the output layer in 16 bits; those of llama.cpp state means over all layers.
 WIDE_HEAD, WIDE = ("fp8", "fp4", "int8", "int4"), 2.0
@@ -144,7 +144,7 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]], memor
     needed, least = configurations.extremes(some, stage, blank, memory)
     over, spared = needed - some.memory / some.cores, needed - least
     # A little more than enough, so that rounding does not decide whether the rest fits.
-    share = np.minimum(np.maximum(MARGIN * over / np.maximum(spared, 1.0), 0.0), 1.0)
+    share = np.minimum(np.maximum(MEMORY_MARGIN * over / np.maximum(spared, 1.0), 0.0), 1.0)
     recompute = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, recompute))
     v = {**v, **{name: np.maximum(v[name], recompute) for name in configurations.RECOMPUTED_PARTS}}
@@ -287,7 +287,7 @@ def own_decoder(total: float, active: float = np.nan) -> Workload:
     """
     body = active if active < 0.8 * total else total
     vocabulary = int(figure("usual-vocabulary"))
-    depth = int(max(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
+    depth = int(max(np.rint((body / (12 * USUAL_ASPECT**2)) ** (1 / 3)), 1))
     heads = int(max(np.rint(np.sqrt(body / (12 * depth)) / 128), 1))
     # Larger decoders share keys and values between heads in eight groups.
     heads = 8 * round(heads / 8) if heads > 8 else heads
@@ -303,10 +303,10 @@ def own_decoder(total: float, active: float = np.nan) -> Workload:
         "hidden": int(np.rint(inner)),
     }
     if active < 0.8 * total:
-        chosen = max(int(np.rint(inner / CHOICES)), 1)
-        number = int(np.rint(CHOICES + (total - active) / (3 * width * chosen * depth)))
-        arguments["experts"] = {"number": number, "top_k": int(CHOICES), "hidden": chosen}
-    return replace(zoo.model(LIKE, **arguments), title=f"{total / 1e9:.3g} B parameters", sources=())
+        chosen = max(int(np.rint(inner / USUAL_CHOSEN_EXPERTS)), 1)
+        number = int(np.rint(USUAL_CHOSEN_EXPERTS + (total - active) / (3 * width * chosen * depth)))
+        arguments["experts"] = {"number": number, "top_k": int(USUAL_CHOSEN_EXPERTS), "hidden": chosen}
+    return replace(zoo.model(USUAL_FORM, **arguments), title=f"{total / 1e9:.3g} B parameters", sources=())
 
 
 def _dimensions(arguments: Mapping[str, Any]) -> dict[str, float]:
@@ -362,7 +362,7 @@ def _usual_dimensions(dimensions: dict[str, np.ndarray]) -> None:
         )
         dimensions["active"] = np.where(sparse, SPARSITY * dimensions["params"], dimensions["active"])
         body = np.where(np.isnan(dimensions["active"]), dimensions["params"], dimensions["active"])
-        fill("layers", np.maximum(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
+        fill("layers", np.maximum(np.rint((body / (12 * USUAL_ASPECT**2)) ** (1 / 3)), 1))
         fill("hidden", np.sqrt(body / (12 * dimensions["layers"])))
     # Counts that are guessed from others divide nothing.
     dimensions["heads_known"] = np.where(np.isnan(dimensions["heads"]), 0.0, 1.0)
@@ -377,7 +377,7 @@ def _usual_dimensions(dimensions: dict[str, np.ndarray]) -> None:
     fill("head_dim", np.where(dimensions["latent"] == 1, np.nan, dimensions["hidden"] / dimensions["heads"]))
     fill("ffn_hidden", np.where(dimensions["gated"] == 1, 8 / 3, 4) * dimensions["hidden"])
     fill("vocab", figure("usual-vocabulary"))
-    fill("experts_per_token", np.where(dimensions["experts"] > 1, TOP, 0.0))
+    fill("experts_per_token", np.where(dimensions["experts"] > 1, USUAL_TOP_K, 0.0))
     for name in ("experts", "shared_experts", "dense_layers", "windowed", "decoder"):
         fill(name, 0.0)
     fill("window", np.inf)
@@ -392,10 +392,15 @@ def _usual_experts(dimensions: dict[str, np.ndarray]) -> None:
     hidden = (dimensions["active"] < 0.8 * dimensions["params"]) & ~(dimensions["experts"] > 1)
     if not hidden.any():
         return
-    routed = ROUTED * dimensions["active"]
-    width = routed / (CHOICES * 3 * dimensions["layers"] * dimensions["hidden"])
-    number = np.rint(CHOICES * (dimensions["params"] - dimensions["active"] + routed) / routed)
-    for name, value in (("experts_per_token", CHOICES), ("experts", number), ("moe_ffn_hidden", width), ("gated", 1.0)):
+    routed = ROUTED_SHARE * dimensions["active"]
+    width = routed / (USUAL_CHOSEN_EXPERTS * 3 * dimensions["layers"] * dimensions["hidden"])
+    number = np.rint(USUAL_CHOSEN_EXPERTS * (dimensions["params"] - dimensions["active"] + routed) / routed)
+    for name, value in (
+        ("experts_per_token", USUAL_CHOSEN_EXPERTS),
+        ("experts", number),
+        ("moe_ffn_hidden", width),
+        ("gated", 1.0),
+    ):
         dimensions[name] = np.where(hidden, value, dimensions[name])
     dimensions["experts_known"] = np.where(hidden, 0.0, 1.0)
 
@@ -516,7 +521,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     v["network"] = np.where(np.isnan(v["network"]), usual, v["network"])
     # Links that join more than a node count where the row's nodes are boards; a slice or a large node is one domain.
     v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
-    larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= BOARD)
+    larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= MAX_BOARD_DEVICES)
     v["domain"] = np.where(larger, v["domain"], v["per_node"])
     _adapters(v, assumed)
     # Where no pod is stated, the network is oversubscribed above the fast domain.
@@ -563,7 +568,7 @@ def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any
 def _usual_micro_batch(v: dict[str, np.ndarray], fill: Any) -> None:
     """Set without a pipeline as many sequences as a quarter of the memory keeps without recomputation, a power of
     two."""
-    stored = KEPT * v["layers"] * v["hidden"] * v["seq_len"] / (v["tp"] * v["cp"])
+    stored = STORED_BYTES * v["layers"] * v["hidden"] * v["seq_len"] / (v["tp"] * v["cp"])
     share = np.fmax(v["global_batch"] / v["dp"], 1.0)
     fitting = np.where((v["pp"] > 1) | np.isnan(v["global_batch"]), 1.0, np.clip(v["memory"] / 4 / stored, 1.0, share))
     fill("micro_batch", 2.0 ** np.floor(np.log2(np.where(fitting >= 1, fitting, 1.0))))

@@ -17,12 +17,12 @@ from cookbook.prediction.parsing import vocabulary, words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
 
 STORAGE = "storage"  # rows of reports about storage, whose numbers are fields of input pipelines
-T, N, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
+TRANSFORMER, CLASSIC, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
 # Fields of an engine of language models.
 POLICY = ("acceptance", "drafted", "prefix_hit", "request_rate", "chunk")
 # Columns of words that several fields are read from, by kind.
 PROSE = {
-    T: (
+    TRANSFORMER: (
         "decoder_layers",
         "recompute_modules",
         "note",
@@ -32,7 +32,7 @@ PROSE = {
         "params_b",
         "params_active_b",
     ),
-    N: ("task_input", "unit", "software_notes", "intra_node_link", "inter_node_link", "note"),
+    CLASSIC: ("task_input", "unit", "software_notes", "intra_node_link", "inter_node_link", "note"),
     SERVED: (
         "input_len",
         "data_set",
@@ -268,8 +268,8 @@ def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tu
             raise ValueError
         numbers[:] = [float(cell or "nan") for cell in levels]
     except ValueError:
-        at = [place for place, cell in enumerate(levels) if cell.isascii() and cell.replace(".", "", 1).isdigit()]
-        numbers[at] = [float(levels[place]) for place in at]
+        at = [position for position, cell in enumerate(levels) if cell.isascii() and cell.replace(".", "", 1).isdigit()]
+        numbers[at] = [float(levels[position]) for position in at]
     numbers *= scale
     strange = ~((numbers >= declared.low) & (numbers <= declared.high))
     if declared.type == "count":

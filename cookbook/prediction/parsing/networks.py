@@ -22,7 +22,7 @@ from cookbook.workloads.zoo import Workload
 LENGTH = re.compile(r"seq(?:uence)?[ _]?len(?:gth)?\D{0,3}(\d+)", re.I)
 SQUARE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*3\b", re.I)
 SIZE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*$")
-MOST_SPELLINGS = 64
+MAX_SPELLINGS = 64
 # Formats that the name of a checkpoint states for its weights, and for keys and values.
 STORED = re.compile(
     r"(?<![a-z0-9])(awq|gptq|marlin|nf4|int[48]|[48][\s_-]?bit|w[48]a(?:4|8|16)|nvfp4|mxfp4|fp4|fp8|f16|fp16|bf16|fp32"
@@ -34,9 +34,9 @@ BILLIONS = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
 MIXTURE = re.compile(r"(\d+)\s*x\s*(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
 ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])", re.I)
 # Experts that a token uses in mixtures named by number times size: Mixtral, arXiv:2401.04088, section 2.
-TOP = 2
+EXPERTS_PER_TOKEN = 2
 # What only rates of language models that answer count.
-OF_ANSWERS = ("output tokens", "prompt tokens", "all tokens")
+ANSWER_COUNTS = ("output tokens", "prompt tokens", "all tokens")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def spoken(cell: str) -> Spoken:
     if mixture:
         number, size = float(mixture[1]), float(mixture[2]) * 1e9
         # Experts are most of each such model; attention, a third of a dense layer, is shared.
-        total, used = size * (1 + (number - 1) * 2 / 3), size * (1 + (TOP - 1) * 2 / 3)
+        total, used = size * (1 + (number - 1) * 2 / 3), size * (1 + (EXPERTS_PER_TOKEN - 1) * 2 / 3)
         return Spoken("", total, used, f"model {shown(cell)} = a mixture of {total / 1e9:.3g} B parameters")
     if billions:
         total = float(billions[1]) * 1e9
@@ -139,7 +139,7 @@ def _spellings(text: str) -> list[str]:
     tried, inside = stems(plain), re.findall(r"\(([^()]+)\)", plain)
     for name in tried:  # which grows by what is left of each
         cut = _suffixes().sub("", name).strip(" _-.:/")
-        if cut and len(tried) < MOST_SPELLINGS:
+        if cut and len(tried) < MAX_SPELLINGS:
             tried += [name for name in stems(cut) if name not in tried]
     return list(dict.fromkeys([*tried, *inside]))
 
@@ -324,7 +324,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     weights, cache = checkpoint(model)
     if not spoken_name.key:
         named = math.isfinite(spoken_name.parameters)
-        if not (named or quantity.counts in (*OF_ANSWERS, "tokens") or quantity.delay in ("first token", "token")):
+        if not (named or quantity.counts in (*ANSWER_COUNTS, "tokens") or quantity.delay in ("first token", "token")):
             return Input(why=spoken_name.why)
         return Input(
             served=True,
@@ -341,7 +341,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
         )
     network = zoo.model(spoken_name.key)
     language = builders().get(network.name, "") in zoo.ANSWERING
-    tokens = quantity.counts in OF_ANSWERS or quantity.delay in ("first token", "token")
+    tokens = quantity.counts in ANSWER_COUNTS or quantity.delay in ("first token", "token")
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
     if network.ops.needs_seq and not math.isfinite(seq):
         seq = stated if stated >= 1 else network.seq or math.nan

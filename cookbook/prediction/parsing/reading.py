@@ -26,7 +26,7 @@ MARKS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
 )
 # What other kinds of file begin with, and how to make a CSV file of one.
-OTHERS = (
+OTHER_FILES = (
     (b"\x1f\x8b", "packed by gzip: unpack it first (gunzip)"),
     (b"BZh", "packed by bzip2: unpack it first (bunzip2)"),
     (b"\xfd7zXZ", "packed by xz: unpack it first (unxz)"),
@@ -42,7 +42,7 @@ OTHERS = (
 )
 BLOCK_BYTES, HEAD_BYTES = 1 << 24, 1 << 16
 # The longest row that is looked at, and the lines over which one quoted cell may reach.
-LONGEST_ROW, MOST_LINES = 100_000, 50
+MAX_ROW_LETTERS, MAX_LINES = 100_000, 50
 UNCLOSED = "a quote in line {line} is not closed, or stands within a cell: write it twice, in a cell between quotes"
 NEWLINE, QUOTE, RETURN = 10, 34, 13
 
@@ -134,7 +134,7 @@ def read_blocks(path: str | Path) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
 # ---- the whole file -----------------------------------------------------------------------------------------------
 def _utf8(path: str | Path, content: bytes) -> bytes:
     """Return the file with plain line ends; in UTF-8, or in the encoding of each block."""
-    for mark, what in OTHERS:
+    for mark, what in OTHER_FILES:
         if content[:HEAD_BYTES].lstrip(b"\xef\xbb\xbf \r\n\t").startswith(mark):
             raise ValueError(f"{path} is no CSV file but {what}")
     encoding = next((name for mark, name in MARKS if content.startswith(mark)), "")
@@ -202,8 +202,8 @@ def _is_plain(block: bytes, layout: _Layout) -> bool:
         quotes = letters == QUOTE
         outside = np.cumsum(quotes, dtype=np.uint8) & 1 == 0  # parity alone, which wrapping at 256 does not change
         edges = np.isin(np.arange(256), [NEWLINE, RETURN, QUOTE, ord(layout.delimiter)])
-        places = np.flatnonzero(quotes)
-        before, after = places[::2] - 1, places[1::2] + 1
+        positions = np.flatnonzero(quotes)
+        before, after = positions[::2] - 1, positions[1::2] + 1
         around = letters[np.r_[before[before >= 0], after[after < len(letters)]]]
         if not (outside[-1] and outside[ends].all() and edges[around].all()):
             return False
@@ -212,7 +212,7 @@ def _is_plain(block: bytes, layout: _Layout) -> bool:
     begins = np.r_[0, ends[:-1] + 1]
     length = ends - begins - (letters[np.maximum(ends - 1, 0)] == RETURN)
     counts = np.diff(np.searchsorted(np.flatnonzero(delimiters), ends), prepend=0)
-    return bool(np.all((counts == len(layout.header) - 1) | (length <= 0)) and length.max() < LONGEST_ROW)
+    return bool(np.all((counts == len(layout.header) - 1) | (length <= 0)) and length.max() < MAX_ROW_LETTERS)
 
 
 def _quick(block: bytes, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray]:
@@ -232,7 +232,7 @@ def _quick(block: bytes, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray]:
         index_col=False,
     )
     strange = _is_strange(block, layout.delimiter)
-    columns = [_categorical(frame[place].to_numpy(), strange) for place in frame]
+    columns = [_categorical(frame[number].to_numpy(), strange) for number in frame]
     return _table(columns, layout, np.full(len(frame), "", dtype=object))
 
 
@@ -259,8 +259,8 @@ def _table(columns: list[pd.Categorical], layout: _Layout, why: np.ndarray) -> t
     """Return columns under their names, without the blank rows that spreadsheets leave at the end."""
     blank = why == ""
     for column in columns:
-        place = np.flatnonzero(column.categories.to_numpy() == "")
-        blank &= column.codes == place[0] if len(place) else False
+        code = np.flatnonzero(column.categories.to_numpy() == "")
+        blank &= column.codes == code[0] if len(code) else False
         if not blank.any():
             break
     named = {name: column for name, column in reversed([*zip(layout.header, columns, strict=True)]) if name}
@@ -293,18 +293,18 @@ def _careful(content: bytes, at: int, end: int, layout: _Layout) -> tuple[pd.Dat
 
 def _record(content: bytes, text: str, after: int, layout: _Layout, line: int) -> tuple[list[str], int, str]:
     """Return the cells of the row that begins with a line, where it ends, and what is wrong with it."""
-    if len(text) > LONGEST_ROW:
+    if len(text) > MAX_ROW_LETTERS:
         return [], after, f"line {line} has {len(text):,} characters, too many for a row: is a line end missing?"
     if "\0" in text:
         return text.replace("\0", "").split(layout.delimiter), after, f"line {line} holds NUL characters: it is damaged"
     if '"' not in text:
         return text.split(layout.delimiter), after, ""
     joined, reached = text, after
-    for _ in range(MOST_LINES):
+    for _ in range(MAX_LINES):
         cells = _cells(joined, layout.delimiter)
         if cells is not None:
             return cells, reached, ""
-        if reached >= len(content) or len(joined) > LONGEST_ROW:
+        if reached >= len(content) or len(joined) > MAX_ROW_LETTERS:
             break
         more, reached = _line(content, reached)
         if len(layout.header) > 2 and more.count(layout.delimiter) >= len(layout.header) - 1:

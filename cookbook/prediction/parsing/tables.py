@@ -16,8 +16,8 @@ from cookbook.catalog.fields import names_of
 from cookbook.catalog.refusals import refusal_of
 from cookbook.hardware.machine import ring_link
 from cookbook.prediction.kinds.constraints import usual_chunks
-from cookbook.prediction.parsing import layouts, networks, words
-from cookbook.prediction.parsing.columns import GENERATION, POLICY, SERVED, Columns, N, T, normal
+from cookbook.prediction.parsing import networks, parallelism, words
+from cookbook.prediction.parsing.columns import CLASSIC, GENERATION, POLICY, SERVED, TRANSFORMER, Columns, normal
 from cookbook.prediction.parsing.vocabulary import meaning, mentions, without
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
 
@@ -48,10 +48,10 @@ OUTCOMES = (
     "outcome",
 )
 # Columns whose words say of which rows it is clear what was run.
-CLEAR = ("use", "task", "quality")
+CLEARING_COLUMNS = ("use", "task", "quality")
 # Fields whose cells are words as often as numbers, or count only beside others.
-READ_APART = {"head_dim", "parameters", "active_parameters", "zero", "shard", "rank", "node_network", "domain"}
-COUNTS = tuple(name for name in names_of("training_transformer", "count", "number") if name not in READ_APART)
+READ_SEPARATELY = {"head_dim", "parameters", "active_parameters", "zero", "shard", "rank", "node_network", "domain"}
+COUNTS = tuple(name for name in names_of("training_transformer", "count", "number") if name not in READ_SEPARATELY)
 FUSED = "fused-softmax"
 PORTS = re.compile(r"(\d+)\s*x\D*(?:[A-Za-z]+-?\d*\s+)*?(\d+)\s*g", re.I)
 RATE = re.compile(r"(\d+)\s*g", re.I)
@@ -79,7 +79,7 @@ def read(
     """
     cells = Columns(kind, frame)
     own = cells.own_rows("accelerator", here.accelerator.name) if here else None
-    columns = {T: _transformer, N: _network, SERVED: _inference}[kind](cells)
+    columns = {TRANSFORMER: _transformer, CLASSIC: _network, SERVED: _inference}[kind](cells)
     cells.refuse_versions(columns.get("served", False))
     if own is not None:
         machines = columns["accelerator"]
@@ -206,7 +206,7 @@ def _networks_of(c: Columns, stated: Any) -> dict[str, Any]:
 def _transformer(c: Columns) -> dict[str, Any]:
     """Return the typed columns of training of transformers."""
     columns: dict[str, Any] = {name: c.number(name) for name in COUNTS if name in c}
-    layouts.of_cells(c, columns)
+    parallelism.of_cells(c, columns)
     named = c.text("model").map(networks.spoken)
     counted = together(named, c.text("parameters"), c.text("params_b"))
     columns["model"] = c.values(counted, lambda row: networks.divided(row[0], any(row[1:])))
@@ -230,13 +230,13 @@ def _transformer(c: Columns) -> dict[str, Any]:
     columns["latent_attention"] = np.where(latent, 1.0, c.flag("latent_attention"))
     columns["gated_mlp"] = c.flag("gated_mlp", reader=words.gated)
     columns["accelerator"], columns["precision"] = _accelerator(c), _precision(c)
-    zero = together(c.text("zero"), c.text("parallelism")).map(lambda cells: cells[0] or layouts.stage(cells[1]))
+    zero = together(c.text("zero"), c.text("parallelism")).map(lambda cells: cells[0] or parallelism.stage(cells[1]))
     stage = c.values(zero, lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]), "zero")
     columns["zero"], group = stage.part(0), stage.part(1)
     stated = c.number("shard")
     columns["shard"] = np.where(np.isnan(stated), np.where(group > 0, group, np.nan), stated)
     columns["shard_in_node"] = np.where(group < 0, 1.0, c.flag("shard_in_node"))
-    layouts.sequences(c, columns)
+    parallelism.sequences(c, columns)
     columns["recompute"] = c.values(
         together(c.text("recompute"), c.text("recompute_modules")), lambda pair: words.recompute(*pair), "recompute"
     )
@@ -481,7 +481,7 @@ def split(scenario: Scenario) -> list[tuple[np.ndarray, Scenario]]:
 def clear_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a table of measurements of which it is clear what was run; the others are never fitted."""
     keep = np.ones(len(frame), dtype=bool)
-    for name in CLEAR:
+    for name in CLEARING_COLUMNS:
         if name in frame:
             keep &= [mentions(f"measured_{name}", str(cell)) for cell in frame[name]]
     return frame[keep].reset_index(drop=True)
@@ -525,7 +525,7 @@ def measured_table(kind: str) -> pd.DataFrame:
 def measured(kind: str, frame: pd.DataFrame) -> np.ndarray:
     """Return the outcomes of measured rows: seconds of a step of transformers, else a rate; NaN where none is
     stated."""
-    names = ("step_time_s", "step_seconds") if kind == T else ("value",)
+    names = ("step_time_s", "step_seconds") if kind == TRANSFORMER else ("value",)
     name = next((column for column in names if column in frame), "")
     if not name:
         return np.full(len(frame), np.nan)
@@ -549,7 +549,7 @@ def needs_care(frame: pd.DataFrame) -> np.ndarray:
     variants = np.array([mentions("variant", note) for note in texts("note")], dtype=bool)
     queued = np.array([way == "server" for way in texts("scenario")], dtype=bool)
     counts = (networks.metric_of(metric) for metric in texts("metric"))
-    tokens = [m.counts in networks.OF_ANSWERS or m.delay in ("first token", "token") for m in counts]
+    tokens = [m.counts in networks.ANSWER_COUNTS or m.delay in ("first token", "token") for m in counts]
     return care | variants | queued | np.array(tokens, dtype=bool)
 
 
@@ -561,7 +561,7 @@ def publishers(frame: pd.DataFrame) -> np.ndarray:
 
 
 __all__ = [
-    "CLEAR",
+    "CLEARING_COLUMNS",
     "OUTCOMES",
     "clear_rows",
     "machine_of",

@@ -39,17 +39,17 @@ MULTIPLES = {
     "trillion": 1e12,
 }
 DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]|%", re.I)
-ENDLESS = ("inf", "infinite", "infinity")
+INFINITE = ("inf", "infinite", "infinity")
 # Lengths in tokens, of which k is 1,024.
 LENGTHS = ("seq", "input_len", "output_len")
 PIPELINE = "input_pipeline"
 SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0?\.\d+)(?![\d.])")
 COUNT = re.compile(r"(\d+)\s*(?:of|/)\s*(\d+)")
 # A share of layers, however precisely it is written.
-SHARED = re.compile(r"\d\s*%|^0?\.\d|\d+\s*(?:of|/)\s*\d+", re.I)
+SHARE_FORMS = re.compile(r"\d\s*%|^0?\.\d|\d+\s*(?:of|/)\s*\d+", re.I)
 # Ports of a node that are one for each device; Gb/s of a port that a device may have of its own: above which a single
 # rate is that of a node, as no port is as fast, and up to which it is a node's only port.
-NODE, FASTEST_PORT, SLOWEST_OWN = 8, 400, 100
+PORTS_OF_NODE, FASTEST_PORT, SLOWEST_OWN = 8, 400, 100
 THOUSANDS, NEXT_NETWORK = re.compile(r"(?<=\d),(?=\d{3})"), re.compile(r"[,;]| and ")
 PORTS = re.compile(r"\b(\d+)\s*x(?=\s*[a-z\d])")
 RATE = re.compile(r"(\d+)(?:/\d+)?\s*g(?:b|bps|bit|be)?(?:/s)?\b")
@@ -78,7 +78,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     if is_blank(cell) or mentions("number", cell.strip()):
         return math.nan, "", ""
     wanted = f"is not {declared.allowed}"
-    if declared.high == math.inf and cell.strip().casefold() in ENDLESS:
+    if declared.high == math.inf and cell.strip().casefold() in INFINITE:
         return math.inf, "", ""
     if SUM.fullmatch(cell) and PIPELINE not in declared.phases:  # of a network's parts, never of machines
         value, assumed = math.fsum(float(part) for part in cell.split("+")), ""
@@ -202,7 +202,7 @@ def recompute(cell: str, modules: str = "") -> tuple[str, str]:
         return stated, ""
     if "modules" in text:
         return _modules(text.split("modules", 1)[1].strip(": "))
-    word = meaning("recompute_kept", text) or ("full" if SHARED.search(text) else "")
+    word = meaning("recompute_kept", text) or ("full" if SHARE_FORMS.search(text) else "")
     if not word:
         return "", f"recompute = {shown(cell)} is not known; write none, selective, full, or a share such as 40 %"
     share = _share(text)
@@ -349,7 +349,7 @@ def network(cell: str) -> tuple[float, bool, str]:
     rates = [_one_network(part) for part in parts if not mentions("network_aside", part)] or [
         _one_network(part) for part in parts
     ]
-    positive = [(rate if of_node else NODE * rate, rate, of_node) for rate, of_node in rates if rate > 0]
+    positive = [(rate if of_node else PORTS_OF_NODE * rate, rate, of_node) for rate, of_node in rates if rate > 0]
     if positive:
         _, rate, of_node = max(positive)
         return rate, of_node, ""
@@ -382,7 +382,7 @@ def _one_network(part: str) -> tuple[float, bool]:
     if owner == "device":
         return port_rate, False
     if count:
-        return (port_rate, False) if count == NODE else (count * port_rate, True)
+        return (port_rate, False) if count == PORTS_OF_NODE else (count * port_rate, True)
     return port_rate, of_node
 
 

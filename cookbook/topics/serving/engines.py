@@ -18,7 +18,16 @@ from cookbook.formulas.generation import attended_tokens, cache_slots, decode_st
 from cookbook.prediction import request_sets
 from cookbook.prediction.api import MODEL, answers, network_of
 from cookbook.prediction.assumptions import Assumptions
-from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, LOADED, SEVERAL, factors, figure
+from cookbook.prediction.constants import (
+    DATASHEET,
+    EXPERTS,
+    FIRST_TOKEN,
+    IN_FLIGHT,
+    LOADED,
+    MANY_ASSUMED,
+    factors,
+    figure,
+)
 from cookbook.prediction.engine import Prepared, prepare, requested_rows
 from cookbook.prediction.kinds import generation, serving_memory
 from cookbook.prediction.request_sets import ANSWER, PROMPT
@@ -211,7 +220,7 @@ def stack_taken(network: Workload, machine: Any, stack: tuple[tuple[str, Any], .
 def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float, float]:
     """Factors of 80 % intervals: first tokens of one request, those of many at once, and further tokens and rates."""
     found = _prepared(network, machine, stack)
-    several = int(found.rows.assumed_count().max() >= SEVERAL)
+    several = int(found.rows.assumed_count().max() >= MANY_ASSUMED)
     unseen, special = found.tier[0] == DATASHEET, found.tier[0] in (DATASHEET, EXPERTS)
     tiers = (DATASHEET if unseen else FIRST_TOKEN, LOADED, found.tier[0] if special else IN_FLIGHT)
     alone, loaded, other = factors(generation.KIND, tiers)[80][:, several].tolist()
@@ -240,7 +249,7 @@ def _engine(
     # Memory that the catalogue does not know, such as a host's, is taken as large enough.
     kept, alone = float(np.nan_to_num(np.ravel(held)[0], nan=ENDLESS)), each == states
     if kept < 1:
-        raise Refused(serving_memory.NO_ROOM.filled(network.title))
+        raise Refused(serving_memory.NO_MEMORY_LEFT.filled(network.title))
     most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))
 
     drafted, gained, kept_before, apart = (

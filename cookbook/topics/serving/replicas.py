@@ -13,7 +13,7 @@ from cookbook import units
 from cookbook.catalog.refusals import Refused
 from cookbook.formulas.serving import held_tokens, service_latencies
 from cookbook.prediction.constants import figure
-from cookbook.prediction.kinds.serving_memory import TOO_MUCH
+from cookbook.prediction.kinds.serving_memory import REQUEST_TOO_LONG
 from cookbook.topics.costs.cost import HOUR, Price, machine_power, power_watts
 from cookbook.topics.serving.engines import Asked, arrivals, engine_costs, groups, lengths, tier, widths
 from cookbook.topics.serving.simulation import CHUNKED, FIRST, SPLIT, simulate
@@ -94,7 +94,7 @@ class Replicas:
         self.room = self.costs.kv_tokens / self.groups  # of the group that has a request
         if self.costs.held(asked.prompt + asked.answer) > self.room:
             most = max(self.costs.longest(self.room - self.costs.state), 0.0)
-            raise Refused(TOO_MUCH.filled(asked.prompt + asked.answer, most, 2 * self.tp))
+            raise Refused(REQUEST_TOO_LONG.filled(asked.prompt + asked.answer, most, 2 * self.tp))
         self.load = {
             "prompt": asked.prompt,
             "answer": asked.answer,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cookbook import catalog
-from cookbook.prediction.parsing import columns, layouts, networks, vocabulary, words
+from cookbook.prediction.parsing import columns, networks, parallelism, vocabulary, words
 from cookbook.prediction.parsing.tables import _tuned
 
 ROWS = catalog.table("vocabulary").to_dict("records")
@@ -30,8 +30,11 @@ READERS = {
     "delay": lambda text: networks.metric_of(text).delay,
     "rate": lambda text: networks.metric_of(text).counts,
     "seconds": lambda text: f"{networks.metric_of(f'latency {text}').seconds:.9g}",
-    "parallelism": lambda text: next(iter(layouts.splits(f"{text} 4"))),
-    **{f"column_{kind}": columns.names(kind).get for kind in (columns.T, columns.N, columns.SERVED, columns.STORAGE)},
+    "parallelism": lambda text: next(iter(parallelism.splits(f"{text} 4"))),
+    **{
+        f"column_{kind}": columns.names(kind).get
+        for kind in (columns.TRANSFORMER, columns.CLASSIC, columns.SERVED, columns.STORAGE)
+    },
 }
 
 
