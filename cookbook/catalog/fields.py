@@ -311,7 +311,7 @@ class Field:
     def to_number(self, value: Any) -> float:
         """Return a number in SI within its range, from a number or from text, which has the unit of the field."""
         given = value
-        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+        if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, bool) and self.type != "share":
             raise self.refuse(value, "is not a number", NOT_ALLOWED)

@@ -46,6 +46,7 @@ def libraries_of(tree: ast.AST) -> set[str]:
 ELSEWHERE = {
     "catalog/prices.py:__post_init__": "a record that is made, of arrays too",
     "hardware/topology.py:_rate": "a rate of a link, infinite too",
+    "lesson.py:check": "a lesson, which opens without tables",
     "lesson.py:_value": "what is right: a number, a word or a function",
     "panels/controls.py:from_link": "a control",
     "panels/controls.py:_number": "a control",
