@@ -499,7 +499,7 @@ def test_the_record_of_a_device_has_its_best_rates():
     empty = Report("cancelled", "2026-01-02 03:04", {}, {}, [])
     with pytest.raises(ValueError, match="no matrix product"):
         cb.measure.measured_device(empty)
-    with pytest.raises(ValueError, match="give what cb.measure.run"):
+    with pytest.raises(ValueError, match=r"give what cb\.measure\.run"):
         cb.measure.beside({}, "h100-sxm")
 
 
