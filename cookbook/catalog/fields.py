@@ -263,7 +263,10 @@ class Field:
             A value that cannot be: the argument (`name`, that of the field by default), the value, what is allowed.
         """
         if name and name != self.name:
-            return replace(self, name=name).read(value)
+            try:
+                return self.read(value)
+            except Refused:
+                return replace(self, name=name).read(value)
         if (value is None and self.optional) or (self.blank and not self._states(value)):
             return value
         if not self.many:
