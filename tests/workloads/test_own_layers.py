@@ -23,7 +23,7 @@ def test_a_sequence_network_prints_without_a_length():
     [
         ((), "input = () must be (channels, positions, ...)"),
         (("s",), "input channels = 's'"),
-        ((-3, 4), "input channels = -3 must be a whole number of 1 or more"),
+        ((-3, 4), "input channels = -3 is outside its range; give a whole number from 1"),
         ((0,), "input channels = 0"),
         ((True,), "input channels = True"),
         ((3, 2.5), "input = 2.5"),
@@ -40,7 +40,7 @@ def test_inputs_that_cannot_be(given, words):
     [
         ({"layer": "linear"}, "layer 2 (linear): needs 'out'"),
         ({"layer": "conv"}, "layer 2 (conv): needs 'out' and 'kernel'"),
-        (LINEAR | {"repeat": 2.7}, "repeat = 2.7 must be a whole number"),
+        (LINEAR | {"repeat": 2.7}, "repeat = 2.7 is not whole; give a whole number"),
         (LINEAR | {"repeat": 0}, "repeat = 0"),
         (CONV | {"dilation": 0}, "dilation = 0"),
         (CONV | {"kernel": [3, 0]}, "kernel = 0"),
@@ -79,7 +79,7 @@ IMPOSSIBLE = [
     ("llama2_7b", {"hidden": float("nan")}, "hidden = nan"),
     ("llama2_7b", {"depth": 10**9}, "from 1 to 1,000"),
     ("llama2_7b", {"width": 10**400}, "a number of 401 digits"),
-    ("llama2_7b", {"tied": "no"}, "must be True or False"),
+    ("llama2_7b", {"tied": "no"}, "give True or False"),
     ("llama2_7b", {"act": "bananas"}, "bananas"),
     ("llama2_7b", {"norm": "x" * 9999}, "norm"),
     ("resnet50", {"image": [224, 224]}, "image"),
