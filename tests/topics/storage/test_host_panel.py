@@ -288,14 +288,6 @@ def test_what_cannot_be_shown_is_told_in_one_sentence(refuses: Any, panel: Any, 
     refuses(panel, change, words)
 
 
-@pytest.mark.parametrize("figures", [{"workers": 0}, {"workers": -2}, {"cores": 0}, {"cores": float("nan")}])
-def test_figures_that_cannot_be_are_refused(figures: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="give more than zero"):
-        cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k", **figures)
-    with pytest.raises(ValueError, match="work = -1"):
-        cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work=-1)
-
-
 @pytest.mark.parametrize(
     "state",
     [
