@@ -6,7 +6,6 @@ import ast
 import io
 import json
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -317,13 +316,6 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
         assert fed.stages["decoding"] / count == pytest.approx(found.stages["decoding"], rel=1e-4)
 
 
-def test_pin_compares(panel: Any) -> None:
-    panel.pin()
-    panel.update(workers=4)
-    assert re.search(r"Against the pinned scenario: samples/s of an accelerator [\d.,]+×", panel.answer)
-    assert len(panel.shown["ghost"]) == 3
-
-
 def test_the_csv_is_what_is_shown(panel: Any) -> None:
     read = pd.read_csv(io.StringIO(panel.csv()))
     assert {"start", "end", "bandwidth", "share", "used"} <= set(read.columns)
@@ -342,11 +334,6 @@ def test_parts_are_times_of_one_batch(panel: Any) -> None:
     parts = {part["name"]: part["value"] for part in panel.shown["parts"]}
     assert parts["computing"] == pytest.approx(found.step)
     assert max(parts, key=parts.__getitem__) == found.limit
-
-
-def test_at_most_six_controls_each_explained(panel: Any) -> None:
-    controls = [c for c in panel.shape["controls"] if c["place"] == "controls" and not c["more"]]
-    assert len(controls) <= 6 and all(control["tooltip"] for control in controls)
 
 
 def test_idle_cores_are_never_called_right() -> None:
