@@ -21,7 +21,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from cookbook import units
-from cookbook.catalog.fields import Field, checked
 from cookbook.charts.card import served
 from cookbook.result import html_text
 from cookbook.units import shown
@@ -78,11 +77,6 @@ class Verdict:
         return f'<p role="status"><strong>{html_text(head)}:</strong>{html_text(tail)}</p>'
 
 
-@checked(
-    tolerance=Field.number(0, 0.999999),
-    unit=Field.text(LONGEST),
-    slips=Field.record(Mapping, what="mapping", give="a mapping of slips to values"),
-)
 def check(
     answer: Any, expected: Any, tolerance: float = 0.02, unit: str = "", slips: Mapping[str, Any] | None = None
 ) -> Verdict:
@@ -120,6 +114,10 @@ def check(
     >>> check(6, 24, slips={"the positions were forgotten": lambda: 24 / 4})
     Not yet: 6 is what comes out if the positions were forgotten.
     """
+    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance = {shown(tolerance)} is outside [0, 1); give a fraction such as 0.02")
+    if not isinstance(unit, str) or len(unit) > LONGEST or not isinstance(slips, (Mapping, type(None))):
+        raise ValueError(f"unit = {shown(unit)}, slips = {shown(slips)}: give a unit, and a mapping of slips to values")
     parsed_unit = units.parse("B" if unit == "iB" else unit)
     key = key_of(EXERCISE, expected)
     before = note(key)
@@ -234,7 +232,6 @@ class Progress:
         return f"Predictions made: {self.answered} of {self.asked}. Exercises solved: {self.solved} of {self.tried}."
 
 
-@checked(line=Field.text(1_000_000, give="the whole line that was printed"))
 def progress(line: str = "") -> Progress:
     """Return the questions answered in this session, with the line of code that restores them in the next.
 
@@ -253,6 +250,8 @@ def progress(line: str = "") -> Progress:
     >>> progress("x0a1b2c=264%20TFLOP%2Fs").line.startswith('cb.progress("')
     True
     """
+    if not isinstance(line, str):
+        raise ValueError(f"line = {shown(line)} is not text; paste the whole line that was printed")
     entries = [entry.partition("=") for entry in line.split()]
     for key, sign, answer in entries:
         if not sign or not _is_key(key) or quote(unquote(answer), safe="") != answer:
@@ -345,11 +344,6 @@ class Question:
         return bundle
 
 
-@checked(
-    question=Field.text(10_000),
-    options=Field.record(Mapping, what="mapping", give="two options or more, each with what to say of it"),
-    answer=Field.text(10_000, give="one of the options"),
-)
 def predict_first(question: str, options: Mapping[str, str], answer: str) -> Question:
     """Ask a question to answer before running the next cell.
 
@@ -377,15 +371,15 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
     Answer: b) 2. one product, one sum
       Not a): a MAC multiplies and adds
     """
-    if not question.strip():
-        raise ValueError(f"question = {shown(question)} says nothing; give the question")
-    if not 2 <= len(options) <= len(OPTION_LETTERS):
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"question = {shown(question)} is not text; give the question")
+    if not isinstance(options, Mapping) or not 2 <= len(options) <= len(OPTION_LETTERS):
         most = f"two to {len(OPTION_LETTERS)} options, each with what to say of it"
         raise ValueError(f"answer = {shown(answer)} must be one of {most}; they are {shown(options)}")
     mute = [option for option, words in options.items() if not (isinstance(words, str) and words)]
     if mute:
         raise ValueError(f"option {shown(mute[0])} says nothing; give the misconception behind it, or why it is right")
-    if answer not in options:
+    if not isinstance(answer, str) or answer not in options:
         raise ValueError(f"answer = {shown(answer)} must be one of the options; they are {shown(list(options))}")
     note(key_of(QUESTION, question))
     keys = dict(zip(options, OPTION_LETTERS, strict=False))
@@ -458,11 +452,6 @@ class Source:
         return f"<pre><code># {html.escape(self.name)}\n" + "\n".join(body) + "</code></pre>"
 
 
-@checked(
-    function=Field.function("one, such as cb.memory.training_bytes"),
-    lines=Field.record(tuple, list, what="pair of lines", give="the first and the last line, such as (1, 3)"),
-    highlight=Field.text(10_000, give="a piece of the lines to mark"),
-)
 def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = None, highlight: str = "") -> Source:
     """Show the source that really runs, without its docstring.
 
@@ -487,6 +476,10 @@ def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = No
     # cookbook.formulas.arithmetic.ridge_point
     >     return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
     """
+    if not callable(function):
+        raise ValueError(f"function = {shown(function)} is not a function; give one, such as cb.memory.training_bytes")
+    if not isinstance(highlight, str):
+        raise ValueError(f"highlight = {shown(highlight)} is not text; give a piece of the lines to mark")
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
     try:
         source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
@@ -494,7 +487,7 @@ def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = No
         raise ValueError(f"{name} has no Python source to show; give a function of the package") from None
     text = _without_docstring(source)
     if lines is not None:
-        pair = len(lines) == 2 and all(type(n) is int for n in lines)
+        pair = isinstance(lines, (list, tuple)) and len(lines) == 2 and all(type(n) is int for n in lines)
         first, last = (n if n > 0 else len(text) + 1 + n for n in lines) if pair else (0, 0)
         if not 1 <= first <= last <= len(text):
             raise ValueError(f"lines = {shown(lines)} of {name} do not exist; it has lines 1 to {len(text)}")

@@ -640,8 +640,8 @@ def judge_memory() -> dict[str, float]:
     """
     rows = memory_rows()
     over = np.full(len(rows.ran), np.nan)
-    wanted = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
-    for fold in sorted(set(rows.fold[wanted].tolist())):
+    selected = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
+    for fold in sorted(set(rows.fold[selected].tolist())):
         out = rows.fold == fold
         over[out] = needed_over_capacity(rows, fit_memory(rows, ~out))[out]
     labelled = rows.labelled
@@ -653,7 +653,7 @@ def judge_memory() -> dict[str, float]:
         "balanced_accuracy": float(np.mean(sides)),
         "accuracy": float(right.mean()),
         "rows": int(labelled.sum()),
-        "folds": len(set(rows.fold[wanted].tolist())),
+        "folds": len(set(rows.fold[selected].tolist())),
         "stated_rows": int(stated.sum()),
         "stated_median_error": float(np.median(np.abs(error))),
     }

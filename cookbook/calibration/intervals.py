@@ -467,7 +467,7 @@ def budget(rows: Rows) -> Budget:
 def _of_networks(s: Any) -> Budget:
     """Return the totals of networks of the zoo; a backward pass costs two forward ones, inference has none."""
     totals = np.array([_totals(*network) for network in s.networks] + [(np.nan,) * 3])
-    macs, moved, parameters = totals[s.network_index].T
+    macs, traffic, parameters = totals[s.network_index].T
     once = "is_delay" in s.values
     passes = (1.0 if once else 3.0) * s.accumulation
     samples = s.batch * passes
@@ -475,7 +475,7 @@ def _of_networks(s: Any) -> Budget:
     level = np.where(s.devices > 1, parameters * s.element_bytes / slowest, 0)
     return Budget(
         arithmetic=2 * macs * samples / s.peak,
-        traffic=(moved * samples + parameters * passes) * s.element_bytes / s.mem_bandwidth,
+        traffic=(traffic * samples + parameters * passes) * s.element_bytes / s.mem_bandwidth,
         exchange=2 * (s.devices - 1) / s.devices * level,
         exchange_per_level=level,
         devices=s.devices,

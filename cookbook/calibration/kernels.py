@@ -241,10 +241,10 @@ def _numbers(part: str, frame: Any) -> Numbers:
     memory = frame["device_mem_bandwidth"].to_numpy(dtype=float)
     peak = _peaks(frame, frame[_format_column(part)]) if part != "decode_attention" else memory
     if part == "matmul":
-        moved = f["inner"] * f["width"] * _bytes_of(frame["precision"]) + ACTIVATION_BYTES * f["tokens"] * (
+        traffic = f["inner"] * f["width"] * _bytes_of(frame["precision"]) + ACTIVATION_BYTES * f["tokens"] * (
             f["inner"] + f["width"]
         )
-        return {"bytes": moved / memory, "flops": 2 * f["tokens"] * f["inner"] * f["width"] / peak}
+        return {"bytes": traffic / memory, "flops": 2 * f["tokens"] * f["inner"] * f["width"] / peak}
     if part == "experts":
         return _of_experts(frame, f, memory, peak)
     if part == "decode_attention":
@@ -312,19 +312,19 @@ def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray) 
         bent = 2 * (np.sqrt(1 + (missed / HUBER_TURN) ** 2) - 1)
         return float((weights * bent).sum() + (((point - start) / PULL) ** 2).sum())
 
-    point, damping, moved = start.copy(), 1e-3, 1.0
+    point, damping, step = start.copy(), 1e-3, 1.0
     missed = miss(point)
     for _ in range(STEPS):
         normal, fall = _normal(miss, point, missed, weights)
         normal, fall = normal + np.eye(len(free)) / PULL**2, fall - (point - start) / PULL**2
-        loose, best, moved = ~(((point <= low) & (fall < 0)) | ((point >= high) & (fall > 0))), loss(point, missed), 0.0
-        while damping < MAX_DAMPING and not moved:
+        loose, best, step = ~(((point <= low) & (fall < 0)) | ((point >= high) & (fall > 0))), loss(point, missed), 0.0
+        while damping < MAX_DAMPING and not step:
             trial = np.clip(point + _step(normal, fall, loose, damping), low, high)
             trial_missed = miss(trial)
             if loss(trial, trial_missed) < best:
-                moved, point, missed = float(np.abs(trial - point).max()), trial, trial_missed
-            damping = max(damping / 10, 1e-9) if moved else damping * 10
-        if moved < ENOUGH:
+                step, point, missed = float(np.abs(trial - point).max()), trial, trial_missed
+            damping = max(damping / 10, 1e-9) if step else damping * 10
+        if step < ENOUGH:
             break
     errors = np.sqrt(np.diag(np.linalg.inv(normal)))
     return Found(

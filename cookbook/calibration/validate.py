@@ -380,7 +380,7 @@ def _constants(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
     lines = []
     for (constant, level), spread in zip(whole.names, whole.spread.tolist(), strict=True):
         name, value = constant.name, whole.fitted.values[constant.name][level]
-        used = rows.usable & (True if not constant.by else rows.keys[constant.by] == level)
+        selected = rows.usable & (True if not constant.by else rows.keys[constant.by] == level)
         lines.append(
             {
                 "key": "/".join(filter(None, (kind, name, level))),
@@ -392,10 +392,10 @@ def _constants(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
                 "value": f"{value:.6g}",
                 "unit": constant.unit,
                 "spread": f"{spread:.3g}",
-                "publishers": len(set(rows.group[used])),
-                "rows": int(used.sum()),
+                "publishers": len(set(rows.group[selected])),
+                "rows": int(selected.sum()),
                 "how": HOW,
-                "source": ";".join(sorted(set(sources[used]))),
+                "source": ";".join(sorted(set(sources[selected]))),
             }
         )
     return lines
@@ -403,8 +403,8 @@ def _constants(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
 
 def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
     rows = memory_rows()
-    used = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
-    row_sources = np.concatenate([sources, np.full(len(used) - len(sources), "")])[used]
+    selected = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
+    row_sources = np.concatenate([sources, np.full(len(selected) - len(sources), "")])[selected]
     units = {constant.name: constant.unit for constant in configurations.MEMORY_CONSTANTS}
     return [
         {
@@ -414,8 +414,8 @@ def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
             "by": "all",
             "value": f"{levels['']:.6g}",
             "unit": units[name],
-            "publishers": len(set(rows.group[used])),
-            "rows": int(used.sum()),
+            "publishers": len(set(rows.group[selected])),
+            "rows": int(selected.sum()),
             "how": HOW,
             "source": ";".join(sorted(set(row_sources.tolist()) - {""})),
         }
@@ -427,16 +427,16 @@ def _evidence(kind: str, rows: Rows, sources: np.ndarray) -> list[dict[str, Any]
     lines = []
     device, engine = rows.keys["accelerator"], rows.keys["engine"]
     for name, level in sorted(set(zip(device[rows.usable].tolist(), engine[rows.usable].tolist(), strict=True))):
-        used = rows.usable & (device == name) & (engine == level)
+        selected = rows.usable & (device == name) & (engine == level)
         lines.append(
             {
                 "kind": kind,
                 "accelerator": name,
                 "engine": level,
-                "publishers": len(set(rows.group[used])),
-                "rows": int(used.sum()),
+                "publishers": len(set(rows.group[selected])),
+                "rows": int(selected.sum()),
                 "how": HOW,
-                "source": ";".join(sorted(set(sources[used]))),
+                "source": ";".join(sorted(set(sources[selected]))),
             }
         )
     return lines

@@ -267,7 +267,10 @@ class Field:
             A value that cannot be: the argument (`name`, that of the field by default), the value, what is allowed.
         """
         if name and name != self.name:
-            return replace(self, name=name).read(value)
+            try:
+                return self.read(value)
+            except Refused:
+                return replace(self, name=name).read(value)
         if (value is None and self.optional) or (self.blank and not self._states(value)):
             return value
         if not self.many:
@@ -315,7 +318,7 @@ class Field:
     def to_number(self, value: Any) -> float:
         """Return a number in SI within its range, from a number or from text, which has the unit of the field."""
         given = value
-        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+        if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, bool) and self.type != "share":
             raise self.refuse(value, "is not a number", NOT_ALLOWED)

@@ -167,15 +167,15 @@ class Similar:
 
         With `least`, only names with at least that share of common letters (0 to 1), possibly none.
         """
-        wanted = normalise(name[:NAME_LETTERS])
-        wanted_pairs = _pairs(wanted)
+        normalised = normalise(name[:NAME_LETTERS])
+        wanted_pairs = _pairs(normalised)
         common = Counter(sorted(place for pair in wanted_pairs for place in self.having.get(pair, ())))
-        close = {place: 2 * both / (len(wanted_pairs) + len(self.pairs[place])) for place, both in common.items()}
-        scores = {place: share + _inside(wanted, self.known[place][0]) for place, share in close.items()}
+        similarity = {place: 2 * both / (len(wanted_pairs) + len(self.pairs[place])) for place, both in common.items()}
+        scores = {place: share + _inside(normalised, self.known[place][0]) for place, share in similarity.items()}
         ranked = []
         for place in nlargest(MAX_COMPARED, scores, key=lambda place: scores[place]):
             spelling, key = self.known[place]
-            ranked.append((likeness(spelling, wanted) + _inside(wanted, spelling), key))
+            ranked.append((likeness(spelling, normalised) + _inside(normalised, spelling), key))
         ranked.sort(key=lambda entry: -entry[0])
         keys = dict.fromkeys(key for _, key in ranked)
         if least:
@@ -244,15 +244,15 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     """
     folder = folder_of(directory)
     if not isinstance(kind, str) or kind not in _named_tables(folder):
-        close = ", ".join(nearest(str(kind)[:NAME_LETTERS], list(_named_tables(folder)), 5))
-        raise refused("kind", kind, f"is no table whose rows have names; nearest: {close}")
+        suggestions = ", ".join(nearest(str(kind)[:NAME_LETTERS], list(_named_tables(folder)), 5))
+        raise refused("kind", kind, f"is no table whose rows have names; nearest: {suggestions}")
     if not isinstance(name, str):
         raise refused("name", name, f"must be text, such as {next(iter(index(kind, folder).values()))!r}")
     by_spelling, shared_keys = index(kind, folder), shared(kind, folder)
-    wanted = normalise(name[: 2 * NAME_LETTERS])
+    normalised = normalise(name[: 2 * NAME_LETTERS])
     others = map(normalise, stems(name)) if kind == "models" else ()
-    short = bare(kind, wanted, folder)
-    for spelling in (wanted, MAKERS.sub("", wanted), short, *others):
+    short = bare(kind, normalised, folder)
+    for spelling in (normalised, MAKERS.sub("", normalised), short, *others):
         if spelling in by_spelling:
             return by_spelling[spelling]
         if spelling in shared_keys:

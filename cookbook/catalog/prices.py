@@ -225,13 +225,13 @@ def _table_key(name: Any) -> tuple[str, str]:
     """Return table and key of a name or a record; no table for a record of the reader's own, with its name."""
     if not isinstance(name, str):
         return ("accelerators", name.key) if name.key in _keys() else ("", str(name.name))
-    near = []
+    suggestions: list[str] = []
     for kind in ("accelerators", "systems"):
         try:
             return kind, lookup(kind, name)
         except UnknownName as unknown:
-            near += unknown.nearest[:2]
-    raise UnknownName("accelerators", name, near[:3])
+            suggestions += unknown.nearest[:2]
+    raise UnknownName("accelerators", name, suggestions[:3])
 
 
 @lru_cache(maxsize=1)
@@ -247,9 +247,9 @@ def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
         reason = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
         return _offered(rows, way, reason, rows["devices"], since)
     system = _row("systems", key)
-    wanted = normalise(system["name"])
+    spelling = normalise(system["name"])
     instances = [normalise(f"{p} {i}") for p, i in zip(prices["provider"], prices["instance"], strict=True)]
-    rows = prices[[instance == wanted for instance in instances]]
+    rows = prices[[instance == spelling for instance in instances]]
     if rows[RENT[way]].notna().any():
         return replace(_offered(rows, way, "", 1.0, since), note="the instance as a whole")
     if not system["accelerator_key"]:
@@ -424,11 +424,11 @@ def stated(
 @lru_cache(maxsize=512)
 def _stated(category: str, unit: str, items: str, region: str | None, since: str, note: str) -> Price:
     rows = table("tco")
-    wanted = [word.strip() for word in items.split(";") if word.strip()]
+    words = [word.strip() for word in items.split(";") if word.strip()]
     rows = rows[(rows["category"] == category) & (rows["unit"] == (unit or rows["unit"]))]
     rows = rows if region is None else rows[rows["region"] == region]
-    if wanted:
-        rows = rows[np.array([any(word in item for word in wanted) for item in rows["item"]], dtype=bool)]
+    if words:
+        rows = rows[np.array([any(word in item for word in words) for item in rows["item"]], dtype=bool)]
     rows = rows[rows["year"].str[:4] >= since] if since else rows
     values = rows[["value", "value_low", "value_high"]].to_numpy(dtype=float)
     has_value = np.isfinite(values).any(axis=1)

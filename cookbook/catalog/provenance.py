@@ -188,11 +188,13 @@ def provenance_errors(directory: Path) -> Iterator[CatalogError]:
             yield CatalogError("data/accelerator_provenance.csv", None, "field", field, expected)
             continue
         for line, key, value in zip(file.lines, values["key"], values[field], strict=True):
-            used = [s.value for status, s in statements(directory, key, field) if status == "used"]
-            wanted = [] if _is_missing(value) else [value]
-            if not _same(used, wanted):
-                expectation = f"one row with status used for {key}, value {wanted or 'blank'}"
-                yield CatalogError(file.file, line, field, str(used), expectation, "correct one of the two tables")
+            used_values = [s.value for status, s in statements(directory, key, field) if status == "used"]
+            table_values = [] if _is_missing(value) else [value]
+            if not _same(used_values, table_values):
+                expectation = f"one row with status used for {key}, value {table_values or 'blank'}"
+                yield CatalogError(
+                    file.file, line, field, str(used_values), expectation, "correct one of the two tables"
+                )
 
 
 def _is_missing(value: float | str) -> bool:

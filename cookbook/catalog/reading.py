@@ -390,8 +390,10 @@ def _reference(keys: frozenset[str], table: str, several: bool) -> Callable[[str
     def read_keys(cell: str) -> str:
         for key in cell.split(";") if several else [cell]:
             if key not in keys:
-                close = ", ".join(nearest(key, sorted(keys), 3)) or "none: the table is empty"
-                raise ValueError(f"a key of data/{table}.csv; {key!r} is not one (nearest: {close}); add its row there")
+                suggestions = ", ".join(nearest(key, sorted(keys), 3)) or "none: the table is empty"
+                raise ValueError(
+                    f"a key of data/{table}.csv; {key!r} is not one (nearest: {suggestions}); add its row there"
+                )
         return cell
 
     return read_keys

@@ -106,8 +106,10 @@ def recalled_errors(file: Raw, columns: Schema, unseen: frozenset[str]) -> Itera
             yield CatalogError(file.file, line, "how", how, "recalled or mixed, as a source was not opened")
         for field in filter(None, fields.split(";")):
             if field not in columns and field != "all":
-                close = nearest(field, [column.name for column in columns.columns], 1)[0]
-                yield CatalogError(file.file, line, "recalled_fields", field, f"a column, or all; nearest: {close}")
+                suggestion = nearest(field, [column.name for column in columns.columns], 1)[0]
+                yield CatalogError(
+                    file.file, line, "recalled_fields", field, f"a column, or all; nearest: {suggestion}"
+                )
 
 
 def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
@@ -128,9 +130,9 @@ def frame(name: str, directory: Path) -> pd.DataFrame:
 
     names = table_names(directory)
     if name not in names:
-        close = nearest(name, names, 3)
-        words = f"no table called {shown(name, 40)}; nearest names: {', '.join(close)}. Write one of them"
-        raise UnknownName("tables", name, close, words)
+        suggestions = nearest(name, names, 3)
+        words = f"no table called {shown(name, 40)}; nearest names: {', '.join(suggestions)}. Write one of them"
+        raise UnknownName("tables", name, suggestions, words)
     values, errors = contents(name, directory)
     for error in errors:
         raise error

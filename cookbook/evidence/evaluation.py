@@ -179,8 +179,8 @@ def chosen(
             wanted = [network_of(name) for name in wanted]
         for name in wanted:
             if name not in (names_known := _names(column)):
-                near = ", ".join(nearest(name, sorted(names_known), 3, letters=len(name)))
-                raise ValueError(f"no run by {column} {shown(name)} was judged; nearest names: {near}")
+                suggestions = ", ".join(nearest(name, sorted(names_known), 3, letters=len(name)))
+                raise ValueError(f"no run by {column} {shown(name)} was judged; nearest names: {suggestions}")
         if wanted:
             names = rows[column].map(network_of) if column == "model" else rows[column]
             masks[f"{column}s".replace("model", "network")] = names.isin(wanted).to_numpy()
@@ -544,8 +544,8 @@ def pairs() -> pd.DataFrame:
 
     rows = as_rows(chosen("classic"), NO_NEIGHBOURS)
     more = catalog.table("training_classic").set_index("id")
-    wanted = [*(name for name in SAME_BUT_DEVICES if name not in rows), "per_node"]
-    rows = rows[rows["unit"].str.endswith("/s")].join(more[wanted], on="id")
+    columns = [*(name for name in SAME_BUT_DEVICES if name not in rows), "per_node"]
+    rows = rows[rows["unit"].str.endswith("/s")].join(more[columns], on="id")
     keys = list(SAME_BUT_DEVICES)
     single = (
         rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")

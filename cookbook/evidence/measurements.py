@@ -239,8 +239,8 @@ def _matching(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
     """Return the rows whose column matches `wanted`."""
     whole = everything()
     if column not in whole:
-        close = ", ".join(nearest(column, list(COLUMNS), 3))
-        raise ValueError(f"measurements have no column {shown(column)}; nearest: {close}")
+        suggestions = ", ".join(nearest(column, list(COLUMNS), 3))
+        raise ValueError(f"measurements have no column {shown(column)}; nearest: {suggestions}")
     if whole[column].dtype == float:
         return rows[_between(rows[column], column, wanted)]
     if isinstance(wanted, (list, tuple)) and not wanted:
@@ -270,8 +270,8 @@ def _spelled(column: str, name: Any, values: set[str]) -> str:
             key = ""
         if key and key in values:
             return key
-    close = ", ".join(nearest(str(name), sorted(values - {""}), 3))
-    raise ValueError(f"no measurement has {column} = {shown(name)}; nearest: {close}")
+    suggestions = ", ".join(nearest(str(name), sorted(values - {""}), 3))
+    raise ValueError(f"no measurement has {column} = {shown(name)}; nearest: {suggestions}")
 
 
 def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -279,18 +279,18 @@ def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(near, str):
         match = everything().query("id == @near")
         if not len(match):
-            close = ", ".join(nearest(near, everything()["id"].tolist(), 3))
-            raise ValueError(f"no measurement has id = {shown(near)}; nearest: {close}")
+            suggestions = ", ".join(nearest(near, everything()["id"].tolist(), 3))
+            raise ValueError(f"no measurement has id = {shown(near)}; nearest: {suggestions}")
         return {name: match.iloc[0][name] for name in ASKED}
     unknown = [name for name in near if name not in ASKED]
     if unknown:
         raise ValueError(f"near has no {shown(unknown[0])}; it takes {', '.join(ASKED)}")
-    wanted = dict(near)
+    fields = dict(near)
     all_rows = everything()
     for name, kind in (("accelerator", "accelerators"), ("model", "models")):
-        if wanted.get(name) and not ((all_rows[name] == wanted[name]) | (all_rows["network"] == wanted[name])).any():
-            wanted[name] = catalog.lookup(kind, str(wanted[name]))
-    return wanted
+        if fields.get(name) and not ((all_rows[name] == fields[name]) | (all_rows["network"] == fields[name])).any():
+            fields[name] = catalog.lookup(kind, str(fields[name]))
+    return fields
 
 
 def _filter_words(where: Mapping[str, Any]) -> str:
@@ -351,12 +351,14 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "")
     matches = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
     rows = rows[np.logical_and.reduce(matches)] if matches else rows
     far = distances(_runs(_frame(asked)), _runs(rows), LABEL_COSTS, AMOUNT_COSTS)
-    near = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= MAX_DISTANCE]
-    near = near.sort_values(["distance", "other"], kind="stable").drop(columns="other")
-    if not len(near):
-        wanted = ", ".join(f"{name} = {value}" for name, value in asked.items())
-        raise ValueError(f"nothing like {wanted} was measured: another maker's devices are out of reach; name less")
-    return near
+    neighbours = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= MAX_DISTANCE]
+    neighbours = neighbours.sort_values(["distance", "other"], kind="stable").drop(columns="other")
+    if not len(neighbours):
+        description = ", ".join(f"{name} = {value}" for name, value in asked.items())
+        raise ValueError(
+            f"nothing like {description} was measured: another maker's devices are out of reach; name less"
+        )
+    return neighbours
 
 
 def _frame(fields: Mapping[str, Any]) -> pd.DataFrame:

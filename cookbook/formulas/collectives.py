@@ -569,9 +569,9 @@ def nested_all_to_all_seconds(
     [0.019844, 0.105]
     """
     n, g, rate, _ = _levels(devices, groups, bandwidths, latencies)
-    payload, used = non_negative("payload_bytes", payload_bytes), g < n[..., None]
-    start = np.where(used, non_negative("latencies", latencies), 0).max(axis=-1)
-    share = np.where(used, (1 - g / n[..., None]) / rate, 0).max(axis=-1)
+    payload, active = non_negative("payload_bytes", payload_bytes), g < n[..., None]
+    start = np.where(active, non_negative("latencies", latencies), 0).max(axis=-1)
+    share = np.where(active, (1 - g / n[..., None]) / rate, 0).max(axis=-1)
     return np.asarray(start + payload * share)
 
 
@@ -689,9 +689,9 @@ def dragonfly_bandwidth(
     [14.25, 7.22]
     """
     total = np.maximum(at_least_one("groups", groups), 2)
-    used = np.clip(at_least_one("used_groups", used_groups), 2, total)
-    sent = np.minimum(at_least_one("partners", partners), used - 1)
-    links = (sent + (total - used) + (used - 1 - sent) / 2) / (total - 1)
+    active = np.clip(at_least_one("used_groups", used_groups), 2, total)
+    sent = np.minimum(at_least_one("partners", partners), active - 1)
+    links = (sent + (total - active) + (active - 1 - sent) / 2) / (total - 1)
     return positive("bandwidth", bandwidth) * fraction("taper", taper) * links
 
 

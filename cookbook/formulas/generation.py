@@ -349,9 +349,9 @@ def _communication_seconds(tokens: Any, decoder: Decoder, group: Group, engine: 
     """Return the seconds of all-reduces over shards and transfers between stages in one pass of a replica's
     `tokens`.
     """
-    shards, moved = np.asarray(group.shards, dtype=float), tokens * decoder.hidden * ACTIVATION
-    ring = _start_seconds(shards, engine) + 2 * (shards - 1) / shards * moved / group.link
-    hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + moved / group.link / shards)
+    shards, traffic = np.asarray(group.shards, dtype=float), tokens * decoder.hidden * ACTIVATION
+    ring = _start_seconds(shards, engine) + 2 * (shards - 1) / shards * traffic / group.link
+    hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + traffic / group.link / shards)
     # Tokens of replicas go to the devices of their experts and come back, in the place of the second sum: once over
     # the network to each node that has some, and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
     replicated, spread, nodes = (
@@ -359,7 +359,7 @@ def _communication_seconds(tokens: Any, decoder: Decoder, group: Group, engine: 
         *(np.asarray(count, dtype=float) for count in (group.spread, group.nodes)),
     )
     others, beyond = (experts_read(decoder.experts_per_token, count, 1) * (count - 1) for count in (spread, nodes))
-    away = moved / shards * (others / group.link + beyond / group.network)
+    away = traffic / shards * (others / group.link + beyond / group.network)
     sent = np.where(replicated, 2 * (_start_seconds(spread, engine) + away), ring)
     return np.asarray(SUMS / 2 * decoder.layers * (ring + sent) + hops)
 

@@ -321,8 +321,8 @@ def largest_accelerators(supply_rate: ArrayLike, demand_rate: ArrayLike, utilisa
     >>> float(largest_accelerators(7e9, 3.1771e9, 0.9))
     2.0
     """
-    used = positive("utilisation", fraction("utilisation", utilisation)) * positive("demand_rate", demand_rate)
-    return np.floor(positive("supply_rate", supply_rate) / used)
+    device_rate = positive("utilisation", fraction("utilisation", utilisation)) * positive("demand_rate", demand_rate)
+    return np.floor(positive("supply_rate", supply_rate) / device_rate)
 
 
 def epochs_seconds(

@@ -268,10 +268,10 @@ def stream_seconds(
     >>> float(stream_seconds(2e9, 2, 1e9, kept=0.5)), float(stream_seconds(1e9, 3, 1e9, 4, 1e9))
     (2.0, 5.0)
     """
-    moved = non_negative("element_bytes", element_bytes) / positive("mem_bandwidth", mem_bandwidth)
+    element_seconds = non_negative("element_bytes", element_bytes) / positive("mem_bandwidth", mem_bandwidth)
     started = non_negative("instructions", instructions) / np.asarray(issued, dtype=float)
     touched = non_negative("elements", elements) * fraction("kept", kept)
-    return np.asarray(touched * np.sqrt(moved * moved + started * started))
+    return np.asarray(touched * np.sqrt(element_seconds * element_seconds + started * started))
 
 
 def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:

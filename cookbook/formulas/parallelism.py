@@ -516,8 +516,8 @@ def halving_doubling_seconds(
     """
     count = at_least_one("ranks", ranks)
     starts = 2 * np.ceil(np.log2(count)) * non_negative("latency", latency)
-    moved = 2 * (count - 1) / count * non_negative("payload_bytes", payload_bytes)
-    return starts + moved / positive("bandwidth", bandwidth)
+    traffic = 2 * (count - 1) / count * non_negative("payload_bytes", payload_bytes)
+    return starts + traffic / positive("bandwidth", bandwidth)
 
 
 def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> Array:
@@ -550,8 +550,8 @@ def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: Ar
     >>> in_network_seconds(1e9, [1, 8], 1e11, 0).tolist()
     [0.0, 0.01]
     """
-    moved = non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
-    return (at_least_one("ranks", ranks) > 1) * (2 * non_negative("latency", latency) + moved)
+    transfer = non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
+    return (at_least_one("ranks", ranks) > 1) * (2 * non_negative("latency", latency) + transfer)
 
 
 def compressed_bytes(
@@ -982,9 +982,9 @@ def replicated_seconds(
         raise ValueError(
             f"copies = {np.max(layers):g} is more than the cube root of devices = {np.min(count):g}: take fewer copies"
         )
-    moved = 2 / np.sqrt(layers * count) - 2 / count + 3 * (layers - 1) / count
+    traffic = 2 / np.sqrt(layers * count) - 2 / count + 3 * (layers - 1) / count
     seconds = positive("element_bytes", element_bytes) * n**2 / positive("bandwidth", bandwidth)
-    return {"compute": 2 * n**3 / (count * positive("flops", flops)), "data": seconds * moved}
+    return {"compute": 2 * n**3 / (count * positive("flops", flops)), "data": seconds * traffic}
 
 
 def cluster_mtbf_seconds(device_mtbf_seconds: ArrayLike, devices: ArrayLike) -> Array:

@@ -300,9 +300,9 @@ def held_tokens(
         answers = _lognormal(answer, answer_spread, NORMAL[:, 8])
         length = prompts + UNIFORM[:, 2] * answers
         less = length - attended_tokens(length, window, windowed)
-        ahead = prompts / 2 - attended_tokens(prompts / 2, window, windowed, prompts)
+        unattended = prompts / 2 - attended_tokens(prompts / 2, window, windowed, prompts)
         context -= float(np.average(less, weights=answers))
-        attended -= float(np.average(ahead, weights=prompts))
+        attended -= float(np.average(unattended, weights=prompts))
         square -= float(np.average((2 * length - less) * less, weights=answers))
     return np.array([context, attended, max(square / context**2 - 1, 0.0)])
 
@@ -422,15 +422,17 @@ class _Service:
             before = before * burst + np.floor(np.log(1 - uniform[:, 4]) / np.log(mates))
             after = after * burst + np.floor(np.log(uniform[:, 4]) / np.log(mates))
         own = _lognormal(self.prompt, self.prompt_spread, normal[:, 5])
-        ahead = state * unit - now + self._sum(before, normal[:, 6]) + own
-        passes = np.ceil(ahead / room - TINY) - 1
+        queued_tokens = state * unit - now + self._sum(before, normal[:, 6]) + own
+        passes = np.ceil(queued_tokens / room - TINY) - 1
         if self.first:  # whole prompts: one that does not fit beside those before it waits for the next pass
-            passes = np.floor((ahead - own) / room + TINY)
-            late = (ahead - passes * room > np.maximum(self.chunk, own)) & (passes * room < ahead - own - TINY)
-            passes, ahead = passes + late, np.where(late, (passes + 1) * room + own, ahead)
+            passes = np.floor((queued_tokens - own) / room + TINY)
+            late = (queued_tokens - passes * room > np.maximum(self.chunk, own)) & (
+                passes * room < queued_tokens - own - TINY
+            )
+            passes, queued_tokens = passes + late, np.where(late, (passes + 1) * room + own, queued_tokens)
         full = float(self.iteration(room, batch))
         later = self._sum(after, normal[:, 7]) + (0 if closed else rate * self.prompt * passes * full)
-        last = np.minimum(ahead - passes * room + later, room if not self.first else np.maximum(room, own))
+        last = np.minimum(queued_tokens - passes * room + later, room if not self.first else np.maximum(room, own))
         last = np.where((own >= self.chunk) & self.first, own, last)
         spent = (1 - passed) * lasts + passes * full + self.iteration(last, batch)
         between = float(shares @ seconds) / max(float(shares[0]) if self.first else 1.0, TINY)

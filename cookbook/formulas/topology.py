@@ -159,7 +159,7 @@ def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) ->
     """
     crossed = np.atleast_2d(non_negative("uses", uses))
     left = np.atleast_1d(positive("capacities", capacities)).copy()
-    wanted = np.broadcast_to(non_negative("demands", demands), crossed.shape[:1])
+    limits = np.broadcast_to(non_negative("demands", demands), crossed.shape[:1])
     if crossed.shape[1:] != left.shape:
         shapes = f"uses has shape {crossed.shape} and capacities {left.shape}"
         raise ValueError(f"{shapes}; give (flows, links) and (links,)")
@@ -167,13 +167,13 @@ def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) ->
     while grows.any():
         load = crossed[grows].sum(axis=0)
         share = np.divide(left, load, out=np.full(len(left), np.inf), where=load > 0)
-        step = min(share.min(initial=np.inf), (wanted - rates)[grows].min())
+        step = min(share.min(initial=np.inf), (limits - rates)[grows].min())
         rates[grows] += step
         if np.isinf(step):
             break
         left = np.maximum(left - step * load, 0)
         full = (share <= step * (1 + RELATIVE_TOLERANCE)) & (load > 0)
-        grows &= ~(crossed[:, full] > 0).any(axis=1) & (rates < wanted * (1 - RELATIVE_TOLERANCE))
+        grows &= ~(crossed[:, full] > 0).any(axis=1) & (rates < limits * (1 - RELATIVE_TOLERANCE))
     return rates
 
 

@@ -261,7 +261,7 @@ def _own_device(name: Any, stated: Mapping[str, Any]) -> Accelerator:
     try:
         key = found_key("accelerators", text)
     except catalog.UnknownName as unknown:
-        close = unknown.nearest[0]
+        suggestion = unknown.nearest[0]
     else:
         raise ValueError(
             f"{next(iter(stated))}= needs like=, as the catalogue has {key}: write accelerator(like={key!r}, ...), or "
@@ -273,7 +273,7 @@ def _own_device(name: Any, stated: Mapping[str, Any]) -> Accelerator:
     if missing:
         raise ValueError(
             f"{shown(text, 30)} is not in the catalogue, and one of your own needs {', '.join(missing)} too; to change "
-            f"a known one write accelerator(like={close!r}, ...)"
+            f"a known one write accelerator(like={suggestion!r}, ...)"
         )
     blank = Accelerator(
         key=OWN + text,
@@ -324,16 +324,16 @@ def _values(stated: Mapping[str, Any]) -> dict[str, Any]:
     allowed = [*QUANTITIES, *WORDS, *_peak_names()]
     for name in stated:
         if name not in allowed:
-            close = ", ".join(nearest(name[:LONGEST_NAME], allowed, 3))
-            raise ValueError(f"accelerator has no field {shown(name)} to change; nearest: {close}")
+            suggestions = ", ".join(nearest(name[:LONGEST_NAME], allowed, 3))
+            raise ValueError(f"accelerator has no field {shown(name)} to change; nearest: {suggestions}")
     return {name: _word(name, value) if name in WORDS else _quantity(name, value) for name, value in stated.items()}
 
 
 def _word(name: str, value: Any) -> str:
     words = sorted({row[name] for row in catalogue().values()} - {""})
     if not isinstance(value, str) or value not in words:
-        close = ", ".join(nearest(value[:LONGEST_NAME], words, 3) if isinstance(value, str) else words[:3])
-        raise refused(name, value, f"is not in the table accelerators; nearest: {close}")
+        suggestions = ", ".join(nearest(value[:LONGEST_NAME], words, 3) if isinstance(value, str) else words[:3])
+        raise refused(name, value, f"is not in the table accelerators; nearest: {suggestions}")
     return value
 
 

@@ -172,11 +172,11 @@ def _by_name(name: str) -> Machine:
 
 def _unknown_machine(name: str, near: list[str]) -> UnknownName:
     """Return the error for a name that no table has, with the three nearest of all tables."""
-    wanted = normalise(name[:LONGEST_NAME])
+    normalised = normalise(name[:LONGEST_NAME])
 
     def score(candidate: str) -> float:
         spelling = normalise(candidate)
-        return likeness(wanted, spelling) + (len(wanted) > 1 and spelling.startswith(wanted))
+        return likeness(normalised, spelling) + (len(normalised) > 1 and spelling.startswith(normalised))
 
     candidates = dict.fromkeys([*near, *(row["instance"] for row in _instances().values())])
     nearest = sorted(candidates, key=score, reverse=True)[:3]

@@ -179,10 +179,10 @@ class Topology(Result):
             from, to, bandwidth [B/s], used [B/s], share (used of bandwidth) [-], flows (number that cross it) [-].
         """
         uses, capacities, directed = self._uses(flows)
-        used = formulas.max_min_rates(uses, capacities, _demands(demands, len(uses))) @ uses
+        carried = formulas.max_min_rates(uses, capacities, _demands(demands, len(uses))) @ uses
         frame = pd.DataFrame(directed, columns=["from", "to"])
         crossing = uses.sum(axis=0).astype(int)
-        return frame.assign(bandwidth=capacities, used=used, share=used / capacities, flows=crossing)
+        return frame.assign(bandwidth=capacities, used=carried, share=carried / capacities, flows=crossing)
 
     def input_flows(self, source: str = "memory") -> list[Flow]:
         """Return one flow from a `source` to each accelerator: memory, storage (direct), network, or a node.
@@ -278,8 +278,8 @@ class Topology(Result):
     def _place(self, name: str) -> int:
         names = [node.name for node in self.nodes]
         if not isinstance(name, str) or name not in names:
-            near = ", ".join(nearest(str(name)[:40], names, 3))
-            raise ValueError(f"{self.name} has no node {shown(name)}; nearest: {near}")
+            suggestions = ", ".join(nearest(str(name)[:40], names, 3))
+            raise ValueError(f"{self.name} has no node {shown(name)}; nearest: {suggestions}")
         return names.index(name)
 
     def _uses(self, flows: Iterable[Flow]) -> tuple[np.ndarray, np.ndarray, list[Flow]]:

@@ -135,11 +135,11 @@ def aws_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
     offers = read(url)
     if not isinstance(offers, Mapping) or not {"products", "terms"} <= set(offers):
         raise ValueError(f"{url} is not a price list of AWS: it has no products and terms")
-    wanted = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
+    attributes = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
     by_instance: dict[str, dict[str, float]] = {}
     for sku, product in offers["products"].items():
         facts = product.get("attributes", {})
-        if any(facts.get(name) != value for name, value in wanted.items()):
+        if any(facts.get(name) != value for name, value in attributes.items()):
             continue
         prices = [
             float(part["pricePerUnit"]["USD"])

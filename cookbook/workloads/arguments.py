@@ -6,11 +6,13 @@ import inspect
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.fields import Field
 from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.units import shown
 from cookbook.workloads.layers import ACT_FLOP, NORM_FLOP, Length
@@ -62,16 +64,19 @@ LOOPED = (
     "heads_out",
 )
 LARGEST, MAX_LAYERS, MAX_ELEMENTS = 10**9, 1000, 1000
+POSITIVE, FLAG = Field.number(high=LARGEST, words=False), Field.flag()
 WORDS = {"act": ACT_FLOP, "norm": NORM_FLOP}
 
 
 def whole(value: Any, name: str, most: int = LARGEST, least: int = 1) -> int:
     """Return an integer within bounds; raises ValueError naming the argument."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not least <= value <= most or value != round(value):
-        limit = f"from {least} to {most:,}" if number and value >= least else f"of {least} or more"
-        raise refused(name, value, f"must be a whole number {limit}")
-    return int(value)
+    return int(_counts(least, most).read(value, name))
+
+
+@lru_cache(maxsize=256)
+def _counts(least: int, most: int) -> Field:
+    """Return the declaration of an integer within bounds."""
+    return Field.count(least, most)
 
 
 def stated(value: Any, name: str, most: int, usual: int | None = None, least: int = 1) -> int:
@@ -126,8 +131,7 @@ def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any
             raise ValueError(f"{name} = None must be a value such as {shown(usual)}")
         return
     if kind.startswith("bool"):
-        if not isinstance(value, bool | np.bool_):
-            raise refused(name, value, "must be True or False")
+        FLAG.read(value, name)
     elif kind.startswith("str"):
         if not isinstance(value, str):
             raise refused(name, value, f"must be a word such as {shown(usual)}")
@@ -157,9 +161,7 @@ def _padding(side: Any, value: Any) -> None:
 
 
 def _positive(name: str, value: Any) -> None:
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0 < value <= LARGEST:
-        raise refused(name, value, f"must be a number above 0 and up to {LARGEST:,}")
+    POSITIVE.read(value, name)
 
 
 def _check_sequence(name: str, value: Any, usual: Any) -> None:

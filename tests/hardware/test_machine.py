@@ -241,7 +241,7 @@ def test_hostile_arguments_are_refused_in_words(value):
 
 @pytest.mark.parametrize("per_node", [0, -1, 1.5, "8", 1e7])
 def test_an_impossible_node_is_refused(per_node):
-    with pytest.raises(ValueError, match=r"per_node = .* must be a whole number from 1"):
+    with pytest.raises(ValueError, match=r"per_node = .*; give a whole number from 1"):
         machine("h100-sxm", per_node=per_node)
 
 

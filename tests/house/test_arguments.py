@@ -25,17 +25,16 @@ from cookbook.catalog.fields import NUMERIC, TABLES, Field, checked, declared, f
 # Arguments that no field declares, by function or by function and argument, and why.
 FORMULA = "a formula, which knows NumPy alone: formulas/_arguments.py"
 LOWEST = "stands below the tables: any value is shown, or said to be no quantity"
+LESSON = "opens at once, without tables and so without pandas: lesson.py, asked in tests/test_lesson.py"
 UNDECLARED = {
     "drf_tasks": FORMULA,
     "erlang_wait_seconds": FORMULA,
     "jain_index": FORMULA,
     "max_min_rates": FORMULA,
+    **dict.fromkeys(("check", "hint", "predict_first", "progress", "show_source"), LESSON),
     "human": LOWEST,
     "accelerator.changes": "peaks, by the columns of the table accelerators; other figures are declared",
-    "check.answer": "anything: a wrong answer gets a verdict",
-    "check.expected": "anything: a function, a number or a word",
     "explore.axes": "columns of a scenario, checked as its rows declare them: prediction/scenario.py",
-    "hint.texts": "any number of texts without a name",
     "match_storage": "columns of a scenario, checked as its rows declare them: prediction/scenario.py",
     "model.source": "a name, a file, its content, a module: whoever reads it says what it is",
     "model.changes": "arguments of the network's builder, checked by their types: workloads/arguments.py",

@@ -43,6 +43,52 @@ def libraries_of(tree: ast.AST) -> set[str]:
     return {name.split(".")[0] for name in found}
 
 
+# Who else tells a number from a flag and refuses it, and why: cells of files and of documents, controls of panels, what
+# builders of networks declare by type, and what has no single value. An argument of a public function is none of these.
+ELSEWHERE = {
+    "catalog/prices.py:__post_init__": "a record that is made, of arrays too",
+    "hardware/topology.py:_rate": "a rate of a link, infinite too",
+    "lesson.py:check": "a lesson, which opens without tables",
+    "lesson.py:_value": "what is right: a number, a word or a function",
+    "panels/controls.py:from_link": "a control",
+    "panels/controls.py:_number": "a control",
+    "prediction/requirements.py:_array": "batches of a sweep, of which single ones may be wrong",
+    "prediction/scenario.py:_truth": "a column of a scenario, yes and no in words",
+    "prediction/scenario.py:_recompute": "a column of a scenario: words, shares and modules",
+    "topics/accuracy/measurements_panel.py:_year": "a control",
+    "topics/accuracy/measurements_panel.py:_like": "a control",
+    "topics/cluster/jobs.py:_urgent": "a cell of a table",
+    "topics/cluster/study.py:_owned": "numbers of teams, bounded by the cluster",
+    "topics/machine/report.py:_check_document": "a document",
+    "topics/machine/report.py:_check_plain": "a document",
+    "topics/machine/report.py:_number": "a cell of a document",
+    "topics/storage/host.py:one_data_set": "one of what may be several",
+    "workloads/arguments.py:check": "an argument of a builder",
+    "workloads/arguments.py:_check_members": "an argument of a builder",
+    "workloads/builders/sequence.py:_numbers": "an argument of a builder",
+    "workloads/readers/fields.py:flag": "a field of a file",
+    "workloads/readers/fields.py:number": "a field of a file",
+}
+CHECKS = "catalog/fields.py"
+
+
+def tells_flags_from_numbers(function: ast.FunctionDef) -> bool:
+    """Whether a function asks whether something is a flag, and refuses something: the mark of a check by hand."""
+    asked = [
+        node.args[1]
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+    ]
+    named = {getattr(part, "id", getattr(part, "attr", "")) for kinds in asked for part in ast.walk(kinds)}
+    return bool(named & {"bool", "bool_"}) and any(isinstance(node, ast.Raise) for node in ast.walk(function))
+
+
+def checks_of(tree: ast.AST) -> list[str]:
+    """Functions that check by hand, the inner ones of a function by its own name."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return [node.name for node in found if tells_flags_from_numbers(node)]
+
+
 @pytest.fixture(scope="module")
 def trees():
     return {
@@ -80,6 +126,23 @@ def test_only_its_home_imports_a_library_for_it(trees, idea):
     for library, homes in IDEAS[idea][3].items():
         users = tuple(name for name, tree in trees.items() if library in libraries_of(tree))
         assert users == homes, f"{idea}: {users} import {library}"
+
+
+def test_arguments_are_checked_in_one_place(trees):
+    """A public function declares its arguments: `checked` and `Field` of catalog/fields read them, in one wording."""
+    found = {f"{name}:{each}" for name, tree in trees.items() if name != CHECKS for each in checks_of(tree)}
+    assert found == set(ELSEWHERE), f"declare {found - set(ELSEWHERE)} in {CHECKS}; gone: {set(ELSEWHERE) - found}"
+
+
+def test_a_check_by_hand_is_found():
+    planted = ast.parse(
+        "def whole(name, value):\n    if isinstance(value, bool) or value < 1:\n        raise ValueError\n"
+        "def flag(name, value):\n    if not isinstance(value, (bool, np.bool_)):\n        raise refused(name)\n"
+        "def shown(value):\n    return isinstance(value, bool)\ndef text(value):\n    raise ValueError"
+    )
+    assert checks_of(planted) == ["whole", "flag"]
+    one = next(tree for name, tree in ((CHECKS, ast.parse((PACKAGE / CHECKS).read_text(encoding="utf-8"))),))
+    assert {"to_number", "_flag"} <= set(checks_of(one))
 
 
 def test_a_second_definition_is_found():

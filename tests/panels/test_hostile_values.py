@@ -13,7 +13,6 @@ import pytest
 import cookbook as cb
 from cookbook.units import shown
 
-RECIPES = [name for name in cb.panels.__all__ if name[0].islower() and name not in ("record", "measure_here")]
 DEEP: list[Any] = []
 for _ in range(40):
     DEEP = [DEEP]
@@ -81,10 +80,10 @@ FEW, SOME, FEW_ROUNDS, ROUNDS = 1, 12, 3, 20
 few_and_many = pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.all)], ids=["few", "many"])
 
 
-@pytest.fixture(scope="module", params=RECIPES)
-def panel(request: Any) -> Any:
+@pytest.fixture(params=cb.panels.RECIPES)
+def panel(request: Any, made_once: Any) -> Any:
     """One panel a recipe, put back between the values."""
-    return getattr(cb.panels, request.param)()
+    return made_once(request.param)
 
 
 @few_and_many

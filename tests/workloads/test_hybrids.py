@@ -501,9 +501,12 @@ GOOD = {
         ({"recurrent": "rwkv"}, r"recurrent = 'rwkv' is not one of mamba, mamba2, lightning, gated delta"),
         (
             {"state": {"heads": -4, "head_dim": 16, "chunk": 8}},
-            r"state: heads = -4 must be a whole number of 1 or more",
+            r"state: heads = -4 is outside its range; give a whole number from 1",
         ),
-        ({"state": {"heads": 4, "head_dim": 0.5, "chunk": 8}}, r"head_dim = 0.5 must be a whole number"),
+        (
+            {"state": {"heads": 4, "head_dim": 0.5, "chunk": 8}},
+            r"head_dim = 0.5 is outside its range; give a whole number",
+        ),
         ({"state": {"heads": 4, "head_dim": 16}}, "state lacks 'chunk': lightning takes heads, head_dim, chunk"),
         ({"state": {"heads": 4, "head_dim": 16, "chunk": 8, "rank": 1}}, "state has no entry 'rank'"),
         ({"state": None}, "state lacks 'heads'"),
@@ -514,7 +517,7 @@ GOOD = {
         ({"heads": None}, r"branches '\*': give heads"),
         ({"hidden": None}, "branches '-': give hidden"),
         ({"pattern": "ME"}, "branches 'E': give experts"),
-        ({"experts": {"number": -1}}, "number = -1 must be"),
+        ({"experts": {"number": -1}}, "number = -1 is outside its range"),
     ],
 )
 def test_what_no_network_can_have_is_refused(changes, words):

@@ -198,7 +198,7 @@ def test_errors_name_the_layer_and_the_remedy() -> None:
         ("vgg16", {"depth": 17}, "depth = 17; take one of 11, 13, 16, 19"),
         ("resnet50", {"stride_on": "2x2"}, "stride_on = '2x2'; take '1x1'"),
         ("efficientnet_b0", {"size": "b9"}, "size = 'b9'; take one of 'b0', 'b1'"),
-        ("resnet50", {"image": 0}, "image = 0 must be a whole number of 1 or more"),
+        ("resnet50", {"image": 0}, "image = 0 is outside its range; give a whole number from 1"),
         ("resnet50", {"colour": 3}, "resnet50 has no argument 'colour'"),
     ],
 )

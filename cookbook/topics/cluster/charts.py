@@ -84,8 +84,8 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     colour = look.coloured(
         "team", colours, look.top_legend(symbolType="square", columns=5, values=alt.ExprRef("teams"))
     )
-    near = f"datum.end > hour - {HOURS_AROUND} && datum.start < hour + {HOURS_AROUND}"
-    stays = look.rows_of("stay").transform_filter(near).mark_rect(stroke="#ffffff", strokeWidth=0.5, clip=True)
+    in_view = f"datum.end > hour - {HOURS_AROUND} && datum.start < hour + {HOURS_AROUND}"
+    stays = look.rows_of("stay").transform_filter(in_view).mark_rect(stroke="#ffffff", strokeWidth=0.5, clip=True)
     now = look.rows_of("hour").transform_filter("datum.start == hour")
     label: dict[str, Any] = {"y": alt.value(0), "fontSize": 12, "dy": -8, "clip": False}
     layers = [

@@ -425,15 +425,15 @@ class Cluster:
         assert self.rules.service is not None
         ran = last
         while self._env.now <= last or (to_end and self._inside and self._env.now - ran < MAX_STALL):
-            wanted = self.rules.service(self._env.now)
+            target = self.rules.service(self._env.now)
             for job in reversed(self.running):
-                if self.free >= wanted - len(self._serving):
+                if self.free >= target - len(self._serving):
                     break
                 self.stop(job)
             self.summed()
-            while len(self._serving) > wanted:
+            while len(self._serving) > target:
                 self._served()
-            while len(self._serving) < wanted and self.free:
+            while len(self._serving) < target and self.free:
                 node = max(range(len(self._room)), key=lambda index: self._room[index])
                 self._serving.append(((node, self._lanes[node].pop()), self._env.now))
                 self._room[node] -= 1

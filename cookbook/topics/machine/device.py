@@ -220,11 +220,11 @@ def streams(device: Device, quick: bool) -> Iterator[Case]:
     """Yield copy, scale and add over arrays beyond the caches."""
     largest = (2**22 if quick else 2**24) if device.name == "cpu" else (2**26 if quick else 2**28)
     elements = int(min(largest, device.free() / 32))
-    for name, moved in {"copy": 2, "scale": 2, "add": 3}.items():
+    for name, arrays in {"copy": 2, "scale": 2, "add": 3}.items():
         yield Case(
             "memory",
             f"{name} {elements * 4 // 2**20} MiB",
-            4.0 * moved * elements,
+            4.0 * arrays * elements,
             _stream(device, name, elements),
             {"number_format": "fp32"},
             "torch",

@@ -289,13 +289,13 @@ def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
     else:
         device = _processor(str(environment.get("processor", "")))
     row = _cores().get(device.like, math.nan)
-    used = _cores_used(environment)
-    share = min(used / row, 1.0) if device.kind == "cpu" else 1.0
+    cores = _cores_used(environment)
+    share = min(cores / row, 1.0) if device.kind == "cpu" else 1.0
     figures: dict[str, Any] = {"memory_bytes": _memory(environment)} if math.isnan(device.memory_bytes) else {}
     if share < 1.0:
         figures |= {"mem_bandwidth": device.mem_bandwidth * share}
         figures |= {column: peak * share for column, peak in device.peaks.items() if math.isfinite(peak)}
-        return accelerator(f"{device.name}, {used:g} of {row:g} cores"[:80], like=device, **figures)
+        return accelerator(f"{device.name}, {cores:g} of {row:g} cores"[:80], like=device, **figures)
     return accelerator(like=device, **figures) if figures else device
 
 
@@ -524,8 +524,8 @@ class _Fit:
             missed = self.measured[list(rows)] - self.predicted(logs[None], rows)[0]
             if number:
                 spread = max(OF_MEDIAN * float(np.median(np.abs(missed))), LEAST)
-            near = self.slopes(logs, rows) if slopes is None else slopes[list(rows)]
-            logs, precision = self.fitted(logs, missed, rows, spread, near)
+            slopes_at_start = self.slopes(logs, rows) if slopes is None else slopes[list(rows)]
+            logs, precision = self.fitted(logs, missed, rows, spread, slopes_at_start)
         return logs, np.linalg.inv(precision)
 
     def left_out(self, near: np.ndarray) -> np.ndarray:

@@ -80,8 +80,8 @@ def convolution(batch: int, channels: int, out: int, size: int, kernel: int = 3)
 def streams(quick: bool) -> Iterator[Case]:
     """Yield copy, scale and add over arrays beyond the caches, by one core, and the copy by all cores."""
     elements = int(min(2**22 if quick else 2**24, free_memory() / 64))
-    for name, moved in STREAM.items():
-        yield _stream(name, elements, moved, 1)
+    for name, arrays in STREAM.items():
+        yield _stream(name, elements, arrays, 1)
     if cores() > 1:
         yield _stream("copy", elements, STREAM["copy"], cores())
 

@@ -113,7 +113,7 @@ def run(
     --------
     >>> run("gpu")
     Traceback (most recent call last):
-    cookbook.catalog.Refused: device = 'gpu' is not a choice; take one of numpy, cpu, cuda, mps
+    cookbook.catalog.Refused: device = 'gpu' is not a choice; take one of numpy, cpu, cuda, mps; nearest: cpu
     """
     chosen = tuple(each for each in SUITES if each in suites)
     check(device, seconds, folder, rounds)

@@ -169,8 +169,9 @@ class Layouts(Result):
         ValueError
             A row that the table does not have.
         """
-        if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not 0 <= row < len(self._table):
-            raise refused("row", row, f"is not a row of the table, which has {len(self._table):,}")
+        size = len(self._table)
+        row = Field.count(0, size - 1, give=f"a row of the table, which has {size:,}").read(row, "row")
+        count = Field.count().read(count, "count")
         axes = self._table[self.axes]
         own = axes.iloc[row]
         same = axes.eq(own, axis=1)
@@ -178,9 +179,7 @@ class Layouts(Result):
         traded = differs.eq(2) & same.drop(columns=list(TRADED)).all(axis=1)
         near = np.flatnonzero((differs.eq(1) | traded).to_numpy())
         seconds = self._table["step_seconds"].to_numpy()
-        near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][
-            : Field.count().read(count, "count")
-        ]
+        near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][:count]
         names = list(self.prediction.parts)
         parts = np.stack([self.prediction.parts[name][self.rows] for name in names])
         change = parts[:, near] - parts[:, [row]]
@@ -345,7 +344,7 @@ def search(
     layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(accelerator).median)
     first = found.assumed[0].taken if len(found) else {}
     taken = Assumptions({name: each for name, each in first.items() if name not in ("sequence_parallel", "per_node")})
-    told = [f"{name} = {value}" for name, given, value in assumed if isinstance(given, str | bool | None) and not given]
+    told = [f"{name} = {value}" for name, given, value in assumed if given is None or given is False or given == ""]
     return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken.told(), *told))
 
 

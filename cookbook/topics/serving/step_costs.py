@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,20 @@ from cookbook.formulas.generation import attended_tokens
 __all__ = ["StepCosts"]
 
 
-COST = Field.function("one of a number of tokens and of the tokens that each attends to")
+COST, ROOM = (
+    Field.function("one of a number of tokens and of the tokens that each attends to"),
+    Field.number(1, LARGEST),
+)
+MEMBERS = {
+    name: replace(declared, name=name)
+    for name, declared in {
+        **dict.fromkeys(("kv_tokens", "max_sequences", "chunk"), ROOM),
+        **dict.fromkeys(("transfer", "state", "state_seconds"), Field.number(0, LARGEST)),
+        "windowed": Field.number(0, 1),
+        **dict.fromkeys(("decode", "prefill"), COST),
+    }.items()
+}
+WINDOW = Field.count(name="window", high=MAX_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -59,20 +72,10 @@ class StepCosts:
     state_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("kv_tokens", 1),
-            ("max_sequences", 1),
-            ("chunk", 1),
-            ("transfer", 0),
-            ("state", 0),
-            ("state_seconds", 0),
-        ):
-            Field.number(least, LARGEST).read(getattr(self, name), name)
+        for name, declared in MEMBERS.items():
+            declared.read(getattr(self, name))
         if not (isinstance(self.window, float) and self.window == math.inf):
-            Field.count(high=MAX_TOKENS).read(self.window, "window")
-        Field.number(0, 1).read(self.windowed, "windowed")
-        for name in ("decode", "prefill"):
-            COST.read(getattr(self, name), name)
+            WINDOW.read(self.window)
 
     def kept(self, tokens: Any, span: Any = 0.0) -> np.ndarray:
         """Of the tokens of a sequence, those that layers keep and read on average, as `attended_tokens` has them.

@@ -19,6 +19,7 @@ import numpy as np
 
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
+from cookbook.workloads.arguments import whole
 from cookbook.workloads.builders.blocks import moe
 from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
 from cookbook.workloads.ops import Ops
@@ -358,8 +359,8 @@ def _numbers(name: str, sizes: Mapping[str, Any] | None, kind: str = "") -> dict
     for key, value in (sizes or {}).items():
         if key not in allowed:
             raise ValueError(f"{name} has no entry {shown(key)}; {kind or 'it'} takes {', '.join(allowed)}")
-        if not isinstance(value, int | bool | np.integer) or value < least:
-            raise ValueError(f"{name}: {key} = {shown(value)} must be a whole number of {least} or more")
+        if not isinstance(value, bool):
+            whole(value, f"{name}: {key}", least=least)
     lacking = [key for key in needed if key not in (sizes or {})]
     if lacking:
         raise ValueError(f"{name} lacks {lacking[0]!r}: {kind} takes {', '.join(allowed)}")

@@ -281,13 +281,13 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
         forms[4:] = [deep] * 4
     if version == "12":  # the larger two add the input to the output, which has a factor for each channel
         large = size in ("l", "x")
-        near, all_ = (partial(_areas, hidden=1.2 if large else 2.0, areas=areas) for areas in (4, 1))
+        local, everywhere = (partial(_areas, hidden=1.2 if large else 2.0, areas=areas) for areas in (4, 1))
         first, last = _split_block([forms[0]] * times[0], 0.25), _split_block([deep] * times[7])
         return [
             first,
             _split_block([forms[1]] * times[1], 0.25),
-            _concatenated_block([near] * times[2], large),
-            _concatenated_block([all_] * times[3], large),
+            _concatenated_block([local] * times[2], large),
+            _concatenated_block([everywhere] * times[3], large),
             *[_concatenated_block([deep] * times[4])] * 3,
             last,
         ]

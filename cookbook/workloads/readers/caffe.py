@@ -86,11 +86,11 @@ def _tokens(words: str) -> Iterator[str]:
             yield {"<": "{", ">": "}"}.get(letter, letter)
             at += 1
         elif letter in "\"'":
-            close = words.find(letter, at + 1)
-            if close < 0:
+            closing = words.find(letter, at + 1)
+            if closing < 0:
                 raise ValueError("the prototxt ends within a text; it is damaged")
-            yield words[at : close + 1]
-            at = close + 1
+            yield words[at : closing + 1]
+            at = closing + 1
         else:
             begin = at
             while at < end and words[at] not in " \t\r\n,;{}:<>#\"'":
@@ -239,8 +239,8 @@ class _Network:
         try:
             xs = [self.blobs[str(bottom)] for bottom in layer.get("bottom", [])]
         except KeyError as missing:
-            wanted = shown(missing.args[0])
-            raise ValueError(f"layer {name!r} of the prototxt needs {wanted}, which no layer makes") from None
+            blob = shown(missing.args[0])
+            raise ValueError(f"layer {name!r} of the prototxt needs {blob}, which no layer makes") from None
         scaled = after is not None and _kind(after) == "Scale" and after.get("bottom") == layer.get("top")
         joined = kind == "BatchNorm" and scaled
         with naming(f"layer {name!r} ({kind[:40]}) of the prototxt"):

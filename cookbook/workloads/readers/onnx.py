@@ -223,11 +223,11 @@ def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
         axes = entry.type.tensor_type.shape.dim
         if not 0 < len(axes) <= MAX_AXES:
             continue
-        wanted = shape.get(entry.name) if isinstance(shape, Mapping) else shape
-        if wanted is not None:
-            wanted = _wanted(wanted, entry.name, axes, isinstance(shape, Mapping))
+        requested = shape.get(entry.name) if isinstance(shape, Mapping) else shape
+        if requested is not None:
+            requested = _wanted(requested, entry.name, axes, isinstance(shape, Mapping))
         open_axes = [axis for axis in axes[1:] if not axis.dim_value > 0]
-        if open_axes and wanted is None:
+        if open_axes and requested is None:
             names = ", ".join(axis.dim_param[:30] or str(axis.dim_value or "?") for axis in axes)
             example = tuple(axis.dim_value if axis.dim_value > 0 else 128 for axis in axes[1:])
             raise ValueError(
@@ -235,7 +235,7 @@ def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
                 f"sample, such as shape={example}"
             )
         first = axes[0].dim_value if axes[0].dim_value > 0 else 1
-        for axis, value in zip(axes, (first, *(wanted or [axis.dim_value for axis in axes[1:]])), strict=True):
+        for axis, value in zip(axes, (first, *(requested or [axis.dim_value for axis in axes[1:]])), strict=True):
             axis.dim_value = value
         samples = samples or first
     if samples > 1:

@@ -162,10 +162,10 @@ def _linear(g: _Counted, name: str, label: str, arguments: Sequence[Any], output
         return
     live = x if g.is_weight(w) else w
     offsets = float(bias.numel()) if _is_tensor(bias) and g.is_weight(bias) else 0.0
-    used = [w, x, *([bias] if _is_tensor(bias) else [])]
+    operands = [w, x, *([bias] if _is_tensor(bias) else [])]
     width = out[-1] if g.is_weight(w) else out[0]
     elements = float((w if g.is_weight(w) else x).numel())
-    g.graph.write_matrix(label, _named(live), out, inner, width, elements, offsets, g.parameters(used))
+    g.graph.write_matrix(label, _named(live), out, inner, width, elements, offsets, g.parameters(operands))
 
 
 def _batched(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -204,8 +204,10 @@ def _convolution(g: _Counted, name: str, label: str, arguments: Sequence[Any], o
         if name.startswith("conv_transpose"):
             transposed, groups = True, int(arguments[6]) if len(arguments) > 6 else 1
     offsets = float(bias.numel()) if _is_tensor(bias) else 0.0
-    used = [w, *([bias] if _is_tensor(bias) else [])]
-    g.graph.write_conv(label, _named(x), _sides(outputs[0]), _sides(w), groups, transposed, offsets, g.parameters(used))
+    operands = [w, *([bias] if _is_tensor(bias) else [])]
+    g.graph.write_conv(
+        label, _named(x), _sides(outputs[0]), _sides(w), groups, transposed, offsets, g.parameters(operands)
+    )
 
 
 def _attention(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -493,12 +493,6 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("stretches", [0, 21, 2.5, True, "5"])
-def test_bad_stretches_are_told(stretches):
-    with pytest.raises(ValueError, match="must be a whole number from 1 to 20"):
-        cb.measure.diagnose(cb.measure.patient("ines"), stretches=stretches)
-
-
 def test_intervals_are_those_of_the_stretches(tmp_path):
     """Saved states of 4 s in steps 10, 20 ... 100 of 1 s: in two halves 5 of each; one stretch has no interval."""
     path = saved(tmp_path, _log([5.0 if number % 10 == 0 else 1.0 for number in range(1, 101)]))
@@ -566,9 +560,7 @@ def test_more_events_than_are_read_are_refused_and_not_cut_off(tmp_path, monkeyp
     ("arguments", "words"),
     [
         (("no/such/file",), "is no file"),
-        ((7,), "must be the path"),
         (("a\0b",), "must be the path"),
-        (([],), "has 0 files"),
         (("x", "resnet50"), "needs both model and accelerator"),
     ],
 )

@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 import os
 import platform
 import shutil
@@ -294,11 +293,6 @@ def test_without_torch_a_sentence_has_the_line_that_installs_it(monkeypatch):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"device": "tpu"}, "numpy, cpu, cuda, mps"),
-        ({"suites": "nano"}, "micro, macro, language"),
-        ({"suites": []}, "micro, macro, language"),
-        ({"seconds": 0}, "above 0"),
-        ({"seconds": math.nan}, "above 0"),
         ({"folder": "no/such/folder"}, "no folder"),
     ],
 )
@@ -432,7 +426,7 @@ def test_a_document_that_cannot_be_is_refused(tmp_path, change, words):
 def test_a_missing_or_large_file_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"gone.json cannot be read"):
         cb.measure.read(tmp_path / "gone.json")
-    with pytest.raises(ValueError, match="must be the path"):
+    with pytest.raises(ValueError, match="give the path"):
         cb.measure.read(3)
     monkeypatch.setattr(report, "LARGEST_FILE", 10)
     with pytest.raises(ValueError, match="at most 10"):
@@ -505,7 +499,7 @@ def test_the_record_of_a_device_has_its_best_rates():
     empty = Report("cancelled", "2026-01-02 03:04", {}, {}, [])
     with pytest.raises(ValueError, match="no matrix product"):
         cb.measure.measured_device(empty)
-    with pytest.raises(ValueError, match="must be what"):
+    with pytest.raises(ValueError, match=r"give what cb\.measure\.run"):
         cb.measure.beside({}, "h100-sxm")
 
 

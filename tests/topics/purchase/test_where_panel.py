@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import ast
-import io
-import json
-import re
 from typing import Any
 
 import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels.shell import MOST_ROWS
 from cookbook.units import dollars
 
 PICTURES = ["costs", "paid", "tornado"]
@@ -48,16 +44,9 @@ def test_rules_filter_before_prices(panel: Any) -> None:
 
 
 @pytest.mark.parametrize("picture", PICTURES)
-def test_every_picture_has_a_title_a_table_and_sources(panel: Any, picture: str) -> None:
+def test_sources_say_what_is_recalled(panel: Any, picture: str) -> None:
     panel.update(picture=picture)
-    for what in ("table", "sources"):
-        panel.receive({"do": "open", "what": what})
-    assert panel.shown["picture"] == picture and panel.shown["error"] == ""
-    assert any("recalled" in item[2] for item in panel.shown["sources"]["items"])
-    panel.receive({"do": "open", "what": "table"})
-    assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
-    frame = pd.read_csv(io.StringIO(panel.csv()))
-    assert len(frame) and json.dumps(panel.specs[picture])
+    assert any("recalled" in note for _, _, note in panel.sources)
 
 
 def test_parts_add_up_to_the_cost(panel: Any) -> None:
@@ -100,12 +89,6 @@ def test_missing_is_said_and_never_zero(panel: Any) -> None:
     panel.receive({"do": "open", "what": "table"})
     cells = {cells[0]: cells for cells in panel.shown["table"]["rows"]}
     assert cells["On premises, 8 × H100"][2] == "not known" and "Norway" in cells["On premises, 8 × H100"][1]
-
-
-def test_a_pinned_scenario_is_compared(panel: Any) -> None:
-    panel.pin()
-    panel.update(runs=8)
-    assert re.search(r"Against the pinned scenario: cost [\d.,]+×", panel.answer)
 
 
 def test_sentence_and_chart_compare_the_same_cost_over_a_short_horizon(panel: Any) -> None:

@@ -136,14 +136,10 @@ def test_an_exchange_that_nobody_measured_has_no_interval(panel: Any) -> None:
 
 
 @pytest.mark.parametrize("picture", ["speedups", "efficiency", "parts"])
-@pytest.mark.parametrize("mode", ["weak", "strong"])
-def test_every_state_can_be_sent(panel: Any, picture: str, mode: str) -> None:
-    panel.update(picture=picture, mode=mode, batch=1024, link="infiniband-fdr-4x-56-gb-s")
-    for what in ("table", "sources", ""):
-        panel.receive({"do": "open", "what": what})
-        json.dumps(panel.shown, allow_nan=False)
-    json.dumps(panel.columns, allow_nan=False)
+def test_strong_scaling_over_another_link_can_be_sent(panel: Any, picture: str) -> None:
+    panel.update(picture=picture, mode="strong", batch=1024, link="infiniband-fdr-4x-56-gb-s")
     panel.receive({"do": "open", "what": "table"})
+    json.dumps([panel.shown, panel.columns], allow_nan=False)
     assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
     panel.receive({"do": "open", "what": "sources"})
     assert {item[2] for item in panel.shown["sources"]["items"]} >= {"layers of the network", "figures of the link"}
@@ -208,13 +204,6 @@ def test_the_csv_is_what_is_shown(panel: Any) -> None:
     read = pd.read_csv(io.StringIO(panel.csv()))
     assert {"network", "devices", "speed_up", "low80", "step_seconds", "compute [s]"} <= set(read.columns)
     assert read["network"].nunique() == 4
-
-
-def test_at_most_six_controls_are_visible_each_explained(panel: Any, line: Any) -> None:
-    for one in (panel, line):
-        controls = [control for control in one.shape["controls"] if control["place"] == "controls"]
-        assert sum(not control["more"] for control in controls) <= 6
-        assert all(control["tooltip"] for control in controls)
 
 
 @pytest.mark.parametrize("schedule", parallelism.SCHEDULES)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
-import re
 from typing import Any
 
 import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels.shell import MOST_ROWS
 from cookbook.units import dollars
 
 CALL = {"users": 500, "input_len": 512, "output_len": 256, "ttft": 1, "tpot": 0.05}
@@ -78,17 +75,6 @@ def test_more_users_than_can_be_served_wait(panel: Any) -> None:
 def test_users_think_as_long_as_they_do_in_a_call(panel: Any) -> None:
     constants = cb.table("constants").set_index("name")["value"]
     assert panel.values["think"] == float(constants["service-think-time"])
-
-
-@pytest.mark.parametrize("picture", ["knee", "costs", "memory"])
-def test_every_picture_can_be_drawn(panel: Any, picture: str) -> None:
-    panel.update(picture=picture)
-    assert panel.shown["error"] == "" and panel.shown["picture"] == picture and panel.columns, panel.answer
-    json.dumps([panel.shown, panel.columns], allow_nan=False)
-    panel.receive({"do": "open", "what": "sources"})
-    assert panel.shown["sources"]["items"]
-    panel.receive({"do": "open", "what": "table"})
-    assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
 
 
 def test_the_knee_rises_up_to_capacity_and_marks_the_load(panel: Any) -> None:
@@ -164,12 +150,6 @@ def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     assert "at a price that is not known" in panel.answer and "[no price]" in repr(panel)
     panel.update(hourly=10)
     assert " per million output tokens" in panel.answer and "[price given]" in repr(panel)
-
-
-def test_a_pinned_service_is_compared(panel: Any) -> None:
-    panel.pin()
-    panel.update(users=200)
-    assert re.search(r"Against the pinned scenario: devices 1\.0×, cost per million tokens [\d.]+×", panel.answer)
 
 
 @pytest.mark.parametrize(

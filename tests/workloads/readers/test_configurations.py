@@ -508,15 +508,18 @@ def test_an_unknown_family_that_looks_like_llama_says_that_it_was_taken_for_one(
         ),
         ({"model_type": "newcomer", "colour": 1}, "its fields (model_type, colour) are not those of a language model"),
         ({}, "model_type = '' is not known here, and its fields (none)"),
-        (LLAMA | {"num_hidden_layers": "many"}, "num_hidden_layers = 'many' must be a whole number"),
-        (LLAMA | {"num_hidden_layers": 10**7}, "num_hidden_layers = 10000000 must be a whole number from 1 to 1,000"),
-        (LLAMA | {"vocab_size": -1}, "vocab_size = -1 must be a whole number of 1 or more"),
+        (LLAMA | {"num_hidden_layers": "many"}, "num_hidden_layers = 'many' is not a number; give a whole number"),
+        (
+            LLAMA | {"num_hidden_layers": 10**7},
+            "num_hidden_layers = 10000000 is outside its range; give a whole number from 1 to 1,000",
+        ),
+        (LLAMA | {"vocab_size": -1}, "vocab_size = -1 is outside its range; give a whole number from 1"),
         (LLAMA | {"hidden_size": 4097}, "heads = 32 must divide width = 4097"),
         (LLAMA | {"num_key_value_heads": 7}, "num_key_value_heads = 7 must divide num_attention_heads = 32"),
         (LLAMA | {"tie_word_embeddings": "no"}, "tie_word_embeddings = 'no' must be true or false"),
         (
             LLAMA | {"model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 9},
-            "must be a whole number from 1 to 8",
+            "give a whole number from 1 to 8",
         ),
         (LLAMA | {"layer_types": ["mamba"] * 32}, "layer_types has 'mamba'"),
         (LLAMA | {"layer_types": ["full_attention"]}, "layer_types has 1 entries for num_hidden_layers = 32"),
@@ -809,7 +812,7 @@ def test_changes_are_checked_as_those_of_the_zoo():
     assert cb.model(LLAMA, depth=40).ops.parameter_count > cb.model(LLAMA).ops.parameter_count
     with pytest.raises(ValueError, match="'colour' is no argument of this model; it takes title, seq, vocab"):
         cb.model(LLAMA, colour="blue")
-    with pytest.raises(ValueError, match="depth = 0 must be a whole number of 1 or more"):
+    with pytest.raises(ValueError, match="depth = 0 is outside its range; give a whole number from 1"):
         cb.model(LLAMA, depth=0)
     with pytest.raises(ValueError, match="title = ''"):
         cb.model(LLAMA, title="")

@@ -134,11 +134,11 @@ def test_gguf_tells_what_a_configuration_would():
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("expert_count", "many", "num_experts = 'many' must be a whole number"),
+        ("expert_count", "many", "num_experts = 'many' is not a number; give a whole number"),
         ("expert_count", ["a", "b"], "llama.expert_count of the GGUF header is a list of 2 and must"),
-        ("expert_count", 2.5, "num_experts = 2.5 must be a whole number"),
+        ("expert_count", 2.5, "num_experts = 2.5 is not whole; give a whole number"),
         ("block_count", ["two"], "llama.block_count of the GGUF header is a list of 1 and must"),
-        ("attention.head_count", "4", "num_attention_heads = '4' must be a whole number"),
+        ("attention.head_count", "4", "num_attention_heads = '4' is not a number; give a whole number"),
         ("moe_latent_size", 8, "moe_latent_size = 8 is not known here"),
         ("attention.indexer.top_k", 2048, "attention_indexer_top_k = 2048 is not known here"),
         ("ssm.state_size", 16, "ssm_state_size = 16 is not known here"),

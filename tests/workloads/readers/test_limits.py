@@ -124,7 +124,7 @@ def test_json_is_measured_before_it_is_read(refused, text, words):
                 {"layer": "embedding", "vocab": 9, "features": 4},
                 {"layer": "transformer_block", "heads": 2, "hidden": [1, 2]},
             ],
-            "layer 2 (transformer_block): hidden = [1, 2] must be a whole number",
+            "layer 2 (transformer_block): hidden = [1, 2] is not a number; give a whole number",
         ),
         ([{"layer": 10**5000}], "layer 1 (a number of 5,001 digits)"),
     ],
