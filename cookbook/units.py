@@ -104,6 +104,8 @@ MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and facto
 }
 MONEY = {name: MULTIPLES[name] for name in ("tn", "bn", "M", "k")}
 WHOLE_DOLLARS = 10_000  # from here on an amount is written in thousands, millions and more
+LEAST_PERCENT = 0.01  # a smaller share is next to nothing
+WIDE = 100  # amounts further apart keep units of their own
 NEGLIGIBLE_DOLLARS = 1e-5  # below a thousandth of a cent an amount is written as none
 
 ACCEPTED = (
@@ -522,3 +524,71 @@ def human(value: float, unit: str = "") -> str:
     if abs(value) >= 1e7:
         return f"{_prefixed(value, '')} {unit}".strip()
     return f"{_digits(value)} {unit}".strip()
+
+
+def ratio(value: float) -> str:
+    """Two significant digits without an exponent.
+
+    >>> ratio(1.94), ratio(0.0345), ratio(1234.0)
+    ('1.9', '0.035', '1,200')
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, digits)
+    return f"{rounded:,.{max(0, 1 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def figure(value: float) -> str:
+    """A number with three digits, or all of its whole part.
+
+    Examples
+    --------
+    >>> figure(12345.6), figure(1.2345), figure(6.19e14)
+    ('12,346', '1.23', '619 T')
+    """
+    if abs(value) >= 1e7:
+        return human(value, "").strip()
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def share(fraction: float) -> str:
+    """A share in percent, two digits at least, never an exponent, and none of its digits where it is next to nothing.
+
+    Examples
+    --------
+    >>> share(0.0345), share(2.114), share(41.3), share(3.2e-7)
+    ('3.5 %', '211 %', '4,130 %', 'less than 0.01 %')
+    """
+    value = 100 * fraction
+    if 0 < value < LEAST_PERCENT:
+        return f"less than {LEAST_PERCENT} %"
+    return f"{ratio(value)} %" if value < 9.95 else f"{value:,.0f} %"
+
+
+def dollar_range(low: float, high: float) -> str:
+    """Two amounts of US dollars, the lower one written in the unit of the higher.
+
+    Examples
+    --------
+    >>> dollar_range(9541, 35500), dollar_range(941_000, 2.69e6), dollar_range(20, 35500)
+    ('$9.54 k to $35.5 k', '$0.941 M to $2.69 M', '$20 to $35.5 k')
+    """
+    most = dollars(high)
+    unit = most.rpartition(" ")[2]
+    near = unit in MONEY and low >= high / WIDE and not dollars(low).endswith(f" {unit}")
+    return f"{f'{dollars(low / MONEY[unit])} {unit}' if near else dollars(low)} to {most}"
+
+
+def large(count: float) -> str:
+    """A large number to two or three digits.
+
+    Examples
+    --------
+    >>> large(2033840), large(644358), large(9830)
+    ('2.03 M', '644 k', '9,830')
+    """
+    if count >= 1e4:
+        size, name = (1e9, "bn") if count >= 0.9995e9 else (1e6, "M") if count >= 0.9995e6 else (1e3, "k")
+        return f"{figure(count / size)} {name}"
+    return f"{count:,.0f}"

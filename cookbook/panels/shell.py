@@ -26,8 +26,7 @@ from cookbook.panels.controls import PROBLEMS, Combo, Control, from_link, place,
 from cookbook.panels.pasted import UNNAMED, as_python, workload_text
 from cookbook.panels.specs import spec_of
 from cookbook.panels.text import file_name, levels, no_answer, sentence, sources_of, table_of
-from cookbook.prediction.requirements import ratio
-from cookbook.units import shown
+from cookbook.units import ratio, shown
 from cookbook.workloads import zoo
 
 _HERE = Path(__file__).parent

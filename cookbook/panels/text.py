@@ -11,19 +11,18 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.prediction.engine import MAX_SHOWN
-from cookbook.prediction.requirements import ratio
 from cookbook.prediction.scenario import fields
-from cookbook.units import MONEY, dollars, human, shown
+from cookbook.units import dollar_range, dollars, figure, human, large, ratio, shown
+from cookbook.units import share as percent
 
 if TYPE_CHECKING:
     from cookbook.catalog.prices import Price
     from cookbook.prediction.measurements import Measurement
 
+__all__ = ["dollar_range", "figure", "large", "percent", "ratio"]
 Source = tuple[str, str, str]
 LONGEST, LONGEST_FILE = 300, 80  # letters of a reason, and of the name of a file
 MONTH = len("2026-05")
-LEAST_PERCENT = 0.01  # a smaller share is next to nothing
-WIDE = 100  # amounts further apart keep units of their own
 # What arguments that are no fields of a scenario are called where a reader is told what was taken for them.
 ARGUMENTS = {
     "way": "way to pay",
@@ -233,33 +232,6 @@ def sentence(problem: Exception) -> str:
     return capital(text) + ("" if text.endswith((".", "?", "!")) else ".")
 
 
-def figure(value: float) -> str:
-    """A number with three digits, or all of its whole part.
-
-    Examples
-    --------
-    >>> figure(12345.6), figure(1.2345), figure(6.19e14)
-    ('12,346', '1.23', '619 T')
-    """
-    if abs(value) >= 1e7:
-        return human(value, "").strip()
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def percent(fraction: float) -> str:
-    """A share in percent, two digits at least, never an exponent, and none of its digits where it is next to nothing.
-
-    Examples
-    --------
-    >>> percent(0.0345), percent(2.114), percent(41.3), percent(3.2e-7)
-    ('3.5 %', '211 %', '4,130 %', 'less than 0.01 %')
-    """
-    value = 100 * fraction
-    if 0 < value < LEAST_PERCENT:
-        return f"less than {LEAST_PERCENT} %"
-    return f"{ratio(value)} %" if value < 9.95 else f"{value:,.0f} %"
-
-
 def share_of_peak(fraction: float) -> str:
     """A needed rate beside a peak: in per cent up to it, as a multiple beyond it.
 
@@ -289,20 +261,6 @@ def spoken(count: float) -> str:
         if human(count).endswith(letter):
             return f"{human(count)[:-1]}{name}"
     return human(count)
-
-
-def dollar_range(low: float, high: float) -> str:
-    """Two amounts of US dollars, the lower one written in the unit of the higher.
-
-    Examples
-    --------
-    >>> dollar_range(9541, 35500), dollar_range(941_000, 2.69e6), dollar_range(20, 35500)
-    ('$9.54 k to $35.5 k', '$0.941 M to $2.69 M', '$20 to $35.5 k')
-    """
-    most = dollars(high)
-    unit = most.rpartition(" ")[2]
-    near = unit in MONEY and low >= high / WIDE and not dollars(low).endswith(f" {unit}")
-    return f"{f'{dollars(low / MONEY[unit])} {unit}' if near else dollars(low)} to {most}"
 
 
 def at_your_price(usd: float) -> str:
@@ -347,20 +305,6 @@ def label_of(name: str) -> str:
     """
     field = fields().get(name)
     return field.label if field else ARGUMENTS.get(name, name.replace("_", " "))
-
-
-def large(count: float) -> str:
-    """A large number to two or three digits.
-
-    Examples
-    --------
-    >>> large(2033840), large(644358), large(9830)
-    ('2.03 M', '644 k', '9,830')
-    """
-    if count >= 1e4:
-        size, name = (1e9, "bn") if count >= 0.9995e9 else (1e6, "M") if count >= 0.9995e6 else (1e3, "k")
-        return f"{figure(count / size)} {name}"
-    return f"{count:,.0f}"
 
 
 def duration(seconds: float) -> str:

@@ -530,31 +530,18 @@ def _verdict(row: Any, epochs: float, target_seconds: float) -> str:
     if math.isnan(needed) or math.isnan(row.batch):
         return "cannot tell"
     if needed > 1:
-        return f"cannot: needs {ratio(needed)}x its peak"
+        return f"cannot: needs {units.ratio(needed)}x its peak"
     if math.isnan(row.capacity_bytes):
-        return f"cannot tell whether it fits: needs {ratio(100 * needed)} % of peak"
+        return f"cannot tell whether it fits: needs {units.ratio(100 * needed)} % of peak"
     if not row.fits:
         return f"cannot: does not fit at batch {row.batch:,.0f}"
     if needed > row.observed_best:
-        best = ratio(100 * row.observed_best)
+        best = units.ratio(100 * row.observed_best)
         return f"possible only above the best matmul seen, {best} %"
     moving = row.unfused_overlap_seconds * epochs / target_seconds
     if moving > 1:
-        return f"possible only if fused: data take {ratio(moving)}x as long"
-    return f"possible: needs {ratio(100 * needed)} % of peak"
-
-
-def ratio(value: float) -> str:
-    """Return two significant digits without an exponent.
-
-    >>> ratio(1.94), ratio(0.0345), ratio(1234.0)
-    ('1.9', '0.035', '1,200')
-    """
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    digits = 1 - math.floor(math.log10(abs(value)))
-    rounded = round(value, digits)
-    return f"{rounded:,.{max(0, 1 - math.floor(math.log10(abs(rounded))))}f}"
+        return f"possible only if fused: data take {units.ratio(moving)}x as long"
+    return f"possible: needs {units.ratio(100 * needed)} % of peak"
 
 
 @checked(

@@ -21,7 +21,7 @@ import pytest
 import cookbook as cb
 from cookbook.panels import controls
 from cookbook.panels.shell import MOST_ROWS
-from cookbook.prediction.requirements import ratio
+from cookbook.units import ratio
 
 PANELS = tuple(cb.panels.RECIPES)
 NAN = re.compile(r"\bnan\b", re.I)

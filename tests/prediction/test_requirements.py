@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import cookbook as cb
 from cookbook import catalog
 from cookbook.prediction.devices import observed_efficiency
-from cookbook.prediction.requirements import activations, block_runs, ratio, requirements
+from cookbook.prediction.requirements import activations, block_runs, requirements
+from cookbook.units import ratio
 from cookbook.workloads.layers import Trace
 from cookbook.workloads.zoo import Workload
 

@@ -23,8 +23,8 @@ from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
 from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.prediction.measurements import Measurement
-from cookbook.prediction.requirements import ratio
 from cookbook.topics.devices.comparison import PHASES, Lead, compare, lead, measured_runs, operations, roofs
+from cookbook.units import ratio
 
 USUAL = "usual"
 DEFAULTS: dict[str, Any] = {

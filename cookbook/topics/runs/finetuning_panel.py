@@ -28,9 +28,8 @@ from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import Source, capital, counted, in_words, listed, price_badge, short_name
 from cookbook.prediction.devices import optimiser_row
-from cookbook.prediction.requirements import ratio
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune
-from cookbook.units import dollars, human
+from cookbook.units import dollars, human, ratio
 from cookbook.workloads import zoo
 
 GIBI, MILLION, HOUR = 2.0**30, 1e6, 3600.0

@@ -116,21 +116,44 @@ class Layouts(Result):
         kept = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
         return plain({**kept, "layouts": self._table})
 
-    def _repr_html_(self) -> str:
-        rows = [
-            {
-                "Devices": f"{row['devices']:,}",
-                "Layout": layout_words(row),
-                "Micro-batch": row["micro_batch"],
-                "ZeRO": row["zero"],
-                "Recomputation": row["recompute"],
-                **step_words(row),
-                "Memory": units.human(row["memory_bytes"], "iB"),
-            }
-            for row in self._table.head(8).to_dict("records")
+    def tables(self, most: int | None = None) -> dict[str, pd.DataFrame]:
+        """Return the layouts as printed by title, fastest first; the first so many where `most` is given."""
+        return {"Layouts": self.printed(self._table.head(len(self._table) if most is None else most), self.rows[:most])}
+
+    def printed(self, layouts: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
+        """Return rows of the table as printed, and the part of a step that makes each slower than the first.
+
+        Parameters
+        ----------
+        layouts : pandas.DataFrame
+            Rows of `table`.
+        rows : numpy.ndarray of int
+            Row of the prediction of each of them.
+        """
+        parts = pd.DataFrame({name: np.asarray(part)[rows] for name, part in self.prediction.by_part.items()})
+        change = parts - parts.iloc[0] if len(parts) else parts
+        slower = [
+            "fastest of those tried" if not index else f"{part} +{units.human(float(change[part].iloc[index]), 's')}"
+            for index, part in enumerate(change.idxmax(axis=1) if len(parts) else ())
         ]
+        return pd.DataFrame(
+            {
+                "Devices": [f"{count:,}" for count in layouts["devices"]],
+                "Layout": [layout_words(row) for _, row in layouts.iterrows()],
+                "Chunks": layouts["vp"].astype(str),
+                "Micro-batch": layouts["micro_batch"].astype(str),
+                "ZeRO": layouts["zero"].astype(str),
+                "Recomputation": layouts["recompute"],
+                "Step": [units.human(seconds, "s") for seconds in layouts["step_seconds"]],
+                "Memory": [units.human(size, "iB") for size in layouts["memory_bytes"]],
+                "Left": [units.human(size, "iB") for size in layouts["headroom_bytes"]],
+                "Loses by": slower,
+            }
+        )
+
+    def _repr_html_(self) -> str:
         taken = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
-        return card(self.summary(), pd.DataFrame(rows), [taken])
+        return card(self.summary(), self.tables(8)["Layouts"], [taken])
 
     def summary(self) -> str:
         """How many layouts fit, and the fastest of them."""

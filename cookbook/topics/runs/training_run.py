@@ -37,7 +37,6 @@ from cookbook.topics.runs.search import (
     search,
     sequence,
     shape_of,
-    step_words,
 )
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
@@ -191,33 +190,39 @@ class TrainingRun(Result):
         names = ("title", "tokens", "tokens_per_step", "training_flop", "checkpoint_bytes", "precision", "assumed")
         return plain({**{name: getattr(self, name) for name in names}, "runs": self.frame()})
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the numbers of devices, each with its fastest layout, as printed, by title."""
         rows = []
-        for row in self._table.to_dict("records"):
+        for _, row in self._table.iterrows():
             head = {"Devices": f"{row['devices']:,}"}
             if row["why"]:
-                rows.append({**head, "Layout": "none"})
+                rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
                 continue
-            ends = f"{row['days_low']:,.3g} to {row['days_high']:,.3g}"
-            usd = units.dollars(row["usd"])
+            days, low, high = (units.figure(row[f"days{end}"]) for end in ("", "_low", "_high"))
+            usd = f"{units.dollars(row['usd'])} ({units.dollar_range(row['usd_low'], row['usd_high'])})"
             rows.append(
                 {
                     **head,
-                    "Layout": layout_words(row),
-                    **step_words(row),
-                    "MFU": units.percent(row["mfu"]),
-                    "Memory": units.human(row["memory_bytes"], "iB"),
+                    "Fastest layout": layout_words(row),
+                    "Step": units.human(row["step_seconds"], "s"),
+                    "MFU, HFU": f"{units.share(row['mfu'])}, {units.share(row['hfu'])}",
+                    "Days (80 %)": f"{days} ({low}-{high})",
+                    "Device-hours": units.large(row["device_hours"]),
+                    **({"Cost": usd} if math.isfinite(self.price.median) else {}),
+                    "A failure every": units.human(row["mtbf_seconds"], "s"),
+                    "Checkpoint every": units.human(row["checkpoint_interval_seconds"], "s"),
                     "Goodput": units.percent(row["goodput"], 1),
-                    "Days (80 %)": f"{row['days']:,.3g} ({ends})",
-                    "Cost": usd,
                 }
             )
+        return {"Numbers of devices": pd.DataFrame(rows).fillna("")}
+
+    def _repr_html_(self) -> str:
         notes = [f"{why[0].upper()}{why[1:]}." for why in self._table["why"] if why]
         notes += [
             f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
             "Taken where nothing was given: " + "; ".join(self.assumed) + ".",
         ]
-        return card(self.summary(), pd.DataFrame(rows).fillna(""), notes)
+        return card(self.summary(), self.tables()["Numbers of devices"], notes)
 
     def summary(self) -> str:
         """The fastest of the runs in one line."""

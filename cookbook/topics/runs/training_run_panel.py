@@ -396,7 +396,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         picture=PICTURES[picture](view),
         parts=step_parts(view.seconds),
         parts_title=f"One step, {view.run.tokens_per_step:,.0f} tokens, in the fastest layout",
-        table=partial(_layout_table if layouts else _device_table, view),
+        table=partial(_layout_table, view) if layouts else lambda: view.run.tables()["Numbers of devices"],
         data=lambda: view.layouts if layouts else view.run.frame(),
         sources=partial(_sources, view),
         code=_code(values),
@@ -638,52 +638,11 @@ def _checkpoints(view: Planned) -> Picture:
 PICTURES = {"curve": _curve, "layouts": _layouts, "memory": _memory, "checkpoints": _checkpoints}
 
 
-def _device_table(view: Planned) -> pd.DataFrame:
-    """Every number of devices with its fastest layout, as printed."""
-    rows = []
-    for _, row in view.run.table.iterrows():
-        head = {"Devices": f"{row['devices']:,}"}
-        if row["why"]:
-            rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
-            continue
-        cost = {"Cost": f"{dollars(row['usd'])} ({dollar_range(row['usd_low'], row['usd_high'])})"}
-        rows.append(
-            {
-                **head,
-                "Fastest layout": layout_words(row),
-                "Step": human(row["step_seconds"], "s"),
-                "MFU, HFU": f"{percent(row['mfu'])}, {percent(row['hfu'])}",
-                "Days (80 %)": f"{figure(row['days'])} ({figure(row['days_low'])}-{figure(row['days_high'])})",
-                "Device-hours": large(row["device_hours"]),
-                **(cost if view.priced else {}),
-                "A failure every": human(row["mtbf_seconds"], "s"),
-                "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"),
-                "Goodput": f"{100 * row['goodput']:.1f} %",
-            }
-        )
-    return pd.DataFrame(rows).fillna("")
-
-
 def _layout_table(view: Planned) -> pd.DataFrame:
-    """Layouts of this number of devices, and the part of a step that makes each slower than the fastest."""
-    best, parts = view.layouts, view.of_rows(view.run.layouts.prediction.by_part)
-    change = parts - parts.iloc[0]
-    most = change.idxmax(axis=1)
-    slower = [f"{part} +{human(float(change[part].iloc[at]), 's')}" for at, part in enumerate(most)]
-    return pd.DataFrame(
-        {
-            "Layout": best["words"],
-            "Chunks": best["vp"].astype(str),
-            "Micro-batch": best["micro_batch"].astype(str),
-            "ZeRO": best["zero"].astype(str),
-            "Recomputation": best["recompute"],
-            "Step": [human(each, "s") for each in best["step_seconds"]],
-            "Days": best["days"].map(figure),
-            "Memory": [human(each, "iB") for each in best["memory_bytes"]],
-            "Left": [human(each, "iB") for each in best["headroom_bytes"]],
-            "Loses by": ["fastest of those tried", *slower[1:]],
-        }
-    )
+    """Layouts of this number of devices as printed, with their days."""
+    table = view.run.layouts.printed(view.layouts, view.layouts["row"].to_numpy()).drop(columns="Devices")
+    table.insert(list(table).index("Memory"), "Days", view.layouts["days"].map(figure))
+    return table
 
 
 def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:

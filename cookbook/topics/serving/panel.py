@@ -53,7 +53,7 @@ from cookbook.topics.costs.cost import HOUR, MONTH
 from cookbook.topics.devices.comparison import Lead, evidence, lead
 from cookbook.topics.serving import charts
 from cookbook.topics.serving.engines import engine_costs
-from cookbook.topics.serving.service import Service, serve
+from cookbook.topics.serving.service import Service, row_words, serve
 from cookbook.topics.serving.simulation import POLICIES, StepCosts
 from cookbook.units import dollars, human
 
@@ -674,26 +674,8 @@ def _table(view: Served) -> pd.DataFrame:
         except ValueError as problem:
             rows.append({"Devices": f"{count:,}", "Limit": str(problem).partition(";")[0]})
             continue
-        rows.append({"Devices": f"{count:,}", **_latencies(row)})
+        rows.append({"Devices": f"{count:,}", **row_words(row)})
     return pd.DataFrame(rows).fillna("")
-
-
-def _latencies(row: Mapping[str, Any]) -> dict[str, str]:
-    each = {
-        f"{name.upper()} p50 / p95 / p99": " / ".join(human(row[f"{name}_p{part}"], "s") for part in (50, 95, 99))
-        for name in ("ttft", "tpot")
-    }
-    answers, prompts = (dollars(row[f"usd_per_million_{kind}"]) for kind in ("output", "input"))
-    return {
-        **each,
-        "Requests held": f"{row['batch'] * row['engines']:,.0f}",
-        "Of capacity": percent(row["requests_per_second"] / row["capacity"]),
-        "$ per M output (prompts)": f"{answers} ({prompts})",
-        "$/h": dollars(row["usd_per_hour"]),
-        "J/token": "-".join(figure(row[f"joule_per_token_{end}"]) for end in ("low", "high")),
-        "Limits kept": "yes" if row["meets"] else "no",
-        "Limit": str(row["binds"]),
-    }
 
 
 def _cost_table(view: Served) -> pd.DataFrame:
@@ -701,7 +683,7 @@ def _cost_table(view: Served) -> pd.DataFrame:
     rows = [
         {"Accelerator": row["name"], "Limit": row["why"].partition(";")[0]}
         if row["why"]
-        else {"Accelerator": row["name"], "Devices (TP)": f"{row['devices']:.0f} ({row['tp']:.0f})", **_latencies(row)}
+        else {"Accelerator": row["name"], "Devices (TP)": f"{row['devices']:.0f} ({row['tp']:.0f})", **row_words(row)}
         for row in _rivals(view).to_dict("records")
     ]
     return pd.DataFrame(rows).fillna("")

@@ -7,7 +7,7 @@ Iterations of an engine take what `cookbook.generate` estimates; how requests sh
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -111,35 +111,17 @@ class Service(Result):
             f"{row['costly'] and '; '}{row['costly']}"
         )
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the stacks as printed, by title."""
         rows = []
         for row in self.rows:
-            told = {
-                "Stack": f"{row['devices']:,} × {row['accelerator']}, TP {row['tp']}"
-                + (f", EP {row['ep']}" if row["ep"] > 1 else "")
-            }
-            if row["why"]:
-                rows.append({**told, "Limit": row["why"]})
-                continue
-            usd = row["usd_per_million_output"]
-            rows.append(
-                {
-                    **told,
-                    "Requests/s": f"{row['requests_per_second']:.3g}",
-                    **{
-                        f"{name.upper()} p50 / p95 / p99": " / ".join(
-                            units.human(row[f"{name}_p{each}"], "s") for each in (50, 95, 99)
-                        )
-                        for name in ("ttft", "tpot", "e2e")
-                    },
-                    "Busy": units.percent(row["busy"]),
-                    "$ per M output": units.dollars(usd),
-                    "J/token": f"{row['joule_per_token']:.3g}",
-                    "Limit": row["binds"],
-                    "Limits kept": "yes" if row["meets"] else "no",
-                }
-            )
-        return card(self.summary(), pd.DataFrame(rows).fillna(""), [f"Assumed: {'; '.join(self.assumed)}."])
+            groups = f", EP {row['ep']}" if row["ep"] > 1 else ""
+            stack = {"Stack": f"{row['devices']:,} × {row['accelerator']}, TP {row['tp']}{groups}"}
+            rows.append({**stack, "Limit": row["why"]} if row["why"] else {**stack, **row_words(row)})
+        return {"Stacks": pd.DataFrame(rows).fillna("")}
+
+    def _repr_html_(self) -> str:
+        return card(self.summary(), self.tables()["Stacks"], [f"Assumed: {'; '.join(self.assumed)}."])
 
     def against_apis(self) -> pd.DataFrame:
         """The best stack against list prices of APIs: cost of a request, and the rate from which owning is cheaper.
@@ -172,6 +154,25 @@ class Service(Result):
             source=rows["source"],
         )
         return found.reset_index(drop=True)
+
+
+def row_words(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return delays, load, cost, energy and limits of one row, as printed."""
+    each = {
+        f"{name.upper()} p50 / p95 / p99": " / ".join(units.human(row[f"{name}_p{part}"], "s") for part in (50, 95, 99))
+        for name in ("ttft", "tpot")
+    }
+    answers, prompts = (units.dollars(row[f"usd_per_million_{kind}"]) for kind in ("output", "input"))
+    return {
+        **each,
+        "Requests held": f"{row['batch'] * row['engines']:,.0f}",
+        "Of capacity": units.share(row["requests_per_second"] / row["capacity"]),
+        "$ per M output (prompts)": f"{answers} ({prompts})",
+        "$/h": units.dollars(row["usd_per_hour"]),
+        "J/token": "-".join(units.figure(row[f"joule_per_token_{end}"]) for end in ("low", "high")),
+        "Limits kept": "yes" if row["meets"] else "no",
+        "Limit": str(row["binds"]),
+    }
 
 
 LOAD, LIMIT, SPREAD = Field.number(high=1e9), Field.number(high=1e24, unit="s"), Field.number(0, 10)

@@ -21,11 +21,10 @@ from cookbook.panels.text import Source, capital, counted, in_words, percent, sh
 from cookbook.prediction.kinds.input_pipeline import Change
 from cookbook.prediction.kinds.input_pipeline_arguments import catalogued
 from cookbook.prediction.match import StorageMatch, match_storage
-from cookbook.prediction.requirements import ratio
 from cookbook.prediction.scenario import BENCHMARK
 from cookbook.topics.storage import charts
 from cookbook.topics.storage.platforms import chain_figures, epoch_parts, rank_changes
-from cookbook.units import dollars, human
+from cookbook.units import dollars, human, ratio
 
 PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
 MINUTES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0)
