@@ -58,7 +58,7 @@ ELSEWHERE = {
     "topics/accuracy/measurements_panel.py:_year": "a control",
     "topics/accuracy/measurements_panel.py:_like": "a control",
     "topics/cluster/jobs.py:_urgent": "a cell of a table",
-    "topics/cluster/study.py:_owned": "numbers of teams, bounded by the cluster",
+    "topics/cluster/study.py:_team_quotas": "numbers of teams, bounded by the cluster",
     "topics/machine/report.py:_check_document": "a document",
     "topics/machine/report.py:_check_plain": "a document",
     "topics/machine/report.py:_number": "a cell of a document",
