@@ -139,8 +139,8 @@ def test_a_field_is_a_row_a_plan_a_default_and_a_use(copy):
     copy.insert("cookbook/prediction/api.py", "optimiser: Any = None", "pause: Any = None")
     before, after = 'fill("pod", v["domain"], False)', 'fill("pause", 0.0, False)'
     copy.insert("cookbook/prediction/kinds/transformer.py", before, after)
-    before = 'found["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]'
-    after = 'found["stragglers"] = found["stragglers"] + s.pause'
+    before = 'step["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]'
+    after = 'step["stragglers"] = step["stragglers"] + s.pause'
     copy.insert("cookbook/prediction/kinds/transformer_step.py", before, after)
     told = copy.ask("""
         import pandas as pd

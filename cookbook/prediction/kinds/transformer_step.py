@@ -225,12 +225,12 @@ def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str
     body = sum(value for name, value in time.items() if name != "head")
     time |= _communication(s, rates, layer, body, on)
     chunk = sum(value for name, value in time.items() if name not in ("head", "pipeline_exchange"))
-    by_part = {name: value * s.micro_batches for name, value in time.items()}
-    by_part["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
-    by_part |= _once(s, rates, layer, body, c, on)
-    total = sum(by_part.values())
-    by_part["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
-    return by_part
+    step = {name: value * s.micro_batches for name, value in time.items()}
+    step["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
+    step |= _once(s, rates, layer, body, c, on)
+    total = sum(step.values())
+    step["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
+    return step
 
 
 def _neutral(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> tuple[Any, Mapping[str, Any]]:
