@@ -665,15 +665,15 @@ def test_fine_tuning_by_part_adds_up_to_what_is_told(tuning: Any) -> None:
     "name, ends",
     [
         ("devices", (1, 8)),
-        ("seq", (32, 2**17)),
-        ("micro_batch", (1, 256)),
-        ("rank", (1, 1024)),
-        ("optimiser", ("adam", "galore")),
-        ("recompute", ("none", "full")),
+        pytest.param("seq", (32, 2**17), marks=pytest.mark.all),
+        pytest.param("micro_batch", (1, 256), marks=pytest.mark.all),
+        pytest.param("rank", (1, 1024), marks=pytest.mark.all),
+        pytest.param("optimiser", ("adam", "galore"), marks=pytest.mark.all),
+        pytest.param("recompute", ("none", "full"), marks=pytest.mark.all),
         ("method", ("full", "qlora")),
-        ("tokens", (0.1, 1e6)),
-        ("model", ("llama3_70b", "qwen3_32b")),
-        ("accelerator", ("t4", "h200-sxm")),
+        pytest.param("tokens", (0.1, 1e6), marks=pytest.mark.all),
+        pytest.param("model", ("llama3_70b", "qwen3_32b"), marks=pytest.mark.all),
+        pytest.param("accelerator", ("t4", "h200-sxm"), marks=pytest.mark.all),
     ],
 )
 def test_both_ends_of_a_control_of_fine_tuning_show_and_its_code_is_the_call(tuning: Any, name: str, ends: Any) -> None:
