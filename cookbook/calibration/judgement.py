@@ -380,7 +380,7 @@ def _chained_rows() -> list[dict[str, Any]]:
 
 
 RING = ("all_reduce", "all_gather", "reduce_scatter")
-LARGE, NODE, NODES = 1e15, 8, 4
+LARGE_PAYLOAD, NODE, NODES = 1e15, 8, 4
 # From this payload on bandwidth counts, not starts.
 BIG = 1e9
 # Where the search starts (what one expects before any row was seen), and how far the logarithm may lie from it.
@@ -428,7 +428,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     if several and not np.isfinite(network):
         network = machine.network if machine else np.nan
     devices = per_node * (row["nodes"] if row["nodes"] > 0 else NODES)
-    payload = row["payload_bytes"] if row["payload_bytes"] > 0 else LARGE
+    payload = row["payload_bytes"] if row["payload_bytes"] > 0 else LARGE_PAYLOAD
     passes = 2 if row["collective"] == "all_reduce" else 1
     said = row["algorithm"].startswith("NVLS") or any(
         word in row["intra_node_link"] + row["inter_node_link"] for word in ("SHARP", "NVLS")
@@ -466,7 +466,9 @@ def predicted_exchanges(rows: Exchanges, constants: dict[str, float]) -> np.ndar
 def _far(rows: Exchanges, constants: dict[str, float]) -> np.ndarray:
     """The part of a ring between nodes alone, all links within a node taken as free."""
     groups = np.stack([np.ones(len(rows.devices)), rows.per_node], axis=-1)
-    free = np.stack([np.full(len(rows.devices), LARGE), np.where(np.isfinite(rows.network), rows.network, 1.0)], -1)
+    free = np.stack(
+        [np.full(len(rows.devices), LARGE_PAYLOAD), np.where(np.isfinite(rows.network), rows.network, 1.0)], -1
+    )
     return rows.passes * fabrics.nested_seconds("all_gather", rows.payload, rows.devices, groups, free, constants)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -207,6 +208,21 @@ def train_step(
     found = _told(estimate(asked, neighbours), asked, network)
     blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(plan_fields(plan, changes))
     return _assuming(found, _taken({"micro_batch": (1, True)})) if blank else found
+
+
+def _with_plan(function: Any) -> inspect.Signature:
+    """Return the signature of a function with the fields of a plan in the place of `**changes`, as editors show it."""
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+    fields_of_plan = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+        for name in PLAN
+        if name not in signature.parameters
+    ]
+    return signature.replace(parameters=[*own, *fields_of_plan])
+
+
+train_step.__signature__ = _with_plan(train_step)  # type: ignore[attr-defined]
 
 
 def network_of(model: str | Workload) -> Workload:

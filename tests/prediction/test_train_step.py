@@ -1,5 +1,8 @@
 """The front door for one training step, or many: names in, an answer with interval, bounds and reasons out."""
 
+import inspect
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -210,3 +213,9 @@ def test_stages_in_several_nodes_wait_for_a_slow_network(software: str) -> None:
 def test_an_encoder_with_a_decoder_is_predicted_with_experts_and_without(model):
     found = train_step(model, "h100-sxm", global_batch=8)
     assert found.point > 0 and (found.tier == "mixture of experts") == (model == "switch_base_8")
+
+
+def test_fields_of_a_plan_are_arguments_that_an_editor_can_list():
+    parameters = inspect.signature(train_step).parameters
+    assert {field.name for field in fields(Plan)} <= set(parameters)
+    assert all(parameters[name].kind == inspect.Parameter.KEYWORD_ONLY for name in ("tp", "pp", "recompute"))

@@ -306,7 +306,7 @@ class _Programmed:
         return np.asarray(pieces @ (float(self.levels) ** np.arange(tile.slices)) * scale)
 
 
-VALUES = Field.number(-1e300, many=True, entries=MAX_VALUES, give="values to set it to, numbers")
+VALUES = Field.number(-1e300, many=True, kept=True, entries=MAX_VALUES, give="values to set it to, numbers")
 
 
 @checked(over=Field.choice(*VARIED), values=VALUES, tile=TILE, network=NETWORK, **CELL_FIELDS)
