@@ -72,7 +72,7 @@ def _in_zoo(workload: zoo.Workload) -> str:
         plain = zoo.model(workload.name)
     except KeyError:
         return ""
-    if plain is workload:
+    if plain is workload or (plain.title == workload.title and _same(plain, workload)):
         return as_python(workload.name)
     changes = {name: value for name, value in workload.arguments.items() if plain.arguments.get(name) != value}
     try:

@@ -18,7 +18,12 @@ from cookbook.publish.notebook import normalise, run_with
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 # Recipes whose figures rest on linear algebra, fits, draws or ties.
 SAMPLE = ("05-can-you-trust-it", "11-benchmark-this-machine", "13-share-a-cluster", "15-beyond-digital")
-FORMULAS = ("collectives", "generation", "intervals", "topology")
+FORMULAS = (
+    "formulas/test_collectives.py",
+    "prediction/test_generation.py",
+    "calibration/test_intervals.py",
+    "formulas/test_topology.py",
+)
 # OpenBLAS takes the kernels of the processor named, NumPy leaves the vector units named unused.
 SETTINGS = {
     "oldest": {
@@ -79,7 +84,7 @@ def test_recipes_print_the_same_on_another_processor(name, processor, tmp_path):
 
 @pytest.mark.all
 def test_formulas_hold_on_another_processor(processor):
-    files = [str(FOLDER.parent / "tests" / f"test_{name}.py") for name in FORMULAS]
+    files = [str(FOLDER.parent / "tests" / name) for name in FORMULAS]
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COOKBOOK_"))}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],

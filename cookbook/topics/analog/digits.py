@@ -306,7 +306,7 @@ class _Programmed:
         return np.asarray(pieces @ (float(self.levels) ** np.arange(tile.slices)) * scale)
 
 
-VALUES = Field.number(-1e300, many=True, kept=True, entries=MAX_VALUES, give="values to set it to, numbers")
+VALUES = Field.number(-1e300, many=True, entries=MAX_VALUES, give="values to set it to, numbers")
 
 
 @checked(over=Field.choice(*VARIED), values=VALUES, tile=TILE, network=NETWORK, **CELL_FIELDS)
@@ -337,7 +337,7 @@ def accuracy_curve(
     True
     """
     tile, rows = usual_tile(tile), []
-    for value in values:
+    for value in (int(number) if float(number).is_integer() else number for number in values):
         fields = ("adc_bits", "weight_bits", "cell_bits", "input_bits")
         changed = replace_tile(tile, **{over: value}) if over in fields else tile
         changed = replace_tile(tile, rows=value, columns=value) if over == "rows" else changed
