@@ -139,7 +139,7 @@ $(VENV)/test.stamp: $(VENV)/lab.stamp tests/requirements.txt
 	touch $@
 
 # Modules of charts and panels too: the build writes the specs of their charts.
-$(VENV)/package.stamp: $(VENV)/uv.stamp pyproject.toml hatch_build.py $(wildcard cookbook/charts/*.py cookbook/panels/*.py) $(if $(filter-out $(wildcard $(BUILT)),$(BUILT)),missing-built)
+$(VENV)/package.stamp: $(VENV)/uv.stamp pyproject.toml hatch_build.py $(wildcard cookbook/charts/*.py cookbook/panels/*.py cookbook/topics/*/charts.py cookbook/topics/*/*panel.py) $(if $(filter-out $(wildcard $(BUILT)),$(BUILT)),missing-built)
 	$(UV) --no-deps -e .
 	touch $@
 

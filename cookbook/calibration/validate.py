@@ -51,7 +51,7 @@ PAIRED_COLUMNS = ("worse_by", "worse_by_low", "worse_by_high")
 # Columns for a single publisher where a term is switched off; it cannot be resampled, so that it has no interval.
 PUBLISHER_COLUMNS = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED_COLUMNS)
-PACKAGES = ("performance", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
+PACKAGES = ("formulas", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
 FILES = ("units.py",)
 # These modules read results or take no part in predictions of training.
 READER_MODULES = (

@@ -279,7 +279,7 @@ class Field:
         if self.kept:
             for each in values:
                 self._one(each)
-            return value
+            return values if isinstance(value, Iterator) else value
         read = [None if each is None and self.gaps else self._one(each) for each in values]
         return tuple(dict.fromkeys(read) if self.type in ("count", "choice") else read)
 
@@ -313,13 +313,11 @@ class Field:
         """Return one value."""
         if self.records and isinstance(value, self.records):
             return value
-        return _READERS[self.type](self, value)
+        return _READERS[self.type](self, value if self.type == "array" else of_numpy(value))
 
     def to_number(self, value: Any) -> float:
         """Return a number in SI within its range, from a number or from text, which has the unit of the field."""
-        given = value
-        if isinstance(value, np.generic):
-            value = value.item()
+        given = value = of_numpy(value)
         if isinstance(value, bool) and self.type != "share":
             raise self.refuse(value, "is not a number", NOT_ALLOWED)
         if isinstance(value, str) and self.words:
@@ -345,9 +343,9 @@ class Field:
         return value if type(value) is int and self.low <= value <= self.high else int(self.to_number(value))
 
     def _flag(self, value: Any) -> bool:
-        if not isinstance(value, (bool, np.bool_)):
+        if not isinstance(value, bool):
             raise self.refuse(value, "says neither yes nor no")
-        return bool(value)
+        return value
 
     def _choice(self, value: Any) -> Any:
         known = self.spelt
@@ -358,10 +356,11 @@ class Field:
                 return known[each]
         words = [each for each in known if isinstance(each, str)]
         near = nearest(value[:LETTERS], words, 1, MISSPELT) if isinstance(value, str) else []
-        offered, meant = self.allowed, f"; nearest: {', '.join(near)}" if near else ""
-        if len(offered) > MAX_LETTERS:
-            offered, meant = ", ".join(nearest(str(value)[:LETTERS], words, 3)), ", to name the nearest"
-        raise refused(self.name, value, f"is not a choice; take one of {offered}{meant}", nearest=near)
+        remedy = f"take one of {self.allowed}" + (f"; nearest: {', '.join(near)}" if near else "")
+        if len(self.allowed) > MAX_LETTERS:
+            near = nearest(value[:LETTERS], words, 3) if isinstance(value, str) else words[:3]
+            remedy = f"nearest of {len(known):,}: {', '.join(near)}"
+        raise refused(self.name, value, f"is not a choice; {remedy}", nearest=near)
 
     def _text(self, value: Any) -> str:
         if not isinstance(value, str):
@@ -419,6 +418,12 @@ _READERS: Mapping[str, Callable[[Field, Any], Any]] = {
     "function": Field._function,
     "array": Field._array,
 }
+
+
+def of_numpy(value: Any) -> Any:
+    """Return Python's own number, text or flag in place of a scalar of NumPy; anything else as it is."""
+    scalar = isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim)
+    return value.item() if scalar else value
 
 
 def _all_numbers(values: np.ndarray) -> bool:

@@ -165,10 +165,9 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     'no row of data/cloud_prices.csv states a price on demand of power8-nvlink'
     """
     kind, key = _table_key(name)
-    year = since
     if not kind:
         return missing("USD/h", f"{key} is made up: nobody sells it, so that no price is known; give your own")
-    return _spread(_purchase(kind, key, year)) if way == BOUGHT else _rented(kind, key, way, year)
+    return _spread(_purchase(kind, key, since)) if way == BOUGHT else _rented(kind, key, way, since)
 
 
 @checked(accelerator=DEVICE, way=WAY, since=SINCE_YEAR)
@@ -214,11 +213,10 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     25000.0
     """
     kind, key = _table_key(name)
-    year = since
     if not kind:
         return missing("USD", f"{key} is made up: nobody sells it, so that no price is known; give your own")
     priced = kind == "systems" and not math.isnan(_row("systems", key)["price_usd"])
-    return _purchase(kind, key, None if priced else year)
+    return _purchase(kind, key, None if priced else since)
 
 
 def _table_key(name: Any) -> tuple[str, str]:
@@ -328,10 +326,10 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
     >>> round(price.low, 2) < round(price.high, 2), price.rows
     (True, 2)
     """
-    load, year = float(watts), since
-    rate = stated("electricity_price", PER_KWH, region=region, since="" if year is None else f"{year:04d}")
+    load = float(watts)
+    rate = stated("electricity_price", PER_KWH, region=region, since="" if since is None else f"{since:04d}")
     if rate.why:
-        return missing("USD/h", f"no row of data/tco.csv states a price in $/kWh for {region}{_from(year)}")
+        return missing("USD/h", f"no row of data/tco.csv states a price in $/kWh for {region}{_from(since)}")
     losses = stated("pue")
     hourly = times(times(rate, losses, "USD/h"), load * units.scale(PER_KWH) * HOUR, "USD/h")
     return replace(hourly, first=rate.first, last=rate.last, rows=rate.rows, note=rate.note)

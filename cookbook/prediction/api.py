@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -331,8 +331,8 @@ def _of_zoo(network: Workload) -> bool:
 
 
 def _machines(system: Any) -> Any:
-    several = isinstance(system, (list, tuple))
-    return [hardware.machine(each) for each in system] if several else hardware.machine(system)
+    single = isinstance(system, (str, hardware.Accelerator, hardware.Machine)) or not isinstance(system, Iterable)
+    return hardware.machine(system) if single else [hardware.machine(each) for each in system]
 
 
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:

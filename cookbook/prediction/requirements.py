@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 RUNTIME = "runtime-memory"
 RECOMPUTE = {"none": 0.0, "full": 1.0}
 # What a network in theory is asked for, and numbers of which entries of a list may be none.
-BATCH = Field.count(1, LARGEST, name="batch", give="whole samples, 1 or more")
-LENGTH = Field.count(1, LARGEST, give="whole tokens, 1 or more")
+BATCH = Field.count(1, LARGEST, words=True, name="batch", give="whole samples, 1 or more")
+LENGTH = Field.count(1, LARGEST, words=True, give="whole tokens, 1 or more")
 SHARE = Field.number(0, 1, name="recompute", give='"none", "full" or a share from 0 to 1')
 
 
@@ -332,14 +332,14 @@ def checked_batch(batch: Any) -> np.ndarray:
     if np.ndim(batch := _array(batch)) == 0:
         return np.asarray(float(BATCH.read(batch)))
     if batch.ndim > 1 or batch.size == 0:
-        raise BATCH.refuse(batch, f"has shape {batch.shape}; give one number or a list of them")
+        raise refused("batch", batch, f"has shape {batch.shape}; give one number of samples or a list of them")
     return np.where((batch >= 1) & (batch == np.floor(batch)) & (batch <= LARGEST), batch, np.nan)
 
 
 def _array(batch: Any) -> Any:
     """Return a list of numbers as an array; anything else as it is. An entry of a list that is no number is refused."""
-    if not isinstance(batch, (list, tuple, np.ndarray)):
-        return batch
+    if not np.ndim(batch):
+        return batch.item() if isinstance(batch, np.ndarray) else batch
     try:
         numbers = np.asarray(batch)
         if numbers.dtype == bool or any(isinstance(entry, bool) for entry in np.ravel(np.array(batch, dtype=object))):
@@ -594,7 +594,7 @@ def roofline_table(
     workload = zoo.model(model) if isinstance(model, str) else model
     size, seq = checked_batch(batch), checked_seq(workload, seq)
     if size.ndim:
-        raise BATCH.refuse(batch, "is a list; give one batch")
+        raise refused("batch", batch, "is a list; give one number of samples")
     device = device_table([accelerator])
     peak, bandwidth = float(peaks(device, precision)[0]), float(device["mem_bandwidth"].iloc[0])
     ops = workload.ops

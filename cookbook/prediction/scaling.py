@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -88,7 +88,7 @@ def scaled(
 ) -> pd.DataFrame:
     """Return step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
     samples, requested = batch, _requested(devices)
-    if mode == "strong" and not np.ndim(devices):
+    if mode == "strong" and _is_single(devices):
         requested = [count for count in requested if count <= samples]
     counts = requested if requested[:1] == [1] else [1, *requested]  # one device to compare with
     network = network_of(model)
@@ -149,8 +149,15 @@ def device_of(system: Any) -> str:
 def _requested(devices: int | Sequence[int]) -> list[int]:
     """Return the numbers of devices to show: those given, or the powers of two up to one number."""
     counts = DEVICES.read(devices)
-    powers = () if np.ndim(devices) else (2**power for power in range(counts[0].bit_length()))
+    powers = () if not _is_single(devices) else (2**power for power in range(counts[0].bit_length()))
     return sorted({*powers, *counts})
+
+
+def _is_single(devices: Any) -> bool:
+    """Return whether one number of devices is given, not several."""
+    if isinstance(devices, np.ndarray):
+        return not devices.ndim
+    return isinstance(devices, str) or not isinstance(devices, Iterable)
 
 
 def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:

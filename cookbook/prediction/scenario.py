@@ -17,7 +17,7 @@ import numpy as np
 
 from cookbook import catalog, hardware
 from cookbook.catalog import Refused, UnknownName
-from cookbook.catalog.fields import NUMERIC, TABLES, Field, fields
+from cookbook.catalog.fields import NUMERIC, TABLES, Field, fields, of_numpy
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.prediction import request_sets
@@ -338,7 +338,7 @@ def _numbers(declared: Field, value: Any) -> np.ndarray:
 
 def _number(declared: Field, value: Any) -> float:
     if declared.type == "flag":
-        return _truth(declared, value.item() if isinstance(value, np.generic) else value)
+        return _truth(declared, of_numpy(value))
     if isinstance(value, str) and declared.name in request_sets.COLUMNS:
         try:
             return declared.to_number(value)

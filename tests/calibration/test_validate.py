@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -355,3 +356,11 @@ def test_calibration_is_written_in_the_order_of_the_schema(tmp_path, refit):
     for name, rows in refit.items():
         write_table(name, rows, tmp_path / "data")
     assert catalog.validate_all(tmp_path / "data") == []
+
+
+def test_every_folder_and_file_of_the_key_is_there():
+    package = Path(validate.__file__).parents[1]
+    for folder in validate.PACKAGES:
+        assert any((package / folder).rglob("*.py")), folder
+    names = {path.name for folder in validate.PACKAGES for path in (package / folder).rglob("*.py")}
+    assert set(validate.READER_MODULES) <= names

@@ -62,6 +62,54 @@ ROWS = [
 REPORT = cb.measure.Report("complete", "2026-01-01 00:00", {}, {"processor": "x", "memory_bytes": 1e10}, ROWS, [])
 REMEDY = re.compile(r"\b(?:give|take|leave|nearest|one of|write|choose|list all)\b", re.I)
 LONGEST_MESSAGE = 400
+MISSPELT = "a choice misspelt"
+
+
+# Values that arguments must refuse whatever their declarations say: what a device, a network or a run cannot be.
+OUTSIDE = {
+    "diagnose.stretches": (0, 21, 2.5, True, "5"),
+    "crossbar_tile.rows": (0, 4097),
+    "crossbar_tile.adc_bits": (1, 17, 60),
+    "crossbar_tile.cell_bits": (0, 1.5),
+    "crossbar_accuracy.programming": (-0.1, 1.1, math.nan),
+    "crossbar_accuracy.draws": (0, 101),
+    "crossbar_accuracy.days": (-1, 36526),
+    "train_digits.hidden": (0, 257),
+    "cluster.load": (0, 5),
+    "cluster.mtbf_days": (0,),
+    "cluster.seed": (-1,),
+    "pick_stack.years": (0, 51),
+    "pick_stack.hours": (0, 25),
+    "pick_stack.budget": (0, -1, math.nan),
+    "ownership_usd.pue": (0.9,),
+    "ownership_usd.horizon_years": (0,),
+    "ownership_usd.life_years": (0,),
+    "ownership_usd.money_rate": (-0.1, 1.1),
+    "ownership_usd.watts": (-1,),
+    "where_to_run.years": (0, 51),
+    "where_to_run.batch": (0, 1.5),
+    "run.seconds": (0, 86401, math.nan),
+    "run.rounds": (0, 21),
+    "explore.size": (10, 999),
+    "explore.keep": (0, True),
+    "plan_run.devices": (0, 2**20 + 1, None, "64", []),
+    "plan_run.tokens": (0, math.inf),
+    "plan_run.hourly": (-1,),
+    "search.global_batch": (0, 2**30 + 1),
+    "search.zero": (4, True),
+    "finetune.rank": (0, 65537),
+    "finetune.zero": (1,),
+    "scaling.devices": (0, 2.5),
+    "requirements.samples": (0.5, None),
+    "requirements.recompute": (1.5, None),
+    "requirements.epochs": (0, None, True),
+    "serve.ep": (0, 1.5),
+    "simulate.engines": (0,),
+    "size_host.workers": (0, -2),
+    "size_host.cores": (0, math.nan),
+    "cores_needed.work": (-1,),
+    "compare.batch": (0, [1, 2]),
+}
 
 
 def functions() -> dict[str, Callable[..., Any]]:
@@ -121,9 +169,8 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
         yield from (("no flag", each) for each in ("perhaps", math.nan, 2))
     elif kind in ("choice", "text", "name"):
         yield from (("no text", each) for each in (math.nan, 10**400) if float not in field.records)
-        if kind == "choice":
-            word = next((each for each in field.spelt if isinstance(each, str) and len(each) > 3), "abcd")
-            yield "misspelt", f"{word}x"
+        if kind == "choice" and (word := next((x for x in field.spelt if isinstance(x, str) and len(x) > 3), "")):
+            yield MISSPELT, f"{word}x"
             yield "two lines", f"{word}\n{word}"
         elif kind == "name" and (table := field.table or TABLES.get(field.type)):
             yield "misspelt", f"{catalog.table(table).iloc[0, 0]}xq"
@@ -146,17 +193,21 @@ def misread(name: str, argument: str, what: str, value: Any) -> str:
     try:
         answer = function(*rest, **given)
     except UnknownName as problem:
-        return "" if problem.nearest or "list all" in str(problem) else f"{said}: no name near: {problem}"
+        own = not isinstance(value, str) or value in str(problem)
+        return "" if own and (problem.nearest or "list all" in str(problem)) else f"{said}: no name near: {problem}"
     except Refused as problem:
         message, refusal = str(problem), problem.refusal
         if len(message) > LONGEST_MESSAGE:
             return f"{said}: {len(message)} letters"
         if argument not in message or not REMEDY.search(message):
             return f"{said}: names no argument or no remedy: {message}"
+        if what == MISSPELT and not refusal.nearest:
+            return f"{said}: no choice near: {message}"
         return "" if refusal.field == argument else f"{said}: is the field {refusal.field!r}: {message}"
     except Exception as problem:
         return f"{said}: {type(problem).__name__}: {str(problem)[:200]}"
-    several = np.ndim(getattr(answer, "point", 0)) > 0
+    # Of a list of scenarios, a bad one has its reason beside the answers to the others.
+    several = isinstance(value, list) and value and np.ndim(getattr(answer, "point", 0)) > 0
     return "" if several else f"{said}: answered"
 
 
@@ -184,6 +235,14 @@ def test_what_a_declaration_rules_out_is_refused(name):
         if (problem := misread(name, argument, what, value))
     ]
     assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("place", OUTSIDE)
+def test_ranges_are_those_that_were_written_down(place):
+    name, _, argument = place.partition(".")
+    for value in OUTSIDE[place]:
+        with pytest.raises(Refused):
+            declared(functions()[name])[argument].read(value)
 
 
 def test_exceptions_are_no_more_than_needed():
@@ -216,3 +275,19 @@ def test_a_row_of_the_schema_is_taken_by_name():
     with pytest.raises(Refused, match=r"^tp = 0 is outside its range; give 1 to 1e\+06$") as problem:
         asked(tp=0)
     assert problem.value.refusal.field == "tp"
+
+
+def test_numbers_and_texts_of_numpy_are_read_like_those_of_python():
+    plain = cb.train_step("resnet50", "a100-sxm-80gb", precision="fp16", batch=64)
+    other = cb.train_step(np.str_("resnet50"), np.str_("a100-sxm-80gb"), precision=np.str_("fp16"), batch=np.int64(64))
+    assert other.point == plain.point and other.assumed == plain.assumed
+
+
+@pytest.mark.parametrize("values", [[2, 4], (2, 4), range(2, 5, 2), np.array([2, 4])])
+def test_every_sequence_of_numbers_is_a_list(values):
+    assert cb.requirements("resnet50", batch=values).frame()["batch"].drop_duplicates().tolist() == [2, 4]
+    assert cb.scaling("resnet50", "dgx-1-v100", devices=values)["devices"].tolist() == [2, 4]
+
+
+def test_a_set_of_counts_is_answered_for_each_of_them():
+    assert sorted(cb.scaling("resnet50", "dgx-1-v100", devices={4, 2})["devices"]) == [2, 4]

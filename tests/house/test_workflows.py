@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cookbook.panels import specs
+
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 JOBS = [
@@ -68,3 +70,9 @@ def test_each_python_from_the_oldest_on_is_tried():
     assert oldest == f">={change}"
     minors = [int(version.removeprefix("3.")) for version in (change, *weekly)]
     assert minors == [*range(minors[0], minors[0] + len(minors))] and minors[-1] >= 14
+
+
+def test_make_rebuilds_the_specs_after_an_edit_of_any_chart_or_panel():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for pattern in specs._CODE:
+        assert f"cookbook/{pattern}" in makefile and list(specs._PACKAGE.glob(pattern)), pattern

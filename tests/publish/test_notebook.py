@@ -482,7 +482,9 @@ def test_the_reference_has_every_public_name_with_units_and_code(root):
             if callable(getattr(module, name)):
                 assert f'<h2 id="{name}"' in pages[f"reference-{room}"].body, name
     formulas = [name for page in pages.values() for name in page.names]
-    for path in (root / "cookbook" / "performance").glob("[a-z]*.py"):
+    paths = sorted((root / "cookbook" / "formulas").glob("[a-z]*.py"))
+    assert paths
+    for path in paths:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 assert node.name in formulas, f"{path.stem}.{node.name}"

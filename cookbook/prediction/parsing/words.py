@@ -77,7 +77,6 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     """
     if is_blank(cell) or mentions("number", cell.strip()):
         return math.nan, "", ""
-    wanted = f"is not {declared.allowed}"
     if declared.high == math.inf and cell.strip().casefold() in INFINITE:
         return math.inf, "", ""
     if SUM.fullmatch(cell) and PIPELINE not in declared.phases:  # of a network's parts, never of machines
@@ -102,7 +101,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
             )
         if rest[:1].isalnum() or DOUBTFUL.search(re.sub(r"\(.*?\)", "", rest)):
             return math.nan, not_allowed(declared, cell, "is not one number"), ""
-    return (*in_range(value * scale, cell, declared, wanted), assumed)
+    return (*in_range(value * scale, cell, declared), assumed)
 
 
 def requests(cell: str, declared: Field) -> tuple[float, str, str]:
@@ -136,7 +135,7 @@ def answer_of(cell: str) -> tuple[float, str]:
     return (data_set.answer, data_set.told(request_sets.ANSWER)) if data_set else (math.nan, "")
 
 
-def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tuple[float, str]:
+def in_range(value: float, cell: Any, declared: Field) -> tuple[float, str]:
     """Return a number if it is in its range, else what is wrong with it."""
     whole = declared.type != "count" or value == math.floor(value) if math.isfinite(value) else False
     if not (declared.low <= value <= declared.high):

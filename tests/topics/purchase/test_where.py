@@ -59,7 +59,7 @@ def test_owning_is_the_same_for_arrays_and_numbers():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"money_rate": 5}, "0 to 1"),
+        ({"money_rate": 5}, r"0 to 1$"),
     ],
 )
 def test_figures_that_cannot_be_are_named(change, words):
