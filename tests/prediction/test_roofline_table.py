@@ -58,7 +58,7 @@ def test_a_format_that_the_device_lacks_is_unknown_not_zero():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"batch": [1, 2]}, "is a list; give one batch"),
+        ({"batch": [1, 2]}, "is a list; give one number of samples"),
         ({"batch": 0}, "batch = 0"),
         ({"seq": 128}, "fixed"),
         ({"model": None}, "model = None"),
