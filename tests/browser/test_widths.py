@@ -46,16 +46,11 @@ def show(panel: Any, picture: str) -> None:
     assert not panel.shown["error"], panel.answer
 
 
-def clear(bare: Bare, panel: Any, widths: tuple[int, ...]) -> None:
+def clear(bare: Bare, panel: Any) -> None:
     """Nothing of a picture is hidden, cut short or squeezed at any width."""
-    for width in widths:
+    for width in WIDTHS:
         bare.draw(panel, width)
         assert bare.faults() == [], f"{panel.name}, {panel.shown['picture']}, {width} px"
-
-
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_a_panel_is_readable_on_a_phone_and_on_half_a_screen(recipe, bare):
-    clear(bare, getattr(panels, recipe)(), (320, 683))
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -63,7 +58,7 @@ def test_every_picture_of_a_panel_is_readable_at_every_width(recipe, bare):
     panel = getattr(panels, recipe)()
     for picture in pictures(panel):
         show(panel, picture)
-        clear(bare, panel, WIDTHS)
+        clear(bare, panel)
 
 
 @pytest.mark.parametrize(
