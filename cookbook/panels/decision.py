@@ -69,11 +69,12 @@ class Record(anywidget.AnyWidget):
     limits = traitlets.Dict({"question": LONGEST_QUESTION, "note": LONGEST_NOTE}).tag(sync=True)
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
-    def __init__(self, panel: Panel, question: str, decided: Mapping[str, str], note: str) -> None:
+    def __init__(self, panel: Panel | None, question: str, decided: Mapping[str, str], note: str) -> None:
         self._panel, self._decided = panel, decided
         today = date.today().isoformat()
         super().__init__(question=question, note=note, date=today, runtime=live.runtime(), said=self._live())
-        panel.observe(lambda _: self._follow(), "shown")
+        if panel is not None:
+            panel.observe(lambda _: self._follow(), "shown")
         self.on_msg(lambda _, message, __: self.receive(message))
 
     def _follow(self) -> None:
@@ -81,10 +82,10 @@ class Record(anywidget.AnyWidget):
 
     def _live(self) -> list[Any]:
         """What the form shows besides its fields: it changes with the panel, and stays while that tells an error."""
-        if self.said and self._panel.error:
+        if self._panel and self.said and self._panel.error:
             return self.said
         rows = [("Decision", [(label, text, "") for label, text in self._decided.items()])]
-        return [*(rows if self._decided else []), *_of_panel(self._panel)]
+        return [*(rows if self._decided else []), *(_of_panel(self._panel) if self._panel else [])]
 
     def sections(self, dated: bool = True) -> list[Section]:
         """All that the record says, as (heading, rows), a row being (label, text, address).
@@ -92,11 +93,12 @@ class Record(anywidget.AnyWidget):
         What stays in a notebook is not `dated`: it holds neither what changes from day to day nor the list of sources.
         """
         note = [("Note", [("", self.note, "")])] if self.note.strip() else []
-        sources = [(title, about, url) for title, url, about in self._panel.sources]
+        sources = [(title, about, url) for title, url, about in self._panel.sources] if self._panel else []
         sources = sources if dated else [("", f"{len(sources)} sources: the saved file lists them.", "")]
+        code = [(CODE, [("", self._panel.code, "")]), ("Sources", sources)] if self._panel else []
         made = [("Date", self.date, ""), ("Python", platform.python_version(), "")] if dated else []
         made = [("Deep Learning Cookbook", sys.modules["cookbook"].__version__, ""), *made]
-        return [*self._live(), *note, (CODE, [("", self._panel.code, "")]), ("Sources", sources), ("Made with", made)]
+        return [*self._live(), *note, *code, ("Made with", made)]
 
     def markdown(self, dated: bool = True) -> str:
         """The record as Markdown; the reader's words are escaped, so that they stay words."""
@@ -126,6 +128,8 @@ class Record(anywidget.AnyWidget):
         All of it is of the chart that the panel was made with, whichever is looked at. Table, assumptions, code and
         sources are folded behind the rest; opened, they are printed too.
         """
+        if self._panel is None:
+            return _body(self.sections(), 2)
         with self._panel.decided():
             first, rest = self._split()
             table, words = _table(self._panel), escape(self._panel.view.picture.title)
@@ -145,6 +149,8 @@ class Record(anywidget.AnyWidget):
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Send the file that the browser asks for, or say why there is none; also what a test sends."""
+        if message.get("do") == "draw" and not self._panel:
+            message = {"save": "report"}  # without a panel there is no chart to wait for
         problem = _problem(self.question, self.note, self.date)
         drawn = message.get("picture")
         makers = {
@@ -159,7 +165,8 @@ class Record(anywidget.AnyWidget):
                 self.send({"chart": self._panel.chart})
         elif (kind := message.get("save")) in makers:
             make, media = makers[kind]
-            name = f"{'report' if kind == 'report' else 'decision'}-{self._panel.name}"
+            about = f"-{self._panel.name}" if self._panel else ""
+            name = f"{'report' if kind == 'report' else 'decision'}{about}"
             self.send({"file": f"{name}.{'html' if kind == 'report' else kind}", "text": make(), "type": media})
 
     def __repr__(self) -> str:
@@ -173,13 +180,15 @@ class Record(anywidget.AnyWidget):
         return kept(bundle, f'<div class="ck-card"><h3>{html_text(self.question)}</h3>{body}</div>')
 
 
-def record(panel: Panel, question: str = "", decided: Mapping[str, Any] | None = None, note: str = "") -> Record:
-    """A decision record: a form filled from the state of a panel, to be saved as Markdown or HTML.
+def record(
+    panel: Panel | None = None, question: str = "", decided: Mapping[str, Any] | None = None, note: str = ""
+) -> Record:
+    """A decision record: a form filled from a decision and the state of a panel, to be saved as Markdown or HTML.
 
     Parameters
     ----------
-    panel : Panel
-        What `cb.panels` gave; the record follows it, and keeps its last valid state.
+    panel : Panel, optional
+        A panel of `cb.panels` about the same scenario; the record follows it and keeps its last valid state.
     question : str
         What is to be decided; the title of the panel where it is empty.
     decided : mapping, optional
@@ -203,13 +212,15 @@ def record(panel: Panel, question: str = "", decided: Mapping[str, Any] | None =
     >>> print(cb.panels.record(cb.panels.assembly_line(), "Buy the node?").markdown().splitlines()[0])
     # Buy the node?
     """
-    if not hasattr(panel, "inputs"):
+    if panel is not None and not hasattr(panel, "inputs"):
         raise ValueError(f"panel = {told(panel)} is not a panel; give what a function of cb.panels returned")
     if not isinstance(decided, (Mapping, type(None))):
         raise ValueError(f'decided = {told(decided)} is not a mapping; give rows such as {{"Choice": "qlora"}}')
     if not (isinstance(question, str) and isinstance(note, str)):
         raise ValueError(f"question = {told(question)}, note = {told(note)}: give text")
-    question = question or str(panel.shape["title"])
+    if panel is None and not (question and decided):
+        raise ValueError("without a panel, a record is of a question and what is decided; give both, or a panel")
+    question = question or str(panel.shape["title"])  # type: ignore[union-attr]
     if problem := _problem(question, note, ""):
         raise ValueError(problem)
     return Record(panel, question, {str(label): str(text) for label, text in (decided or {}).items()}, note)

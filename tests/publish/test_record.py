@@ -112,11 +112,23 @@ def test_the_browser_gets_files_with_names(panel: Any) -> None:
     assert sent[-1]["problem"] == "Date = '<b>' is no date; write it as 2026-01-31."
 
 
+def test_a_record_without_a_panel_is_of_the_decision_alone() -> None:
+    record, sent = cb.panels.record(question="Which GPU?", decided={"Choice": "open: A or B"}), list[dict[str, Any]]()
+    assert [heading for heading, _ in record.sections()] == ["Decision", "Made with"]
+    record.send, record.note = sent.append, "measure first"
+    for message in ({"save": "md"}, {"do": "draw"}):
+        record.receive(message)
+    assert [each["file"] for each in sent] == ["decision.md", "report.html"]
+    assert all("open: A or B" in each["text"] and "measure first" in each["text"] for each in sent)
+    assert "sources" not in record.markdown().lower()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ((5,), "panel = 5 is not a panel"),
-        ((None,), "not a panel"),
+        ((None,), "without a panel, a record is of a question and what is decided; give both"),
+        ((None, "Why?"), "give both"),
         (("panel", "Why?", ["a"]), "decided = ['a'] is not a mapping"),
         (("panel", 5), "give text"),
         (("panel", "x" * 301), "question has 301 letters; write at most 300"),

@@ -1,0 +1,39 @@
+"""Readers of stored pages: the tables of a recipe and the rows of its decision record, as a reader sees them."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+from bs4 import BeautifulSoup
+
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+
+
+def outputs(number: str, cell: str) -> list[nbformat.NotebookNode]:
+    """Return the stored outputs of a cell of recipe `number`, such as "04", by the cell's id."""
+    path = next(FOLDER.glob(f"{number}-*.ipynb"))
+    every = {each.id: each for each in nbformat.read(path, as_version=4).cells}
+    return every[cell].outputs
+
+
+def table(number: str, cell: str) -> pd.DataFrame:
+    """Return the first table that a cell shows, as text: rows by their first heading, columns by their names."""
+    pages = ("".join(output.get("data", {}).get("text/html", "")) for output in outputs(number, cell))
+    page = BeautifulSoup(next(page for page in pages if "<tbody>" in page), "html.parser")
+    names = [head.get_text() for head in page.thead.find_all("tr")[0].find_all("th")]
+    rows = [[entry.get_text() for entry in row.find_all(["th", "td"])] for row in page.tbody.find_all("tr")]
+    return pd.DataFrame(rows, columns=names).set_index(names[0])
+
+
+def words(number: str, cell: str) -> str:
+    """Return what a cell prints or says as text: a panel's answer, a printed line, a check."""
+    found = (output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs(number, cell))
+    return "\n".join(filter(None, found))
+
+
+def decision(number: str, cell: str = "decision") -> dict[str, str]:
+    """Return the rows of the section Decision of a stored record: label and text."""
+    section = words(number, cell).split("## Decision\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^- \*\*(.+?)\*\*: (.+)$", section, re.M)
+    return {label: re.sub(r"\\(.)", r"\1", text) for label, text in rows}
