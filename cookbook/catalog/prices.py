@@ -25,7 +25,9 @@ RENT = {
     "reserved 1 year": "usd_per_hour_reserved_1y",
     "reserved 3 years": "usd_per_hour_reserved_3y",
 }
-BOUGHT = "bought"
+SPOT, BOUGHT = "spot", "bought"
+# Rows that state the price of so many accelerators at once, from which on offers of fewer are left out.
+FEWEST_TOGETHER = 3
 ENDS = ("low", "median", "high")
 PER_KWH = "USD/kWh"
 SINCE = "2024"
@@ -130,8 +132,8 @@ class Keyed(Protocol):
 DEVICE = Field.record(str, Keyed, what="device", give="an accelerator or a system such as 'h100-sxm'")
 
 
-@checked(name=DEVICE, way=WAY, since=SINCE_YEAR)
-def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> Price:
+@checked(name=DEVICE, way=WAY, since=SINCE_YEAR, together=Field.count(high=1024))
+def hourly_usd(name: Any, way: str = "on demand", since: int | None = None, together: int = 1) -> Price:
     """Return the price of one hour of an accelerator, or of a system [USD/h].
 
     For rent, it is the median and the quartiles of cloud prices in the twelve months up to the newest list; a system
@@ -139,6 +141,9 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     that lists with both prices ask, since few lists state a reservation, and those are the most expensive. Bought, it
     is the purchase price, of its newest twelve months too, spread over the years of use in the table ``tco``: the lower
     quartile over the longest and the upper over the shortest. Electricity comes on top (`electricity_usd`).
+
+    Spot offers are of a market, of one accelerator for the most part. One that asks more than the same provider asks on
+    demand is left out, and where at least three rows offer `together` accelerators in one machine, only those count.
 
     Parameters
     ----------
@@ -148,6 +153,8 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
         ``on demand``, ``spot``, ``reserved 1 year``, ``reserved 3 years`` or ``bought``.
     since : int, optional
         First year to count, instead of the newest twelve months; rows without a date are left out.
+    together : int
+        Accelerators that one machine must have; spot prices only.
 
     Raises
     ------
@@ -167,7 +174,9 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     kind, key = _table_key(name)
     if not kind:
         return missing("USD/h", f"{key} is made up: nobody sells it, so that no price is known; give your own")
-    return _spread(_purchase(kind, key, since)) if way == BOUGHT else _rented(kind, key, way, since)
+    if way == BOUGHT:
+        return _spread(_purchase(kind, key, since))
+    return _rented(kind, key, way, since, together if way == SPOT else 1)
 
 
 @checked(accelerator=DEVICE, way=WAY, since=SINCE_YEAR)
@@ -238,10 +247,11 @@ def _keys() -> frozenset[str]:
 
 
 @lru_cache(maxsize=2048)
-def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
+def _rented(kind: str, key: str, way: str, since: int | None, together: int) -> Price:
     prices = _since(table("cloud_prices"), since)
     if kind == "accelerators":
         rows = prices[prices["accelerator_key"] == key]
+        rows = _on_the_market(rows, since, together) if way == SPOT else rows
         reason = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
         return _offered(rows, way, reason, rows["devices"], since)
     system = _row("systems", key)
@@ -252,7 +262,22 @@ def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
         return replace(_offered(rows, way, "", 1.0, since), note="the instance as a whole")
     if not system["accelerator_key"]:
         return missing("USD/h", f"no cloud lists {key}, and which accelerator it holds is not certain")
-    return _devices(_rented("accelerators", system["accelerator_key"], way, since), system)
+    one = _rented("accelerators", system["accelerator_key"], way, since, int(system["devices"]))
+    return _devices(one, system)
+
+
+def _on_the_market(rows: pd.DataFrame, since: int | None, together: int) -> pd.DataFrame:
+    """Return spot offers at most at what the provider asks on demand; of `together` devices where three are."""
+    on_demand = (rows[RENT["on demand"]] / rows["devices"]).groupby(rows["provider"]).max()
+    spot = rows[RENT[SPOT]] / rows["devices"]
+    rows = rows[~(spot > rows["provider"].map(on_demand))]
+    if together == 1:
+        return rows
+    stating = rows[RENT[SPOT]].notna()
+    if since is None:
+        stating &= newest_year(rows["date"].where(stating, ""))
+    enough = stating & (rows["devices"] >= together)
+    return rows[enough] if enough.sum() >= FEWEST_TOGETHER else rows
 
 
 def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any, since: int | None) -> Price:

@@ -293,7 +293,8 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
     if row["way"] == PER_TOKEN:
         return _service(model) if own is None else own_price(own, "USD/million tokens")
     if row["way"] in RENT:
-        offer = _widened(prices.hourly_usd(row["device"], row["way"], since), bought=False)
+        together = int(row["devices"])
+        offer = _widened(prices.hourly_usd(row["device"], row["way"], since, together), bought=False)
         return times(offer if own is None else own_price(own, "USD/h"), count, "USD/h")
     if own is not None:
         return own_price(own, "USD")

@@ -29,7 +29,10 @@ def newest(rows):
 def test_the_range_of_every_accelerator_is_that_of_its_newest_rows(way):
     priced = 0
     for key in DEVICES:
-        rows = newest(CLOUD[(CLOUD["accelerator_key"] == key) & CLOUD[cost.RENT[way]].notna()])
+        rows = CLOUD[CLOUD["accelerator_key"] == key]
+        own = (rows["usd_per_hour"] / rows["devices"]).groupby(rows["provider"]).max()
+        above = rows[cost.RENT[way]] / rows["devices"] > rows["provider"].map(own)
+        rows = newest(rows[rows[cost.RENT[way]].notna() & ~above])
         each = [row[cost.RENT[way]] / row["devices"] for row in rows.to_dict("records")]
         price = cost.hourly_usd(key, way)
         assert price.rows == len(each) and price.unit == "USD/h"
@@ -216,3 +219,22 @@ def test_a_price_as_text_is_that_of_the_number() -> None:
     for price in ("$2.50", "2.5 W", "cheap"):
         with pytest.raises(ValueError, match=r"price = .*such as '\$2.50/h'"):
             cb.planning.run_cost(step, "h100-sxm", samples_per_step=8, samples=1e5, price=price)
+
+
+def test_spot_prices_of_machines_are_of_offers_of_as_many_devices():
+    """Of H100 three rows offer eight at once, at more than one alone asks; of A100 too few do, so all count."""
+    rows = CLOUD.query("accelerator_key == 'h100-sxm' and devices == 8 and usd_per_hour_spot > 0")
+    each = rows[rows["date"].str.startswith("2025-11")]["usd_per_hour_spot"] / 8
+    alone, eight = (cost.hourly_usd("h100-sxm", "spot", together=count) for count in (1, 8))
+    assert eight.median == pytest.approx(each.median()) and eight.rows == len(each) == 3
+    assert alone.median < eight.low and alone.rows > eight.rows
+    a100 = [cost.hourly_usd("a100-sxm-80gb", "spot", together=count).rows for count in (1, 8)]
+    assert a100[0] == a100[1] > 3
+    assert cost.hourly_usd("h100-sxm", together=8).median == cost.hourly_usd("h100-sxm").median
+
+
+def test_a_spot_offer_above_the_providers_own_price_on_demand_does_not_count():
+    prices = CLOUD
+    offer = prices[prices["instance"] == "runpod-h100-sxm-spot"].iloc[0]
+    own = prices.query("provider == 'Runpod' and accelerator_key == 'h100-sxm'")["usd_per_hour"].max()
+    assert offer["usd_per_hour_spot"] > own > cost.hourly_usd("h100-sxm", "spot").high

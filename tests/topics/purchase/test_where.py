@@ -286,7 +286,8 @@ def test_each_place_takes_the_fastest_batch_that_it_holds(found):
         rates = np.where(need["fits"], np.array(sizes) / steps.point, 0)
         assert place.batch == sizes[int(np.argmax(rates))] == found.frame().loc[key, "batch"]
     fixed = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, batch=32)
-    assert set(fixed.frame()["batch"]) == {0, 32} and found.best != fixed.best
+    assert set(fixed.frame()["batch"]) == {0, 32}
+    assert fixed.frame().loc["workstation-6", "usd"] > found.frame().loc["workstation-6", "usd"]
 
 
 def test_a_network_that_nobody_holds_says_so():
