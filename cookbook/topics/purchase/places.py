@@ -58,6 +58,8 @@ ONE_PRICE = "one price, given the usual spread"
 QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
 NONE, ONE = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")
 DRAWS, SEED = 2000, 9
+# Kinds of places that use the network, disks and rooms of an office; all others need their own.
+UNDER_A_DESK = ("laptop", "workstation")
 # A range counts as the middle 80 % of what may be: so many standard deviations of a normal either way.
 TENTH = 1.2815515655446004
 QUANTITIES = ("hours", "use", "units", "paid", "kwh", "kgco2e")
@@ -78,6 +80,8 @@ class Place(Result):
         Accelerators in all, and machines; 0 for a service.
     term_years : float
         Years that must be paid for at least.
+    staff_share : float
+        Administrator's time of one machine over that of a server [-].
     figures : dict of str to Price
         Ranges by name; those of other places under the same `shared` name vary together.
     batch : int
@@ -96,7 +100,7 @@ class Place(Result):
     devices: int
     machines: int
     term_years: float
-    staffed: bool
+    staff_share: float
     figures: Mapping[str, Price]
     batch: int = 0
     active: float = np.nan
@@ -214,6 +218,7 @@ CHANGED = {
     "data_at": Field.choice(*PRIVACY["anywhere"]),
     "devices": Field.count(high=1_000_000),
     "machines": Field.count(high=1_000_000),
+    "staff_share": Field.number(0, 100),
 }
 
 
@@ -234,7 +239,7 @@ def place_row(entry: Any) -> Row:
     for name, value in given.items():
         if name == "price":
             own_price(value, "USD")
-        elif name not in ("devices", "machines", "device") and not isinstance(value, type(base[name])):
+        elif name not in (*CHANGED, "device") and not isinstance(value, type(base[name])):
             raise refused(name, value, f"is not of the kind of {shown(base[name])}, which it stands for")
     if "device" in given and not isinstance(given["device"], Accelerator):
         given["device"] = catalog.lookup("accelerators", given["device"])
@@ -272,7 +277,7 @@ def read_place(
         count,
         machines,
         term,
-        cells["staffed"] == "yes",
+        float(cells["staff_share"]),
         {},
     )
     asked = _price(cells, model, count, since, cells.get("price") if price is None else price)
@@ -383,12 +388,12 @@ def _owner(place: Place) -> dict[str, Price]:
         "money": stated("money"),
         "maintenance": stated("maintenance"),
     }
-    if not place.staffed:
-        return {**found, "staff": NONE, "network": NONE, "storage": NONE, "space": NONE}
-    part = times(stated("staff", "fraction"), float(place.machines), "fraction")
+    part = times(stated("staff", "fraction"), float(place.machines) * place.staff_share, "fraction")
+    found["staff"] = times(stated("staff", "USD/year"), part, "USD/year")
+    if place.kind in UNDER_A_DESK:
+        return {**found, "network": NONE, "storage": NONE, "space": NONE}
     return {
         **found,
-        "staff": times(stated("staff", "USD/year"), part, "USD/year"),
         "network": stated("networking_share", items="on top of node capex"),
         "storage": stated("storage_share"),
         "space": stated("colocation") if place.data_at != "house" else NONE,

@@ -264,8 +264,8 @@ def test_own_networks_and_prices_are_taken() -> None:
     own = cb.layers([{"layer": "linear", "out": 4096}, {"layer": "linear", "out": 10}], input=(1024,), title="Mine")
     found = pick_stack("sensor", "train", model=own, samples=1e6, epochs=10)
     assert found.frame()["will_do"].any()
-    free = pick_stack("image", "train", prices={"laptop": 0.0})
-    assert free.best == "laptop" and free.ranked["usd"].iloc[0] < 500  # electricity and nothing else
+    listed, free = (pick_stack("image", "train", prices=each).frame().loc["laptop"] for each in ({}, {"laptop": 0.0}))
+    assert 0 < free["usd"] < 2000 < listed["usd"] - free["usd"]  # electricity and an hour of an administrator now and then
 
 
 def test_a_ranking_is_quick_and_its_record_is_reused(within: Any) -> None:

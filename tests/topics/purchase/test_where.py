@@ -470,3 +470,12 @@ def test_your_own_accelerator_is_billed_at_your_own_price():
 def test_a_place_is_found_by_its_key_and_with_either_sign(spelled: str) -> None:
     found = cb.planning.where_to_run("resnet50", "imagenet-1k", places=[spelled])
     assert found.places["cloud-h100"].name == "Cloud, 8 × H100, on demand"
+
+
+def test_a_workstation_is_looked_after_like_a_share_of_a_server():
+    """Nobody's machine runs for years untended; at a server's whole share it costs as much in staff as a server."""
+    keys = ["workstation-6", {"like": "workstation-6", "staff_share": 1}, "on-premises-h100"]
+    found = cb.planning.where_to_run("resnet152", "imagenet-21k", places=keys)
+    staff = {key: float(outcome["parts"]["staff"].mean()) for key, outcome in found.outcomes.items()}
+    usual, tended, server = staff.values()
+    assert usual == pytest.approx(tended / 10, rel=0.2) and tended == pytest.approx(server, rel=0.2)
