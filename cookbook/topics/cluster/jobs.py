@@ -27,6 +27,8 @@ MIXES = ("research", "mixed", "large")
 CUT, TENTH = 2.5, NormalDist().inv_cdf(0.9)
 # Three in the afternoon, when most jobs arrive, days of a week before the weekend, and the hour at which time begins.
 PEAK, WORKDAYS, SUNDAY = 15, 5, 6 * 24
+# Standard deviations above the expected number of jobs for which gaps are drawn: more never come.
+SURELY = 8
 OWN_KIND = "given"
 MAX_JOBS = 2_000_000
 
@@ -107,13 +109,20 @@ def intensity(hours: np.ndarray, rhythm: float) -> np.ndarray:
 
 
 def arrivals(mean: float, seconds: float, rhythm: float, random: np.random.Generator) -> np.ndarray:
-    """Return times of a Poisson process whose rate follows the day and the week [s]; `mean` is jobs per second."""
+    """Return times of a Poisson process whose rate follows the day and the week [s]; `mean` is jobs per second.
+
+    The gaps are drawn in the measure of expected jobs, one after the other: at twice the rate the same jobs come in the
+    same order, sooner, and more follow them. So two loads differ in the load, and not in what was drawn.
+    """
     hours = np.arange(math.ceil(seconds / HOUR))
     summed = np.concatenate([[0.0], np.cumsum(intensity(hours + SUNDAY, rhythm))]) * HOUR * mean
-    count = random.poisson(summed[-1])
-    if count > MAX_JOBS:
-        raise ValueError(f"{count:,} jobs would arrive, more than {MAX_JOBS:,}: take fewer weeks, nodes or load")
-    return np.asarray(np.interp(np.sort(random.uniform(0, summed[-1], count)), summed, np.arange(len(summed)) * HOUR))
+    if summed[-1] > MAX_JOBS:
+        raise ValueError(
+            f"{summed[-1]:,.0f} jobs would arrive, more than {MAX_JOBS:,}: take fewer weeks, nodes or load"
+        )
+    most = math.ceil(summed[-1] + SURELY * math.sqrt(summed[-1]) + SURELY**2)
+    places = np.cumsum(random.exponential(size=most))
+    return np.asarray(np.interp(places[places < summed[-1]], summed, np.arange(len(summed)) * HOUR))
 
 
 def generate(
@@ -127,14 +136,17 @@ def generate(
     place: tuple[str, int, float, float],
 ) -> list[Job]:
     """Return jobs over `seconds`; `demand` is each team's share of them, `place` the last arguments of `speeds_of`."""
-    rows, random = classes(mix), np.random.default_rng(seed)
+    rows = classes(mix)
+    # A stream of its own for each attribute, so that the first jobs are the same whatever number follows them.
+    streams = [np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(6)]
     by_class = [speeds_of(row["model"], row["micro_batch"], int(row["gpus"]), int(row["most"]), *place) for row in rows]
-    times = arrivals(load * gpus / mean_gpu_seconds(mix, [error for _, error in by_class]), seconds, rhythm, random)
+    mean = load * gpus / mean_gpu_seconds(mix, [error for _, error in by_class])
+    times = arrivals(mean, seconds, rhythm, streams[0])
     count = len(times)
-    kinds = random.choice(len(rows), count, p=[row["share"] for row in rows])
-    teams = random.choice(len(demand), count, p=list(demand.values()))
-    lengths, errors = np.clip(random.standard_normal((2, count)), -CUT, CUT)
-    luck, names = random.random(count), list(demand)
+    kinds = streams[1].choice(len(rows), count, p=[row["share"] for row in rows])
+    teams = streams[2].choice(len(demand), count, p=list(demand.values()))
+    lengths, errors = (np.clip(stream.standard_normal(count), -CUT, CUT) for stream in streams[3:5])
+    luck, names = streams[5].random(count), list(demand)
     jobs = []
     for order, (time, at, team) in enumerate(zip(times.tolist(), kinds.tolist(), teams.tolist(), strict=True)):
         row, (speeds, error) = rows[at], by_class[at]
