@@ -265,9 +265,7 @@ def test_own_networks_and_prices_are_taken() -> None:
     found = pick_stack("sensor", "train", model=own, samples=1e6, epochs=10)
     assert found.frame()["will_do"].any()
     listed, free = (pick_stack("image", "train", prices=each).frame().loc["laptop"] for each in ({}, {"laptop": 0.0}))
-    assert (
-        0 < free["usd"] < 2000 < listed["usd"] - free["usd"]
-    )  # electricity and an hour of an administrator now and then
+    assert 0 < free["usd"] < 2000 < listed["usd"] - free["usd"]  # electricity and a little staff
 
 
 def test_a_ranking_is_quick_and_its_record_is_reused(within: Any) -> None:
