@@ -17,7 +17,7 @@ from cookbook.catalog.provenance import (
 from .names import lookup
 from .reading import CatalogError, UnknownName, data_directory
 from .refusals import Refused
-from .tables import table, table_names
+from .tables import constant, table, table_names
 
 __all__ = [
     "CatalogError",
@@ -26,6 +26,7 @@ __all__ = [
     "Statement",
     "UnknownName",
     "cite",
+    "constant",
     "count_rows",
     "data_directory",
     "describe_tables",

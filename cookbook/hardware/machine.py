@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cookbook import catalog, units
-from cookbook.catalog import UnknownName
+from cookbook.catalog import UnknownName, constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import likeness
@@ -321,13 +321,6 @@ def host_rate(device: Accelerator) -> float:
 def _row(device: Accelerator) -> Mapping[str, Any]:
     """Return the catalogue row that a device was built from; empty for one of the reader's own."""
     return catalogue()[device.like] if device.like else {}
-
-
-@cache
-def constant(name: str) -> float:
-    """Return a value of the table ``constants``, in SI."""
-    table = catalog.table("constants").set_index("name")
-    return float(units.si(f"{table.loc[name, 'value']} {table.loc[name, 'unit']}".strip(), None))
 
 
 def generation(key: str) -> str:

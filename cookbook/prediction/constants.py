@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog, units
+from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import nearest
@@ -198,13 +198,6 @@ def committed(kind: str) -> Fitted:
     makers = catalog.table("accelerators").set_index("key")["vendor"]
     vendors[""] = frozenset(makers.loc[makers.index.intersection(seen["accelerator"])])  # also where no level differs
     return Fitted(values, vendors, frozenset(seen["accelerator"]), frozenset(seen["engine"]), spreads)
-
-
-@lru_cache(maxsize=64)
-def figure(name: str) -> float:
-    """Return a value of the table ``constants`` that is not fitted, in SI."""
-    row = catalog.table("constants").set_index("name").loc[name]
-    return units.si(f"{row['value']} {row['unit']}") if row["unit"] else float(row["value"])
 
 
 def factors(kind: str, tier: Any) -> dict[int, np.ndarray]:

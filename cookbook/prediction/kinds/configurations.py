@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog import constant
 from cookbook.formulas import memory as formulas
 from cookbook.formulas.parallelism import FILLED
 from cookbook.formulas.transformer_training import aligned
-from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.constants import Constant
 from cookbook.prediction.scenario import RECOMPUTED
 from cookbook.workloads.ops import attention_products, latent_products, mlp_products, weights_of
 
@@ -21,7 +22,7 @@ MEMORY_CONSTANTS = (
 )
 # A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
 WEIGHT, OPTIMISER = 2.0, 12.0
-QUANTISED = figure("quantised-weight")
+QUANTISED = constant("quantised-weight")
 RECOMPUTED_PARTS = tuple(f"recomputed_{part}" for part in RECOMPUTED)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal, refused
-from cookbook.prediction.constants import TABLE_KINDS, figure, level_of, makers_of, name_of
+from cookbook.prediction.constants import TABLE_KINDS, level_of, makers_of, name_of
 from cookbook.prediction.kernels import kernel_families
 from cookbook.prediction.scenario import Scenario, together
 
@@ -360,7 +361,7 @@ def of_inference(machine: Any, precision: str) -> Device:
         # Matrix units count unless vector units are as fast.
         kind, peak = VECTOR, vector if kind == HALF else plain
     limited = device.kind in GPUS and math.isfinite(device.tdp_watts) and math.isfinite(device.process_nm)
-    share = figure("module-power-share") if device.kind == "edge" else 1.0
+    share = constant("module-power-share") if device.kind == "edge" else 1.0
     return Device(
         **common,
         peak=peak,
@@ -389,7 +390,7 @@ def lanes() -> dict[str, float]:
 def cores_of(key: str) -> float:
     """Return the cores of a chip that software of inference sees as devices of their own."""
     names = catalog.table("constants")["name"].tolist()
-    return figure(f"cores-{key}") if f"cores-{key}" in names else 1.0
+    return constant(f"cores-{key}") if f"cores-{key}" in names else 1.0
 
 
 @lru_cache(maxsize=8)

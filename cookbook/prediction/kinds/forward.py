@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
+from cookbook.catalog import constant
 from cookbook.formulas import networks as formulas
 from cookbook.formulas.memory import inference_bytes, workspace_bytes
-from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.constants import Constant
 from cookbook.prediction.kinds.devices import cores_of, of_inference, usual_format
 from cookbook.prediction.kinds.network_arrays import Pairs, Products, network, products
 from cookbook.prediction.kinds.networks import (
@@ -132,7 +133,7 @@ def resolve(scenario: Scenario) -> Rows:
     values["memory_bytes"] = values.pop("memory")
     queued = s.words("scenario").where(lambda word: word in QUEUED)
     items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
-    values["items"] = items * np.where(queued, figure("server-share"), 1.0)
+    values["items"] = items * np.where(queued, constant("server-share"), 1.0)
     for name, field in (("is_delay", "delay"), ("each_device", "each_device")):
         values[name] = np.nan_to_num(s.number(field))
     # A core runs the requests that it has taken on one after the other: each waits for those before it.
@@ -160,7 +161,7 @@ def does() -> dict[str, dict[str, float]]:
 def offline_batch(name: Any, arguments: str, seq: float | None) -> float:
     """Return the samples of one pass where a submitter does not state them: as many as fill any device."""
     counted = network(name, arguments, seq)
-    return max(1.0, math.ceil(figure("offline-macs") / float(counted.macs @ counted.count)))
+    return max(1.0, math.ceil(constant("offline-macs") / float(counted.macs @ counted.count)))
 
 
 def _counts(
@@ -207,7 +208,7 @@ def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np
     """Return device memory by part [B]: weights, tensors of the largest operation, runtime; and the device's bytes."""
     sizes = np.array([_largest(*row) for row in rows.networks] + [(np.nan, np.nan)])
     parameters, tensors = sizes[rows.network_index].T
-    runtime = rows.keys["vendor"].each(lambda vendor: figure("runtime-memory") if vendor in RUNTIMES else 0.0)
+    runtime = rows.keys["vendor"].each(lambda vendor: constant("runtime-memory") if vendor in RUNTIMES else 0.0)
     workspace = workspace_bytes(tensors * rows.batch * rows.element_bytes, runtime)
     return inference_bytes(parameters, rows.element_bytes, np.zeros(len(rows)), workspace), rows.memory_bytes
 

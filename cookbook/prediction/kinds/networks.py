@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas import collectives
 from cookbook.formulas import networks as formulas
-from cookbook.prediction.constants import Constant, assumed_software, figure, levels_of_rows
+from cookbook.prediction.constants import Constant, assumed_software, levels_of_rows
 from cookbook.prediction.kinds.constraints import with_reason
 from cookbook.prediction.kinds.devices import (
     BLANK_MODEL,
@@ -78,7 +79,7 @@ TERMS = (
     "exchange",
     "waiting",
 )
-LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
+LINK_LATENCY, NETWORK_LATENCY = constant("message-start-in-node"), constant("message-start-between-nodes")
 # Automatic mixed precision keeps weights and their gradients in 32 bits (PyTorch, TensorFlow), single precision too.
 GRADIENT_BYTES = 4.0
 # Where efficiency is defined; it cancels, as the efficiencies are fitted.
@@ -211,7 +212,7 @@ def usual_batch(name: Any, arguments: str, seq: float | None) -> float:
     """Return the samples of a device in a pass where they are not stated: a power of two with enough work for any
     device."""
     counted = network(name, arguments, seq)
-    return float(2.0 ** max(math.floor(math.log2(figure("training-macs") / float(counted.macs @ counted.count))), 0))
+    return float(2.0 ** max(math.floor(math.log2(constant("training-macs") / float(counted.macs @ counted.count))), 0))
 
 
 def _counts(
@@ -469,7 +470,7 @@ def _step(
     )
     step["optimiser"] = weights * rows["update_bytes"] * on["optimiser"] / bandwidth
     step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
-    hidden, visible = figure("exchange-hidden"), figure("exchange-visible")
+    hidden, visible = constant("exchange-hidden"), constant("exchange-visible")
     step["exchange"] = formulas.exchange_exposed_seconds(communication, one_pass, hidden, visible) * on["exchange"]
     step["waiting"] = on["waiting"] * formulas.waiting_seconds(
         one_pass * rows["accumulation"], rows["per_node"], values["node_waiting"]

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.fields import names_of
 from cookbook.formulas.generation import Decoder
 from cookbook.formulas.parallelism import FILLED
-from cookbook.prediction.constants import ADAPTERS, EXPERTS, assumed_software, figure, levels_of_rows
+from cookbook.prediction.constants import ADAPTERS, EXPERTS, assumed_software, levels_of_rows
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.constraints import refusals, share_passes
@@ -95,7 +96,7 @@ USUAL_OPTIMISER = "adam"
 # Checkpoints in these formats keep the output layer in 16 bits; those of llama.cpp state means over all layers.
 WIDE_HEAD, WIDE = ("fp8", "fp4", "int8", "int4"), 2.0
 # Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
-FUSED, UNFUSED = figure("score-bytes-fused"), figure("score-bytes-unfused")
+FUSED, UNFUSED = constant("score-bytes-fused"), constant("score-bytes-unfused")
 ATTENTION = {
     "": (np.nan, np.nan),
     "flash": (np.nan, np.nan),
@@ -286,7 +287,7 @@ def own_decoder(total: float, active: float = np.nan) -> Workload:
     72
     """
     body = active if active < 0.8 * total else total
-    vocabulary = int(figure("usual-vocabulary"))
+    vocabulary = int(constant("usual-vocabulary"))
     depth = int(max(np.rint((body / (12 * USUAL_ASPECT**2)) ** (1 / 3)), 1))
     heads = int(max(np.rint(np.sqrt(body / (12 * depth)) / 128), 1))
     # Larger decoders share keys and values between heads in eight groups.
@@ -376,7 +377,7 @@ def _usual_dimensions(dimensions: dict[str, np.ndarray]) -> None:
     fill("kv_heads", dimensions["heads"])
     fill("head_dim", np.where(dimensions["latent"] == 1, np.nan, dimensions["hidden"] / dimensions["heads"]))
     fill("ffn_hidden", np.where(dimensions["gated"] == 1, 8 / 3, 4) * dimensions["hidden"])
-    fill("vocab", figure("usual-vocabulary"))
+    fill("vocab", constant("usual-vocabulary"))
     fill("experts_per_token", np.where(dimensions["experts"] > 1, USUAL_TOP_K, 0.0))
     for name in ("experts", "shared_experts", "dense_layers", "windowed", "decoder"):
         fill(name, 0.0)
@@ -540,7 +541,7 @@ def _adapters(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
     """Set rank and modules of adapters that are not stated: plain modules all have one, fused ones those of
     attention."""
     lacks = np.isnan(v["rank"])
-    v["rank"] = np.where(lacks, figure("adapter-rank"), v["rank"])
+    v["rank"] = np.where(lacks, constant("adapter-rank"), v["rank"])
     assumed.append(("rank", lacks & (v["lora"] == 1), v["rank"]))
     lacks = np.isnan(v["adapts_mlp"])
     v["adapts_mlp"] = np.where(lacks, v["extra_kernels"] > 0, v["adapts_mlp"])

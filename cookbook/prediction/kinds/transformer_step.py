@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog import constant
 from cookbook.formulas import collectives, memory
 from cookbook.formulas import transformer_training as formulas
 from cookbook.formulas.memory import offloaded_update_seconds
 from cookbook.formulas.parallelism import FILLED, unfilled_share
-from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.constants import Constant
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.configurations import Shard
 from cookbook.prediction.kinds.constraints import impossible
@@ -93,21 +94,23 @@ TERMS = (
     *NEUTRAL,
 )
 WIDE = SIZES["fp32"]
-MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
-LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
+MEMORY_EFFICIENCY = constant("copy-bandwidth-share")
+LINK_LATENCY, NETWORK_LATENCY = constant("message-start-in-node"), constant("message-start-between-nodes")
 # Kernels of a layer in one pass, and what else starts some; passes over them, forward and backward.
 KERNELS, SPLIT, SCORED, ROUTED, STARTS = (
-    figure(f"kernels-{name}") for name in ("layer", "split", "scores", "router", "passes")
+    constant(f"kernels-{name}") for name in ("layer", "split", "scores", "router", "passes")
 )
 ADAPTED, FEW_ADAPTED, WIDENING, UNPACKING, HOOKS = (
-    figure(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "unpacking", "hooks")
+    constant(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "unpacking", "hooks")
 )
-TILE, HEAD_TILE = figure("tile-width"), figure("head-tile-width")
-ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in ("attention-element", "cast", "logit"))
-SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
-ADAPTER_BYTES, PLAIN_ADAPTER_BYTES = figure("adapter-bytes"), figure("plain-adapter-bytes")
-WIDENED_BYTES, UNPACKED_BYTES = figure("widened-bytes"), figure("unpacked-bytes")
-FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attention-half-speed")
+TILE, HEAD_TILE = constant("tile-width"), constant("head-tile-width")
+ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (
+    constant(f"{name}-bytes") for name in ("attention-element", "cast", "logit")
+)
+SORT_BYTES, EXPERT_BYTES = constant("expert-sorting-bytes"), constant("expert-activation-bytes")
+ADAPTER_BYTES, PLAIN_ADAPTER_BYTES = constant("adapter-bytes"), constant("plain-adapter-bytes")
+WIDENED_BYTES, UNPACKED_BYTES = constant("widened-bytes"), constant("unpacked-bytes")
+FUSED_BACKWARD, HALF_SPEED = constant("fused-attention-backward"), constant("attention-half-speed")
 
 
 def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
