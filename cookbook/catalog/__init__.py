@@ -14,7 +14,7 @@ from cookbook.catalog.provenance import (
     validate_all,
 )
 
-from .names import lookup
+from .names import lookup, row
 from .reading import CatalogError, UnknownName, data_directory
 from .refusals import Refused
 from .tables import constant, table, table_names
@@ -32,6 +32,7 @@ __all__ = [
     "describe_tables",
     "lookup",
     "provenance",
+    "row",
     "table",
     "table_names",
     "validate_all",

@@ -119,6 +119,11 @@ PARALLEL = tuple(
 # A network, and arguments that a scenario takes as its columns and checks: one value or a list each.
 MODEL = Field.named("models", Workload, what="network", give="a name such as 'resnet50', or cb.layers([...])")
 
+# Names or records of accelerators, and of a number format.
+ACCELERATORS = Field.named(
+    "accelerators", hardware.Accelerator, name="accelerators", many=True, entries=10_000, optional=True
+)
+FORMAT = Field.named("number_formats")
 PLANNED = Field.record(
     Plan, Mapping, what="plan", give="a dict such as {'devices': 8, 'micro_batch': 64}", optional=True
 )

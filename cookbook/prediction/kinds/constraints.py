@@ -56,6 +56,7 @@ COUNTS = (
 DERIVED_COUNTS = ("dp", "global_batch", "shard_group")
 # Stated parameters beyond this multiple of those of the stated dimensions, or below their share, mean another model.
 MAX_CONTRADICTION = 2.5
+BLANK_MODEL = Refusal("model is blank: name a network of the zoo", "network-unknown", "model")
 EXPERTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 # Schedules of one chunk a stage; the others take several, the usual one any number.
 ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog, hardware
+from cookbook import hardware
 from cookbook.catalog import constant
 from cookbook.formulas import networks as formulas
 from cookbook.formulas.memory import inference_bytes, workspace_bytes
 from cookbook.prediction.constants import Constant
-from cookbook.prediction.kinds.devices import cores_of, of_inference, usual_format
 from cookbook.prediction.kinds.network_arrays import Pairs, Products, network, products
 from cookbook.prediction.kinds.networks import (
     in_blocks,
@@ -27,6 +26,7 @@ from cookbook.prediction.kinds.networks import (
     step_seconds,
     tokens,
 )
+from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -45,7 +45,6 @@ __all__ = [
 ]
 
 KIND = "inference"
-DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
 DEVICE = (
     "peak",
     "vector_peak",
@@ -59,6 +58,7 @@ DEVICE = (
     "ring_link",
     "cache",
     "convolution",
+    "cores",
 )
 # Shared by the cores of a chip with a network each.
 SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts", "cache")
@@ -121,9 +121,8 @@ def resolve(scenario: Scenario) -> Rows:
     lacks = scenario.words("precision").where(lambda word: word == "")
     pairs = together(scenario.words("accelerator"), scenario.words("precision"), scenario.words("scenario"))
     s, assumed = replace(scenario, columns={**scenario.columns, "precision": pairs.map(_format)}), list[Any]()
-    resolved = look_up(s, KIND, of_inference, DEVICE, does, assumed)
+    resolved = look_up(s, KIND, DEVICE, assumed)
     values, keys = resolved.values, resolved.keys
-    values["cores"] = keys["accelerator"].each(cores_of)
     values |= _counts(s, resolved.networks, resolved.network_index, values["cores"], assumed)
     for name in SHARED:
         values[name] = values[name] / values["cores"]
@@ -147,14 +146,7 @@ def _format(row: tuple[Any, str, str]) -> str:
     """Return the number format of a row; submissions of benchmarks that do not state theirs are of 8 bits."""
     machine, stated, way = row
     narrow = way in SUBMITTED and machine != "" and "int8" in hardware.formats(machine.accelerator)
-    return stated or ("int8" if narrow else usual_format(machine))
-
-
-@lru_cache(maxsize=1)
-def does() -> dict[str, dict[str, float]]:
-    """Return what each level of engine does with operations."""
-    rows = catalog.table("inference_engines").set_index("level")
-    return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
+    return stated or ("int8" if narrow else usual_precision(machine, KIND))
 
 
 @lru_cache(maxsize=512)

@@ -35,15 +35,14 @@ from cookbook.prediction.constants import (
     IN_FLIGHT,
     LOADED,
     Constant,
-    assumed_software,
-    levels_of_rows,
 )
+from cookbook.prediction.device_rates import RATE_KEYS, rates
+from cookbook.prediction.kernels import IDEAL_KERNELS, of_kernels
 from cookbook.prediction.kinds import serving_memory
 from cookbook.prediction.kinds.constraints import with_reason
-from cookbook.prediction.kinds.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
-from cookbook.prediction.kinds.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
 from cookbook.prediction.kinds.transformer import own_decoder, sizes
 from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
+from cookbook.prediction.software import assumed_software, engines, levels_of_rows, tiled, usual_formats
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -84,7 +83,7 @@ CALIBRATED = {"engine_time": "host", "decode_share": "narrow"}
 IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"), 0.0)
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
-DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
+DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node", "cores")
 # Requests come and go: the batch is how many are there at once.
 QUEUED, OFFLINE = ("server",), ("offline",)
 RATE_TOO_HIGH = Refusal(
@@ -119,11 +118,11 @@ def resolve(scenario: Scenario) -> Rows:
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
     assumed.append(("weights_format", published.where(bool), published.map(lambda word: f"{word}, as published")))
     pairs = together(s.words("accelerator"), precision)
-    devices = Coded(pairs.codes, tuple(calibrated(of_inference(*level), KIND) for level in pairs.levels))
-    keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
+    devices = Coded(pairs.codes, tuple(rates(*level, KIND) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS} | {"engine": engine}
     v: dict[str, Any] = devices.figures(lambda device: {name: getattr(device, name) for name in DEVICE})
-    v |= engine.figures(engines().__getitem__)
-    v["cores"] = keys["accelerator"].each(cores_of)
+    v |= engine.figures(engines(KIND).__getitem__)
+    v["tiled"] = engine.each(tiled().__getitem__)
     cache = together(s.words("kv_format"), engine).map(lambda row: row[0] or usual_formats()[row[1]][2])
     v |= together(s.words("model"), usual, cache).figures(lambda row: sizes(row[0], *row[1], row[2]))
     v |= together(s.words("accelerator"), precision, cache).figures(of_kernels)

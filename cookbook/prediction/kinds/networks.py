@@ -16,19 +16,14 @@ from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas import collectives
 from cookbook.formulas import networks as formulas
-from cookbook.prediction.constants import Constant, assumed_software, levels_of_rows
-from cookbook.prediction.kinds.constraints import with_reason
-from cookbook.prediction.kinds.devices import (
-    BLANK_MODEL,
-    KEYS_OF_DEVICES,
-    Device,
-    calibrated,
-    of_network,
-    usual_precision,
-)
+from cookbook.prediction.constants import Constant
+from cookbook.prediction.device_rates import RATE_KEYS, rates
+from cookbook.prediction.kinds.constraints import BLANK_MODEL, with_reason
 from cookbook.prediction.kinds.network_arrays import Pairs, Products, network, products
 from cookbook.prediction.neighbours import Runs
+from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
+from cookbook.prediction.software import assumed_software, engines, levels_of_rows
 from cookbook.workloads import zoo
 
 KIND = "training_classic"
@@ -43,7 +38,6 @@ SHORT = Refusal(
 )
 NO_SEQ = Refusal("seq: the network needs a sequence length", "length-missing", "seq")
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "convolution")
-DOES = ("launches", "fused", "transposes", "fast_algorithms", "keeps_scores")
 # What a device that was calibrated corrects, by constant.
 CALIBRATED = {"launch": "host", "step_overhead": "host", "touch_instructions": "elementwise"}
 CONSTANTS = (
@@ -91,13 +85,13 @@ PASSES = 3
 def resolve(scenario: Scenario) -> Rows:
     """Return scenarios with their network, machine and software; blanks filled."""
     s, assumed = scenario, list[Any]()
-    resolved = look_up(s, KIND, of_network, DEVICE, does, assumed)
+    resolved = look_up(s, KIND, DEVICE, assumed)
     devices, values, keys = resolved.devices, resolved.values, resolved.keys
     with np.errstate(all="ignore"):
         values |= _counts(s, values | of_devices(devices, ("per_node",)), resolved, assumed)
         values |= _links(s, devices, values)
     lacks = s.words("precision").where(lambda word: word == "")
-    used = resolved.pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))
+    used = resolved.pairs.map(lambda pair: pair[1] or usual_precision(pair[0], KIND))
     assumed.append(("precision", lacks, used))
     # One interpreter that starts the kernels of all its devices one after the other.
     values["in_turn"] = np.where(s.number("one_process") == 1, values["per_node"], 1.0)
@@ -133,26 +127,19 @@ class LookedUp:
         )
 
 
-def look_up(
-    s: Scenario,
-    kind: str,
-    device: Callable[..., Device],
-    names: tuple[str, ...],
-    does: Callable[[], Mapping[str, Mapping[str, float]]],
-    assumed: list[Any],
-) -> LookedUp:
-    """Return what names mean: `device` gives an accelerator's values in a format, `does` those of levels of software.
+def look_up(s: Scenario, kind: str, names: tuple[str, ...], assumed: list[Any]) -> LookedUp:
+    """Return what names mean; `names` are those of the rates of devices that are used.
 
     Where no software is named, the usual one is used, and `assumed` reports it.
     """
     pairs = together(s.words("accelerator"), s.words("precision"))
-    devices = Coded(pairs.codes, tuple(calibrated(device(*level), kind) for level in pairs.levels))
-    keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES}
+    devices = Coded(pairs.codes, tuple(rates(*level, kind) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS}
     software = s.words("software")
     keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
     keys["special"] = BLANK
     assumed += assumed_software(kind, software, keys["engine"])
-    values = of_devices(devices, names) | keys["engine"].figures(lambda level: does()[level])
+    values = of_devices(devices, names) | keys["engine"].figures(engines(kind).__getitem__)
     return LookedUp(*of_networks(s), pairs, devices, values, keys)
 
 
@@ -191,13 +178,6 @@ def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...],
 def of_devices(devices: Coded, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Return values of the devices of rows."""
     return devices.figures(lambda device: {name: getattr(device, name) for name in names})
-
-
-@lru_cache(maxsize=1)
-def does() -> dict[str, dict[str, float]]:
-    """Return what each level of software does with operations."""
-    rows = catalog.table("classic_engines").set_index("level")
-    return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
 
 
 @lru_cache(maxsize=1)

@@ -11,8 +11,8 @@ import numpy as np
 from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas.generation import Decoder, Group, cache_slots
-from cookbook.prediction.kinds.constraints import with_reason
-from cookbook.prediction.kinds.devices import BLANK_MODEL, stored_bytes
+from cookbook.prediction.kinds.constraints import BLANK_MODEL, with_reason
+from cookbook.prediction.precision import stored_bytes
 from cookbook.prediction.scenario import Coded, Rows, Scenario
 from cookbook.units import human
 

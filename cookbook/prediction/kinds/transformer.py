@@ -18,22 +18,13 @@ from cookbook.catalog import constant
 from cookbook.catalog.fields import names_of
 from cookbook.formulas.generation import Decoder
 from cookbook.formulas.parallelism import FILLED
-from cookbook.prediction.constants import ADAPTERS, EXPERTS, assumed_software, levels_of_rows
-from cookbook.prediction.devices import optimiser_row
+from cookbook.prediction.constants import ADAPTERS, EXPERTS
+from cookbook.prediction.device_rates import RATE_KEYS, Rates, rates
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.constraints import refusals, share_passes
-from cookbook.prediction.kinds.devices import (
-    KEYS_OF_DEVICES,
-    SIZES,
-    Device,
-    attention_share,
-    calibrated,
-    engines,
-    of_transformer,
-    stored_bytes,
-    usual_precision,
-)
+from cookbook.prediction.precision import SIZES, stored_bytes, usual_precision
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
+from cookbook.prediction.software import assumed_software, attention_share, engines, levels_of_rows
 from cookbook.workloads import zoo
 from cookbook.workloads.builders.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
@@ -439,7 +430,7 @@ def _options(s: Scenario) -> dict[str, np.ndarray]:
 @lru_cache(maxsize=64)
 def _update(optimiser: str) -> dict[str, float]:
     """Return the bytes of master weight and states of one parameter, and what its update reads and writes."""
-    row, size = optimiser_row(optimiser or USUAL_OPTIMISER), SIZES["fp32"]
+    row, size = catalog.row("optimisers", optimiser or USUAL_OPTIMISER), SIZES["fp32"]
     return {
         "optimiser_bytes": size * (1 + float(row["state_elements"])),
         "update_reads": float(row["update_reads"]),
@@ -449,13 +440,13 @@ def _update(optimiser: str) -> dict[str, float]:
 
 def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
     pairs = together(s.words("accelerator"), s.words("precision")).map(
-        lambda pair: (pair[0], pair[1] or usual_precision(pair[0]))
+        lambda pair: (pair[0], pair[1] or usual_precision(pair[0], KIND))
     )
     v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
     v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
-    devices = [calibrated(of_transformer(*level), KIND) for level in pairs.levels]
+    devices = [rates(*level, KIND) for level in pairs.levels]
     v |= Coded(pairs.codes, tuple(devices)).figures(_offers)
-    for name, field in KEYS_OF_DEVICES:
+    for name, field in RATE_KEYS:
         keys[name] = Coded(pairs.codes, tuple(getattr(device, field) for device in devices))
     software = s.words("software")
     kinds = Coded(pairs.codes, tuple(device.kind for device in devices))
@@ -463,11 +454,11 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     assumed += assumed_software(KIND, software, keys["engine"])
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
-    v |= keys["engine"].figures(lambda level: engines()[level])
+    v |= keys["engine"].figures(engines(KIND).__getitem__)
 
 
 @lru_cache(maxsize=4096)
-def _offers(device: Device) -> dict[str, float]:
+def _offers(device: Rates) -> dict[str, float]:
     """Return values of a device under the names of `Rows.values`."""
     values = {name: getattr(device, name) for name in DEVICE}
     return values | {"network_usual": device.network, "node": device.per_node}

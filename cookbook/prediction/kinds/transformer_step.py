@@ -17,8 +17,8 @@ from cookbook.prediction.constants import Constant
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.configurations import Shard
 from cookbook.prediction.kinds.constraints import impossible
-from cookbook.prediction.kinds.devices import SIZES
 from cookbook.prediction.kinds.transformer import resolve
+from cookbook.prediction.precision import SIZES
 from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
 
 __all__ = [
