@@ -28,8 +28,8 @@ NOT_IDENTIFYING = frozenset(
         "every_token",
         "items",
         "total",
-        "params",
-        "active",
+        "parameters",
+        "active_parameters",
         "stated_dp",
         "stated_shard",
         "stated_domain",
@@ -40,7 +40,7 @@ NOT_IDENTIFYING = frozenset(
     )
 )
 # What one version of an engine does and the next does otherwise, beside the columns of the tables of engines.
-VERSION_FIELDS = frozenset(("slots", "tiled", "kernel", "attention_share", "score_bytes", "norm_kernel"))
+VERSION_FIELDS = frozenset(("slots", "tiled", "kernel", "attention_share", "score_bytes", "fused_norm"))
 # Kinds whose engines differ between versions in what they do.
 SERVED = ("training_transformer", "generation")
 # Kinds of prediction of which there are tables of measured runs.

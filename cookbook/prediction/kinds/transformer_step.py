@@ -120,7 +120,7 @@ def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
 
 def tokens(rows: Rows) -> np.ndarray:
     """Return the tokens of one step of all devices."""
-    return np.asarray(rows.global_batch * rows.seq_len)
+    return np.asarray(rows.global_batch * rows.seq)
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -200,14 +200,14 @@ class _Layer:
     """Widths, weights and counts of one stage, and what it recomputes."""
 
     def __init__(self, s: Any, on: Mapping[str, bool]) -> None:
-        self.tokens = s.micro_batch * s.seq_len / s.cp
+        self.tokens = s.micro_batch * s.seq / s.cp
         self.layers = s.layers / s.pp
         self.sparse = s.moe * (s.layers - s.dense_layers) / s.pp
         self.dense = self.layers - self.sparse
         self.recomputed = {part: getattr(s, f"recomputed_{part}") * on["recompute"] for part in RECOMPUTED}
         self.passes = 3 - s.lora
         self.padded = np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
-        self.gates = 2 + s.gated
+        self.gates = 2 + s.gated_mlp
         # The last feed-forward product is recomputed only where the software does not see that nothing reads it.
         self.recomputed["mlp"] = self.recomputed["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
         shard = Shard(s, HEAD_TILE, TILE)
@@ -332,12 +332,12 @@ def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
 def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
     """Return the seconds of the attention core of a layer: fused over the causal half, or with all scores written
     out."""
-    whole = formulas.mean_context(s.seq_len)
-    near = s.windowed * formulas.mean_context(s.seq_len, s.window) + (1 - s.windowed) * whole
-    context = np.where(s.kernel > 0, near, s.seq_len)
+    whole = formulas.mean_context(s.seq)
+    near = s.windowed * formulas.mean_context(s.seq, s.window) + (1 - s.windowed) * whole
+    context = np.where(s.kernel > 0, near, s.seq)
     flop = formulas.attention_flop(w.tokens, context, w.query, w.values)
-    fused = flop / (r.attention * s.seq_len / (s.seq_len + HALF_SPEED))
-    scores = s.score_bytes * w.tokens * s.seq_len * s.heads / s.tp / r.memory
+    fused = flop / (r.attention * s.seq / (s.seq + HALF_SPEED))
+    scores = s.score_bytes * w.tokens * s.seq * s.heads / s.tp / r.memory
     plain = (flop / r.wide + scores) * (3 + w.recomputed["core"])
     return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.recomputed["core"]), plain)
 
@@ -413,7 +413,7 @@ def _switch(s: Any, r: _Rates, sent: Any) -> Any:
 def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
     """Return the time to gather sharded weights twice, and to scatter gradients once, for each micro-batch."""
     alike, experts = w.held(s)
-    inner, outer = r.levels(s.shard_group, s.tp)
+    inner, outer = r.levels(s.shard, s.tp)
     # One ring through all ranks has one network port of each node.
     network = r.ring / np.where(s.one_port == 1, inner, 1)
     gather = collectives.hierarchical_all_gather_seconds(
@@ -432,17 +432,17 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
     whole = collectives.hierarchical_all_reduce_seconds(
         trained * s.element, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
-    shard, groups = trained * s.element / s.shard_group, np.maximum(replicas / s.shard_group, 1)
-    inner, outer = r.levels(groups, s.tp * s.shard_group)
+    shard, groups = trained * s.element / s.shard, np.maximum(replicas / s.shard, 1)
+    inner, outer = r.levels(groups, s.tp * s.shard)
     sharded = collectives.hierarchical_all_reduce_seconds(
         shard, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
     reduce = np.where(s.zero >= 3, sharded, whole)
     # Adam reads gradient, master weight, momentum and variance and writes the last three in 32 bits.
-    moved = trained / s.shard_group, s.update_reads, s.update_writes, WIDE, s.element, s.element
+    moved = trained / s.shard, s.update_reads, s.update_writes, WIDE, s.element, s.element
     update = memory.update_bytes(*moved) / r.memory
     host = offloaded_update_seconds(
-        trained / s.shard_group,
+        trained / s.shard,
         s.element,
         s.element,
         s.optimiser_bytes,
@@ -451,7 +451,7 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
         s.offload_drives,
     )
     update = np.where(np.isnan(s.offload_link), update, host)
-    update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard_group * s.micro_batches / r.memory
+    update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard * s.micro_batches / r.memory
     return {
         # Gradients travel during the backward pass, two of three; of interleaved stages during the last of each stage.
         "gradient_exchange": collectives.partly_hidden_seconds(
