@@ -16,6 +16,7 @@ from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas import collectives
 from cookbook.formulas import networks as formulas
+from cookbook.hardware.machine import link_shares
 from cookbook.prediction.constants import Constant
 from cookbook.prediction.device_rates import RATE_KEYS, rates
 from cookbook.prediction.kinds.constraints import BLANK_MODEL, with_reason
@@ -234,7 +235,7 @@ def _counts(
 def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the rates of a device's links within and between nodes that all-reduces of gradients reach [B/s]."""
     of = of_devices(devices, ("ring_link", "ring_network", "shared", "per_node"))
-    share = network_share()
+    share = link_shares()["network"]
     more = np.where(of["shared"] == 1, of["per_node"] / values["per_node"], 1.0)
     network = np.where(np.isnan(s.number("network")), of["ring_network"] * more, s.number("network") * share)
     of_node = s.number("node_network") / np.maximum(values["per_node"], 1) * share
@@ -243,13 +244,6 @@ def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[s
         "link": np.where(np.isnan(link), of["ring_link"], link),
         "network": np.where(np.isnan(of_node), network, of_node),
     }
-
-
-@lru_cache(maxsize=1)
-def network_share() -> float:
-    """Return the share of a network's rate that all-reduces of gradients reach."""
-    rows = catalog.table("link_shares").set_index("link")
-    return float(rows.loc["network", "share"])
 
 
 def refuse(why: np.ndarray, reasons: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
