@@ -495,17 +495,18 @@ def _of_transformers(s: Any) -> Budget:
 
     Activations are 34 bytes per element and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
     """
-    tokens = s.global_batch * s.seq_len
+    tokens = s.global_batch * s.seq
     head = s.vocab * s.hidden
-    attended = np.where(s.latent == 1, s.heads * (s.nope_dim + s.rope_dim + s.v_dim) / 2, s.heads * s.head_dim)
-    layer = s.hidden * (2 * s.heads + 2 * s.kv_heads) * np.where(s.latent == 1, s.hidden / s.heads, s.head_dim)
+    latent = s.latent_attention == 1
+    attended = np.where(latent, s.heads * (s.nope_dim + s.rope_dim + s.v_dim) / 2, s.heads * s.head_dim)
+    layer = s.hidden * (2 * s.heads + 2 * s.kv_heads) * np.where(latent, s.hidden / s.heads, s.head_dim)
     experts = s.experts_per_token + s.shared_experts
-    dense = (2 + s.gated) * s.hidden * np.where(s.moe == 1, s.moe_ffn_hidden * experts, s.ffn_hidden)
-    blocks = 6 * s.layers * (layer + dense + s.seq_len * attended)
+    dense = (2 + s.gated_mlp) * s.hidden * np.where(s.moe == 1, s.moe_ffn_hidden * experts, s.ffn_hidden)
+    blocks = 6 * s.layers * (layer + dense + s.seq * attended)
     flop = blocks * (1 + s.recomputed_all / 3) + 6 * head
     local = (s.layers * (layer + dense) + head) / (s.tp * s.pp)
     micro = s.micro_batches
-    activations = 34 * s.micro_batch * s.seq_len * s.hidden * s.layers / (s.tp * s.pp * s.cp)
+    activations = 34 * s.micro_batch * s.seq * s.hidden * s.layers / (s.tp * s.pp * s.cp)
     slowest = np.where(s.devices > s.domain, s.values["network"], s.link)
     level = np.where(s.dp > 1, 2 * local / slowest, 0)
     return Budget(

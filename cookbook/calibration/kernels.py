@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.prediction.constants import figure
 
 ANY_FAMILY = "any"
 TABLE, SOURCE = "kernel_constants", "nvidia-aic"
@@ -221,7 +220,7 @@ def _cache_bytes(frame: Any) -> np.ndarray:
 def _bytes_of(formats: Any) -> np.ndarray:
     """Return the bytes of one weight, or of one number of keys and values, by number format."""
     by_format = dict(catalog.table("number_formats").set_index("name")["weight_bytes"])
-    by_format["int4-weights"] = figure("quantised-weight")
+    by_format["int4-weights"] = catalog.constant("quantised-weight")
     return np.array([by_format[STORED_AS.get(name, name)] for name in formats], dtype=float)
 
 

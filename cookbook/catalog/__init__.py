@@ -14,10 +14,10 @@ from cookbook.catalog.provenance import (
     validate_all,
 )
 
-from .names import lookup
+from .names import lookup, row
 from .reading import CatalogError, UnknownName, data_directory
 from .refusals import Refused
-from .tables import table, table_names
+from .tables import constant, table, table_names
 
 __all__ = [
     "CatalogError",
@@ -26,11 +26,13 @@ __all__ = [
     "Statement",
     "UnknownName",
     "cite",
+    "constant",
     "count_rows",
     "data_directory",
     "describe_tables",
     "lookup",
     "provenance",
+    "row",
     "table",
     "table_names",
     "validate_all",

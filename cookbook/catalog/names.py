@@ -9,11 +9,13 @@ from functools import lru_cache
 from heapq import nlargest
 from pathlib import Path
 
+import pandas as pd
+
 from cookbook.catalog.refusals import refused
 
 from ..units import shown
 from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of, likeness, nearest, schema
-from .tables import raw, table_names
+from .tables import raw, table, table_names
 
 SPELLINGS = ("name", "title", "aliases")
 # Short names that several rows share, of which none is the usual one: A100 is four accelerators.
@@ -262,3 +264,26 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     if short in unbranded(kind, folder):
         return unbranded(kind, folder)[short]
     raise UnknownName(kind, name, list(_alike(kind, name[:NAME_LETTERS], folder)))
+
+
+@lru_cache(maxsize=256)
+def row(kind: str, name: str) -> pd.Series:
+    """Return the row of a table from any usual spelling of its name, in SI.
+
+    Parameters
+    ----------
+    kind, name : str
+        As for `lookup`.
+
+    Raises
+    ------
+    UnknownName
+        If no row has that name (a KeyError; names the nearest three).
+
+    Examples
+    --------
+    >>> float(row("optimisers", "Adam")["state_elements"])
+    2.0
+    """
+    rows = table(kind)
+    return rows.loc[rows[schema(kind, folder_of(None)).key] == lookup(kind, name)].iloc[0]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cookbook.catalog.fields import Field, checked
 
-from ..units import shown
+from ..units import shown, si
 from .reading import CatalogError, Raw, Schema, UnknownName, folder_of, nearest, read, read_columns, schema
 
 # Schemas of requests and of reasons for refusals: no tables of facts.
@@ -176,3 +176,39 @@ def table(name: str, directory: str | Path | None = None) -> pd.DataFrame:
     """
     folder = folder_of(directory)
     return frame(name, folder).copy(deep=False)
+
+
+@lru_cache(maxsize=256)
+def constant(name: str, otherwise: float | None = None) -> float:
+    """Return a value of the table ``constants``, in SI.
+
+    Parameters
+    ----------
+    name : str
+        Name of its row.
+    otherwise : float, optional
+        Value where the table has no such row.
+
+    Raises
+    ------
+    UnknownName
+        If the table has no such row, and no other value is given (a KeyError).
+
+    Examples
+    --------
+    >>> constant("runtime-memory") > 0, constant("no such row", 1.0)
+    (True, 1.0)
+    """
+    rows = _constants()
+    if name in rows:
+        return rows[name]
+    if otherwise is None:
+        raise UnknownName("constants", name, nearest(name, list(rows), 3))
+    return otherwise
+
+
+@lru_cache(maxsize=1)
+def _constants() -> dict[str, float]:
+    rows = table("constants")
+    pairs = zip(rows["name"], rows["value"], rows["unit"], strict=True)
+    return {name: float(si(f"{value} {unit}")) if unit else float(value) for name, value, unit in pairs}

@@ -76,14 +76,14 @@ def product_seconds(flop: ArrayLike, moved_bytes: ArrayLike, flops: ArrayLike, m
     return arithmetic + non_negative("moved_bytes", moved_bytes) / positive("mem_bandwidth", mem_bandwidth)
 
 
-def mean_context(seq_len: ArrayLike, window: ArrayLike = np.inf) -> Array:
+def mean_context(seq: ArrayLike, window: ArrayLike = np.inf) -> Array:
     r"""Return the mean number of keys that a token attends to, causal, within a sliding window.
 
     .. math:: c = \frac{u (u + 1)}{2 s} + \frac{(s - u) u}{s}, \quad u = \min(s, w)
 
     Parameters
     ----------
-    seq_len : array_like
+    seq : array_like
         Length of the sequence, s >= 1 [-].
     window : array_like
         Keys within reach of a token, itself included, w [-].
@@ -102,7 +102,7 @@ def mean_context(seq_len: ArrayLike, window: ArrayLike = np.inf) -> Array:
     >>> float(mean_context(4096)), float(mean_context(4096, 128))
     (2048.5, 126.015625)
     """
-    length = at_least_one("seq_len", seq_len)
+    length = at_least_one("seq", seq)
     reach = np.minimum(length, at_least_one("window", window))
     return reach * ((reach + 1) / 2 + length - reach) / length
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
@@ -226,6 +227,11 @@ def catalogue() -> Mapping[str, Mapping[str, Any]]:
     return MappingProxyType({record["key"]: MappingProxyType(record) for record in records})
 
 
+def catalogue_row(device: Accelerator) -> Mapping[str, Any]:
+    """Return the row of the table ``accelerators`` that a device was built from; empty for one of the reader's own."""
+    return catalogue()[device.like] if device.like else {}
+
+
 @cache
 def interconnects() -> Mapping[str, Mapping[str, Any]]:
     """Return the table ``interconnects`` by key, each row as a mapping, in SI."""
@@ -346,11 +352,23 @@ def _quantity(changed_field: str, value: Any) -> float:
     return float(replace(declared, give=f"{declared.allowed}, such as {example!r}").read(value, changed_field))
 
 
-def peak_flops(device: str | Accelerator, number_format: str) -> float:
-    """Return the dense peak of a device in a number format [FLOP/s]; NaN if it lacks the format.
+def peak_flops(device: str | Accelerator | pd.DataFrame, number_format: str) -> Any:
+    """Return the dense peak in a number format of a device, or of each row of a table [FLOP/s]; NaN if it has none.
 
     The number format determines the columns: FP16 training counts the rate with 32-bit accumulation, which on
     GeForce cards is half of the advertised one.
+
+    Parameters
+    ----------
+    device : str, Accelerator or pandas.DataFrame
+        A name of the table ``accelerators``, a record, or rows of `accelerator_table`.
+    number_format : str
+        Name in the table ``number_formats``.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        One peak, or one per row of the table.
 
     >>> peak_flops("rtx-4090", "fp16"), peak_flops("h100-sxm", "bf16")
     (165200000000000.0, 989000000000000.0)
@@ -360,13 +378,16 @@ def peak_flops(device: str | Accelerator, number_format: str) -> float:
     UnknownName
         If the device or the number format is not known.
     """
-    peaks = _as_accelerator(device).peaks
+    peaks = device if isinstance(device, pd.DataFrame) else _as_accelerator(device).peaks
     return _peak(peaks, found_key("number_formats", number_format))
 
 
-def _peak(peaks: Mapping[str, float], number_format: str) -> float:
-    stated = (peaks[column] for column in _peak_columns()[number_format])
-    return next((peak for peak in stated if not math.isnan(peak)), math.nan)
+def _peak(peaks: Any, number_format: str) -> Any:
+    """Return the first peak that is known of the columns of a number format."""
+    first, *others = (np.asarray(peaks[column], dtype=float) for column in _peak_columns()[number_format])
+    for other in others:
+        first = np.where(np.isnan(first), other, first)
+    return first if first.ndim else float(first)
 
 
 @lru_cache(maxsize=1)
@@ -385,12 +406,12 @@ def formats(device: str | Accelerator) -> list[str]:
     return [name for name in _peak_columns() if not math.isnan(_peak(peaks, name))]
 
 
-def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.DataFrame:
+def accelerator_table(keys: Iterable[str | Accelerator] | None = None) -> pd.DataFrame:
     """Return accelerators as a table in SI, one row each, for work on many at once.
 
     Parameters
     ----------
-    keys : sequence of str or Accelerator, optional
+    keys : iterable of str or Accelerator, optional
         Accelerators in this order, custom ones included; all of the catalogue if not given.
 
     Returns

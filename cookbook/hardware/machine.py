@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cookbook import catalog, units
-from cookbook.catalog import UnknownName
+from cookbook.catalog import UnknownName, constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import likeness
@@ -21,6 +21,7 @@ from cookbook.hardware.accelerator import (
     ByFigures,
     accelerator,
     catalogue,
+    catalogue_row,
     found_key,
     interconnects,
 )
@@ -300,7 +301,7 @@ def ring_link(device: Accelerator, node_link_kind: str = "", bus_key: str = "") 
     # A bridge joins two cards; sums over more devices cross the slower bus.
     if kind not in ("", "bridge") and math.isfinite(device.device_link) and node_link_kind not in ("bridge", "bus"):
         return device.device_link * (shares[SHARES[kind]] if kind in SHARES else 1.0)
-    row = _row(device)
+    row = catalogue_row(device)
     share = shares["pcie-geforce" if row.get("peer_copies") == "no" else "pcie"]
     if not bus_key and math.isfinite(device.host_link) and (not row or "host_link" in device.changed):
         return device.host_link * share
@@ -313,21 +314,9 @@ def host_rate(device: Accelerator) -> float:
     >>> round(host_rate(accelerator("a100-sxm-80gb")) / 1e9, 1), round(host_rate(accelerator("h100-sxm")) / 1e9, 1)
     (25.2, 54.2)
     """
-    key = "" if "host_link" in device.changed else _row(device).get("host_link_key", "")
+    key = "" if "host_link" in device.changed else catalogue_row(device).get("host_link_key", "")
     share = interconnects()[key]["efficiency"] if key else math.nan
     return device.host_link * float(share if math.isfinite(share) else constant("copy-bandwidth-share"))
-
-
-def _row(device: Accelerator) -> Mapping[str, Any]:
-    """Return the catalogue row that a device was built from; empty for one of the reader's own."""
-    return catalogue()[device.like] if device.like else {}
-
-
-@cache
-def constant(name: str) -> float:
-    """Return a value of the table ``constants``, in SI."""
-    table = catalog.table("constants").set_index("name")
-    return float(units.si(f"{table.loc[name, 'value']} {table.loc[name, 'unit']}".strip(), None))
 
 
 def generation(key: str) -> str:
@@ -346,7 +335,7 @@ def cores_per_device(device: Accelerator) -> float:
     >>> cores_per_device(accelerator("trainium1")), cores_per_device(accelerator("h100-sxm"))
     (2.0, 1.0)
     """
-    cores = _row(device).get("layout_cores", math.nan)
+    cores = catalogue_row(device).get("layout_cores", math.nan)
     return float(cores) if cores > 1 else 1.0
 
 
@@ -367,7 +356,7 @@ def network_rate(device: Accelerator) -> float:
     The rate is that of its systems, else of its generation, else of the vendor's device nearest in age; for one of the
     reader's own that of its generation, else of the device nearest in memory bandwidth.
     """
-    rates, row = _networks(), _row(device)
+    rates, row = _networks(), catalogue_row(device)
     if device.like in rates:
         return rates[device.like]
     records = catalogue()

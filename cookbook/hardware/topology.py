@@ -14,11 +14,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.formulas import topology as formulas
-from cookbook.hardware.machine import constant
 from cookbook.result import Result, card
 from cookbook.units import shown
 

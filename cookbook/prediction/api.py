@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from cookbook import hardware
+from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, Row, checked, fields
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.assumptions import Assumptions
-from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import UNITS, Estimate, estimate
 from cookbook.prediction.fabrics import fabric
 from cookbook.prediction.kinds.forward import KIND as FORWARD
@@ -119,6 +119,11 @@ PARALLEL = tuple(
 # A network, and arguments that a scenario takes as its columns and checks: one value or a list each.
 MODEL = Field.named("models", Workload, what="network", give="a name such as 'resnet50', or cb.layers([...])")
 
+# Names or records of accelerators, and of a number format.
+ACCELERATORS = Field.named(
+    "accelerators", hardware.Accelerator, name="accelerators", many=True, entries=10_000, optional=True
+)
+FORMAT = Field.named("number_formats")
 PLANNED = Field.record(
     Plan, Mapping, what="plan", give="a dict such as {'devices': 8, 'micro_batch': 64}", optional=True
 )
@@ -353,8 +358,8 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
         given |= {
             "offload": plan["offload"],
             "offload_link": _nan_where(~used, link),
-            "offload_memory": _nan_where(~used, figure("host-memory-of-device")),
-            "offload_drives": _nan_where(~drives, figure("drives-of-device")),
+            "offload_memory": _nan_where(~used, constant("host-memory-of-device")),
+            "offload_drives": _nan_where(~drives, constant("drives-of-device")),
         }
     elif offload is not None:
         given["offload"] = plan["offload"]

@@ -20,8 +20,8 @@ from cookbook.prediction import constants, neighbours
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
 from cookbook.prediction.kinds.constraints import with_usual_configurations
-from cookbook.prediction.kinds.devices import lacking
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
+from cookbook.prediction.software import lacking
 from cookbook.result import Result, card, plain
 
 COLUMNS = (

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import refused
 from cookbook.formulas import collectives as formulas
-from cookbook.prediction.constants import figure
 
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 CONSTANTS = (
@@ -127,7 +127,7 @@ _WORDS = ("key", "name", "kind", "sources")
 
 def figures() -> dict[str, float]:
     """Return the fitted constants of communication, in SI."""
-    return {name: figure(name) for name in CONSTANTS}
+    return {name: constant(name) for name in CONSTANTS}
 
 
 def exchange_seconds(

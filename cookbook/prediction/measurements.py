@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.prediction.kinds.devices import ENGINE
-from cookbook.prediction.kinds.generation_tables import engines
 from cookbook.prediction.parsing import tables
 from cookbook.prediction.scenario import Rows
+from cookbook.prediction.software import engines
 from cookbook.workloads import zoo
 
 __all__ = ["Measurement", "matching"]
@@ -29,8 +28,8 @@ NOT_IDENTIFYING = frozenset(
         "every_token",
         "items",
         "total",
-        "params",
-        "active",
+        "parameters",
+        "active_parameters",
         "stated_dp",
         "stated_shard",
         "stated_domain",
@@ -41,7 +40,9 @@ NOT_IDENTIFYING = frozenset(
     )
 )
 # What one version of an engine does and the next does otherwise, beside the columns of the tables of engines.
-VERSION_FIELDS = frozenset(("slots", "kernel", "attention_share", "score_bytes", "norm_kernel"))
+VERSION_FIELDS = frozenset(("slots", "tiled", "kernel", "attention_share", "score_bytes", "fused_norm"))
+# Kinds whose engines differ between versions in what they do.
+SERVED = ("training_transformer", "generation")
 # Kinds of prediction of which there are tables of measured runs.
 MEASURED = ("training_classic", "training_transformer", "inference", "generation")
 
@@ -145,7 +146,7 @@ def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:
 
 def _names(rows: Rows) -> list[str]:
     """Return the names of the numbers that identify a run; those of an engine differ between versions."""
-    of_engines = {name for engine in engines().values() for name in engine} | VERSION_FIELDS | set(ENGINE)
+    of_engines = {name for kind in SERVED for engine in engines(kind).values() for name in engine} | VERSION_FIELDS
     return sorted(name for name in rows.values if name not in NOT_IDENTIFYING | of_engines)
 
 

@@ -13,25 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog, units
+from cookbook import catalog, hardware, units
+from cookbook.catalog import constant
 from cookbook.catalog.fields import LARGEST, Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.formulas import arithmetic, memory
 from cookbook.formulas import arithmetic as roofline
 from cookbook.formulas.arithmetic import FLOP_PER_MAC
 from cookbook.hardware import Accelerator
-from cookbook.prediction.api import MODEL
-from cookbook.prediction.devices import (
-    ACCELERATORS,
-    FORMAT,
-    OPTIMISER,
-    device_table,
-    format_row,
-    formats_that_train,
-    observed_efficiency,
-    optimiser_row,
-    peaks,
-)
+from cookbook.prediction.api import ACCELERATORS, FORMAT, MODEL
+from cookbook.prediction.kernels import observed_efficiency
 from cookbook.result import Result, plain
 from cookbook.workloads import zoo
 
@@ -229,7 +220,7 @@ class Requirements(Result):
     batch=replace(BATCH, later=True),
     seq=LENGTH,
     precision=FORMAT,
-    optimiser=OPTIMISER,
+    optimiser=Field.named("optimisers"),
     samples=Field.number(1, LARGEST),
     epochs=Field.number(high=LARGEST),
     target_seconds=Field.number(high=LARGEST, unit="s"),
@@ -306,7 +297,7 @@ def requirements(
     work = _work(workload.ops, seq, samples, epochs, target, backward, share)
     need = _memory(workload.ops, batch, seq, sizes, share)
     traffic = traffic_per_epoch(workload.ops, batch, seq, sizes, samples, backward, share)
-    devices = _devices(device_table(accelerators), precision, batch, need, work, traffic)
+    devices = _devices(hardware.accelerator_table(accelerators), precision, batch, need, work, traffic)
     devices = _evaluated(devices, precision, epochs, target)
     used = [key for cell in devices["sources"] for key in cell.split(";") if key]
     return Requirements(
@@ -414,25 +405,23 @@ def sizes_of(precision: str, optimiser: str) -> tuple[Sizes, str, str, list[str]
     cookbook.catalog.UnknownName
         An unknown number format or optimiser.
     """
-    row, states = format_row(precision), optimiser_row(optimiser)
+    row, states = catalog.row("number_formats", precision), catalog.row("optimisers", optimiser)
     formats = catalog.table("number_formats")
     if row["trains"] != "yes":
         able = ", ".join(formats.loc[formats["trains"] == "yes", "name"])
         raise ValueError(f"precision = {row['name']!r} does not train a network; take one of {able}")
-    constants = catalog.table("constants").set_index("name")
-    runtime = constants.loc[RUNTIME]
     sizes = Sizes(
         weight=row["weight_bytes"],
         gradient=row["gradient_bytes"],
         master=row["master_bytes"],
         activation=row["activation_bytes"],
-        state=format_row("fp32")["weight_bytes"],
+        state=catalog.row("number_formats", "fp32")["weight_bytes"],
         state_elements=states["state_elements"],
         update_reads=states["update_reads"],
         update_writes=states["update_writes"],
-        runtime=units.si(f"{runtime['value']} {runtime['unit']}"),
+        runtime=constant(RUNTIME),
     )
-    cells = (row["source"], states["source"], runtime["source"])
+    cells = (row["source"], states["source"], catalog.row("constants", RUNTIME)["source"])
     sources = [key for cell in cells for key in cell.split(";")]
     return sizes, str(row["name"]), str(states["name"]), sources
 
@@ -448,7 +437,7 @@ def _devices(
     """Return the columns of physics for every accelerator (rows) and batch (inner), flattened."""
     b = np.atleast_1d(batch)
     capacity, bandwidth = (table[c].to_numpy(dtype=float)[:, None] for c in ("memory_bytes", "mem_bandwidth"))
-    peak = peaks(table, precision)[:, None]
+    peak = hardware.peak_flops(table, precision)[:, None]
     demand = need["fixed_bytes"] + need["bytes_per_sample"] * b
     parts = np.stack(np.broadcast_arrays(work["flop_per_epoch"] / peak, np.atleast_1d(traffic) / bandwidth))
     shaped = {
@@ -466,9 +455,17 @@ def _devices(
         "devices_needed": np.ceil(work["needed_flops"] / peak),
     }
     shape = (len(table), len(b))
-    table = table.assign(formats=formats_that_train(table))
+    table = table.assign(formats=_training_formats(table))
     names = {c: np.repeat(table[c].to_numpy(), len(b)) for c in ("key", "name", "kind", "formats", "sources")}
     return pd.DataFrame({**names, **{c: np.broadcast_to(v, shape).ravel() for c, v in shaped.items()}})
+
+
+def _training_formats(table: pd.DataFrame) -> list[str]:
+    """Return, for each accelerator, the number formats that train and for which it has a peak, as one text."""
+    rows = catalog.table("number_formats")
+    names = [str(name) for name in rows.loc[rows["trains"] == "yes", "name"]]
+    has = np.array([~np.isnan(hardware.peak_flops(table, name)) for name in names])
+    return [", ".join(name for name, there in zip(names, column, strict=True) if there) for column in has.T]
 
 
 def _evaluated(devices: pd.DataFrame, precision: str, epochs: float, target: float) -> pd.DataFrame:
@@ -595,8 +592,8 @@ def roofline_table(
     size, seq = checked_batch(batch), checked_seq(workload, seq)
     if size.ndim:
         raise refused("batch", batch, "is a list; give one number of samples")
-    device = device_table([accelerator])
-    peak, bandwidth = float(peaks(device, precision)[0]), float(device["mem_bandwidth"].iloc[0])
+    device = hardware.accelerator(accelerator)
+    peak, bandwidth = hardware.peak_flops(device, precision), device.mem_bandwidth
     ops = workload.ops
     flop = FLOP_PER_MAC * ops.column("macs", size, seq) + ops.column("vector_flop", size, seq)
     return _roofline(ops, flop, _op_bytes(ops, size, seq, precision), peak, bandwidth)
@@ -604,7 +601,7 @@ def roofline_table(
 
 def _op_bytes(ops: Ops, batch: np.ndarray, seq: float | None, precision: str) -> np.ndarray:
     """Return the bytes that each operation moves."""
-    sizes = format_row(precision)
+    sizes = catalog.row("number_formats", precision)
     moved = (ops.column("reads", batch, seq) + ops.column("writes", batch, seq)) * sizes["activation_bytes"]
     return np.asarray(moved + ops.column("weights", batch, seq) * sizes["weight_bytes"])
 

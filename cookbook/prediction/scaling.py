@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware
+from cookbook.catalog import constant
 from cookbook.catalog.fields import MAX_TOKENS, Field
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas import collectives
@@ -18,11 +19,10 @@ from cookbook.formulas import parallelism as data_parallel
 from cookbook.formulas.networks import exchange_exposed_seconds
 from cookbook.hardware import Accelerator, Machine
 from cookbook.prediction.api import MODEL, network_of, plan_fields, training_scenario
-from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import estimate_rows, prepare
-from cookbook.prediction.kinds.devices import TRAINING
 from cookbook.prediction.kinds.networks import KIND, LINK_LATENCY, NETWORK_LATENCY, resolve
 from cookbook.prediction.kinds.transformer import is_language_model
+from cookbook.prediction.precision import training_formats
 from cookbook.workloads.zoo import Workload
 
 Exchange = Callable[..., Any]
@@ -136,8 +136,7 @@ def scaled(
 @lru_cache(maxsize=256)
 def formats_of(system: Any) -> tuple[str, ...]:
     """Return the number formats of `cookbook.scaling` for the accelerator of a machine."""
-    offered = hardware.formats(hardware.machine(system).accelerator)
-    return tuple(name for name in TRAINING if name in offered)
+    return training_formats(hardware.machine(system))
 
 
 @lru_cache(maxsize=256)
@@ -193,7 +192,7 @@ def _exposed(
             "that gives seconds, 0 or more, one for each number of devices",
         )
     if buckets is None:
-        return exchange_exposed_seconds(seconds, passes, figure("exchange-hidden"), figure("exchange-visible"))
+        return exchange_exposed_seconds(seconds, passes, constant("exchange-hidden"), constant("exchange-visible"))
     return data_parallel.bucketed_exposed_seconds(seconds, passes * BACKWARD_SHARE, buckets)
 
 

@@ -231,3 +231,17 @@ def test_units_of_all_schemas_are_known():
     for name in NAMES:
         for column in schema(name, DATA).columns:
             assert units.scale(column.unit) > 0
+
+
+def test_a_constant_is_one_number_in_si():
+    assert catalog.constant("runtime-memory") == 1343 * 2**20
+    assert catalog.constant("no such constant", 3.0) == 3.0
+    with pytest.raises(catalog.UnknownName, match="runtime-memory"):
+        catalog.constant("runtime-memry")
+
+
+def test_a_row_is_read_by_any_spelling():
+    assert catalog.row("number_formats", "bfloat16")["name"] == "bf16"
+    assert catalog.row("accelerators", "H100 SXM5")["key"] == "h100-sxm"
+    with pytest.raises(catalog.UnknownName, match="momentum"):
+        catalog.row("optimisers", "momentun")

@@ -10,10 +10,10 @@ from cookbook import catalog
 from cookbook.calibration import fit
 from cookbook.formulas import transformer_training as f
 from cookbook.prediction.api import train_step
+from cookbook.prediction.kernels import clock_share
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds import transformer_step as transformer
 from cookbook.prediction.kinds.configurations import Shard
-from cookbook.prediction.kinds.devices import clock_share
 from cookbook.prediction.parsing import tables
 from cookbook.prediction.scenario import Rows
 from cookbook.workloads import zoo

@@ -44,6 +44,12 @@ def test_a_format_that_the_device_lacks_is_nan():
     assert "fp8" in formats("h100-sxm") and "fp4" not in formats("h100-sxm")
 
 
+@pytest.mark.parametrize("name", ["fp16", "bf16", "int8"])
+def test_peaks_of_a_table_are_those_of_its_devices(name):
+    table = accelerator_table()
+    np.testing.assert_array_equal(peak_flops(table, name), [peak_flops(key, name) for key in table["key"]])
+
+
 def test_changes_take_text_and_si_alike():
     text = accelerator(like="h100-sxm", mem_bandwidth="4 TB/s", memory_bytes="128 GiB", peak_bf16="1.5 PFLOP/s")
     numbers = accelerator(like="h100-sxm", mem_bandwidth=4e12, memory_bytes=128 * 2**30, peak_bf16=1.5e15)

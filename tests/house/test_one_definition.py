@@ -128,6 +128,13 @@ def test_only_its_home_imports_a_library_for_it(trees, idea):
         assert users == homes, f"{idea}: {users} import {library}"
 
 
+def test_values_of_the_table_of_constants_are_read_in_one_place():
+    """`catalog.constant` reads values; recipe 15 lists sources of rows."""
+    texts = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    users = {name for name, text in texts.items() if re.search(r"""table\(["']constants["']\)""", text)}
+    assert users == {"catalog/tables.py", "topics/analog/panel.py"}, f"{users}: call cookbook.catalog.constant"
+
+
 def test_arguments_are_checked_in_one_place(trees):
     """A public function declares its arguments: `checked` and `Field` of catalog/fields read them, in one wording."""
     found = {f"{name}:{each}" for name, tree in trees.items() if name != CHECKS for each in checks_of(tree)}

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from cookbook import catalog, hardware
-from cookbook.prediction.constants import level_of
+from cookbook.prediction import device_rates
 from cookbook.prediction.kinds import network_arrays as networks
 from cookbook.prediction.kinds import networks as classic
-from cookbook.prediction.kinds.devices import of_network
 from cookbook.prediction.parsing import networks as spoken
 from cookbook.prediction.parsing import tables, words
 from cookbook.prediction.scenario import Rows
+from cookbook.prediction.software import level_of
 from cookbook.workloads import zoo
 
 STARTS = {constant.name: constant.start for constant in classic.CONSTANTS}
@@ -116,9 +116,10 @@ def test_monotone_in_peak_and_bandwidth():
 
 def test_half_precision_without_fast_half_units_is_computed_in_single():
     """A GTX 1080 Ti prints 1/64 of its single-precision rate for half precision; frameworks do not use it."""
-    half, single = (of_network(hardware.machine("gtx-1080-ti"), each) for each in ("fp16", "fp32"))
+    card = hardware.machine("gtx-1080-ti")
+    half, single = (device_rates.rates(card, each, classic.KIND) for each in ("fp16", "fp32"))
     assert half.peak == single.peak and half.unit_kind == 0 and half.element_bytes == 2
-    assert of_network(hardware.machine("v100"), "fp16").unit_kind == 1
+    assert device_rates.rates(hardware.machine("v100"), "fp16", classic.KIND).unit_kind == 1
 
 
 def launch(**change):

@@ -8,12 +8,12 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.formulas import networks as formulas
 from cookbook.prediction.answer import answer
-from cookbook.prediction.constants import level_of
 from cookbook.prediction.kinds import forward
 from cookbook.prediction.kinds.generation import sizes
 from cookbook.prediction.parsing import tables, words
 from cookbook.prediction.parsing.tables import measured_table
 from cookbook.prediction.scenario import Rows
+from cookbook.prediction.software import level_of
 
 ROW = {
     "id": "a",

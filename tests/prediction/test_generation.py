@@ -25,9 +25,10 @@ from cookbook.prediction.answer import answer
 from cookbook.prediction.api import answers
 from cookbook.prediction.constants import Constant, Fitted, value_at
 from cookbook.prediction.kernels import kernel_constant
-from cookbook.prediction.kinds.generation import CONSTANTS, engine_of, engines, resolve, sizes
+from cookbook.prediction.kinds.generation import CONSTANTS, engine_of, resolve, sizes
 from cookbook.prediction.parsing.words import stack
 from cookbook.prediction.request_sets import within
+from cookbook.prediction.software import engines
 
 # Nothing but the rates of the datasheet: weights and cache at the full bandwidth, products at the peak.
 IDEAL = Engine(1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
@@ -538,7 +539,7 @@ def test_rows_and_the_door_say_the_same_of_lengths_that_the_model_is_not_known_f
     ],
 )
 def test_every_engine_of_reports_has_a_level_and_answers(said, level):
-    assert stack("generation", said, "") == level and level in engines()
+    assert stack("generation", said, "") == level and level in engines("generation")
     own = {"llama.cpp-rocm": "mi300x", "neuron": "trainium2", "habana": "gaudi2", "mlx": "apple-m2-ultra"}
     device = own.get(level, "a100-sxm-80gb")
     row = {

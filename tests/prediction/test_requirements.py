@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.prediction.devices import observed_efficiency
+from cookbook.prediction.kernels import observed_efficiency
 from cookbook.prediction.requirements import activations, block_runs, requirements
 from cookbook.units import ratio
 from cookbook.workloads.layers import Trace

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog import constant
 from cookbook.formulas import memory as formulas
 from cookbook.formulas.parallelism import FILLED
 from cookbook.formulas.transformer_training import aligned
-from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.constants import Constant
 from cookbook.prediction.scenario import RECOMPUTED
 from cookbook.workloads.ops import attention_products, latent_products, mlp_products, weights_of
 
@@ -21,7 +22,7 @@ MEMORY_CONSTANTS = (
 )
 # A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
 WEIGHT, OPTIMISER = 2.0, 12.0
-QUANTISED = figure("quantised-weight")
+QUANTISED = constant("quantised-weight")
 RECOMPUTED_PARTS = tuple(f"recomputed_{part}" for part in RECOMPUTED)
 
 
@@ -77,7 +78,7 @@ class Stage:
         experts = sparse * shard.expert * s.experts / s.ep
         stored = dense + experts + edge
         # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
-        ranks = np.maximum(s.shard_group / np.where(experts > dense, s.ep, 1), 1)
+        ranks = np.maximum(s.shard / np.where(experts > dense, s.ep, 1), 1)
         # Embeddings that train do so in place; adapters are weights of their own beside frozen ones.
         trained = np.where(s.lora == 1, adapters + edge * s.trains_edge, stored)
         size = np.where(s.qlora == 1, QUANTISED, WEIGHT)
@@ -92,7 +93,7 @@ class Stage:
             "optimiser": states["optimiser"] * (1 - s.offload_optimiser),
             "gathered": np.where(s.zero >= 3, 2 * size * (stored - edge) / layers, 0.0) + widened,
         }
-        tokens = s.micro_batch * s.seq_len / s.cp
+        tokens = s.micro_batch * s.seq / s.cp
         self.trained = trained
         self.layers, self.stays = layers, 1 - s.offload_activations
         self.held = held_micro_batches(s)
@@ -145,7 +146,7 @@ class Shard:
     def __init__(self, s: Any, head_tile: float = 0.0, tile: float = 0.0) -> None:
         """Set the sizes; widths of heads and of the feed-forward layer are rounded up to `head_tile` and `tile`, if
         any."""
-        latent = s.latent == 1
+        latent = s.latent_attention == 1
         query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / s.tp
         self.query = aligned(query, head_tile) if head_tile else query
         self.values = s.heads * np.where(latent, s.v_dim, s.head_dim) / s.tp
@@ -160,8 +161,8 @@ class Shard:
         inner = s.ffn_hidden / s.tp
         self.inner = aligned(inner, tile) if tile else inner
         self.attention = attention
-        self.mlp = weights_of(mlp_products(s.hidden, self.inner, s.gated))
-        self.expert = weights_of(mlp_products(s.hidden, s.moe_ffn_hidden, s.gated))
+        self.mlp = weights_of(mlp_products(s.hidden, self.inner, s.gated_mlp))
+        self.expert = weights_of(mlp_products(s.hidden, s.moe_ffn_hidden, s.gated_mlp))
         self.shared = self.expert * s.shared_experts / s.tp
 
     def adapters(self, s: Any, layers: Any, sparse: Any) -> Any:
@@ -170,21 +171,21 @@ class Shard:
         beside = layers * (4 * s.hidden + self.query + self.pairs + self.values)
         routed = s.shared_experts / s.tp + s.experts / s.ep
         inner = (layers - sparse) * (s.hidden + self.inner) + sparse * routed * (s.hidden + s.moe_ffn_hidden)
-        return s.lora * s.rank * (beside + s.adapts_mlp * (2 + s.gated) * inner)
+        return s.lora * s.rank * (beside + s.adapts_mlp * (2 + s.gated_mlp) * inner)
 
 
 def layer_activations(s: Any, shard: Shard, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return the bytes that a layer stores by their origin, and those of its inputs."""
     t = s.tp
     shards = np.where(s.sequence_parallel == 1, t, 1)
-    query, pairs = shard.query, np.where(s.latent == 1, 2 * shard.query, shard.pairs)
+    query, pairs = shard.query, np.where(s.latent_attention == 1, 2 * shard.query, shard.pairs)
     # A norm that runs operation by operation keeps single-precision copies: 8 more values in 16 bits.
-    plain = (s.stream_bytes > 20) & (s.gated == 1)
+    plain = (s.stream_bytes > 20) & (s.gated_mlp == 1)
     stream = s.hidden / shards * (4 + 8 * plain)
     chosen = s.experts_per_token * np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
     routed = (chosen + s.shared_experts) * s.moe_ffn_hidden
     inner = np.where(s.moe == 1, routed, s.ffn_hidden) / t
-    inner = np.where(s.gated == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t
-    scores = np.where(s.kernel == 0, s.micro_batch * s.seq_len**2 / s.cp * s.heads / t, 0.0)
+    inner = np.where(s.gated_mlp == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t
+    scores = np.where(s.kernel == 0, s.micro_batch * s.seq**2 / s.cp * s.heads / t, 0.0)
     stored = formulas.layer_activation_bytes(tokens, stream, 2 * query + pairs, inner, scores, s.element, 1)
     return stored, tokens * s.hidden * s.element / shards

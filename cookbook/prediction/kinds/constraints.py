@@ -43,7 +43,7 @@ COUNTS = (
     "cp",
     "ep",
     "micro_batch",
-    "seq_len",
+    "seq",
     "per_node",
     "layers",
     "hidden",
@@ -53,9 +53,10 @@ COUNTS = (
     "vocab",
 )
 # Counts that follow from the others where they are blank.
-DERIVED_COUNTS = ("dp", "global_batch", "shard_group")
+DERIVED_COUNTS = ("dp", "global_batch", "shard")
 # Stated parameters beyond this multiple of those of the stated dimensions, or below their share, mean another model.
 MAX_CONTRADICTION = 2.5
+BLANK_MODEL = Refusal("model is blank: name a network of the zoo", "network-unknown", "model")
 EXPERTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 # Schedules of one chunk a stage; the others take several, the usual one any number.
 ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
@@ -197,7 +198,7 @@ def _fed(s: Any) -> Any:
 
 def _weights(s: Any) -> Any:
     """Return the number of weights with the stated dimensions."""
-    layer = 4 * s.hidden**2 + (2 + s.gated) * s.hidden * s.ffn_hidden
+    layer = 4 * s.hidden**2 + (2 + s.gated_mlp) * s.hidden * s.ffn_hidden
     return s.layers * layer + s.vocab * s.hidden
 
 
@@ -215,7 +216,7 @@ def _misses_devices(s: Any) -> Any:
 
 
 def _odd_widths(s: Any) -> Any:
-    odd = _below(s, EXPERTS, 0) | ((s.latent == 0) & (~(s.head_dim >= 1) | (s.head_dim == np.inf)))
+    odd = _below(s, EXPERTS, 0) | ((s.latent_attention == 0) & (~(s.head_dim >= 1) | (s.head_dim == np.inf)))
     return odd | (s.experts_per_token > s.experts) | (s.dense_layers > s.layers)
 
 
@@ -228,7 +229,7 @@ def _cuts_heads(s: Any) -> Any:
 
 
 def _cuts_tokens(s: Any) -> Any:
-    return s.seq_len % s.cp > 0
+    return s.seq % s.cp > 0
 
 
 def _cuts_experts(s: Any) -> Any:
@@ -262,9 +263,9 @@ REPORTED = (
     ),
     Constraint(
         "dimensions-contradict",
-        lambda s: (s.moe == 0) & (np.abs(np.log(s.params / _weights(s))) > np.log(MAX_CONTRADICTION)),
+        lambda s: (s.moe == 0) & (np.abs(np.log(s.parameters / _weights(s))) > np.log(MAX_CONTRADICTION)),
         "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
-        lambda s: (s.params, _weights(s)),
+        lambda s: (s.parameters, _weights(s)),
     ),
     Constraint(
         "network-unknown",
@@ -366,8 +367,8 @@ SPLITS = (
         "tokens-not-divisible",
         _cuts_tokens,
         "cp = {:g} does not divide the {:g} tokens of a sequence (seq): take {}",
-        lambda s: (s.cp, s.seq_len),
-        lambda s: around(s.cp, divisors(s.seq_len)),
+        lambda s: (s.cp, s.seq),
+        lambda s: around(s.cp, divisors(s.seq)),
     ),
     Constraint(
         "no-experts",
@@ -486,8 +487,8 @@ HELD = (
         "tokens-not-divisible",
         _cuts_tokens,
         "cp = {:,} does not divide {:,} tokens of a sequence; nearest: {}",
-        lambda s: (s.cp, s.seq_len),
-        lambda s: around(s.cp, divisors(s.seq_len)),
+        lambda s: (s.cp, s.seq),
+        lambda s: around(s.cp, divisors(s.seq)),
     ),
     Constraint(
         "experts-not-divisible",
@@ -677,7 +678,7 @@ def configuration_grid(
                 dp=dp,
                 micro_batch=micro,
                 global_batch=batch,
-                seq_len=seq,
+                seq=seq,
                 **shape,
                 moe=int(shape["experts"] > 0),
                 heads_known=1,
@@ -762,7 +763,7 @@ def _fastest(
     scenario: Scenario, rows: Rows, at: np.ndarray, estimated: Callable[[Scenario], Any]
 ) -> dict[str, np.ndarray]:
     """Return the fastest configuration that fits of each of some rows; NaN where none fits."""
-    names = ("layers", "heads", "experts", "moe", "devices", "cores", "per_node", "seq_len")
+    names = ("layers", "heads", "experts", "moe", "devices", "cores", "per_node", "seq")
     numbers = {name: each_row(np.asarray(getattr(rows, name), dtype=float), len(rows))[at] for name in names}
     batch, micro = (
         np.broadcast_to(scenario.number(name), (len(scenario),))[at] for name in ("global_batch", "micro_batch")

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog, hardware
+from cookbook import hardware
+from cookbook.catalog import constant
 from cookbook.formulas import networks as formulas
 from cookbook.formulas.memory import inference_bytes, workspace_bytes
-from cookbook.prediction.constants import Constant, figure
-from cookbook.prediction.kinds.devices import cores_of, of_inference, usual_format
+from cookbook.prediction.constants import Constant
 from cookbook.prediction.kinds.network_arrays import Pairs, Products, network, products
 from cookbook.prediction.kinds.networks import (
     in_blocks,
@@ -26,6 +26,7 @@ from cookbook.prediction.kinds.networks import (
     step_seconds,
     tokens,
 )
+from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -44,7 +45,6 @@ __all__ = [
 ]
 
 KIND = "inference"
-DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
 DEVICE = (
     "peak",
     "vector_peak",
@@ -58,6 +58,7 @@ DEVICE = (
     "ring_link",
     "cache",
     "convolution",
+    "cores",
 )
 # Shared by the cores of a chip with a network each.
 SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts", "cache")
@@ -120,9 +121,8 @@ def resolve(scenario: Scenario) -> Rows:
     lacks = scenario.words("precision").where(lambda word: word == "")
     pairs = together(scenario.words("accelerator"), scenario.words("precision"), scenario.words("scenario"))
     s, assumed = replace(scenario, columns={**scenario.columns, "precision": pairs.map(_format)}), list[Any]()
-    resolved = look_up(s, KIND, of_inference, DEVICE, does, assumed)
+    resolved = look_up(s, KIND, DEVICE, assumed)
     values, keys = resolved.values, resolved.keys
-    values["cores"] = keys["accelerator"].each(cores_of)
     values |= _counts(s, resolved.networks, resolved.network_index, values["cores"], assumed)
     for name in SHARED:
         values[name] = values[name] / values["cores"]
@@ -132,7 +132,7 @@ def resolve(scenario: Scenario) -> Rows:
     values["memory_bytes"] = values.pop("memory")
     queued = s.words("scenario").where(lambda word: word in QUEUED)
     items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
-    values["items"] = items * np.where(queued, figure("server-share"), 1.0)
+    values["items"] = items * np.where(queued, constant("server-share"), 1.0)
     for name, field in (("is_delay", "delay"), ("each_device", "each_device")):
         values[name] = np.nan_to_num(s.number(field))
     # A core runs the requests that it has taken on one after the other: each waits for those before it.
@@ -146,21 +146,14 @@ def _format(row: tuple[Any, str, str]) -> str:
     """Return the number format of a row; submissions of benchmarks that do not state theirs are of 8 bits."""
     machine, stated, way = row
     narrow = way in SUBMITTED and machine != "" and "int8" in hardware.formats(machine.accelerator)
-    return stated or ("int8" if narrow else usual_format(machine))
-
-
-@lru_cache(maxsize=1)
-def does() -> dict[str, dict[str, float]]:
-    """Return what each level of engine does with operations."""
-    rows = catalog.table("inference_engines").set_index("level")
-    return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
+    return stated or ("int8" if narrow else usual_precision(machine, KIND))
 
 
 @lru_cache(maxsize=512)
 def offline_batch(name: Any, arguments: str, seq: float | None) -> float:
     """Return the samples of one pass where a submitter does not state them: as many as fill any device."""
     counted = network(name, arguments, seq)
-    return max(1.0, math.ceil(figure("offline-macs") / float(counted.macs @ counted.count)))
+    return max(1.0, math.ceil(constant("offline-macs") / float(counted.macs @ counted.count)))
 
 
 def _counts(
@@ -207,7 +200,7 @@ def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np
     """Return device memory by part [B]: weights, tensors of the largest operation, runtime; and the device's bytes."""
     sizes = np.array([_largest(*row) for row in rows.networks] + [(np.nan, np.nan)])
     parameters, tensors = sizes[rows.network_index].T
-    runtime = rows.keys["vendor"].each(lambda vendor: figure("runtime-memory") if vendor in RUNTIMES else 0.0)
+    runtime = rows.keys["vendor"].each(lambda vendor: constant("runtime-memory") if vendor in RUNTIMES else 0.0)
     workspace = workspace_bytes(tensors * rows.batch * rows.element_bytes, runtime)
     return inference_bytes(parameters, rows.element_bytes, np.zeros(len(rows)), workspace), rows.memory_bytes
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog, hardware
+from cookbook import hardware
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas.generation import (
     Decoder,
@@ -34,16 +35,14 @@ from cookbook.prediction.constants import (
     IN_FLIGHT,
     LOADED,
     Constant,
-    assumed_software,
-    figure,
-    levels_of_rows,
 )
+from cookbook.prediction.device_rates import RATE_KEYS, rates
+from cookbook.prediction.kernels import IDEAL_KERNELS, of_kernels
 from cookbook.prediction.kinds import serving_memory
 from cookbook.prediction.kinds.constraints import with_reason
-from cookbook.prediction.kinds.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
-from cookbook.prediction.kinds.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
 from cookbook.prediction.kinds.transformer import own_decoder, sizes
 from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
+from cookbook.prediction.software import assumed_software, engines, levels_of_rows, tiled, usual_formats
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -84,7 +83,7 @@ CALIBRATED = {"engine_time": "host", "decode_share": "narrow"}
 IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"), 0.0)
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
-DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
+DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node", "cores")
 # Requests come and go: the batch is how many are there at once.
 QUEUED, OFFLINE = ("server",), ("offline",)
 RATE_TOO_HIGH = Refusal(
@@ -119,11 +118,11 @@ def resolve(scenario: Scenario) -> Rows:
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
     assumed.append(("weights_format", published.where(bool), published.map(lambda word: f"{word}, as published")))
     pairs = together(s.words("accelerator"), precision)
-    devices = Coded(pairs.codes, tuple(calibrated(of_inference(*level), KIND) for level in pairs.levels))
-    keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
+    devices = Coded(pairs.codes, tuple(rates(*level, KIND) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS} | {"engine": engine}
     v: dict[str, Any] = devices.figures(lambda device: {name: getattr(device, name) for name in DEVICE})
-    v |= engine.figures(engines().__getitem__)
-    v["cores"] = keys["accelerator"].each(cores_of)
+    v |= engine.figures(engines(KIND).__getitem__)
+    v["tiled"] = engine.each(tiled().__getitem__)
     cache = together(s.words("kv_format"), engine).map(lambda row: row[0] or usual_formats()[row[1]][2])
     v |= together(s.words("model"), usual, cache).figures(lambda row: sizes(row[0], *row[1], row[2]))
     v |= together(s.words("accelerator"), precision, cache).figures(of_kernels)
@@ -205,9 +204,11 @@ def _with_own_networks(s: Scenario) -> Scenario:
 
 def _lengths(model: str | Workload, engine: str) -> dict[str, float]:
     """Return the tokens of served requests where they are not stated: those of a benchmark, else the usual ones."""
-    names, name = catalog.table("constants")["name"].tolist(), model if isinstance(model, str) else ""
-    keys = {part: f"{engine}-{part}-tokens-{name}" for part in ("prompt", "answer")}
-    return {f"usual_{part}": figure(key if key in names else f"usual-{part}-tokens") for part, key in keys.items()}
+    name = model if isinstance(model, str) else ""
+    return {
+        f"usual_{part}": constant(f"{engine}-{part}-tokens-{name}", constant(f"usual-{part}-tokens"))
+        for part in ("prompt", "answer")
+    }
 
 
 def _requests(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,9 +279,9 @@ def _configuration(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any,
     v["devices"] = np.where(blank, np.maximum(engine / v["cores"], 1.0), devices)
     assumed.append(("devices", blank, v["devices"]))
     every = np.maximum(v["devices"] * v["cores"], 1.0)
-    least = (v["weight_bytes"] + v["expert_bytes"]) * v["cores"] / (figure("memory-served") * v["memory"])
+    least = (v["weight_bytes"] + v["expert_bytes"]) * v["cores"] / (constant("memory-served") * v["memory"])
     # Nobody shards further than it takes to leave keys and values their part.
-    enough = np.maximum(least / v["stages"] / (1 - figure("memory-for-cache")), 1.0)
+    enough = np.maximum(least / v["stages"] / (1 - constant("memory-for-cache")), 1.0)
     fewest = np.minimum(2 ** np.ceil(np.log2(enough)), every / v["stages"])
     # Each shard would store a whole latent cache: where many requests are answered, each device attends to its own.
     latent = (v["cache_heads"] == 1) & (v["experts"] > 1) & v["full"] & alone & np.isnan(s.number("ep")) & (fewest > 1)
@@ -306,7 +307,7 @@ def _configuration(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any,
     held, span = v["length"] + v["answer"] * np.where(v["served"], 0.5, 1.0), np.where(v["served"], v["answer"], 0.0)
     v["kept"] = attended_tokens(held, v["window"], v["windowed"], span)
     fitting = cache_slots(
-        held, decoder=decoder_of(rows), group=group_of(rows), memory_share=figure("memory-served"), span=span
+        held, decoder=decoder_of(rows), group=group_of(rows), memory_share=constant("memory-served"), span=span
     )
     # A run whose weights should not fit ran nonetheless: memory says nothing of it.
     v["fitting"] = fitting
@@ -520,7 +521,7 @@ def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np
     shards = rows.shards * rows.stages * rows.replicas
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
     copies = np.maximum(rows.shards / rows.cache_heads, 1.0)
-    runtime = figure("runtime-memory") / rows.cores
+    runtime = constant("runtime-memory") / rows.cores
     cache = inside * rows.kept * rows.cache_bytes * copies
     alike = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas
     states = {"states": inside * rows.state_bytes / shards} if np.any(rows.state_bytes > 0) else {}

@@ -12,22 +12,19 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas import collectives
 from cookbook.formulas import networks as formulas
-from cookbook.prediction.constants import Constant, assumed_software, figure, levels_of_rows
-from cookbook.prediction.kinds.constraints import with_reason
-from cookbook.prediction.kinds.devices import (
-    BLANK_MODEL,
-    KEYS_OF_DEVICES,
-    Device,
-    calibrated,
-    of_network,
-    usual_precision,
-)
+from cookbook.hardware.machine import link_shares
+from cookbook.prediction.constants import Constant
+from cookbook.prediction.device_rates import RATE_KEYS, rates
+from cookbook.prediction.kinds.constraints import BLANK_MODEL, with_reason
 from cookbook.prediction.kinds.network_arrays import Pairs, Products, network, products
 from cookbook.prediction.neighbours import Runs
+from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
+from cookbook.prediction.software import assumed_software, engines, levels_of_rows
 from cookbook.workloads import zoo
 
 KIND = "training_classic"
@@ -42,7 +39,6 @@ SHORT = Refusal(
 )
 NO_SEQ = Refusal("seq: the network needs a sequence length", "length-missing", "seq")
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "convolution")
-DOES = ("launches", "fused", "transposes", "fast_algorithms", "keeps_scores")
 # What a device that was calibrated corrects, by constant.
 CALIBRATED = {"launch": "host", "step_overhead": "host", "touch_instructions": "elementwise"}
 CONSTANTS = (
@@ -78,7 +74,7 @@ TERMS = (
     "exchange",
     "waiting",
 )
-LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
+LINK_LATENCY, NETWORK_LATENCY = constant("message-start-in-node"), constant("message-start-between-nodes")
 # Automatic mixed precision keeps weights and their gradients in 32 bits (PyTorch, TensorFlow), single precision too.
 GRADIENT_BYTES = 4.0
 # Where efficiency is defined; it cancels, as the efficiencies are fitted.
@@ -90,13 +86,13 @@ PASSES = 3
 def resolve(scenario: Scenario) -> Rows:
     """Return scenarios with their network, machine and software; blanks filled."""
     s, assumed = scenario, list[Any]()
-    resolved = look_up(s, KIND, of_network, DEVICE, does, assumed)
+    resolved = look_up(s, KIND, DEVICE, assumed)
     devices, values, keys = resolved.devices, resolved.values, resolved.keys
     with np.errstate(all="ignore"):
         values |= _counts(s, values | of_devices(devices, ("per_node",)), resolved, assumed)
         values |= _links(s, devices, values)
     lacks = s.words("precision").where(lambda word: word == "")
-    used = resolved.pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))
+    used = resolved.pairs.map(lambda pair: pair[1] or usual_precision(pair[0], KIND))
     assumed.append(("precision", lacks, used))
     # One interpreter that starts the kernels of all its devices one after the other.
     values["in_turn"] = np.where(s.number("one_process") == 1, values["per_node"], 1.0)
@@ -132,26 +128,19 @@ class LookedUp:
         )
 
 
-def look_up(
-    s: Scenario,
-    kind: str,
-    device: Callable[..., Device],
-    names: tuple[str, ...],
-    does: Callable[[], Mapping[str, Mapping[str, float]]],
-    assumed: list[Any],
-) -> LookedUp:
-    """Return what names mean: `device` gives an accelerator's values in a format, `does` those of levels of software.
+def look_up(s: Scenario, kind: str, names: tuple[str, ...], assumed: list[Any]) -> LookedUp:
+    """Return what names mean; `names` are those of the rates of devices that are used.
 
     Where no software is named, the usual one is used, and `assumed` reports it.
     """
     pairs = together(s.words("accelerator"), s.words("precision"))
-    devices = Coded(pairs.codes, tuple(calibrated(device(*level), kind) for level in pairs.levels))
-    keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES}
+    devices = Coded(pairs.codes, tuple(rates(*level, kind) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS}
     software = s.words("software")
     keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
     keys["special"] = BLANK
     assumed += assumed_software(kind, software, keys["engine"])
-    values = of_devices(devices, names) | keys["engine"].figures(lambda level: does()[level])
+    values = of_devices(devices, names) | keys["engine"].figures(engines(kind).__getitem__)
     return LookedUp(*of_networks(s), pairs, devices, values, keys)
 
 
@@ -193,13 +182,6 @@ def of_devices(devices: Coded, names: tuple[str, ...]) -> dict[str, np.ndarray]:
 
 
 @lru_cache(maxsize=1)
-def does() -> dict[str, dict[str, float]]:
-    """Return what each level of software does with operations."""
-    rows = catalog.table("classic_engines").set_index("level")
-    return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
-
-
-@lru_cache(maxsize=1)
 def _update_bytes() -> dict[str, float]:
     """Return the bytes that an optimiser moves for each parameter in 32 bits."""
     table = catalog.table("optimisers").set_index("name")
@@ -211,7 +193,7 @@ def usual_batch(name: Any, arguments: str, seq: float | None) -> float:
     """Return the samples of a device in a pass where they are not stated: a power of two with enough work for any
     device."""
     counted = network(name, arguments, seq)
-    return float(2.0 ** max(math.floor(math.log2(figure("training-macs") / float(counted.macs @ counted.count))), 0))
+    return float(2.0 ** max(math.floor(math.log2(constant("training-macs") / float(counted.macs @ counted.count))), 0))
 
 
 def _counts(
@@ -253,7 +235,7 @@ def _counts(
 def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the rates of a device's links within and between nodes that all-reduces of gradients reach [B/s]."""
     of = of_devices(devices, ("ring_link", "ring_network", "shared", "per_node"))
-    share = network_share()
+    share = link_shares()["network"]
     more = np.where(of["shared"] == 1, of["per_node"] / values["per_node"], 1.0)
     network = np.where(np.isnan(s.number("network")), of["ring_network"] * more, s.number("network") * share)
     of_node = s.number("node_network") / np.maximum(values["per_node"], 1) * share
@@ -262,13 +244,6 @@ def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[s
         "link": np.where(np.isnan(link), of["ring_link"], link),
         "network": np.where(np.isnan(of_node), network, of_node),
     }
-
-
-@lru_cache(maxsize=1)
-def network_share() -> float:
-    """Return the share of a network's rate that all-reduces of gradients reach."""
-    rows = catalog.table("link_shares").set_index("link")
-    return float(rows.loc["network", "share"])
 
 
 def refuse(why: np.ndarray, reasons: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
@@ -469,7 +444,7 @@ def _step(
     )
     step["optimiser"] = weights * rows["update_bytes"] * on["optimiser"] / bandwidth
     step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
-    hidden, visible = figure("exchange-hidden"), figure("exchange-visible")
+    hidden, visible = constant("exchange-hidden"), constant("exchange-visible")
     step["exchange"] = formulas.exchange_exposed_seconds(communication, one_pass, hidden, visible) * on["exchange"]
     step["waiting"] = on["waiting"] * formulas.waiting_seconds(
         one_pass * rows["accumulation"], rows["per_node"], values["node_waiting"]

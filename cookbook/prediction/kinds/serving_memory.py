@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas.generation import Decoder, Group, cache_slots
-from cookbook.prediction.constants import figure
-from cookbook.prediction.kinds.constraints import with_reason
-from cookbook.prediction.kinds.devices import BLANK_MODEL, stored_bytes
+from cookbook.prediction.kinds.constraints import BLANK_MODEL, with_reason
+from cookbook.prediction.precision import stored_bytes
 from cookbook.prediction.scenario import Coded, Rows, Scenario
 from cookbook.units import human
 
@@ -68,7 +68,7 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
     over = (rows.fitting < 1) & (rows.fitting > 0) & (rows.prompt_only == 0)
     if not (over | (rows.fitting == 0)).any():
         return np.array("", dtype=object)
-    share, why = figure("memory-served"), np.full(len(rows), "", dtype=object)
+    share, why = constant("memory-served"), np.full(len(rows), "", dtype=object)
     if over.any():
         most = _longest(rows, decoder, group, share)
         why = with_reason(why, over, REQUEST_TOO_LONG, [rows.length + rows.answer, most, 2 * rows.shards])

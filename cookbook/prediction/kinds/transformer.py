@@ -14,25 +14,17 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.fields import names_of
 from cookbook.formulas.generation import Decoder
 from cookbook.formulas.parallelism import FILLED
-from cookbook.prediction.constants import ADAPTERS, EXPERTS, assumed_software, figure, levels_of_rows
-from cookbook.prediction.devices import optimiser_row
+from cookbook.prediction.constants import ADAPTERS, EXPERTS
+from cookbook.prediction.device_rates import RATE_KEYS, Rates, rates
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.constraints import refusals, share_passes
-from cookbook.prediction.kinds.devices import (
-    KEYS_OF_DEVICES,
-    SIZES,
-    Device,
-    attention_share,
-    calibrated,
-    engines,
-    of_transformer,
-    stored_bytes,
-    usual_precision,
-)
+from cookbook.prediction.precision import SIZES, stored_bytes, usual_precision
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
+from cookbook.prediction.software import assumed_software, attention_share, engines, levels_of_rows
 from cookbook.workloads import zoo
 from cookbook.workloads.builders.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
@@ -67,11 +59,12 @@ NETWORK = (
     "moe_ffn_hidden",
     "dense_layers",
 )
-TRAITS = ("usual_seq", "window", "windowed", "gated", "latent", "decoder")
+KINDS_OF_LAYERS = ("gated_mlp", "latent_attention")
+TRAITS = ("usual_seq", "window", "windowed", *KINDS_OF_LAYERS, "decoder")
 # Fields of a row that say more of the network than its name.
-STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "active_parameters"))
+STATED = frozenset((*NETWORK, *KINDS_OF_LAYERS, "parameters", "active_parameters"))
 # Numbers of the schema that say how the network is split and run; those apart are read in ways of their own.
-READ_SEPARATELY = {"seq", "shard_in_node", "fused_norm", "rank", "network", "node_network", "domain", *STATED}
+READ_SEPARATELY = {"shard_in_node", "domain", *STATED}
 OPTIONS = (*(name for name in names_of(KIND, "count", "number", "flag") if name not in READ_SEPARATELY), "even_passes")
 DEVICE = (
     "peak",
@@ -95,7 +88,7 @@ USUAL_OPTIMISER = "adam"
 # Checkpoints in these formats keep the output layer in 16 bits; those of llama.cpp state means over all layers.
 WIDE_HEAD, WIDE = ("fp8", "fp4", "int8", "int4"), 2.0
 # Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
-FUSED, UNFUSED = figure("score-bytes-fused"), figure("score-bytes-unfused")
+FUSED, UNFUSED = constant("score-bytes-fused"), constant("score-bytes-unfused")
 ATTENTION = {
     "": (np.nan, np.nan),
     "flash": (np.nan, np.nan),
@@ -156,13 +149,19 @@ def _network(s: Scenario) -> dict[str, Any]:
     """Return the dimensions: those stated, else those of the model, else the usual ones for its parameters."""
     model = s.words("model")
     if STATED.isdisjoint(s.columns) and all(map(of_model, model.levels)):
-        return {**model.figures(_all_dimensions), "params": NOTHING, "active": NOTHING, "ep": s.number("ep")}
+        return {
+            **model.figures(_all_dimensions),
+            "parameters": NOTHING,
+            "active_parameters": NOTHING,
+            "ep": s.number("ep"),
+        }
     dimensions: dict[str, Any] = {**model.figures(_stated_dimensions), "ep": s.number("ep")}
-    for name, field in (*zip(NETWORK, NETWORK, strict=True), ("gated", "gated_mlp"), ("latent", "latent_attention")):
-        if field in s.columns:
-            dimensions[name] = np.where(np.isnan(s.number(field)), dimensions[name], s.number(field))
-    dimensions["latent"] = np.where(dimensions["latent"] == 1, 1.0, 0.0)
-    dimensions["params"], dimensions["active"] = s.number("parameters"), s.number("active_parameters")
+    for name in (*NETWORK, *KINDS_OF_LAYERS):
+        if name in s.columns:
+            dimensions[name] = np.where(np.isnan(s.number(name)), dimensions[name], s.number(name))
+    dimensions["latent_attention"] = np.where(dimensions["latent_attention"] == 1, 1.0, 0.0)
+    for name in ("parameters", "active_parameters"):
+        dimensions[name] = s.number(name)
     dimensions["dimensions_known"] = np.where(np.isnan(dimensions["layers"] * dimensions["hidden"]), 0.0, 1.0)
     _usual_dimensions(dimensions)
     return dimensions
@@ -177,11 +176,21 @@ def _stated_dimensions(model: str | Workload) -> dict[str, float]:
 @lru_cache(maxsize=4096)
 def _all_dimensions(model: str | Workload) -> dict[str, float]:
     """Return all dimensions of a model that states some, the usual ones where it states none."""
-    stated = {**_stated_dimensions(model), "params": np.nan, "active": np.nan, "ep": np.nan, "dimensions_known": 1.0}
+    stated = {
+        **_stated_dimensions(model),
+        "parameters": np.nan,
+        "active_parameters": np.nan,
+        "ep": np.nan,
+        "dimensions_known": 1.0,
+    }
     dimensions: dict[str, Any] = {name: np.float64(value) for name, value in stated.items()}
-    dimensions["latent"] = np.float64(dimensions["latent"] == 1)
+    dimensions["latent_attention"] = np.float64(dimensions["latent_attention"] == 1)
     _usual_dimensions(dimensions)
-    return {name: float(value) for name, value in dimensions.items() if name not in ("params", "active", "ep")}
+    return {
+        name: float(value)
+        for name, value in dimensions.items()
+        if name not in ("parameters", "active_parameters", "ep")
+    }
 
 
 @lru_cache(maxsize=1)
@@ -241,12 +250,12 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
     weight, total = stored_bytes(stored), float(network.ops.parameter_count)
     layers, width, table = dimensions["layers"], dimensions["hidden"], dimensions["vocab"] * dimensions["hidden"]
     expert, chosen = dimensions.get("experts", 1.0), dimensions.get("experts_per_token", 1.0)
-    routed = (layers - dimensions.get("dense_layers", 0.0)) * expert * (2 + dimensions["gated"]) * width
+    routed = (layers - dimensions.get("dense_layers", 0.0)) * expert * (2 + dimensions["gated_mlp"]) * width
     routed *= dimensions.get("moe_ffn_hidden", 0.0)
     tied = bool(network.arguments.get("tied"))
     body = total - routed - table * (1 if tied else 2)
     head = max(weight, WIDE) if stored in WIDE_HEAD else weight
-    latent, one = dimensions.get("latent", 0.0) > 0, stored_bytes(cache or "fp16")
+    latent, one = dimensions.get("latent_attention", 0.0) > 0, stored_bytes(cache or "fp16")
     pairs = dimensions["kv_heads"]
     cached = dimensions["kv_rank"] + dimensions["rope_dim"] if latent else 2 * pairs * dimensions["head_dim"]
     return {
@@ -286,7 +295,7 @@ def own_decoder(total: float, active: float = np.nan) -> Workload:
     72
     """
     body = active if active < 0.8 * total else total
-    vocabulary = int(figure("usual-vocabulary"))
+    vocabulary = int(constant("usual-vocabulary"))
     depth = int(max(np.rint((body / (12 * USUAL_ASPECT**2)) ** (1 / 3)), 1))
     heads = int(max(np.rint(np.sqrt(body / (12 * depth)) / 128), 1))
     # Larger decoders share keys and values between heads in eight groups.
@@ -324,10 +333,10 @@ def _dimensions(arguments: Mapping[str, Any]) -> dict[str, float]:
         "head_dim": arguments.get("head_dim") or arguments["width"] / heads,
         "ffn_hidden": arguments["hidden"],
         "vocab": arguments["vocab"],
-        "gated": float(arguments.get("gated", True)),
+        "gated_mlp": float(arguments.get("gated", True)),
         "usual_seq": arguments.get("usual_seq"),
         "window": arguments.get("window"),
-        "latent": float(bool(latent)),
+        "latent_attention": float(bool(latent)),
         "decoder": float(arguments["decoder"]),
         "windowed": 1 - depth // (arguments.get("full_every") or 2 * depth) / depth if arguments.get("window") else 0.0,
     }
@@ -355,13 +364,17 @@ def _usual_dimensions(dimensions: dict[str, np.ndarray]) -> None:
     if not dimensions["dimensions_known"].all():
         # Expert parallelism without a word on experts: a mixture of the usual sparsity.
         sparse = (
-            np.isnan(dimensions["active"])
+            np.isnan(dimensions["active_parameters"])
             & np.isnan(dimensions["experts"])
             & np.isnan(dimensions["layers"])
             & (dimensions["ep"] > 1)
         )
-        dimensions["active"] = np.where(sparse, SPARSITY * dimensions["params"], dimensions["active"])
-        body = np.where(np.isnan(dimensions["active"]), dimensions["params"], dimensions["active"])
+        dimensions["active_parameters"] = np.where(
+            sparse, SPARSITY * dimensions["parameters"], dimensions["active_parameters"]
+        )
+        body = np.where(
+            np.isnan(dimensions["active_parameters"]), dimensions["parameters"], dimensions["active_parameters"]
+        )
         fill("layers", np.maximum(np.rint((body / (12 * USUAL_ASPECT**2)) ** (1 / 3)), 1))
         fill("hidden", np.sqrt(body / (12 * dimensions["layers"])))
     # Counts that are guessed from others divide nothing.
@@ -369,14 +382,14 @@ def _usual_dimensions(dimensions: dict[str, np.ndarray]) -> None:
     dimensions["experts_known"] = np.array(1.0)
     _usual_experts(dimensions)
     # Four times the width is what feed-forward layers without a gate have; mixtures are gated throughout.
-    if np.isnan(dimensions["gated"]).any():
+    if np.isnan(dimensions["gated_mlp"]).any():
         plain = ~(dimensions["experts"] > 1) & ~(np.abs(dimensions["ffn_hidden"] / dimensions["hidden"] - 4) > 0.01)
-        fill("gated", np.where(plain, 0.0, 1.0))
+        fill("gated_mlp", np.where(plain, 0.0, 1.0))
     fill("heads", np.maximum(np.rint(dimensions["hidden"] / 128), 1))
     fill("kv_heads", dimensions["heads"])
-    fill("head_dim", np.where(dimensions["latent"] == 1, np.nan, dimensions["hidden"] / dimensions["heads"]))
-    fill("ffn_hidden", np.where(dimensions["gated"] == 1, 8 / 3, 4) * dimensions["hidden"])
-    fill("vocab", figure("usual-vocabulary"))
+    fill("head_dim", np.where(dimensions["latent_attention"] == 1, np.nan, dimensions["hidden"] / dimensions["heads"]))
+    fill("ffn_hidden", np.where(dimensions["gated_mlp"] == 1, 8 / 3, 4) * dimensions["hidden"])
+    fill("vocab", constant("usual-vocabulary"))
     fill("experts_per_token", np.where(dimensions["experts"] > 1, USUAL_TOP_K, 0.0))
     for name in ("experts", "shared_experts", "dense_layers", "windowed", "decoder"):
         fill(name, 0.0)
@@ -389,17 +402,19 @@ def _usual_dimensions(dimensions: dict[str, np.ndarray]) -> None:
 
 def _usual_experts(dimensions: dict[str, np.ndarray]) -> None:
     """Set experts that only show in a count of active parameters: what is stored beyond what a token uses."""
-    hidden = (dimensions["active"] < 0.8 * dimensions["params"]) & ~(dimensions["experts"] > 1)
+    hidden = (dimensions["active_parameters"] < 0.8 * dimensions["parameters"]) & ~(dimensions["experts"] > 1)
     if not hidden.any():
         return
-    routed = ROUTED_SHARE * dimensions["active"]
+    routed = ROUTED_SHARE * dimensions["active_parameters"]
     width = routed / (USUAL_CHOSEN_EXPERTS * 3 * dimensions["layers"] * dimensions["hidden"])
-    number = np.rint(USUAL_CHOSEN_EXPERTS * (dimensions["params"] - dimensions["active"] + routed) / routed)
+    number = np.rint(
+        USUAL_CHOSEN_EXPERTS * (dimensions["parameters"] - dimensions["active_parameters"] + routed) / routed
+    )
     for name, value in (
         ("experts_per_token", USUAL_CHOSEN_EXPERTS),
         ("experts", number),
         ("moe_ffn_hidden", width),
-        ("gated", 1.0),
+        ("gated_mlp", 1.0),
     ):
         dimensions[name] = np.where(hidden, value, dimensions[name])
     dimensions["experts_known"] = np.where(hidden, 0.0, 1.0)
@@ -408,15 +423,14 @@ def _usual_experts(dimensions: dict[str, np.ndarray]) -> None:
 def _options(s: Scenario) -> dict[str, np.ndarray]:
     """Return the parallelism configuration and the other stated options of training."""
     options = {name: s.number(name) for name in OPTIONS}
-    options["seq_len"] = s.number("seq")
-    options["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, options.pop("shard"))
+    options["shard"] = np.where(s.number("shard_in_node") == 1, -1.0, options["shard"])
     recompute = s.words("recompute")
     options |= recompute.figures(lambda word: dict(zip(configurations.RECOMPUTED_PARTS, recomputed(word), strict=True)))
     tuned = s.words("fine_tuning")
     options["lora"] = tuned.each(lambda word: word in ("lora", "qlora"))
     options["qlora"] = tuned.each(lambda word: word == "qlora")
     options["unpacked"] = s.words("widening").each(lambda word: word == "plain")
-    options["rank"], modules = s.number("rank"), s.words("target_modules")
+    modules = s.words("target_modules")
     options["adapts_mlp"] = modules.each(lambda word: np.nan if not word else word != "attention")
     options["trains_edge"] = modules.each(lambda word: "embeddings" in word)
     options |= s.words("optimiser").figures(_update)
@@ -429,8 +443,6 @@ def _options(s: Scenario) -> dict[str, np.ndarray]:
     options["offload_activations"] = offload.each(lambda word: "activations" in word)
     kernels = s.words("attention").map(lambda word: ATTENTION[word])
     options["kernel"], options["score_bytes"] = kernels.part(0), kernels.part(1)
-    options["norm_kernel"] = s.number("fused_norm")
-    options["network"], options["node_network"] = s.number("network"), s.number("node_network")
     options["stated_domain"] = s.number("domain")
     return options
 
@@ -438,7 +450,7 @@ def _options(s: Scenario) -> dict[str, np.ndarray]:
 @lru_cache(maxsize=64)
 def _update(optimiser: str) -> dict[str, float]:
     """Return the bytes of master weight and states of one parameter, and what its update reads and writes."""
-    row, size = optimiser_row(optimiser or USUAL_OPTIMISER), SIZES["fp32"]
+    row, size = catalog.row("optimisers", optimiser or USUAL_OPTIMISER), SIZES["fp32"]
     return {
         "optimiser_bytes": size * (1 + float(row["state_elements"])),
         "update_reads": float(row["update_reads"]),
@@ -448,13 +460,13 @@ def _update(optimiser: str) -> dict[str, float]:
 
 def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
     pairs = together(s.words("accelerator"), s.words("precision")).map(
-        lambda pair: (pair[0], pair[1] or usual_precision(pair[0]))
+        lambda pair: (pair[0], pair[1] or usual_precision(pair[0], KIND))
     )
     v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
     v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
-    devices = [calibrated(of_transformer(*level), KIND) for level in pairs.levels]
+    devices = [rates(*level, KIND) for level in pairs.levels]
     v |= Coded(pairs.codes, tuple(devices)).figures(_offers)
-    for name, field in KEYS_OF_DEVICES:
+    for name, field in RATE_KEYS:
         keys[name] = Coded(pairs.codes, tuple(getattr(device, field) for device in devices))
     software = s.words("software")
     kinds = Coded(pairs.codes, tuple(device.kind for device in devices))
@@ -462,11 +474,11 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     assumed += assumed_software(KIND, software, keys["engine"])
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
-    v |= keys["engine"].figures(lambda level: engines()[level])
+    v |= keys["engine"].figures(engines(KIND).__getitem__)
 
 
 @lru_cache(maxsize=4096)
-def _offers(device: Device) -> dict[str, float]:
+def _offers(device: Rates) -> dict[str, float]:
     """Return values of a device under the names of `Rows.values`."""
     values = {name: getattr(device, name) for name in DEVICE}
     return values | {"network_usual": device.network, "node": device.per_node}
@@ -480,7 +492,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
         if lacks.any():
             v[name] = np.where(lacks, value, v[name])
             if noted:
-                assumed.append((LABELS.get(name, name), lacks, v[name]))
+                assumed.append((name, lacks, v[name]))
 
     fill("vp", 1.0, False)
     fill("cp", 1.0, False)
@@ -491,7 +503,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     fill("dp", v["devices"] * v["cores"] / model, False)
     fill("per_node", np.minimum(v["devices"], v["node"]))
     fill("ep", 1.0, False)
-    fill("seq_len", np.where(np.isnan(v["usual_seq"]), USUAL_SEQ, v["usual_seq"]))
+    fill("seq", np.where(np.isnan(v["usual_seq"]), USUAL_SEQ, v["usual_seq"]))
     _usual_micro_batch(v, fill)
     # A pipeline is fed with many micro-batches; where the batch is not stated, four for each stage.
     fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
@@ -500,10 +512,10 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     v["flushes"] = np.fmax(v["micro_batches"] / v.pop("micro_batches_per_flush"), 1.0)
     fill("zero", np.where(v["dp"] > 1, 1.0, 0.0))
     whole = v["dp"] * v["cp"]
-    v["stated_shard"] = v["shard_group"]
-    v["shard_group"] = np.where(v["shard_group"] < 0, np.minimum(v["per_node"], whole), v["shard_group"])
-    fill("shard_group", whole, False)
-    v["shard_group"] = np.where(v["zero"] == 0, 1.0, np.minimum(v["shard_group"], whole))
+    v["stated_shard"] = v["shard"]
+    v["shard"] = np.where(v["shard"] < 0, np.minimum(v["per_node"], whole), v["shard"])
+    fill("shard", whole, False)
+    v["shard"] = np.where(v["zero"] == 0, 1.0, np.minimum(v["shard"], whole))
     lacks = np.isnan(v["sequence_parallel"])
     if lacks.any():
         splits = keys["engine"].each(lambda level: level in SPLIT_NORMS)
@@ -511,7 +523,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
         words = Coded(np.asarray(v["sequence_parallel"] == 1).astype(int), ("no", "yes"))
         assumed.append(("sequence_parallel", lacks & (v["tp"] > 1), words))
     # Layer norm is one kernel everywhere; the root-mean-square norm of gated networks is where somebody wrote one.
-    one_kernel = (v["norm_kernel"] == 1) | (v["gated"] == 0)
+    one_kernel = (v["fused_norm"] == 1) | (v["gated_mlp"] == 0)
     v["stream_bytes"] = np.where(one_kernel, np.minimum(v["stream_bytes"], 20.0), v["stream_bytes"])
     per_device = np.where(np.isnan(v["node_network"]), v["network"], v["node_network"] / v["per_node"])
     v["network"] = np.where(np.isnan(v["network"]), per_device, v["network"])
@@ -540,15 +552,12 @@ def _adapters(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
     """Set rank and modules of adapters that are not stated: plain modules all have one, fused ones those of
     attention."""
     lacks = np.isnan(v["rank"])
-    v["rank"] = np.where(lacks, figure("adapter-rank"), v["rank"])
+    v["rank"] = np.where(lacks, constant("adapter-rank"), v["rank"])
     assumed.append(("rank", lacks & (v["lora"] == 1), v["rank"]))
     lacks = np.isnan(v["adapts_mlp"])
     v["adapts_mlp"] = np.where(lacks, v["extra_kernels"] > 0, v["adapts_mlp"])
     words = Coded(np.asarray(v["adapts_mlp"] == 1).astype(int), ("attention", "all linear"))
     assumed.append(("target_modules", lacks & (v["lora"] == 1), words))
-
-
-LABELS = {"seq_len": "seq", "shard_group": "shard"}
 
 
 def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
@@ -568,7 +577,7 @@ def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any
 def _usual_micro_batch(v: dict[str, np.ndarray], fill: Any) -> None:
     """Set without a pipeline as many sequences as a quarter of the memory keeps without recomputation, a power of
     two."""
-    stored = STORED_BYTES * v["layers"] * v["hidden"] * v["seq_len"] / (v["tp"] * v["cp"])
+    stored = STORED_BYTES * v["layers"] * v["hidden"] * v["seq"] / (v["tp"] * v["cp"])
     share = np.fmax(v["global_batch"] / v["dp"], 1.0)
     fitting = np.where((v["pp"] > 1) | np.isnan(v["global_batch"]), 1.0, np.clip(v["memory"] / 4 / stored, 1.0, share))
     fill("micro_batch", 2.0 ** np.floor(np.log2(np.where(fitting >= 1, fitting, 1.0))))
@@ -582,7 +591,7 @@ def _usual_split(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
     """
     blank = np.isnan(v["tp"]) & np.isnan(v["pp"])
     if blank.any():
-        weights = np.where(np.isnan(v["params"]), 12 * v["layers"] * v["hidden"] ** 2, v["params"])
+        weights = np.where(np.isnan(v["parameters"]), 12 * v["layers"] * v["hidden"] ** 2, v["parameters"])
         share = np.where(v["zero"] >= 3, 1.0, 8 * weights / (0.5 * v["memory"]))
         batch = np.where(np.isnan(v["global_batch"]), np.inf, v["global_batch"])
         need = np.maximum(np.maximum(share, v["devices"] / v["cp"] / batch), 1.0)

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog import constant
 from cookbook.formulas import collectives, memory
 from cookbook.formulas import transformer_training as formulas
 from cookbook.formulas.memory import offloaded_update_seconds
 from cookbook.formulas.parallelism import FILLED, unfilled_share
-from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.constants import Constant
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.configurations import Shard
 from cookbook.prediction.kinds.constraints import impossible
-from cookbook.prediction.kinds.devices import SIZES
 from cookbook.prediction.kinds.transformer import resolve
+from cookbook.prediction.precision import SIZES
 from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
 
 __all__ = [
@@ -93,21 +94,23 @@ TERMS = (
     *NEUTRAL,
 )
 WIDE = SIZES["fp32"]
-MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
-LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
+MEMORY_EFFICIENCY = constant("copy-bandwidth-share")
+LINK_LATENCY, NETWORK_LATENCY = constant("message-start-in-node"), constant("message-start-between-nodes")
 # Kernels of a layer in one pass, and what else starts some; passes over them, forward and backward.
 KERNELS, SPLIT, SCORED, ROUTED, STARTS = (
-    figure(f"kernels-{name}") for name in ("layer", "split", "scores", "router", "passes")
+    constant(f"kernels-{name}") for name in ("layer", "split", "scores", "router", "passes")
 )
 ADAPTED, FEW_ADAPTED, WIDENING, UNPACKING, HOOKS = (
-    figure(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "unpacking", "hooks")
+    constant(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "unpacking", "hooks")
 )
-TILE, HEAD_TILE = figure("tile-width"), figure("head-tile-width")
-ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in ("attention-element", "cast", "logit"))
-SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
-ADAPTER_BYTES, PLAIN_ADAPTER_BYTES = figure("adapter-bytes"), figure("plain-adapter-bytes")
-WIDENED_BYTES, UNPACKED_BYTES = figure("widened-bytes"), figure("unpacked-bytes")
-FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attention-half-speed")
+TILE, HEAD_TILE = constant("tile-width"), constant("head-tile-width")
+ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (
+    constant(f"{name}-bytes") for name in ("attention-element", "cast", "logit")
+)
+SORT_BYTES, EXPERT_BYTES = constant("expert-sorting-bytes"), constant("expert-activation-bytes")
+ADAPTER_BYTES, PLAIN_ADAPTER_BYTES = constant("adapter-bytes"), constant("plain-adapter-bytes")
+WIDENED_BYTES, UNPACKED_BYTES = constant("widened-bytes"), constant("unpacked-bytes")
+FUSED_BACKWARD, HALF_SPEED = constant("fused-attention-backward"), constant("attention-half-speed")
 
 
 def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
@@ -117,7 +120,7 @@ def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
 
 def tokens(rows: Rows) -> np.ndarray:
     """Return the tokens of one step of all devices."""
-    return np.asarray(rows.global_batch * rows.seq_len)
+    return np.asarray(rows.global_batch * rows.seq)
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -197,14 +200,14 @@ class _Layer:
     """Widths, weights and counts of one stage, and what it recomputes."""
 
     def __init__(self, s: Any, on: Mapping[str, bool]) -> None:
-        self.tokens = s.micro_batch * s.seq_len / s.cp
+        self.tokens = s.micro_batch * s.seq / s.cp
         self.layers = s.layers / s.pp
         self.sparse = s.moe * (s.layers - s.dense_layers) / s.pp
         self.dense = self.layers - self.sparse
         self.recomputed = {part: getattr(s, f"recomputed_{part}") * on["recompute"] for part in RECOMPUTED}
         self.passes = 3 - s.lora
         self.padded = np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
-        self.gates = 2 + s.gated
+        self.gates = 2 + s.gated_mlp
         # The last feed-forward product is recomputed only where the software does not see that nothing reads it.
         self.recomputed["mlp"] = self.recomputed["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
         shard = Shard(s, HEAD_TILE, TILE)
@@ -329,12 +332,12 @@ def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
 def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
     """Return the seconds of the attention core of a layer: fused over the causal half, or with all scores written
     out."""
-    whole = formulas.mean_context(s.seq_len)
-    near = s.windowed * formulas.mean_context(s.seq_len, s.window) + (1 - s.windowed) * whole
-    context = np.where(s.kernel > 0, near, s.seq_len)
+    whole = formulas.mean_context(s.seq)
+    near = s.windowed * formulas.mean_context(s.seq, s.window) + (1 - s.windowed) * whole
+    context = np.where(s.kernel > 0, near, s.seq)
     flop = formulas.attention_flop(w.tokens, context, w.query, w.values)
-    fused = flop / (r.attention * s.seq_len / (s.seq_len + HALF_SPEED))
-    scores = s.score_bytes * w.tokens * s.seq_len * s.heads / s.tp / r.memory
+    fused = flop / (r.attention * s.seq / (s.seq + HALF_SPEED))
+    scores = s.score_bytes * w.tokens * s.seq * s.heads / s.tp / r.memory
     plain = (flop / r.wide + scores) * (3 + w.recomputed["core"])
     return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.recomputed["core"]), plain)
 
@@ -410,7 +413,7 @@ def _switch(s: Any, r: _Rates, sent: Any) -> Any:
 def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
     """Return the time to gather sharded weights twice, and to scatter gradients once, for each micro-batch."""
     alike, experts = w.held(s)
-    inner, outer = r.levels(s.shard_group, s.tp)
+    inner, outer = r.levels(s.shard, s.tp)
     # One ring through all ranks has one network port of each node.
     network = r.ring / np.where(s.one_port == 1, inner, 1)
     gather = collectives.hierarchical_all_gather_seconds(
@@ -429,17 +432,17 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
     whole = collectives.hierarchical_all_reduce_seconds(
         trained * s.element, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
-    shard, groups = trained * s.element / s.shard_group, np.maximum(replicas / s.shard_group, 1)
-    inner, outer = r.levels(groups, s.tp * s.shard_group)
+    shard, groups = trained * s.element / s.shard, np.maximum(replicas / s.shard, 1)
+    inner, outer = r.levels(groups, s.tp * s.shard)
     sharded = collectives.hierarchical_all_reduce_seconds(
         shard, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
     reduce = np.where(s.zero >= 3, sharded, whole)
     # Adam reads gradient, master weight, momentum and variance and writes the last three in 32 bits.
-    moved = trained / s.shard_group, s.update_reads, s.update_writes, WIDE, s.element, s.element
+    moved = trained / s.shard, s.update_reads, s.update_writes, WIDE, s.element, s.element
     update = memory.update_bytes(*moved) / r.memory
     host = offloaded_update_seconds(
-        trained / s.shard_group,
+        trained / s.shard,
         s.element,
         s.element,
         s.optimiser_bytes,
@@ -448,7 +451,7 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
         s.offload_drives,
     )
     update = np.where(np.isnan(s.offload_link), update, host)
-    update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard_group * s.micro_batches / r.memory
+    update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard * s.micro_batches / r.memory
     return {
         # Gradients travel during the backward pass, two of three; of interleaved stages during the last of each stage.
         "gradient_exchange": collectives.partly_hidden_seconds(

@@ -12,9 +12,9 @@ import pandas as pd
 
 from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.catalog.refusals import Refusal, as_refusal
-from cookbook.prediction.constants import unknown_version
 from cookbook.prediction.parsing import vocabulary, words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
+from cookbook.prediction.software import unknown_version
 
 STORAGE = "storage"  # rows of reports about storage, whose numbers are fields of input pipelines
 TRANSFORMER, CLASSIC, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"

@@ -12,7 +12,7 @@ from typing import Any
 from cookbook import catalog
 from cookbook.catalog.names import index, normalise, stems
 from cookbook.catalog.refusals import Refusal, refused
-from cookbook.prediction.kinds.devices import BLANK_MODEL
+from cookbook.prediction.kinds.constraints import BLANK_MODEL
 from cookbook.prediction.parsing import words
 from cookbook.prediction.parsing.vocabulary import alternatives, meaning, mentions, without
 from cookbook.prediction.scenario import fields, shown

@@ -15,9 +15,9 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.catalog.refusals import NOT_ALLOWED, Refusal, refused
 from cookbook.prediction import request_sets
-from cookbook.prediction.constants import is_product
 from cookbook.prediction.parsing.vocabulary import meaning, mentions, without
 from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, fields, shown
+from cookbook.prediction.software import is_product
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})

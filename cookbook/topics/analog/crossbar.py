@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.formulas import crossbar as formulas
 from cookbook.hardware import Accelerator
 from cookbook.hardware import accelerator as device_named
 from cookbook.prediction.api import MODEL, network_of
-from cookbook.prediction.constants import figure
 from cookbook.result import Result, card, plain
 from cookbook.units import human
 from cookbook.workloads.ops import MATMUL_KINDS
@@ -143,7 +143,7 @@ def crossbar_tile(
             f"columns = {sizes['columns']} is outside [{2 * slices}, {_SIDES[1]}]: one weight takes {2 * slices} cells "
             f"side by side, so give {2 * slices} columns or more, or cells of more bits"
         )
-    joules = _joules(sizes["adc_bits"], sizes["drive_bits"], True, figure("crossbar-pulse"), converter)
+    joules = _joules(sizes["adc_bits"], sizes["drive_bits"], True, constant("crossbar-pulse"), converter)
     return Tile(**sizes, slices=slices, cycles=cycles, joules=joules, arguments={**sizes, "converter": converter})
 
 
@@ -151,14 +151,19 @@ def _joules(
     adc_bits: int, drive_bits: int, paired: bool, pulse: float, converter: Callable[[int], Any] | None = None
 ) -> dict[str, float]:
     """Return the energy of one conversion, one drive, reading of a cell and one addition [J]."""
-    step = figure("crossbar-adc-energy") / 2 ** figure("crossbar-adc-bits")
+    step = constant("crossbar-adc-energy") / 2 ** constant("crossbar-adc-bits")
     adc = formulas.walden_1999(adc_bits, step) if converter is None else _conversion_joules(converter, adc_bits)
     # Levels are assumed equally frequent, and one cell of each pair has the smallest conductance.
-    least, largest = figure("crossbar-least-share"), figure("crossbar-largest-conductance")
+    least, largest = constant("crossbar-least-share"), constant("crossbar-largest-conductance")
     mean = largest * (least + (1 - least) * (0.25 if paired else 0.5))
-    heat = formulas.cell_joules(mean, figure("crossbar-read-volts"), pulse, formulas.mean_square_input(drive_bits))
-    drive = formulas.walden_1999(drive_bits, figure("crossbar-dac-energy") / 2)
-    return {"ADC": float(adc), "DAC": float(drive), "cells": float(heat), "digital sums": figure("crossbar-add-energy")}
+    heat = formulas.cell_joules(mean, constant("crossbar-read-volts"), pulse, formulas.mean_square_input(drive_bits))
+    drive = formulas.walden_1999(drive_bits, constant("crossbar-dac-energy") / 2)
+    return {
+        "ADC": float(adc),
+        "DAC": float(drive),
+        "cells": float(heat),
+        "digital sums": constant("crossbar-add-energy"),
+    }
 
 
 def _conversion_joules(converter: Callable[[int], Any], bits: int) -> float:
@@ -322,7 +327,7 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * cells_per_weight)), groups)
     wide = np.maximum(np.minimum(outputs * tile.slices * np.maximum(packed, 1), tile.columns // 2), 1)
     product_seconds = formulas.product_seconds(
-        wide, tile.cycles, figure("crossbar-pulse"), 1, figure("crossbar-adc-rate")
+        wide, tile.cycles, constant("crossbar-pulse"), 1, constant("crossbar-adc-rate")
     )
     converted = tile.cycles * np.ceil(inputs / tile.rows) * outputs * tile.slices * all_times
     layers["tiles"] = formulas.tiles(inputs, outputs, tile.rows, tile.columns, cells_per_weight, groups) * count
@@ -377,7 +382,7 @@ def _published_rows() -> pd.DataFrame:
         if any(np.isnan(row[name]) for name in REQUIRED_COLUMNS):
             predictions.append((np.nan, np.nan))
             continue
-        pulse = figure("crossbar-pulse") if np.isnan(row["pulse"]) else row["pulse"]
+        pulse = constant("crossbar-pulse") if np.isnan(row["pulse"]) else row["pulse"]
         joules = _joules(int(row["adc_bits"]), int(row["drive_bits"]), row["cells"] > row["conversions"], pulse)
         outputs = row["columns"] / row["conversions"]
         cycles = formulas.slices(row["input_bits"], row["drive_bits"])

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.formulas import crossbar as formulas
-from cookbook.prediction.constants import figure
 from cookbook.topics.analog.crossbar import TILE, Tile, crossbar_tile, usual_tile
 
 PIXEL_LETTERS = "0123456789abcdefg"
@@ -210,7 +210,9 @@ def crossbar_accuracy(
     network = train_digits() if network is None else network
     tile = usual_tile(tile)
     given = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
-    spreads = {name: figure(CELLS[name]) if value is None else value for name, value in given.items()} | {"days": days}
+    spreads = {name: constant(CELLS[name]) if value is None else value for name, value in given.items()} | {
+        "days": days
+    }
     images, written = (each[TRAINED_ON:] for each in digit_images())
     sample = digit_images()[0][:TRAINED_ON:6]
     shares = []
@@ -253,18 +255,18 @@ class _Programmed:
 
     def _cells(self, shares: np.ndarray, spreads: Mapping[str, float]) -> np.ndarray:
         """Return the difference of each pair of cells after noise, drift and wires, in levels."""
-        tile, low, high = self.tile, figure("crossbar-least-share"), 1.0
+        tile, low, high = self.tile, constant("crossbar-least-share"), 1.0
         pair = np.stack(formulas.conductance_pair(shares, low, high, self.levels), axis=2)
         cells = formulas.noisy(pair, spreads["programming"], high, self.rng.standard_normal(pair.shape))
         if spreads["days"] > 0:
-            since = figure("crossbar-drift-since")
+            since = constant("crossbar-drift-since")
             powers = np.maximum(
-                self.rng.normal(figure("crossbar-drift-exponent"), figure("crossbar-drift-spread"), pair.shape), 0
+                self.rng.normal(constant("crossbar-drift-exponent"), constant("crossbar-drift-spread"), pair.shape), 0
             )
             cells = formulas.drifted(cells, since + DAY * spreads["days"], since, powers)
         cells = cells.reshape(len(shares), -1)
         if spreads["wire_ohms"] > 0:
-            ohms = spreads["wire_ohms"] * figure("crossbar-largest-conductance")
+            ohms = spreads["wire_ohms"] * constant("crossbar-largest-conductance")
             for top in range(0, len(cells), tile.rows):
                 for left in range(0, cells.shape[1], tile.columns):
                     block = np.s_[top : top + tile.rows, left : left + tile.columns]

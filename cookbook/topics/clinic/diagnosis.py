@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.parts import part_groups
 from cookbook.prediction.api import MODEL, PLAN, SYSTEMS, columns, train_step
-from cookbook.prediction.constants import figure
 from cookbook.result import Result
 from cookbook.topics.clinic.attribution import Attribution, attribute
 from cookbook.topics.clinic.counters import COUNTERS, Counter
@@ -68,7 +68,7 @@ def usual_share(term: str) -> float:
     >>> usual_share("compute"), usual_share("input")
     (1.0, 0.05)
     """
-    return 1.0 if term in WORK_TERMS else figure(f"clinic-usual-{term.replace(' ', '-')}")
+    return 1.0 if term in WORK_TERMS else constant(f"clinic-usual-{term.replace(' ', '-')}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

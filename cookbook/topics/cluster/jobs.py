@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.fields import Field
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas.sharing import max_min_rates
-from cookbook.prediction.constants import figure
 from cookbook.topics.cluster.scheduler import Job, Speeds
 from cookbook.topics.sweeps.sweeping import sweep
 from cookbook.units import shown
@@ -102,7 +102,7 @@ def share_across(network: float, oversubscription: float, per_switch: int) -> fl
 
 def intensity(hours: np.ndarray, rhythm: float) -> np.ndarray:
     """Return the relative arrival rate in each hour of a week from Monday, mean 1; `rhythm` 0 is even."""
-    swing, weekend = (figure(f"cluster-{name}") for name in ("day-swing", "weekend"))
+    swing, weekend = (constant(f"cluster-{name}") for name in ("day-swing", "weekend"))
     day = 1 + rhythm * swing * np.cos(2 * np.pi * (hours % 24 + 0.5 - PEAK) / 24)
     level = day * np.where(hours // 24 % 7 < WORKDAYS, 1.0, 1 - rhythm * (1 - weekend))
     return np.asarray(level / (WORKDAYS + 2 * (1 - rhythm * (1 - weekend))) * 7)

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.formulas.sharing import drf_tasks, erlang_wait_seconds, jain_index, max_min_rates
-from cookbook.prediction.constants import figure
 from cookbook.progress_bar import progress_bar
 from cookbook.result import Result, card, plain
 from cookbook.topics.cluster import jobs
@@ -400,7 +400,7 @@ def _rules(
             f"service = {wanted} takes all {count * each} GPUs: no job can run; lower service or add nodes"
         )
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
-    restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
+    restart, interval = constant("cluster-restart"), constant("cluster-checkpoint")
     service_at = partial(_service_gpus, wanted, beside) if wanted else None
     return Rules(
         count,
@@ -425,7 +425,7 @@ def _mtbf(days: Any) -> float:
 
 def _service_gpus(peak: int, beside: bool, now: float) -> int:
     """Return the GPUs of a service: its peak, or what people need at this hour."""
-    night = figure("cluster-service-night")
+    night = constant("cluster-service-night")
     day = (1 + math.cos(2 * math.pi * (now / HOUR % 24 - jobs.PEAK) / 24)) / 2
     return math.ceil(peak * (night + (1 - night) * day)) if beside else peak
 

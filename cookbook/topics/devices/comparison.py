@@ -23,10 +23,9 @@ from cookbook.evidence import student_t
 from cookbook.formulas import arithmetic, memory
 from cookbook.formulas.arithmetic import FLOP_PER_MAC
 from cookbook.hardware import Accelerator
-from cookbook.prediction.api import MODEL, forward_pass, network_of, train_step
+from cookbook.prediction.api import ACCELERATORS, FORMAT, MODEL, forward_pass, network_of, train_step
 from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
-from cookbook.prediction.devices import ACCELERATORS, FORMAT, device_table, format_row, peaks
 from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.requirements import (
     LENGTH,
@@ -135,7 +134,7 @@ def compare(
     length = checked_seq(network, seq)
     wanted = catalog.lookup("number_formats", precision) if precision else ""
     records = records_of(accelerators)
-    table = device_table(records)
+    table = hardware.accelerator_table(records)
     found = _rates(network, records, wanted, phase, size, software, seq, neighbours)
     found |= _tokens(found, length if network.ops.needs_seq else None)
     found |= _work(network, table, found, phase, size, length)
@@ -217,7 +216,7 @@ def _work(
     chosen = np.array(found["precision"], dtype=object)
     peak = np.full(len(table), np.nan)
     for name in set(chosen) - {""}:
-        peak = np.where(chosen == name, peaks(table, name), peak)
+        peak = np.where(chosen == name, hardware.peak_flops(table, name), peak)
     flop = FLOP_PER_MAC * float(np.sum(network.ops.column("macs", 1, seq))) * PASSES[phase]
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     return {
@@ -283,7 +282,7 @@ def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: f
     sizes = _sizes(precision if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
-    row = format_row(precision)
+    row = catalog.row("number_formats", precision)
     buffer = activations(network.ops, batch, seq, row["activation_bytes"]).buffer
     held = memory.inference_bytes(
         network.ops.parameter_count, row["weight_bytes"], 0, memory.workspace_bytes(buffer, sizes.runtime)
@@ -638,13 +637,13 @@ def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
     >>> rows.loc[rows["quantity"] == "flop_per_joule", "key"].tolist()
     ['k40']
     """
-    table = device_table(records_of(accelerators))
+    table = hardware.accelerator_table(records_of(accelerators))
     launched = catalog.table("accelerators").set_index("key")["launch_price_usd"]
-    wide = np.fmax.reduce([peaks(table, name) for name in WIDE])
+    wide = np.fmax.reduce([hardware.peak_flops(table, name) for name in WIDE])
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     values = {
         "flops": wide,
-        "fp32": peaks(table, "fp32"),
+        "fp32": hardware.peak_flops(table, "fp32"),
         "bandwidth": bandwidth,
         "memory": table["memory_bytes"].to_numpy(),
         "flop_per_byte": wide / bandwidth,

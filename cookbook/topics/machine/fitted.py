@@ -29,10 +29,11 @@ from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_
 from cookbook.prediction.api import kind_of
 from cookbook.prediction.constants import LEVELS, committed
 from cookbook.prediction.engine import terms_of
-from cookbook.prediction.kernels import kernel_constant
+from cookbook.prediction.kernels import kernel_constant, matmul_share
 from cookbook.prediction.kinds import forward, generation, networks, transformer
-from cookbook.prediction.kinds.devices import matmul_share, stored_bytes
 from cookbook.prediction.kinds.network_arrays import TAPS, TILE
+from cookbook.prediction.precision import stored_bytes
+from cookbook.prediction.software import engines
 from cookbook.result import Result
 from cookbook.topics.machine.comparison import ASKED, NUMPY, measured_device
 from cookbook.topics.machine.environment import ONE_THREAD
@@ -402,7 +403,7 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
     engine = _constant(generation.KIND, "compute_share") * _constant(generation.KIND, "engine_share")
     factors[f"compute/{generation.KIND}"] = kernels["peak"] * engine
     if any(row["benchmark"] == "forward pass" and row["path"] == "numpy" for row in report.rows):
-        factors[f"compute/{forward.KIND}"] *= forward.does()[NUMPY]["kernels"]
+        factors[f"compute/{forward.KIND}"] *= engines(forward.KIND)[NUMPY]["kernels"]
     factors = {name: 1 / share for name, share in factors.items()}
     usual = next((name for name in ("fp32", "bf16", "fp16") if _products(report, name)), "fp32")
     best = max((row["work"] / seconds_of(report, row) for row in _products(report, usual)), default=math.nan)

@@ -32,7 +32,7 @@ from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, panel_call
 from cookbook.panels.text import Source, duration, listed, memories, share_of_peak, short_name, spoken
-from cookbook.prediction.devices import format_row, observed_efficiency, optimiser_row
+from cookbook.prediction.kernels import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
 from cookbook.units import human
 from cookbook.workloads import zoo
@@ -471,7 +471,8 @@ DRAWN: dict[str, Callable[[Sequence[Requirements], Requirements | None], Picture
 
 def _parts(need: Requirements) -> tuple[Part, ...]:
     """Place 4: memory by part, and how each is computed in words."""
-    formats, states = format_row(need.precision), optimiser_row(need.optimiser)["state_elements"]
+    formats = catalog.row("number_formats", need.precision)
+    states = catalog.row("optimisers", need.optimiser)["state_elements"]
     count = f"{need.parameters:,.0f} parameters"
     samples = f"{need.batch:,.0f} {need.workload.sample or 'sample'}s"
     words = {

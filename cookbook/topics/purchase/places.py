@@ -23,7 +23,6 @@ from cookbook.catalog.refusals import refused
 from cookbook.formulas.parallelism import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
 from cookbook.hardware import Accelerator
 from cookbook.prediction.api import kind_of, network_of, train_step
-from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.requirements import requirements
 from cookbook.result import Result
 from cookbook.topics.costs.cost import (
@@ -405,7 +404,9 @@ def _renter(place: Place, model: str | Workload) -> dict[str, Price]:
     found = {"egress": stated("egress_price"), "keep": stated("cloud_storage_price")}
     if place.way != "spot":
         return found
-    states = network_of(model).ops.parameter_count * FLOAT * (1 + float(optimiser_row("adam")["state_elements"]))
+    states = (
+        network_of(model).ops.parameter_count * FLOAT * (1 + float(catalog.row("optimisers", "adam")["state_elements"]))
+    )
     rate = stated("checkpoint", "GB/s")
     seconds = [states / (each * GIGA) for each in (rate.high, rate.median, rate.low)]
     write = replace(rate, low=seconds[0], median=seconds[1], high=seconds[2], unit="s")

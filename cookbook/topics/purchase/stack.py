@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
 from cookbook.prediction.api import MODEL, network_of
-from cookbook.prediction.constants import figure
 from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
 from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
 from cookbook.result import Result, plain
@@ -525,7 +525,7 @@ def pick_stack(
         years=years,
         region=region_row(region)["key"],
         uplink=uplink,
-        away=figure("stack-round-trip-elsewhere") if away is None else away,
+        away=constant("stack-round-trip-elsewhere") if away is None else away,
         since=since,
         prices=prices or {},
         cards=data is not None,

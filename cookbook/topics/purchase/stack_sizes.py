@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware
+from cookbook.catalog import constant
 from cookbook.catalog.prices import Price
 from cookbook.prediction.api import forward_pass, train_step
 from cookbook.prediction.assumptions import Assumptions
-from cookbook.prediction.constants import figure
 from cookbook.prediction.kinds.input_pipeline_arguments import server
 from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.prediction.match import match_storage
@@ -356,7 +356,7 @@ def _system_cores(system: str) -> float:
 
 def away(wanted: Wanted, row: Mapping[str, Any]) -> float:
     """Round trip of a request to a stack [s]."""
-    return figure("stack-round-trip-house") if row["data_at"] == "house" else wanted.away
+    return constant("stack-round-trip-house") if row["data_at"] == "house" else wanted.away
 
 
 def _answered(wanted: Wanted) -> dict[str, dict[str, np.ndarray]]:
@@ -449,7 +449,7 @@ def _batched(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, np.ndar
     good = np.flatnonzero(able & (waits <= wanted.latency))
     rates = np.array(TOGETHER) / found["point"]
     at = int(good[np.argmax(rates[good])]) if len(good) else 0
-    need = wanted.rate / (figure("stack-busy") * rates[at]) / float(row["devices"])
+    need = wanted.rate / (constant("stack-busy") * rates[at]) / float(row["devices"])
     return {
         "why": "",
         "need": need,
@@ -457,7 +457,7 @@ def _batched(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, np.ndar
         "latency": float(waits[at]),
         "fast": float(found["low"][at] / found["point"][at]),
         "slow": float(found["high"][at] / found["point"][at]),
-        "active": float(found["active"][at]) * figure("stack-busy"),
+        "active": float(found["active"][at]) * constant("stack-busy"),
         "tier": str(found["tier"][at]),
         "limit": str(found["limit"][at]),
         "software": _software(found["assumed"][at]),

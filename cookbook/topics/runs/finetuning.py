@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog import constant
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Machine
 from cookbook.prediction.api import plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
-from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
@@ -359,8 +359,8 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
 def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, found: Estimate) -> pd.DataFrame:
     """Memory of one device with its interval, whether it fits, and the step."""
     needed, states = np.asarray(found.memory_bytes), sum(found.memory[name] for name in STATES)
-    low = np.maximum(needed * figure("memory-interval-low"), states)
-    high = needed * figure("memory-interval-high")
+    low = np.maximum(needed * constant("memory-interval-low"), states)
+    high = needed * constant("memory-interval-high")
     capacity = job["machine"].accelerator.memory_bytes
     fits = np.select([high <= capacity, needed <= capacity, low <= capacity], ["yes", "likely", "unlikely"], "no")
     trained = np.broadcast_to(checks.Stage(found.rows).trained, len(table))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from cookbook import catalog
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS
 from cookbook.hardware import Accelerator
@@ -27,7 +28,6 @@ from cookbook.panels.options import (
 from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import Source, capital, counted, in_words, listed, price_badge, short_name
-from cookbook.prediction.devices import optimiser_row
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune
 from cookbook.units import dollars, human, ratio
 from cookbook.workloads import zoo
@@ -342,7 +342,7 @@ def _table(tuned: FineTuning) -> pd.DataFrame:
 def _sources(model: zoo.Workload, device: Accelerator, tuned: FineTuning, optimiser: str) -> tuple[Source, ...]:
     keys = dict.fromkeys(model.sources, "layers of the model")
     keys |= dict.fromkeys(device.sources, "figures of the device")
-    keys |= dict.fromkeys(optimiser_row(optimiser)["source"].split(";"), "states of the optimiser")
+    keys |= dict.fromkeys(catalog.row("optimisers", optimiser)["source"].split(";"), "states of the optimiser")
     price = tuned.price
     keys |= dict.fromkeys(price.source, price_badge(price)[0])
     return cited(keys)

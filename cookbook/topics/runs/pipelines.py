@@ -300,7 +300,7 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
     model = math.prod(axes[name] for name in names)
     if {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout:
         axes["dp"] = max(devices // model, 1)
-    sizes = {"experts": max(shape["experts"], 1), "seq_len": int(seq), "devices": devices, "global_batch": batch}
+    sizes = {"experts": max(shape["experts"], 1), "seq": int(seq), "devices": devices, "global_batch": batch}
     held = SimpleNamespace(**{**shape, **axes, **sizes}, broken=0, split=" x ".join(names), model=model)
     for each in HELD:
         if each.broken(held):

@@ -36,8 +36,8 @@ from cookbook.panels.options import (
 from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, percent
-from cookbook.prediction.kinds.devices import TRAINING, usual_precision
 from cookbook.prediction.kinds.transformer import is_language_model
+from cookbook.prediction.precision import TRAINING_FORMATS, usual_precision
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
 from cookbook.topics.runs import charts
 from cookbook.units import human
@@ -188,7 +188,7 @@ def _controls() -> tuple[Control, ...]:
             group="Hardware",
             options=(
                 (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the accelerator has"),
-                *((name, name, f"Matmuls in {name}") for name in TRAINING),
+                *((name, name, f"Matmuls in {name}") for name in TRAINING_FORMATS),
             ),
             more=True,
             tooltip="What matmuls are computed in",
@@ -219,7 +219,7 @@ def _links() -> tuple[Option, ...]:
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
     """Why a precision cannot be chosen."""
     offered = formats_of(named_device(values["accelerator"]))
-    return {name: f"the machine has {', '.join(offered)}" for name in TRAINING if name not in offered}
+    return {name: f"the machine has {', '.join(offered)}" for name in TRAINING_FORMATS if name not in offered}
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +322,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
-        stood_for={"precision": usual_precision(machine(view.arguments["accelerator"]))},
+        stood_for={"precision": usual_precision(machine(view.arguments["accelerator"]), "training")},
     )
 
 

@@ -19,6 +19,7 @@ from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.formulas import parallelism, utilisation
 from cookbook.prediction.kinds.configurations import OPTIMISER, WEIGHT
 from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage_counts
+from cookbook.prediction.precision import usual_precision
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import HOUR, Price, device_usd
 from cookbook.topics.runs.pipelines import SIZES, check_layout, undivided
@@ -434,7 +435,7 @@ def plan_run(
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
     price = hourly if isinstance(hourly, Price) else _price(accelerator, hourly, way or WAY, since)
     layouts, best, why = fastest(workload, accelerator, counts, batch, {} if layout is None else layout, same)
-    chosen = precision or _usual_precision(device)
+    chosen = precision or usual_precision(hardware.machine(device), "training")
     sizes = _sizes(workload, length)
     peak, saved = hardware.peak_flops(device, chosen), workload.ops.parameter_count * (WEIGHT + OPTIMISER)
     table = _reliable(best.assign(why=why), failures, saved, interval)
@@ -472,10 +473,6 @@ def _sizes(network: Workload, length: float) -> tuple[float, float, float, float
     own, shape = network.arguments, shape_of(network)
     head = own.get("head_dim") or own["width"] / own["heads"]
     return network.ops.active_parameter_count, shape["layers"], shape["heads"] * head, length
-
-
-def _usual_precision(device: hardware.Accelerator) -> str:
-    return next(name for name in ("bf16", "fp16", "tf32", "fp32") if name in hardware.formats(device))
 
 
 def _price(system: System, hourly: float | None, way: str, since: int | None) -> Price:

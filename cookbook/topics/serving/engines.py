@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import hardware
+from cookbook.catalog import constant
 from cookbook.catalog.fields import MAX_TOKENS, Field, Row, checked
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
@@ -26,7 +27,6 @@ from cookbook.prediction.constants import (
     LOADED,
     MANY_ASSUMED,
     factors,
-    figure,
 )
 from cookbook.prediction.engine import Prepared, prepare, requested_rows
 from cookbook.prediction.kinds import generation, serving_memory
@@ -245,7 +245,7 @@ def _engine(
     states, copies = float(decoder.state_bytes[0]), max(float(rows.shards[0] / decoder.cache_heads[0]), 1.0)
     each = float(decoder.cache_bytes[0]) * copies or states
     one = parts["decoder"]._replace(cache_bytes=each / copies, state_bytes=0.0)
-    held = cache_slots(1.0, decoder=one, group=parts["group"], memory_share=figure("memory-served"))
+    held = cache_slots(1.0, decoder=one, group=parts["group"], memory_share=constant("memory-served"))
     # Memory that the catalogue does not know, such as a host's, is taken as large enough.
     kept, alone = float(np.nan_to_num(np.ravel(held)[0], nan=ENDLESS)), each == states
     if kept < 1:
@@ -282,8 +282,8 @@ def _engine(
         _drawn(decode, MOST_BATCH * apart, 1.0, prompt if in_turn else FAR),
         _drawn(prefill, MOST_PASS, prompt, reach),
         kept,
-        int(most if math.isfinite(most) else figure("service-sequences") * apart),
-        int(chunk if math.isfinite(chunk) else figure("service-iteration-tokens") * apart),
+        int(most if math.isfinite(most) else constant("service-sequences") * apart),
+        int(chunk if math.isfinite(chunk) else constant("service-iteration-tokens") * apart),
         window=1.0 if alone else float(decoder.window[0]),
         windowed=1.0 if alone else float(decoder.windowed[0]),
         state=0.0 if alone else states / each,
@@ -367,7 +367,7 @@ def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
         )
     ((name, load),) = loads.items()
     tokens = {each: LENGTH.read(given[each], each) for each in ("input_len", "output_len")}
-    pause = figure("service-think-time") if given["think"] is None else given["think"]
+    pause = constant("service-think-time") if given["think"] is None else given["think"]
     limit = {each: math.inf if given[each] is None else given[each] for each in ("ttft", "tpot")}
     rate, clients = (load, math.nan) if name == "rate" else (math.nan, load)
     asked = Asked(

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import devices as cost_charts
 from cookbook.charts.look import TIME_PARTS, longest_row, row_order
@@ -48,7 +49,6 @@ from cookbook.panels.text import (
     undecided,
 )
 from cookbook.prediction.api import generate
-from cookbook.prediction.constants import figure as constant
 from cookbook.topics.costs.cost import HOUR, MONTH
 from cookbook.topics.devices.comparison import Lead, evidence, lead
 from cookbook.topics.serving import charts

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from cookbook import units
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refused
 from cookbook.formulas.serving import held_tokens, service_latencies
-from cookbook.prediction.constants import figure
 from cookbook.prediction.kinds.serving_memory import REQUEST_TOO_LONG
 from cookbook.topics.costs.cost import HOUR, Price, machine_power, power_watts
 from cookbook.topics.serving.engines import Asked, arrivals, engine_costs, groups, lengths, tier, widths
@@ -113,7 +113,7 @@ class Replicas:
         """Seconds to send keys and values of one token over the network of an engine's devices."""
         if self.asked.policy != SPLIT:
             return 0.0
-        room = figure("memory-served") * self.machine.accelerator.memory_bytes * self.size
+        room = constant("memory-served") * self.machine.accelerator.memory_bytes * self.size
         per_token = room / self.costs.kv_tokens  # at most: weights are in that room, too
         link = self.machine.network if self.machine.network == self.machine.network else self.machine.link
         return float(per_token / (link * self.size / self.groups)) if link and link > 0 else 0.0
@@ -444,7 +444,7 @@ class Replicas:
     def simulate(self, engines: int, seed: int) -> dict[str, Any]:
         """The same as `solve` from single requests."""
         asked, trace = self.asked, self.asked.trace
-        count = len(next(iter(trace.values()))) if trace else int(figure("service-simulated-requests"))
+        count = len(next(iter(trace.values()))) if trace else int(constant("service-simulated-requests"))
         most = self.costs.longest(max(self.room // 3, 1.0))
         if asked.rate == asked.rate:
             load = {"arrival": trace.get("arrival", arrivals(asked.rate, count, asked.burstiness, seed))}

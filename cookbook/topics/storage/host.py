@@ -19,9 +19,9 @@ from cookbook.formulas.collectives import ring_all_reduce_seconds
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.prediction.api import MODEL, train_step
-from cookbook.prediction.kinds.devices import TRAINING
 from cookbook.prediction.kinds.input_pipeline_arguments import committed, one_of, server
 from cookbook.prediction.match import match_storage
+from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.requirements import sizes_of
 from cookbook.result import Result, card, plain
 from cookbook.workloads import zoo
@@ -338,8 +338,7 @@ def predicted(workload: Any, device: Any, batch: float, precision: str) -> Estim
 
 def _exchanged(workload: Any, device: Any, precision: str, count: int) -> float:
     """Bytes that each accelerator sends in one all-reduce of all gradients."""
-    offered = hardware.formats(device)
-    width = precision or next(name for name in TRAINING if name in offered)
+    width = precision or usual_precision(hardware.machine(device), "training")
     network = zoo.model(workload) if isinstance(workload, str) else workload
     gradients = network.ops.parameter_count * sizes_of(width, "sgd")[0].gradient
     return float(ring_all_reduce_seconds(gradients, count, 1, 0))

@@ -467,7 +467,7 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
         "head_dim": own.get("head_dim") or own["width"] / heads,
         "vocab": own["vocab"],
         "windowed": 0.0,
-        "gated": float(own.get("gated", True)),
+        "gated_mlp": float(own.get("gated", True)),
         "experts": expert_sizes["number"],
         "experts_per_token": expert_sizes["top_k"],
         "moe_ffn_hidden": narrow,
