@@ -191,6 +191,17 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
     return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
 
 
+def hour_usd(accelerator: Any, hourly: float | None = None, way: str = "on demand", since: int | None = None) -> Price:
+    """Return the price of one hour of an accelerator: the reader's own where it is given, else `device_usd` [USD/h].
+
+    >>> hour_usd("h100-sxm", 2.5).median
+    2.5
+    """
+    if hourly is None:
+        return device_usd(accelerator, way, since)
+    return Price(hourly, hourly, hourly, "USD/h", note="given")
+
+
 @checked(name=DEVICE, since=SINCE_YEAR)
 def bought_usd(name: Any, since: int | None = None) -> Price:
     """Return the purchase price of an accelerator, or of a system [USD].

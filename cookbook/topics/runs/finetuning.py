@@ -11,7 +11,7 @@ import pandas as pd
 
 from cookbook import units
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
-from cookbook.catalog.prices import USD_PER_HOUR, WAY
+from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Machine
 from cookbook.prediction.api import plan_fields, training_scenario
@@ -21,7 +21,7 @@ from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.result import Result, card, plain
-from cookbook.topics.costs.cost import HOUR, Price, device_usd
+from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.search import LANGUAGE_MODEL, LENGTH, SYSTEM, TOKENS, System, machine_of, model_of, shape_of
 from cookbook.workloads.zoo import Workload
 
@@ -265,7 +265,7 @@ def finetune(
     )
     found = _chosen(job)
     changes = _changes(job, found)
-    price = _price(accelerator, hourly, way or "on demand")
+    price = hour_usd(accelerator, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
     table = _spent(found, tokens_in_all, price)
     table = table.assign(**_largest(job, found), why=[_why(row, changes) for row in found.to_dict("records")])
@@ -476,12 +476,6 @@ def _why(row: Mapping[str, Any], changes: pd.DataFrame) -> str:
 
 def _devices(row: Mapping[str, Any]) -> str:
     return f"{row['devices']:,} device{'s' if row['devices'] > 1 else ''}"
-
-
-def _price(system: System, hourly: float | None, way: str) -> Price:
-    if hourly is None:
-        return device_usd(system, way)
-    return Price(hourly, hourly, hourly, "USD/h", note="given")
 
 
 def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:

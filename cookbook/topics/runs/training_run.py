@@ -13,14 +13,14 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
-from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR
+from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, hour_usd
 from cookbook.catalog.prices import WAY as PAID
 from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.formulas import parallelism, utilisation
 from cookbook.prediction.kinds.configurations import OPTIMISER, WEIGHT
 from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage_counts
 from cookbook.result import Result, card, plain
-from cookbook.topics.costs.cost import HOUR, Price, device_usd
+from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.pipelines import SIZES, check_layout, undivided
 from cookbook.topics.runs.search import (
     AXES,
@@ -432,7 +432,7 @@ def plan_run(
         "per_node": per_node,
     }
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
-    price = hourly if isinstance(hourly, Price) else _price(accelerator, hourly, way or WAY, since)
+    price = hourly if isinstance(hourly, Price) else hour_usd(accelerator, hourly, way or WAY, since)
     layouts, best, why = fastest(workload, accelerator, counts, batch, {} if layout is None else layout, same)
     chosen = precision or _usual_precision(device)
     sizes = _sizes(workload, length)
@@ -476,12 +476,6 @@ def _sizes(network: Workload, length: float) -> tuple[float, float, float, float
 
 def _usual_precision(device: hardware.Accelerator) -> str:
     return next(name for name in ("bf16", "fp16", "tf32", "fp32") if name in hardware.formats(device))
-
-
-def _price(system: System, hourly: float | None, way: str, since: int | None) -> Price:
-    if hourly is None:
-        return device_usd(system, way, since)
-    return Price(hourly, hourly, hourly, "USD/h", note="given")
 
 
 def _reliable(
