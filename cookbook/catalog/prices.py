@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
-from cookbook.catalog.fields import MOST, Field, checked
+from cookbook.catalog.fields import MAX_NUMBER, Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.result import Result
 
@@ -78,7 +78,7 @@ class Price(Result):
             value = getattr(self, name)
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
             is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
-            if not is_array and not (single and not abs(value) >= MOST):  # NaN: not known
+            if not is_array and not (single and not abs(value) >= MAX_NUMBER):  # NaN: not known
                 raise refused(name, value, "must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):

@@ -1,4 +1,4 @@
-"""What was fitted: levels of software, constants by level with what stands in where none was measured, intervals."""
+"""Fitted constants: levels of software, constants by level with stand-ins where none was measured, intervals."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ _FIGURES = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StorageMatch(Result):
-    """How an input chain matches its accelerators; numbers where one scenario was asked for, else arrays.
+    """A match of an input chain with its accelerators: numbers for one scenario, arrays for several.
 
     Attributes
     ----------
@@ -148,8 +148,8 @@ class StorageMatch(Result):
         """Rate, utilisation, bottleneck and the accelerators that are kept busy; of several how many keep `bar`."""
         bar = units.percent(self.bar)
         if np.ndim(self.samples_per_s):
-            kept = f"{int(np.sum(self.fits)):,} of them keep {bar} utilisation"
-            return f"{np.size(self.samples_per_s):,} matches of storage, {kept}"
+            passing = f"{int(np.sum(self.fits)):,} of them keep {bar} utilisation"
+            return f"{np.size(self.samples_per_s):,} matches of storage, {passing}"
         used = units.percent(float(self.utilisation))
         return (
             f"{self._rate} samples a second, {used} utilisation, bottleneck: {self.bottleneck}; "
@@ -180,9 +180,9 @@ class StorageMatch(Result):
 
     @property
     def fits(self) -> Any:
-        """Whether this storage keeps `bar`, later epochs; False where a scenario has no numbers."""
-        kept = np.asarray(self.utilisation) >= self.bar
-        return kept if np.ndim(kept) else bool(kept)
+        """True where storage keeps the utilisation `bar` in later epochs; False where a scenario has no numbers."""
+        passing = np.asarray(self.utilisation) >= self.bar
+        return passing if np.ndim(passing) else bool(passing)
 
     def frame(self) -> pd.DataFrame:
         """One row a scenario: all figures, rates of stages as ``storage_per_s`` ... , ends of the 80 % intervals."""
@@ -191,8 +191,8 @@ class StorageMatch(Result):
         ends = {"samples": self.samples_range, "utilisation": self.utilisation_range}
         columns |= {
             f"{name}_{end}80": np.atleast_1d(values)
-            for name, both in ends.items()
-            for end, values in zip(("low", "high"), both, strict=True)
+            for name, pair in ends.items()
+            for end, values in zip(("low", "high"), pair, strict=True)
         }
         return pd.DataFrame(columns).infer_objects()
 
@@ -306,55 +306,57 @@ def match_storage(
     >>> found.largest_accelerators, found.bottleneck
     (2.0, 'accelerators')
     """
-    asked = scenario(KIND, arguments.columns_of(locals()), arguments.CALLED)
-    if asked.number("bar").ndim:
+    request = scenario(KIND, arguments.columns_of(locals()), arguments.ARGUMENT_NAMES)
+    if request.number("bar").ndim:
         raise refused("bar", bar, "is a list: give one utilisation to keep")
-    found = estimate_rows(prepare(KIND, resolve(asked)), neighbours=False)
-    if not asked.several and found.why[0]:
-        raise Refused(found.why[0])
-    return _matched(asked, found, float(fields(KIND)["bar"].default if bar is None else asked.number("bar")))
+    step = estimate_rows(prepare(KIND, resolve(request)), neighbours=False)
+    if not request.several and step.why[0]:
+        raise Refused(step.why[0])
+    return _matched(request, step, float(fields(KIND)["bar"].default if bar is None else request.number("bar")))
 
 
-def _matched(asked: Scenario, step: Estimate, bar: float) -> StorageMatch:
-    """What the estimate of a step says of the whole run: other epochs, utilisation, money, changes."""
-    figures, known = step.rows.values, arguments.committed()
-    words = asked.words("storage").map(arguments.catalogued)
-    date = np.where(np.isnan(asked.number("price_usd_per_tb")), words.each(itemgetter(2), object), "as given")
+def _matched(request: Scenario, step: Estimate, bar: float) -> StorageMatch:
+    """Return the match of a whole run from the estimate of a step: other epochs, utilisation, money, changes."""
+    figures, constants = step.rows.values, arguments.committed()
+    words = request.words("storage").map(arguments.catalogued)
+    date = np.where(np.isnan(request.number("price_usd_per_tb")), words.each(itemgetter(2), object), "as given")
     per = words.each(itemgetter(1), object)[()]
     tier = {"price_usd_per_tb": figures["price"], "price_per": per, "price_date": date}
     counted = figures["batch"] * figures["accelerators"]
     with np.errstate(all="ignore"):
-        found = chain(figures, known)
-        most = most_accelerators(figures, known, bar)
-        record = _record(asked, figures, found, tier, most, bar, known)
-        low, high = ranges(figures, found["utilisation"], known, "utilisation")
+        outcome = chain(figures, constants)
+        most = most_accelerators(figures, constants, bar)
+        record = _record(request, figures, outcome, tier, most, bar, constants)
+        low, high = ranges(figures, outcome["utilisation"], constants, "utilisation")
         record = replace(
             record,
             samples_per_s=step.rate,
             utilisation_range=(low, np.minimum(high, 1)),
             samples_range=(counted / step.high80, counted / step.low80),
         )
-        changes = changes_of(figures, found, tier, known)
+        changes = changes_of(figures, outcome, tier, constants)
     record = _each(record, lambda value: np.where(step.why == "", value, "" if value.dtype == object else np.nan))
     record = replace(record, changes=changes, assumed=step.assumed, remark=step.remark, why=step.why)
-    return _each(record, _locked if asked.several else lambda value: value.tolist()[0])
+    return _each(record, _locked if request.several else lambda value: value.tolist()[0])
 
 
 def _record(
-    asked: Scenario,
+    request: Scenario,
     figures: Mapping[str, np.ndarray],
-    found: Mapping[str, Any],
+    outcome: Mapping[str, Any],
     tier: Mapping[str, Any],
     most: np.ndarray,
     bar: float,
-    known: Mapping[str, float],
+    constants: Mapping[str, float],
 ) -> StorageMatch:
-    money = asked.words("accelerator").map(lambda each: arguments.hour_price(each.accelerator.key if each else ""))
-    idle = 1 - found["utilisation"] * (1 - found["stall"])
+    money = request.words("accelerator").map(
+        lambda machine: arguments.hour_price(machine.accelerator.key if machine else "")
+    )
+    idle = 1 - outcome["utilisation"] * (1 - outcome["stall"])
     hour = figures["accelerators"] * money.part(0)
     size, every = figures["checkpoint_bytes"], figures["checkpoint_interval"]
     drives = figures["drives"] * np.where(figures["local"] > 0, figures["hosts"], 1)
-    fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(found["total_seconds"] / DAY, 1)
+    fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(outcome["total_seconds"] / DAY, 1)
     needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
     bought = figures["endurance"]
     paid = np.where(np.equal(tier["price_per"], "purchase"), figures["price"], np.nan)
@@ -365,32 +367,32 @@ def _record(
         )
     )
     return StorageMatch(
-        stages=found["stages"],
-        latency=found["latency"],
-        bottleneck=_bottleneck(found["stages"]),
-        credit_seconds=found["credit_seconds"],
+        stages=outcome["stages"],
+        latency=outcome["latency"],
+        bottleneck=_bottleneck(outcome["stages"]),
+        credit_seconds=outcome["credit_seconds"],
         samples_per_s=(),
-        first_samples_per_s=found["first"],
-        utilisation=found["utilisation"],
-        first_utilisation=found["first_utilisation"],
+        first_samples_per_s=outcome["first"],
+        utilisation=outcome["utilisation"],
+        first_utilisation=outcome["first_utilisation"],
         samples_range=(),
         utilisation_range=(),
         largest_accelerators=most,
         bar=bar,
-        hit_rate=found["hit_rate"],
-        warm_up_seconds=found["warm_up"],
-        first_epoch_seconds=found["first_seconds"],
-        later_epoch_seconds=found["later_seconds"],
-        total_seconds=found["total_seconds"],
+        hit_rate=outcome["hit_rate"],
+        warm_up_seconds=outcome["warm_up"],
+        first_epoch_seconds=outcome["first_seconds"],
+        later_epoch_seconds=outcome["later_seconds"],
+        total_seconds=outcome["total_seconds"],
         checkpoint_bytes=size,
-        checkpoint_stall=found["stall"],
+        checkpoint_stall=outcome["stall"],
         idle_share=idle,
         usd_per_hour=hour,
         idle_usd_per_hour=hour * idle,
         price_basis=basis,
         endurance_needed=needed,
         endurance_bought=bought,
-        drive_years=storage_rates.drive_life_years(needed, bought, known["rated_years"]),
+        drive_years=storage_rates.drive_life_years(needed, bought, constants["rated_years"]),
         usd_per_read_rate=paid * figures["capacity"] / 1e12 / figures["bandwidth"],
     )
 
@@ -408,9 +410,9 @@ def _each(record: StorageMatch, change: Callable[[np.ndarray], Any]) -> StorageM
 
     def changed(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return MappingProxyType({key: changed(each) for key, each in value.items()})
+            return MappingProxyType({key: changed(entry) for key, entry in value.items()})
         if isinstance(value, tuple):
-            return tuple(changed(each) for each in value)
+            return tuple(changed(entry) for entry in value)
         return change(value) if isinstance(value, np.ndarray) else value
 
     return replace(record, **{item.name: changed(getattr(record, item.name)) for item in entries(record)})

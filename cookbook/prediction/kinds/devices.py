@@ -1,4 +1,4 @@
-"""What a device offers each kind of prediction: peaks of a number format, units, links, kernels, power."""
+"""Figures of a device for each kind of prediction: peaks of a number format, units, links, kernels, power."""
 
 from __future__ import annotations
 

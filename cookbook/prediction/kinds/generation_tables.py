@@ -1,4 +1,4 @@
-"""What generation takes of tables: figures of single kernels of a device, and what each engine does."""
+"""Tables of generation: figures of single kernels of a device, and what each engine does."""
 
 from __future__ import annotations
 

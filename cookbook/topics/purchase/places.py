@@ -28,7 +28,7 @@ from cookbook.prediction.requirements import requirements
 from cookbook.result import Result
 from cookbook.topics.costs.cost import (
     HOUR,
-    HOURS_A_YEAR,
+    HOURS_PER_YEAR,
     KILO,
     MONTHS,
     active_seconds,
@@ -56,7 +56,7 @@ ELECTRICITY = "electricity"
 ONE_PRICE = "one price, given the usual spread"
 # Prices of one accelerator that make a spread.
 QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
-NONE, ONE = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")
+NO_COST, UNIT_FACTOR = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")
 DRAWS, SEED = 2000, 9
 # A range counts as the middle 80 % of what may be: so many standard deviations of a normal either way.
 TENTH = 1.2815515655446004
@@ -119,7 +119,7 @@ class Place(Result):
 
 @dataclass(frozen=True, repr=False)
 class Task(Result):
-    """What is to be run, how often, and under which rules.
+    """A job: what is run, how often, and under which rules.
 
     Attributes
     ----------
@@ -174,27 +174,27 @@ def step(
     unknown, sizes = Price(np.nan, np.nan, np.nan, "s"), BATCHES if batch is None else (batch,)
     shards = {"zero": 3} if devices > 1 and language_model(model) else {}
     try:
-        found = train_step(model, device, {"devices": devices, "micro_batch": list(sizes), **shards}, seq=seq)
+        answer = train_step(model, device, {"devices": devices, "micro_batch": list(sizes), **shards}, seq=seq)
     except (ValueError, KeyError) as problem:
         return unknown, sizes[0], np.nan, "", str(problem.args[0] if problem.args else problem)[:200]
-    fits, counts = np.ravel(found.fits), np.array(sizes)
+    fits, counts = np.ravel(answer.fits), np.array(sizes)
     if not all(fits):
         fits = requirements(model, batch=list(sizes), seq=seq, accelerators=[device]).devices["fits"].to_numpy()
     else:
         fits = fits != "no"
-    rates = np.where(fits, counts / np.ravel(found.point), -1.0)
+    rates = np.where(fits, counts / np.ravel(answer.point), -1.0)
     at = int(np.nanargmax(rates)) if np.isfinite(rates).any() else 0
-    low, point, high = (float(np.ravel(each)[at]) for each in seconds_of(found))
-    shares = np.ravel(active_seconds(found) / found.point)
+    low, point, high = (float(np.ravel(value)[at]) for value in seconds_of(answer))
+    shares = np.ravel(active_seconds(answer) / answer.point)
     words = f"does not fit in memory with {sizes[at]:,} sample{'' if sizes[at] == 1 else 's'} on each accelerator"
-    why = str(np.ravel(np.asarray(found.why, dtype=object))[at]) or ("" if fits[at] else words)
-    range_ = Price(low, point, high, "s", source=found.sources)
-    return range_, sizes[at], float(shares[at]), str(np.ravel(np.asarray(found.tier, dtype=object))[at]), why
+    why = str(np.ravel(np.asarray(answer.why, dtype=object))[at]) or ("" if fits[at] else words)
+    range_ = Price(low, point, high, "s", source=answer.sources)
+    return range_, sizes[at], float(shares[at]), str(np.ravel(np.asarray(answer.tier, dtype=object))[at]), why
 
 
 @lru_cache(maxsize=64)
 def language_model(model: str | Workload) -> bool:
-    """Whether a network is a language model of the zoo, which services fine-tune."""
+    """Return whether a network is a language model of the zoo, which services fine-tune."""
     return kind_of(network_of(model)) == "training_transformer"
 
 
@@ -209,7 +209,7 @@ def _rows() -> Mapping[str, dict[str, Any]]:
 
 
 # What of a place may be changed, and how.
-CHANGED = {
+PLACE_FIELDS = {
     "way": Field.choice(*RENT, BOUGHT, PER_TOKEN),
     "data_at": Field.choice(*PRIVACY["anywhere"]),
     "devices": Field.count(high=1_000_000),
@@ -223,27 +223,27 @@ def place_row(entry: Any) -> Row:
         return tuple(_rows()[catalog.lookup("places", entry)].items())
     if not isinstance(entry, Mapping) or "like" not in entry:
         raise ValueError(f"places holds {shown(entry)}; give names, or {{'like': 'workstation', 'devices': 2}}")
-    given = dict(entry)
-    base = _rows()[catalog.lookup("places", given.pop("like"))]
-    strange = [name for name in given if name not in ("price", *base) or name in ("key", "source", "how")]
+    stated = dict(entry)
+    base = _rows()[catalog.lookup("places", stated.pop("like"))]
+    strange = [name for name in stated if name not in ("price", *base) or name in ("key", "source", "how")]
     if strange:
         raise ValueError(f"places has no column {shown(strange[0])} to change; take like, price or {', '.join(base)}")
-    for name, declared in CHANGED.items():
-        if name in given:
-            given[name] = declared.read(given[name], name)
-    for name, value in given.items():
+    for name, declared in PLACE_FIELDS.items():
+        if name in stated:
+            stated[name] = declared.read(stated[name], name)
+    for name, value in stated.items():
         if name == "price":
             own_price(value, "USD")
         elif name not in ("devices", "machines", "device") and not isinstance(value, type(base[name])):
             raise refused(name, value, f"is not of the kind of {shown(base[name])}, which it stands for")
-    if "device" in given and not isinstance(given["device"], Accelerator):
-        given["device"] = catalog.lookup("accelerators", given["device"])
+    if "device" in stated and not isinstance(stated["device"], Accelerator):
+        stated["device"] = catalog.lookup("accelerators", stated["device"])
     # Other devices, or more of them, have another price than the machine of the row.
-    system = given.get("system", "" if {"device", "devices"} & set(given) else base["system"])
-    name = str(given.get("name", f"{base['name']}, changed"))
+    system = stated.get("system", "" if {"device", "devices"} & set(stated) else base["system"])
+    name = str(stated.get("name", f"{base['name']}, changed"))
     if system:
         system = catalog.lookup("systems", system)
-    return tuple({**base, **given, "system": system, "name": name, "key": name}.items())
+    return tuple({**base, **stated, "system": system, "name": name, "key": name}.items())
 
 
 @lru_cache(maxsize=512)
@@ -275,16 +275,16 @@ def read_place(
         cells["staffed"] == "yes",
         {},
     )
-    asked = _price(cells, model, count, since, cells.get("price") if price is None else price)
+    priced = _price(cells, model, count, since, cells.get("price") if price is None else price)
     if service:
-        return replace(place, figures={"price": asked}, why=asked.why)
+        return replace(place, figures={"price": priced}, why=priced.why)
     seconds, batch, active, tier, why = step(model, cells["device"], count, batch, seq)
-    figures = {"step": seconds, "price": asked, **_power(cells, count, region)}
+    figures = {"step": seconds, "price": priced, **_power(cells, count, region)}
     if current is not None:
         figures["tariff"] = own_price(current, "USD/kWh")
     figures |= _owner(place) if place.way == BOUGHT else _renter(place, model)
     missing = "" if place.way != BOUGHT else figures["tariff"].why
-    reason = why or asked.why or missing
+    reason = why or priced.why or missing
     return replace(place, figures=figures, batch=batch, active=active, tier=tier, why=reason)
 
 
@@ -307,12 +307,12 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
 
 def own_price(price: Any, unit: str) -> Price:
     """A price that the reader states; ValueError where it is none."""
-    usd = Field.number(0, MOST, unit=unit, words=False).read(price, "prices")
+    usd = Field.number(0, MAX_PRICE, unit=unit, words=False).read(price, "prices")
     return Price(usd, usd, usd, unit, note="your own price")
 
 
 # Beyond any price.
-MOST = 1e15
+MAX_PRICE = 1e15
 
 
 def _widened(price: Price, bought: bool) -> Price:
@@ -325,7 +325,7 @@ def _widened(price: Price, bought: bool) -> Price:
 
 @lru_cache(maxsize=2)
 def usual_spread(bought: bool) -> tuple[float, float]:
-    """How far prices of one accelerator lie apart: 10th and 90th percentile over the median, of a usual accelerator.
+    """Return the spread of prices of one accelerator: 10th and 90th percentile over the median, of a usual accelerator.
 
     Examples
     --------
@@ -335,8 +335,8 @@ def usual_spread(bought: bool) -> tuple[float, float]:
     """
     rows = catalog.table("hardware_prices" if bought else "cloud_prices")
     rows = rows[(rows["accelerator_key"] != "") & (rows["date"] >= prices.SINCE)]
-    asked = rows["usd_per_device"] if bought else rows["usd_per_hour"] / rows["devices"]
-    groups = asked.groupby(rows["accelerator_key"])
+    usd = rows["usd_per_device"] if bought else rows["usd_per_hour"] / rows["devices"]
+    groups = usd.groupby(rows["accelerator_key"])
     several = groups.count() >= (QUOTES_BOUGHT if bought else QUOTES_RENTED)
     ends = [(groups.quantile(share) / groups.median())[several].median() for share in (0.1, 0.9)]
     return float(ends[0]), float(ends[1])
@@ -364,7 +364,7 @@ def _most(item: str) -> float:
 
 def _power(row: Mapping[str, Any], count: int, region: str) -> dict[str, Price]:
     power = machine_power(row["device"], count)
-    pue = stated("pue", items=row["pue"]) if row["pue"] else ONE
+    pue = stated("pue", items=row["pue"]) if row["pue"] else UNIT_FACTOR
     return {
         "rated": power.rated,
         "idle": power.idle,
@@ -376,35 +376,35 @@ def _power(row: Mapping[str, Any], count: int, region: str) -> dict[str, Price]:
 
 
 def _owner(place: Place) -> dict[str, Price]:
-    """What an owner pays besides; a colocated machine's electricity is billed beside its space."""
-    found = {
+    """Return the other costs of an owner; a colocated machine's electricity is billed beside its space."""
+    figures = {
         "life": stated("depreciation_years", "years"),
         "money": stated("money"),
         "maintenance": stated("maintenance"),
     }
     if not place.staffed:
-        return {**found, "staff": NONE, "network": NONE, "storage": NONE, "space": NONE}
+        return {**figures, "staff": NO_COST, "network": NO_COST, "storage": NO_COST, "space": NO_COST}
     part = times(stated("staff", "fraction"), float(place.machines), "fraction")
     return {
-        **found,
+        **figures,
         "staff": times(stated("staff", "USD/year"), part, "USD/year"),
         "network": stated("networking_share", items="on top of node capex"),
         "storage": stated("storage_share"),
-        "space": stated("colocation") if place.data_at != "house" else NONE,
+        "space": stated("colocation") if place.data_at != "house" else NO_COST,
     }
 
 
 def _renter(place: Place, model: str | Workload) -> dict[str, Price]:
-    """What moving data and being interrupted cost."""
-    found = {"egress": stated("egress_price"), "keep": stated("cloud_storage_price")}
+    """Return the costs of moving data and of interruptions."""
+    figures = {"egress": stated("egress_price"), "keep": stated("cloud_storage_price")}
     if place.way != "spot":
-        return found
+        return figures
     states = network_of(model).ops.parameter_count * FLOAT * (1 + float(optimiser_row("adam")["state_elements"]))
     rate = stated("checkpoint", "GB/s")
-    seconds = [states / (each * GIGA) for each in (rate.high, rate.median, rate.low)]
+    seconds = [states / (speed * GIGA) for speed in (rate.high, rate.median, rate.low)]
     write = replace(rate, low=seconds[0], median=seconds[1], high=seconds[2], unit="s")
     return {
-        **found,
+        **figures,
         "checkpoint": write,
         "restart": times(stated("checkpoint", "min"), MINUTE, "s"),
         "interruption": _interruption(),
@@ -422,14 +422,14 @@ def _interruption() -> Price:
 
 
 def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
-    """What the task costs at one place, for each draw of its figures."""
+    """Return the costs of the task at one place, for each draw of its figures."""
     if place.way == PER_TOKEN:
         tokens = task.samples * task.epochs * (task.seq or 1) * task.count
         rent = draws["price"] * tokens / MILLION
         return {**dict.fromkeys(QUANTITIES, np.full_like(rent, np.nan)), "parts": {"rent": rent}}
     steps = task.samples * task.epochs / (place.batch * place.devices)
     hours = steps * draws["step"] / _useful(place, draws) / HOUR
-    horizon = task.years * HOURS_A_YEAR
+    horizon = task.years * HOURS_PER_YEAR
     use = hours * task.count / horizon
     by_hour = place.way in BY_HOUR
     units = np.ones_like(use) if by_hour else np.maximum(np.ceil(use), 1)
@@ -474,10 +474,10 @@ def _owned(draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
 def _rented(place: Place, draws: Draws, task: Task, use: Any) -> dict[str, Any]:
     """Hours at their price, or all hours of the term; data kept, results and at the end the data brought home."""
     years = task.years if place.way in BY_HOUR else np.maximum(task.years, place.term_years)
-    hours = years * HOURS_A_YEAR * (use if place.way in BY_HOUR else np.ones_like(use))
+    hours = years * HOURS_PER_YEAR * (use if place.way in BY_HOUR else np.ones_like(use))
     home = (task.data_bytes + network_of(task.model).ops.parameter_count * FLOAT * task.count) / GIGA
-    kept = task.data_bytes / GIGA * MONTHS * task.years
-    return {"rent": hours * draws["price"], "data": home * draws["egress"] + kept * draws["keep"]}
+    stored = task.data_bytes / GIGA * MONTHS * task.years
+    return {"rent": hours * draws["price"], "data": home * draws["egress"] + stored * draws["keep"]}
 
 
 def spread(figure: Price, normal: np.ndarray) -> np.ndarray:

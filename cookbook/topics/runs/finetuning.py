@@ -26,7 +26,7 @@ from cookbook.topics.runs.search import LANGUAGE_MODEL, LENGTH, SYSTEM, TOKENS, 
 from cookbook.workloads.zoo import Workload
 
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
-SMALLER = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
+SMALLER_METHODS = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
 RECOMPUTE, ZERO = ("none", "full"), (0, 2, 3)
 # Compiled layers and a loss in chunks, as tools for fine-tuning have them today; micro-batches of a device in one step,
 # as in what was measured. Adapters stand beside all matrices.
@@ -39,7 +39,7 @@ MICRO_BATCHES = tuple(2**power for power in range(11))
 # States are counted, the rest is estimated: they are the least that a device holds.
 STATES = ("weights", "gradients", "optimiser")
 PARTS = (*STATES, "gathered", "activations", "transient", "reserved")
-SMALL = "adam-8bit"
+SMALL_OPTIMISER = "adam-8bit"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +95,7 @@ class FineTuning(Result):
 
     @property
     def changes(self) -> pd.DataFrame:
-        """What single changes give."""
+        """The effects of single changes, one row per way and change."""
         return self._changes.copy(deep=False)
 
     def frame(self) -> pd.DataFrame:
@@ -104,8 +104,8 @@ class FineTuning(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain Python values; a missing figure is None."""
-        found = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
-        return plain({**found, "ways": self._table, "memory": self._memory, "changes": self._changes})
+        header = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
+        return plain({**header, "ways": self._table, "memory": self._memory, "changes": self._changes})
 
     def _repr_html_(self) -> str:
         rows = [
@@ -136,12 +136,12 @@ class FineTuning(Result):
         able = self._table[self._table["fits"].isin(("yes", "likely"))]
         row = (self._table if able.empty else able).iloc[0]
         where = f"{METHODS[row['method']]} on {_devices(row)}"
-        said = f"{self.title}, {where}: {_needs(row)} of {units.human(row['capacity_bytes'], 'iB')}, "
+        head = f"{self.title}, {where}: {_needs(row)} of {units.human(row['capacity_bytes'], 'iB')}, "
         if able.empty:
-            return f"{said}does not fit"
+            return f"{head}does not fit"
         hours = f", {row['hours']:,.3g} h" if row["hours"] == row["hours"] else ""
         fits = "fits" if row["fits"] == "yes" else "likely fits"
-        return f"{said}{fits}; {row['tokens_per_second']:,.0f} tokens/s{hours}"
+        return f"{head}{fits}; {row['tokens_per_second']:,.0f} tokens/s{hours}"
 
 
 @checked(
@@ -263,15 +263,15 @@ def finetune(
         precision=precision,
         software=software,
     )
-    found = _chosen(job)
-    changes = _changes(job, found)
+    ways = _chosen(job)
+    changes = _changes(job, ways)
     price = hour_usd(accelerator, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
-    table = _spent(found, tokens_in_all, price)
-    table = table.assign(**_largest(job, found), why=[_why(row, changes) for row in found.to_dict("records")])
+    table = _spent(ways, tokens_in_all, price)
+    table = table.assign(**_largest(job, ways), why=[_why(row, changes) for row in ways.to_dict("records")])
     title = f"{job['network'].title} on {job['machine'].accelerator.name}"
     parts = {f"{name}_bytes": name for name in PARTS}
-    memory = found[["method", "devices", *parts]].rename(columns=parts)
+    memory = ways[["method", "devices", *parts]].rename(columns=parts)
     return FineTuning(
         title,
         table.drop(columns=list(parts)),
@@ -283,7 +283,7 @@ def finetune(
     )
 
 
-def _job(network: Workload, machine: Machine, **given: Any) -> dict[str, Any]:
+def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any]:
     """Arguments of a call with defaults; what is asked of all rows stands in `same`."""
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
@@ -291,26 +291,26 @@ def _job(network: Workload, machine: Machine, **given: Any) -> dict[str, Any]:
             f"no memory size is known of {machine.accelerator.name}: give one like it with its "
             "memory_bytes, as cb.accelerator does"
         )
-    seq = LENGTH if given["seq"] is None else given["seq"]
-    software = given["software"] or SOFTWARE
-    batch = given["global_batch"]
+    seq = LENGTH if arguments["seq"] is None else arguments["seq"]
+    software = arguments["software"] or SOFTWARE
+    batch = arguments["global_batch"]
     job: dict[str, Any] = {
         "network": network,
         "machine": machine,
         "seq": seq,
         "software": software,
-        "methods": given["method"],
-        "devices": sorted(given["devices"]),
-        "micro_batch": given["micro_batch"],
+        "methods": arguments["method"],
+        "devices": sorted(arguments["devices"]),
+        "micro_batch": arguments["micro_batch"],
         "global_batch": batch,
-        "recompute": given["recompute"] or RECOMPUTE,
-        "zero": given["zero"] or ZERO,
-        "precision": given["precision"],
+        "recompute": arguments["recompute"] or RECOMPUTE,
+        "zero": arguments["zero"] or ZERO,
+        "precision": arguments["precision"],
         "told": dict[str, None](),
-        "same": {name: given[name] for name in ("target_modules", "optimiser", "attention")},
+        "same": {name: arguments[name] for name in ("target_modules", "optimiser", "attention")},
     }
     job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
-    job["same"]["rank"] = given["rank"]
+    job["same"]["rank"] = arguments["rank"]
     for count in job["devices"]:
         share = count * job["micro_batch"]
         if job["global_batch"] and job["global_batch"] % share:
@@ -318,19 +318,19 @@ def _job(network: Workload, machine: Machine, **given: Any) -> dict[str, Any]:
                 f"global_batch = {job['global_batch']:,} is not a multiple of devices x micro_batch = "
                 f"{share:,}; take {max(job['global_batch'] // share, 1) * share:,}"
             )
-    taken = (
-        ("software", given["software"], software),
-        ("seq", given["seq"], f"{seq:,} tokens"),
+    defaults = (
+        ("software", arguments["software"], software),
+        ("seq", arguments["seq"], f"{seq:,} tokens"),
         ("global_batch", batch, f"{PASSES} passes of each device"),
-        ("optimiser", given["optimiser"], USUAL_OPTIMISER),
-        *([("target_modules", given["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
-        ("zero", given["zero"], "0, 2 or 3, all tried"),
-        ("recompute", given["recompute"], "none or full, both tried"),
-        ("example_tokens", given["example_tokens"], "those of a sequence, as packing gives"),
+        ("optimiser", arguments["optimiser"], USUAL_OPTIMISER),
+        *([("target_modules", arguments["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
+        ("zero", arguments["zero"], "0, 2 or 3, all tried"),
+        ("recompute", arguments["recompute"], "none or full, both tried"),
+        ("example_tokens", arguments["example_tokens"], "those of a sequence, as packing gives"),
     )
     job["assumed"] = [
         f"{name} = {value}"
-        for name, stated, value in taken
+        for name, stated, value in defaults
         if stated is None or (isinstance(stated, str) and not stated)
     ]
     return job
@@ -340,30 +340,30 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
     """Rows of method, devices, zero, recompute, and what else differs, with their memory and step."""
     table = pd.DataFrame([{"seq": job["seq"], "micro_batch": job["micro_batch"], **row} for row in rows])
     once = table["devices"] * table["micro_batch"]
-    given = job["global_batch"]
+    batch = job["global_batch"]
     # Of a batch that was given, more devices or sequences a pass leave fewer passes, one at least.
-    table["global_batch"] = once * (PASSES if given is None else np.maximum(given // once, 1))
+    table["global_batch"] = once * (PASSES if batch is None else np.maximum(batch // once, 1))
     columns = {**job["same"], "tp": 1, "pp": 1, **table.rename(columns={"method": "fine_tuning"}).to_dict("list")}
     seq = columns.pop("seq")
     plan = plan_fields(None, columns)
-    asked = training_scenario(job["network"], job["machine"], plan, KIND, job["software"], job["precision"], seq)
-    found = estimate(asked)
-    if (np.asarray(found.why) != "").all():
-        raise Refused(found.why[0])
-    for each in sorted(set(found.assumed.tolist())):
-        kept = Assumptions({name: value for name, value in each.taken.items() if name != "per_node"})
-        job["told"].update(dict.fromkeys(kept.told()))
-    return _with_memory(job, table, found)
+    request = training_scenario(job["network"], job["machine"], plan, KIND, job["software"], job["precision"], seq)
+    answer = estimate(request)
+    if (np.asarray(answer.why) != "").all():
+        raise Refused(answer.why[0])
+    for assumed in sorted(set(answer.assumed.tolist())):
+        remaining = Assumptions({name: value for name, value in assumed.taken.items() if name != "per_node"})
+        job["told"].update(dict.fromkeys(remaining.told()))
+    return _with_memory(job, table, answer)
 
 
-def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, found: Estimate) -> pd.DataFrame:
+def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, answer: Estimate) -> pd.DataFrame:
     """Memory of one device with its interval, whether it fits, and the step."""
-    needed, states = np.asarray(found.memory_bytes), sum(found.memory[name] for name in STATES)
+    needed, states = np.asarray(answer.memory_bytes), sum(answer.memory[name] for name in STATES)
     low = np.maximum(needed * figure("memory-interval-low"), states)
     high = needed * figure("memory-interval-high")
     capacity = job["machine"].accelerator.memory_bytes
     fits = np.select([high <= capacity, needed <= capacity, low <= capacity], ["yes", "likely", "unlikely"], "no")
-    trained = np.broadcast_to(checks.Stage(found.rows).trained, len(table))
+    trained = np.broadcast_to(checks.Stage(answer.rows).trained, len(table))
     tokens = table["global_batch"] * table["seq"]
     return table.assign(
         trained=trained,
@@ -372,11 +372,11 @@ def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, found: Estimate) -
         memory_low=low,
         memory_high=high,
         capacity_bytes=capacity,
-        step_seconds=found.point,
-        step_low=found.low80,
-        step_high=found.high80,
-        tokens_per_second=tokens / found.point,
-        **{f"{name}_bytes": found.memory[name] for name in PARTS},
+        step_seconds=answer.point,
+        step_low=answer.low80,
+        step_high=answer.high80,
+        tokens_per_second=tokens / answer.point,
+        **{f"{name}_bytes": answer.memory[name] for name in PARTS},
     )
 
 
@@ -396,33 +396,33 @@ def _chosen(job: dict[str, Any]) -> pd.DataFrame:
     return best.reset_index(drop=True)
 
 
-def _largest(job: dict[str, Any], found: pd.DataFrame) -> dict[str, list[int]]:
+def _largest(job: dict[str, Any], ways: pd.DataFrame) -> dict[str, list[int]]:
     """Longest sequence and largest micro-batch, powers of two, that fit the way of each row; 0 where none does."""
     again = "full" if "full" in job["recompute"] else "none"
     at, rows = [], []
-    for row, way in enumerate(found[["method", "devices", "zero"]].to_dict("records")):
+    for row, way in enumerate(ways[["method", "devices", "zero"]].to_dict("records")):
         for name, tried in (("seq", LENGTHS), ("micro_batch", MICRO_BATCHES)):
             at += [(row, name)] * len(tried)
             rows += [{**way, "recompute": again, name: value} for value in tried]
     table = _rows({**job, "global_batch": None, "told": {}}, rows)
     fits = (table["memory_bytes"] <= table["capacity_bytes"]).to_numpy()
-    largest = {name: [0] * len(found) for name in ("seq", "micro_batch")}
+    largest = {name: [0] * len(ways) for name in ("seq", "micro_batch")}
     for (row, name), good, value in zip(at, fits, table.to_dict("records"), strict=True):
         if good:
             largest[name][row] = max(largest[name][row], int(value[name]))
     return {f"largest_{name}": values for name, values in largest.items()}
 
 
-def _changes(job: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
-    """What single changes give to each row, and more devices until it fits."""
+def _changes(job: dict[str, Any], ways: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects of single changes on each row, and of more devices until it fits."""
     rows: list[dict[str, Any]] = []
     usual = job["same"]["optimiser"] or USUAL_OPTIMISER
-    for at, row in enumerate(found.to_dict("records")):
+    for at, row in enumerate(ways.to_dict("records")):
         tried: list[tuple[str, dict[str, Any]]] = []
         way = {name: row[name] for name in ("method", "devices", "zero", "recompute")}
         tried += [("activation checkpointing", {"recompute": "full"})] * (row["recompute"] == "none")
-        tried += [("8-bit Adam", {"optimiser": SMALL})] * (usual == USUAL_OPTIMISER)
-        tried += [(METHODS[name], {"method": name}) for name in SMALLER[row["method"]]]
+        tried += [("8-bit Adam", {"optimiser": SMALL_OPTIMISER})] * (usual == USUAL_OPTIMISER)
+        tried += [(METHODS[name], {"method": name}) for name in SMALLER_METHODS[row["method"]]]
         tried += [(f"sequences of {row['seq'] // 2:,} tokens", {"seq": row["seq"] // 2})] * (row["seq"] > 1)
         tried += [
             (f"{count:,} devices, states shared out (ZeRO-3)", {"devices": count, "zero": 3})
@@ -432,9 +432,9 @@ def _changes(job: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
         rows += [{**way, "optimiser": usual, **change, "row": at, "change": words} for words, change in tried]
     same = {name: value for name, value in job["same"].items() if name != "optimiser"}
     names = ("row", "change")
-    asked = [{name: value for name, value in row.items() if name not in names} for row in rows]
-    table = _rows({**job, "same": same, "told": {}}, asked)
-    before = found.iloc[[row["row"] for row in rows]].reset_index(drop=True)
+    changed = [{name: value for name, value in row.items() if name not in names} for row in rows]
+    table = _rows({**job, "same": same, "told": {}}, changed)
+    before = ways.iloc[[row["row"] for row in rows]].reset_index(drop=True)
     table = table.assign(
         change=[row["change"] for row in rows],
         saved_bytes=before["memory_bytes"] - table["memory_bytes"],
@@ -455,21 +455,21 @@ def _few(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _why(row: Mapping[str, Any], changes: pd.DataFrame) -> str:
-    """What a row that does not fit needs, and what would fit; "" where it fits."""
+    """Return the memory that a row needs, and what would fit, in words; "" where it fits."""
     if row["memory_bytes"] <= row["capacity_bytes"]:
         return ""
     own = changes[(changes["method"] == row["method"]) & (changes["devices"] == row["devices"])]
     able = own[own["memory_bytes"] <= row["capacity_bytes"]]
-    words = [f"{each['change']} ({units.human(each['memory_bytes'], 'iB')})" for each in able.to_dict("records")]
-    said = (
+    words = [f"{change['change']} ({units.human(change['memory_bytes'], 'iB')})" for change in able.to_dict("records")]
+    head = (
         f"{METHODS[row['method']]} on {_devices(row)} needs {units.human(row['memory_bytes'], 'iB')} of "
         f"{units.human(row['capacity_bytes'], 'iB')} a device"
     )
     if words:
-        return f"{said}; what would fit: {', '.join(words[:4])}"
+        return f"{head}; what would fit: {', '.join(words[:4])}"
     best = own.loc[own["memory_bytes"].idxmin()]
     return (
-        f"{said}; no single change makes it fit: with {best['change']} it needs "
+        f"{head}; no single change makes it fit: with {best['change']} it needs "
         f"{units.human(best['memory_bytes'], 'iB')}; combine changes, or split layers too (cb.search)"
     )
 
@@ -493,8 +493,8 @@ def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:
         end: steps * table[step] / HOUR
         for end, step in (("", "step_seconds"), ("_low", "step_low"), ("_high", "step_high"))
     }
-    each = {"": price.median, "_low": price.low, "_high": price.high}
-    usd = {f"usd{end}": hours[end] * table["devices"] * each[end] for end in hours}
+    usd_per_hour = {"": price.median, "_low": price.low, "_high": price.high}
+    usd = {f"usd{end}": hours[end] * table["devices"] * usd_per_hour[end] for end in hours}
     return table.assign(**{f"hours{end}": value for end, value in hours.items()}, **usd)
 
 

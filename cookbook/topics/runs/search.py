@@ -33,9 +33,9 @@ System = str | Accelerator | Machine
 KIND = "training_transformer"
 AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompute")
 # Axes that are searched where more than the usual is asked for, and what is usual.
-USUAL: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
+USUAL_AXES: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
 # How the table calls the group of all replicas.
-ALL = "all"
+ALL_REPLICAS = "all"
 RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
@@ -48,9 +48,9 @@ SYSTEM = Field.named(
 TOKENS = Field.number(1, 1e24)
 OPTIONS = {name: ("", *dict.fromkeys(fields()[name].choices.values())) for name in ("pipeline_schedule", "offload")}
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
-TRADED = ("tp", "pp", "cp")
+TRADED_AXES = ("tp", "pp", "cp")
 # More layouts than this would take minutes.
-MOST_LAYOUTS = 2**20
+MAX_LAYOUTS = 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +95,7 @@ class Layouts(Result):
     @property
     def axes(self) -> list[str]:
         """Columns of the table in which layouts differ."""
-        return [name for name in (*AXES, *USUAL) if name in self._table]
+        return [name for name in (*AXES, *USUAL_AXES) if name in self._table]
 
     @property
     def front(self) -> pd.DataFrame:
@@ -113,8 +113,8 @@ class Layouts(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain Python values; a missing figure is None."""
-        kept = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
-        return plain({**kept, "layouts": self._table})
+        header = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
+        return plain({**header, "layouts": self._table})
 
     def tables(self, most: int | None = None) -> dict[str, pd.DataFrame]:
         """Return the layouts as printed by title, fastest first; the first so many where `most` is given."""
@@ -152,21 +152,21 @@ class Layouts(Result):
         )
 
     def _repr_html_(self) -> str:
-        taken = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
-        return card(self.summary(), self.tables(8)["Layouts"], [taken])
+        note = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
+        return card(self.summary(), self.tables(8)["Layouts"], [note])
 
     def summary(self) -> str:
-        """How many layouts fit, and the fastest of them."""
-        said = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"
+        """Return the number of layouts that fit, and the fastest of them, in one sentence."""
+        head = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"
         if not self.fitting:
             if not self.nearest:
-                return f"{said}; none can be predicted"
+                return f"{head}; none can be predicted"
             need, have = (units.human(self.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
-            return f"{said}; the smallest needs {need} of {have}"
+            return f"{head}; the smallest needs {need} of {have}"
         best = self._table.iloc[0]
         words = step_words(best)
         return (
-            f"{said}; the fastest, {layout_words(best)}, takes {words['Step (80 %)']}, "
+            f"{head}; the fastest, {layout_words(best)}, takes {words['Step (80 %)']}, "
             f"{words['Throughput [tokens/s]']} tokens/s"
         )
 
@@ -199,7 +199,7 @@ class Layouts(Result):
         own = axes.iloc[row]
         same = axes.eq(own, axis=1)
         differs = (~same).sum(axis=1)
-        traded = differs.eq(2) & same.drop(columns=list(TRADED)).all(axis=1)
+        traded = differs.eq(2) & same.drop(columns=list(TRADED_AXES)).all(axis=1)
         near = np.flatnonzero((differs.eq(1) | traded).to_numpy())
         seconds = self._table["step_seconds"].to_numpy()
         near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][:count]
@@ -341,7 +341,7 @@ def search(
     node = joined or int(domain if math.isfinite(domain) else machine.per_node)
     grid = configuration_grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
     grid = _with_more(grid, batch, more)
-    if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
+    if not 0 < len(grid["devices"]) <= MAX_LAYOUTS:
         raise ValueError(
             f"global_batch = {batch:,}, devices = {shown(counts if len(counts) > 1 else counts[0])}: "
             + (
@@ -350,10 +350,10 @@ def search(
                 else "no layout divides them; take a batch that is a multiple of a power of two, and devices likewise"
             )
         )
-    asked = _columns(grid) | {"global_batch": float(batch), **same}
+    columns = _columns(grid) | {"global_batch": float(batch), **same}
     # Nodes that nobody states are those of the machine, as for any other question.
-    asked |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
-    found = _estimated(workload, machine, asked, software, precision, length)
+    columns |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
+    answer = _estimated(workload, machine, columns, software, precision, length)
     assumed = (
         ("seq", seq, f"{length:,} tokens"),
         ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
@@ -364,26 +364,34 @@ def search(
         ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )
-    layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(accelerator).median)
-    first = found.assumed[0].taken if len(found) else {}
-    taken = Assumptions({name: each for name, each in first.items() if name not in ("sequence_parallel", "per_node")})
-    told = [f"{name} = {value}" for name, given, value in assumed if given is None or given is False or given == ""]
-    return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken.told(), *told))
+    layouts = _layouts(grid, answer, machine.accelerator.memory_bytes, length, batch, device_usd(accelerator).median)
+    first = answer.assumed[0].taken if len(answer) else {}
+    defaults = Assumptions(
+        {name: value for name, value in first.items() if name not in ("sequence_parallel", "per_node")}
+    )
+    unstated = [
+        f"{name} = {value}"
+        for name, argument, value in assumed
+        if argument is None or argument is False or argument == ""
+    ]
+    return replace(
+        layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*defaults.told(), *unstated)
+    )
 
 
 def _columns(grid: dict[str, np.ndarray]) -> dict[str, Any]:
     """Axes of a grid as columns of a scenario."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, column in grid.items():
         if name == "shard":
-            found[name] = [None if each == ALL else each for each in column.tolist()]
+            columns[name] = [None if size == ALL_REPLICAS else size for size in column.tolist()]
         elif column.dtype.kind in "iuf":
-            found[name] = column.astype(float)
+            columns[name] = column.astype(float)
         else:
             levels, codes = np.unique(column.astype(str), return_inverse=True)
-            found[name] = Coded(codes, tuple(levels.tolist()))
-    found.pop("dp")
-    return found
+            columns[name] = Coded(codes, tuple(levels.tolist()))
+    columns.pop("dp")
+    return columns
 
 
 def _estimated(
@@ -391,11 +399,11 @@ def _estimated(
 ) -> Estimate:
     """Steps of all layouts of a grid at once; ValueError where what they share cannot be."""
     plan = plan_fields(None, columns)
-    asked = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
-    found = estimate(asked)
-    if found.why[0]:
-        raise Refused(found.why[0])
-    return found
+    request = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
+    answer = estimate(request)
+    if answer.why[0]:
+        raise Refused(answer.why[0])
+    return answer
 
 
 def model_of(model: str | Workload) -> Workload:
@@ -410,15 +418,15 @@ def sequence(network: Workload, seq: int | None) -> int:
 
 def shape_of(network: Workload) -> dict[str, int]:
     """Layers, heads and experts of a language model: what may be divided."""
-    known, own = of_model(network), network.arguments
-    if not known:
+    shape, own = of_model(network), network.arguments
+    if not shape:
         name, why = network.name, ""
         if network.unsplit:
             name, why = network.title, f": {network.unsplit}; build it of {zoo.DIVIDED}"
         raise refused("model", name, f"is not a language model with layers that can be split{why}")
     experts = own.get("experts") or 0
     return {
-        "layers": int(own["depth"]) * (2 if known["decoder"] else 1),
+        "layers": int(own["depth"]) * (2 if shape["decoder"] else 1),
         "heads": int(own["heads"]),
         "experts": int(experts if isinstance(experts, int) else experts.get("number", 0)),
     }
@@ -430,18 +438,18 @@ def _tried(values: Sequence[Any]) -> str:
 
 def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
     """The grid with every choice of the further axes that it allows; those with the usual choice alone stay out."""
-    for name, given in lists.items():
-        if tuple(given) == (USUAL[name],):
+    for name, choices in lists.items():
+        if tuple(choices) == (USUAL_AXES[name],):
             continue
-        row, choice = np.divmod(np.arange(len(grid["devices"]) * len(given)), len(given))
+        row, choice = np.divmod(np.arange(len(grid["devices"]) * len(choices)), len(choices))
         wide = {axis: column[row] for axis, column in grid.items()}
-        wide[name] = np.array([ALL if each is None else each for each in given], dtype=object)[choice]
-        kept = np.ones(len(row), dtype=bool)
+        wide[name] = np.array([ALL_REPLICAS if value is None else value for value in choices], dtype=object)[choice]
+        possible = np.ones(len(row), dtype=bool)
         if name == "pipeline_schedule":
-            kept = _scheduled(wide, choice == 0, batch)
+            possible = _scheduled(wide, choice == 0, batch)
         elif name == "shard":
-            kept = _shared(wide)
-        grid = {axis: column[kept] for axis, column in wide.items()}
+            possible = _shared(wide)
+        grid = {axis: column[possible] for axis, column in wide.items()}
     return grid
 
 
@@ -453,7 +461,7 @@ def _scheduled(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np
 
 def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
     """Groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
-    ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL
+    ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL_REPLICAS
     size = np.where(usual, 0, grid["shard"]).astype(int)
     layouts = SimpleNamespace(**{**grid, "stated_shard": size})
     with np.errstate(divide="ignore"):
@@ -461,17 +469,17 @@ def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _layouts(
-    grid: dict[str, np.ndarray], found: Estimate, capacity: float, seq: float, global_batch: int, usd: float
+    grid: dict[str, np.ndarray], answer: Estimate, capacity: float, seq: float, global_batch: int, usd: float
 ) -> Layouts:
-    seconds, memory = np.asarray(found.point), np.asarray(found.memory_bytes)
-    known = np.isfinite(seconds) & np.isfinite(memory)
-    rows = np.flatnonzero(known & (np.asarray(found.fits) == "yes"))
+    seconds, memory = np.asarray(answer.point), np.asarray(answer.memory_bytes)
+    predicted = np.isfinite(seconds) & np.isfinite(memory)
+    rows = np.flatnonzero(predicted & (np.asarray(answer.fits) == "yes"))
     rows = rows[np.argsort(seconds[rows], kind="stable")]
     table = pd.DataFrame({name: column[rows] for name, column in grid.items()})
     table = table.assign(
         step_seconds=seconds[rows],
-        low80=found.low80[rows],
-        high80=found.high80[rows],
+        low80=answer.low80[rows],
+        high80=answer.high80[rows],
         memory_bytes=memory[rows],
         headroom_bytes=capacity - memory[rows],
         device_seconds=seconds[rows] * grid["devices"][rows],
@@ -481,16 +489,16 @@ def _layouts(
     table["front"] = table.index.isin(pareto_front(costs, table.index.to_numpy()))
     table["step_usd"] = table["device_seconds"] * usd / HOUR
     nearest: dict[str, Any] = {}
-    if known.any() and not len(rows):
-        least = int(np.argmin(np.where(known, memory, np.inf)))
+    if predicted.any() and not len(rows):
+        least = int(np.argmin(np.where(predicted, memory, np.inf)))
         nearest = {name: column[least] for name, column in grid.items()}
         nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity}
     rows.flags.writeable = False
-    return Layouts("", table, len(seconds), len(rows), MappingProxyType(nearest), (), found, rows)
+    return Layouts("", table, len(seconds), len(rows), MappingProxyType(nearest), (), answer, rows)
 
 
 def _words(own: Any, other: Any) -> str:
-    """What another layout has differently.
+    """Return the differences of another layout, in words.
 
     >>> _words({"tp": 8, "pp": 1}, {"tp": 4, "pp": 2})
     'tp 8 -> 4, pp 1 -> 2'

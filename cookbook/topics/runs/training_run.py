@@ -42,23 +42,23 @@ from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 # How far around the best interval a curve over intervals goes, as a factor.
-REACH = 30.0
+MAX_INTERVAL_RATIO = 30.0
 DAY, MINUTE = units.si("1 d"), units.si("1 min")
 # What recomputation repeats, of the products with weights and of the attention matrix.
-REPEATS = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
+RECOMPUTED_SHARES = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
 BATCH, WAY = 1024, "on demand"
 # Axes that a run may hold fixed.
-HELD = (*(name for name in AXES if name != "devices"), "dp")
+FIXED_AXES = (*(name for name in AXES if name != "devices"), "dp")
 SHARES = ("goodput", "goodput_low", "goodput_high")
 # Of a run of which less is kept, days and USD say nothing.
-LEAST_USEFUL = 1e-3
+MIN_USEFUL = 1e-3
 # Tokens, prices and failures change nothing of a layout: the last searches are kept.
 _searched = lru_cache(maxsize=16)(search)
 
 
 @dataclass(frozen=True)
 class Failures:
-    """What a run is assumed to meet.
+    """Failures that a run is assumed to meet.
 
     Attributes
     ----------
@@ -260,7 +260,7 @@ class TrainingRun(Result):
         write, between = float(row["checkpoint_seconds"]), float(row["mtbf_seconds"])
         best = float(parallelism.daly_2006_interval_seconds(write, between))
         young = float(parallelism.young_1974_interval_seconds(write, between))
-        every = np.concatenate([np.geomspace(best / REACH, best * REACH, 61), [young, best]])
+        every = np.concatenate([np.geomspace(best / MAX_INTERVAL_RATIO, best * MAX_INTERVAL_RATIO, 61), [young, best]])
         low, middle, high = (
             parallelism.useful_share(
                 every, write, self.failures.restart_seconds, parallelism.cluster_mtbf_seconds(device, devices)
@@ -273,8 +273,8 @@ class TrainingRun(Result):
 
     def _of(self, columns: Mapping[str, Any]) -> pd.DataFrame:
         rows = self._table["row"].to_numpy()
-        found = {name: np.where(rows >= 0, np.asarray(each)[rows], np.nan) for name, each in columns.items()}
-        return pd.DataFrame(found, index=self._table["devices"])
+        values = {name: np.where(rows >= 0, np.asarray(column)[rows], np.nan) for name, column in columns.items()}
+        return pd.DataFrame(values, index=self._table["devices"])
 
     def devices_needed(self, days: float, certain: bool = False) -> pd.Series:
         """Row with the fewest of the numbers of devices given that are done in time.
@@ -440,17 +440,17 @@ def plan_run(
     table = _reliable(best.assign(why=why), failures, saved, interval)
     table = _spent(table, wanted, batch * length, price, device.tdp_watts)
     table = _utilised(table, sizes, peak)
-    mean, each = failures.mtbf_seconds[1] / HOUR, units.human(failures.storage_per_device, "B/s")
+    mean, bandwidth = failures.mtbf_seconds[1] / HOUR, units.human(failures.storage_per_device, "B/s")
     assumed = (
         ("seq", seq, f"{length:,} tokens"),
         ("global_batch", global_batch, f"{BATCH:,} sequences"),
         ("way", hourly or way, WAY),
         ("mtbf_hours", mtbf_hours, f"{mean:,.0f}, the median of published runs"),
-        ("checkpoint_bandwidth", checkpoint_bandwidth, f"{each} a device"),
+        ("checkpoint_bandwidth", checkpoint_bandwidth, f"{bandwidth} a device"),
         ("restart", restart, units.human(failures.restart_seconds, "s")),
     )
-    of_layouts = [each for each in layouts.assumed if not each.startswith("seq = ")]
-    taken = [f"{name} = {usual}" for name, given, usual in assumed if given in (None, "")]
+    of_layouts = [note for note in layouts.assumed if not note.startswith("seq = ")]
+    defaults = [f"{name} = {usual}" for name, argument, usual in assumed if argument in (None, "")]
     return TrainingRun(
         layouts.title,
         table,
@@ -463,7 +463,7 @@ def plan_run(
         failures,
         layouts,
         chosen,
-        (*taken, *of_layouts),
+        (*defaults, *of_layouts),
     )
 
 
@@ -484,26 +484,26 @@ def _reliable(
     counts = table["devices"].to_numpy()
     write = parallelism.checkpoint_seconds(1.0, checkpoint_bytes, failures.bandwidth(counts))
     low, middle, high = failures.mtbf_seconds
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, device in zip(SHARES, (middle, low, high), strict=True):
         between = parallelism.cluster_mtbf_seconds(device, counts)
         every = _interval(interval, write, between)
         with np.errstate(over="ignore"):
-            found[name] = parallelism.useful_share(every, write, failures.restart_seconds, between)
-        if device is middle and "mtbf_seconds" not in found:
-            found |= {"mtbf_seconds": between, "checkpoint_seconds": write, "checkpoint_interval_seconds": every}
-    return _kept(table.assign(**found))
+            columns[name] = parallelism.useful_share(every, write, failures.restart_seconds, between)
+        if device is middle and "mtbf_seconds" not in columns:
+            columns |= {"mtbf_seconds": between, "checkpoint_seconds": write, "checkpoint_interval_seconds": every}
+    return _kept(table.assign(**columns))
 
 
 def _kept(table: pd.DataFrame) -> pd.DataFrame:
     """The same, with a reason in place of figures where failures leave next to nothing of the work."""
-    lost = table["goodput"] < LEAST_USEFUL
+    lost = table["goodput"] < MIN_USEFUL
     for at in np.flatnonzero(lost):
         row = table.iloc[at]
         often, write = (units.human(float(row[name]), "s") for name in ("mtbf_seconds", "checkpoint_seconds"))
         words = (
             f"devices = {row['devices']:,}: a failure every {often} and checkpoints that take {write} leave less than "
-            f"{units.percent(LEAST_USEFUL, 1)} of the time useful; give a longer mtbf_hours, a faster "
+            f"{units.percent(MIN_USEFUL, 1)} of the time useful; give a longer mtbf_hours, a faster "
             "checkpoint_bandwidth or fewer devices"
         )
         table.loc[table.index[at], "why"] = Refusal(words, "failures-too-often", "devices")
@@ -533,7 +533,7 @@ def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, wa
         name: parallelism.run_seconds(tokens, per_step, table[step].to_numpy(), useful) / DAY
         for name, step in ends.items()
     }
-    hours = {name: table["devices"] * DAY / HOUR * each for name, each in days.items()}
+    hours = {name: table["devices"] * DAY / HOUR * value for name, value in days.items()}
     return table.assign(
         **days,
         device_hours=hours["days"],
@@ -547,10 +547,10 @@ def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, wa
 
 def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], peak: float) -> pd.DataFrame:
     """Model and hardware FLOP of a token over what the peak would do in the same time."""
-    repeats = [REPEATS.get(how, (np.nan, np.nan)) for how in table["recompute"]]
+    repeats = [RECOMPUTED_SHARES.get(how, (np.nan, np.nan)) for how in table["recompute"]]
     products, attention = np.array(repeats, dtype=float).T
-    known = np.isfinite(products)
-    again = utilisation.repeated_forward(*sizes, np.where(known, products, 0), np.where(known, attention, 0))
+    counted = np.isfinite(products)
+    again = utilisation.repeated_forward(*sizes, np.where(counted, products, 0), np.where(counted, attention, 0))
     model = utilisation.chowdhery_2022(*sizes)
     rate = table["tokens_per_second"] / (table["devices"] * peak)
     slow, fast = (table["step_seconds"] / table[name] for name in ("step_high", "step_low"))
@@ -595,8 +595,8 @@ def fastest(
     able = [count for count, reason in zip(counts, why, strict=True) if not reason]
     if not able:
         raise Refused(why[-1])
-    found = _searched(network, system, tuple(able), batch, **same)
-    table = found.table.assign(row=found.rows)
+    searched = _searched(network, system, tuple(able), batch, **same)
+    table = searched.table.assign(row=searched.rows)
     for name, value in held.items():
         table = table[table[name] == value]
     best = table.drop_duplicates("devices").set_index("devices").reindex(counts).reset_index()
@@ -606,15 +606,15 @@ def fastest(
             why[at] = _too_large(_searched(network, system, (count,), batch, **same), count, held)
     if (best["row"] < 0).all():
         raise Refused(why[-1])
-    return found, best.rename(columns={"low80": "step_low", "high80": "step_high"}), why
+    return searched, best.rename(columns={"low80": "step_low", "high80": "step_high"}), why
 
 
 def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(layout, Mapping):
         raise refused("layout", layout, "is no layout; give a dict such as {'tp': 8, 'pp': 4}")
-    unknown = [name for name in layout if name not in HELD]
+    unknown = [name for name in layout if name not in FIXED_AXES]
     if unknown:
-        raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(HELD)}")
+        raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(FIXED_AXES)}")
     for name, allowed in (("recompute", RECOMPUTE), ("zero", ZERO)):
         if name in layout:
             Field.choice(*allowed).read(layout[name], name)
@@ -624,7 +624,7 @@ def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
 def _undivided(
     network: Workload, system: System, count: int, batch: int, held: Mapping[str, Any], same: Mapping[str, Any]
 ) -> str:
-    """Why a number of devices has no layout that divides; "" where it has."""
+    """Return why a number of devices has no layout that divides; "" where it has one."""
     sizes = {name: held[name] for name in SIZES if name in held}
     seq, shape = same["seq"], shape_of(network)
     split = context_sizes(seq)
@@ -640,7 +640,7 @@ def _undivided(
 
 
 def _too_large(alone: Layouts, count: int, held: Mapping[str, Any]) -> Refusal:
-    """Why no layout of a number of devices is left: memory, or axes that none of those tried has."""
+    """Return why no layout of a number of devices is left: memory, or axes that none of those tried has."""
     if alone.nearest:
         need, have = (units.human(alone.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
         words = f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"

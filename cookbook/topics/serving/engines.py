@@ -30,7 +30,7 @@ from cookbook.prediction.constants import (
 from cookbook.prediction.engine import Prepared, prepare, requested_rows
 from cookbook.prediction.kinds import generation, serving_memory
 from cookbook.prediction.request_sets import ANSWER, PROMPT
-from cookbook.topics.serving.simulation import CHUNKED, MOST_REQUESTS, StepCosts
+from cookbook.topics.serving.simulation import CHUNKED, MAX_REQUESTS, StepCosts
 from cookbook.workloads.zoo import Workload
 
 __all__ = [
@@ -76,7 +76,7 @@ ENGINE: dict[str, Field | Row] = {
     "two_batches": Field.flag(),
 }
 # Samples of arrivals and lengths.
-COUNT, SEED = Field.count(high=MOST_REQUESTS), Field.count(0, 1e9)
+COUNT, SEED = Field.count(high=MAX_REQUESTS), Field.count(0, 1e9)
 SPREAD, BURSTINESS, LENGTH = Field.number(0, 10), Field.number(0, 1e4), Field.number(1, 1e8)
 
 
@@ -343,8 +343,8 @@ def tier(network: Workload, machine: Any, options: EngineOptions) -> str:
 
 def assumed_options(network: Workload, machine: Any, options: EngineOptions) -> list[str]:
     """Return the software and number formats that are assumed where none are given, as in `Estimate.assumed`."""
-    taken = _prepared(network, machine, options).rows.assumptions()[0].taken
-    return Assumptions({name: taken[name] for name in REPORTED_OPTIONS if name in taken}).told()
+    defaults = _prepared(network, machine, options).rows.assumptions()[0].taken
+    return Assumptions({name: defaults[name] for name in REPORTED_OPTIONS if name in defaults}).told()
 
 
 def interval_factors(network: Workload, machine: Any, options: EngineOptions) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""What iterations of one engine take, and how much it holds."""
+"""Costs of iterations of one engine, and its memory."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.catalog.fields import LARGEST, MAX_TOKENS, Field
+from cookbook.catalog.fields import MAX_AMOUNT, MAX_TOKENS, Field
 from cookbook.formulas.generation import attended_tokens
 
 __all__ = ["StepCosts"]
 
 
-COST, ROOM = (
+COST, CAPACITY = (
     Field.function("one of a number of tokens and of the tokens that each attends to"),
-    Field.number(1, LARGEST),
+    Field.number(1, MAX_AMOUNT),
 )
 MEMBERS = {
     name: replace(declared, name=name)
     for name, declared in {
-        **dict.fromkeys(("kv_tokens", "max_sequences", "chunk"), ROOM),
-        **dict.fromkeys(("transfer", "state", "state_seconds"), Field.number(0, LARGEST)),
+        **dict.fromkeys(("kv_tokens", "max_sequences", "chunk"), CAPACITY),
+        **dict.fromkeys(("transfer", "state", "state_seconds"), Field.number(0, MAX_AMOUNT)),
         "windowed": Field.number(0, 1),
         **dict.fromkeys(("decode", "prefill"), COST),
     }.items()
@@ -33,7 +33,7 @@ WINDOW = Field.count(name="window", high=MAX_TOKENS)
 
 @dataclass(frozen=True)
 class StepCosts:
-    """What iterations of one engine take and how much it holds; an engine is the devices with one copy of the weights.
+    """Costs of iterations of one engine, and its memory; an engine is the devices with one copy of the weights.
 
     Attributes
     ----------

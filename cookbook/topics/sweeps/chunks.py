@@ -11,7 +11,7 @@ from cookbook.catalog.fields import Field
 
 Result = TypeVar("Result")
 # Parts that are given out at a time, and how often dask tries one again.
-AHEAD, RETRIES = 16, 5
+MAX_PENDING, RETRIES = 16, 5
 # What works elsewhere is known by what it can do; who hands out the first part checks that.
 EXECUTOR = Field.record(
     name="executor",
@@ -94,15 +94,15 @@ def spread(
     if executor is None:
         yield from ((number, work(what, number)) for number in numbers)
         return
-    pool, todo, given = _pool(executor), iter(numbers), dict[Future[Result], int]()
+    pool, todo, pending = _pool(executor), iter(numbers), dict[Future[Result], int]()
     try:
         while True:
-            while len(given) < AHEAD and (number := next(todo, -1)) >= 0:
-                given[pool.submit(work, what, number)] = number
-            if not given:
+            while len(pending) < MAX_PENDING and (number := next(todo, -1)) >= 0:
+                pending[pool.submit(work, what, number)] = number
+            if not pending:
                 return
-            for future in sorted(wait(given, return_when=FIRST_COMPLETED).done, key=given.__getitem__):
-                yield given.pop(future), future.result()
+            for future in sorted(wait(pending, return_when=FIRST_COMPLETED).done, key=pending.__getitem__):
+                yield pending.pop(future), future.result()
     except BrokenExecutor as problem:
         raise RuntimeError(
             "a worker died, probably for want of memory: give a new executor with fewer workers. "
@@ -110,7 +110,7 @@ def spread(
             "checkpoint"
         ) from problem
     finally:
-        for future in given:
+        for future in pending:
             future.cancel()
 
 
