@@ -102,13 +102,13 @@ class Field:
     above : bool
         Whether a number must be more than `low`.
     optional, blank : bool
-        Whether None, and whether "" or an empty list, stand for what is not given.
+        Whether None, and whether "" or an empty list, mean that nothing is given.
     many, gaps : bool
         Whether it may be a list, which is read entry by entry, and whether entries of it may be None.
     entries : int
         Most entries of such a list.
     missing : bool
-        Whether NaN stands for a figure that is not known.
+        Whether NaN means an unknown value.
     words : bool
         Whether text is read as a number: one with a unit, or "20 M" of what has none.
     in_unit : bool
@@ -122,7 +122,7 @@ class Field:
     kept : bool
         Whether it is passed on as it is given, once it is checked: a list stays a list.
     what, give : str
-        The noun of it and the remedy, where type and range do not tell them.
+        The noun of it and the remedy, where type and range do not say them.
     label : str
         What it is called in a sentence and beside a control.
     later : bool
@@ -264,7 +264,7 @@ class Field:
         Raises
         ------
         cookbook.catalog.Refused
-            A value that cannot be: the argument (`name`, that of the field by default), the value, what is allowed.
+            An invalid value: the argument (`name`, that of the field by default), the value, what is allowed.
         """
         if name and name != self.name:
             try:
@@ -433,12 +433,12 @@ def _all_numbers(values: np.ndarray) -> bool:
 
 
 def _end(value: float) -> str:
-    """An end of a range, exactly."""
+    """Return an end of a range, exactly."""
     return f"{value:g}" if float(f"{value:g}") == value else f"{value:,.0f}"
 
 
 def _thousands(value: float) -> str:
-    """An end of a range, in digits where it can be counted."""
+    """Return an end of a range, in digits where it can be counted."""
     return f"{value:,.0f}" if value == math.floor(value) and abs(value) < EXPONENT_FROM else _end(value)
 
 
@@ -482,7 +482,7 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
 
         @lru_cache(maxsize=1)
         def usual() -> Mapping[str, Any]:
-            """Defaults that are read as something else."""
+            """Return the defaults that are read as other values."""
             read = {
                 name: declaration
                 for name, declaration in all_fields().items()
@@ -518,7 +518,7 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
 
 
 def _named(declaration: Field | Row, name: str, parameter: inspect.Parameter | None) -> Field:
-    """A field under the name of its argument, which may be left out as its default has it."""
+    """Return a field under the name of its argument, which may be left out as its default has it."""
     made = declaration.field(name) if isinstance(declaration, Row) else replace(declaration, name=name)
     default = None if parameter is None else parameter.default
     empty = isinstance(default, (str, tuple)) and not default

@@ -1,4 +1,4 @@
-"""The doors for typed questions: a training step, a forward pass, an answer of a language model."""
+"""Public functions of typed questions: a training step, a forward pass, an answer of a language model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-# What is taken where nobody says how long a prompt is, and the delay that has no answer.
+# Tokens of a prompt where none are given, and the delay without an answer.
 USUAL_PROMPT, FIRST_TOKEN = 1024, "first token"
 OFFLOADED = {"optimiser": False, "optimiser to drives": True}
 
@@ -39,7 +39,7 @@ OFFLOADED = {"optimiser": False, "optimiser to drives": True}
 class Plan:
     """Parallelism configuration of training; every field may be a list, and lists are combined entry by entry.
 
-    What is not given (None) is the default of ``data/schema/scenario.csv``; an estimate tells it in `assumed`.
+    What is not given (None) is the default of ``data/schema/scenario.csv``; an estimate reports it in `assumed`.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Plan:
     rank : int
         Rank of the adapters.
     target_modules : str
-        What they stand beside: "attention", "all linear" or "all linear and embeddings" (which train whole).
+        Matrices that have adapters: "attention", "all linear" or "all linear and embeddings" (which train whole).
     optimiser : str
         "adam", "adam-8bit", "adafactor", "galore", "lamb", "momentum" or "sgd", beside master weights in 32 bits.
     """
@@ -194,7 +194,7 @@ def train_step(
     cookbook.catalog.UnknownName
         A network, device, number format or software that the catalogue does not have.
     ValueError
-        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+        One impossible scenario: the argument, its value and the remedy. Among several it gets NaN and a reason.
 
     Examples
     --------
@@ -226,18 +226,18 @@ train_step.__signature__ = _with_plan(train_step)  # type: ignore[attr-defined]
 
 
 def network_of(model: str | Workload) -> Workload:
-    """A network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
+    """Return a network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
     model = MODEL.read(model, "model")
     return zoo.model(model) if isinstance(model, str) else model
 
 
 def kind_of(network: Workload) -> str:
-    """Kind of training that answers for a network."""
+    """Return the kind of training that estimates a network."""
     return TRANSFORMER if is_language_model(network) else NETWORK
 
 
 def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a plan that are given, by name; `changes` count before those of the plan."""
+    """Return fields of a plan that are given, by name; `changes` count before those of the plan."""
     plan = PLANNED.read(plan, "plan")
     stated = {name: getattr(plan, name) for name in PLAN} if isinstance(plan, Plan) else dict(plan or {})
     columns = {"micro_batch" if name == "batch" else name: value for name, value in {**stated, **changes}.items()}
@@ -257,7 +257,7 @@ def training_scenario(
     precision: Any = None,
     seq: Any = None,
 ) -> Scenario:
-    """A training step of one network as a scenario; `plan` is from `plan_fields`."""
+    """Return a training step of one network as a scenario; `plan` is from `plan_fields`."""
     kind = TRAINING.read(kind, "kind")
     columns: dict[str, Any] = {
         "model": _named(network),
@@ -318,7 +318,7 @@ def is_plain(name: str, value: Any) -> bool:
 
 
 def _named(network: Workload) -> str | Workload:
-    """Key of a network of the zoo as it stands, else the network itself."""
+    """Return the key of an unchanged network of the zoo, else the network itself."""
     return network.name if _of_zoo(network) else network
 
 
@@ -336,7 +336,7 @@ def _machines(system: Any) -> Any:
 
 
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
-    """Fields of a parallelism configuration, a fabric and an offload turned into rates."""
+    """Return fields of a parallelism configuration, a fabric and an offload turned into rates."""
     columns = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
     offload = column(fields()["offload"], plan["offload"]) if _is_stated(plan.get("offload")) else None
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
@@ -368,7 +368,7 @@ def _nan_where(blank: np.ndarray, value: Any) -> Any:
 
 
 def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Rate, domain, pod and oversubscription of the fabrics that a plan names. A torus is refused."""
+    """Return the rate, domain, pod and oversubscription of the fabrics of a plan. A torus is refused."""
     names = np.ravel(np.asarray(plan["fabric"], dtype=object)).tolist()
     if not all(isinstance(name, str) for name in names):
         raise refused("fabric", plan["fabric"], "must name fabrics of the table 'fabrics'")
@@ -397,7 +397,7 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(answer: Estimate, request: Scenario, network: Workload) -> Estimate:
-    """One estimate, or ValueError with the reason; several as they are."""
+    """Return one estimate with its sources, or raise ValueError with the reason; several as they are."""
     machines = request.words("accelerator").levels
     sources = tuple(dict.fromkeys([*network.sources, *(key for machine in machines for key in machine.sources)]))
     if request.several:
@@ -436,7 +436,7 @@ def forward_pass(
     accelerator : str, Accelerator or Machine
         A device of the catalogue (GPU, TPU, processor, FPGA, edge module ...), or the reader's own record.
     batch : float
-        Samples of one pass on one device, 1 by default; on one core where the cores of a chip hold a network each.
+        Samples of one pass on one device, 1 by default; on one core where each core of a chip runs its own network.
     precision : str
         "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of "fp16" and "bf16"
         (the faster of both), "tf32", "fp32", "int8" and "fp8" that the device has.
@@ -454,7 +454,7 @@ def forward_pass(
     cookbook.catalog.UnknownName
         A network, device, number format or software that the catalogue does not have.
     ValueError
-        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+        One impossible scenario: the argument, its value and the remedy. Among several it gets NaN and a reason.
 
     Examples
     --------
@@ -519,7 +519,7 @@ def answers(
     request_rate: Any = None,
     **policy: Any,
 ) -> Scenario:
-    """Batches of answers as scenarios, arguments as for `generate`."""
+    """Return batches of answers as scenarios, arguments as for `generate`."""
     if not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; use cb.forward_pass")
     comes = request_rate is not None
@@ -579,12 +579,12 @@ def generate(
     schedule: Any = None,
     chunk: Any = None,
 ) -> Estimate:
-    """Time of a static batch of answers of a language model: the prompt, then one pass a token with a growing cache.
+    """Time of a static batch of answers of a language model: the prompt, then one pass per token with a growing cache.
 
     Arguments may be lists; they are taken together entry by entry, and give one estimate each. Queues are not
     modelled but for `request_rate`, whose delays are means; `cookbook.serve` has percentiles. Layers with a sliding
     window attend to the tokens within it, and keep the keys and values of no others. Layers that keep a state (linear
-    attention, state spaces) read and write it once a token, however long the context, and have no constants of their
+    attention, state spaces) read and write it once per token, however long the context, and have no constants of their
     own.
 
     Parameters
@@ -595,7 +595,7 @@ def generate(
         A device, or the reader's own record.
     input_len, output_len : int or str
         Tokens of one prompt (1,024 by default) and of one answer (128); or a data set of the table ``request_sets`` in
-        the place of the first, such as "sharegpt", for the mean lengths of its requests, which `assumed` tells.
+        the place of the first, such as "sharegpt", for the mean lengths of its requests, which `assumed` reports.
     batch : int
         Answers of one replica at once, 1 by default; with `request_rate` the most of all replicas, by default as many
         as fit.
@@ -634,7 +634,7 @@ def generate(
     cookbook.catalog.UnknownName
         A network, device, number format or software that the catalogue does not have.
     ValueError
-        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+        One impossible scenario: the argument, its value and the remedy. Among several it gets NaN and a reason.
 
     Examples
     --------
@@ -645,7 +645,7 @@ def generate(
     network = network_of(model)
 
     def taken(at: int) -> Assumptions:
-        """Lengths and batch of one entry that nobody states."""
+        """Return lengths and batch of one entry that are not given."""
         named = next(request_sets.stands_in(request_sets.entry(input_len, at)), None) is not None
         late = str(request_sets.entry(delay_of, at)).strip().casefold() == FIRST_TOKEN
         answered = output_len is None and not named and not late
@@ -691,12 +691,12 @@ def generate(
 
 
 def _taken(blank: Mapping[str, tuple[Any, bool]]) -> Assumptions:
-    """Usual values of arguments, where they were taken."""
+    """Return the usual values of arguments, where they were assumed."""
     return Assumptions({name: str(usual) for name, (usual, is_assumed) in blank.items() if is_assumed})
 
 
 def _assuming(answer: Estimate, assumed: Assumptions | list[Assumptions]) -> Estimate:
-    """The same estimates, which tell first what is `said`, of all or of each."""
+    """Return the same estimates, whose `assumed` begins with `assumed`, of all or of each."""
     if not assumed:
         return answer
     own = answer.assumed.tolist() if np.ndim(answer.point) else [answer.assumed]

@@ -1,4 +1,4 @@
-"""The front door for storage: will the accelerators starve, of what, and what should change first?"""
+"""Matching storage with accelerators: the rate of each stage, the bottleneck, and what to change first."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class StorageMatch(Result):
     Attributes
     ----------
     stages : mapping of str to numpy.ndarray
-        Samples a second that each stage could do for all accelerators: storage, network, reading (both with the page
+        Samples per second that each stage could do for all accelerators: storage, network, reading (both with the page
         cache, later epochs), decoding, copying, accelerators.
     latency : mapping of str to numpy.ndarray
         Seconds of one sample in a stage; of one step for the accelerators.
@@ -76,7 +76,7 @@ class StorageMatch(Result):
         Time until burst credits of the storage are used up; infinite where they never are, or where there are none.
         Later epochs are what holds after them; the first epoch, and the time of all, count what they lend.
     samples_per_s, first_samples_per_s : numpy.ndarray
-        Trained samples a second in later epochs and in the first one, checkpoints included.
+        Trained samples per second in later epochs and in the first one, checkpoints included.
     utilisation, first_utilisation : numpy.ndarray
         Part of the time that accelerators compute, checkpoints apart, later epochs and first.
     samples_range, utilisation_range : tuple of numpy.ndarray
@@ -91,14 +91,14 @@ class StorageMatch(Result):
     warm_up_seconds, first_epoch_seconds, later_epoch_seconds, total_seconds : numpy.ndarray
         Time to the first batch, of the first and of a later epoch, and of all.
     checkpoint_bytes, checkpoint_stall : numpy.ndarray
-        Size of a checkpoint [B], and part of the time that training stands still for it.
+        Size of a checkpoint [B], and share of the time for which training waits for it.
     idle_share : numpy.ndarray
         Part of the time that accelerators wait, for input or checkpoints.
     usd_per_hour, idle_usd_per_hour, price_basis
         An hour of all accelerators and of their waiting, NaN where no price is known; what the price rests on.
     endurance_needed, endurance_bought, drive_years : numpy.ndarray
-        Drive writes a day by checkpoints and one fill a run, at most one fill a day; those of the datasheet; years
-        until they are used up.
+        Drive writes per day by checkpoints and one fill per run, at most one fill per day; those of the datasheet;
+        years until they are used up.
     usd_per_read_rate : numpy.ndarray
         Price of a drive over its read bandwidth [USD s/B]; NaN where price or capacity are not known.
     changes : tuple of Change
@@ -145,7 +145,7 @@ class StorageMatch(Result):
     why: Any = ""
 
     def summary(self) -> str:
-        """Rate, utilisation, bottleneck and the accelerators that are kept busy; of several how many keep `bar`."""
+        """Return rate, utilisation, bottleneck and busy accelerators in words; of several, how many keep `bar`."""
         bar = units.percent(self.bar)
         if np.ndim(self.samples_per_s):
             passing = f"{int(np.sum(self.fits)):,} of them keep {bar} utilisation"
@@ -163,7 +163,7 @@ class StorageMatch(Result):
         low, high = self.samples_range
         used, bar = units.percent(float(self.utilisation)), units.percent(self.bar)
         rows = {
-            "Samples a second": f"{self._rate} (80 % interval {low:,.3g} to {high:,.3g})",
+            "Samples per second": f"{self._rate} (80 % interval {low:,.3g} to {high:,.3g})",
             "Utilisation": f"{used}, {'kept' if self.fits else 'not kept'} at {bar}",
             "Slowest stage": str(self.bottleneck),
             "Accelerators that it keeps": f"{self.largest_accelerators:,.0f}",
@@ -185,7 +185,7 @@ class StorageMatch(Result):
         return passing if np.ndim(passing) else bool(passing)
 
     def frame(self) -> pd.DataFrame:
-        """One row a scenario: all figures, rates of stages as ``storage_per_s`` ... , ends of the 80 % intervals."""
+        """Return one row per scenario: figures, rates of stages as ``storage_per_s`` ... , ends of 80 % intervals."""
         columns = {name: np.atleast_1d(np.asarray(getattr(self, name), dtype=object)) for name in _FIGURES}
         columns |= {f"{name}_per_s": np.atleast_1d(rate) for name, rate in self.stages.items()}
         ends = {"samples": self.samples_range, "utilisation": self.utilisation_range}
@@ -197,7 +197,7 @@ class StorageMatch(Result):
         return pd.DataFrame(columns).infer_objects()
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values; None where a figure is missing or infinite."""
+        """Return all of it as plain values; None where a figure is missing or infinite."""
         return plain({name: getattr(self, name) for name in (*(item.name for item in entries(self)), "fits")})
 
 
@@ -234,7 +234,7 @@ def match_storage(
     """Match storage, host and accelerators: stages, bottleneck, utilisation, idle money, and what to change first.
 
     Arguments may be lists or arrays, which are taken together entry by entry and give arrays; text with a unit is
-    understood ("25 Gb/s"). Ranges and defaults stand in ``data/schema/scenario.csv``; `assumed` tells what was taken.
+    understood ("25 Gb/s"). Ranges and defaults are in ``data/schema/scenario.csv``; `assumed` reports what was taken.
 
     Parameters
     ----------
@@ -267,12 +267,12 @@ def match_storage(
         copies come from pinned memory, as they do by default.
     remote : float
         Share of the workers on the socket away from their data, 0 to 1: 0 where each is bound to its own, 0.5 where
-        nobody binds them in a host of two sockets. What that costs is ``remote_loss`` in ``pipeline_constants``.
+        they are not bound in a host of two sockets. What that costs is ``remote_loss`` in ``pipeline_constants``.
     prefetch, variation : float, optional
         Batches that may wait, 2 by default, and standard deviation of their times over the mean (by default as fitted
         to benchmarks).
     serial : float
-        Work of a host for one sample that stands beside the step [s]: 0 where the step was taken from training on real
+        Work of a host for one sample beside the step [s]: 0 where the step was taken from training on real
         data, as most rows behind predicted steps were; ``host_seconds`` in the table ``pipeline_constants`` is what
         images cost beside synthetic data.
     shuffled : float
@@ -295,12 +295,12 @@ def match_storage(
     cookbook.catalog.UnknownName
         A name that the catalogue does not have.
     ValueError
-        One scenario that cannot be: the argument, its value, the range and the remedy. Among several it gets NaN and a
+        One impossible scenario: the argument, its value, the range and the remedy. Among several it gets NaN and a
         reason.
 
     Examples
     --------
-    One drive feeds two H100 in U-Net 3D, as its makers found:
+    One drive keeps two H100 busy in U-Net 3D, as its makers measured:
 
     >>> found = match_storage("mlperf/unet3d", "h100-sxm", "micron-9400-7-68tb-gen4", accelerators=2, prefetch=8)
     >>> found.largest_accelerators, found.bottleneck
@@ -398,7 +398,7 @@ def _record(
 
 
 def _bottleneck(stages: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The slowest stage; reading is the tier or the network, whichever is slower."""
+    """Return the slowest stage; reading is the tier or the network, whichever is slower."""
     below = {name: stages[name] for name in ("reading", "decoding", "copying", "accelerators")}
     first = np.argmin(np.array(np.broadcast_arrays(*below.values())), axis=0)
     reader = np.where(stages["network"] < stages["storage"], STAGES[1], STAGES[0])
@@ -406,7 +406,7 @@ def _bottleneck(stages: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _each(record: StorageMatch, change: Callable[[np.ndarray], Any]) -> StorageMatch:
-    """A record with every array in it changed."""
+    """Return a record with every array in it changed."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, Mapping):

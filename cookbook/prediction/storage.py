@@ -1,4 +1,4 @@
-"""Predictions for reports about storage: utilisation, samples a second, rates of object stores and drives, latencies.
+"""Predictions for reports about storage: utilisation, samples per second, rates of object stores and drives, latencies.
 
 A report becomes a scenario of an input pipeline (`cookbook.prediction.parsing.storage`); what it says nothing of does
 not limit the chain, and what was measured is an outcome of the chain.
@@ -58,7 +58,7 @@ NOTHING = Refusal("the words do not say on what it ran: no network, drive or wor
 NO_ACCELERATORS = Refusal("accelerators: give how many are emulated, 1 or more", "value-not-allowed", "accelerators")
 STORE = NamedSystem._fields[:-1]
 BENCHMARK = ("step", "batch", "sample_bytes", "required", "own_file", "guessed")
-# Rows that are predicted at once; more of them are predicted in so many parts, to bound the memory.
+# Rows that are predicted at once; more are predicted in parts, to bound the memory.
 BLOCK = 1 << 18
 
 Known = Mapping[str, Any]
@@ -66,7 +66,7 @@ Outcomes = dict[str, Any]
 
 
 def resolve(reports: Scenario) -> Rows:
-    """Reports as numbers in SI, one entry a row: NaN where a number is not known or not of what was measured.
+    """Return reports as numbers in SI, one entry per row: NaN where a number is not known or not of what was measured.
 
     Beside the columns of the scenario: ``step``, ``required`` and ``own_file`` (whether each sample is a file of its
     own) of the benchmark; ``drive``, ``drive_most`` (the most that the catalogue states for it), ``drive_iops``,
@@ -160,7 +160,7 @@ def predict_rows(rows: Rows, constants: Known | None = None) -> Outcomes:
 
 
 def utilised(rows: Rows, constants: Known) -> Outcomes:
-    """Outcomes of MLPerf Storage.
+    """Return outcomes of MLPerf Storage.
 
     A described drive gives the utilisation of the chain. A row in the form of a published run, or one that says nothing
     about its storage, is taken for a run that keeps the required utilisation: submitters add accelerators until it does
@@ -193,7 +193,7 @@ def utilised(rows: Rows, constants: Known) -> Outcomes:
 
 
 def _emulated(rows: Rows, described: np.ndarray, constants: Known) -> dict[str, Any]:
-    """Chains of emulated accelerators, on storage as it is expected to read, and at the most that it can."""
+    """Return chains of emulated accelerators, on storage as it is expected to read, and at the most that it can."""
     port = np.where(np.isfinite(rows.line), np.inf, constants["host_network"])
     host = np.minimum(
         np.where(rows.local > 0, constants["host_bus"], port), np.minimum(rows.client, constants["host_bus"])
@@ -219,12 +219,12 @@ def _emulated(rows: Rows, described: np.ndarray, constants: Known) -> dict[str, 
 
 
 def _unless_stated(values: np.ndarray) -> np.ndarray:
-    """Values, infinite where none is known; NaN where there are none of it, which no formula takes."""
+    """Return values, infinite where they are unknown and NaN where there are none."""
     return np.where(np.isnan(values), np.inf, np.where(values > 0, values, np.nan))
 
 
 def decoded(rows: Rows, constants: Known) -> Outcomes:
-    """Decoded samples a second of workers, and whether processor and decoder are known."""
+    """Return decoded samples per second of workers, and whether processor and decoder are known."""
     decoders = {name.partition("/")[2]: value for name, value in constants.items() if name.startswith("decoder/")}
     middle = float(np.exp(np.mean(np.log(list(decoders.values()) or [1.0]))))
     factor = rows.keys["decoder"].each(lambda word: decoders.get(word, np.nan))
@@ -240,7 +240,7 @@ def decoded(rows: Rows, constants: Known) -> Outcomes:
 
 
 def instance_network(rows: Rows, constants: Known) -> np.ndarray:
-    """Rate of parallel downloads to an instance [B/s]: what its network, its processors and one client manage."""
+    """Return the rate of parallel downloads to an instance [B/s], by its network, its processors and one client."""
     words = {
         name.partition("/")[2].replace("-", " "): value
         for name, value in constants.items()
@@ -258,14 +258,14 @@ def instance_network(rows: Rows, constants: Known) -> np.ndarray:
 
 
 def downloaded(rows: Rows, constants: Known) -> Outcomes:
-    """Rate of parallel downloads from an object store, and whether the network of the instance is a stated number."""
+    """Return the rate of downloads from an object store, and whether the network of the instance is a stated number."""
     network = _unless_stated(instance_network(rows, constants))
     rate = trained({**UNLIMITED, "network": network}, constants)["later"]
     return {"read_rate": rate, "described": np.isfinite(rows.instance)}
 
 
 def blocks_read(rows: Rows, constants: Known) -> Outcomes:
-    """Operations a second and read rate of drives that read blocks of one size."""
+    """Return operations per second and read rate of drives that read blocks of one size."""
     figures = {
         "stored": _unless_stated(rows.request),
         "small_files": 1.0,
@@ -278,18 +278,18 @@ def blocks_read(rows: Rows, constants: Known) -> Outcomes:
 
 
 def opened(rows: Rows, constants: Known) -> Outcomes:
-    """Latency of opening a small file."""
+    """Return the latency of opening a small file."""
     return {"latency": rows.latency}
 
 
 def _reach(constants: Known, name: str, exponent: float = 1.0) -> np.ndarray:
-    """Factor from the point to each end of an interval of the table, one row an end."""
+    """Return the factor from the point to each end of an interval of the table, one row per end."""
     factors = [constants[f"interval/{name}/{level}"] ** exponent for level in LEVEL_OF]
     return np.array(factors)[:, None] ** SIDES[:, None]
 
 
 def _store(rows: Rows, chain: Coded, constants: Known) -> tuple[np.ndarray, np.ndarray]:
-    """Read rates of what a chain reads from, one row an end of its interval, and what one reader gets of it [B/s]."""
+    """Read rates of what a chain reads from, one row per end of its interval, and what one reader gets of it [B/s]."""
     remote = chain.where(lambda entry: entry.store == "object")
     stated = np.array([chain.figure(name) for name in ("least", "middle", "most")])[1 + SIDES]
     rate = np.where(remote, instance_network(rows, constants), stated)
@@ -298,7 +298,7 @@ def _store(rows: Rows, chain: Coded, constants: Known) -> tuple[np.ndarray, np.n
 
 
 def weights(rows: Rows, constants: Known) -> Outcomes:
-    """Rate at which weights are read, or the time until an engine is ready; NaN where nothing limits that is known.
+    """Return the rate of reading weights, or the time until an engine is ready; NaN where no limit is known.
 
     Where readers are not stated there may be one, which bounds the interval.
     """
@@ -319,7 +319,7 @@ def weights(rows: Rows, constants: Known) -> Outcomes:
 
 
 def _of_chains(rows: Rows, ends: np.ndarray, constants: Known) -> Outcomes:
-    """Ends of intervals of whole chains, whether their machine is stated, and what was assumed."""
+    """Return ends of intervals of whole chains, whether their machine is stated, and what was assumed."""
     chain = rows.keys["chain"]
     flags = (Coded(flag.astype(np.int64), (False, True)) for flag in (rows.workers > 0, rows.batch > 0))
     assumed = together(rows.keys["report"], chain, *flags).map(lambda entry: _assumed(constants, *entry))
@@ -342,10 +342,10 @@ def _assumed(constants: Known, report: str, chain: NamedChain, workers: bool, ba
 
 
 def loaded(rows: Rows, constants: Known) -> Outcomes:
-    """Samples a second of loaders and of runs on real data; NaN of runs whose network is not known.
+    """Return samples per second of loaders and of runs on real data; NaN of runs whose network is not known.
 
     The slowest stage decides, at each end of the interval too; where no machine is stated, the servers of the catalogue
-    stand for it, and their range counts.
+    represent it, and their range counts.
     """
     columns = ("sample_bytes", "accelerators", "hosts", "batch", "workers", "instance", "processors")
     keys = (rows.keys[name] for name in ("report", "chain", "network_class"))
@@ -357,13 +357,13 @@ def loaded(rows: Rows, constants: Known) -> Outcomes:
 
 
 def _levels(values: np.ndarray) -> Coded:
-    """Numbers as levels, one of which is none."""
+    """Return numbers as levels, one of which is none."""
     codes, levels = pd.factorize(values)
     return Coded(codes + 1, (np.nan, *levels.tolist()))
 
 
 def _over_machines(rows: Rows, constants: Known) -> np.ndarray:
-    """Samples a second of each row and the ends of its interval, of all machines that it could be."""
+    """Return samples per second of each row and the ends of its interval, of all machines that it could be."""
     chain, trains = rows.keys["chain"], rows.keys["report"].where(TRAINING.__eq__)
     chains = [chain.levels[code] for code in chain.codes.tolist()]
     several = [run or not chain.cores > 0 for chain, run in zip(chains, trains, strict=True)]
@@ -390,7 +390,7 @@ def _over_machines(rows: Rows, constants: Known) -> np.ndarray:
 
 
 def _middle(rates: np.ndarray) -> list[float]:
-    """The middle of the rates of several machines, and the ends of their range, one row an end."""
+    """Return the middle of the rates of several machines, and the ends of their range, one row per end."""
     if rates.shape[1] == 1:
         return [float(rate) for rate in rates[:, 0]]
     shares = [0.5 + side * level / 200 for side, level in zip(SIDES, LEVEL_OF, strict=True)]
@@ -399,7 +399,7 @@ def _middle(rates: np.ndarray) -> list[float]:
 
 
 def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, constants: Known) -> dict[str, Any]:
-    """Numbers of storage and hosts of a chain, one entry a machine.
+    """Return numbers of storage and hosts of a chain, one entry per machine.
 
     All cores decode and crop where the number of processes is not stated. Images of ImageNet are as large as those of
     the decoding benchmark, 4 to 3, or as their stored side says. Threads that write into the batch hand nothing over.
@@ -428,7 +428,7 @@ def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, cons
 
 @lru_cache(maxsize=256)
 def _machines(chain: NamedChain) -> tuple[tuple[str, float, float, float, float], ...]:
-    """Accelerator, their number, cores, speed and threads of the machine, or of all servers that it could be."""
+    """Return accelerator, number, cores, speed and threads of the machine, or of all servers that it could be."""
     rows = catalog.table("systems")
     rows = rows[rows["accelerator_key"].ne("") & (rows["devices"] > 0) & (rows["cores"].gt(0) | rows["vcpus"].gt(0))]
     named = rows["key"].eq(chain.server) if chain.server else rows["devices"].eq(rows["devices"].mode().iloc[0])
@@ -447,7 +447,7 @@ def _machines(chain: NamedChain) -> tuple[tuple[str, float, float, float, float]
 
 @lru_cache(maxsize=64)
 def _step_seconds(runs: tuple[tuple[NamedChain, str, float, float], ...]) -> np.ndarray:
-    """Seconds of a step and the ends of its interval, without input, of runs: network, accelerator, devices, batch."""
+    """Return steps of runs without input and the ends of their intervals [s]: network, accelerator, devices, batch."""
     chains, names, devices, batches = zip(*runs, strict=True)
     columns = {
         "model": [chain.model for chain in chains],
@@ -463,12 +463,12 @@ def _step_seconds(runs: tuple[tuple[NamedChain, str, float, float], ...]) -> np.
 
 
 def _image(model: str, side: float) -> str:
-    """Arguments of a network that takes square images of a side, where that is known."""
+    """Return arguments of a network that takes square images of a side, where that is known."""
     return square_image(model, round(side)) if model and side > 0 else ""
 
 
 def _level(software: str, accelerator: str) -> str:
-    """Level of the software that words name; "" where they name none."""
+    """Return the level of the software that words name; "" where they name none."""
     return stack("classic", software, accelerator) if software else ""
 
 
@@ -484,7 +484,7 @@ PREDICTED: tuple[tuple[tuple[str, ...], Callable[[Rows, Known], Outcomes]], ...]
 
 
 def storage_table(frame: pd.DataFrame, why: np.ndarray | None = None) -> pd.DataFrame:
-    """Predictions with intervals for a table of reports, in the form of `python -m cookbook predict`.
+    """Return predictions with intervals for a table of reports, in the form of `python -m cookbook predict`.
 
     `why` is what is wrong with single rows before they are read.
     """
@@ -511,7 +511,7 @@ def storage_table(frame: pd.DataFrame, why: np.ndarray | None = None) -> pd.Data
 
 
 def _intervals(rows: Rows, outcomes: Outcomes, point: np.ndarray, tier: np.ndarray, constants: Known) -> Outcomes:
-    """Intervals by what was measured, wider where the system is not described; never above accelerators without waits.
+    """Return intervals by kind of report, wider for unknown systems; never above accelerators that do not wait.
 
     The bandwidth of a drive bounds the point alone: drives have been seen to read a tenth more than is stated.
     """

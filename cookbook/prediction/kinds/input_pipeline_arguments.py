@@ -25,13 +25,13 @@ from cookbook.workloads.zoo import Workload
 
 KIND = "input_pipeline"
 DISKS = ("HDD", "HDFS")
-# Groups of fields that stand for an argument, and under which name a mapping starts from a row of its table.
+# Groups of fields of an argument, and the name under which a mapping gives the row of a table that it starts from.
 GROUPS = MappingProxyType({"storage": ("storage_tier", "storage"), "data": ("data_set", "card")})
 # Fields whose name is not that of the argument of `cookbook.match_storage`.
 ARGUMENT_NAMES = MappingProxyType({"accelerator": "system", "step": "workload", "sample_bytes": "data"})
-# What networks of each kind of data of the zoo take.
+# Types of data sets that networks of each kind of data of the zoo take.
 DATA_TYPES = {"images": ("image", "video"), "volume": ("medical volume",), "video": ("video",)}
-# Samples of a data set of which the bytes of one alone are known.
+# Samples of a data set where only the bytes of one are known.
 ASSUMED_SAMPLES = 1e6
 BURSTS = (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops"))
 ENDS = ("low80", "high80", "low90", "high90")
@@ -88,7 +88,7 @@ def committed() -> Mapping[str, float]:
 
 
 def columns_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a scenario from the arguments of `cookbook.match_storage` by name."""
+    """Return fields of a scenario from the arguments of `cookbook.match_storage` by name."""
     columns = {name: value for name, value in arguments.items() if name not in ("workload", "system", *GROUPS)}
     columns |= {"accelerator": arguments["system"]} | _step_or_name(arguments["workload"])
     return columns | {
@@ -108,7 +108,7 @@ def _step_or_name(workload: Any) -> dict[str, Any]:
 
 
 def _stated(values: Any) -> Any:
-    """Numbers with None for those that are not known."""
+    """Return numbers, with None for unknown ones."""
     if np.ndim(values):
         return [_stated(number) for number in np.asarray(values).tolist()]
     return None if np.isnan(values) else values
@@ -123,7 +123,7 @@ def _is_time(words: str) -> bool:
 
 
 def apart(argument: str, value: Any) -> dict[str, Any]:
-    """Fields of a scenario from a storage tier or a data set.
+    """Return fields of a scenario from a storage tier or a data set.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def apart(argument: str, value: Any) -> dict[str, Any]:
 
 
 def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
-    """Figures of one storage tier or data set in SI.
+    """Return figures of one storage tier or data set in SI.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
     Raises
     ------
     ValueError
-        Several, a figure that cannot be, or data of a kind that the network does not take.
+        Several, an invalid value, or data of a kind that the network does not take.
     """
     workload = workload if isinstance(workload, (str, Workload)) else None
     request = scenario(KIND, {**apart(argument, value), "workload": workload}, ARGUMENT_NAMES)
@@ -182,13 +182,13 @@ def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
 
 
 class _Taken:
-    """Columns of a scenario, and what stands in where they say nothing, noted for `Rows.assumed`."""
+    """Columns of a scenario, and stand-ins where they are blank, noted for `Rows.assumed`."""
 
     def __init__(self, request: Scenario) -> None:
         self.request, self.assumed = request, list[tuple[str, Any, Any]]()
 
     def __call__(self, name: str, *stand_ins: Any, default: float | None = None, where: Any = True) -> np.ndarray:
-        """The column, else what is known, else the default, by default that of the schema; noted `where` it counts."""
+        """Return the column, else stand-ins, else the default, by default of the schema; noted `where` it counts."""
         values = _first(self.request.number(name), *stand_ins)
         lacks = np.isnan(values)
         if lacks.any():
@@ -200,7 +200,7 @@ class _Taken:
 
 
 def _first(*columns: Any) -> np.ndarray:
-    """Of several columns the first figure in each row that is known."""
+    """Return the first known figure of several columns in each row."""
     values = np.asarray(columns[0], dtype=float)
     for column in columns[1:]:
         values = np.where(np.isnan(values), column, values)
@@ -224,7 +224,7 @@ def first_reason(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.nd
 
 
 def resolve(request: Scenario) -> Rows:
-    """Scenarios as figures of the chain in SI: infinite where nothing limits, NaN where a price is not known."""
+    """Return scenarios as figures of the chain in SI: infinite where nothing limits, NaN where a price is not known."""
     take, constants, system = _Taken(request), committed(), request.words("accelerator")
     stated = together(request.words("workload"), system).map(lambda pair: _benchmark(*pair))
     bench = stated.figures(lambda pair: pair[0])
@@ -317,7 +317,7 @@ def _suite(workload: Any) -> bool:
 
 
 def _host(take: _Taken, system: Coded, constants: Mapping[str, float]) -> dict[str, Any]:
-    """Cores, memory and speed of one host; what is not known does not limit."""
+    """Return cores, memory and speed of one host; what is not known does not limit."""
     about = system.figures(lambda machine: server(machine)[0])
     words = together(take.request.words("processor"), system)
     chip = words.map(lambda pair: processor_of("", pair[0] or server(pair[1])[1]))
@@ -334,7 +334,7 @@ def _host(take: _Taken, system: Coded, constants: Mapping[str, float]) -> dict[s
 
 
 def _tier(take: _Taken, tier: Mapping[str, Any], constants: Mapping[str, float]) -> dict[str, Any]:
-    """The tier in figures; what the catalogue does not have is unlimited, except operations, which small files need."""
+    """Return figures of a tier; unknown ones are unlimited, except operations, which small files need."""
     local, remote = tier["local"] > 0, tier["object_store"] > 0
     rate = take("network", np.where(local, np.inf, np.nan), default=np.inf)
     figures = {"iops": tier["read_iops"], "bandwidth": _first(tier["read_bandwidth"], np.inf)}
@@ -426,7 +426,7 @@ def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], 
 
 
 def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Figures of data sets and why there are none: a card with other figures, bytes of a sample, or a benchmark's."""
+    """Return figures of data sets, or why there are none: of a card with changes, bytes of a sample, or a benchmark."""
     named, sample = s.words("data"), s.number("sample_bytes")
     card, own = named.figures(_of_data_set), named.where(bool) | np.isfinite(sample)
     own = own | np.isfinite(s.number("samples")) | np.isfinite(s.number("stored_bytes"))
@@ -460,7 +460,7 @@ def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[s
 
 @lru_cache(maxsize=64)
 def _of_data_set(name: str) -> dict[str, float]:
-    """Figures of a data set of the catalogue; NaN of none."""
+    """Return figures of a data set of the catalogue; NaN of none."""
     if not name:
         return dict.fromkeys(DATA_FIGURES, np.nan)
     row = catalog.table("data_sets").set_index("key").loc[name]
@@ -491,7 +491,7 @@ def mismatch(workload: Any, data: str) -> str:
 
 
 def tier_of(s: Scenario) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Figures of storage tiers and why there are none: rows of the catalogue, changed, or the reader's own."""
+    """Return figures of storage tiers and why there are none: rows of the catalogue, changed, or the reader's own."""
     names = s.words("storage")
     row = names.figures(lambda key: catalogued(key)[0])
     figures = {name: _first(s.number(name), figure) for name, figure in row.items()}
@@ -508,7 +508,7 @@ def tier_of(s: Scenario) -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 @lru_cache(maxsize=1024)
 def catalogued(key: str) -> tuple[dict[str, float], str, str]:
-    """A row of the table ``storage`` with its bursts, what its price pays for, and of when; NaN of none."""
+    """Return a row of the table ``storage`` with its bursts, what its price pays for, and of when; NaN of none."""
     figures = dict.fromkeys(fields("storage_tier"), np.nan) | {"drives": 1.0, "local": 0.0}
     if not key:
         return figures | {"object_store": 0.0, "seeks": 0.0}, "purchase", ""
@@ -523,7 +523,7 @@ def catalogued(key: str) -> tuple[dict[str, float], str, str]:
 
 @lru_cache(maxsize=1024)
 def host_link(system: Machine | str, link: str) -> tuple[float, float]:
-    """Nominal rate of the link from the host to an accelerator [B/s], and the part that a pinned copy reaches.
+    """Return the nominal rate of the link from host to accelerator [B/s], and the share that a pinned copy reaches.
 
     Parameters
     ----------
@@ -546,7 +546,7 @@ def host_link(system: Machine | str, link: str) -> tuple[float, float]:
 
 
 def server(system: Machine | str) -> tuple[dict[str, float], str]:
-    """Cores and memory of one host and words about its processor; NaN and "" where the catalogue has none."""
+    """Return cores and memory of one host and words about its processor; NaN and "" where the catalogue has none."""
     if not isinstance(system, Machine) or not system.server:
         return {"cores": np.nan, "memory": np.nan}, ""
     row = catalog.table("systems").set_index("key").loc[system.server]
@@ -570,7 +570,7 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
 
 @lru_cache(maxsize=1)
 def memory_price() -> tuple[float, str]:
-    """Newest price of server memory in the table ``tco`` [USD/B] and what it rests on; NaN where there is none."""
+    """Return the newest price of server memory in the table ``tco`` [USD/B] and its source; NaN where there is none."""
     rows = catalog.table("tco")
     rows = rows[(rows["category"] == "part_price") & (rows["item"] == "server memory")]
     rows = rows.sort_values("year", kind="stable")
@@ -580,7 +580,7 @@ def memory_price() -> tuple[float, str]:
 
 
 def own_bytes(workload: Any, precision: str) -> float:
-    """Bytes of a checkpoint of a network; NaN where its parameters are not known."""
+    """Return bytes of a checkpoint of a network; NaN where its parameters are not known."""
     if workload == "" or _suite(workload):
         return np.nan
     network = zoo.model(workload) if isinstance(workload, str) else workload
@@ -591,7 +591,7 @@ def own_bytes(workload: Any, precision: str) -> float:
 
 
 def checkpoint_bytes(parameters: Any, precision: str) -> Any:
-    """Bytes of a checkpoint: weights, master weights and the states of Adam.
+    """Return bytes of a checkpoint: weights, master weights and the states of Adam.
 
     Parameters
     ----------

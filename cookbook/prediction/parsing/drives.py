@@ -104,7 +104,7 @@ class NamedSystem(NamedTuple):
     rate, most : float
         Read bandwidth of one as the catalogue first states it, and the most that any of its rows states.
     iops : float
-        Operations a second of one.
+        Operations per second of one.
     number, in_each_host : float
         How many there are, and whether in each host.
     local : float
@@ -114,7 +114,7 @@ class NamedSystem(NamedTuple):
     submitted, stands_in : float
         1 for the form of a published run; 1 where only a stated rate is known.
     why : str
-        Why nothing can be said of a system of that name.
+        Why a system of that name is unknown.
     """
 
     rate: float = math.nan
@@ -132,7 +132,7 @@ class NamedSystem(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _models() -> dict[str, dict[str, list[Any]]]:
-    """Rows of the catalogue about a drive, by its number and its maker."""
+    """Return rows of the catalogue about a drive, by its number and its maker."""
     models: dict[str, dict[str, list[Any]]] = {}
     rows = catalog.table("storage")
     for row in rows[rows["category"].isin(DRIVES)].itertuples(index=False):
@@ -150,14 +150,14 @@ def _drive_makers() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _stores() -> tuple[dict[str, Any], dict[str, float]]:
-    """Rows of the catalogue by key, and the most that one host reads of some of them."""
+    """Return rows of the catalogue by key, and the most that one host reads of some of them."""
     limits = catalog.table("storage_limits")
     most = dict(zip(limits["storage"], limits["client_bandwidth"], strict=True))
     return {row.key: row for row in catalog.table("storage").itertuples(index=False)}, most
 
 
 def key_of(table: str, name: str) -> str:
-    """The key of a row from any usual spelling; "" where none has it. Quick, as nothing near is looked for."""
+    """Return the key of a row from any usual spelling; "" where none has it. Quick, as nothing near is looked for."""
     keys, wanted = index(table, data_directory()), normalise(name)
     return keys.get(wanted, "") or keys.get(MAKERS.sub("", wanted), "")
 
@@ -202,7 +202,7 @@ def named_system(words: str) -> NamedSystem:
 
 
 def _catalogued(text: str) -> NamedSystem:
-    """The drive or store of the catalogue that the words name, and how many of it."""
+    """Return the drive or store of the catalogue that the words name, and the number of it."""
     words = WORDS.split(text.casefold())
     there = set(words)
     for model in words:
@@ -227,7 +227,7 @@ def _catalogued(text: str) -> NamedSystem:
 
 
 def _counted(system: NamedSystem, text: str, behind: str) -> NamedSystem:
-    """With how many of it the words speak of; a drive without a number stands in each host."""
+    """Return a system with the number in the words; a drive without a number is in each host."""
     after = re.search(behind, text, re.I | re.A) if behind else None
     before = COUNT_BEFORE.search(text)
     count = after[1] if after else next(filter(None, before.groups()), None) if before else None
@@ -256,7 +256,7 @@ def _unknown(text: str, system: NamedSystem) -> str:
 
 @lru_cache(maxsize=4096)
 def nearest_stores(text: str, count: int = 2) -> tuple[str, ...]:
-    """Names of the stores of the catalogue that are most alike, by pairs of letters."""
+    """Return names of the stores of the catalogue that are most alike, by pairs of letters."""
     wanted = _pairs(text[:80])
     alike = sorted(_pairs_of_stores(), key=lambda pair: -2 * len(wanted & pair[1]) / (len(wanted) + len(pair[1]) or 1))
     return tuple(name for name, _ in alike[:count])
@@ -274,7 +274,7 @@ def _pairs(text: str) -> frozenset[str]:
 
 
 def cloud_network(system: str) -> tuple[float, float, str]:
-    """Network of a cloud instance [B/s], its virtual processors, and its word where there is no figure."""
+    """Return the network of a cloud instance [B/s], its virtual processors, and its word where there is no number."""
     stated, instance = LINE_RATE.search(system[:MAX_READ]), INSTANCE.search(system[:MAX_READ])
     size = CLOUD_SIZE.fullmatch(instance[2]) if instance else None
     processors = _virtual_processors(size) if size else math.nan
@@ -286,7 +286,7 @@ def cloud_network(system: str) -> tuple[float, float, str]:
 
 @lru_cache(maxsize=1)
 def _instances() -> dict[tuple[str, str], tuple[float, str, float]]:
-    """Of each size of each family of cloud instances: network in figures or as a word, and what its volumes deliver."""
+    """Return networks of cloud instances by family and size, in figures or as a word, and the rate of their volumes."""
     by_name: dict[tuple[str, str], tuple[float, str, float]] = {}
     for row in catalog.table("cloud_networks").itertuples(index=False):
         for family in row.families.split(";"):
@@ -380,7 +380,7 @@ def named_chain(workload: str, system: str, accelerator: str, cpu: str, framewor
 
 
 def _host(system: str, cpu: str) -> tuple[str, float, float, float]:
-    """Key, physical cores, single-thread speed and threads of a core of the server that the words name."""
+    """Return the key, physical cores, single-thread speed and threads per core of the server that words name."""
     instance, servers = INSTANCE.search(system), catalog.table("systems").set_index("key")
     names = [f"aws-{instance[1]}-{instance[2]}"] if instance else re.split(r"[,;>]", system)
     key = next(filter(None, (key_of("systems", name.strip()) for name in names)), "")
@@ -413,7 +413,7 @@ def _read_from(words: str, system: str) -> tuple[str, float, float, float]:
 
 
 def _volumes(kind: str) -> list[float]:
-    """The most that one volume of each kind of flash delivers [B/s], or of the kind that is named."""
+    """Return the most that one volume of each kind of flash delivers [B/s], or of the kind that is named."""
     rows = catalog.table("storage")
     names = rows["name"]
     flash = names.str.startswith("Amazon EBS") & ~names.str.contains("HDD|,") & (rows["read_bandwidth"] > 0)
@@ -432,7 +432,7 @@ def _processors() -> list[tuple[re.Pattern[str], float, float]]:
 
 @lru_cache(maxsize=4096)
 def processor_of(system: str, cpu: str) -> tuple[float, float]:
-    """Single-thread speed and threads of a core of the processor that the words name; NaN where none is known.
+    """Return single-thread speed and threads per core of the processor that words name; NaN where none is known.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ def processor_of(system: str, cpu: str) -> tuple[float, float]:
 
 
 def capacity_in(name: str) -> float:
-    """Bytes that the name of a store speaks of; NaN where it names none.
+    """Return the capacity in the name of a store [B]; NaN where it contains none.
 
     >>> capacity_in("Micron 9400 7.68TB (Gen4)"), capacity_in("Amazon EBS gp2, 200 GiB")
     (7680000000000.0, 214748364800.0)
@@ -457,7 +457,7 @@ def capacity_in(name: str) -> float:
 
 
 def bus_in(words: str) -> str:
-    """Key of the host link that words of the catalogue name; "" where they name none.
+    """Return the key of the host link that words of the catalogue name; "" where they name none.
 
     >>> bus_in("PCIe 5 x16"), bus_in("NVLink-C2C")
     ('pcie-5-0-x16', 'nvlink-c2c-grace-hopper-blackwell')

@@ -56,8 +56,8 @@ KINDS = {
 }
 # Kinds that a whole chain answers: storage, network, readers, decoding and, of runs, the step.
 CHAINS = (LOADER, TRAINING, WEIGHTS, START)
-# Figures of an answer: samples a second, utilisation, read rate, operations a second, latency; those of each kind, the
-# first of which it leads with, and the units in which they are given.
+# Figures of an answer: samples per second, utilisation, read rate, operations per second, latency; those of each kind,
+# the first of which it leads with, and the units in which they are given.
 FIGURES = {
     MLPERF: (0, 1, 2),
     DECODE: (0,),
@@ -104,7 +104,7 @@ FACTORS = {"": 1, "k": 1024, "m": 1024**2}
 
 
 def read(frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
-    """Rows of a table of reports about storage, ours or one under the usual other column names, as a scenario.
+    """Return rows of a table of reports about storage, ours or one under the usual other column names, as a scenario.
 
     Each distinct cell is read once, however many rows have it. Beside the fields of input pipelines there are columns
     of what words say: ``report`` (what was measured), ``benchmark`` (as `_demand`), ``named`` (`NamedSystem`), ``chip``
@@ -150,7 +150,7 @@ def read(frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
 
 
 def _joined(function: Callable[..., Any], *columns: Coded) -> Coded:
-    """A function of the words of each row, called once for each combination that there is."""
+    """Return the values of a function of the words of each row, called once per distinct combination."""
     return together(*columns).map(lambda values: function(*values))
 
 
@@ -159,7 +159,7 @@ def _blank(numbers: np.ndarray) -> Coded:
 
 
 def _workers(stated: np.ndarray, worded: Coded) -> np.ndarray:
-    """Loader processes: none where one thread decodes, else as stated, else as words about the processor say."""
+    """Return loader processes: none where one thread decodes, else as stated, else as words about the processor say."""
     return np.where(worded.part(0) > 0, 0, np.where(np.isnan(stated), worded.part(1), stated))
 
 
@@ -175,7 +175,7 @@ def _chain(report: Coded, *words: Coded) -> Coded:
 
 
 def _assumed(report: str, benchmark: tuple[float, ...], named: NamedSystem, *blank: bool) -> str:
-    """Fields of a row of MLPerf Storage that were not given, with the value taken."""
+    """Return fields of a row of MLPerf Storage that were not given, with the value taken."""
     if report != MLPERF:
         return ""
     _, batch, size, *_ = benchmark
@@ -202,7 +202,7 @@ def _workload(words: str) -> str:
 
 @lru_cache(maxsize=1)
 def _steps() -> dict[str, dict[str, tuple[float, ...]]]:
-    """By workload and emulated device: step, batch, bytes of a sample, utilisation required, a file for each."""
+    """Return step, batch, sample bytes, required utilisation and own files, by workload and emulated device."""
     steps: dict[str, dict[str, tuple[float, ...]]] = {}
     for row in catalog.table("storage_workloads").itertuples(index=False):
         by_device = steps.setdefault(row.workload, {})
@@ -244,7 +244,7 @@ def _bandwidths() -> dict[str, float]:
 
 
 def _system(kind: str, system: str) -> NamedSystem:
-    """Of the kinds that read from storage; an unknown drive matters there alone."""
+    """Return the storage system of the kinds of reports that read from storage; in others it does not matter."""
     return named_system(system[:MAX_READ]) if kind in (MLPERF, FIO) else NamedSystem()
 
 
@@ -257,7 +257,7 @@ def _cloud(kind: str, system: str) -> tuple[float, float, str]:
 
 
 def _request(workload: str) -> float:
-    """Bytes of a request."""
+    """Return bytes of a request."""
     block = BLOCK.search(workload[:200])
     return float(block[1]) * FACTORS[block[2].casefold()] if block else np.nan
 
@@ -269,7 +269,7 @@ def _worded_workers(workload: str, cpu: str) -> tuple[float, float]:
 
 
 def _latency(kind: str, workload: str, system: str) -> float:
-    """Latency of opening a small file [s], from the rows of the catalogue for file systems."""
+    """Return the latency of opening a small file [s], from the rows of the catalogue for file systems."""
     if kind != METADATA or not _opens(workload) or "nfs" in system.casefold():
         return np.nan
     return next((latency for word, latency in _opening() if word in system.casefold()), np.nan)
@@ -277,7 +277,7 @@ def _latency(kind: str, workload: str, system: str) -> float:
 
 @lru_cache(maxsize=1)
 def _opening() -> list[tuple[str, float]]:
-    """Latency of opening a small file [s] on file systems that words name."""
+    """Return the latency of opening a small file [s] on file systems that words name."""
     rows = catalog.table("storage")
     rows = rows[rows["category"] == "metadata"]
     words = ["lustre" if "Lustre" in name else "nvme" for name in rows["name"]]
@@ -289,7 +289,7 @@ def _opens(workload: str) -> bool:
 
 
 def _requested(kind: str, metric: str, unit: str) -> tuple[float, float, str, str]:
-    """The outcome that a row asks for, what turns SI into its unit, that unit, and why it cannot be had."""
+    """Return the outcome that a row requests, the factor from SI to its unit, that unit, and why there is none."""
     if kind not in FIGURES:
         return 0, 1, "", ""
     allowed = FIGURES[kind]
@@ -305,7 +305,7 @@ def _requested(kind: str, metric: str, unit: str) -> tuple[float, float, str, st
 
 
 def _measured_in(unit: str) -> tuple[int, float]:
-    """Which figure has that unit, and its size in SI; -1 where none has."""
+    """Return the position of the figure with a unit, and the unit's size in SI; -1 where none has it."""
     if unit in SHARES:
         return 1, SHARES[unit]
     head = unit.partition("/")[0].strip()

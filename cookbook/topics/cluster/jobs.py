@@ -163,7 +163,7 @@ GPUS, USE, HOURS = Field.count(high=1e6), Field.number(high=1), Field.number(0, 
 
 
 def _of_row(order: int, declared: Field, value: Any, name: str) -> Any:
-    """A cell of a row of jobs, as its field declares it."""
+    """Return a cell of a row of jobs, as its field declares it."""
     try:
         return declared.read(value, name)
     except Refused as problem:

@@ -393,7 +393,7 @@ def _rules(
     own: bool,
     apart: bool,
 ) -> Rules:
-    """Rules of the cluster."""
+    """Return rules of the cluster."""
     count, size, wanted = nodes, per_node, service
     if wanted >= count * size:
         raise ValueError(
@@ -448,7 +448,7 @@ def _jobs_and_demand(
     rules: Rules,
     place: tuple[str, int, float, float],
 ) -> tuple[list[Job], dict[str, float]]:
-    """Jobs, and each team's share of them."""
+    """Return jobs, and each team's share of them."""
     seconds = WARM_UP + weeks * WEEK
     if own is not None:
         sent = jobs.read(own)

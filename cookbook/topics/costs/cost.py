@@ -1,7 +1,8 @@
 """Cost of a run in USD, kWh and kg of CO2 equivalents, from dated prices, each with low and high.
 
-The power model is unvalidated: our tables hold no measurement of power. Power is what a machine draws idle plus a part
-that grows with the share of time in which its accelerators compute or move memory; most of its figures are recalled.
+The power model is unvalidated: our tables contain no measurement of power. Power is what a machine draws idle plus a
+part that grows with the share of time in which its accelerators compute or move memory; most of its figures are
+recalled.
 
 And the total cost of ownership over a horizon, and when owning beats renting: `ownership_usd`, `annuity_usd`,
 `break_even_hours`, `break_even_use`, whose arguments may all be arrays.
@@ -227,7 +228,7 @@ SHARE = Field.array(0, 1)
 
 @checked(rated_watts=Field.array(0), active_share=SHARE, idle_share=SHARE, full_share=SHARE)
 def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share: Any) -> Any:
-    r"""Mean power of a machine: idle, plus a part that grows with activity.
+    r"""Return the mean power of a machine: idle, plus a part that grows with activity.
 
     .. math:: P = P_{rated} (f_{idle} + (f_{full} - f_{idle}) a)
 
@@ -262,7 +263,7 @@ def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share
 
 @lru_cache(maxsize=128)
 def _rated(kind: str, watts: float, key: str, source: tuple[str, ...]) -> Power:
-    """Power of one accelerator in its server."""
+    """Return the power of one accelerator in its server [W]."""
     more = stated("power", "x chip TDP", items="TPU" if kind == "tpu" else "GPU;server power")
     why = "" if watts == watts else f"data/accelerators.csv has no rated power of {key}"
     ends = (watts * more.low, watts * more.median, watts * more.high)
@@ -312,7 +313,7 @@ def active_seconds(prediction: Estimate) -> Any:
 
 @checked(prediction=PREDICTION, device=DEVICE, devices=COUNTS)
 def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) -> Price:
-    """Energy of one step of all machines, before cooling [kWh]; unvalidated.
+    """Return the energy of one step of all machines, before cooling [kWh]; unvalidated.
 
     Idle power runs for the whole step, the rest for its active part. The low end takes the short step and the low
     figures of power, the high end the long step and the high ones.
@@ -349,7 +350,7 @@ def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) 
 
 
 def seconds_of(prediction: Estimate) -> tuple[Any, Any, Any]:
-    """A step's time: low, point, high of its 80 % interval [s]; the point itself where it has no interval."""
+    """Return a step's time: low, point, high of its 80 % interval [s]; the point itself where it has no interval."""
     point = np.asarray(prediction.point, dtype=float)
     low, high = (np.asarray(end, dtype=float) for end in (prediction.low80, prediction.high80))
     return np.where(np.isnan(low), point, low)[()], point[()], np.where(np.isnan(high), point, high)[()]
@@ -378,13 +379,13 @@ class Ownership(Result):
         object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
 
     def summary(self) -> str:
-        """Total and horizon."""
+        """Return the total and the horizon, in words."""
         if np.ndim(self.total):
             return f"{np.size(self.total)} totals"
         return f"{units.dollars(self.total)} over {self.horizon_years:g} year{'' if self.horizon_years == 1 else 's'}"
 
     def frame(self) -> pd.DataFrame:
-        """A row a part: its name and USD over the horizon."""
+        """Return one row per part: its name and USD over the horizon."""
         rows = [{"part": name, "usd": usd} for name, usd in self.parts.items()]
         return pd.DataFrame([*rows, {"part": "total", "usd": self.total}])
 
@@ -400,7 +401,7 @@ class Ownership(Result):
 
 
 def _one_shape(*values: Any) -> None:
-    """Refuse lists of figures that cannot be taken together."""
+    """Refuse lists of figures that cannot be combined."""
     try:
         np.broadcast_shapes(*map(np.shape, values))
     except ValueError:
@@ -471,7 +472,7 @@ def ownership_usd(
     staff_usd_per_year: Any = 0.0,
     space_usd_per_year: Any = 0.0,
 ) -> Ownership:
-    """Total cost of ownership over a horizon, by part.
+    """Return the total cost of ownership over a horizon, by part.
 
     Hardware, its network and its storage are spread over their years of use; a horizon that is shorter pays its share,
     a longer one replaces them at the same price.
@@ -541,7 +542,7 @@ def ownership_usd(
 
 @checked(bought_usd=AMOUNT, running_usd_per_hour=AMOUNT, rent_usd_per_hour=AMOUNT)
 def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_hour: Any) -> Any:
-    r"""Hours of use after which a purchase has cost less than renting.
+    r"""Return hours of use after which a purchase has cost less than renting.
 
     .. math:: h = P / (c_{rent} - c_{running})
 
@@ -550,9 +551,9 @@ def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_ho
     bought_usd : array_like
         What is paid at the start, P [USD].
     running_usd_per_hour : array_like
-        What an hour costs the owner: power, cooling, staff [USD/h].
+        Cost of one hour to the owner: power, cooling, staff [USD/h].
     rent_usd_per_hour : array_like
-        What an hour costs to rent [USD/h].
+        Price of one hour of rent [USD/h].
 
     Returns
     -------
@@ -574,14 +575,14 @@ def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_ho
 
 @checked(owned_usd_per_year=AMOUNT, rent_usd_per_hour=POSITIVE)
 def break_even_use(owned_usd_per_year: Any, rent_usd_per_hour: Any) -> Any:
-    """Part of all hours that must be used for owning to cost no more than renting those hours.
+    """Return the share of all hours that must be used for owning to cost no more than renting those hours.
 
     Parameters
     ----------
     owned_usd_per_year : array_like
-        All that owning costs in a year [USD/year].
+        Total cost of owning [USD/year].
     rent_usd_per_hour : array_like
-        What an hour costs to rent [USD/h].
+        Price of one hour of rent [USD/h].
 
     Returns
     -------

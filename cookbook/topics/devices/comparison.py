@@ -81,7 +81,7 @@ def compare(
     since: int | None = None,
     neighbours: bool = True,
 ) -> pd.DataFrame:
-    """One workload on one device of each kind asked for, side by side.
+    """Compare one workload on one device of each requested kind.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row a device, in order: key, name, kind, precision and all formats that it has a peak in;
+        One row per device, in order: key, name, kind, precision and all formats that it has a peak in;
         samples_per_s with its 80 % interval (low, high), and of networks that read sequences tokens_per_s likewise;
         evidence ("measured here", "sibling measured", "datasheet only") and tier; peak_flops, mem_bandwidth and
         share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
@@ -147,7 +147,7 @@ def compare(
 
 
 def records_of(accelerators: Any) -> list[str | Accelerator]:
-    """Names and records asked for; all of the table where none are."""
+    """Return the requested names and records; all of the table where none are."""
     if accelerators is None:
         return catalog.table("accelerators")["key"].tolist()
     return list(ACCELERATORS.read(accelerators))
@@ -163,7 +163,7 @@ def _rates(
     seq: float | None,
     neighbours: bool,
 ) -> dict[str, Any]:
-    """Estimated samples a second with their interval, all devices at once; the format of each, and all that it has."""
+    """Return samples per second of all devices, with their interval; the format of each, and all that it has."""
     how: dict[str, Any] = {
         "precision": wanted or None,
         "software": software or None,
@@ -193,7 +193,7 @@ def _rates(
         "active_share": (active_seconds(steps) / steps.point)[:size],
         "memory_bytes": np.array(np.broadcast_to(steps.memory_bytes, (len(devices),))[:size], dtype=float),
         "tier": np.where(np.isfinite(point), np.asarray(steps.tier)[:size], "").astype(object),
-        # What is too large for a device says in which format.
+        # A network that is too large for a device names its format.
         "precision": [
             "" if reason and code_of(reason) != "weights-too-large" else name
             for name, reason in zip(formats, why, strict=True)
@@ -205,7 +205,7 @@ def _rates(
 
 
 def _tokens(columns: dict[str, Any], seq: float | None) -> dict[str, Any]:
-    """Tokens a second of networks that read sequences; NaN of others."""
+    """Return tokens per second of networks that read sequences; NaN of others."""
     names = {"tokens_per_s": "samples_per_s", "tokens_per_s_low": "low", "tokens_per_s_high": "high"}
     return {name: columns[rate] * (np.nan if seq is None else seq) for name, rate in names.items()}
 
@@ -213,7 +213,7 @@ def _tokens(columns: dict[str, Any], seq: float | None) -> dict[str, Any]:
 def _work(
     network: Workload, table: pd.DataFrame, columns: dict[str, Any], phase: str, batch: int, seq: float | None
 ) -> dict[str, Any]:
-    """Peak of the format of each device, and what the network's arithmetic is of it."""
+    """Return the peak of each device in its format, and the share of it that the network reaches."""
     chosen = np.array(columns["precision"], dtype=object)
     peak = np.full(len(table), np.nan)
     for name in set(chosen) - {""}:
@@ -232,7 +232,7 @@ def _work(
 def measured_runs(
     model: str | Workload, accelerator: str, phase: str, batch: int, precision: str, software: str = ""
 ) -> tuple[Measurement, ...]:
-    """Measured runs of exactly what `compare` predicts of a device; none of a device that no table has.
+    """Return measured runs of exactly what `compare` predicts of a device; none of a device that no table has.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def evidence(tier: str) -> str:
 def _memory(
     network: Workload, table: pd.DataFrame, columns: dict[str, Any], phase: str, batch: int, seq: float | None
 ) -> dict[str, Any]:
-    """Bytes that each device must hold, and whether it can."""
+    """Return the bytes that each device needs, and whether they fit."""
     needed = columns["memory_bytes"].copy()
     formats = np.array(columns["precision"], dtype=object)
     for name in set(formats[np.isnan(needed)]) - {""}:
@@ -279,7 +279,7 @@ def _memory(
 
 
 def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: float | None) -> float:
-    """Memory of one device alone: training with SGD and momentum, or a forward pass that keeps nothing [B]."""
+    """Return the memory of one device alone: training with SGD and momentum, or a forward pass [B]."""
     sizes = _sizes(precision if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
@@ -299,7 +299,7 @@ def _sizes(precision: str) -> Sizes:
 def _cost(
     table: pd.DataFrame, records: list[str | Accelerator], columns: dict[str, Any], way: str, since: int | None
 ) -> dict[str, Any]:
-    """USD per million samples: the cheapest hour at the fastest end of the interval to the dearest at the slowest."""
+    """Return USD per million samples: lowest price at the highest rate, to highest price at the lowest rate."""
     prices = [
         hourly_usd(record if isinstance(record, Accelerator) else key, way, since)
         for key, record in zip(table["key"], records, strict=True)
@@ -322,7 +322,7 @@ def _cost(
 
 
 def _energy(table: pd.DataFrame, columns: dict[str, Any]) -> dict[str, Any]:
-    """Joules a sample of the device alone, its host left out: from idle power up, over the interval of the rate."""
+    """Return joules per sample of the device without its host, from idle power up, over the interval of rates."""
     rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(columns["active_share"], 0, 1)
     idle, full = shares()
     watts = {end: power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
@@ -387,7 +387,7 @@ def lead(
     evidence : array_like of str
         As the column of `compare`; all measured by default.
     able : array_like of bool
-        Whether a candidate can do the work at all, such as hold the model; all by default.
+        Whether a candidate can do the work at all, such as fit the model; all by default.
     most : bool
         Whether the highest figure is the best; the lowest by default.
 
@@ -436,7 +436,7 @@ def doubt(odds: float, tier: str) -> str:
 
 
 def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
-    """Corners of the roofline of each device, in the number format that it was compared in."""
+    """Return corners of the roofline of each device, in the number format that it was compared in."""
     complete = table[np.isfinite(table["ridge"])]
     corners = [np.full(len(complete), least), np.clip(complete["ridge"], least, most), np.full(len(complete), most)]
     lines = [
@@ -453,7 +453,7 @@ def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
 def operations(
     model: str | Workload, accelerator: str | Accelerator, batch: int = 1, *, precision: str = "bf16"
 ) -> pd.DataFrame:
-    """Operations of one forward pass under the roofline of a device, those alike together, the longest first.
+    """Return operations of one forward pass under the roofline of a device, grouped by kind and size, longest first.
 
     Parameters
     ----------
@@ -509,7 +509,7 @@ QUANTITIES = {
     "flops_per_usd": ("FLOP/s per dollar at launch", "FLOP/s/USD"),
 }
 WIDE_FORMATS = ("fp32", "tf32", "fp16", "bf16")
-# A line of data-centre devices, one a generation, from the founding deck's oldest GPU on.
+# A line of data-centre devices, one per generation, from the founding deck's oldest GPU on.
 LINE = (
     "k40",
     "p100-sxm2-16gb",
@@ -536,7 +536,7 @@ class Growth(Result):
     Attributes
     ----------
     per_year, low, high : float
-        Growth in a year as a factor, and its interval.
+        Growth per year as a factor, and its interval.
     doubling_years : float
         Years in which it doubles at that rate; negative where it halves.
     at : float
@@ -558,11 +558,11 @@ class Growth(Result):
     points: int
 
     def summary(self) -> str:
-        """Growth in a year with its interval."""
+        """Return the growth per year with its interval."""
         return f"{self.per_year:.3g}× a year ({self.low:.3g} to {self.high:.3g}), {self.points} points"
 
     def line(self, years: Any) -> Any:
-        """Value of the line in these years."""
+        """Return the value of the line in some years."""
         return self.at * self.per_year ** (np.asarray(years, dtype=float) - self.middle)
 
 
@@ -571,7 +571,7 @@ LEVEL = Field.number(0, 1, above=True)
 
 @checked(years=Field.array(-1e6, 1e6), values=Field.array(), level=LEVEL)
 def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
-    r"""Exponential growth by ordinary least squares on logarithms.
+    r"""Return the exponential growth by ordinary least squares on logarithms.
 
     .. math:: \ln v = a + b t, \quad g = e^b, \quad g \in e^{b \pm q s_b}
 
@@ -585,7 +585,7 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
     values : array_like
         What grew, v > 0, in any unit.
     level : float
-        Share that the interval is meant to hold.
+        Share of points that the interval should contain.
 
     Raises
     ------
@@ -663,14 +663,14 @@ def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
 
 @checked(accelerators=ACCELERATORS, level=LEVEL)
 def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) -> pd.DataFrame:
-    """Growth in a year of what devices offer, one row a quantity, with its interval and dates.
+    """Return the growth per year of what devices offer, one row per quantity, with its interval and dates.
 
     Parameters
     ----------
     accelerators : iterable of str, optional
         As for `milestones`.
     level : float
-        Share that the interval is meant to hold.
+        Share of points that the interval should contain.
 
     Returns
     -------
@@ -713,7 +713,7 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
 
 
 def decimal_year(date: str) -> float:
-    """A date of the tables (year, quarter, month or day) as a year with a fraction; the middle of what it leaves open.
+    """Return a date of the tables (year, quarter, month or day) as a year with a fraction, at the middle of its span.
 
     >>> decimal_year("2016"), decimal_year("2016-Q1"), decimal_year("2016-07"), round(decimal_year("2016-07-01"), 2)
     (2016.5, 2016.125, 2016.5416666666667, 2016.5)
@@ -734,7 +734,7 @@ def decimal_year(date: str) -> float:
 def growth_lines(
     accelerators: Iterable[str] | None = LINE, quantities: Iterable[str] = ("flops", "flop_per_joule", "bandwidth")
 ) -> pd.DataFrame:
-    """Devices and fitted lines, both over the line's value in its first year, as `charts.growth` draws them.
+    """Return devices and fitted lines, both over the line's value in its first year, as `charts.growth` draws them.
 
     Parameters
     ----------
@@ -746,7 +746,7 @@ def growth_lines(
     Returns
     -------
     pandas.DataFrame
-        what ("device" or "line"), words (the quantity, and its growth in a year), year, value, name.
+        what ("device" or "line"), words (the quantity, and its growth per year), year, value, name.
 
     Raises
     ------

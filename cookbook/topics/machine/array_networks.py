@@ -63,7 +63,7 @@ NETWORKS = {
 }
 # The language model whose tokens are timed, and its batches.
 DECODED, BATCHES = "gpt2", (1, 16)
-# Bytes that training holds for each parameter: weight and gradient, and the moments of momentum or of Adam.
+# Bytes that training keeps of each parameter: weight and gradient, and the moments of momentum or of Adam.
 MOMENTUM_BYTES, ADAM_BYTES, WEIGHT_BYTES = 12, 16, 4
 # Learning rate and decay of an update, so small that weights hardly change in a benchmark.
 RATE, MOMENTUM, BETA, DECAY, ADAM_EPSILON = 1e-6, 0.9, 0.999, 0.01, 1e-8

@@ -47,7 +47,7 @@ REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
 
 
-# What `run` is asked for; a device of AMD is called as one of NVIDIA.
+# Arguments of `run`; a device of AMD has the name of one of NVIDIA.
 DEVICE = Field.choice("numpy", *DEVICES, optional=True)
 SECONDS = Field.number(high=86_400, unit="s", optional=True)
 ROUNDS = Field.count(high=MAX_ROUNDS)

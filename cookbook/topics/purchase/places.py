@@ -58,7 +58,7 @@ ONE_PRICE = "one price, given the usual spread"
 QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
 NO_COST, UNIT_FACTOR = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")
 DRAWS, SEED = 2000, 9
-# A range counts as the middle 80 % of what may be: so many standard deviations of a normal either way.
+# A range counts as the middle 80 % of a normal distribution: this number of standard deviations either way.
 TENTH = 1.2815515655446004
 QUANTITIES = ("hours", "use", "units", "paid", "kwh", "kgco2e")
 # Figures that are shares or factors with a bound, whatever is drawn.
@@ -127,13 +127,13 @@ class Task(Result):
     samples, epochs : float
         Samples of an epoch; epochs of a run.
     batch : int, optional
-        Samples on each accelerator in one step; the fastest that each place holds where None.
+        Samples on each accelerator in one step; the fastest that fits each place where None.
     seq : float, optional
         Tokens of a sample.
     data_bytes, uplink : float
         Stored data [B], and the rate at which they can leave the house [B/s].
     runs : float
-        Runs a month.
+        Runs per month.
     years : float
         Horizon.
     deadline : float
@@ -167,9 +167,9 @@ class Task(Result):
 def step(
     model: str | Workload, device: Any, devices: int, batch: int | None, seq: float | None
 ) -> tuple[Price, int, float, str, str]:
-    """Predicted step as a range [s], its batch, active share, tier, and why not; the reason where it does not fit.
+    """Return the predicted step as a range [s], its batch, active share and tier, and why it is impossible.
 
-    Without a batch, the power of two up to 1,024 with the most samples a second of those that the accelerators hold.
+    Without a batch, the power of two up to 1,024 with the most samples per second of those that fit the accelerators.
     """
     unknown, sizes = Price(np.nan, np.nan, np.nan, "s"), BATCHES if batch is None else (batch,)
     shards = {"zero": 3} if devices > 1 and language_model(model) else {}
@@ -199,7 +199,7 @@ def language_model(model: str | Workload) -> bool:
 
 
 def place_keys() -> list[str]:
-    """Keys of all places, in the order of the table."""
+    """Return keys of all places, in the order of the table."""
     return catalog.table("places")["key"].tolist()
 
 
@@ -208,7 +208,7 @@ def _rows() -> Mapping[str, dict[str, Any]]:
     return {row["key"]: row for row in catalog.table("places").to_dict("records")}
 
 
-# What of a place may be changed, and how.
+# Cells of a place that a reader may change.
 PLACE_FIELDS = {
     "way": Field.choice(*RENT, BOUGHT, PER_TOKEN),
     "data_at": Field.choice(*PRIVACY["anywhere"]),
@@ -218,7 +218,7 @@ PLACE_FIELDS = {
 
 
 def place_row(entry: Any) -> Row:
-    """A row of the table, or one like it with some columns changed."""
+    """Return a row of the table, or one like it with some columns changed."""
     if isinstance(entry, str):
         return tuple(_rows()[catalog.lookup("places", entry)].items())
     if not isinstance(entry, Mapping) or "like" not in entry:
@@ -257,7 +257,7 @@ def read_place(
     price: float | None = None,
     current: float | None = None,
 ) -> Place:
-    """A place with all figures that its cost rests on."""
+    """Return a place with all figures that its cost rests on."""
     cells = dict(row)
     service = cells["way"] == PER_TOKEN
     machines = 0 if service else int(cells["machines"])
@@ -289,7 +289,7 @@ def read_place(
 
 
 def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int | None, own: float | None) -> Price:
-    """The reader's own price, else what rows state: of all accelerators, of the machines, or of a million tokens."""
+    """Return the reader's own price, else that of a table: of accelerators, of machines, or of a million tokens."""
     if row["way"] == PER_TOKEN:
         return _service(model) if own is None else own_price(own, "USD/million tokens")
     if row["way"] in RENT:
@@ -306,7 +306,7 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
 
 
 def own_price(price: Any, unit: str) -> Price:
-    """A price that the reader states; ValueError where it is none."""
+    """Return a price that the reader states; ValueError where it is none."""
     usd = Field.number(0, MAX_PRICE, unit=unit, words=False).read(price, "prices")
     return Price(usd, usd, usd, unit, note="your own price")
 
@@ -316,7 +316,7 @@ MAX_PRICE = 1e15
 
 
 def _widened(price: Price, bought: bool) -> Price:
-    """One quote is not certainty: it gets the usual spread of prices that several rows state."""
+    """Return a single quote with the usual spread of prices that several rows state; one quote is not certainty."""
     if price.high > price.low or price.why:
         return price
     low, high = usual_spread(bought)
@@ -344,7 +344,7 @@ def usual_spread(bought: bool) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _service(model: str | Workload) -> Price:
-    """Price of fine-tuning by the smallest class that holds the network."""
+    """Return the price of fine-tuning by the smallest class that fits the network."""
     missing = Price(np.nan, np.nan, np.nan, "USD/million tokens")
     if not language_model(model):
         return replace(missing, why="services fine-tune language models only")
@@ -357,7 +357,7 @@ def _service(model: str | Workload) -> Price:
 
 
 def _most(item: str) -> float:
-    """Parameters up to which an item of a service holds, as in "... up to 16 billion ..."; 0 where it says none."""
+    """Return the largest number of parameters of an item, as in "... up to 16 billion ..."; 0 where it states none."""
     words = item.partition("up to ")[2].split()
     return float(words[0]) * GIGA if len(words) > 1 and words[1].startswith("billion") else 0.0
 
@@ -412,7 +412,7 @@ def _renter(place: Place, model: str | Workload) -> dict[str, Price]:
 
 
 def _interruption() -> Price:
-    """Mean time between interruptions of one machine [s]: from what users report to what the provider's bands say."""
+    """Return the mean time between interruptions of one machine [s], from users' reports to the provider's bands."""
     scarce, band = stated("spot_interruption", "h"), stated("spot_interruption", "fraction/month")
     longest = -MONTH / math.log1p(-band.low)
     source = tuple(dict.fromkeys([*scarce.source, *band.source]))
@@ -445,7 +445,7 @@ def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
 
 
 def _useful(place: Place, draws: Draws) -> Any:
-    """Part of the time that is kept: interruptions cost checkpoints, lost work and restarts."""
+    """Return the share of the time that is useful: interruptions cost checkpoints, lost work and restarts."""
     if place.way != "spot":
         return 1.0
     between = cluster_mtbf_seconds(draws["interruption"], place.machines)
@@ -472,7 +472,7 @@ def _owned(draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
 
 
 def _rented(place: Place, draws: Draws, task: Task, use: Any) -> dict[str, Any]:
-    """Hours at their price, or all hours of the term; data kept, results and at the end the data brought home."""
+    """Return USD of hours, or of all hours of the term; of stored data, results, and data brought home at the end."""
     years = task.years if place.way in BY_HOUR else np.maximum(task.years, place.term_years)
     hours = years * HOURS_PER_YEAR * (use if place.way in BY_HOUR else np.ones_like(use))
     home = (task.data_bytes + network_of(task.model).ops.parameter_count * FLOAT * task.count) / GIGA
@@ -481,7 +481,7 @@ def _rented(place: Place, draws: Draws, task: Task, use: Any) -> dict[str, Any]:
 
 
 def spread(figure: Price, normal: np.ndarray) -> np.ndarray:
-    """Values of a range: its ends are the 10th and the 90th percentile of two half log-normals around its median.
+    """Return values of a range, whose ends are the 10th and 90th percentile of two half log-normals at its median.
 
     Examples
     --------
@@ -497,7 +497,7 @@ def spread(figure: Price, normal: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=128)
 def drawn(place: Place, count: int = DRAWS) -> Draws:
-    """Monte-Carlo values of the figures of a place; figures that places share vary together."""
+    """Return Monte Carlo samples of the figures of a place; figures that places share vary together."""
     values = {}
     for name, figure in place.figures.items():
         seed = zlib.crc32(place.shared(name).encode())
@@ -508,7 +508,7 @@ def drawn(place: Place, count: int = DRAWS) -> Draws:
 
 
 def middle(place: Place) -> dict[str, np.ndarray]:
-    """Every figure at its median."""
+    """Return every figure at its median."""
     return {name: np.array([float(figure.median)]) for name, figure in place.figures.items()}
 
 

@@ -1,6 +1,6 @@
 """Which complete stack for an application: every stack ranked, what would change that, and what one size for all costs.
 
-Limits that contradict each other are told as the smallest set of them that no stack keeps, and by how much.
+Limits that contradict each other are reported as the smallest set of them that no stack keeps, and by how much.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from cookbook.topics.purchase.stack_sizes import (
 from cookbook.topics.purchase.where import DURATION, PRICES, PRIVATE, UNTIMED, UPLINK, YEARS, WhereToRun
 from cookbook.workloads.zoo import Workload
 
-# What stacks are ranked by: column, unit, and how it is called.
+# Columns that stacks are ranked by: unit and name.
 RANKINGS = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
 INPUTS = ("price", "use", "volume", "deadline", "years")
-# Inputs are changed up to so many times either way; so many points a decade find where, so many halvings how much.
+# Largest factor by which inputs are changed, points per decade of a search, and bisections of each crossing.
 MAX_FACTOR, STEPS, HALVINGS = 100.0, 16, 40
 # Arguments that only runs, and only services, use.
 RUNS_ALONE, SERVICE_ALONE = ("samples", "epochs", "runs", "deadline"), ("rate", "hours", "latency")
@@ -148,7 +148,7 @@ class StackChoice(Result):
         return float(candidate.place.figures["rated"].median) if candidate.place.data_at == "house" else 0.0
 
     def _interval(self, candidate: Candidate) -> dict[str, float]:
-        """10th and 90th percentile of cost, energy and time; of a service with as many machines as either end needs."""
+        """Return 10th and 90th percentiles of cost, energy and time; of a service with the machines of either end."""
         outcome, count = self.where.outcomes[candidate.key], max(candidate.place.machines, 1)
         less, more = (candidate.least / count, candidate.most / count) if self.wanted.task == SERVE else (1.0, 1.0)
         columns = dict[str, float]()
@@ -163,7 +163,7 @@ class StackChoice(Result):
         return columns
 
     def frame(self) -> pd.DataFrame:
-        """A row a stack, the best first, those that will not do at the end with the reason; figures at their medians.
+        """Return one row per stack, best first; impossible ones are last, with the reason; figures at their medians.
 
         name, place, way, data_at, accelerator, devices, machines (least and most of a service's interval), system,
         storage, network, software; usd, kwh and kgco2e over the horizon and hours of a run, each with _low and _high of
@@ -178,7 +178,7 @@ class StackChoice(Result):
         return self.ranked.join(ends)
 
     def to_dict(self) -> dict[str, Any]:
-        """Stack -> its row."""
+        """Return the row of each stack, by its key."""
         return plain(self._whole.to_dict("index"))
 
     @cached_property
@@ -198,7 +198,7 @@ class StackChoice(Result):
         return {key: float(np.mean(cheapest == at)) for at, key in enumerate(table.index)}
 
     def summary(self) -> str:
-        """The first stack, what it takes, and whether it is clearly the best."""
+        """Return the first stack, what it takes, and whether it is clearly the best."""
         row, count = self.ranked.iloc[0], int(self.ranked["will_do"].sum())
         open_ = doubt(self.odds[self.best], row["tier"]) if self.by == "usd" else overlap(self._whole, self.by)
         among = f"is {'first' if open_ else 'the best'} of {count} stacks that will do by {RANKINGS[self.by][1]}"
@@ -228,13 +228,13 @@ class StackChoice(Result):
 
     @staticmethod
     def _more(candidate: Candidate, factor: Any) -> Any:
-        """Machines of a service over those now, with so many times the requests."""
+        """Return machines of a service over those now, with `factor` times the requests."""
         return np.maximum(np.ceil(candidate.need * np.asarray(factor) - TOLERANCE), 1) / max(
             candidate.place.machines, 1
         )
 
     def _costs(self, candidate: Candidate, task: Task, price: np.ndarray) -> dict[str, Any]:
-        """Outcomes of a stack with another task or so many times its price, figures at their medians."""
+        """Return outcomes of a stack with another task or a multiple of its price, figures at their medians."""
         if task is self.where.task and np.all(price == 1):
             return self.where.points[candidate.key]
         draws = sites.middle(candidate.place)
@@ -278,13 +278,13 @@ class StackChoice(Result):
         return able
 
     def winners(self, name: str, factors: Any) -> np.ndarray:
-        """Keys of the best stack with one input so many times as large; "" where none will do.
+        """Return keys of the best stack with one input times each factor; "" where none is possible.
 
         Parameters
         ----------
         name : str
-            price (of the stack that is best now), use (runs a month, or hours a day of a service), volume (samples, or
-            requests a second), deadline or years.
+            price (of the stack that is best now), use (runs per month, or hours per day of a service), volume (samples,
+            or requests per second), deadline or years.
         factors : array_like
             How many times as large it is.
 
@@ -318,7 +318,7 @@ class StackChoice(Result):
         """Return the changes of the ranking: the nearest values of each input, up and down, where another stack wins.
 
         Found by bisection, one input changed at a time; a budget is left aside where stacks are ranked by cost. The
-        volume of a language model's service is not searched, since its machines follow from a queue: ask again with
+        volume of a language model's service is not searched, since its machines follow from a queue: call it with
         another rate.
 
         Returns
@@ -341,7 +341,7 @@ class StackChoice(Result):
         return table.iloc[np.argsort(np.abs(np.log(table["factor"].to_numpy(dtype=float))), kind="stable")]
 
     def _now(self) -> dict[str, float]:
-        """Inputs that can change, and what they are now."""
+        """Return inputs that can change, and what they are now."""
         wanted = self.wanted
         if wanted.task == SERVE:
             volume = {} if self._speaks else {"volume": wanted.rate}
@@ -354,7 +354,7 @@ class StackChoice(Result):
         return self.wanted.task == SERVE and answers_tokens(network_of(self.wanted.model))
 
     def _turn(self, name: str, end: float) -> tuple[float, str] | None:
-        """The factor nearest to 1, on the way to an end, from which another stack is best."""
+        """Return the factor nearest to 1, on the way to an end, from which another stack is best."""
         count = max(int(abs(math.log10(end)) * STEPS), 2)
         tried = np.exp(np.linspace(0, math.log(end), count + 1))
         won = self.winners(name, tried)
@@ -377,7 +377,7 @@ def several(row: Any) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio, printed."""
+    """Return a ratio, as printed."""
     return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 10 else f"×{ratio:.2g}"
 
 
@@ -393,7 +393,7 @@ def told_value(value: float, by: str) -> str:
 
 
 def applications_known() -> list[str]:
-    """Applications of the table, in its order."""
+    """Return applications of the table, in its order."""
     return list(dict.fromkeys(catalog.table("applications")["application"]))
 
 
@@ -401,7 +401,7 @@ APPLICATION, TASK = Field.choice(of=applications_known), Field.choice(*TASKS)
 
 
 def application_row(application: str, task: str) -> dict[str, Any]:
-    """A row of the table ``applications``."""
+    """Return a row of the table ``applications``."""
     table, application = catalog.table("applications"), APPLICATION.read(application, "application")
     task = TASK.read(task, "task")
     row: dict[str, Any] = table[(table["application"] == application) & (table["task"] == task)].iloc[0].to_dict()
@@ -468,11 +468,11 @@ def pick_stack(
     data : str, optional
         Card of the table ``data_sets``.
     samples, epochs, runs : float, optional
-        Samples of an epoch, epochs of a run, and runs a month.
+        Samples of an epoch, epochs of a run, and runs per month.
     deadline : float or str, optional
         Longest time of a run, upload of the data included [s].
     rate, hours : float, optional
-        Requests a second, and hours a day in which the service is on.
+        Requests per second, and hours per day in which the service is on.
     latency : float or str, optional
         Longest time to an answer, of a chat to its first token, the way to the user included [s].
     years : float
@@ -492,7 +492,7 @@ def pick_stack(
     away : float or str, optional
         Round trip of a request to machines in another building [s].
     prices : mapping, optional
-        Your own price by stack: USD of the purchase, USD an hour of one accelerator, or USD a million tokens; of
+        Your own price by stack: USD of the purchase, USD per hour of one accelerator, or USD per million tokens; of
         "electricity": USD a kWh.
     by : {"usd", "hours", "kwh"}
         What to rank by: cost over the horizon, time of a run, or energy over the horizon.
@@ -509,7 +509,7 @@ def pick_stack(
     cookbook.catalog.UnknownName
         A network, card, region or stack that the catalogue does not have.
     ValueError
-        A figure that cannot be; one that the task does not use; limits that contradict each other: which, by how much.
+        An invalid value; one that the task does not use; limits that contradict each other: which, by how much.
 
     Examples
     --------
@@ -667,7 +667,7 @@ class OneSize(Result):
     left: int = 0
 
     def frame(self) -> pd.DataFrame:
-        """The table."""
+        """Return the table."""
         return self.table.copy()
 
     def summary(self) -> str:
@@ -691,7 +691,7 @@ class OneSize(Result):
 def one_size(
     task: str | Sequence[str] = TASKS, applications: Sequence[str] | None = None, by: str = "usd", **limits: Any
 ) -> OneSize:
-    """Every application beside every stack, each relative to the best: does one size fit all, and what does it cost?
+    """Return every application beside every stack, relative to the best, and the cost of one size for all.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def run_seconds(frame: Any) -> Any:
 
 
 def checks(wanted: Wanted, limits: Mapping[str, Any]) -> dict[str, Check]:
-    """For each limit that is set, what is against each stack; "" where it keeps it."""
+    """Return a check of each limit that is set, which gives what is against each stack; "" where it keeps the limit."""
 
     def over(name: str, column: Callable[[Any], Any], words: Callable[[float], str]) -> Check:
         return lambda frame: {
@@ -71,7 +71,7 @@ FIGURES = {"deadline": ("s", "allow"), "latency": ("s", "allow"), "budget": ("US
 
 
 def _told(limits: Mapping[str, Any], name: str) -> str:
-    """A limit as its caller wrote it, in words."""
+    """Return a limit as its caller wrote it, in words."""
     value = limits[name]
     if name in FIGURES:
         return f"{name} = {_spell(value, FIGURES[name][0])}"
@@ -83,7 +83,7 @@ def _spell(value: float, unit: str) -> str:
 
 
 def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any]) -> str:
-    """Which limits no stack keeps together, the fewest of them, and by how much; "" where one stack keeps all.
+    """Return the fewest limits that no stack keeps together, and by how much, in words; "" where one stack keeps all.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any
 def _said(
     limits: Mapping[str, Any], able: pd.DataFrame, broken: Mapping[str, dict[str, str]], names: Sequence[str]
 ) -> str:
-    """A contradiction in words: the limits, and the stacks that come nearest among those that keep the others."""
+    """Return a contradiction in words: the limits, and the nearest stacks among those that keep the others."""
     words = [_told(limits, name) for name in names]
     named = " and ".join(words)
     head = f"{named} cannot be kept by any stack" if len(names) == 1 else f"{named} contradict each other"
@@ -145,7 +145,7 @@ def _times(ratio: float) -> str:
 
 
 def _up(value: float, unit: str) -> str:
-    """A figure as printed with three digits, and no less, so that a limit of so much is kept."""
+    """Return a figure as printed with three digits, rounded up, so that a limit of this size is kept."""
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
     amount = math.ceil(value / step - 1e-6) * step
     while unit != "USD" and units.si(_spell(amount, unit), unit) < value:

@@ -1,6 +1,6 @@
 """Sizes of the stacks of the table `stacks` for a task: a place with its step or its machines, as costs are counted.
 
-No physics here. Steps are those of `cookbook.train_step` and `cookbook.finetune`, what feeds them of
+No physics here. Steps are those of `cookbook.train_step` and `cookbook.finetune`, their input of
 `cookbook.match_storage`, answers of `cookbook.forward_pass` and `cookbook.serve`; a service then takes as many machines
 as its requests need.
 """
@@ -43,7 +43,7 @@ UNSTEADY = "it does not stay: a service needs machines that nobody carries home 
 UNTRAINED = "services fine-tune and serve language models only"
 UNSERVED = "no list price of this network is in the table of services"
 NO_DEADLINE = 1e15
-# Where nobody states how many cores a machine has, they do not limit.
+# Cores of a machine where their number is unknown: they do not limit.
 UNLIMITED_CORES = 1e4
 
 
@@ -58,11 +58,11 @@ class Wanted(Result):
     data : str
         Card of the data set.
     samples, epochs, runs, passes : float
-        Samples of an epoch, epochs of a run, runs a month, and passes of the network for a sample or a request.
+        Samples of an epoch, epochs of a run, runs per month, and passes of the network for a sample or a request.
     seq : float, optional
         Tokens of a sequence.
     rate, hours : float
-        Requests a second, and hours a day in which the service is on.
+        Requests per second, and hours per day in which the service is on.
     latency, tpot : float
         Longest time to an answer or its first token, and of each further token [s].
     prompt, answer : float
@@ -109,7 +109,7 @@ class Wanted(Result):
         return float(card["stored_bytes"]) * self.samples / float(card["samples"])
 
     def job(self) -> Task:
-        """The task as costs are counted: of a service a month of requests, which are no data to move."""
+        """Return the job whose costs are counted: of a service a month of requests, which are no data to move."""
         same: dict[str, Any] = {
             "model": self.model,
             "batch": None,
@@ -161,7 +161,7 @@ class Candidate(Result):
     latency : float
         Time to an answer, or to its first token, the way to the user included [s].
     limit, software : str
-        What holds it back, and what it runs.
+        Its bottleneck, and its software.
     used : float
         Part of the time that storage and host let accelerators compute.
     why : str
@@ -184,14 +184,14 @@ class Candidate(Result):
 
 @lru_cache(maxsize=64)
 def card_of(data: str) -> dict[str, Any]:
-    """A row of the table ``data_sets``."""
+    """Return a row of the table ``data_sets``."""
     row: dict[str, Any] = catalog.table("data_sets").set_index("key").loc[data].to_dict()
     return row
 
 
 @lru_cache(maxsize=1)
 def stack_rows() -> dict[str, dict[str, Any]]:
-    """Rows of the table ``stacks`` by key, with the kind and rules of their places."""
+    """Return rows of the table ``stacks`` by key, with the kind and rules of their places."""
     places = catalog.table("places").set_index("key")
     rows = catalog.table("stacks").to_dict("records")
     return {row["key"]: row | places.loc[row["place"], ["way", "data_at", "kind"]].to_dict() for row in rows}
@@ -199,7 +199,7 @@ def stack_rows() -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=32)
 def candidates(wanted: Wanted) -> tuple[Candidate, ...]:
-    """Every stack of the table, as large as the task needs it."""
+    """Return every stack of the table, as large as the task needs it."""
     if wanted.task != SERVE:
         return tuple(_fed(wanted, [_trained(wanted, row) for row in stack_rows().values()]))
     speaks = answers_tokens(sites.network_of(wanted.model))
@@ -211,7 +211,7 @@ def candidates(wanted: Wanted) -> tuple[Candidate, ...]:
 
 
 def _row(row: Mapping[str, Any], machines: int | None = None) -> tuple[tuple[str, Any], ...]:
-    """The row of the place with the machine of the stack, so many of them."""
+    """Return the row of the place with a number of machines of the stack."""
     base = dict(sites.place_row(row["place"]))
     if row["way"] != PER_TOKEN:
         base |= {name: row[name] for name in ("device", "devices", "machines")}
@@ -241,7 +241,7 @@ def _unpriced(place: Place) -> str:
 
 
 def _trained(wanted: Wanted, row: Mapping[str, Any]) -> Candidate:
-    """One stack that trains, before storage and host are asked."""
+    """Return one stack that trains, before the limits of storage and host."""
     service = row["way"] == PER_TOKEN
     place = _read(wanted, row, None)
     if service:
@@ -268,13 +268,13 @@ def overlap(table: pd.DataFrame, by: str) -> str:
 
 
 def _software(assumed: Any) -> str:
-    """The engine that was taken, of what an estimate says it assumed."""
+    """Return the engine among the assumptions of an estimate."""
     values = (assumed if isinstance(assumed, Assumptions) else assumed.flat[0]).taken
     return str(values.get("software", "")).partition(" (")[0]
 
 
 def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:
-    """A stack that fine-tunes a language model by adapters: the faster of LoRA and QLoRA that fits."""
+    """Return a stack that fine-tunes a language model by adapters: the faster of LoRA and QLoRA that fits."""
     try:
         tuned = finetune(
             wanted.model,
@@ -311,7 +311,7 @@ def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:
 
 
 def _fed(wanted: Wanted, candidates: list[Candidate]) -> list[Candidate]:
-    """The same, each step as long as storage and host make it; asked for all stacks at once."""
+    """Return candidates with steps as long as storage and host make them, computed for all stacks at once."""
     able = [candidate for candidate in candidates if not candidate.why and candidate.place.way != PER_TOKEN]
     if not able:
         return candidates
@@ -346,7 +346,7 @@ def _fed(wanted: Wanted, candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _cores(row: Mapping[str, Any]) -> float:
-    """Physical cores of one machine: of its system, else of the row; as many as a table of drives allows if unknown."""
+    """Return physical cores of one machine: of its system, else of the row; `UNLIMITED_CORES` where unknown."""
     cores = _system_cores(row["system"]) if row["system"] else float(row["cores"])
     return cores if cores > 0 else UNLIMITED_CORES
 
@@ -357,12 +357,12 @@ def _system_cores(system: str) -> float:
 
 
 def away(wanted: Wanted, row: Mapping[str, Any]) -> float:
-    """Round trip of a request to a stack [s]."""
+    """Return the round trip of a request to a stack [s]."""
     return figure("stack-round-trip-house") if row["data_at"] == "house" else wanted.away
 
 
 def _answered(wanted: Wanted) -> dict[str, dict[str, np.ndarray]]:
-    """Seconds of a batch, with its interval, over batches, of each accelerator of the table."""
+    """Return seconds of a batch, with its interval, over batches, of each accelerator of the table."""
     names = list(dict.fromkeys(row["device"] for row in stack_rows().values() if row["device"]))
     sizes = [round(wanted.passes * requests) for requests in BATCH_SIZES]
     answer = forward_pass(wanted.model, [name for name in names for _ in sizes], batch=sizes * len(names))
@@ -385,7 +385,7 @@ def _answered(wanted: Wanted) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _spoken(wanted: Wanted) -> dict[str, dict[str, Any]]:
-    """The fewest devices of each accelerator that keep the limits of a chat; where none do, without limits."""
+    """Return the fewest devices of each accelerator that keep the limits of a chat; where none do, without limits."""
     names = list(dict.fromkeys(row["device"] for row in stack_rows().values() if row["device"]))
     load = {"rate": wanted.rate, "input_len": wanted.prompt, "output_len": wanted.answer}
     left = wanted.latency - wanted.away
@@ -407,7 +407,7 @@ def _rows_of(model: str | Workload, names: list[str], load: Mapping[str, Any]) -
 
 
 def _served(wanted: Wanted, row: Mapping[str, Any], answered: Mapping[str, Any]) -> Candidate:
-    """One stack with as many machines as the requests need."""
+    """Return one stack with as many machines as the requests need."""
     answer = answered[row["device"]]
     size = _language(wanted, row, answer) if "accelerator" in answer else _batched(wanted, row, answer)
     why = UNSTEADY if row["serves"] == "no" else size["why"]
@@ -443,7 +443,7 @@ def _served(wanted: Wanted, row: Mapping[str, Any], answered: Mapping[str, Any])
 
 
 def _batched(wanted: Wanted, row: Mapping[str, Any], answer: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Machines of a network that answers batches: the largest batch for which a request can wait within the limit."""
+    """Return machines of a network that answers batches: the largest batch whose wait is within the limit."""
     able = np.isfinite(answer["point"]) & (answer["fits"] != "no")
     if not able[0]:
         return {"why": str(answer["why"][0]) or "one request does not fit in its memory"}
@@ -468,7 +468,7 @@ def _batched(wanted: Wanted, row: Mapping[str, Any], answer: Mapping[str, np.nda
 
 
 def _language(wanted: Wanted, row: Mapping[str, Any], served: Mapping[str, Any]) -> dict[str, Any]:
-    """Machines of a language model: those of the service that keeps the limits."""
+    """Return machines of a language model: those of the service that keeps the limits."""
     if served["why"]:
         return {"why": served["why"]}
     engine, per_machine = int(served["tp"]) * int(served["pp"]), int(row["devices"])
@@ -493,7 +493,7 @@ def _language(wanted: Wanted, row: Mapping[str, Any], served: Mapping[str, Any])
 
 
 def _service(wanted: Wanted, row: Mapping[str, Any], speaks: bool) -> Candidate:
-    """A provider of the model itself, paid by the token; nobody states how long an answer takes."""
+    """Return a provider of the model itself, paid by the token; the time of an answer is not published."""
     place = _read(wanted, row, 1)
     prices = catalog.table("api_prices")
     prices = (
@@ -521,5 +521,5 @@ def _service(wanted: Wanted, row: Mapping[str, Any], speaks: bool) -> Candidate:
 
 
 def told_time(seconds: float) -> str:
-    """A time, or that nobody states it."""
+    """Return a time, or that it is not published."""
     return human(seconds, "s") if math.isfinite(seconds) else "not stated"

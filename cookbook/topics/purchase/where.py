@@ -28,11 +28,11 @@ from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 BAND_PERCENTILES = (10, 50, 90)
-# Runs a month that keep no machine busy all the time.
+# Runs per month that are too few to keep a machine busy.
 FEW_RUNS = 1e-3
 UNTIMED = "its time is not stated, so that nobody can promise the deadline"
 UPFRONT = ("hardware", "network", "storage")
-# The longest horizon [years]; nobody keeps machines for longer.
+# The longest horizon [years]; machines are not kept for longer.
 MAX_YEARS = 50
 
 
@@ -53,7 +53,7 @@ class WhereToRun(Result):
         object.__setattr__(self, "places", MappingProxyType(dict(self.places)))
 
     def summary(self) -> str:
-        """The first place by cost that will do, what it costs, and whether it is clearly the cheapest."""
+        """Return the first place by cost that will do, what it costs, and whether it is clearly the cheapest."""
         if self.best is None:
             return f"none of {len(self.places)} places will do"
         row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
@@ -67,7 +67,7 @@ class WhereToRun(Result):
         return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Place -> its row; None where a figure is missing."""
+        """Return the row of each place, by its key; None where a value is missing."""
         return plain(self._table.to_dict("index"))
 
     @cached_property
@@ -85,11 +85,11 @@ class WhereToRun(Result):
             return MappingProxyType({key: costs(place, values(place), self.task) for key, place in self.places.items()})
 
     def usd(self, key: str) -> np.ndarray:
-        """Total of each draw at one place [USD]."""
+        """Return the total of each draw at one place [USD]."""
         return total(self.outcomes[self._key(key)]["parts"])
 
     def frame(self) -> pd.DataFrame:
-        """A row a place: what it costs and uses, whether it will do, and why not; missing stays NaN."""
+        """Return one row per place: its cost and use, whether it is possible, and why not; missing values are NaN."""
         return self._table.copy()
 
     @cached_property
@@ -125,7 +125,7 @@ class WhereToRun(Result):
         return row
 
     def _why(self, place: Place, row: Mapping[str, Any]) -> str:
-        """First reason against a place."""
+        """Return the first reason against a place."""
         if place.data_at not in PRIVACY[self.task.private]:
             return f"data would leave: they lie with {'the provider' if place.data_at == 'provider' else 'others'}"
         if place.why:
@@ -184,7 +184,7 @@ class WhereToRun(Result):
         return table[table["swing"] > 0].sort_values("swing", ascending=False, kind="stable", ignore_index=True)
 
     def place(self, key: str | None = None) -> Place:
-        """One place that has a cost; the best one by default."""
+        """Return one place that has a cost; the best one by default."""
         chosen = self.best if key is None else key
         if chosen is None:
             raise ValueError("no place will do: loosen the deadline or the rule for the data, or run less often")
@@ -207,7 +207,7 @@ class WhereToRun(Result):
         return draws["price"] * (1 + draws["network"] + draws["storage"]) * self.outcomes[place.key]["paid"]
 
     def per_run(self, key: str) -> tuple[np.ndarray, np.ndarray]:
-        """Cost of a place, in whole machines: USD over the horizon with no run, and USD more for each run a month."""
+        """Return the cost of a place, in whole machines: USD over the horizon without runs, and per run per month."""
         place = self.place(key)
         with np.errstate(all="ignore"):
             none, few = (
@@ -262,10 +262,10 @@ def where_to_run(
     prices: Mapping[str, float] | None = None,
     since: int | None = None,
 ) -> WhereToRun:
-    """Laptop, workstation, cloud, own server or service: what a task costs at each place, with bands.
+    """Compare laptop, workstation, cloud, own server and service: the cost of a task at each place, with bands.
 
     Each place gets the predicted time of the task on its accelerators, then USD, kWh and kg of CO2 equivalents over
-    the horizon. Bands hold the middle 80 % of 2,000 draws in which every figure varies over its range.
+    the horizon. Bands contain the middle 80 % of 2,000 draws in which every figure varies over its range.
 
     Parameters
     ----------
@@ -278,15 +278,15 @@ def where_to_run(
     epochs : float
         Epochs of one run.
     batch : int, optional
-        Samples on each accelerator in one step; by default the fastest power of two up to 1,024 that each place holds.
+        Samples on each accelerator in one step; by default the fastest power of two up to 1,024 that fits each place.
     seq : float, optional
         Tokens of a sample of a language model; its usual length by default.
     runs, years : float
-        Runs a month, and the horizon.
+        Runs per month, and the horizon.
     deadline : float or str
         Longest time of one run, the upload of the data included [s].
     region : str
-        Where machines stand, a row of the table ``regions``.
+        Region of the machines, a row of the table ``regions``.
     private : {"anywhere", "own machines", "in house"}
         Where the data may lie.
     uplink : float or str
@@ -298,7 +298,7 @@ def where_to_run(
         Rows of the table ``places``, all by default; or your own, ``{"like": "workstation", "device": ...,
         "devices": 2, "price": 9000}``, where `device` may be a `cookbook.accelerator`.
     prices : mapping, optional
-        Your own price of a place: USD of the purchase (0: you have it already), USD an hour of one accelerator, or USD
+        Your own price of a place: USD of the purchase (0: you have it already), USD per hour of one accelerator, or USD
         a million tokens; of "electricity": USD a kWh.
     since : int, optional
         First year of prices to count; the newest twelve months of each if not given.
@@ -313,7 +313,7 @@ def where_to_run(
     cookbook.catalog.UnknownName
         A network, card, region or place that the catalogue does not have.
     ValueError
-        A figure that cannot be, such as a horizon of 0; a language model with a card that holds no text.
+        An invalid value, such as a horizon of 0; a language model with a card that contains no text.
 
     Examples
     --------
@@ -378,7 +378,7 @@ class BreakEven(Result):
     own, rent : str
         Keys of the two places.
     runs : tuple of float
-        Runs a month, infinite where a run costs less to rent however often.
+        Runs per month, infinite where a run costs less to rent however often.
     use : tuple of float
         Part of all hours that the own machine then works; above 1, one machine is not enough.
     months : tuple of float
@@ -395,12 +395,12 @@ class BreakEven(Result):
     date: str
 
     def summary(self) -> str:
-        """From how many runs a month, and what part of its hours, owning wins."""
+        """Return the runs per month, and the share of hours, from which owning wins, in words."""
         share = units.percent(self.use[1])
         return f"{self.own} beats {self.rent} from {self.runs[1]:.2g} runs a month, {share} of its hours"
 
     def frame(self) -> pd.DataFrame:
-        """A row each for runs, use and months, with low, median and high."""
+        """Return one row each for runs, use and months, with low, median and high."""
         rows = {name: getattr(self, name) for name in ("runs", "use", "months")}
         return pd.DataFrame([{"figure": name, "low": r[0], "median": r[1], "high": r[2]} for name, r in rows.items()])
 
@@ -462,7 +462,7 @@ def _cheapest(result: WhereToRun, owned: bool) -> str:
 
 
 def _band(values: np.ndarray) -> tuple[float, float, float]:
-    """Percentiles that infinite values do not turn into NaN."""
+    """Return percentiles that infinite values do not turn into NaN."""
     ordered = np.sort(values)
     low, middle, high = (
         float(ordered[min(int(share / 100 * len(ordered)), len(ordered) - 1)]) for share in BAND_PERCENTILES
@@ -471,7 +471,7 @@ def _band(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def _months(result: WhereToRun, own: str, rent: str) -> np.ndarray:
-    """Upfront price over what a month of renting costs more than a month of running."""
+    """Return the upfront price over the difference between a month of renting and a month of running [months]."""
     place, length = result.place(own), MONTHS * result.task.years
     gain = result.usd(rent) / length - _running(result, place.key) / length
     return np.where(gain > 0, result._upfront(place) / gain, np.inf)
@@ -483,7 +483,7 @@ def _running(result: WhereToRun, key: str) -> Any:
 
 
 def _month(result: WhereToRun, own: str, months: float) -> str:
-    """Month of a date such as "2025-03", or with a day, so many months later; "" where there is no such date."""
+    """Return the month of a date such as "2025-03", or with a day, `months` later; "" where there is no such date."""
     year, _, month = result.place(own).figures["price"].last[:7].partition("-")
     if not (np.isfinite(months) and months < 1200 and year.isdigit() and len(month) == 2 and month.isdigit()):
         return ""

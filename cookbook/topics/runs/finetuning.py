@@ -29,14 +29,14 @@ METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
 SMALLER_METHODS = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
 RECOMPUTE, ZERO = ("none", "full"), (0, 2, 3)
 # Compiled layers and a loss in chunks, as tools for fine-tuning have them today; micro-batches of a device in one step,
-# as in what was measured. Adapters stand beside all matrices.
+# as in what was measured. Adapters are beside all matrices.
 SOFTWARE, PASSES, MODULES = "torchtune", 8, "all linear"
-# What is tried: devices beyond those asked for, lengths and micro-batches.
+# What is tried: devices beyond those requested, lengths and micro-batches.
 MORE_DEVICES = tuple(2**power for power in range(1, 11))
 NODE = 8
 LENGTHS = tuple(2**power for power in range(7, 21))
 MICRO_BATCHES = tuple(2**power for power in range(11))
-# States are counted, the rest is estimated: they are the least that a device holds.
+# States are counted, the rest is estimated: they are the least that a device needs.
 STATES = ("weights", "gradients", "optimiser")
 PARTS = (*STATES, "gathered", "activations", "transient", "reserved")
 SMALL_OPTIMISER = "adam-8bit"
@@ -44,24 +44,24 @@ SMALL_OPTIMISER = "adam-8bit"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FineTuning(Result):
-    """Fine-tuning by each method on each number of devices that was asked for; read-only.
+    """Fine-tuning by each method on each requested number of devices; read-only.
 
     Attributes
     ----------
     title : str
         The model and the device, as printed.
     table : pandas.DataFrame
-        One row a method and number of devices, each with the fastest of the ways tried that fits for sure, else likely,
-        else with that which needs least memory: zero, recompute, micro_batch, seq, trained (parameters); fits ("yes"
-        where the upper end of the memory's interval fits, "likely" where the point does, "unlikely" where only the
-        lower end does, or "no");
+        One row per method and number of devices, each with the fastest of the ways tried that fits for sure, else
+        likely, else with that which needs least memory: zero, recompute, micro_batch, seq, trained (parameters); fits
+        ("yes" where the upper end of the memory's interval fits, "likely" where the point does, "unlikely" where only
+        the lower end does, or "no");
         memory_bytes of one device with memory_low and memory_high (80 %), capacity_bytes; step_seconds with step_low
         and step_high (80 %), tokens_per_second; hours and usd, each with low and high; largest_seq and
         largest_micro_batch that fit, with checkpointing unless `recompute` was given (0: none); why, where it does
         not fit: what would. A copy each time.
     memory : pandas.DataFrame
-        Memory of one device by part [B], one row a row of the table: weights, gradients, optimiser (master weights and
-        states), gathered (weights of other devices, or widened from 4 bits, for the layer at work), activations,
+        Memory of one device by part [B], one row per row of the table: weights, gradients, optimiser (master weights
+        and states), gathered (weights of other devices, or widened from 4 bits, for the layer at work), activations,
         transient (logits of the loss, or one layer computed again) and reserved (by driver, libraries, allocator).
     changes : pandas.DataFrame
         What single changes give, for each row of the table (method, devices): change, memory_bytes, saved_bytes, fits,
@@ -69,7 +69,7 @@ class FineTuning(Result):
     tokens : float
         Tokens that are processed, padding and epochs included; NaN where no data set was given.
     price : Price
-        An hour of one device [USD/h].
+        Price of one hour of one device [USD/h].
     assumed : tuple of str
         What was not given, and what was taken.
     """
@@ -85,7 +85,7 @@ class FineTuning(Result):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a method and number of devices."""
+        """One row per method and number of devices."""
         return self._table.copy(deep=False)
 
     @property
@@ -99,11 +99,11 @@ class FineTuning(Result):
         return self._changes.copy(deep=False)
 
     def frame(self) -> pd.DataFrame:
-        """The table, in SI units but for hours and USD."""
+        """Return the table, in SI units but for hours and USD."""
         return self.table
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values; a missing figure is None."""
+        """Return the same as plain Python values; a missing figure is None."""
         header = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
         return plain({**header, "ways": self._table, "memory": self._memory, "changes": self._changes})
 
@@ -132,7 +132,7 @@ class FineTuning(Result):
         )
 
     def summary(self) -> str:
-        """The first way that fits, or that none does, in one line."""
+        """Return the first way that fits, or that none does, in one line."""
         able = self._table[self._table["fits"].isin(("yes", "likely"))]
         row = (self._table if able.empty else able).iloc[0]
         where = f"{METHODS[row['method']]} on {_devices(row)}"
@@ -187,7 +187,7 @@ def finetune(
     hourly: float | None = None,
     way: str = "",
 ) -> FineTuning:
-    """Memory, time and cost of fine-tuning on a few devices, each of which has its own sequences (data parallelism).
+    """Return memory, time and cost of fine-tuning on a few devices, each with its own sequences (data parallelism).
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def finetune(
     attention, precision, software
         As for `cookbook.train_step`; the software is "torchtune" by default: compiled layers, and a loss in chunks.
     hourly : float, optional
-        An hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way`, by default.
+        Price of one hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way`, by default.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def finetune(
     cookbook.catalog.UnknownName
         A model, system, precision or software that the catalogue does not have.
     ValueError
-        An argument that cannot be: its name, its value, what is allowed.
+        An invalid argument: its name, its value, what is allowed.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def finetune(
 
 
 def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any]:
-    """Arguments of a call with defaults; what is asked of all rows stands in `same`."""
+    """Return the arguments of a call with defaults; those of all rows are in `same`."""
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
         raise ValueError(
@@ -337,7 +337,7 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
 
 
 def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows of method, devices, zero, recompute, and what else differs, with their memory and step."""
+    """Return rows of method, devices, zero, recompute, and what else differs, with their memory and step."""
     table = pd.DataFrame([{"seq": job["seq"], "micro_batch": job["micro_batch"], **row} for row in rows])
     once = table["devices"] * table["micro_batch"]
     batch = job["global_batch"]
@@ -357,7 +357,7 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
 
 
 def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, answer: Estimate) -> pd.DataFrame:
-    """Memory of one device with its interval, whether it fits, and the step."""
+    """Return the memory of one device with its interval, whether it fits, and the step."""
     needed, states = np.asarray(answer.memory_bytes), sum(answer.memory[name] for name in STATES)
     low = np.maximum(needed * figure("memory-interval-low"), states)
     high = needed * figure("memory-interval-high")
@@ -381,7 +381,7 @@ def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, answer: Estimate) 
 
 
 def _chosen(job: dict[str, Any]) -> pd.DataFrame:
-    """For each method and number of devices, the fastest way that fits for sure, else likely; else the smallest."""
+    """Return the fastest way per method and number of devices that fits for sure, else likely; else the smallest."""
     ways = [
         {"method": method, "devices": count, "zero": stage, "recompute": again}
         for method in job["methods"]
@@ -397,7 +397,7 @@ def _chosen(job: dict[str, Any]) -> pd.DataFrame:
 
 
 def _largest(job: dict[str, Any], ways: pd.DataFrame) -> dict[str, list[int]]:
-    """Longest sequence and largest micro-batch, powers of two, that fit the way of each row; 0 where none does."""
+    """Return the longest sequence and largest micro-batch, powers of two, that fit each row; 0 where none does."""
     again = "full" if "full" in job["recompute"] else "none"
     at, rows = [], []
     for row, way in enumerate(ways[["method", "devices", "zero"]].to_dict("records")):
@@ -446,7 +446,7 @@ def _changes(job: dict[str, Any], ways: pd.DataFrame) -> pd.DataFrame:
 
 
 def _few(table: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of devices beyond a node only until the first that fits."""
+    """Return numbers of devices, of those beyond a node only up to the first that fits."""
     fits = table["memory_bytes"] <= table["capacity_bytes"]
     beyond = (table["more"] > NODE) & (table["more"] > table["devices"])
     earlier = table.assign(good=fits & (table["more"] > table["devices"]))
@@ -479,7 +479,7 @@ def _devices(row: Mapping[str, Any]) -> str:
 
 
 def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
-    """Tokens that devices process: those of the data set in all epochs, and padding."""
+    """Return tokens that devices process: those of the data set in all epochs, and padding."""
     filled = 1.0 if example is None else example / seq
     if filled > 1:
         raise refused("example_tokens", example, f"is more than seq = {seq:,}: take longer sequences, or fewer tokens")
@@ -487,7 +487,7 @@ def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
 
 
 def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:
-    """Hours and USD of the data set."""
+    """Return hours and USD of the data set."""
     steps = tokens / (table["global_batch"] * table["seq"])
     hours = {
         end: steps * table[step] / HOUR

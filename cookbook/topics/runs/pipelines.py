@@ -42,7 +42,7 @@ class AssemblyLine(Result):
     title : str
         Schedule, stages and micro-batches, as printed.
     passes : pandas.DataFrame
-        One row a pass: device, micro_batch, chunk, phase (in words), start and end [s]. A copy each time.
+        One row per pass: device, micro_batch, chunk, phase (in words), start and end [s]. A copy each time.
     seconds : float
         From the first start to the last end [s].
     waiting : float
@@ -60,7 +60,7 @@ class AssemblyLine(Result):
 
     @property
     def passes(self) -> pd.DataFrame:
-        """One row a pass."""
+        """One row per pass."""
         return self._passes.copy(deep=False)
 
     @property
@@ -80,11 +80,11 @@ class AssemblyLine(Result):
         return {**{name: float(spent[name]) for name in PHASES if name in spent}, "waiting": self.waiting}
 
     def frame(self) -> pd.DataFrame:
-        """The passes, in SI units."""
+        """Return the passes, in SI units."""
         return self.passes
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values."""
+        """Return the same as plain Python values."""
         return plain(
             {**{name: getattr(self, name) for name in ("title", "seconds", "waiting", "kept")}, "passes": self._passes}
         )
@@ -95,7 +95,7 @@ class AssemblyLine(Result):
         return card(self.summary(), table.rename(columns={"start": "start [s]", "end": "end [s]"}))
 
     def summary(self) -> str:
-        """The schedule, how long devices wait, and what one keeps."""
+        """Return the schedule, the share of time that devices wait, and the activations that one keeps, in words."""
         return (
             f"{self.title}: devices wait {units.percent(self.waiting)} of the time; one keeps the activations of up to "
             f"{self.kept:g} micro-batches"
@@ -112,7 +112,7 @@ class AssemblyLine(Result):
 def assembly_line(
     schedule: str, stages: int, micro_batches: int, seconds: float | str = 1.0, interleave: int = 2
 ) -> AssemblyLine:
-    """One flush of a pipeline with equal stages.
+    """Return one flush of a pipeline with equal stages.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def assembly_line(
 
 
 def _kept(rows: pd.DataFrame) -> float:
-    """Most passes of one device whose activations still wait for their last use."""
+    """Return the most passes of one device whose activations still wait for their last use."""
     last = rows["phase"].max()
     begun, freed = rows.loc[rows["phase"] == parallelism.FORWARD, "start"], rows.loc[rows["phase"] == last, "end"]
     events = sorted([*((at, 1) for at in begun), *((at, -1) for at in freed)])
@@ -181,7 +181,7 @@ def split_batch(
     devices: int = 256,
     node: int = 8,
 ) -> pd.DataFrame:
-    """Speed-up of one batch split over devices: the founding formula beside a ring and a hierarchy; nothing is hidden.
+    """Return the speed-up of one batch split over devices: the founding formula, a ring and a hierarchy, no overlap.
 
     Parameters
     ----------
@@ -253,12 +253,12 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     payload_bytes : float or str
         Vector held by each device, or the whole that is gathered [B].
     fabrics : sequence of str
-        Networks of the table ``fabrics``; all that have so many devices by default.
+        Networks of the table ``fabrics``; all that have this number of devices by default.
 
     Returns
     -------
     pandas.DataFrame
-        One row a network and exchange: ``fabric``, ``exchange``, ``seconds``, ``bus_bandwidth`` (what a device would
+        One row per network and exchange: ``fabric``, ``exchange``, ``seconds``, ``bus_bandwidth`` (what a device would
         need on its only link for the same time) and ``bisection_bandwidth`` (nominal) [B/s].
 
     Raises
@@ -271,7 +271,7 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     Examples
     --------
     >>> found = exchange_times(1024, 1e9, ["SuperPOD H100", "Meta RoCE"])
-    >>> found.groupby("exchange")["seconds"].nunique().to_dict()  # one pod holds 1,024: nothing is oversubscribed
+    >>> found.groupby("exchange")["seconds"].nunique().to_dict()  # 1,024 are in one pod: nothing is oversubscribed
     {'all_gather': 1, 'all_reduce': 1, 'all_to_all': 1, 'reduce_scatter': 1}
     """
     count, payload = devices, float(payload_bytes)
@@ -286,7 +286,7 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     return pd.DataFrame(rows, columns=["fabric", "exchange", "seconds", "bus_bandwidth", "bisection_bandwidth"])
 
 
-# How far to look for a number that can be divided, as a multiple of the number asked for.
+# How far to look for a number that can be divided, as a multiple of the requested number.
 MAX_RATIO = 2
 SIZES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 

@@ -32,9 +32,9 @@ from cookbook.workloads.zoo import Workload
 System = str | Accelerator | Machine
 KIND = "training_transformer"
 AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompute")
-# Axes that are searched where more than the usual is asked for, and what is usual.
+# Axes that are searched only where other than the usual values are given, and the usual values.
 USUAL_AXES: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
-# How the table calls the group of all replicas.
+# Name of the group of all replicas in the table.
 ALL_REPLICAS = "all"
 RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
@@ -62,7 +62,7 @@ class Layouts(Result):
     title : str
         The model and the machine, as printed.
     table : pandas.DataFrame
-        One row a layout that fits, fastest first: the axes, dp, step_seconds with low80 and high80, bound_low,
+        One row per layout that fits, fastest first: the axes, dp, step_seconds with low80 and high80, bound_low,
         memory_bytes, headroom_bytes, device_seconds, tokens_per_second, step_usd (at the median of dated prices on
         demand; NaN where none is known), and whether it is on the front. A copy each time.
     tried, fitting : int
@@ -89,7 +89,7 @@ class Layouts(Result):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a layout that fits, fastest first."""
+        """One row per layout that fits, fastest first."""
         return self._table.copy(deep=False)
 
     @property
@@ -104,20 +104,20 @@ class Layouts(Result):
 
     @property
     def memory(self) -> pd.DataFrame:
-        """Memory of the fullest device by part [B], one row a row of the table."""
+        """Memory of the fullest device by part [B], one row per row of the table."""
         return pd.DataFrame({name: np.asarray(part)[self.rows] for name, part in self.prediction.memory.items()})
 
     def frame(self) -> pd.DataFrame:
-        """The table, in SI units."""
+        """Return the table, in SI units."""
         return self.table
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values; a missing figure is None."""
+        """Return the same as plain Python values; a missing figure is None."""
         header = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
         return plain({**header, "layouts": self._table})
 
     def tables(self, most: int | None = None) -> dict[str, pd.DataFrame]:
-        """Return the layouts as printed by title, fastest first; the first so many where `most` is given."""
+        """Return the layouts as printed by title, fastest first; the first `most` where that is given."""
         return {"Layouts": self.printed(self._table.head(len(self._table) if most is None else most), self.rows[:most])}
 
     def printed(self, layouts: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
@@ -171,19 +171,19 @@ class Layouts(Result):
         )
 
     def why(self, row: int = 0, count: int = 8) -> pd.DataFrame:
-        """Neighbours of a layout, what they change, and the part of a step that makes them slower or faster.
+        """Return neighbours of a layout, what they change, and the part of a step that makes them slower or faster.
 
         Parameters
         ----------
         row : int
             Row of `table`; the fastest by default.
         count : int
-            How many neighbours to tell, the nearest in time first.
+            Number of neighbours, the nearest in time first.
 
         Returns
         -------
         pandas.DataFrame
-            change, step_seconds, difference_seconds, within_80 (whether the neighbour lies inside the 80 % interval of
+            change, step_seconds, difference_seconds, within_80 (whether the neighbour is inside the 80 % interval of
             the layout, so that either may be the faster), part (that differs most), part_seconds (by how much),
             memory_bytes.
 
@@ -264,7 +264,7 @@ def search(
     oversubscription: float = 1,
     network: float | str | None = None,
 ) -> Layouts:
-    """All layouts of a language model that divide its layers, heads, experts, the batch and the devices.
+    """Return all layouts of a language model that divide its layers, heads, experts, the batch and the devices.
 
     Embedding and LM head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers in 16
     stages. Sequence parallelism goes with tensor parallelism.
@@ -312,7 +312,7 @@ def search(
     cookbook.catalog.UnknownName
         A model, system or precision that the catalogue does not have.
     ValueError
-        An argument that cannot be, or arguments that leave no layout to try: which, and what to change.
+        An invalid argument, or arguments that leave no layout to try: which, and what to change.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def search(
             )
         )
     columns = _columns(grid) | {"global_batch": float(batch), **same}
-    # Nodes that nobody states are those of the machine, as for any other question.
+    # Nodes that are not given are those of the machine, as for any other question.
     columns |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
     answer = _estimated(workload, machine, columns, software, precision, length)
     assumed = (
@@ -380,7 +380,7 @@ def search(
 
 
 def _columns(grid: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Axes of a grid as columns of a scenario."""
+    """Return axes of a grid as columns of a scenario."""
     columns: dict[str, Any] = {}
     for name, column in grid.items():
         if name == "shard":
@@ -397,7 +397,7 @@ def _columns(grid: dict[str, np.ndarray]) -> dict[str, Any]:
 def _estimated(
     network: Workload, machine: Machine, columns: dict[str, Any], software: str, precision: str, seq: int
 ) -> Estimate:
-    """Steps of all layouts of a grid at once; ValueError where what they share cannot be."""
+    """Return steps of all layouts of a grid at once; ValueError where a value that they share is impossible."""
     plan = plan_fields(None, columns)
     request = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
     answer = estimate(request)
@@ -407,17 +407,17 @@ def _estimated(
 
 
 def model_of(model: str | Workload) -> Workload:
-    """The language model that an argument `model` means: of the zoo by name, or a changed one as it is."""
+    """Return the language model of an argument `model`: of the zoo by name, or a changed one as it is."""
     return network_of(LANGUAGE_MODEL.read(model, "model"))
 
 
 def sequence(network: Workload, seq: int | None) -> int:
-    """Tokens of a sequence: those given, the model's, or 2,048."""
+    """Return tokens of a sequence: those given, the model's, or 2,048."""
     return int(network.seq or LENGTH) if seq is None else seq
 
 
 def shape_of(network: Workload) -> dict[str, int]:
-    """Layers, heads and experts of a language model: what may be divided."""
+    """Return layers, heads and experts of a language model: what may be divided."""
     shape, own = of_model(network), network.arguments
     if not shape:
         name, why = network.name, ""
@@ -437,7 +437,7 @@ def _tried(values: Sequence[Any]) -> str:
 
 
 def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
-    """The grid with every choice of the further axes that it allows; those with the usual choice alone stay out."""
+    """Return the grid with every choice of further axes that it allows; axes with the usual choice alone stay out."""
     for name, choices in lists.items():
         if tuple(choices) == (USUAL_AXES[name],):
             continue
@@ -454,13 +454,13 @@ def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequ
 
 
 def _scheduled(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np.ndarray:
-    """One stage has no schedule: the first of the list stands for all."""
+    """Return rows to keep: one stage has no schedule, so that only the first of the list is kept."""
     layouts = SimpleNamespace(**grid, micro_batches=batch // (grid["dp"] * grid["micro_batch"]), flushes=1)
     return np.where(grid["pp"] > 1, possible(layouts, SCHEDULES), first)
 
 
 def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
-    """Groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
+    """Return groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
     ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL_REPLICAS
     size = np.where(usual, 0, grid["shard"]).astype(int)
     layouts = SimpleNamespace(**{**grid, "stated_shard": size})
@@ -507,7 +507,7 @@ def _words(own: Any, other: Any) -> str:
 
 
 def layout_words(row: Any) -> str:
-    """A layout as its splits; "none" where there is none.
+    """Return a layout as its splits; "none" where there is none.
 
     >>> layout_words({"tp": 8, "pp": 4, "cp": 1, "ep": 1, "dp": 32})
     'TP 8, PP 4, DP 32'
@@ -519,7 +519,7 @@ def layout_words(row: Any) -> str:
 
 
 def step_words(row: Any) -> dict[str, str]:
-    """Step with its interval, and throughput, as printed."""
+    """Return the step with its interval, and throughput, as printed."""
     low, high = (row[name] for name in (("low80", "high80") if "low80" in row else ("step_low", "step_high")))
     ends = f"{units.human(low, 's')} to {units.human(high, 's')}"
     return {
@@ -529,5 +529,5 @@ def step_words(row: Any) -> dict[str, str]:
 
 
 def machine_of(system: System) -> Machine:
-    """Machine of a name or a record; ValueError for anything else."""
+    """Return the machine of a name or a record; ValueError for anything else."""
     return hardware.machine(SYSTEM.read(system, "accelerator"))

@@ -47,7 +47,7 @@ DAY, MINUTE = units.si("1 d"), units.si("1 min")
 # What recomputation repeats, of the products with weights and of the attention matrix.
 RECOMPUTED_SHARES = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
 BATCH, WAY = 1024, "on demand"
-# Axes that a run may hold fixed.
+# Axes that a run may fix.
 FIXED_AXES = (*(name for name in AXES if name != "devices"), "dp")
 SHARES = ("goodput", "goodput_low", "goodput_high")
 # Of a run of which less is kept, days and USD say nothing.
@@ -81,7 +81,7 @@ class Failures:
     source: tuple[str, ...]
 
     def bandwidth(self, devices: Any) -> np.ndarray:
-        """Rate at which storage takes a checkpoint of so many devices [B/s]."""
+        """Return the rate at which storage writes a checkpoint of a number of devices [B/s]."""
         rate = np.asarray(devices) * self.storage_per_device
         return np.full(np.shape(devices), self.storage) if math.isfinite(self.storage) else rate
 
@@ -95,7 +95,7 @@ class TrainingRun(Result):
     title : str
         The model and the machine, as printed.
     table : pandas.DataFrame
-        One row a number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high (80
+        One row per number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high (80
         %), tokens_per_second; mfu with mfu_low and mfu_high, and hfu; mtbf_seconds of the cluster,
         checkpoint_seconds, checkpoint_interval_seconds, goodput at the middle failure rate with goodput_low and
         goodput_high at the extreme ones; days with days_low and days_high (80 % interval of the step); device_hours;
@@ -109,7 +109,7 @@ class TrainingRun(Result):
     checkpoint_bytes : float
         Weights, master weights and states of Adam of the whole model [B].
     price : Price
-        An hour of one device [USD/h].
+        Price of one hour of one device [USD/h].
     failures : Failures
         Failure rates, storage and restarts assumed.
     layouts : Layouts
@@ -136,7 +136,7 @@ class TrainingRun(Result):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a number of devices."""
+        """One row per number of devices."""
         return self._table.copy(deep=False)
 
     @cached_property
@@ -182,11 +182,11 @@ class TrainingRun(Result):
         )
 
     def frame(self) -> pd.DataFrame:
-        """The table, in SI units but for days and USD."""
+        """Return the table, in SI units but for days and USD."""
         return self._table.drop(columns="row")
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values; a missing figure is None."""
+        """Return the same as plain Python values; a missing figure is None."""
         names = ("title", "tokens", "tokens_per_step", "training_flop", "checkpoint_bytes", "precision", "assumed")
         return plain({**{name: getattr(self, name) for name in names}, "runs": self.frame()})
 
@@ -225,7 +225,7 @@ class TrainingRun(Result):
         return card(self.summary(), self.tables()["Numbers of devices"], notes)
 
     def summary(self) -> str:
-        """The fastest of the runs in one line."""
+        """Return the fastest of the runs in one line."""
         table = self._table[self._table["why"] == ""]
         best = table.loc[table["days"].idxmin()]
         among = f", the fastest of {len(table)} numbers of devices" if len(table) > 1 else ""
@@ -235,7 +235,7 @@ class TrainingRun(Result):
         )
 
     def over_intervals(self, devices: int) -> pd.DataFrame:
-        """Useful share of the time over the work between checkpoints, and the intervals by Young and by Daly.
+        """Return the useful share of time over the work between checkpoints, and the intervals by Young and by Daly.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class TrainingRun(Result):
         return pd.DataFrame(values, index=self._table["devices"])
 
     def devices_needed(self, days: float, certain: bool = False) -> pd.Series:
-        """Row with the fewest of the numbers of devices given that are done in time.
+        """Return the row with the fewest devices of those given that are done in time.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class TrainingRun(Result):
         return in_time.loc[in_time["devices"].idxmin()]
 
     def tokens_possible(self, usd: float) -> pd.Series:
-        """Tokens that a budget pays for at the median price, by number of devices; NaN where there is no price."""
+        """Return the tokens that a budget buys at the median price, by number of devices; NaN without a price."""
         table = self._table.set_index("devices")
         return (Field.number(high=1e24).read(usd, "usd") / table["usd"] * self.tokens).rename("tokens")
 
@@ -379,16 +379,17 @@ def plan_run(
     seq : int, optional
         Tokens of a sequence; the model's by default.
     layout : mapping, optional
-        Axes to hold fixed, such as ``{"tp": 8, "pp": 4}``: tp, pp, vp, cp, ep, dp, micro_batch, zero, recompute.
+        Axes to fix, such as ``{"tp": 8, "pp": 4}``: tp, pp, vp, cp, ep, dp, micro_batch, zero, recompute.
     precision, micro_batch, zero, recompute, attention, software
         As for `cookbook.planning.search`: one choice, or several to try.
     hourly : float or Price, optional
-        An hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way` and `since`, by default.
+        Price of one hour of one accelerator [USD/h]; by default from dated prices, as `hourly_usd` with `way` and
+        `since`.
     mtbf_hours : float, optional
         Mean time between failures that one device accounts for, its share of host and network included [h]; the
         range of the table ``long_runs`` by default.
     checkpoint_bandwidth : float or str, optional
-        Rate at which storage takes a checkpoint, during which work stops [B/s]; so much a device as in ``long_runs``
+        Rate at which storage takes a checkpoint, during which work stops [B/s]; per device as in ``long_runs``
         by default. Where checkpoints go to host memory first, give that rate.
     restart : float or str, optional
         Time from a failure until work goes on [s]; that of ``long_runs`` by default.
@@ -407,7 +408,7 @@ def plan_run(
     cookbook.catalog.UnknownName
         A model, system or precision that the catalogue does not have.
     ValueError
-        An argument that cannot be, or no layout that divides and fits for any number of devices: which, and the
+        An invalid argument, or no layout that divides and fits for any number of devices: which, and the
         nearest that can. Among several numbers of devices, those get NaN and a reason.
 
     Examples
@@ -468,7 +469,7 @@ def plan_run(
 
 
 def _sizes(network: Workload, length: float) -> tuple[float, float, float, float]:
-    """Active parameters, layers, width of all heads, and tokens of a sequence, as utilisation counts them."""
+    """Return active parameters, layers, width of all heads, and tokens of a sequence, as utilisation counts them."""
     own, shape = network.arguments, shape_of(network)
     head = own.get("head_dim") or own["width"] / own["heads"]
     return network.ops.active_parameter_count, shape["layers"], shape["heads"] * head, length
@@ -496,7 +497,7 @@ def _reliable(
 
 
 def _kept(table: pd.DataFrame) -> pd.DataFrame:
-    """The same, with a reason in place of figures where failures leave next to nothing of the work."""
+    """Return the same, with a reason in place of figures where failures leave next to nothing of the work."""
     lost = table["goodput"] < MIN_USEFUL
     for at in np.flatnonzero(lost):
         row = table.iloc[at]
@@ -513,7 +514,7 @@ def _kept(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _interval(interval: Callable[..., Any], write: np.ndarray, between: np.ndarray) -> np.ndarray:
-    """Work between checkpoints [s], by the reader's function or a published one."""
+    """Return the work between checkpoints [s], by the reader's function or a published one."""
     try:
         every = np.asarray(interval(write, between), dtype=float) if callable(interval) else np.array(np.nan)
     except (TypeError, ArithmeticError):
@@ -546,7 +547,7 @@ def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, wa
 
 
 def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], peak: float) -> pd.DataFrame:
-    """Model and hardware FLOP of a token over what the peak would do in the same time."""
+    """Return model and hardware FLOP per token over those of the peak in the same time."""
     repeats = [RECOMPUTED_SHARES.get(how, (np.nan, np.nan)) for how in table["recompute"]]
     products, attention = np.array(repeats, dtype=float).T
     counted = np.isfinite(products)
@@ -560,7 +561,7 @@ def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], pea
 
 
 def known_failures(mtbf_hours: Any = None, bandwidth: Any = None, restart: Any = None) -> Failures:
-    """Failures as published, or as given: hours, B/s, seconds.
+    """Return failures as published, or as given: hours, B/s, seconds.
 
     >>> low, middle, high = known_failures().mtbf_seconds
     >>> low < middle < high
@@ -583,9 +584,9 @@ def known_failures(mtbf_hours: Any = None, bandwidth: Any = None, restart: Any =
 def fastest(
     network: Workload, system: System, counts: list[int], batch: int, layout: Mapping[str, Any], same: dict[str, Any]
 ) -> tuple[Layouts, pd.DataFrame, list[str]]:
-    """All layouts, the fastest for each number of devices with its row of the prediction, and why some have none.
+    """Return all layouts, the fastest per number of devices with its row of the estimate, and reasons.
 
-    `layout` holds axes fixed; `same` are further arguments of `search`. Where no number has a layout that divides and
+    `layout` fixes axes; `same` are further arguments of `search`. Where no number has a layout that divides and
     fits, the reason of the last is raised.
     """
     held = _held(layout)

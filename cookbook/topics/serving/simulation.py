@@ -41,7 +41,7 @@ class Served(Result):
     Attributes
     ----------
     requests : pandas.DataFrame
-        One row a request, in order of arrival: arrival, first and finish [s], prompt and answer [tokens], ttft, tpot
+        One row per request, in order of arrival: arrival, first and finish [s], prompt and answer [tokens], ttft, tpot
         (NaN for answers of one token) and e2e [s], preempted (how often), counted (False while the service filled).
     seconds : float
         From the first arrival to the last token.
@@ -50,9 +50,9 @@ class Served(Result):
     batch : float
         Sequences that are decoded in an iteration, on average over tokens' iterations.
     kv_share : float
-        Share of the room for keys and values in use, on average over time.
+        Share of the memory for keys and values in use, on average over time.
     gaps : numpy.ndarray
-        Times between tokens (ITL) [s], and how many tokens came after each: two rows.
+        Times between tokens (ITL) [s], and the number of tokens after each: two rows.
     """
 
     requests: pd.DataFrame
@@ -63,7 +63,7 @@ class Served(Result):
     gaps: np.ndarray
 
     def summary(self) -> str:
-        """Requests, throughput and the middle latencies."""
+        """Return requests, throughput and median latencies, in one sentence."""
         figures = self.figures
         return (
             f"{len(self.requests):,} requests, {figures['requests_per_second']:.3g} requests/s, TTFT p50 "
@@ -71,7 +71,7 @@ class Served(Result):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures; None where one is missing."""
+        """Return the figures; None where one is missing."""
         return plain(self.figures)
 
     @property
@@ -96,7 +96,7 @@ class Served(Result):
         }
 
     def frame(self) -> pd.DataFrame:
-        """The requests; a copy."""
+        """Return the requests; a copy."""
         return self.requests.copy()
 
     def gap(self, share: float) -> float:
@@ -115,7 +115,7 @@ class Served(Result):
         return float((high - low) / (ends[high] - ends[low])) if ends[high] > ends[low] else math.nan
 
     def goodput(self, ttft: float = math.inf, tpot: float = math.inf) -> float:
-        """Requests finished per second that keep both limits [1/s].
+        """Return requests finished per second that keep both limits [1/s].
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ def simulate(
     engines: int = 1,
     prefill_engines: int = 1,
 ) -> Served:
-    """Serve requests one by one and see when each gets its tokens.
+    """Simulate requests one by one, and return the times at which each gets its tokens.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def simulate(
     arrival : array_like, optional
         When each request comes, in order [s].
     concurrency : int, optional
-        Instead: so many clients, each of which sends its next request when the last one is answered.
+        Instead: number of clients, each of which sends its next request when the last one is answered.
     think : array_like, optional
         Pause of a client before each request [s]; none by default.
     policy : str
@@ -182,11 +182,11 @@ def simulate(
     Raises
     ------
     ValueError
-        Lengths, arrivals or counts that cannot be, or a request that is larger than the room for keys and values.
+        Invalid lengths, arrivals or counts, or a request that is larger than the memory for keys and values.
 
     Examples
     --------
-    One at a time, 10 ms a token and 50 ms a prompt:
+    One at a time, 10 ms per token and 50 ms per prompt:
 
     >>> costs = StepCosts(lambda batch, seen: 0.01 + 0 * batch, lambda tokens, seen: 0.05 + 0 * tokens, 10_000)
     >>> alone = simulate(costs, [100] * 20, [11] * 20, concurrency=1)
@@ -212,7 +212,7 @@ def simulate(
 def _checked(
     costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurrency: Any, think: Any
 ) -> tuple[list, list]:
-    """Lengths as lists of one size."""
+    """Return lengths as lists of one size."""
     if (arrival is None) == (concurrency is None):
         raise ValueError("give either arrival, the times of requests, or concurrency, a number of clients")
     lengths = []
@@ -254,7 +254,7 @@ class _Tables:
         self.idle = min(self.step[1], self.pass_[1])
 
     def mixed(self, batch: int, seen: float, tokens: int, attended: float) -> float:
-        """Seconds of an iteration with answers, whose context is `seen` in all, and with tokens of prompts."""
+        """Return the time of an iteration with answers of total context `seen`, and with tokens of prompts [s]."""
         seconds = self.step[batch] + self.step_seen[batch] * seen / batch if batch else 0.0
         if tokens:
             more = self.pass_[tokens] + self.pass_seen[tokens] * attended
@@ -281,7 +281,7 @@ class _Run:
         self.kept: Callable[..., float] = cached if costs.windowed else lambda tokens, span=0.0: tokens
 
     def held(self, tokens: float) -> float:
-        """Room that a sequence takes."""
+        """Return the tokens of memory that a sequence takes."""
         return self.kept(tokens) + self.costs.state
 
     def start(self, times: list[float] | None, clients: int | None) -> None:
@@ -317,7 +317,7 @@ class _Run:
         self.give(request, self.fillers)
 
     def give(self, request: int, engines: list[_Engine], first: bool = False) -> None:
-        """Queue a request where the fewest are."""
+        """Queue a request at the engine with the fewest."""
         engine = engines[0] if len(engines) == 1 else min(engines, key=_Engine.load)
         engine.take(request, first)
 
@@ -330,7 +330,7 @@ class _Run:
             self.over.succeed()
 
     def hand_over(self, request: int) -> None:
-        """Keys and values of a prompt go to an engine that decodes."""
+        """Send keys and values of a prompt to an engine that decodes."""
         wait = self.env.timeout(self.costs.transfer * self.held(self.prompts[request] + self.given[request]))
         wait.callbacks.append(lambda _: self.give(request, self.decoders))
 
@@ -375,7 +375,7 @@ class _Engine:
         return len(self.waiting) + len(self.filling) + len(self.ends)
 
     def take(self, request: int, first: bool) -> None:
-        """A request comes; an engine that sleeps or repeats iterations is told if it could join."""
+        """Queue a request; interrupt an engine that sleeps, or repeats iterations that the request could join."""
         (self.waiting.appendleft if first else self.waiting.append)(request)
         if self.sleeping is not None:
             self.sleeping.succeed()
@@ -386,13 +386,13 @@ class _Engine:
 
     def _fits(self, request: int) -> bool:
         running = len(self.ends) + len(self.filling)
-        # Keys and values of each running sequence grow by one at most, what is one token for ever by none; alone, every
+        # Keys and values of each running sequence grow by one at most, those of states by none; alone, every
         # request fits.
         needed = self.run_.held(self._length(request)) + running * (self.costs.window > self.costs.windowed)
         return running < self.costs.max_sequences and (self.held + needed < self.costs.kv_tokens or not running)
 
     def run(self) -> Any:
-        """The process: one round an iteration, or several alike."""
+        """Run iterations, one or several alike at a time, as a process of the simulation."""
         while True:
             ready = self._prompts() if self.policy != SPLIT else self._batch()
             if ready or self.filling:
@@ -406,7 +406,7 @@ class _Engine:
                 yield self.env.timeout(0)  # clients that were answered send their next request first
 
     def _batch(self) -> list[tuple[int, int, int]]:
-        """Prompts of one pass on an engine that does nothing else: request, tokens and tokens before them."""
+        """Return prompts of one pass on an engine that does nothing else: request, tokens and tokens before them."""
         room, prompts = self.costs.chunk, list[tuple[int, int, int]]()
         while self.waiting and (not prompts or self._length(self.waiting[0]) <= room):
             request = self.waiting.popleft()
@@ -418,7 +418,7 @@ class _Engine:
         return self.run_.prompts[request] + self.run_.given[request]
 
     def _growth(self) -> float:
-        """Tokens that an iteration adds to what is kept and read: none in layers whose window is full."""
+        """Return tokens that an iteration adds to what is kept and read: none in layers whose window is full."""
         return len(self.ends) - self.costs.windowed * len(self.outgrown)
 
     def _prompts(self) -> list[tuple[int, int, int]]:
@@ -449,14 +449,14 @@ class _Engine:
         return prompts
 
     def _join(self) -> None:
-        """Disaggregated: prompts whose keys and values have come begin to be decoded."""
+        """Disaggregated: begin to decode the prompts whose keys and values have arrived."""
         while self.waiting and self._fits(self.waiting[0]):
             request = self.waiting.popleft()
             self.held += self.run_.held(self._length(request))
             self._begin(request)
 
     def _begin(self, request: int) -> None:
-        """A sequence is decoded from the next iteration on."""
+        """Decode a sequence from the next iteration on."""
         self.context += self.run_.kept(self._length(request))
         self.joined[request] = self.steps
         left = self.costs.window - self._length(request)
@@ -467,7 +467,7 @@ class _Engine:
         heapq.heappush(self.ends, (self.steps + self.run_.answers[request] - self.run_.given[request], request))
 
     def _preempt(self) -> None:
-        """The sequence that came last gives its memory back, and waits to be computed again."""
+        """Free the memory of the sequence that came last, and queue it to be computed again."""
         if self.filling:
             part = self.filling.pop()
             request, self.held = part[0], self.held - self.run_.held(part[2])
@@ -484,12 +484,12 @@ class _Engine:
             self.waiting.appendleft(request)
 
     def _leave(self, tokens: int, request: int) -> None:
-        """A sequence of so many tokens is decoded no longer, and keeps nothing."""
+        """Remove a sequence of `tokens`, which keeps nothing."""
         self.context, self.held = self.context - self.run_.kept(tokens), self.held - self.run_.held(tokens)
         self.outgrown.discard(request)
 
     def _mixed(self, ready: list[tuple[int, int, int]]) -> Any:
-        """One iteration with prompts, beside the answers or before them."""
+        """Run one iteration with prompts, beside the answers or before them."""
         beside = len(self.ends) if self.policy == CHUNKED else 0
         tokens = sum(now for _, now, _ in ready)
         attended = sum(now * self.run_.kept(before + now / 2, now) for _, now, before in ready) / tokens
@@ -511,7 +511,7 @@ class _Engine:
             self._filled(self.filling.popleft()[0])
 
     def _filled(self, request: int) -> None:
-        """A prompt is computed: its pass gives a token of the answer."""
+        """End a prompt, whose pass gives a token of the answer."""
         run, length = self.run_, self._length(request)
         if run.given[request] == 0:
             run.first[request] = self.env.now
@@ -526,7 +526,7 @@ class _Engine:
             self._begin(request)
 
     def _decode(self) -> Any:
-        """Iterations without prompts, as many as are alike or until a request can join."""
+        """Run iterations without prompts that are alike, until a request can join."""
         from simpy import Interrupt
 
         count, growth = len(self.ends), self._growth()
@@ -552,7 +552,7 @@ class _Engine:
         self.run_.filled += seconds * self.held
 
     def _stepped(self, steps: int, seconds: float) -> None:
-        """Every sequence has so many tokens more; those that end leave."""
+        """Add tokens to every sequence, and remove those that end."""
         count, run, (gaps, counts) = len(self.ends), self.run_, self.run_.gaps
         behind = min(self.behind, count)
         if behind:
@@ -578,7 +578,7 @@ class _Engine:
 
 
 def _whole_steps(seconds: float, first: float, slope: float, most: int) -> int:
-    """Iterations until the first boundary at or after a time, each longer than the last by `slope`.
+    """Return iterations until the first boundary at or after a time, each longer than the last by `slope`.
 
     >>> _whole_steps(0.25, 0.1, 0.0, 10), _whole_steps(0.3, 0.1, 0.0, 10)
     (3, 3)

@@ -54,7 +54,7 @@ class Traffic:
     flows : tuple of (str, str)
         From and to.
     asked, got : numpy.ndarray
-        Rate of the links that each flow asks for, and what it gets [B/s]; the same where links have room.
+        Rate that each flow requests, and the rate that it gets [B/s]; the same where links are not full.
     inputs : int
         How many of the flows, the first, carry input; the others carry gradients.
     rings : tuple of int
@@ -77,7 +77,7 @@ class Traffic:
 
     @property
     def ring_got(self) -> float:
-        """Rate of the exchange: of each ring its slowest flow, all rings together [B/s]; NaN without rings."""
+        """Rate of gradient communication: the slowest flow of each ring, summed over rings [B/s]; NaN without rings."""
         ends = self.inputs + np.cumsum([0, *self.rings])
         paces = [float(self.got[a:b].min()) for a, b in pairwise(ends)]
         return sum(paces) if paces else math.nan
@@ -87,7 +87,7 @@ class Traffic:
 class HostSize(Result):
     """Rates of each stage inside one machine for one accelerator, beside the rate that the accelerator can take.
 
-    Stages overlap, so that the slowest decides; what is said is what is possible at best.
+    Stages overlap, so that the slowest one decides; the rates are the best possible ones.
 
     Attributes
     ----------
@@ -99,8 +99,8 @@ class HostSize(Result):
     batch : float
         Samples of that step.
     stages : mapping of str to float
-        Samples a second of one accelerator: computing; decoding, infinite where the traffic has none and NaN where the
-        cores are not known; links, infinite without traffic.
+        Samples per second of one accelerator: computing; decoding, infinite where the traffic has none and NaN where
+        the cores are not known; links, infinite without traffic.
     computing_range, decoding_range : tuple of float
         80 % intervals of the first two [1/s].
     input_bytes, exchange_bytes : float
@@ -112,8 +112,9 @@ class HostSize(Result):
     busiest : tuple
         From, to and share of the link that fills first, at full demand.
     cores, cores_needed, workers, workers_needed : float
-        For one accelerator: physical cores that it has (NaN: not known), that would do with as many workers; workers
-        chosen, and workers that would do on the cores there; infinite where no number does, NaN without decoding.
+        For one accelerator: physical cores that it has (NaN: not known), that would suffice with as many workers;
+        workers chosen, and workers that would suffice on the cores there; infinite where no number does, NaN without
+        decoding.
     tried : mapping of str to numpy.ndarray
         cores (of one accelerator), rate with as many workers as cores, chosen (with the workers chosen) [1/s].
     memory, cacheable, stored : float
@@ -157,7 +158,7 @@ class HostSize(Result):
 
     @property
     def rate(self) -> float:
-        """Samples a second of one accelerator, at best."""
+        """Samples per second of one accelerator, at best."""
         return self.stages[self.limit]
 
     @property
@@ -166,7 +167,7 @@ class HostSize(Result):
         return pd.DataFrame(dict(self.tried))
 
     def frame(self) -> pd.DataFrame:
-        """One row a stage: samples_per_s of one accelerator, its 80 % interval low to high, share of the demand."""
+        """Return one row per stage: samples_per_s of one accelerator, its 80 % interval, and share of the demand."""
         ends = {"computing": self.computing_range, "decoding": self.decoding_range}
         rows = [
             (rate, *ends.get(name, (rate, rate)), rate / self.stages["computing"]) for name, rate in self.stages.items()
@@ -175,7 +176,7 @@ class HostSize(Result):
         return pd.DataFrame(rows, columns=columns, index=pd.Index(self.stages, name="stage"))
 
     def links(self) -> pd.DataFrame:
-        """Each link once: its ends, name and rate [B/s], use in its busier direction, and what goes the other way."""
+        """Return one row per link: ends, name, rate [B/s], use in its busier direction, and that of the other one."""
         use = {(way["from"], way["to"]): way for way in self.traffic.use.to_dict("records")}
         frame = self.machine.frame()
         links = frame[frame["part"] == "link"].drop(columns=["part", "kind", "x", "y", "x2", "y2"])
@@ -187,7 +188,7 @@ class HostSize(Result):
         )
 
     def flows(self) -> pd.DataFrame:
-        """Rates of input and of gradient rings at each accelerator, beside those that keep it busy [B/s]."""
+        """Return rates of input and of gradient rings at each accelerator, beside those that keep it busy [B/s]."""
         flows = self.traffic
         names = [self.machine.spoken(flows.flows[place][1]) for place in range(flows.inputs)]
         rows = [(name, float(got), self.input_needed) for name, got in zip(names, flows.got, strict=False)]
@@ -196,7 +197,7 @@ class HostSize(Result):
         return pd.DataFrame(rows, columns=["flow", "got", "need"])
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures by name; the machine by its key, traffic as the rows of `flows`; None where one is missing."""
+        """Return figures by name, the machine by its key, traffic as the rows of `flows`; None where one is missing."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return plain(
             values | {"machine": self.machine.key, "rate": self.rate, "limit": self.limit, "traffic": self.flows()}
@@ -261,7 +262,7 @@ def size_host(
         What crosses links: decoded samples from host memory; stored samples straight from drives, to be decoded on the
         accelerator; gradients alone (synthetic data); samples from memory and gradients.
     load : {"needed", "all they can"}
-        Whether flows ask for what keeps accelerators busy, or for all that links give.
+        Whether flows request the rate that keeps accelerators busy, or all that links give.
     batch : float
         Samples of one step of one accelerator.
     workers : float
@@ -324,7 +325,7 @@ def size_host(
 
 
 def one_data_set(data: Any, workload: Any = None) -> dict[str, float]:
-    """Figures of one card or of one data set of the reader's own, which the workload takes."""
+    """Return figures of one card or of one data set of the reader's own, which the workload takes."""
     if data is None or isinstance(data, (bool, list, tuple, np.ndarray)):
         raise replace(DATA, name="data").refuse(data, "is not one data set")
     return one_of("data", data, workload)
@@ -332,12 +333,12 @@ def one_data_set(data: Any, workload: Any = None) -> dict[str, float]:
 
 @lru_cache(maxsize=64)
 def predicted(workload: Any, device: Any, batch: float, precision: str) -> Estimate:
-    """The step that `cookbook.train_step` predicts; records of the reader's own are taken too."""
+    """Return the step that `cookbook.train_step` predicts; records of the reader's own are taken too."""
     return train_step(workload, device, batch=batch, precision=precision)
 
 
 def _exchanged(workload: Any, device: Any, precision: str, count: int) -> float:
-    """Bytes that each accelerator sends in one all-reduce of all gradients."""
+    """Return bytes that each accelerator sends in one all-reduce of all gradients."""
     offered = hardware.formats(device)
     width = precision or next(name for name in TRAINING if name in offered)
     network = zoo.model(workload) if isinstance(workload, str) else workload
@@ -347,7 +348,7 @@ def _exchanged(workload: Any, device: Any, precision: str, count: int) -> float:
 
 @lru_cache(maxsize=64)
 def _traffic(box: Topology, traffic: str, sample: float, exchange: float, load: str) -> Traffic:
-    """Flows of a kind of traffic, the input first, each asking for its part of the rates needed, or for all."""
+    """Return flows of a kind of traffic, the input first, each asking for its part of the rates needed, or for all."""
     inputs = [] if traffic == "gradients" else box.input_flows("storage" if traffic == "storage" else "memory")
     rings = box.rings() if traffic in EXCHANGED else []
     if not inputs and not rings:
@@ -363,14 +364,14 @@ def _traffic(box: Topology, traffic: str, sample: float, exchange: float, load: 
 
 @lru_cache(maxsize=64)
 def _busiest(box: Topology, traffic: str, sample: float, exchange: float) -> tuple[str, str, float]:
-    """The link that fills first as all accelerators speed up, and its share at full demand."""
+    """Return the link that fills first as all accelerators speed up, and its share at full demand."""
     use = _traffic(box, traffic, _LIGHT_LOAD * sample, _LIGHT_LOAD * exchange, LOADS[0]).use
     worst = use.loc[use["share"].idxmax()]
     return worst["from"], worst["to"], float(worst["share"]) / _LIGHT_LOAD
 
 
 def _inside(box: Topology, count: int, cores: float | None) -> dict[str, Any]:
-    """Cores of one accelerator, memory and processor of the machine; NaN where the catalogue does not say."""
+    """Return cores of one accelerator, memory and processor of the machine; NaN where the catalogue does not say."""
     about, words = server(hardware.machine(box.system) if box.system else "")
     return {"cores": about["cores"] / count if cores is None else cores, "memory": about["memory"], "cpu": words}
 
@@ -385,7 +386,7 @@ def _decoding(
     about: Mapping[str, Any],
     count: int,
 ) -> dict[str, np.ndarray]:
-    """Samples a second of one accelerator: over cores, over workers, and with twice of each."""
+    """Return samples per second of one accelerator: over cores, over workers, and with twice of each."""
     here = about["cores"] if about["cores"] > 0 else math.nan
     have = CORES[CORES * count >= 1]
     tried = {
@@ -417,7 +418,7 @@ def _decoding(
 
 
 def _first(decoding: Mapping[str, np.ndarray] | None, tried: str, rates: str, demand: float) -> float:
-    """The first that meets the demand; infinite where none does, NaN where nothing is known."""
+    """Return the first that meets the demand; infinite where none does, NaN where nothing is known."""
     if decoding is None or np.isnan(decoding[rates]).all():
         return math.nan
     enough = np.flatnonzero(decoding[rates] >= demand)
@@ -435,7 +436,7 @@ def _tried(decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, np.ndarray
 
 
 def _changes(stages: Mapping[str, float], decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, float]:
-    """Gain of each change over now, when nothing else changes."""
+    """Return the gain of each change over now, when nothing else changes."""
     now = np.nanmin(list(stages.values()))
     tried = (
         {name: {"decoding": float(decoding[name][0])} for name in ("twice the workers", "twice the cores")}

@@ -51,7 +51,7 @@ def cores_needed(
     work: float = 1,
     processor: str = "",
 ) -> float:
-    """Physical cores for one accelerator, a worker on each, that decode as fast as it trains.
+    """Return physical cores for one accelerator, a worker on each, that decode as fast as it trains.
 
     Parameters
     ----------
@@ -128,14 +128,14 @@ def machines(names: Sequence[str | Topology]) -> pd.DataFrame:
 
 
 def measured_links() -> pd.DataFrame:
-    """Nominal rates of machines' graphs beside the largest that were measured on their accelerators.
+    """Return nominal rates of machines' graphs beside the largest that were measured on their accelerators.
 
     Measurements name accelerators and their number, not machines: those whose rings need no processor are compared.
 
     Returns
     -------
     pandas.DataFrame
-        One row a machine: accelerators, ``nominal`` (rings of an all-reduce), ``measured`` (bus bandwidth of an
+        One row per machine: accelerators, ``nominal`` (rings of an all-reduce), ``measured`` (bus bandwidth of an
         all-reduce in one machine, without sums in switches) [B/s], ``share``, source.
     """
     seen = catalog.table("collectives")
@@ -157,7 +157,7 @@ def measured_links() -> pd.DataFrame:
 
 @checked(instances=INSTANCE, model=MODEL, data=DATA, batch=BATCH)
 def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -> pd.DataFrame:
-    """Cores of rented instances for one accelerator, beside what a workload needs.
+    """Return cores of rented instances for one accelerator, beside those that a workload needs.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -
 
 @checked(names=replace(MACHINE, many=True))
 def lane_budget(names: Sequence[str]) -> pd.DataFrame:
-    """Lanes that devices of machines ask for, beside those of the processors; drives of the drawing only.
+    """Return the lanes that devices of machines need, beside those of the processors; drives of the drawing only.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def _lanes(box: Topology) -> dict[str, float]:
 
 
 def _pcie(link: str) -> tuple[float, float]:
-    """Generation and lanes of a link such as pcie-4-0-x16; no lanes for other kinds."""
+    """Return the generation and lanes of a link such as pcie-4-0-x16; no lanes for other kinds."""
     bus, _, lanes = link.partition("-x")
     kind, _, generation = bus.partition("-")
     readable = kind == "pcie" and lanes.isdecimal()
@@ -300,7 +300,7 @@ def size_platform(
 
 
 def _ethernet(rate: float) -> str:
-    """The slowest Ethernet that carries a rate, at the part of the line rate that is known for it."""
+    """Return the slowest Ethernet that carries a rate, at the part of the line rate that is known for it."""
     links = catalog.table("interconnects").set_index("key").loc[list(ETHERNET)]
     share = links["efficiency"].fillna(links["efficiency"].min())
     fast = links[links["bandwidth"] * share >= rate]
@@ -313,12 +313,12 @@ def _ethernet(rate: float) -> str:
     stores=Field.named("storage", Mapping, many=True, what="storage", give="names of the table 'storage'"),
 )
 def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES) -> pd.DataFrame:
-    """Nodes, drives or units of stores that read samples one by one or in shards as fast as asked.
+    """Return nodes, drives or units of stores that read samples, one by one or in shards, at a rate.
 
     Parameters
     ----------
     rate : float
-        Samples a second [1/s].
+        Samples per second [1/s].
     data : str or float
         A card of the table ``data_sets``, or the bytes of one sample as stored [B].
     stores : sequence of str, optional
@@ -357,7 +357,7 @@ PARTS = ("computing", "waiting for input", "writing checkpoints")
 
 @checked(found=MATCHED)
 def rank_changes(found: StorageMatch) -> pd.DataFrame:
-    """Changes that speed up training, best first: free ones, then by gain for the money, then those without a price.
+    """Return changes that speed up training, best first: free ones, then by gain per price, then those without price.
 
     To set what is bought beside what is rented, a purchase is spread over the years of use in the table ``tco`` (the
     median), every hour of them, and a month is a twelfth of a year.
@@ -441,7 +441,7 @@ def epoch_parts(found: StorageMatch) -> pd.DataFrame:
 
 @checked(found=MATCHED)
 def chain_figures(found: StorageMatch) -> pd.DataFrame:
-    """Stages, the whole chain and each change as plain numbers.
+    """Return stages, the whole chain and each change as plain numbers.
 
     Parameters
     ----------

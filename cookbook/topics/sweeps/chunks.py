@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from cookbook.catalog.fields import Field
 
 Result = TypeVar("Result")
-# Parts that are given out at a time, and how often dask tries one again.
+# Largest number of parts that are computed at a time, and retries of dask.
 MAX_PENDING, RETRIES = 16, 5
-# What works elsewhere is known by what it can do; who hands out the first part checks that.
+# An executor is recognised by its methods; the call that submits the first part checks that.
 EXECUTOR = Field.record(
     name="executor",
     what="executor",
@@ -22,7 +22,7 @@ EXECUTOR = Field.record(
 
 
 class Parts:
-    """An outer product cut into parts of at most so many rows, the last axis fastest; a part is known by its number.
+    """An outer product cut into parts of at most `most` rows, the last axis fastest; a part is known by its number.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ slice(0, 3, None)]))
         return math.prod(self._sizes[: max(self._inner - 1, 0)]) * self._pieces
 
     def __getitem__(self, number: int) -> tuple[int, list[slice]]:
-        """First row of a part, and its levels of each axis."""
+        """Return the first row of a part, and its levels of each axis."""
         if not 0 <= number < len(self):
             raise IndexError(f"there are parts 0 to {len(self) - 1}, not {number}")
         whole = [slice(0, size) for size in self._sizes[self._inner :]]
@@ -71,7 +71,7 @@ slice(0, 3, None)]))
 def spread(
     work: Callable[[Any, int], Result], what: Any, numbers: Iterable[int], executor: Any = None
 ) -> Iterator[tuple[int, Result]]:
-    """Results of `work(what, number)` for all of `numbers`, in the order in which they are done.
+    """Return results of `work(what, number)` for all of `numbers`, in the order in which they are done.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ def spread(
     numbers : iterable of int
         Its second argument, one after another.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
-        Where to work; here, one after another, where none is given. Dask gives out again what a dead worker had.
+        Executor of the parts; by default they are computed here, one after another. Dask repeats the parts of a dead
+        worker.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def spread(
 
 
 def _pool(executor: Any) -> Any:
-    """An executor of `concurrent.futures`; what a client of dask.distributed offers as one."""
+    """Return an executor of `concurrent.futures`; what a client of dask.distributed offers as one."""
     if hasattr(executor, "get_executor"):
         return executor.get_executor(pure=False, retries=RETRIES)
     if not callable(getattr(executor, "submit", None)):

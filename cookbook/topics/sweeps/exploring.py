@@ -35,7 +35,7 @@ PART_ROWS, MAX_FRONT, CHECKPOINT_SECONDS = 1 << 18, 20_000, 5.0
 QUANTILE_ERROR = 0.005
 CLASS_RATIO = (1 + QUANTILE_ERROR) / (1 - QUANTILE_ERROR)
 SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
-DIGEST = ', "digest": "'  # what follows tells a checkpoint that was damaged
+DIGEST = ', "digest": "'  # what follows reveals a damaged checkpoint
 MINIMISE, MAXIMISE = "least", "most"
 
 
@@ -111,7 +111,7 @@ def explore(
 ) -> Explored:
     """Go through every combination of the values of each axis, and keep the best, the front and the distribution.
 
-    A sweep that holds no table, so that hundreds of millions of combinations need no more memory than one part of them.
+    A sweep without a table, so that hundreds of millions of combinations need no more memory than one part of them.
     What is found does not depend on where and in which order the parts are computed.
 
     Parameters
@@ -125,7 +125,7 @@ def explore(
     front : dict, optional
         Measures, each with "least" or "most": no front if None.
     quantiles : sequence of str
-        Columns or axes of numbers of which to tell how they are distributed.
+        Columns or axes of numbers whose quantiles are computed.
     keep : int
         Rows to keep of the best, 1 to 100,000.
     fitting : bool
@@ -140,7 +140,7 @@ def explore(
     size : int
         Rows of a part at most, 1,000 to 10 million: less needs less memory.
     progress : bool
-        Whether to show on standard error how far it is.
+        Whether to show the progress on standard error.
     **axes
         As of `cookbook.sweep`.
 
@@ -192,7 +192,7 @@ def _measures(
 
 
 def _column(what: str, name: str, of: str, values: dict[str, list[Any]]) -> str:
-    """A measure by its name: a column of numbers, or an axis of numbers."""
+    """Return a measure by its name: a column of numbers, or an axis of numbers."""
     names = [*NUMBERS, *(axis for axis in values if fields()[axis].type in NUMERIC)]
     if not isinstance(name, str) or name not in names:
         raise refused(what, name, f"is no measure; there are {', '.join(names)}")
@@ -210,7 +210,7 @@ def _explored(question: _Question, executor: Any, path: Path | None, progress: b
     mark = _fingerprint(question) if path else ""
     result, done = _load(path, mark, len(parts)) if path and path.exists() else (_nothing(), set[int]())
     if path and not path.exists():
-        _save(path, mark, result, done)  # so that a folder that is not there is told now
+        _save(path, mark, result, done)  # so that a missing folder is reported now
     begun = saved = time.monotonic()
     for number, part in spread(_reduced, question, (at for at in range(len(parts)) if at not in done), executor):
         result = _merged(question, [result, part])
@@ -269,7 +269,7 @@ def _reduced(question: _Question, number: int) -> dict[str, Any]:
 
 
 class _Seen(dict[str, np.ndarray]):
-    """Columns of some rows; an axis becomes a column when it is asked for."""
+    """Columns of some rows; an axis becomes a column when it is first used."""
 
     def __init__(self, columns: Columns, values: dict[str, list[Any]], rows: np.ndarray) -> None:
         super().__init__(columns)
@@ -286,7 +286,7 @@ class _Seen(dict[str, np.ndarray]):
 
 
 def _score(seen: _Seen, measure: Measure, way: str) -> np.ndarray:
-    """The less, the better; what is no number is worse than any."""
+    """Return scores, of which less is better; what is no number is worse than any."""
     value = np.broadcast_to(
         np.asarray(measure(seen) if callable(measure) else seen[measure], dtype=float), seen["seconds"].shape
     )
@@ -294,12 +294,12 @@ def _score(seen: _Seen, measure: Measure, way: str) -> np.ndarray:
 
 
 def _kept(what: str, scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
-    """Places of the best, or of the front."""
+    """Return positions of the best rows, or of the front."""
     return _best(scores, rows, keep) if what == "best" else pareto_front(scores, rows, MAX_FRONT)
 
 
 def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
-    """Places of the best; of equals, the first rows; what has no number is not among them."""
+    """Return positions of the best rows; of equals the first ones; rows without a number are not among them."""
     score = scores[:, 0]
     some = np.flatnonzero(np.isfinite(score))
     if len(some) > keep:
@@ -308,12 +308,12 @@ def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
 
 
 def pareto_front(scores: np.ndarray, rows: np.ndarray, most: float = math.inf) -> np.ndarray:
-    """Places of the points that no other point is at least as good as; of equal points, the first row.
+    """Return positions of the points that no other point is at least as good as; of equal points, the first row.
 
     Parameters
     ----------
     scores : numpy.ndarray
-        One row a point, one column a measure: the less, the better. What is not finite is on no front.
+        One row per point, one column per measure: the less, the better. What is not finite is on no front.
     rows : numpy.ndarray of int
         Number of each point; the front comes in the order of these.
     most : float
@@ -362,7 +362,7 @@ def _classes(values: np.ndarray) -> dict[str, Any]:
 
 
 def _merged(question: _Question, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Several parts as one; in any order, and any grouping."""
+    """Return several parts as one; in any order, and any grouping."""
     merged = {name: sum(part[name] for part in parts) for name in ("rows", "answered", "fitting")}
     for what in ("best", "front"):
         some = [part[what] for part in parts if len(part[what].get("row", ()))]  # none where no score is a number
@@ -417,7 +417,7 @@ def _quantiles(question: _Question, classes: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _quantile(classes: Mapping[str, Any], share: float) -> float:
-    """The value of rank ceil(share × count), at least 1: the middle of its class."""
+    """Return the value of rank ceil(share × count), at least 1: the middle of its class."""
     if "least" not in classes:
         return math.nan
     if share in (0.0, 1.0):
@@ -463,7 +463,7 @@ def _fingerprint(question: _Question) -> str:
 
 
 def _file(checkpoint: Any) -> Path:
-    """The file of a checkpoint, where one can be written."""
+    """Return the file of a checkpoint, where one can be written."""
     if not str(checkpoint).strip("\0 "):
         raise refused("checkpoint", checkpoint, "is no path; give the name of a file")
     try:

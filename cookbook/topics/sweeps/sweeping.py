@@ -35,7 +35,7 @@ FUNCTIONS: dict[str, Callable[..., Estimate]] = {
     "forward_pass": forward_pass,
     "generate": generate,
 }
-# What a training step is asked of networks without parallel layouts.
+# Arguments of a training step of networks without parallelism configurations.
 PLAIN_STEP = ("accelerator", "precision", "software", "seq", *(name for name in PLAN if name not in PARALLEL))
 NUMBERS = ("seconds", "low80", "high80", "rate", "tokens_per_s", "memory_bytes")
 WORDS = ("fits", "bottleneck", "tier", "why")
@@ -45,7 +45,7 @@ TRANSFORMERS = "training_transformer"
 BLOCK_ROWS, GRID_ROWS, MAX_ROWS = 1 << 18, 1 << 16, 5_000_000
 MAX_NEEDS, MAX_EXPLORED, MAX_VALUES = 1_000_000, 10**12, 1_000_000
 TABLE = "several sweeps, or cb.planning.explore, which keeps the best of them and no table"
-# What an axis cannot hold: values within values, and what gives them one by one, perhaps without end.
+# Types that no value of an axis may have: values within values, and iterators, perhaps without end.
 NO_VALUES = (list, tuple, dict, set, np.ndarray, Iterator)
 OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epochs", "target_seconds")
 INNER = ("batch", "accelerator")
@@ -53,14 +53,14 @@ INNER = ("batch", "accelerator")
 
 @checked(of=Field.choice(NEEDS, *KINDS), progress=Field.flag(), executor=EXECUTOR)
 def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **axes: Any) -> pd.DataFrame:
-    """Many scenarios at once: one row for each combination of the values of each axis.
+    """Return answers to many scenarios: one row for each combination of the values of each axis.
 
     Parameters
     ----------
     of : str
-        What to tell of each: "needs" (what `cookbook.requirements` tells), "train_step", "forward_pass" or "generate".
+        Kind of answer: "needs" (as of `cookbook.requirements`), "train_step", "forward_pass" or "generate".
     progress : bool
-        Whether to show on standard error how far a sweep of more than a second is.
+        Whether to show the progress of a sweep of more than a second on standard error.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
         Where to compute it, in parts; here where none is given. Not of "needs". The frame is the same.
     **axes
@@ -80,7 +80,7 @@ def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **a
     ------
     ValueError
         An axis that does not exist or has no values; a value that is not listed or out of range; more combinations than
-        a frame should hold, which `cookbook.planning.explore` goes through without one.
+        a frame should contain, which `cookbook.planning.explore` goes through without one.
     cookbook.catalog.UnknownName
         A name that no table has.
 
@@ -104,7 +104,7 @@ def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **a
 
 
 def _within(values: dict[str, list[Any]], most: int, remedy: str) -> None:
-    """ValueError with a `remedy` where `values` make more combinations than `most`."""
+    """Raise ValueError with a `remedy` where `values` make more combinations than `most`."""
     rows = math.prod(map(len, values.values()))
     if rows > most:
         what = f"{rows:,}" if rows < 10**24 else f"{float(min(rows, 10**300)):.0e}"
@@ -112,7 +112,7 @@ def _within(values: dict[str, list[Any]], most: int, remedy: str) -> None:
 
 
 def listed_axes(of: str, axes: dict[str, Any], most: int = MAX_EXPLORED) -> dict[str, list[Any]]:
-    """Fields and values that the `axes` of a question `of` this kind stand for, each value checked.
+    """Return fields and values of the `axes` of a question `of` this kind, each value checked.
 
     More combinations than `most` are refused before.
 
@@ -135,7 +135,7 @@ def listed_axes(of: str, axes: dict[str, Any], most: int = MAX_EXPLORED) -> dict
 
 
 def _field(of: str, name: str) -> str:
-    """The field that an axis stands for, by its name or another spelling."""
+    """Return the field of an axis, by its name or another spelling."""
     kind = KINDS[of]
     accepted = {"model", "accelerator", *inspect.signature(FUNCTIONS[of]).parameters}
     declared = [
@@ -168,7 +168,7 @@ def _estimated(of: str, values: dict[str, list[Any]], rows: int, progress: bool,
 
 
 def _anywhere(of: str, values: dict[str, list[Any]], executor: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-    """Rows and what is told of them, computed here or by the workers of an executor."""
+    """Yield rows and their answers, computed here or by the workers of an executor."""
     if executor is None:
         yield from answers(of, values)
         return
@@ -177,13 +177,13 @@ def _anywhere(of: str, values: dict[str, list[Any]], executor: Any) -> Iterator[
 
 
 def _part(question: tuple[str, dict[str, list[Any]]], number: int) -> list[tuple[Any, dict[str, np.ndarray]]]:
-    """One part of a sweep: rows of the whole, and what is told of them."""
+    """Return one part of a sweep: rows of the whole, and their answers."""
     of, values = question
     return list(part_answers(of, values, number, BLOCK_ROWS))
 
 
 def parts_of(values: dict[str, list[Any]], most: int) -> Parts:
-    """The outer product of `values` in parts of at most so many rows (`most`)."""
+    """Return the outer product of `values` in parts of at most `most` rows."""
     return Parts([len(entries) for entries in values.values()], most)
 
 
@@ -198,9 +198,9 @@ def part_answers(
 
 
 def answers(of: str, values: dict[str, list[Any]]) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-    """Answers to a question `of` this kind on the outer product of `values`, block by block: rows, and columns."""
+    """Yield answers to a question `of` this kind on the outer product of `values`, by blocks: rows, and columns."""
     networks = [network_of(model) for model in values["model"]]
-    # Layouts that the reader leaves open are chosen row by row; chunks of a stage follow from the others.
+    # Configurations that the reader leaves open are chosen row by row; chunks of a stage follow from the others.
     stated = all(None not in values.get(name, [None]) for name in ("tp", "pp"))
     stated = stated and len({degree is None for degree in values.get("vp", [None])}) == 1
     grids = np.array([_in_grid(of, network) and stated for network in networks])
@@ -215,7 +215,7 @@ def answers(of: str, values: dict[str, list[Any]]) -> Iterator[tuple[Any, dict[s
 
 
 def _places(values: dict[str, list[Any]], wanted: np.ndarray) -> np.ndarray | None:
-    """Rows of some models; None where those are all."""
+    """Return rows of some models; None where those are all."""
     if wanted.all():
         return None
     sizes = [len(entries) for entries in values.values()]
@@ -224,12 +224,12 @@ def _places(values: dict[str, list[Any]], wanted: np.ndarray) -> np.ndarray | No
 
 
 def _along(values: np.ndarray, axis: int, axes: int) -> np.ndarray:
-    """Values along one of so many axes."""
+    """Return values along one of `axes` axes."""
     return values.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
 def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Answers of the door about one network, so many rows at a time: the first of them, and the columns."""
+    """Yield answers about one network, `BLOCK_ROWS` at a time: the first row, and the columns."""
     axes = {name: entries for name, entries in values.items() if name != "model"}
     sizes = [len(entries) for entries in axes.values()]
     rows = math.prod(sizes)
@@ -284,7 +284,7 @@ def _unasked(of: str, network: Workload, name: str, value: Any) -> str:
 
 
 def _levels(name: str, entries: list[Any]) -> tuple[Any, ...] | np.ndarray:
-    """The values of an axis as a scenario takes them: words and machines, or an array of numbers."""
+    """Return the values of an axis as a scenario takes them: words and machines, or an array of numbers."""
     declared = fields()[name]
     if declared.type in (*NUMERIC, "flag"):
         return np.array([np.nan if entry is None else float(column(declared, entry)) for entry in entries])
@@ -292,7 +292,7 @@ def _levels(name: str, entries: list[Any]) -> tuple[Any, ...] | np.ndarray:
 
 
 def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Estimates of training steps, block by block: a block has a dimension for each axis that varies in it.
+    """Return estimates of training steps, block by block: a block has a dimension for each axis that varies in it.
 
     What depends on few axes is computed once for each combination of those, and only the last product is as large as
     the block: far less work than one number a row from the beginning.
@@ -323,7 +323,7 @@ def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[
 
 
 def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
-    """Blocks of an outer product of at most `GRID_ROWS` rows: the first row, and which levels of each axis."""
+    """Return blocks of an outer product of at most `GRID_ROWS` rows: the first row, and which levels of each axis."""
     yield from map(Parts(sizes, GRID_ROWS).__getitem__, range(len(Parts(sizes, GRID_ROWS))))
 
 
@@ -340,7 +340,7 @@ def is_timed(of: str, model: Any) -> bool:
 
 
 def _axis(entries: list[Any], at: int, sizes: list[int]) -> Any:
-    """An axis as a column: numbers as they are, words as categories."""
+    """Return an axis as a column: numbers as they are, words as categories."""
 
     def spread(levels: np.ndarray) -> np.ndarray:
         return np.broadcast_to(_along(levels, at, len(sizes)), sizes).reshape(-1)
@@ -394,7 +394,7 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
 
 
 def _listed(axis: str, value: Any) -> list[Any]:
-    """The values of an axis, one by one; what has no end, or is no flat list, is refused before it is gone through."""
+    """Return the values of an axis; what has no end, or is no flat list, is refused before it is read."""
     if hasattr(value, "to_numpy"):  # a column of a table
         value = value.to_numpy()
     several = isinstance(value, (list, tuple, set, range)) or (isinstance(value, np.ndarray) and value.ndim > 0)
@@ -422,7 +422,7 @@ def _frame(outer: dict[str, Any], inner: dict[str, Any]) -> pd.DataFrame:
 
 
 def _beside(named: dict[str, Any], rows: pd.DataFrame) -> pd.DataFrame:
-    """The axes before the rest; memory of an axis' name (that of the optimiser's state) is told apart by _bytes."""
+    """Return the axes before other columns; a part of memory with the name of an axis gets the ending _bytes."""
     rows = rows.rename(columns={axis: f"{axis}_bytes" for axis in named})
     for place, (axis, value) in enumerate(named.items()):
         rows.insert(place, axis, value)
