@@ -367,14 +367,16 @@ def serve(
     machines = [hardware.machine(kind) for kind in accelerator]
     counts: Sequence[int | None] = (None,) if devices is None else devices
     prices = {machine.accelerator.key: hour_usd(machine.accelerator, hourly, way, since) for machine in machines}
-    alone, rows = len(machines) * len(counts) == 1, list[dict[str, Any]]()
-    for machine in machines:
-        for count in counts:
-            row, sentences = _row(question, machine, count, prices[machine.accelerator.key], alone)
-            rows.append(row)
-            assumed += sentences
+    alone = len(machines) * len(counts) == 1
+    answers = [
+        _row(question, machine, count, prices[machine.accelerator.key], alone)
+        for machine in machines
+        for count in counts
+    ]
+    rows = tuple(row for row, _ in answers)
+    assumed += [sentence for _, sentences in answers for sentence in sentences]
     title = f"{network.title}, {_load_words(load)}"
-    return Service(title, tuple(rows), load, limits, prices, network.name, tuple(dict.fromkeys(assumed)))
+    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)))
 
 
 def _load_words(load: Load) -> str:
