@@ -1,4 +1,4 @@
-"""What deep learning needs from hardware, computed from sourced facts.
+"""The hardware needs of deep learning, computed from sourced facts.
 
 Notebooks need this package alone: ``import cookbook as cb``. Names are loaded when first used, so importing is fast.
 """

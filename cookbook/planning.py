@@ -1,7 +1,7 @@
 """Many scenarios at once, and what follows for a purchase: sweeps, layouts, sizes of hosts, prices.
 
 Names are loaded when first used. Everywhere here a name that the catalogue does not have raises
-`cookbook.catalog.UnknownName`, and a figure that cannot be ValueError: the argument, its value and the remedy.
+`cookbook.catalog.UnknownName`, and an invalid value ValueError: the argument, its value and the remedy.
 """
 
 from __future__ import annotations

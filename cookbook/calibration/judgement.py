@@ -1,4 +1,4 @@
-"""What predictions of storage, input and exchanges are worth: each from constants fitted without its group.
+"""Evaluation of predictions of storage, input and communication: each from constants fitted without its group.
 
 - Storage and input, together (`judgement`) and row by row (`judged_rows`).
 - Exchanges (`exchange_judgement`): measured collectives, constants fitted without a publisher or a generation. Rows

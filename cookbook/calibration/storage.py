@@ -91,7 +91,7 @@ NOTES = {
 
 
 def start() -> dict[str, float]:
-    """Where fits start, with the constants that are not fitted."""
+    """Return the start of fits, with the constants that are not fitted."""
     return {**START, **{row["name"]: committed()[row["name"]] for row in _recalled()}}
 
 
@@ -267,7 +267,7 @@ FITS: dict[str, Callable[[Measured, np.ndarray], dict[str, float]]] = {
 
 
 def left_out(data: Measured, kind: str, group: np.ndarray) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """What each row gets from constants fitted without its group, and those constants.
+    """Return the predictions of each row from constants fitted without its group, and those constants.
 
     `data`: rows of the kind; `kind`: mlperf, decode or object_store; `group`: group of each row.
     """
@@ -289,7 +289,7 @@ def in_samples(data: Measured, kind: str, predicted: np.ndarray) -> np.ndarray:
 
 
 def reported(data: Measured, kind: str) -> np.ndarray:
-    """What was measured of the figure that an answer leads with."""
+    """Return the measured value of the figure that an answer leads with."""
     return data.samples_per_s if kind == MLPERF else data.outcome
 
 

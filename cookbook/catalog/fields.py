@@ -36,13 +36,13 @@ from cookbook.catalog.reading import data_directory, nearest
 from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, Refused, refused
 
 __all__ = [
-    "LARGEST",
-    "LEAST",
+    "MAX_AMOUNT",
     "MAX_DEVICES",
     "MAX_ENTRIES",
+    "MAX_NUMBER",
     "MAX_SEQUENCES",
     "MAX_TOKENS",
-    "MOST",
+    "MIN_NUMBER",
     "NUMERIC",
     "TABLES",
     "Field",
@@ -59,13 +59,13 @@ R = TypeVar("R")
 # Most devices, sequences of one step and tokens of a sequence that a run may have; most values in one list.
 MAX_DEVICES, MAX_SEQUENCES, MAX_TOKENS, MAX_ENTRIES = 2**20, 2**30, 2**27, 1024
 # The smallest and largest number of anything that is counted, measured or paid, and the largest of one run.
-LEAST, MOST, LARGEST = 1e-18, 1e300, 1e18
+MIN_NUMBER, MAX_NUMBER, MAX_AMOUNT = 1e-18, 1e300, 1e18
 # Letters of a name that are compared with others, and the share of them that agree where it may be the one meant.
-LETTERS, MISSPELT = 60, 0.6
+COMPARED_LETTERS, MIN_SIMILARITY = 60, 0.6
 # From here on a number is written with an exponent.
-MANY = 1e12
+EXPONENT_FROM = 1e12
 # Letters of choices that a message lists in full.
-MAX_LETTERS = 200
+MAX_LISTED_LETTERS = 200
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
 NUMERIC = ("number", "count", "share")
 # Types of names, and the table that has them; workloads of storage benchmarks begin with their suite.
@@ -102,13 +102,13 @@ class Field:
     above : bool
         Whether a number must be more than `low`.
     optional, blank : bool
-        Whether None, and whether "" or an empty list, stand for what is not given.
+        Whether None, and whether "" or an empty list, mean that nothing is given.
     many, gaps : bool
         Whether it may be a list, which is read entry by entry, and whether entries of it may be None.
     entries : int
         Most entries of such a list.
     missing : bool
-        Whether NaN stands for a figure that is not known.
+        Whether NaN means an unknown value.
     words : bool
         Whether text is read as a number: one with a unit, or "20 M" of what has none.
     in_unit : bool
@@ -122,7 +122,7 @@ class Field:
     kept : bool
         Whether it is passed on as it is given, once it is checked: a list stays a list.
     what, give : str
-        The noun of it and the remedy, where type and range do not tell them.
+        The noun of it and the remedy, where type and range do not say them.
     label : str
         What it is called in a sentence and beside a control.
     later : bool
@@ -164,21 +164,21 @@ class Field:
         return cls(type="count", low=low, high=high, **{"words": False, **more})
 
     @classmethod
-    def number(cls, low: float | None = None, high: float = MOST, unit: str = "", **more: Any) -> Field:
+    def number(cls, low: float | None = None, high: float = MAX_NUMBER, unit: str = "", **more: Any) -> Field:
         """Declare a number in SI, or text with its unit: more than 0 where no lower end is given."""
         if low is None:
             return cls(type="number", low=0.0, high=high, unit=unit, above=True, **more)
         return cls(type="number", low=low, high=high, unit=unit, **more)
 
     @classmethod
-    def array(cls, low: float = -MOST, high: float = MOST, **more: Any) -> Field:
+    def array(cls, low: float = -MAX_NUMBER, high: float = MAX_NUMBER, **more: Any) -> Field:
         """Declare a number or an array of numbers, read as an array; NaN, a figure that is not known, passes."""
         return cls(type="array", low=low, high=high, **{"missing": True, **more})
 
     @classmethod
     def choice(cls, *allowed: Any, of: Callable[[], Collection[Any]] | None = None, **more: Any) -> Field:
         """Declare one of some values; `of` gives them when they are first needed, such as rows of a table."""
-        return cls(type="choice", choices=MappingProxyType({each: each for each in allowed}), offered=of, **more)
+        return cls(type="choice", choices=MappingProxyType({value: value for value in allowed}), offered=of, **more)
 
     @classmethod
     def flag(cls, **more: Any) -> Field:
@@ -215,17 +215,17 @@ class Field:
     @property
     def spelt(self) -> Mapping[Any, Any]:
         """From every spelling of a choice to the choice."""
-        return {each: each for each in self.offered()} if self.offered else self.choices
+        return {value: value for value in self.offered()} if self.offered else self.choices
 
     @property
     def allowed(self) -> str:
-        """What may stand in it, in words."""
+        """Allowed values, in words."""
         if self.give:
             return self.give
         if self.type == "flag":
             return "yes or no" if self.phases else "True or False"
         if self.choices or self.offered:
-            return ", ".join(str(each) or "''" for each in dict.fromkeys(self.spelt.values()))
+            return ", ".join(str(choice) or "''" for choice in dict.fromkeys(self.spelt.values()))
         if self.type not in (*NUMERIC, "array"):
             return f"a name of the table {TABLES[self.type]!r}" if self.type in TABLES else "a name, or a few words"
         return self._span
@@ -238,10 +238,10 @@ class Field:
         end = _end if self.phases else _thousands
         if self.type == "array":
             whole = "one number or an array of them"
-        if self.high >= MOST and not self.phases:
+        if self.high >= MAX_NUMBER and not self.phases:
             finite = "" if self.high == math.inf else ", finite"
             least = f"more than {end(self.low)}" if self.above else f"{end(self.low)} or more"
-            if self.low <= -MOST:
+            if self.low <= -MAX_NUMBER:
                 return whole or "a finite number"
             return f"{whole}{whole and ', '}{least}{unit}{finite}"
         if self.above:
@@ -250,7 +250,7 @@ class Field:
 
     @property
     def remedy(self) -> str:
-        """What to do, in words: to take one of the choices, or to give what is allowed."""
+        """The remedy, in words: take one of the choices, or give what is allowed."""
         chosen = self.choices or self.offered or (self.type == "flag" and self.phases)
         return f"{'take' if chosen else 'give'} {self.allowed}"
 
@@ -264,7 +264,7 @@ class Field:
         Raises
         ------
         cookbook.catalog.Refused
-            A value that cannot be: the argument (`name`, that of the field by default), the value, what is allowed.
+            An invalid value: the argument (`name`, that of the field by default), the value, what is allowed.
         """
         if name and name != self.name:
             try:
@@ -277,14 +277,14 @@ class Field:
             return self._one(value)
         values = self._listed(value)
         if self.kept:
-            for each in values:
-                self._one(each)
+            for entry in values:
+                self._one(entry)
             return values if isinstance(value, Iterator) else value
-        read = [None if each is None and self.gaps else self._one(each) for each in values]
+        read = [None if entry is None and self.gaps else self._one(entry) for entry in values]
         return tuple(dict.fromkeys(read) if self.type in ("count", "choice") else read)
 
     def _states(self, value: Any) -> bool:
-        """Whether anything is given: not "", and not an empty list where there may be one."""
+        """Return whether anything is given: not "", and not an empty list where lists are allowed."""
         return not (isinstance(value, str) or (self.many and isinstance(value, (list, tuple)))) or len(value) > 0
 
     def _listed(self, value: Any) -> list[Any]:
@@ -299,10 +299,10 @@ class Field:
             raise self.refuse(value, "is empty")
         if len(value) > self.entries:
             raise refused(self.name, value, f"has more than {self.entries:,} entries; give at most that many")
-        return [each.item() if isinstance(each, np.generic) else each for each in value]
+        return [entry.item() if isinstance(entry, np.generic) else entry for entry in value]
 
     def changes(self, default: Any) -> bool:
-        """Whether a default is read as something else: one value of a list, text of a number, a number of an array."""
+        """Return whether a default is read as another value: as a list, a number of text, or an array."""
         if default is None or default is inspect.Parameter.empty or (isinstance(default, (str, tuple)) and not default):
             return False
         if self.many:
@@ -317,7 +317,7 @@ class Field:
 
     def to_number(self, value: Any) -> float:
         """Return a number in SI within its range, from a number or from text, which has the unit of the field."""
-        given = value = of_numpy(value)
+        original = value = of_numpy(value)
         if isinstance(value, bool) and self.type != "share":
             raise self.refuse(value, "is not a number", NOT_ALLOWED)
         if isinstance(value, str) and self.words:
@@ -325,18 +325,18 @@ class Field:
                 value = units.si(value, self.unit) / (units.scale(self.unit) if self.in_unit else 1)
             except (ValueError, ArithmeticError) as problem:
                 if not self.unit:
-                    raise self.refuse(given, "is not a number", NOT_ALLOWED) from None
-                raise self.refuse(given, f": {str(problem)[:120]}") from None
+                    raise self.refuse(original, "is not a number", NOT_ALLOWED) from None
+                raise self.refuse(original, f": {str(problem)[:120]}") from None
         if not isinstance(value, (int, float)):
-            raise self.refuse(given, "is not a number", NOT_ALLOWED)
+            raise self.refuse(original, "is not a number", NOT_ALLOWED)
         if value != value and self.missing:
             return math.nan
         # An integer beyond all floats is no infinity.
         inside = self.low <= value <= min(self.high, 1e308) or (value, self.high) == (math.inf, math.inf)
-        if not inside or (self.above and value < self.low + LEAST):
-            raise self.refuse(given, "is outside its range", NOT_ALLOWED)
+        if not inside or (self.above and value < self.low + MIN_NUMBER):
+            raise self.refuse(original, "is outside its range", NOT_ALLOWED)
         if self.type == "count" and value != math.floor(value):
-            raise self.refuse(given, "is not whole", NOT_ALLOWED)
+            raise self.refuse(original, "is not whole", NOT_ALLOWED)
         return float(value)
 
     def _integer(self, value: Any) -> int:
@@ -348,18 +348,18 @@ class Field:
         return value
 
     def _choice(self, value: Any) -> Any:
-        known = self.spelt
+        choices = self.spelt
         if self.phases and isinstance(value, str):
-            value = value.strip().casefold() if value.strip().casefold() in known else value
-        for each in known:
-            if type(value) is type(each) and value == each:
-                return known[each]
-        words = [each for each in known if isinstance(each, str)]
-        near = nearest(value[:LETTERS], words, 1, MISSPELT) if isinstance(value, str) else []
+            value = value.strip().casefold() if value.strip().casefold() in choices else value
+        for choice in choices:
+            if type(value) is type(choice) and value == choice:
+                return choices[choice]
+        words = [choice for choice in choices if isinstance(choice, str)]
+        near = nearest(value[:COMPARED_LETTERS], words, 1, MIN_SIMILARITY) if isinstance(value, str) else []
         remedy = f"take one of {self.allowed}" + (f"; nearest: {', '.join(near)}" if near else "")
-        if len(self.allowed) > MAX_LETTERS:
-            near = nearest(value[:LETTERS], words, 3) if isinstance(value, str) else words[:3]
-            remedy = f"nearest of {len(known):,}: {', '.join(near)}"
+        if len(self.allowed) > MAX_LISTED_LETTERS:
+            near = nearest(value[:COMPARED_LETTERS], words, 3) if isinstance(value, str) else words[:3]
+            remedy = f"nearest of {len(choices):,}: {', '.join(near)}"
         raise refused(self.name, value, f"is not a choice; {remedy}", nearest=near)
 
     def _text(self, value: Any) -> str:
@@ -395,7 +395,7 @@ class Field:
             raise self.refuse(value, "is not a number", NOT_ALLOWED) from None
         if not numbers.size and not self.missing:
             raise self.refuse(value, "is empty")
-        bad = (numbers < self.low + LEAST if self.above else numbers < self.low) | (numbers > self.high)
+        bad = (numbers < self.low + MIN_NUMBER if self.above else numbers < self.low) | (numbers > self.high)
         if not self.missing:
             bad |= np.isnan(numbers)
         if bad.any():
@@ -428,18 +428,18 @@ def of_numpy(value: Any) -> Any:
 
 def _all_numbers(values: np.ndarray) -> bool:
     return values.size > 0 and all(
-        isinstance(each, (int, float, np.number)) and not isinstance(each, bool) for each in values.flat
+        isinstance(entry, (int, float, np.number)) and not isinstance(entry, bool) for entry in values.flat
     )
 
 
 def _end(value: float) -> str:
-    """An end of a range, exactly."""
+    """Return an end of a range, exactly."""
     return f"{value:g}" if float(f"{value:g}") == value else f"{value:,.0f}"
 
 
 def _thousands(value: float) -> str:
-    """An end of a range, in digits where it can be counted."""
-    return f"{value:,.0f}" if value == math.floor(value) and abs(value) < MANY else _end(value)
+    """Return an end of a range, in digits where it can be counted."""
+    return f"{value:,.0f}" if value == math.floor(value) and abs(value) < EXPONENT_FROM else _end(value)
 
 
 @dataclass(frozen=True)
@@ -464,36 +464,48 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         parameters = inspect.signature(function).parameters
-        names = tuple(name for name, each in parameters.items() if each.kind == each.POSITIONAL_OR_KEYWORD)
-        if not {*declarations} <= {*parameters} and all(each.kind != each.VAR_KEYWORD for each in parameters.values()):
+        names = tuple(
+            name for name, parameter in parameters.items() if parameter.kind == parameter.POSITIONAL_OR_KEYWORD
+        )
+        if not {*declarations} <= {*parameters} and all(
+            parameter.kind != parameter.VAR_KEYWORD for parameter in parameters.values()
+        ):
             raise TypeError(f"{function.__name__} has no argument {({*declarations} - {*parameters}).pop()}")
 
         @lru_cache(maxsize=1)
         def all_fields() -> Mapping[str, Field]:
-            return {name: _named(each, name, parameters.get(name)) for name, each in declarations.items()}
+            return {name: _named(declaration, name, parameters.get(name)) for name, declaration in declarations.items()}
 
         @lru_cache(maxsize=1)
         def readers() -> Mapping[str, Callable[[Any], Any]]:
-            return {name: each.read for name, each in all_fields().items() if not each.later}
+            return {name: declaration.read for name, declaration in all_fields().items() if not declaration.later}
 
         @lru_cache(maxsize=1)
         def usual() -> Mapping[str, Any]:
-            """Defaults that are read as something else."""
-            read = {name: each for name, each in all_fields().items() if name in parameters and not each.later}
+            """Return the defaults that are read as other values."""
+            read = {
+                name: declaration
+                for name, declaration in all_fields().items()
+                if name in parameters and not declaration.later
+            }
             values = {name: parameters[name].default for name in read}
-            return {name: each.read(values[name]) for name, each in read.items() if each.changes(values[name])}
+            return {
+                name: declaration.read(values[name])
+                for name, declaration in read.items()
+                if declaration.changes(values[name])
+            }
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            known = readers()
+            by_name = readers()
             if args:
                 read = [
-                    known[name](value) if name in known else value for name, value in zip(names, args, strict=False)
+                    by_name[name](value) if name in by_name else value for name, value in zip(names, args, strict=False)
                 ]
                 args = (*read, *args[len(read) :])  # type: ignore[assignment]
             for name, value in kwargs.items():
-                if name in known:
-                    kwargs[name] = known[name](value)
+                if name in by_name:
+                    kwargs[name] = by_name[name](value)
             for name, value in usual().items():
                 if name not in kwargs and name not in names[: len(args)]:
                     kwargs[name] = value
@@ -506,7 +518,7 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
 
 
 def _named(declaration: Field | Row, name: str, parameter: inspect.Parameter | None) -> Field:
-    """A field under the name of its argument, which may be left out as its default has it."""
+    """Return a field under the name of its argument, which may be left out as its default has it."""
     made = declaration.field(name) if isinstance(declaration, Row) else replace(declaration, name=name)
     default = None if parameter is None else parameter.default
     empty = isinstance(default, (str, tuple)) and not default
@@ -515,19 +527,19 @@ def _named(declaration: Field | Row, name: str, parameter: inspect.Parameter | N
 
 def declared(function: Callable[..., Any]) -> Mapping[str, Field]:
     """Return the fields that a function declares, by argument; none where it declares none."""
-    found = getattr(function, "declared", None)
-    return found() if found else {}
+    declarations = getattr(function, "declared", None)
+    return declarations() if declarations else {}
 
 
 @lru_cache(maxsize=16)
 def fields(phase: str = "") -> Mapping[str, Field]:
     """Return fields of a kind of prediction or of a group by name; of no kind all, of several of one name the first."""
-    found: dict[str, Field] = {}
+    by_name: dict[str, Field] = {}
     with (data_directory() / "schema" / "scenario.csv").open(encoding="utf-8", newline="") as file:
-        for each in map(_field, csv.DictReader(file)):
-            if not phase or phase in each.phases:
-                found.setdefault(each.name, each)
-    return MappingProxyType(found)
+        for declaration in map(_field, csv.DictReader(file)):
+            if not phase or phase in declaration.phases:
+                by_name.setdefault(declaration.name, declaration)
+    return MappingProxyType(by_name)
 
 
 def names_of(kind: str, *types: str) -> tuple[str, ...]:
@@ -544,7 +556,7 @@ def names_of(kind: str, *types: str) -> tuple[str, ...]:
 def _field(row: Mapping[str, str]) -> Field:
     low, high, choices, allowed = -math.inf, math.inf, dict[str, str](), row["allowed"]
     if row["type"] in NUMERIC and ".." in allowed:
-        low, high = (float(each) for each in allowed.split(".."))
+        low, high = (float(end) for end in allowed.split(".."))
     elif row["type"] in NUMERIC and allowed:
         low, high = float(allowed.split("|")[0]), float(allowed.split("|")[-1])
     elif row["type"] == "choice":

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
-from cookbook.catalog.fields import MOST, Field, checked
+from cookbook.catalog.fields import MAX_NUMBER, Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.result import Result
 
@@ -80,7 +80,7 @@ class Price(Result):
             value = getattr(self, name)
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
             is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
-            if not is_array and not (single and not abs(value) >= MOST):  # NaN: not known
+            if not is_array and not (single and not abs(value) >= MAX_NUMBER):  # NaN: not known
                 raise refused(name, value, "must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):
@@ -198,6 +198,17 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
     whole = hourly_usd(accelerator, way, since)
     kind, key = _table_key(accelerator)
     return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
+
+
+def hour_usd(accelerator: Any, hourly: float | None = None, way: str = "on demand", since: int | None = None) -> Price:
+    """Return the price of one hour of an accelerator: the reader's own where it is given, else `device_usd` [USD/h].
+
+    >>> hour_usd("h100-sxm", 2.5).median
+    2.5
+    """
+    if hourly is None:
+        return device_usd(accelerator, way, since)
+    return Price(hourly, hourly, hourly, "USD/h", note="given")
 
 
 @checked(name=DEVICE, since=SINCE_YEAR)

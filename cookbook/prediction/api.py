@@ -1,4 +1,4 @@
-"""The doors for typed questions: a training step, a forward pass, an answer of a language model."""
+"""Public functions of typed questions: a training step, a forward pass, an answer of a language model."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-# What is taken where nobody says how long a prompt is, and the delay that has no answer.
+# Tokens of a prompt where none are given, and the delay without an answer.
 USUAL_PROMPT, FIRST_TOKEN = 1024, "first token"
 OFFLOADED = {"optimiser": False, "optimiser to drives": True}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How training is laid out; every field may be a list, and lists are taken together entry by entry.
+    """Parallelism configuration of training; every field may be a list, and lists are combined entry by entry.
 
-    What is not given (None) is the default of ``data/schema/scenario.csv``; an estimate tells it in `assumed`.
+    What is not given (None) is the default of ``data/schema/scenario.csv``; an estimate reports it in `assumed`.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Plan:
     rank : int
         Rank of the adapters.
     target_modules : str
-        What they stand beside: "attention", "all linear" or "all linear and embeddings" (which train whole).
+        Matrices that have adapters: "attention", "all linear" or "all linear and embeddings" (which train whole).
     optimiser : str
         "adam", "adam-8bit", "adafactor", "galore", "lamb", "momentum" or "sgd", beside master weights in 32 bits.
     """
@@ -199,7 +199,7 @@ def train_step(
     cookbook.catalog.UnknownName
         A network, device, number format or software that the catalogue does not have.
     ValueError
-        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+        One impossible scenario: the argument, its value and the remedy. Among several it gets NaN and a reason.
 
     Examples
     --------
@@ -209,16 +209,16 @@ def train_step(
     """
     network = network_of(model)
     chosen = kind or kind_of(network)
-    asked = training_scenario(network, accelerator, plan_fields(plan, changes), chosen, software, precision, seq)
-    found = _told(estimate(asked, neighbours), asked, network)
+    request = training_scenario(network, accelerator, plan_fields(plan, changes), chosen, software, precision, seq)
+    step = _told(estimate(request, neighbours), request, network)
     blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(plan_fields(plan, changes))
-    return _assuming(found, _taken({"micro_batch": (1, True)})) if blank else found
+    return _assuming(step, _taken({"micro_batch": (1, True)})) if blank else step
 
 
 def _with_plan(function: Any) -> inspect.Signature:
     """Return the signature of a function with the fields of a plan in the place of `**changes`, as editors show it."""
     signature = inspect.signature(function)
-    own = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
     fields_of_plan = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
         for name in PLAN
@@ -231,26 +231,26 @@ train_step.__signature__ = _with_plan(train_step)  # type: ignore[attr-defined]
 
 
 def network_of(model: str | Workload) -> Workload:
-    """A network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
+    """Return a network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
     model = MODEL.read(model, "model")
     return zoo.model(model) if isinstance(model, str) else model
 
 
 def kind_of(network: Workload) -> str:
-    """Kind of training that answers for a network."""
+    """Return the kind of training that estimates a network."""
     return TRANSFORMER if is_language_model(network) else NETWORK
 
 
 def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a plan that are given, by name; `changes` count before those of the plan."""
+    """Return fields of a plan that are given, by name; `changes` count before those of the plan."""
     plan = PLANNED.read(plan, "plan")
     stated = {name: getattr(plan, name) for name in PLAN} if isinstance(plan, Plan) else dict(plan or {})
-    given = {"micro_batch" if name == "batch" else name: value for name, value in {**stated, **changes}.items()}
-    for name in given:
+    columns = {"micro_batch" if name == "batch" else name: value for name, value in {**stated, **changes}.items()}
+    for name in columns:
         if name not in PLAN:
             close = ", ".join(nearest(str(name)[:60], PLAN, 3))
             raise ValueError(f"the plan has no field {shown(name)}; nearest: {close}; it has {', '.join(PLAN)}")
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in columns.items() if value is not None}
 
 
 def training_scenario(
@@ -262,9 +262,9 @@ def training_scenario(
     precision: Any = None,
     seq: Any = None,
 ) -> Scenario:
-    """A training step of one network as a scenario; `plan` is from `plan_fields`."""
+    """Return a training step of one network as a scenario; `plan` is from `plan_fields`."""
     kind = TRAINING.read(kind, "kind")
-    given: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "model": _named(network),
         "accelerator": _machines(system),
         "software": _given(software),
@@ -275,7 +275,7 @@ def training_scenario(
             raise ValueError(
                 f"kind = {kind!r}: {network.title} is not a language model whose layers can be split; leave kind out"
             )
-        return scenario(kind, given | _parallel(plan, given["accelerator"]) | {"seq": seq})
+        return scenario(kind, columns | _parallel(plan, columns["accelerator"]) | {"seq": seq})
     for name in PARALLEL:
         if name in plan and not is_plain(name, plan[name]):
             why, else_ = f", as {network.unsplit}", f"or build it of {zoo.DIVIDED}"
@@ -305,7 +305,7 @@ def training_scenario(
     mine = {field: plan[name] for name, field in names.items() if name in plan}
     if "batch" not in mine and "global_batch" not in mine:
         mine["batch"] = 1
-    return scenario(kind, given | mine | {"seq": seq if seq is not None else network.seq})
+    return scenario(kind, columns | mine | {"seq": seq if seq is not None else network.seq})
 
 
 PLAIN: dict[str, tuple[Any, ...]] = {
@@ -318,12 +318,12 @@ PLAIN: dict[str, tuple[Any, ...]] = {
 
 
 def is_plain(name: str, value: Any) -> bool:
-    """Whether a field says what data parallelism does anyway."""
+    """Return whether a field has the value that it has in data parallelism."""
     return np.ndim(value) == 0 and not isinstance(value, np.ndarray) and value in PLAIN.get(name, ("",))
 
 
 def _named(network: Workload) -> str | Workload:
-    """Key of a network of the zoo as it stands, else the network itself."""
+    """Return the key of an unchanged network of the zoo, else the network itself."""
     return network.name if _of_zoo(network) else network
 
 
@@ -337,12 +337,12 @@ def _of_zoo(network: Workload) -> bool:
 
 def _machines(system: Any) -> Any:
     single = isinstance(system, (str, hardware.Accelerator, hardware.Machine)) or not isinstance(system, Iterable)
-    return hardware.machine(system) if single else [hardware.machine(each) for each in system]
+    return hardware.machine(system) if single else [hardware.machine(device) for device in system]
 
 
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
-    """Fields of a parallelism configuration, a fabric and an offload turned into rates."""
-    given = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
+    """Return fields of a parallelism configuration, a fabric and an offload turned into rates."""
+    columns = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
     offload = column(fields()["offload"], plan["offload"]) if _is_stated(plan.get("offload")) else None
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
         for machine in np.ravel(np.array(machines, dtype=object)).tolist():
@@ -355,61 +355,61 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
         link = coded(machines).each(lambda machine: machine.host_link)
         used = offload.where(lambda word: word in OFFLOADED)
         drives = offload.where(lambda word: OFFLOADED.get(word, False))
-        given |= {
+        columns |= {
             "offload": plan["offload"],
             "offload_link": _nan_where(~used, link),
             "offload_memory": _nan_where(~used, constant("host-memory-of-device")),
             "offload_drives": _nan_where(~drives, constant("drives-of-device")),
         }
     elif offload is not None:
-        given["offload"] = plan["offload"]
-    return given | (_network(plan) if _is_stated(plan.get("fabric")) else {})
+        columns["offload"] = plan["offload"]
+    return columns | (_network(plan) if _is_stated(plan.get("fabric")) else {})
 
 
 def _nan_where(blank: np.ndarray, value: Any) -> Any:
-    found = np.where(blank, np.nan, value)
-    values = [None if np.isnan(each) else each for each in np.atleast_1d(found).tolist()]
-    return values if found.ndim else values[0]
+    masked = np.where(blank, np.nan, value)
+    values = [None if np.isnan(number) else number for number in np.atleast_1d(masked).tolist()]
+    return values if masked.ndim else values[0]
 
 
 def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Rate, domain, pod and oversubscription of the fabrics that a plan names. A torus is refused."""
+    """Return the rate, domain, pod and oversubscription of the fabrics of a plan. A torus is refused."""
     names = np.ravel(np.asarray(plan["fabric"], dtype=object)).tolist()
     if not all(isinstance(name, str) for name in names):
         raise refused("fabric", plan["fabric"], "must name fabrics of the table 'fabrics'")
-    found = [fabric(name) if name else None for name in names]
-    for known in found:
-        if known is not None and known.kind == "torus":
+    fabrics = [fabric(name) if name else None for name in names]
+    for record in fabrics:
+        if record is not None and record.kind == "torus":
             raise ValueError(
-                f"fabric = {known.key!r} is a torus: its links join the whole slice, which the estimate for its "
+                f"fabric = {record.key!r} is a torus: its links join the whole slice, which the estimate for its "
                 "accelerator counts already; leave fabric out"
             )
     read = {
-        "network": lambda known: known.network_bandwidth,
-        "pod": lambda known: known.group,
-        "oversubscription": lambda known: known.oversubscription,
-        "per_node": lambda known: known.domain,
+        "network": lambda record: record.network_bandwidth,
+        "pod": lambda record: record.group,
+        "oversubscription": lambda record: record.oversubscription,
+        "per_node": lambda record: record.domain,
     }
     columns: dict[str, Any] = {}
     for name, cell in read.items():
         if name not in plan:
-            each = [None if known is None else cell(known) for known in found]
-            columns[name] = each if np.ndim(plan["fabric"]) else each[0]
+            values = [None if record is None else cell(record) for record in fabrics]
+            columns[name] = values if np.ndim(plan["fabric"]) else values[0]
     if "per_node" in columns and "devices" in plan:
         size = np.minimum(np.asarray(plan["devices"], dtype=float), np.asarray(columns["per_node"], dtype=float))
         columns["per_node"] = _nan_where(np.isnan(size), size)
     return columns
 
 
-def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
-    """One estimate, or ValueError with the reason; several as they are."""
-    machines = asked.words("accelerator").levels
-    sources = tuple(dict.fromkeys([*network.sources, *(key for each in machines for key in each.sources)]))
-    if asked.several:
-        return replace(found, sources=sources)
-    if found.why[0]:
-        raise Refused(found.why[0])
-    return found.one(sources=sources)
+def _told(answer: Estimate, request: Scenario, network: Workload) -> Estimate:
+    """Return one estimate with its sources, or raise ValueError with the reason; several as they are."""
+    machines = request.words("accelerator").levels
+    sources = tuple(dict.fromkeys([*network.sources, *(key for machine in machines for key in machine.sources)]))
+    if request.several:
+        return replace(answer, sources=sources)
+    if answer.why[0]:
+        raise Refused(answer.why[0])
+    return answer.one(sources=sources)
 
 
 @checked(
@@ -441,7 +441,7 @@ def forward_pass(
     accelerator : str, Accelerator or Machine
         A device of the catalogue (GPU, TPU, processor, FPGA, edge module ...), or the reader's own record.
     batch : float
-        Samples of one pass on one device, 1 by default; on one core where the cores of a chip hold a network each.
+        Samples of one pass on one device, 1 by default; on one core where each core of a chip runs its own network.
     precision : str
         "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of "fp16" and "bf16"
         (the faster of both), "tf32", "fp32", "int8" and "fp8" that the device has.
@@ -459,7 +459,7 @@ def forward_pass(
     cookbook.catalog.UnknownName
         A network, device, number format or software that the catalogue does not have.
     ValueError
-        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+        One impossible scenario: the argument, its value and the remedy. Among several it gets NaN and a reason.
 
     Examples
     --------
@@ -471,12 +471,12 @@ def forward_pass(
     cookbook.catalog.Refused: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
     """
     network = network_of(model)
-    taken = _taken({"batch": (1, batch is None)})
+    assumed = _taken({"batch": (1, batch is None)})
     batch = 1 if batch is None else batch
     if seq is not None and not network.ops.needs_seq:
         raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
     prompt = answers_tokens(network)
-    asked = scenario(
+    request = scenario(
         GENERATION if prompt else FORWARD,
         {
             "model": _named(network),
@@ -493,7 +493,7 @@ def forward_pass(
             ),
         },
     )
-    return _assuming(_told(replace(estimate(asked, neighbours), unit=UNITS[FORWARD]), asked, network), taken)
+    return _assuming(_told(replace(estimate(request, neighbours), unit=UNITS[FORWARD]), request, network), assumed)
 
 
 def _is_stated(value: Any) -> bool:
@@ -501,7 +501,7 @@ def _is_stated(value: Any) -> bool:
 
 
 def _given(value: Any) -> Any:
-    """What is given; None where it is blank."""
+    """Return the value that is given; None where it is blank."""
     return None if isinstance(value, str) and not value else value
 
 
@@ -524,7 +524,7 @@ def answers(
     request_rate: Any = None,
     **policy: Any,
 ) -> Scenario:
-    """Batches of answers as scenarios, arguments as for `generate`."""
+    """Return batches of answers as scenarios, arguments as for `generate`."""
     if not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; use cb.forward_pass")
     comes = request_rate is not None
@@ -584,12 +584,12 @@ def generate(
     schedule: Any = None,
     chunk: Any = None,
 ) -> Estimate:
-    """Time of a static batch of answers of a language model: the prompt, then one pass a token with a growing cache.
+    """Time of a static batch of answers of a language model: the prompt, then one pass per token with a growing cache.
 
     Arguments may be lists; they are taken together entry by entry, and give one estimate each. Queues are not
     modelled but for `request_rate`, whose delays are means; `cookbook.serve` has percentiles. Layers with a sliding
     window attend to the tokens within it, and keep the keys and values of no others. Layers that keep a state (linear
-    attention, state spaces) read and write it once a token, however long the context, and have no constants of their
+    attention, state spaces) read and write it once per token, however long the context, and have no constants of their
     own.
 
     Parameters
@@ -600,7 +600,7 @@ def generate(
         A device, or the reader's own record.
     input_len, output_len : int or str
         Tokens of one prompt (1,024 by default) and of one answer (128); or a data set of the table ``request_sets`` in
-        the place of the first, such as "sharegpt", for the mean lengths of its requests, which `assumed` tells.
+        the place of the first, such as "sharegpt", for the mean lengths of its requests, which `assumed` reports.
     batch : int
         Answers of one replica at once, 1 by default; with `request_rate` the most of all replicas, by default as many
         as fit.
@@ -639,7 +639,7 @@ def generate(
     cookbook.catalog.UnknownName
         A network, device, number format or software that the catalogue does not have.
     ValueError
-        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+        One impossible scenario: the argument, its value and the remedy. Among several it gets NaN and a reason.
 
     Examples
     --------
@@ -650,7 +650,7 @@ def generate(
     network = network_of(model)
 
     def taken(at: int) -> Assumptions:
-        """Lengths and batch of one entry that nobody states."""
+        """Return lengths and batch of one entry that are not given."""
         named = next(request_sets.stands_in(request_sets.entry(input_len, at)), None) is not None
         late = str(request_sets.entry(delay_of, at)).strip().casefold() == FIRST_TOKEN
         answered = output_len is None and not named and not late
@@ -664,7 +664,7 @@ def generate(
 
     blank = input_len is None
     input_len = USUAL_PROMPT if input_len is None else input_len
-    asked = answers(
+    request = answers(
         network,
         accelerator,
         input_len=input_len,
@@ -687,26 +687,26 @@ def generate(
         chunk=chunk,
     )
 
-    found = _told(estimate(asked), asked, network)
-    sources = (*found.sources, *request_sets.sources_of(input_len, output_len))
-    found = replace(found, sources=tuple(dict.fromkeys(sources)))
-    lists = any(isinstance(each, (list, tuple)) for each in (input_len, delay_of)) and asked.several
-    found = _assuming(found, request_sets.told(input_len, output_len))
-    return _assuming(found, [taken(at) for at in range(len(found))] if lists else taken(0))
+    answer = _told(estimate(request), request, network)
+    sources = (*answer.sources, *request_sets.sources_of(input_len, output_len))
+    answer = replace(answer, sources=tuple(dict.fromkeys(sources)))
+    lists = any(isinstance(argument, (list, tuple)) for argument in (input_len, delay_of)) and request.several
+    answer = _assuming(answer, request_sets.told(input_len, output_len))
+    return _assuming(answer, [taken(at) for at in range(len(answer))] if lists else taken(0))
 
 
 def _taken(blank: Mapping[str, tuple[Any, bool]]) -> Assumptions:
-    """Usual values of arguments, where they were taken."""
-    return Assumptions({name: str(usual) for name, (usual, taken) in blank.items() if taken})
+    """Return the usual values of arguments, where they were assumed."""
+    return Assumptions({name: str(usual) for name, (usual, is_assumed) in blank.items() if is_assumed})
 
 
-def _assuming(found: Estimate, said: Assumptions | list[Assumptions]) -> Estimate:
-    """The same estimates, which tell first what is `said`, of all or of each."""
-    if not said:
-        return found
-    known = found.assumed.tolist() if np.ndim(found.point) else [found.assumed]
-    each = [said] * len(known) if isinstance(said, Assumptions) else said
-    joined = [Assumptions({**first.taken, **then.taken}) for first, then in zip(each, known, strict=True)]
-    told = np.empty(len(joined), dtype=object)
-    told[:] = joined
-    return replace(found, told=told if np.ndim(found.point) else joined[0])
+def _assuming(answer: Estimate, assumed: Assumptions | list[Assumptions]) -> Estimate:
+    """Return the same estimates, whose `assumed` begins with `assumed`, of all or of each."""
+    if not assumed:
+        return answer
+    own = answer.assumed.tolist() if np.ndim(answer.point) else [answer.assumed]
+    added = [assumed] * len(own) if isinstance(assumed, Assumptions) else assumed
+    joined = [Assumptions({**first.taken, **then.taken}) for first, then in zip(added, own, strict=True)]
+    combined = np.empty(len(joined), dtype=object)
+    combined[:] = joined
+    return replace(answer, told=combined if np.ndim(answer.point) else joined[0])

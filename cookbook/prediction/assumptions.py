@@ -1,4 +1,4 @@
-"""What was taken where a question states nothing, as data that reads as its sentence."""
+"""Values that were assumed where a question states none, as data that reads as its sentence."""
 
 from __future__ import annotations
 

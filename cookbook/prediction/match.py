@@ -1,4 +1,4 @@
-"""The front door for storage: will the accelerators starve, of what, and what should change first?"""
+"""Matching storage with accelerators: the rate of each stage, the bottleneck, and what to change first."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ _FIGURES = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StorageMatch(Result):
-    """How an input chain matches its accelerators; numbers where one scenario was asked for, else arrays.
+    """A match of an input chain with its accelerators: numbers for one scenario, arrays for several.
 
     Attributes
     ----------
     stages : mapping of str to numpy.ndarray
-        Samples a second that each stage could do for all accelerators: storage, network, reading (both with the page
+        Samples per second that each stage could do for all accelerators: storage, network, reading (both with the page
         cache, later epochs), decoding, copying, accelerators.
     latency : mapping of str to numpy.ndarray
         Seconds of one sample in a stage; of one step for the accelerators.
@@ -76,7 +76,7 @@ class StorageMatch(Result):
         Time until burst credits of the storage are used up; infinite where they never are, or where there are none.
         Later epochs are what holds after them; the first epoch, and the time of all, count what they lend.
     samples_per_s, first_samples_per_s : numpy.ndarray
-        Trained samples a second in later epochs and in the first one, checkpoints included.
+        Trained samples per second in later epochs and in the first one, checkpoints included.
     utilisation, first_utilisation : numpy.ndarray
         Part of the time that accelerators compute, checkpoints apart, later epochs and first.
     samples_range, utilisation_range : tuple of numpy.ndarray
@@ -91,14 +91,14 @@ class StorageMatch(Result):
     warm_up_seconds, first_epoch_seconds, later_epoch_seconds, total_seconds : numpy.ndarray
         Time to the first batch, of the first and of a later epoch, and of all.
     checkpoint_bytes, checkpoint_stall : numpy.ndarray
-        Size of a checkpoint [B], and part of the time that training stands still for it.
+        Size of a checkpoint [B], and share of the time for which training waits for it.
     idle_share : numpy.ndarray
         Part of the time that accelerators wait, for input or checkpoints.
     usd_per_hour, idle_usd_per_hour, price_basis
         An hour of all accelerators and of their waiting, NaN where no price is known; what the price rests on.
     endurance_needed, endurance_bought, drive_years : numpy.ndarray
-        Drive writes a day by checkpoints and one fill a run, at most one fill a day; those of the datasheet; years
-        until they are used up.
+        Drive writes per day by checkpoints and one fill per run, at most one fill per day; those of the datasheet;
+        years until they are used up.
     usd_per_read_rate : numpy.ndarray
         Price of a drive over its read bandwidth [USD s/B]; NaN where price or capacity are not known.
     changes : tuple of Change
@@ -145,11 +145,11 @@ class StorageMatch(Result):
     why: Any = ""
 
     def summary(self) -> str:
-        """Rate, utilisation, bottleneck and the accelerators that are kept busy; of several how many keep `bar`."""
+        """Return rate, utilisation, bottleneck and busy accelerators in words; of several, how many keep `bar`."""
         bar = units.percent(self.bar)
         if np.ndim(self.samples_per_s):
-            kept = f"{int(np.sum(self.fits)):,} of them keep {bar} utilisation"
-            return f"{np.size(self.samples_per_s):,} matches of storage, {kept}"
+            passing = f"{int(np.sum(self.fits)):,} of them keep {bar} utilisation"
+            return f"{np.size(self.samples_per_s):,} matches of storage, {passing}"
         used = units.percent(float(self.utilisation))
         return (
             f"{self._rate} samples a second, {used} utilisation, bottleneck: {self.bottleneck}; "
@@ -163,7 +163,7 @@ class StorageMatch(Result):
         low, high = self.samples_range
         used, bar = units.percent(float(self.utilisation)), units.percent(self.bar)
         rows = {
-            "Samples a second": f"{self._rate} (80 % interval {low:,.3g} to {high:,.3g})",
+            "Samples per second": f"{self._rate} (80 % interval {low:,.3g} to {high:,.3g})",
             "Utilisation": f"{used}, {'kept' if self.fits else 'not kept'} at {bar}",
             "Slowest stage": str(self.bottleneck),
             "Accelerators that it keeps": f"{self.largest_accelerators:,.0f}",
@@ -180,24 +180,24 @@ class StorageMatch(Result):
 
     @property
     def fits(self) -> Any:
-        """Whether this storage keeps `bar`, later epochs; False where a scenario has no numbers."""
-        kept = np.asarray(self.utilisation) >= self.bar
-        return kept if np.ndim(kept) else bool(kept)
+        """True where storage keeps the utilisation `bar` in later epochs; False where a scenario has no numbers."""
+        passing = np.asarray(self.utilisation) >= self.bar
+        return passing if np.ndim(passing) else bool(passing)
 
     def frame(self) -> pd.DataFrame:
-        """One row a scenario: all figures, rates of stages as ``storage_per_s`` ... , ends of the 80 % intervals."""
+        """Return one row per scenario: figures, rates of stages as ``storage_per_s`` ... , ends of 80 % intervals."""
         columns = {name: np.atleast_1d(np.asarray(getattr(self, name), dtype=object)) for name in _FIGURES}
         columns |= {f"{name}_per_s": np.atleast_1d(rate) for name, rate in self.stages.items()}
         ends = {"samples": self.samples_range, "utilisation": self.utilisation_range}
         columns |= {
             f"{name}_{end}80": np.atleast_1d(values)
-            for name, both in ends.items()
-            for end, values in zip(("low", "high"), both, strict=True)
+            for name, pair in ends.items()
+            for end, values in zip(("low", "high"), pair, strict=True)
         }
         return pd.DataFrame(columns).infer_objects()
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values; None where a figure is missing or infinite."""
+        """Return all of it as plain values; None where a figure is missing or infinite."""
         return plain({name: getattr(self, name) for name in (*(item.name for item in entries(self)), "fits")})
 
 
@@ -234,7 +234,7 @@ def match_storage(
     """Match storage, host and accelerators: stages, bottleneck, utilisation, idle money, and what to change first.
 
     Arguments may be lists or arrays, which are taken together entry by entry and give arrays; text with a unit is
-    understood ("25 Gb/s"). Ranges and defaults stand in ``data/schema/scenario.csv``; `assumed` tells what was taken.
+    understood ("25 Gb/s"). Ranges and defaults are in ``data/schema/scenario.csv``; `assumed` reports what was taken.
 
     Parameters
     ----------
@@ -267,12 +267,12 @@ def match_storage(
         copies come from pinned memory, as they do by default.
     remote : float
         Share of the workers on the socket away from their data, 0 to 1: 0 where each is bound to its own, 0.5 where
-        nobody binds them in a host of two sockets. What that costs is ``remote_loss`` in ``pipeline_constants``.
+        they are not bound in a host of two sockets. What that costs is ``remote_loss`` in ``pipeline_constants``.
     prefetch, variation : float, optional
         Batches that may wait, 2 by default, and standard deviation of their times over the mean (by default as fitted
         to benchmarks).
     serial : float
-        Work of a host for one sample that stands beside the step [s]: 0 where the step was taken from training on real
+        Work of a host for one sample beside the step [s]: 0 where the step was taken from training on real
         data, as most rows behind predicted steps were; ``host_seconds`` in the table ``pipeline_constants`` is what
         images cost beside synthetic data.
     shuffled : float
@@ -295,66 +295,68 @@ def match_storage(
     cookbook.catalog.UnknownName
         A name that the catalogue does not have.
     ValueError
-        One scenario that cannot be: the argument, its value, the range and the remedy. Among several it gets NaN and a
+        One impossible scenario: the argument, its value, the range and the remedy. Among several it gets NaN and a
         reason.
 
     Examples
     --------
-    One drive feeds two H100 in U-Net 3D, as its makers found:
+    One drive keeps two H100 busy in U-Net 3D, as its makers measured:
 
     >>> found = match_storage("mlperf/unet3d", "h100-sxm", "micron-9400-7-68tb-gen4", accelerators=2, prefetch=8)
     >>> found.largest_accelerators, found.bottleneck
     (2.0, 'accelerators')
     """
-    asked = scenario(KIND, arguments.columns_of(locals()), arguments.CALLED)
-    if asked.number("bar").ndim:
+    request = scenario(KIND, arguments.columns_of(locals()), arguments.ARGUMENT_NAMES)
+    if request.number("bar").ndim:
         raise refused("bar", bar, "is a list: give one utilisation to keep")
-    found = estimate_rows(prepare(KIND, resolve(asked)), neighbours=False)
-    if not asked.several and found.why[0]:
-        raise Refused(found.why[0])
-    return _matched(asked, found, float(fields(KIND)["bar"].default if bar is None else asked.number("bar")))
+    step = estimate_rows(prepare(KIND, resolve(request)), neighbours=False)
+    if not request.several and step.why[0]:
+        raise Refused(step.why[0])
+    return _matched(request, step, float(fields(KIND)["bar"].default if bar is None else request.number("bar")))
 
 
-def _matched(asked: Scenario, step: Estimate, bar: float) -> StorageMatch:
-    """What the estimate of a step says of the whole run: other epochs, utilisation, money, changes."""
-    figures, known = step.rows.values, arguments.committed()
-    words = asked.words("storage").map(arguments.catalogued)
-    date = np.where(np.isnan(asked.number("price_usd_per_tb")), words.each(itemgetter(2), object), "as given")
+def _matched(request: Scenario, step: Estimate, bar: float) -> StorageMatch:
+    """Return the match of a whole run from the estimate of a step: other epochs, utilisation, money, changes."""
+    figures, constants = step.rows.values, arguments.committed()
+    words = request.words("storage").map(arguments.catalogued)
+    date = np.where(np.isnan(request.number("price_usd_per_tb")), words.each(itemgetter(2), object), "as given")
     per = words.each(itemgetter(1), object)[()]
     tier = {"price_usd_per_tb": figures["price"], "price_per": per, "price_date": date}
     counted = figures["batch"] * figures["accelerators"]
     with np.errstate(all="ignore"):
-        found = chain(figures, known)
-        most = most_accelerators(figures, known, bar)
-        record = _record(asked, figures, found, tier, most, bar, known)
-        low, high = ranges(figures, found["utilisation"], known, "utilisation")
+        outcome = chain(figures, constants)
+        most = most_accelerators(figures, constants, bar)
+        record = _record(request, figures, outcome, tier, most, bar, constants)
+        low, high = ranges(figures, outcome["utilisation"], constants, "utilisation")
         record = replace(
             record,
             samples_per_s=step.rate,
             utilisation_range=(low, np.minimum(high, 1)),
             samples_range=(counted / step.high80, counted / step.low80),
         )
-        changes = changes_of(figures, found, tier, known)
+        changes = changes_of(figures, outcome, tier, constants)
     record = _each(record, lambda value: np.where(step.why == "", value, "" if value.dtype == object else np.nan))
     record = replace(record, changes=changes, assumed=step.assumed, remark=step.remark, why=step.why)
-    return _each(record, _locked if asked.several else lambda value: value.tolist()[0])
+    return _each(record, _locked if request.several else lambda value: value.tolist()[0])
 
 
 def _record(
-    asked: Scenario,
+    request: Scenario,
     figures: Mapping[str, np.ndarray],
-    found: Mapping[str, Any],
+    outcome: Mapping[str, Any],
     tier: Mapping[str, Any],
     most: np.ndarray,
     bar: float,
-    known: Mapping[str, float],
+    constants: Mapping[str, float],
 ) -> StorageMatch:
-    money = asked.words("accelerator").map(lambda each: arguments.hour_price(each.accelerator.key if each else ""))
-    idle = 1 - found["utilisation"] * (1 - found["stall"])
+    money = request.words("accelerator").map(
+        lambda machine: arguments.hour_price(machine.accelerator.key if machine else "")
+    )
+    idle = 1 - outcome["utilisation"] * (1 - outcome["stall"])
     hour = figures["accelerators"] * money.part(0)
     size, every = figures["checkpoint_bytes"], figures["checkpoint_interval"]
     drives = figures["drives"] * np.where(figures["local"] > 0, figures["hosts"], 1)
-    fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(found["total_seconds"] / DAY, 1)
+    fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(outcome["total_seconds"] / DAY, 1)
     needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
     bought = figures["endurance"]
     paid = np.where(np.equal(tier["price_per"], "purchase"), figures["price"], np.nan)
@@ -365,38 +367,38 @@ def _record(
         )
     )
     return StorageMatch(
-        stages=found["stages"],
-        latency=found["latency"],
-        bottleneck=_bottleneck(found["stages"]),
-        credit_seconds=found["credit_seconds"],
+        stages=outcome["stages"],
+        latency=outcome["latency"],
+        bottleneck=_bottleneck(outcome["stages"]),
+        credit_seconds=outcome["credit_seconds"],
         samples_per_s=(),
-        first_samples_per_s=found["first"],
-        utilisation=found["utilisation"],
-        first_utilisation=found["first_utilisation"],
+        first_samples_per_s=outcome["first"],
+        utilisation=outcome["utilisation"],
+        first_utilisation=outcome["first_utilisation"],
         samples_range=(),
         utilisation_range=(),
         largest_accelerators=most,
         bar=bar,
-        hit_rate=found["hit_rate"],
-        warm_up_seconds=found["warm_up"],
-        first_epoch_seconds=found["first_seconds"],
-        later_epoch_seconds=found["later_seconds"],
-        total_seconds=found["total_seconds"],
+        hit_rate=outcome["hit_rate"],
+        warm_up_seconds=outcome["warm_up"],
+        first_epoch_seconds=outcome["first_seconds"],
+        later_epoch_seconds=outcome["later_seconds"],
+        total_seconds=outcome["total_seconds"],
         checkpoint_bytes=size,
-        checkpoint_stall=found["stall"],
+        checkpoint_stall=outcome["stall"],
         idle_share=idle,
         usd_per_hour=hour,
         idle_usd_per_hour=hour * idle,
         price_basis=basis,
         endurance_needed=needed,
         endurance_bought=bought,
-        drive_years=storage_rates.drive_life_years(needed, bought, known["rated_years"]),
+        drive_years=storage_rates.drive_life_years(needed, bought, constants["rated_years"]),
         usd_per_read_rate=paid * figures["capacity"] / 1e12 / figures["bandwidth"],
     )
 
 
 def _bottleneck(stages: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The slowest stage; reading is the tier or the network, whichever is slower."""
+    """Return the slowest stage; reading is the tier or the network, whichever is slower."""
     below = {name: stages[name] for name in ("reading", "decoding", "copying", "accelerators")}
     first = np.argmin(np.array(np.broadcast_arrays(*below.values())), axis=0)
     reader = np.where(stages["network"] < stages["storage"], STAGES[1], STAGES[0])
@@ -404,13 +406,13 @@ def _bottleneck(stages: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _each(record: StorageMatch, change: Callable[[np.ndarray], Any]) -> StorageMatch:
-    """A record with every array in it changed."""
+    """Return a record with every array in it changed."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return MappingProxyType({key: changed(each) for key, each in value.items()})
+            return MappingProxyType({key: changed(entry) for key, entry in value.items()})
         if isinstance(value, tuple):
-            return tuple(changed(each) for each in value)
+            return tuple(changed(entry) for entry in value)
         return change(value) if isinstance(value, np.ndarray) else value
 
     return replace(record, **{item.name: changed(getattr(record, item.name)) for item in entries(record)})

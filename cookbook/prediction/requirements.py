@@ -1,4 +1,4 @@
-"""What a model needs to be trained in a given time, which accelerators could give it, and its roofline on one.
+"""Requirements of training a model in a given time, accelerators that could meet them, and its roofline on one.
 
 No efficiency is assumed anywhere: what is shown are counts, bounds at peak, and what has been measured.
 """
@@ -15,7 +15,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog import constant
-from cookbook.catalog.fields import LARGEST, Field, checked
+from cookbook.catalog.fields import MAX_AMOUNT, Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.formulas import arithmetic, memory
 from cookbook.formulas import arithmetic as roofline
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 RUNTIME = "runtime-memory"
 RECOMPUTE = {"none": 0.0, "full": 1.0}
 # What a network in theory is asked for, and numbers of which entries of a list may be none.
-BATCH = Field.count(1, LARGEST, words=True, name="batch", give="whole samples, 1 or more")
-LENGTH = Field.count(1, LARGEST, words=True, give="whole tokens, 1 or more")
+BATCH = Field.count(1, MAX_AMOUNT, words=True, name="batch", give="whole samples, 1 or more")
+LENGTH = Field.count(1, MAX_AMOUNT, words=True, give="whole tokens, 1 or more")
 SHARE = Field.number(0, 1, name="recompute", give='"none", "full" or a share from 0 to 1')
 
 
@@ -221,12 +221,12 @@ class Requirements(Result):
     seq=LENGTH,
     precision=FORMAT,
     optimiser=Field.named("optimisers"),
-    samples=Field.number(1, LARGEST),
-    epochs=Field.number(high=LARGEST),
-    target_seconds=Field.number(high=LARGEST, unit="s"),
+    samples=Field.number(1, MAX_AMOUNT),
+    epochs=Field.number(high=MAX_AMOUNT),
+    target_seconds=Field.number(high=MAX_AMOUNT, unit="s"),
     accelerators=ACCELERATORS,
     recompute=replace(SHARE, later=True),
-    backward=Field.number(high=LARGEST),
+    backward=Field.number(high=MAX_AMOUNT),
 )
 def requirements(
     model: str | zoo.Workload,
@@ -324,7 +324,7 @@ def checked_batch(batch: Any) -> np.ndarray:
         return np.asarray(float(BATCH.read(batch)))
     if batch.ndim > 1 or batch.size == 0:
         raise refused("batch", batch, f"has shape {batch.shape}; give one number of samples or a list of them")
-    return np.where((batch >= 1) & (batch == np.floor(batch)) & (batch <= LARGEST), batch, np.nan)
+    return np.where((batch >= 1) & (batch == np.floor(batch)) & (batch <= MAX_AMOUNT), batch, np.nan)
 
 
 def _array(batch: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Predictions for reports about storage: utilisation, samples a second, rates of object stores and drives, latencies.
+"""Predictions for reports about storage: utilisation, samples per second, rates of object stores and drives, latencies.
 
 A report becomes a scenario of an input pipeline (`cookbook.prediction.parsing.storage`); what it says nothing of does
 not limit the chain, and what was measured is an outcome of the chain.
@@ -58,7 +58,7 @@ NOTHING = Refusal("the words do not say on what it ran: no network, drive or wor
 NO_ACCELERATORS = Refusal("accelerators: give how many are emulated, 1 or more", "value-not-allowed", "accelerators")
 STORE = NamedSystem._fields[:-1]
 BENCHMARK = ("step", "batch", "sample_bytes", "required", "own_file", "guessed")
-# Rows that are predicted at once; more of them are predicted in so many parts, to bound the memory.
+# Rows that are predicted at once; more are predicted in parts, to bound the memory.
 BLOCK = 1 << 18
 
 Known = Mapping[str, Any]
@@ -66,7 +66,7 @@ Outcomes = dict[str, Any]
 
 
 def resolve(reports: Scenario) -> Rows:
-    """Reports as numbers in SI, one entry a row: NaN where a number is not known or not of what was measured.
+    """Return reports as numbers in SI, one entry per row: NaN where a number is not known or not of what was measured.
 
     Beside the columns of the scenario: ``step``, ``required`` and ``own_file`` (whether each sample is a file of its
     own) of the benchmark; ``drive``, ``drive_most`` (the most that the catalogue states for it), ``drive_iops``,
@@ -82,7 +82,7 @@ def resolve(reports: Scenario) -> Rows:
     own = np.where(np.isnan(batch), bench["batch"], batch)
     accelerators, speed, network = reports.number("accelerators"), chip.part(0), instance.part(0)
     store = {name: named.part(at) for at, name in enumerate(STORE)}
-    emulates, unworded = report.where(MLPERF.__eq__), instance.where(lambda each: each[2] == "")
+    emulates, unworded = report.where(MLPERF.__eq__), instance.where(lambda entry: entry[2] == "")
     values = {
         "accelerators": accelerators,
         "hosts": hosts,
@@ -110,11 +110,11 @@ def resolve(reports: Scenario) -> Rows:
         | (store["stands_in"] > 0)
         | (report.where(DECODE.__eq__) & np.isnan(speed))
         | (report.where(OBJECT_STORE.__eq__) & unworded & np.isnan(network)),
-        "outcome": reports.words("requested").each(lambda each: each[0], int),
+        "outcome": reports.words("requested").each(lambda entry: entry[0], int),
         "factor": reports.words("requested").part(1),
     }
     keys = {name: reports.words(name) for name in ("report", "chain", "decoder")}
-    keys["network_class"] = instance.map(lambda each: each[2])
+    keys["network_class"] = instance.map(lambda entry: entry[2])
     refused = [
         (emulates & np.isnan(accelerators), NO_ACCELERATORS),
         (emulates & (hosts > accelerators), MORE_HOSTS, hosts, accelerators),
@@ -145,22 +145,22 @@ def predict_rows(rows: Rows, constants: Known | None = None) -> Outcomes:
         says no more than that it is not above. ``low80`` to ``high90``: ends of intervals that whole chains have of
         their own. ``assumed``: what was taken for fields of whole chains that the words leave open.
     """
-    known, size = committed() if constants is None else constants, len(rows)
-    found: Outcomes = {name: np.full(size, np.nan) for name in (*OUTCOMES, *ENDS[1:])}
-    found |= {name: np.zeros(size, dtype=bool) for name in ("described", "limited")}
-    found["assumed"] = np.full(size, "", dtype=object)
+    constants, size = committed() if constants is None else constants, len(rows)
+    table: Outcomes = {name: np.full(size, np.nan) for name in (*OUTCOMES, *ENDS[1:])}
+    table |= {name: np.zeros(size, dtype=bool) for name in ("described", "limited")}
+    table["assumed"] = np.full(size, "", dtype=object)
     for reports, predict in PREDICTED:
         at = np.flatnonzero(rows.keys["report"].where(reports.__contains__) & (rows.why == ""))
         if len(at):
             with np.errstate(all="ignore"):
-                outcomes = predict(rows if len(at) == size else rows.take(at), known)
+                outcomes = predict(rows if len(at) == size else rows.take(at), constants)
             for name, values in outcomes.items():
-                found[name][at] = values
-    return found
+                table[name][at] = values
+    return table
 
 
-def utilised(rows: Rows, known: Known) -> Outcomes:
-    """Outcomes of MLPerf Storage.
+def utilised(rows: Rows, constants: Known) -> Outcomes:
+    """Return outcomes of MLPerf Storage.
 
     A described drive gives the utilisation of the chain. A row in the form of a published run, or one that says nothing
     about its storage, is taken for a run that keeps the required utilisation: submitters add accelerators until it does
@@ -169,18 +169,20 @@ def utilised(rows: Rows, known: Known) -> Outcomes:
     above what its drives, links and hosts carry, whatever the benchmark requires.
     """
     bar = np.where(np.isnan(rows.required), STORAGE_BOUND, rows.required)
-    each = rows.accelerators / rows.hosts
-    rest = np.clip(known["room"] * rows.hosts ** -known["room_hosts"] * each ** -known["room_devices"], 0, 1)
-    usual = bar + (1 - bar) * np.where(bar < STORAGE_BOUND, known["room_host_bound"], rest)
+    per_host = rows.accelerators / rows.hosts
+    rest = np.clip(
+        constants["room"] * rows.hosts ** -constants["room_hosts"] * per_host ** -constants["room_devices"], 0, 1
+    )
+    usual = bar + (1 - bar) * np.where(bar < STORAGE_BOUND, constants["room_host_bound"], rest)
     named = rows.drive > 0
     described = named & (bar >= STORAGE_BOUND)
     busy = rows.step / rows.batch / rows.accelerators
-    found = trained(_emulated(rows, described, known), known)
-    chain, ceiling = found["later"][0] * busy, found["supply"][1] * busy
-    kept = np.where(rows.submitted, np.maximum(chain, bar), chain)
-    expected = np.where(described, kept, np.fmax(usual, chain))
+    rates = trained(_emulated(rows, described, constants), constants)
+    chain, ceiling = rates["later"][0] * busy, rates["supply"][1] * busy
+    bounded = np.where(rows.submitted, np.maximum(chain, bar), chain)
+    expected = np.where(described, bounded, np.fmax(usual, chain))
     utilisation = np.minimum(expected, ceiling)
-    samples = utilisation / busy * known["counted_share"]
+    samples = utilisation / busy * constants["counted_share"]
     return {
         "utilisation": utilisation,
         "samples_per_s": samples,
@@ -190,18 +192,20 @@ def utilised(rows: Rows, known: Known) -> Outcomes:
     }
 
 
-def _emulated(rows: Rows, described: np.ndarray, known: Known) -> dict[str, Any]:
-    """Chains of emulated accelerators, on storage as it is expected to read, and at the most that it can."""
-    port = np.where(np.isfinite(rows.line), np.inf, known["host_network"])
-    host = np.minimum(np.where(rows.local > 0, known["host_bus"], port), np.minimum(rows.client, known["host_bus"]))
+def _emulated(rows: Rows, described: np.ndarray, constants: Known) -> dict[str, Any]:
+    """Return chains of emulated accelerators, on storage as it is expected to read, and at the most that it can."""
+    port = np.where(np.isfinite(rows.line), np.inf, constants["host_network"])
+    host = np.minimum(
+        np.where(rows.local > 0, constants["host_bus"], port), np.minimum(rows.client, constants["host_bus"])
+    )
     most = np.where(rows.drive_most > 0, rows.drive_most, np.inf)
-    expected = np.where(described, rows.drive, known["least_host_rate"])
+    expected = np.where(described, rows.drive, constants["least_host_rate"])
     operations, network = _unless_stated(rows.drive_iops), np.minimum(rows.line / rows.hosts, host)
     return {
         **UNLIMITED,
         "step": rows.step,
         "batch": rows.batch,
-        "overhead": known["step_overhead"],
+        "overhead": constants["step_overhead"],
         "accelerators": rows.accelerators,
         "hosts": rows.hosts,
         "stored": rows.sample_bytes,
@@ -210,54 +214,58 @@ def _emulated(rows: Rows, described: np.ndarray, known: Known) -> dict[str, Any]
         "iops": np.array([np.where(described, operations, np.inf), operations]),
         "drives": np.array([np.where(described, rows.drives, rows.hosts), rows.drives]),
         "network": np.array([np.where(described, network, np.inf), network]),
-        "prefetch": known["buffer"],
+        "prefetch": constants["buffer"],
     }
 
 
 def _unless_stated(values: np.ndarray) -> np.ndarray:
-    """Values, infinite where none is known; NaN where there are none of it, which no formula takes."""
+    """Return values, infinite where they are unknown and NaN where there are none."""
     return np.where(np.isnan(values), np.inf, np.where(values > 0, values, np.nan))
 
 
-def decoded(rows: Rows, known: Known) -> Outcomes:
-    """Decoded samples a second of workers, and whether processor and decoder are known."""
-    decoders = {name.partition("/")[2]: value for name, value in known.items() if name.startswith("decoder/")}
+def decoded(rows: Rows, constants: Known) -> Outcomes:
+    """Return decoded samples per second of workers, and whether processor and decoder are known."""
+    decoders = {name.partition("/")[2]: value for name, value in constants.items() if name.startswith("decoder/")}
     middle = float(np.exp(np.mean(np.log(list(decoders.values()) or [1.0]))))
     factor = rows.keys["decoder"].each(lambda word: decoders.get(word, np.nan))
     figures = {
         "workers": rows.workers,
         "work": 1 / np.where(np.isnan(factor), middle, factor),
-        "decoded": known["benchmark_image_bytes"],
-        "speed": np.where(np.isnan(rows.speed), known["usual_speed"], rows.speed),
+        "decoded": constants["benchmark_image_bytes"],
+        "speed": np.where(np.isnan(rows.speed), constants["usual_speed"], rows.speed),
         "threads": rows.threads,
     }
-    rate = trained({**UNLIMITED, **figures}, known)["later"]
+    rate = trained({**UNLIMITED, **figures}, constants)["later"]
     return {"samples_per_s": rate, "described": np.isfinite(rate) & np.isfinite(factor) & np.isfinite(rows.speed)}
 
 
-def instance_network(rows: Rows, known: Known) -> np.ndarray:
-    """Rate of parallel downloads to an instance [B/s]: what its network, its processors and one client manage."""
+def instance_network(rows: Rows, constants: Known) -> np.ndarray:
+    """Return the rate of parallel downloads to an instance [B/s], by its network, its processors and one client."""
     words = {
-        name.partition("/")[2].replace("-", " "): value for name, value in known.items() if name.startswith("network/")
+        name.partition("/")[2].replace("-", " "): value
+        for name, value in constants.items()
+        if name.startswith("network/")
     }
     word = rows.keys["network_class"].each(lambda word: words.get(word, np.nan))
     network = np.where(
-        np.isnan(rows.instance), word * rows.processors ** known["network_size"], known["network_share"] * rows.instance
+        np.isnan(rows.instance),
+        word * rows.processors ** constants["network_size"],
+        constants["network_share"] * rows.instance,
     )
-    software = np.where(np.isnan(rows.processors), np.inf, known["processor_rate"] * rows.processors)
-    network = np.where(np.isnan(network), known["usual_download"], network)
-    return np.minimum(np.minimum(network, software), known["client_rate"])
+    software = np.where(np.isnan(rows.processors), np.inf, constants["processor_rate"] * rows.processors)
+    network = np.where(np.isnan(network), constants["usual_download"], network)
+    return np.minimum(np.minimum(network, software), constants["client_rate"])
 
 
-def downloaded(rows: Rows, known: Known) -> Outcomes:
-    """Rate of parallel downloads from an object store, and whether the network of the instance is a stated number."""
-    network = _unless_stated(instance_network(rows, known))
-    rate = trained({**UNLIMITED, "network": network}, known)["later"]
+def downloaded(rows: Rows, constants: Known) -> Outcomes:
+    """Return the rate of downloads from an object store, and whether the network of the instance is a stated number."""
+    network = _unless_stated(instance_network(rows, constants))
+    rate = trained({**UNLIMITED, "network": network}, constants)["later"]
     return {"read_rate": rate, "described": np.isfinite(rows.instance)}
 
 
-def blocks_read(rows: Rows, known: Known) -> Outcomes:
-    """Operations a second and read rate of drives that read blocks of one size."""
+def blocks_read(rows: Rows, constants: Known) -> Outcomes:
+    """Return operations per second and read rate of drives that read blocks of one size."""
     figures = {
         "stored": _unless_stated(rows.request),
         "small_files": 1.0,
@@ -265,118 +273,124 @@ def blocks_read(rows: Rows, known: Known) -> Outcomes:
         "iops": rows.drive_iops,
         "drives": rows.drives,
     }
-    rate = trained({**UNLIMITED, **figures}, known)["later"]
+    rate = trained({**UNLIMITED, **figures}, constants)["later"]
     return {"iops": rate, "read_rate": rate * rows.request}
 
 
-def opened(rows: Rows, known: Known) -> Outcomes:
-    """Latency of opening a small file."""
+def opened(rows: Rows, constants: Known) -> Outcomes:
+    """Return the latency of opening a small file."""
     return {"latency": rows.latency}
 
 
-def _reach(known: Known, name: str, exponent: float = 1.0) -> np.ndarray:
-    """Factor from the point to each end of an interval of the table, one row an end."""
-    factors = [known[f"interval/{name}/{level}"] ** exponent for level in LEVEL_OF]
+def _reach(constants: Known, name: str, exponent: float = 1.0) -> np.ndarray:
+    """Return the factor from the point to each end of an interval of the table, one row per end."""
+    factors = [constants[f"interval/{name}/{level}"] ** exponent for level in LEVEL_OF]
     return np.array(factors)[:, None] ** SIDES[:, None]
 
 
-def _store(rows: Rows, chain: Coded, known: Known) -> tuple[np.ndarray, np.ndarray]:
-    """Read rates of what a chain reads from, one row an end of its interval, and what one reader gets of it [B/s]."""
-    remote = chain.where(lambda each: each.store == "object")
+def _store(rows: Rows, chain: Coded, constants: Known) -> tuple[np.ndarray, np.ndarray]:
+    """Read rates of what a chain reads from, one row per end of its interval, and what one reader gets of it [B/s]."""
+    remote = chain.where(lambda entry: entry.store == "object")
     stated = np.array([chain.figure(name) for name in ("least", "middle", "most")])[1 + SIDES]
-    rate = np.where(remote, instance_network(rows, known), stated)
+    rate = np.where(remote, instance_network(rows, constants), stated)
     names = {"object": "connection_rate", "volume": "volume_reader_rate"}
-    return _unless_stated(rate), chain.each(lambda each: known[names.get(each.store, "page_cache_rate")])
+    return _unless_stated(rate), chain.each(lambda entry: constants[names.get(entry.store, "page_cache_rate")])
 
 
-def weights(rows: Rows, known: Known) -> Outcomes:
-    """Rate at which weights are read, or the time until an engine is ready; NaN where nothing limits that is known.
+def weights(rows: Rows, constants: Known) -> Outcomes:
+    """Return the rate of reading weights, or the time until an engine is ready; NaN where no limit is known.
 
     Where readers are not stated there may be one, which bounds the interval.
     """
     chain = rows.keys["chain"]
-    store, each = _store(rows, chain, known)
+    store, per_connection = _store(rows, chain, constants)
     readers = np.where(rows.workers > 0, rows.workers, chain.figure("readers"))
     readers = np.where(readers > 0, readers, np.where(SIDES < 0, 1.0, np.inf)[:, None])
-    reach = _reach(known, OBJECT_STORE, known["interval/undescribed"])
-    rates = trained({**UNLIMITED, "network": store * reach, "connection": readers * each * reach}, known)["later"]
+    reach = _reach(constants, OBJECT_STORE, constants["interval/undescribed"])
+    rates = trained({**UNLIMITED, "network": store * reach, "connection": readers * per_connection * reach}, constants)[
+        "later"
+    ]
     rates = np.where(np.isfinite(rates[0]), rates, np.nan)
     starts = rows.keys["report"].where(START.__eq__)
-    seconds = rows.sample_bytes / rates[SLOWER] + known["engine_start"] * _reach(known, "other")
-    found = np.where(starts, seconds, rates)
-    point = {"latency": np.where(starts, found[0], np.nan), "read_rate": np.where(starts, np.nan, found[0])}
-    return point | _of_chains(rows, found, known)
+    seconds = rows.sample_bytes / rates[SLOWER] + constants["engine_start"] * _reach(constants, "other")
+    values = np.where(starts, seconds, rates)
+    point = {"latency": np.where(starts, values[0], np.nan), "read_rate": np.where(starts, np.nan, values[0])}
+    return point | _of_chains(rows, values, constants)
 
 
-def _of_chains(rows: Rows, ends: np.ndarray, known: Known) -> Outcomes:
-    """Ends of intervals of whole chains, whether their machine is stated, and what was assumed."""
+def _of_chains(rows: Rows, ends: np.ndarray, constants: Known) -> Outcomes:
+    """Return ends of intervals of whole chains, whether their machine is stated, and what was assumed."""
     chain = rows.keys["chain"]
     flags = (Coded(flag.astype(np.int64), (False, True)) for flag in (rows.workers > 0, rows.batch > 0))
-    assumed = together(rows.keys["report"], chain, *flags).map(lambda each: _assumed(known, *each))
-    stated = chain.where(lambda each: each.cores > 0 and (each.least == each.most or each.store == "object"))
+    assumed = together(rows.keys["report"], chain, *flags).map(lambda entry: _assumed(constants, *entry))
+    stated = chain.where(lambda entry: entry.cores > 0 and (entry.least == entry.most or entry.store == "object"))
     return dict(zip(ENDS[1:], ends[1:], strict=True)) | {"described": stated, "assumed": assumed.each(str, object)}
 
 
-def _assumed(known: Known, report: str, chain: NamedChain, workers: bool, batch: bool) -> str:
-    """What is taken for fields that the words leave open."""
+def _assumed(constants: Known, report: str, chain: NamedChain, workers: bool, batch: bool) -> str:
+    """Return the values that are assumed for fields that the words leave open, as text."""
     weights = report in (WEIGHTS, START)
-    taken = {
+    assumed = {
         "machine any server of the catalogue": not weights and not chain.cores > 0,
         "storage fast enough": not weights and not chain.store,
         "volume any kind of flash": chain.least < chain.most,
         "as many readers as it takes": weights and not workers and not chain.readers > 0,
-        f"engine_start {known['engine_start']:g} s": report == START,
-        f"batch {known['training_batch']:g}": report == TRAINING and not batch,
+        f"engine_start {constants['engine_start']:g} s": report == START,
+        f"batch {constants['training_batch']:g}": report == TRAINING and not batch,
     }
-    return "; ".join(words for words, holds in taken.items() if holds)
+    return "; ".join(words for words, holds in assumed.items() if holds)
 
 
-def loaded(rows: Rows, known: Known) -> Outcomes:
-    """Samples a second of loaders and of runs on real data; NaN of runs whose network is not known.
+def loaded(rows: Rows, constants: Known) -> Outcomes:
+    """Return samples per second of loaders and of runs on real data; NaN of runs whose network is not known.
 
     The slowest stage decides, at each end of the interval too; where no machine is stated, the servers of the catalogue
-    stand for it, and their range counts.
+    represent it, and their range counts.
     """
     columns = ("sample_bytes", "accelerators", "hosts", "batch", "workers", "instance", "processors")
     keys = (rows.keys[name] for name in ("report", "chain", "network_class"))
     codes = together(*keys, *(_levels(rows.values[name]) for name in columns)).codes
     distinct = rows.take(np.unique(codes, return_index=True)[1])
-    found = _over_machines(distinct, known)[:, codes]
-    point = {"samples_per_s": found[0], "read_rate": found[0] * rows.sample_bytes}
-    return point | _of_chains(rows, found, known)
+    ends = _over_machines(distinct, constants)[:, codes]
+    point = {"samples_per_s": ends[0], "read_rate": ends[0] * rows.sample_bytes}
+    return point | _of_chains(rows, ends, constants)
 
 
 def _levels(values: np.ndarray) -> Coded:
-    """Numbers as levels, one of which is none."""
+    """Return numbers as levels, one of which is none."""
     codes, levels = pd.factorize(values)
     return Coded(codes + 1, (np.nan, *levels.tolist()))
 
 
-def _over_machines(rows: Rows, known: Known) -> np.ndarray:
-    """Samples a second of each row and the ends of its interval, of all machines that it could be."""
+def _over_machines(rows: Rows, constants: Known) -> np.ndarray:
+    """Return samples per second of each row and the ends of its interval, of all machines that it could be."""
     chain, trains = rows.keys["chain"], rows.keys["report"].where(TRAINING.__eq__)
     chains = [chain.levels[code] for code in chain.codes.tolist()]
-    several = [run or not each.cores > 0 for each, run in zip(chains, trains, strict=True)]
-    machines = [_machines(each)[: None if many else 1] for each, many in zip(chains, several, strict=True)]
-    count = [len(each) for each in machines]
+    several = [run or not chain.cores > 0 for chain, run in zip(chains, trains, strict=True)]
+    machines = [_machines(chain)[: None if many else 1] for chain, many in zip(chains, several, strict=True)]
+    count = [len(group) for group in machines]
     at = np.repeat(np.arange(len(rows)), count)
-    names, usual, *host = zip(*(machine for each in machines for machine in each), strict=True)
+    names, usual, *host = zip(*(machine for group in machines for machine in group), strict=True)
     stated, training = rows.accelerators[at], trains[at]
     devices = np.where(stated > 0, stated, np.where(training, usual, 1.0))
-    batch = np.where(rows.batch > 0, rows.batch, known["training_batch"])[at]
+    batch = np.where(rows.batch > 0, rows.batch, constants["training_batch"])[at]
     step = np.zeros((len(ENDS), len(at)))
     if training.any():
         runs = zip(at.tolist(), names, devices.tolist(), batch.tolist(), strict=True)
         cases = tuple((chains[row], *numbers) for row, *numbers in runs if trains[row])
         step[:, training] = _step_seconds(cases)
-    figures = _host(rows, host, devices, at, known) | {"step": step[SLOWER], "batch": batch, "accelerators": devices}
-    core_rate = known["core_rate"] * _reach(known, DECODE, known["interval/undescribed"])
-    rates = trained({**UNLIMITED, **figures}, {**known, "core_rate": core_rate})["later"]
-    return np.transpose([_middle(each) for each in np.split(rates, np.cumsum(count)[:-1], axis=1)])
+    figures = _host(rows, host, devices, at, constants) | {
+        "step": step[SLOWER],
+        "batch": batch,
+        "accelerators": devices,
+    }
+    core_rate = constants["core_rate"] * _reach(constants, DECODE, constants["interval/undescribed"])
+    rates = trained({**UNLIMITED, **figures}, {**constants, "core_rate": core_rate})["later"]
+    return np.transpose([_middle(part) for part in np.split(rates, np.cumsum(count)[:-1], axis=1)])
 
 
 def _middle(rates: np.ndarray) -> list[float]:
-    """The middle of the rates of several machines, and the ends of their range, one row an end."""
+    """Return the middle of the rates of several machines, and the ends of their range, one row per end."""
     if rates.shape[1] == 1:
         return [float(rate) for rate in rates[:, 0]]
     shares = [0.5 + side * level / 200 for side, level in zip(SIDES, LEVEL_OF, strict=True)]
@@ -384,8 +398,8 @@ def _middle(rates: np.ndarray) -> list[float]:
     return [float(np.quantile(rate, q)) if len(rate) else np.nan for rate, q in zip(finite, shares, strict=True)]
 
 
-def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, known: Known) -> dict[str, Any]:
-    """Numbers of storage and hosts of a chain, one entry a machine.
+def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, constants: Known) -> dict[str, Any]:
+    """Return numbers of storage and hosts of a chain, one entry per machine.
 
     All cores decode and crop where the number of processes is not stated. Images of ImageNet are as large as those of
     the decoding benchmark, 4 to 3, or as their stored side says. Threads that write into the batch hand nothing over.
@@ -393,47 +407,47 @@ def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, know
     cores, speed, threads = np.array(host, dtype=float)
     chain = rows.keys["chain"].take(at)
     hosts, size, workers = (rows.values[name][at] for name in ("hosts", "sample_bytes", "workers"))
-    reach = _reach(known, OBJECT_STORE, known["interval/undescribed"])
-    store = _store(rows, rows.keys["chain"], known)[0][:, at]
-    images = chain.where(lambda each: not each.model or zoo.model(each.model).data_kind == "images")
-    side = np.where(chain.figure("side") > 0, chain.figure("side"), known["crop_side"])
-    share = np.fmin(1.0, 3 * chain.figure("stored_side") ** 2 * 3 / 4 / known["benchmark_image_bytes"])
+    reach = _reach(constants, OBJECT_STORE, constants["interval/undescribed"])
+    store = _store(rows, rows.keys["chain"], constants)[0][:, at]
+    images = chain.where(lambda entry: not entry.model or zoo.model(entry.model).data_kind == "images")
+    side = np.where(chain.figure("side") > 0, chain.figure("side"), constants["crop_side"])
+    share = np.fmin(1.0, 3 * chain.figure("stored_side") ** 2 * 3 / 4 / constants["benchmark_image_bytes"])
     processes = np.minimum(np.where(workers > 0, workers, np.inf), cores * threads * hosts / devices)
     return {
         "hosts": hosts,
         "stored": np.where(size > 0, size, 1.0),
         "network": np.where(size > 0, store / hosts * reach, np.inf),
         "cores": cores,
-        "speed": np.where(np.isnan(speed), known["usual_speed"], speed),
+        "speed": np.where(np.isnan(speed), constants["usual_speed"], speed),
         "threads": threads,
         "workers": np.where(images, np.maximum(processes, 1), 0),
-        "work": np.where(images, chain.figure("jpeg") * share + known["crop_work"], 0),
-        "decoded": np.where(images & ~chain.where(lambda each: each.pooled), 3 * side**2, 0),
+        "work": np.where(images, chain.figure("jpeg") * share + constants["crop_work"], 0),
+        "decoded": np.where(images & ~chain.where(lambda entry: entry.pooled), 3 * side**2, 0),
     }
 
 
 @lru_cache(maxsize=256)
 def _machines(chain: NamedChain) -> tuple[tuple[str, float, float, float, float], ...]:
-    """Accelerator, their number, cores, speed and threads of the machine, or of all servers that it could be."""
+    """Return accelerator, number, cores, speed and threads of the machine, or of all servers that it could be."""
     rows = catalog.table("systems")
     rows = rows[rows["accelerator_key"].ne("") & (rows["devices"] > 0) & (rows["cores"].gt(0) | rows["vcpus"].gt(0))]
     named = rows["key"].eq(chain.server) if chain.server else rows["devices"].eq(rows["devices"].mode().iloc[0])
     like = rows["accelerator_key"].eq(chain.accelerator) & rows["devices"].ge(1)
     rows = rows[like] if not chain.server and like.any() else rows[named]
     own = (chain.cores, chain.speed, chain.threads if chain.threads > 0 else 2.0)
-    found = []
+    machines = []
     for row in rows.itertuples(index=False):
         speed, threads = processor_of("", row.cpu)
         threads = threads if threads > 0 else 2.0
         host = own if chain.cores > 0 else (row.cores if row.cores > 0 else row.vcpus / threads, speed, threads)
         cores, speed, threads = map(float, host)
-        found.append((chain.accelerator or row.accelerator_key, float(row.devices), cores, speed, threads))
-    return tuple(found) or ((chain.accelerator, 1.0, *own),)
+        machines.append((chain.accelerator or row.accelerator_key, float(row.devices), cores, speed, threads))
+    return tuple(machines) or ((chain.accelerator, 1.0, *own),)
 
 
 @lru_cache(maxsize=64)
 def _step_seconds(runs: tuple[tuple[NamedChain, str, float, float], ...]) -> np.ndarray:
-    """Seconds of a step and the ends of its interval, without input, of runs: network, accelerator, devices, batch."""
+    """Return steps of runs without input and the ends of their intervals [s]: network, accelerator, devices, batch."""
     chains, names, devices, batches = zip(*runs, strict=True)
     columns = {
         "model": [chain.model for chain in chains],
@@ -444,17 +458,17 @@ def _step_seconds(runs: tuple[tuple[NamedChain, str, float, float], ...]) -> np.
         "software": [_level(chain.software, name) for chain, name in zip(chains, names, strict=True)],
         "precision": [chain.precision for chain in chains],
     }
-    found = estimate(scenario("training_classic", columns))
-    return np.array([getattr(found, name or "point") for name in ENDS])
+    step = estimate(scenario("training_classic", columns))
+    return np.array([getattr(step, name or "point") for name in ENDS])
 
 
 def _image(model: str, side: float) -> str:
-    """Arguments of a network that takes square images of a side, where that is known."""
+    """Return arguments of a network that takes square images of a side, where that is known."""
     return square_image(model, round(side)) if model and side > 0 else ""
 
 
 def _level(software: str, accelerator: str) -> str:
-    """Level of the software that words name; "" where they name none."""
+    """Return the level of the software that words name; "" where they name none."""
     return stack("classic", software, accelerator) if software else ""
 
 
@@ -470,7 +484,7 @@ PREDICTED: tuple[tuple[tuple[str, ...], Callable[[Rows, Known], Outcomes]], ...]
 
 
 def storage_table(frame: pd.DataFrame, why: np.ndarray | None = None) -> pd.DataFrame:
-    """Predictions with intervals for a table of reports, in the form of `python -m cookbook predict`.
+    """Return predictions with intervals for a table of reports, in the form of `python -m cookbook predict`.
 
     `why` is what is wrong with single rows before they are read.
     """
@@ -479,56 +493,56 @@ def storage_table(frame: pd.DataFrame, why: np.ndarray | None = None) -> pd.Data
         blocks = [storage_table(frame.iloc[part], None if why is None else why[part]) for part in parts]
         return pd.concat(blocks, ignore_index=True)
     reports = read(frame, why)
-    rows, known = resolve(reports), committed()
-    found = predict_rows(rows, known)
-    values = np.array([found[name] for name in OUTCOMES])
+    rows, constants = resolve(reports), committed()
+    outcomes = predict_rows(rows, constants)
+    values = np.array([outcomes[name] for name in OUTCOMES])
     main = values[rows.outcome, np.arange(len(rows))] * rows.factor
     good = (rows.why == "") & np.isfinite(main) & (main > 0)
-    unit, assumed = reports.words("requested").each(lambda each: each[2], object), reports.read.each(str, object)
+    unit, assumed = reports.words("requested").each(lambda entry: entry[2], object), reports.read.each(str, object)
     table: dict[str, Any] = {"predicted": np.where(good, main, np.nan), "unit": unit}
-    tier = tiers(rows, found)
-    table |= _intervals(rows, found, table["predicted"], tier, known)
+    tier = tiers(rows, outcomes)
+    table |= _intervals(rows, outcomes, table["predicted"], tier, constants)
     table |= {"tier": np.where(good, tier, ""), "why": np.where(good | (rows.why != ""), rows.why, NOTHING.cell)}
-    both = (assumed != "") & (found["assumed"] != "")
-    table["assumed"] = np.where(good, assumed + np.where(both, "; ", "").astype(object) + found["assumed"], "")
+    joined = (assumed != "") & (outcomes["assumed"] != "")
+    table["assumed"] = np.where(good, assumed + np.where(joined, "; ", "").astype(object) + outcomes["assumed"], "")
     scale = np.array([1, 1, 1e-9, 1, 1e6])[:, None]
     table |= dict(zip(COLUMNS, np.where(good, values * scale, np.nan), strict=True))
     return pd.DataFrame(table)
 
 
-def _intervals(rows: Rows, found: Outcomes, point: np.ndarray, tier: np.ndarray, known: Known) -> Outcomes:
-    """Intervals by what was measured, wider where the system is not described; never above accelerators without waits.
+def _intervals(rows: Rows, outcomes: Outcomes, point: np.ndarray, tier: np.ndarray, constants: Known) -> Outcomes:
+    """Return intervals by kind of report, wider for unknown systems; never above accelerators that do not wait.
 
     The bandwidth of a drive bounds the point alone: drives have been seen to read a tenth more than is stated.
     """
     report, ends = rows.keys["report"], Outcomes()
     mlperf = report.where(MLPERF.__eq__)
     with np.errstate(all="ignore"):
-        share = np.where(rows.outcome == 1, 1, known["counted_share"])
-        most = np.where(mlperf, 1 / (found["utilisation"] * share), np.inf)
+        share = np.where(rows.outcome == 1, 1, constants["counted_share"])
+        most = np.where(mlperf, 1 / (outcomes["utilisation"] * share), np.inf)
     usual = (tier == DESCRIBED) | report.where((FIO, METADATA).__contains__)
     unnamed = mlperf & ~usual & ~rows.submitted & ~(rows.drive > 0)
     for level in LEVELS:
-        reach = np.full(len(rows), known[f"interval/other/{level}"])
+        reach = np.full(len(rows), constants[f"interval/other/{level}"])
         for kind in (MLPERF, DECODE, OBJECT_STORE):
-            reach[report.where(kind.__eq__) & ~found["limited"]] = known[f"interval/{kind}/{level}"]
-        reach = np.where(usual, reach, reach ** known["interval/undescribed"])
-        reach = np.where(unnamed, np.maximum(reach, known[f"interval/unnamed/{level}"]), reach)
-        reach = np.where(rows.estimated, np.maximum(reach, known[f"interval/stand-in/{level}"]), reach)
+            reach[report.where(kind.__eq__) & ~outcomes["limited"]] = constants[f"interval/{kind}/{level}"]
+        reach = np.where(usual, reach, reach ** constants["interval/undescribed"])
+        reach = np.where(unnamed, np.maximum(reach, constants[f"interval/unnamed/{level}"]), reach)
+        reach = np.where(rows.estimated, np.maximum(reach, constants[f"interval/stand-in/{level}"]), reach)
         ends |= {f"low{level}": point / reach, f"high{level}": point * np.minimum(reach, np.fmax(most, 1))}
     whole = report.where(CHAINS.__contains__)
     sizes = np.where((rows.outcome == 2) & ~report.where(WEIGHTS.__eq__), rows.sample_bytes, 1.0)
     return {
-        name: np.where(whole, np.where(np.isnan(point), np.nan, found[name] * rows.factor * sizes), each)
-        for name, each in ends.items()
+        name: np.where(whole, np.where(np.isnan(point), np.nan, outcomes[name] * rows.factor * sizes), values)
+        for name, values in ends.items()
     }
 
 
-def tiers(rows: Rows, found: Outcomes) -> np.ndarray:
-    """How well each row is described: by drive, processor or network; by its kind alone; by a stand-in."""
-    stands_in = rows.estimated | found["limited"] | rows.keys["report"].where((FIO, METADATA).__contains__)
+def tiers(rows: Rows, outcomes: Outcomes) -> np.ndarray:
+    """Return how well each row is described: by drive, processor or network; by its kind alone; by a stand-in."""
+    stands_in = rows.estimated | outcomes["limited"] | rows.keys["report"].where((FIO, METADATA).__contains__)
     names = np.array([WORKLOAD, DATASHEET, DESCRIBED], dtype=object)
-    return names[np.where(found["described"] & ~rows.estimated, 2, np.where(stands_in, 1, 0))]
+    return names[np.where(outcomes["described"] & ~rows.estimated, 2, np.where(stands_in, 1, 0))]
 
 
 __all__ = ["BLOCK", "COLUMNS", "STORAGE_BOUND", "predict_rows", "resolve", "storage_table", "tiers"]

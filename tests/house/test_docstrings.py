@@ -16,6 +16,21 @@ PACKAGE = ROOT / "cookbook"
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
 UNIT = re.compile(r"\[[^\[\]]+\]")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# First words of a docstring that asks a question or states a condition, in the place of what it returns.
+QUESTION_WORDS = ("What", "How", "Whether", "Where", "Why", "If", "Who")
+# Modules whose docstrings may still begin so: names of files, and folders of the package.
+EXEMPT = {"*panel.py", "charts.py", "panels/*"}
+
+
+def is_exempt(path: Path) -> bool:
+    return any(path.match(pattern) for pattern in EXEMPT)
+
+
+def questions(tree: ast.Module) -> list[str]:
+    """Names of a module, its classes and functions, inner ones too, whose docstring begins with a question word."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    pattern = re.compile(rf"(?:{'|'.join(QUESTION_WORDS)})\b")
+    return [getattr(node, "name", "module") for node in nodes if pattern.match(ast.get_docstring(node) or "")]
 
 
 def dotted(path: Path) -> str:
@@ -87,6 +102,21 @@ def test_modules_and_classes_say_what_they_are(path):
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             assert ast.get_docstring(node), f"class {node.name} has no docstring"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if not is_exempt(path)], ids=dotted)
+def test_docstrings_begin_with_a_noun_or_a_verb(path):
+    """ "Return the number of ...", or a noun phrase: subject, verb, object."""
+    names = questions(ast.parse(path.read_text(encoding="utf-8")))
+    assert not names, f"{names}: begin with 'Return ...' or a noun phrase, not with {', '.join(QUESTION_WORDS)}"
+
+
+def test_a_docstring_that_asks_is_found():
+    planted = ast.parse(
+        '"""Whatever."""\ndef few():\n    """How many."""\ndef known():\n    """Return whether it is known."""\n'
+        'class Rows:\n    """Why."""\n    def first(self):\n        """Iffy."""\n'
+    )
+    assert questions(planted) == ["few", "Rows"]
 
 
 @pytest.mark.parametrize("node", physics())

@@ -746,7 +746,7 @@ def test_a_data_set_of_requests_stands_for_lengths_at_every_door_and_is_told():
     assert "output_len" not in several.assumed[0]
     swept = cb.sweep("generate", model="llama3_8b", accelerator="h100-sxm", input_len=["sharegpt"])
     assert swept["seconds"][0] == named.point
-    load = cb.serve("llama3_8b", "h100-sxm", rate=1, devices=1, input_len="sharegpt").asked
+    load = cb.serve("llama3_8b", "h100-sxm", rate=1, devices=1, input_len="sharegpt").load
     assert (load.prompt, load.answer) == (230, 203)
 
 

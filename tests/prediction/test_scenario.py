@@ -10,7 +10,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import UnknownName
-from cookbook.prediction.kinds.input_pipeline_arguments import CALLED
+from cookbook.prediction.kinds.input_pipeline_arguments import ARGUMENT_NAMES
 from cookbook.prediction.scenario import (
     GROUPS,
     KINDS,
@@ -68,9 +68,9 @@ def test_no_kind_has_two_fields_of_one_name_and_no_field_is_without_a_kind():
 def test_every_argument_of_an_input_pipeline_is_declared():
     """Under its own name, or as the fields that stand for it; groups hold what a mapping may say."""
     known, arguments = fields("input_pipeline"), list(inspect.signature(cb.match_storage).parameters)
-    stands_for = {argument: field for field, argument in CALLED.items()}
+    stands_for = {argument: field for field, argument in ARGUMENT_NAMES.items()}
     assert [name for name in arguments if stands_for.get(name, name) not in known] == []
-    own = set(arguments) | set(CALLED) | {name for group in GROUPS for name in fields(group)}
+    own = set(arguments) | set(ARGUMENT_NAMES) | {name for group in GROUPS for name in fields(group)}
     assert {name for name in known if not name.startswith("step_")} == own - {"system"}
     assert all(each.default or each.name == "sample_bytes" for each in known.values() if each.type in NUMERIC)
 

@@ -1,4 +1,4 @@
-"""What each kind of prediction adds up: lists of terms, each a formula of `formulas`.
+"""Kinds of prediction: lists of parts, each a formula of `formulas`.
 
 A kind is a module. `engine` asks it for `resolve` (a scenario as rows of numbers: names looked up, refusals with their
 reason), `CONSTANTS` (what is fitted), `TERMS` (what an ablation may switch off), `parts` (exposed seconds by term),

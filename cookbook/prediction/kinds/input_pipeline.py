@@ -239,7 +239,7 @@ def _stored(f: Figures, known: Mapping[str, float], parts: Mapping[str, Any], ba
 
 
 def _one_by_one(f: Figures, known: Mapping[str, float], sample: Any) -> Any:
-    """Whether each sample is a read of its own: small files, and any files where a head has to find them."""
+    """Return whether each sample is a read of its own: small files, and any files where a head has to find them."""
     return (f["small_files"] > 0) & ((sample < known["readahead"]) | (f["seeks"] > 0))
 
 

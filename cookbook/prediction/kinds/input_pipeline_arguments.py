@@ -25,22 +25,22 @@ from cookbook.workloads.zoo import Workload
 
 KIND = "input_pipeline"
 DISKS = ("HDD", "HDFS")
-# Groups of fields that stand for an argument, and under which name a mapping starts from a row of its table.
+# Groups of fields of an argument, and the name under which a mapping gives the row of a table that it starts from.
 GROUPS = MappingProxyType({"storage": ("storage_tier", "storage"), "data": ("data_set", "card")})
 # Fields whose name is not that of the argument of `cookbook.match_storage`.
-CALLED = MappingProxyType({"accelerator": "system", "step": "workload", "sample_bytes": "data"})
-# What networks of each kind of data of the zoo take.
-TAKEN = {"images": ("image", "video"), "volume": ("medical volume",), "video": ("video",)}
-# Samples of a data set of which the bytes of one alone are known.
-MANY = 1e6
+ARGUMENT_NAMES = MappingProxyType({"accelerator": "system", "step": "workload", "sample_bytes": "data"})
+# Types of data sets that networks of each kind of data of the zoo take.
+DATA_TYPES = {"images": ("image", "video"), "volume": ("medical volume",), "video": ("video",)}
+# Samples of a data set where only the bytes of one are known.
+ASSUMED_SAMPLES = 1e6
 BURSTS = (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops"))
 ENDS = ("low80", "high80", "low90", "high90")
-OF_DATA = ("samples", "stored_bytes", "decoded_bytes", "decode_work", "images", "small_files")
-STATED = ("step", "batch", *OF_DATA)
+DATA_FIGURES = ("samples", "stored_bytes", "decoded_bytes", "decode_work", "images", "small_files")
+BENCHMARK_FIGURES = ("step", "batch", *DATA_FIGURES)
 NO_DATA = Refusal(
     "data = None: name a card such as 'imagenet-1k', or give the bytes of one sample", "data-not-known", "data"
 )
-LACKING = Refusal("data has no {}; give it, or a card such as 'imagenet-1k' to start from", "data-not-known", "data")
+NO_FIGURE = Refusal("data has no {}; give it, or a card such as 'imagenet-1k' to start from", "data-not-known", "data")
 NO_STEP = Refusal(
     "workload = None: name a network, a workload such as 'mlperf/unet3d', or give the seconds of a step",
     "step-not-known",
@@ -63,7 +63,7 @@ NO_OPERATIONS = Refusal(
     "storage-figure-missing",
     "storage",
 )
-SLOWER = Refusal(
+SLOW_BURST = Refusal(
     "{} = {:g} is below {} = {:g}: a burst is faster; give more, or leave it out", "burst-below-baseline", "storage"
 )
 MORE_HOSTS = Refusal(
@@ -87,11 +87,13 @@ def committed() -> Mapping[str, float]:
     return {name: units.si(f"{value!r} {unit}") if unit else float(value) for name, value, unit in cells}
 
 
-def columns_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a scenario from the arguments of `cookbook.match_storage` by name."""
-    found = {name: value for name, value in given.items() if name not in ("workload", "system", *GROUPS)}
-    found |= {"accelerator": given["system"]} | _step_or_name(given["workload"])
-    return found | {name: value for argument in GROUPS for name, value in apart(argument, given[argument]).items()}
+def columns_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a scenario from the arguments of `cookbook.match_storage` by name."""
+    columns = {name: value for name, value in arguments.items() if name not in ("workload", "system", *GROUPS)}
+    columns |= {"accelerator": arguments["system"]} | _step_or_name(arguments["workload"])
+    return columns | {
+        name: value for argument in GROUPS for name, value in apart(argument, arguments[argument]).items()
+    }
 
 
 def _step_or_name(workload: Any) -> dict[str, Any]:
@@ -106,14 +108,14 @@ def _step_or_name(workload: Any) -> dict[str, Any]:
 
 
 def _stated(values: Any) -> Any:
-    """Numbers with None for those that are not known."""
+    """Return numbers, with None for unknown ones."""
     if np.ndim(values):
-        return [_stated(each) for each in np.asarray(values).tolist()]
+        return [_stated(number) for number in np.asarray(values).tolist()]
     return None if np.isnan(values) else values
 
 
 def _is_time(words: str) -> bool:
-    """Whether a workload is a time in words, such as "120 ms"."""
+    """Return whether a workload is a time in words, such as "120 ms"."""
     try:
         return words[:1].isdigit() and units.si(words, "s") > 0
     except ValueError:
@@ -121,7 +123,7 @@ def _is_time(words: str) -> bool:
 
 
 def apart(argument: str, value: Any) -> dict[str, Any]:
-    """Fields of a scenario from a storage tier or a data set.
+    """Return fields of a scenario from a storage tier or a data set.
 
     Parameters
     ----------
@@ -131,19 +133,19 @@ def apart(argument: str, value: Any) -> dict[str, Any]:
     """
     group, start = GROUPS[argument]
     if isinstance(value, (list, tuple)):
-        each = [apart(argument, one) for one in value]
-        if not each:
+        groups = [apart(argument, entry) for entry in value]
+        if not groups:
             raise ValueError(f"{argument}: an empty list names nothing; give at least one")
-        if any(isinstance(figure, (list, tuple, np.ndarray)) for one in each for figure in one.values()):
+        if any(isinstance(figure, (list, tuple, np.ndarray)) for entry in groups for figure in entry.values()):
             raise ValueError(f"{argument}: one of a list has a list itself; give single figures there")
-        names = dict.fromkeys(name for one in each for name in one)
-        return {name: [one.get(name) for one in each] for name in names}
+        names = dict.fromkeys(name for entry in groups for name in entry)
+        return {name: [entry.get(name) for entry in groups] for name in names}
     if isinstance(value, Mapping):
-        taken = (start, *fields(group))
+        allowed = (start, *fields(group))
         for name in value:
-            if name not in taken:
-                raise ValueError(f"{argument} has no field {shown(name)}; it has {', '.join(taken)}")
-        return {argument if name == start else name: each for name, each in value.items()}
+            if name not in allowed:
+                raise ValueError(f"{argument} has no field {shown(name)}; it has {', '.join(allowed)}")
+        return {argument if name == start else name: figure for name, figure in value.items()}
     if argument == "storage" and not isinstance(value, str):
         raise refused(
             "storage",
@@ -154,7 +156,7 @@ def apart(argument: str, value: Any) -> dict[str, Any]:
 
 
 def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
-    """Figures of one storage tier or data set in SI.
+    """Return figures of one storage tier or data set in SI.
 
     Parameters
     ----------
@@ -167,42 +169,42 @@ def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
     Raises
     ------
     ValueError
-        Several, a figure that cannot be, or data of a kind that the network does not take.
+        Several, an invalid value, or data of a kind that the network does not take.
     """
     workload = workload if isinstance(workload, (str, Workload)) else None
-    asked = scenario(KIND, {**apart(argument, value), "workload": workload}, CALLED)
-    if asked.several:
+    request = scenario(KIND, {**apart(argument, value), "workload": workload}, ARGUMENT_NAMES)
+    if request.several:
         raise refused(argument, value, "holds several figures; give one")
-    found, why = (tier_of if argument == "storage" else data_of)(asked)
+    figures, why = (tier_of if argument == "storage" else data_of)(request)
     if why[0]:
         raise Refused(why[0])
-    return {name: float(each) for name, each in found.items()}
+    return {name: float(figure) for name, figure in figures.items()}
 
 
 class _Taken:
-    """Columns of a scenario, and what stands in where they say nothing, noted for `Rows.assumed`."""
+    """Columns of a scenario, and stand-ins where they are blank, noted for `Rows.assumed`."""
 
-    def __init__(self, asked: Scenario) -> None:
-        self.asked, self.assumed = asked, list[tuple[str, Any, Any]]()
+    def __init__(self, request: Scenario) -> None:
+        self.request, self.assumed = request, list[tuple[str, Any, Any]]()
 
-    def __call__(self, name: str, *known: Any, default: float | None = None, where: Any = True) -> np.ndarray:
-        """The column, else what is known, else the default, by default that of the schema; noted `where` it counts."""
-        found = _first(self.asked.number(name), *known)
-        lacks = np.isnan(found)
+    def __call__(self, name: str, *stand_ins: Any, default: float | None = None, where: Any = True) -> np.ndarray:
+        """Return the column, else stand-ins, else the default, by default of the schema; noted `where` it counts."""
+        values = _first(self.request.number(name), *stand_ins)
+        lacks = np.isnan(values)
         if lacks.any():
             declared = fields(KIND)[name]
             stands_in = checked(declared, declared.default) if default is None else np.asarray(default)
             self.assumed.append((name, lacks & where, stands_in))
-            found = np.where(lacks, stands_in, found)
-        return found
+            values = np.where(lacks, stands_in, values)
+        return values
 
 
 def _first(*columns: Any) -> np.ndarray:
-    """Of several columns the first figure in each row that is known."""
-    found = np.asarray(columns[0], dtype=float)
-    for each in columns[1:]:
-        found = np.where(np.isnan(found), each, found)
-    return found
+    """Return the first known figure of several columns in each row."""
+    values = np.asarray(columns[0], dtype=float)
+    for column in columns[1:]:
+        values = np.where(np.isnan(values), column, values)
+    return values
 
 
 def first_reason(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.ndarray:
@@ -221,20 +223,20 @@ def first_reason(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.nd
     return first
 
 
-def resolve(asked: Scenario) -> Rows:
-    """Scenarios as figures of the chain in SI: infinite where nothing limits, NaN where a price is not known."""
-    take, known, system = _Taken(asked), committed(), asked.words("accelerator")
-    stated = together(asked.words("workload"), system).map(lambda pair: _benchmark(*pair))
-    bench = stated.figures(lambda each: each[0])
-    (card, no_data), (tier, no_tier) = data_of(asked, bench), tier_of(asked)
+def resolve(request: Scenario) -> Rows:
+    """Return scenarios as figures of the chain in SI: infinite where nothing limits, NaN where a price is not known."""
+    take, constants, system = _Taken(request), committed(), request.words("accelerator")
+    stated = together(request.words("workload"), system).map(lambda pair: _benchmark(*pair))
+    bench = stated.figures(lambda pair: pair[0])
+    (card, no_data), (tier, no_tier) = data_of(request, bench), tier_of(request)
     batch = take("batch", bench["batch"])
-    work, no_step = _work(take, batch, batch * card["images"], bench, known)
-    work["step"] = np.where(stated.where(lambda each: bool(each[1])), np.nan, work["step"])
+    work, no_step = _work(take, batch, batch * card["images"], bench, constants)
+    work["step"] = np.where(stated.where(lambda pair: bool(pair[1])), np.nan, work["step"])
     v = {
         **work,
-        **_host(take, system, known),
-        **_tier(take, tier, known),
-        **_link(take, system, known),
+        **_host(take, system, constants),
+        **_tier(take, tier, constants),
+        **_link(take, system, constants),
         **_checkpoints(take, tier),
         **{
             name: card[field]
@@ -247,16 +249,16 @@ def resolve(asked: Scenario) -> Rows:
             )
         },
         **{name: take(name) for name in ("accelerators", "hosts", "prefetch", "shuffled", "epochs", "serial")},
-        "variation": take("variation", default=(2 / known["buffer"]) ** 0.5),
+        "variation": take("variation", default=(2 / constants["buffer"]) ** 0.5),
         "batch": batch,
-        "described": asked.words("storage").where(bool).astype(float),
+        "described": request.words("storage").where(bool).astype(float),
     }
-    small = (v["small_files"] > 0) & (v["stored"] / v["samples"] < known["readahead"])
+    small = (v["small_files"] > 0) & (v["stored"] / v["samples"] < constants["readahead"])
     room = v["capacity"] * v["drives"] * np.where(v["local"] > 0, v["hosts"], 1)
-    names = asked.words("storage").each(lambda key: key or "own", object)
+    names = request.words("storage").each(lambda key: key or "own", object)
     refused = [
-        (system.where(lambda each: each == ""), NO_SYSTEM),
-        (stated.where(lambda each: bool(each[1])), stated.each(lambda each: each[1], object)),
+        (system.where(lambda name: name == ""), NO_SYSTEM),
+        (stated.where(lambda pair: bool(pair[1])), stated.each(lambda pair: pair[1], object)),
         (no_step != "", no_step),
         (np.isnan(v["step"]), NO_STEP),
         (no_data != "", no_data),
@@ -266,29 +268,29 @@ def resolve(asked: Scenario) -> Rows:
         (v["hosts"] > v["accelerators"], MORE_HOSTS, v["hosts"], v["accelerators"]),
         (small & np.isnan(v["iops"]), NO_OPERATIONS, names),
     ]
-    why = first_reason(asked.why, refused)
+    why = first_reason(request.why, refused)
     v |= {name: np.where(np.isnan(v[name]), np.inf, v[name]) for name in ("iops", "burst_iops")}
-    values = {name: each_row(np.asarray(each, dtype=float), len(asked)) for name, each in v.items()}
+    values = {name: each_row(np.asarray(figure, dtype=float), len(request)) for name, figure in v.items()}
     return Rows(values, why, {}, assumed=tuple(take.assumed))
 
 
 def _work(
-    take: _Taken, batch: np.ndarray, images: np.ndarray, bench: Mapping[str, Any], known: Mapping[str, float]
+    take: _Taken, batch: np.ndarray, images: np.ndarray, bench: Mapping[str, Any], constants: Mapping[str, float]
 ) -> tuple[dict[str, Any], np.ndarray]:
     """Time of a step with its interval, given, stated by a benchmark or predicted, and why there is none."""
-    s, size = take.asked, len(take.asked)
-    given, why = s.number("step"), np.full(size, "", dtype=object)
-    step = _first(given, bench["step"] * (batch / bench["batch"]))
-    found = {"step": each_row(step, size).copy()}
-    found |= {f"step_{end}": each_row(s.number(f"step_{end}"), size).copy() for end in ENDS}
-    each = together(*(s.words(name) for name in ("workload", "accelerator", "precision", "software")))
-    wanted = np.isnan(found["step"]) & each.where(lambda one: "" not in one[:2] and not _suite(one[0]))
-    codes, images = each_row(each.codes, size), each_row(images, size)
-    rests_on = [""] * len(each.levels)
+    s, size = take.request, len(take.request)
+    own, why = s.number("step"), np.full(size, "", dtype=object)
+    step = _first(own, bench["step"] * (batch / bench["batch"]))
+    columns = {"step": each_row(step, size).copy()}
+    columns |= {f"step_{end}": each_row(s.number(f"step_{end}"), size).copy() for end in ENDS}
+    cases = together(*(s.words(name) for name in ("workload", "accelerator", "precision", "software")))
+    wanted = np.isnan(columns["step"]) & cases.where(lambda case: "" not in case[:2] and not _suite(case[0]))
+    codes, images = each_row(cases.codes, size), each_row(images, size)
+    rests_on = [""] * len(cases.levels)
     for code in np.unique(codes[wanted]).tolist():
         at = np.flatnonzero(wanted & (codes == code))
         batches, back = np.unique(images[at], return_inverse=True)
-        network, machine, precision, software = each.levels[code]
+        network, machine, precision, software = cases.levels[code]
         try:
             predicted = train_step(
                 network,
@@ -303,47 +305,47 @@ def _work(
         why[at] = np.atleast_1d(np.asarray(predicted.why, dtype=object))[back]
         rests_on[code] = str(np.atleast_1d(predicted.assumed)[0]).replace("; ", ", ")
         for name, end in (("step", "point"), *((f"step_{end}", end) for end in ENDS)):
-            found[name][at] = np.atleast_1d(getattr(predicted, end))[back]
+            columns[name][at] = np.atleast_1d(getattr(predicted, end))[back]
     levels = tuple(f"predicted ({words})" for words in rests_on)
-    take.assumed.append(("step", wanted & np.isfinite(found["step"]), Coded(each.codes, levels)))
-    stated = np.isnan(given) & np.isfinite(bench["step"])
-    return found | {"overhead": np.where(stated, known["step_overhead"], 0.0), "benchmark": stated}, why
+    take.assumed.append(("step", wanted & np.isfinite(columns["step"]), Coded(cases.codes, levels)))
+    stated = np.isnan(own) & np.isfinite(bench["step"])
+    return columns | {"overhead": np.where(stated, constants["step_overhead"], 0.0), "benchmark": stated}, why
 
 
 def _suite(workload: Any) -> bool:
     return isinstance(workload, str) and workload.startswith(BENCHMARK)
 
 
-def _host(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, Any]:
-    """Cores, memory and speed of one host; what is not known does not limit."""
-    about = system.figures(lambda each: server(each)[0])
-    words = together(take.asked.words("processor"), system)
+def _host(take: _Taken, system: Coded, constants: Mapping[str, float]) -> dict[str, Any]:
+    """Return cores, memory and speed of one host; what is not known does not limit."""
+    about = system.figures(lambda machine: server(machine)[0])
+    words = together(take.request.words("processor"), system)
     chip = words.map(lambda pair: processor_of("", pair[0] or server(pair[1])[1]))
     speed, lacks = chip.part(0), np.isnan(chip.part(0))
     take.assumed.append(("processor", lacks, Coded(np.array(0), ("mean of those measured",))))
     return {
         "cores": take("cores", about["cores"], default=np.inf),
         "memory": take("memory", about["memory"], default=0.0),
-        "speed": np.where(lacks, known["usual_speed"], speed),
+        "speed": np.where(lacks, constants["usual_speed"], speed),
         "threads": np.where(lacks, 2.0, chip.part(1)),
         "workers": take("workers"),
         "remote": take("remote"),
     }
 
 
-def _tier(take: _Taken, tier: Mapping[str, Any], known: Mapping[str, float]) -> dict[str, Any]:
-    """The tier in figures; what the catalogue does not have is unlimited, except operations, which small files need."""
+def _tier(take: _Taken, tier: Mapping[str, Any], constants: Mapping[str, float]) -> dict[str, Any]:
+    """Return figures of a tier; unknown ones are unlimited, except operations, which small files need."""
     local, remote = tier["local"] > 0, tier["object_store"] > 0
     rate = take("network", np.where(local, np.inf, np.nan), default=np.inf)
-    found = {"iops": tier["read_iops"], "bandwidth": _first(tier["read_bandwidth"], np.inf)}
+    figures = {"iops": tier["read_iops"], "bandwidth": _first(tier["read_bandwidth"], np.inf)}
     for name, steady, credit in (("bandwidth", "read_bandwidth", "credit"), ("iops", "read_iops", "operations")):
         have = np.isfinite(tier[f"burst_{credit}"]) & np.isfinite(tier[f"burst_{name}"])
-        found[f"burst_{name}"] = np.where(have, tier[f"burst_{name}"], tier[steady])
-        found[f"burst_{credit}"] = np.where(have, tier[f"burst_{credit}"], np.inf)
+        figures[f"burst_{name}"] = np.where(have, tier[f"burst_{name}"], tier[steady])
+        figures[f"burst_{credit}"] = np.where(have, tier[f"burst_{credit}"], np.inf)
     uncounted = np.isfinite(tier["burst_bandwidth"]) & np.isnan(tier["burst_credit"])
     take.assumed.append(("burst_credit", uncounted, np.array(0.0)))
-    return found | {
-        "burst_bandwidth": _first(found["burst_bandwidth"], np.inf),
+    return figures | {
+        "burst_bandwidth": _first(figures["burst_bandwidth"], np.inf),
         "seeks": tier["seeks"],
         "client": _first(tier["client_bandwidth"], np.inf),
         "latency": take("latency", tier["latency"], default=0),
@@ -354,31 +356,33 @@ def _tier(take: _Taken, tier: Mapping[str, Any], known: Mapping[str, float]) -> 
         "price": tier["price_usd_per_tb"],
         "network": np.where(local, np.inf, rate),
         "object_store": tier["object_store"],
-        "connection": np.where(remote, known["connection_rate"], np.inf),
+        "connection": np.where(remote, constants["connection_rate"], np.inf),
     }
 
 
-def _link(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, Any]:
-    link = together(system, take.asked.words("link")).map(lambda pair: host_link(*pair))
+def _link(take: _Taken, system: Coded, constants: Mapping[str, float]) -> dict[str, Any]:
+    link = together(system, take.request.words("link")).map(lambda pair: host_link(*pair))
     rate, pinned = link.part(0), take("pinned")
     take.assumed.append(("link", np.isinf(rate), np.array(np.inf)))
-    reached = _first(link.part(1), known["copy_share"])
+    reached = _first(link.part(1), constants["copy_share"])
     return {
         "link": rate,
         "sharers": take("sharers"),
         "pinned": pinned,
-        "copy_efficiency": reached * np.where(pinned > 0, 1, known["pageable_share"]),
+        "copy_efficiency": reached * np.where(pinned > 0, 1, constants["pageable_share"]),
     }
 
 
 def _checkpoints(take: _Taken, tier: Mapping[str, Any]) -> dict[str, Any]:
     """Size and interval of checkpoints; nothing where none are written."""
-    interval, rate = take.asked.number("checkpoint_interval"), tier["write_bandwidth"]
+    interval, rate = take.request.number("checkpoint_interval"), tier["write_bandwidth"]
     written = ~np.isnan(interval)
     behind = take("asynchronous", where=written)
-    size = take.asked.number("checkpoint_bytes")
+    size = take.request.number("checkpoint_bytes")
     if np.any(written & np.isnan(size)):
-        own = together(take.asked.words("workload"), take.asked.words("precision")).each(lambda pair: own_bytes(*pair))
+        own = together(take.request.words("workload"), take.request.words("precision")).each(
+            lambda pair: own_bytes(*pair)
+        )
         take.assumed.append(("checkpoint_bytes", written & np.isnan(size), own))
         size = _first(size, own)
     take.assumed.append(("write_bandwidth", written & np.isnan(rate), np.array(np.inf)))
@@ -391,8 +395,8 @@ def _checkpoints(take: _Taken, tier: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], str]:
-    """What a storage benchmark states for an accelerator, NaN for other workloads, and why it states nothing."""
-    nothing = dict.fromkeys(STATED, np.nan)
+    """Return the figures of a storage benchmark for an accelerator, NaN for other workloads, and why there are none."""
+    nothing = dict.fromkeys(BENCHMARK_FIGURES, np.nan)
     if not _suite(workload) or not isinstance(system, Machine):
         return nothing, ""
     rows, name, device = catalog.table("storage_workloads"), workload[len(BENCHMARK) :], system.accelerator
@@ -418,25 +422,25 @@ def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], 
         1.0,
         row["samples_per_file"] == 1,
     )
-    return dict(zip(STATED, map(float, stated), strict=True)), ""
+    return dict(zip(BENCHMARK_FIGURES, map(float, stated), strict=True)), ""
 
 
 def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Figures of data sets and why there are none: a card with other figures, bytes of a sample, or a benchmark's."""
-    named, each = s.words("data"), s.number("sample_bytes")
-    card, own = named.figures(_of_data_set), named.where(bool) | np.isfinite(each)
+    """Return figures of data sets, or why there are none: of a card with changes, bytes of a sample, or a benchmark."""
+    named, sample = s.words("data"), s.number("sample_bytes")
+    card, own = named.figures(_of_data_set), named.where(bool) | np.isfinite(sample)
     own = own | np.isfinite(s.number("samples")) | np.isfinite(s.number("stored_bytes"))
     layout = s.words("layout").each(lambda word: float(word == "small files") if word else np.nan)
 
-    def of(name: str, given: Any, *others: Any) -> np.ndarray:
-        return _first(given, card[name], np.where(own | (bench is None), np.nan, (bench or card)[name]), *others)
+    def of(name: str, stated: Any, *others: Any) -> np.ndarray:
+        return _first(stated, card[name], np.where(own | (bench is None), np.nan, (bench or card)[name]), *others)
 
-    samples = of("samples", s.number("samples"), np.where(np.isnan(each), np.nan, MANY))
-    stored = of("stored_bytes", s.number("stored_bytes"), samples * each)
+    samples = of("samples", s.number("samples"), np.where(np.isnan(sample), np.nan, ASSUMED_SAMPLES))
+    stored = of("stored_bytes", s.number("stored_bytes"), samples * sample)
     figures = (
         samples,
         stored,
-        of("decoded_bytes", s.number("decoded_bytes"), each, stored / samples),
+        of("decoded_bytes", s.number("decoded_bytes"), sample, stored / samples),
         of("decode_work", s.number("decode_work"), 0.0),
         of("images", s.number("images"), 1.0),
         of("small_files", layout, 0.0),
@@ -446,28 +450,28 @@ def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[s
         np.full(len(s), "", dtype=object),
         [
             (np.isnan(samples) & np.isnan(stored), NO_DATA),
-            (np.isnan(samples), LACKING, "samples"),
-            (np.isnan(stored), LACKING, "stored_bytes"),
+            (np.isnan(samples), NO_FIGURE, "samples"),
+            (np.isnan(stored), NO_FIGURE, "stored_bytes"),
             (pairs.where(lambda pair: bool(mismatch(*pair))), pairs.each(lambda pair: mismatch(*pair), object)),
         ],
     )
-    return dict(zip(OF_DATA, figures, strict=True)), why
+    return dict(zip(DATA_FIGURES, figures, strict=True)), why
 
 
 @lru_cache(maxsize=64)
 def _of_data_set(name: str) -> dict[str, float]:
-    """Figures of a data set of the catalogue; NaN of none."""
+    """Return figures of a data set of the catalogue; NaN of none."""
     if not name:
-        return dict.fromkeys(OF_DATA, np.nan)
+        return dict.fromkeys(DATA_FIGURES, np.nan)
     row = catalog.table("data_sets").set_index("key").loc[name]
     images = row["images"] if row["images"] > 0 else 1.0
-    found = row.to_dict() | {"images": images, "small_files": row["layout"] == "small files"}
-    return {field: float(found[field]) for field in OF_DATA}
+    cells = row.to_dict() | {"images": images, "small_files": row["layout"] == "small files"}
+    return {field: float(cells[field]) for field in DATA_FIGURES}
 
 
 @lru_cache(maxsize=1024)
 def mismatch(workload: Any, data: str) -> str:
-    """Why a network does not take a data set of the catalogue; "" where it does, one is none or says no kind."""
+    """Return why a network does not take a data set of the catalogue; "" where it does, or where a kind is unknown."""
     if not isinstance(workload, (str, Workload)) or not workload or _suite(workload) or not data:
         return ""
     network = zoo.model(workload) if isinstance(workload, str) else workload
@@ -475,51 +479,51 @@ def mismatch(workload: Any, data: str) -> str:
     if not kind:
         return ""
     workload = workload if isinstance(workload, str) else network.title
-    taken, found = TAKEN.get(kind, (kind,)), cards.loc[data, "data_type"]
-    if found in taken:
+    types, data_type = DATA_TYPES.get(kind, (kind,)), cards.loc[data, "data_type"]
+    if data_type in types:
         return ""
-    fits = ", ".join(cards.index[cards["data_type"].isin(taken)])
+    fits = ", ".join(cards.index[cards["data_type"].isin(types)])
     what = (
-        f"is {found}, and {workload} takes {kind}: choose {fits}, another network, or give the seconds of a step "
+        f"is {data_type}, and {workload} takes {kind}: choose {fits}, another network, or give the seconds of a step "
         "as workload"
     )
     return refused("data", data, what, "data-not-taken").refusal
 
 
 def tier_of(s: Scenario) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Figures of storage tiers and why there are none: rows of the catalogue, changed, or the reader's own."""
+    """Return figures of storage tiers and why there are none: rows of the catalogue, changed, or the reader's own."""
     names = s.words("storage")
     row = names.figures(lambda key: catalogued(key)[0])
-    found = {name: _first(s.number(name), each) for name, each in row.items()}
-    spoken, rate = names.each(lambda key: key or "own", object), found["read_bandwidth"]
-    pairs = [(name, found[name], steady, found[steady]) for name, steady in BURSTS]
-    return found, first_reason(
+    figures = {name: _first(s.number(name), figure) for name, figure in row.items()}
+    labels, rate = names.each(lambda key: key or "own", object), figures["read_bandwidth"]
+    pairs = [(name, figures[name], steady, figures[steady]) for name, steady in BURSTS]
+    return figures, first_reason(
         np.full(len(s), "", dtype=object),
         [
-            *((pair[1] < pair[3], SLOWER, *pair) for pair in pairs),
-            (np.isnan(rate) & (found["object_store"] == 0), NO_RATE, spoken),
+            *((pair[1] < pair[3], SLOW_BURST, *pair) for pair in pairs),
+            (np.isnan(rate) & (figures["object_store"] == 0), NO_RATE, labels),
         ],
     )
 
 
 @lru_cache(maxsize=1024)
 def catalogued(key: str) -> tuple[dict[str, float], str, str]:
-    """A row of the table ``storage`` with its bursts, what its price pays for, and of when; NaN of none."""
-    found = dict.fromkeys(fields("storage_tier"), np.nan) | {"drives": 1.0, "local": 0.0}
+    """Return a row of the table ``storage`` with its bursts, what its price pays for, and of when; NaN of none."""
+    figures = dict.fromkeys(fields("storage_tier"), np.nan) | {"drives": 1.0, "local": 0.0}
     if not key:
-        return found | {"object_store": 0.0, "seeks": 0.0}, "purchase", ""
+        return figures | {"object_store": 0.0, "seeks": 0.0}, "purchase", ""
     row, limits = catalog.table("storage").set_index("key").loc[key], catalog.table("storage_limits")
     limits = limits.set_index("storage")
-    known = row.to_dict() | (limits.loc[key].to_dict() if key in limits.index else {})
-    known |= {"local": row["category"] in LOCAL, "capacity": capacity_in(row["name"])}
-    found = {name: float(known.get(name, each)) for name, each in found.items()}
-    found |= {"object_store": float(row["category"] == "object store"), "seeks": float(row["category"] in DISKS)}
-    return found, "month" if row["price_basis"] not in ("", "purchase") else "purchase", row["price_date"]
+    cells = row.to_dict() | (limits.loc[key].to_dict() if key in limits.index else {})
+    cells |= {"local": row["category"] in LOCAL, "capacity": capacity_in(row["name"])}
+    figures = {name: float(cells.get(name, default)) for name, default in figures.items()}
+    figures |= {"object_store": float(row["category"] == "object store"), "seeks": float(row["category"] in DISKS)}
+    return figures, "month" if row["price_basis"] not in ("", "purchase") else "purchase", row["price_date"]
 
 
 @lru_cache(maxsize=1024)
 def host_link(system: Machine | str, link: str) -> tuple[float, float]:
-    """Nominal rate of the link from the host to an accelerator [B/s], and the part that a pinned copy reaches.
+    """Return the nominal rate of the link from host to accelerator [B/s], and the share that a pinned copy reaches.
 
     Parameters
     ----------
@@ -542,7 +546,7 @@ def host_link(system: Machine | str, link: str) -> tuple[float, float]:
 
 
 def server(system: Machine | str) -> tuple[dict[str, float], str]:
-    """Cores and memory of one host and words about its processor; NaN and "" where the catalogue has none."""
+    """Return cores and memory of one host and words about its processor; NaN and "" where the catalogue has none."""
     if not isinstance(system, Machine) or not system.server:
         return {"cores": np.nan, "memory": np.nan}, ""
     row = catalog.table("systems").set_index("key").loc[system.server]
@@ -558,15 +562,15 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
     accelerator : str
         Key in accelerators.
     """
-    found = prices.hourly_usd(accelerator) if accelerator in set(catalog.table("accelerators")["key"]) else None
-    if found is None or found.why:
+    price = prices.hourly_usd(accelerator) if accelerator in set(catalog.table("accelerators")["key"]) else None
+    if price is None or price.why:
         return np.nan, np.nan, np.nan, "no price is known"
-    return found.median, found.low, found.high, f"{found.rows} prices of clouds, {found.first} to {found.last}"
+    return price.median, price.low, price.high, f"{price.rows} prices of clouds, {price.first} to {price.last}"
 
 
 @lru_cache(maxsize=1)
 def memory_price() -> tuple[float, str]:
-    """Newest price of server memory in the table ``tco`` [USD/B] and what it rests on; NaN where there is none."""
+    """Return the newest price of server memory in the table ``tco`` [USD/B] and its source; NaN where there is none."""
     rows = catalog.table("tco")
     rows = rows[(rows["category"] == "part_price") & (rows["item"] == "server memory")]
     rows = rows.sort_values("year", kind="stable")
@@ -576,7 +580,7 @@ def memory_price() -> tuple[float, str]:
 
 
 def own_bytes(workload: Any, precision: str) -> float:
-    """Bytes of a checkpoint of a network; NaN where its parameters are not known."""
+    """Return bytes of a checkpoint of a network; NaN where its parameters are not known."""
     if workload == "" or _suite(workload):
         return np.nan
     network = zoo.model(workload) if isinstance(workload, str) else workload
@@ -587,7 +591,7 @@ def own_bytes(workload: Any, precision: str) -> float:
 
 
 def checkpoint_bytes(parameters: Any, precision: str) -> Any:
-    """Bytes of a checkpoint: weights, master weights and the states of Adam.
+    """Return bytes of a checkpoint: weights, master weights and the states of Adam.
 
     Parameters
     ----------

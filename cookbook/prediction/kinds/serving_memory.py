@@ -1,4 +1,4 @@
-"""What cannot be served of a language model, or does not fit the memory of devices, and what would do."""
+"""Reasons why a language model cannot be served, such as memory of devices, and what would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What words about machines mean: drives and stores of the catalogue, rates, links, processors, capacities."""
+"""Meanings of words about machines: drives and stores of the catalogue, rates, links, processors, capacities."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ LINKS = re.compile(
     re.A,
 )
 # How many there are: before the words, or behind the number of a drive, its size and the like; lanes are not drives.
-BEFORE = re.compile(
+COUNT_BEFORE = re.compile(
     r"(?<![\w.])(\d{1,7})\s*[x×*]\s*(?=[a-z])|^\s*(\d{1,7})\s+(?=[a-z])"
     r"|(?<![\w.])(\d{1,7})\s+(?:drives|ssds|disks)\b",
     re.I | re.A,
 )
-BEHIND = (
+COUNT_BEHIND = (
     r"[\s_-]*(?:(?:pro|evo|max)[\s_-]*)?(?:[\d.]+\s?tb[\s_-]*)?(?:\(\w+\)[\s_-]*)?"
     r"x(\d{1,4})(?![\w.])(?!\s*(?:lanes?|pcie|nvme))"
 )
@@ -42,11 +42,13 @@ EACH_HOST = re.compile(r"\b(?:per|each|every|a|in each)\s+(?:host|node|client|se
 EACH_DRIVE = re.compile(r"\b(?:per|each|every|a)\s+(?:drive|disk|ssd)\b|\beach\b", re.I)
 # A submitter and its system, or how many nodes and clients there are: the form in which runs are published.
 SUBMITTED = re.compile(r"^[^:/]{2,40}:\s*\S|\d+[\s_-]?(?:nodes?|hosts?|clients?)(?![a-z])", re.I)
-DEVICE = frozenset(("disk", "disks", "disc", "drive", "drives", "hdd", "hdds", "ssd", "ssds", "stick", "thumb", "emmc"))
+DEVICE_WORDS = frozenset(
+    ("disk", "disks", "disc", "drive", "drives", "hdd", "hdds", "ssd", "ssds", "stick", "thumb", "emmc")
+)
 NO_STORE = frozenset(
     ("floppy", "floppies", "diskette", "tape", "tapes", "punch", "punched", "cassette", "usb", "dvd", "cd", "zip")
 )
-MANY = frozenset(
+SYSTEM_WORDS = frozenset(
     (
         "node",
         "nodes",
@@ -91,18 +93,18 @@ READERS = re.compile(r"\b(?:readers|connections|streams) (\d{1,4})\b|\b(\d{1,4})
 CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s?TB", re.I)
 VOLUME = re.compile(r", (\d+ [GT]iB)$")
 HOST_LINK = re.compile(r"PCIe\s?(\d)\s?x(\d+)")
-MOST_READ, MOST_SHOWN, MOST_DRIVES = 400, 40, 1e5
+MAX_READ, MAX_SHOWN, MAX_DRIVES = 400, 40, 1e5
 
 
 class NamedSystem(NamedTuple):
-    """What words about a storage system say; rates in B/s, infinite or NaN where they say nothing.
+    """A storage system that words describe; rates in B/s, infinite or NaN where the words give none.
 
     Attributes
     ----------
     rate, most : float
         Read bandwidth of one as the catalogue first states it, and the most that any of its rows states.
     iops : float
-        Operations a second of one.
+        Operations per second of one.
     number, in_each_host : float
         How many there are, and whether in each host.
     local : float
@@ -112,7 +114,7 @@ class NamedSystem(NamedTuple):
     submitted, stands_in : float
         1 for the form of a published run; 1 where only a stated rate is known.
     why : str
-        Why nothing can be said of a system of that name.
+        Why a system of that name is unknown.
     """
 
     rate: float = math.nan
@@ -130,15 +132,15 @@ class NamedSystem(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _models() -> dict[str, dict[str, list[Any]]]:
-    """Rows of the catalogue about a drive, by its number and its maker."""
-    found: dict[str, dict[str, list[Any]]] = {}
+    """Return rows of the catalogue about a drive, by its number and its maker."""
+    models: dict[str, dict[str, list[Any]]] = {}
     rows = catalog.table("storage")
     for row in rows[rows["category"].isin(DRIVES)].itertuples(index=False):
         name = [word for word in WORDS.split(row.name.casefold()) if not SIZE.fullmatch(word)]
         model = next((word for word in name[1:] if MODEL.fullmatch(word)), "")
         if model and "measured" not in name:
-            found.setdefault(model, {}).setdefault(name[0], []).append(row)
-    return found
+            models.setdefault(model, {}).setdefault(name[0], []).append(row)
+    return models
 
 
 @lru_cache(maxsize=1)
@@ -148,21 +150,21 @@ def _drive_makers() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _stores() -> tuple[dict[str, Any], dict[str, float]]:
-    """Rows of the catalogue by key, and the most that one host reads of some of them."""
+    """Return rows of the catalogue by key, and the most that one host reads of some of them."""
     limits = catalog.table("storage_limits")
     most = dict(zip(limits["storage"], limits["client_bandwidth"], strict=True))
     return {row.key: row for row in catalog.table("storage").itertuples(index=False)}, most
 
 
 def key_of(table: str, name: str) -> str:
-    """The key of a row from any usual spelling; "" where none has it. Quick, as nothing near is looked for."""
-    known, wanted = index(table, data_directory()), normalise(name)
-    return known.get(wanted, "") or known.get(MAKERS.sub("", wanted), "")
+    """Return the key of a row from any usual spelling; "" where none has it. Quick, as nothing near is looked for."""
+    keys, wanted = index(table, data_directory()), normalise(name)
+    return keys.get(wanted, "") or keys.get(MAKERS.sub("", wanted), "")
 
 
 @lru_cache(maxsize=4096)
 def named_system(words: str) -> NamedSystem:
-    """What the words of a system say about what it reads.
+    """Return the storage system that words describe.
 
     Parameters
     ----------
@@ -177,75 +179,75 @@ def named_system(words: str) -> NamedSystem:
     >>> named_system("HPE: Cray_ClusterStor_E1000_10xHDR200_1host").line
     250000000000.0
     """
-    text = THOUSANDS.sub("", words[:MOST_READ])
-    found = _catalogued(text)
+    text = THOUSANDS.sub("", words[:MAX_READ])
+    catalogued = _catalogued(text)
     stated = [units.si(f"{number} {prefix}/s") for number, prefix in RATE.findall(text)]
     if stated:
-        each = bool(EACH_DRIVE.search(text)) or found.rate > 0
-        given = stated[0] / (1.0 if each else max(found.number, 1.0))
-        least = min(given, found.most) if found.rate > 0 else given
-        inside = found.local > 0 or not DEVICE.isdisjoint(WORDS.split(text.casefold()))
-        found = found._replace(
-            rate=min(least, found.rate) if found.rate > 0 else given,
+        per_drive = bool(EACH_DRIVE.search(text)) or catalogued.rate > 0
+        stated_rate = stated[0] / (1.0 if per_drive else max(catalogued.number, 1.0))
+        least = min(stated_rate, catalogued.most) if catalogued.rate > 0 else stated_rate
+        inside = catalogued.local > 0 or not DEVICE_WORDS.isdisjoint(WORDS.split(text.casefold()))
+        catalogued = catalogued._replace(
+            rate=min(least, catalogued.rate) if catalogued.rate > 0 else stated_rate,
             most=least,
-            stands_in=float(not found.rate > 0),
+            stands_in=float(not catalogued.rate > 0),
             local=float(inside),
         )
     operations = OPERATIONS.search(text)
-    if operations and math.isnan(found.iops):
-        found = found._replace(iops=float(operations[1]))
+    if operations and math.isnan(catalogued.iops):
+        catalogued = catalogued._replace(iops=float(operations[1]))
     links = [float(many or 1) * float(named or plain) * 1e9 / 8 for many, named, plain in LINKS.findall(text)]
-    found = found._replace(submitted=float(bool(SUBMITTED.search(text))), line=min(links, default=math.inf))
-    return found._replace(why=_unknown(text, found))
+    catalogued = catalogued._replace(submitted=float(bool(SUBMITTED.search(text))), line=min(links, default=math.inf))
+    return catalogued._replace(why=_unknown(text, catalogued))
 
 
 def _catalogued(text: str) -> NamedSystem:
-    """The drive or store of the catalogue that the words name, and how many of it."""
+    """Return the drive or store of the catalogue that the words name, and the number of it."""
     words = WORDS.split(text.casefold())
     there = set(words)
     for model in words:
         for maker, rows in _models().get(model, {}).items():
             if maker in there:
                 rates = [row.read_bandwidth for row in rows]
-                one = NamedSystem(rates[0], max(rates), rows[0].read_iops, local=1.0)
-                return _counted(one, text, rf"{re.escape(model)}{BEHIND}")
-    key = key_of("storage", text) or key_of("storage", BEFORE.sub("", text, count=1).strip())
+                system = NamedSystem(rates[0], max(rates), rows[0].read_iops, local=1.0)
+                return _counted(system, text, rf"{re.escape(model)}{COUNT_BEHIND}")
+    key = key_of("storage", text) or key_of("storage", COUNT_BEFORE.sub("", text, count=1).strip())
     stores, clients = _stores()
     if key and stores[key].read_bandwidth > 0:
         row, client = stores[key], clients.get(key, math.nan)
-        one = NamedSystem(
+        system = NamedSystem(
             row.read_bandwidth,
             row.read_bandwidth,
             row.read_iops,
             local=float(row.category in LOCAL),
             client=client if client > 0 else math.inf,
         )
-        return _counted(one, text if key != key_of("storage", text) else "", "")
+        return _counted(system, text if key != key_of("storage", text) else "", "")
     return _counted(NamedSystem(), text, "")
 
 
-def _counted(found: NamedSystem, text: str, behind: str) -> NamedSystem:
-    """With how many of it the words speak of; a drive without a number stands in each host."""
+def _counted(system: NamedSystem, text: str, behind: str) -> NamedSystem:
+    """Return a system with the number in the words; a drive without a number is in each host."""
     after = re.search(behind, text, re.I | re.A) if behind else None
-    before = BEFORE.search(text)
+    before = COUNT_BEFORE.search(text)
     count = after[1] if after else next(filter(None, before.groups()), None) if before else None
-    each = bool(EACH_HOST.search(text)) or (count is None and found.local > 0)
-    return found._replace(number=float(count or 1), in_each_host=float(each))
+    per_host = bool(EACH_HOST.search(text)) or (count is None and system.local > 0)
+    return system._replace(number=float(count or 1), in_each_host=float(per_host))
 
 
-def _unknown(text: str, found: NamedSystem) -> str:
-    """Why nothing can be said of what the words name: no such drive, or none of it."""
-    named = f"system = {shown(text, MOST_SHOWN)}"
+def _unknown(text: str, system: NamedSystem) -> str:
+    """Return why the storage system in words is unknown: no such drive, or none of it; "" where it is known."""
+    named = f"system = {shown(text, MAX_SHOWN)}"
     if text and not any(letter.isalpha() for letter in text):
         return f"{named} names nothing; name a drive, a store or its maker"
-    if not 1 <= found.number <= MOST_DRIVES:
-        return f"{named}: {found.number:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
-    if found.rate == 0 or found.line == 0:
+    if not 1 <= system.number <= MAX_DRIVES:
+        return f"{named}: {system.number:g} of them cannot be; give 1 to {MAX_DRIVES:,.0f}"
+    if system.rate == 0 or system.line == 0:
         return f"{named}: a rate of zero reads nothing; state one above zero"
-    if found.rate > 0:
+    if system.rate > 0:
         return ""
     words = set(WORDS.split(text.casefold()))
-    bare = bool(words & (DEVICE | _drive_makers())) and not words & MANY and not found.submitted
+    bare = bool(words & (DEVICE_WORDS | _drive_makers())) and not words & SYSTEM_WORDS and not system.submitted
     if not bare and not words & NO_STORE:
         return ""
     near = ", ".join(shown(name, 28) for name in nearest_stores(text))
@@ -254,9 +256,9 @@ def _unknown(text: str, found: NamedSystem) -> str:
 
 @lru_cache(maxsize=4096)
 def nearest_stores(text: str, count: int = 2) -> tuple[str, ...]:
-    """Names of the stores of the catalogue that are most alike, by pairs of letters."""
+    """Return names of the stores of the catalogue that are most alike, by pairs of letters."""
     wanted = _pairs(text[:80])
-    alike = sorted(_pairs_of_stores(), key=lambda one: -2 * len(wanted & one[1]) / (len(wanted) + len(one[1]) or 1))
+    alike = sorted(_pairs_of_stores(), key=lambda pair: -2 * len(wanted & pair[1]) / (len(wanted) + len(pair[1]) or 1))
     return tuple(name for name, _ in alike[:count])
 
 
@@ -272,25 +274,25 @@ def _pairs(text: str) -> frozenset[str]:
 
 
 def cloud_network(system: str) -> tuple[float, float, str]:
-    """Network of a cloud instance [B/s], its virtual processors, and its word where there is no figure."""
-    stated, instance = LINE_RATE.search(system[:MOST_READ]), INSTANCE.search(system[:MOST_READ])
+    """Return the network of a cloud instance [B/s], its virtual processors, and its word where there is no number."""
+    stated, instance = LINE_RATE.search(system[:MAX_READ]), INSTANCE.search(system[:MAX_READ])
     size = CLOUD_SIZE.fullmatch(instance[2]) if instance else None
     processors = _virtual_processors(size) if size else math.nan
     if stated:
         return float(stated[1]) * 1e9 / 8, processors, ""
-    known = _instances().get((instance[1], instance[2])) if instance else None
-    return (known[0], processors, known[1]) if known else (math.nan, processors, "")
+    row = _instances().get((instance[1], instance[2])) if instance else None
+    return (row[0], processors, row[1]) if row else (math.nan, processors, "")
 
 
 @lru_cache(maxsize=1)
 def _instances() -> dict[tuple[str, str], tuple[float, str, float]]:
-    """Of each size of each family of cloud instances: network in figures or as a word, and what its volumes deliver."""
-    found: dict[tuple[str, str], tuple[float, str, float]] = {}
+    """Return networks of cloud instances by family and size, in figures or as a word, and the rate of their volumes."""
+    by_name: dict[tuple[str, str], tuple[float, str, float]] = {}
     for row in catalog.table("cloud_networks").itertuples(index=False):
         for family in row.families.split(";"):
             for size in row.sizes.split(";"):
-                found.setdefault((family, size), (float(row.network), row.network_class, float(row.volumes)))
-    return found
+                by_name.setdefault((family, size), (float(row.network), row.network_class, float(row.volumes)))
+    return by_name
 
 
 def _virtual_processors(size: re.Match[str]) -> float:
@@ -300,7 +302,7 @@ def _virtual_processors(size: re.Match[str]) -> float:
 
 
 class NamedChain(NamedTuple):
-    """What words say about a loader, a run on real data or weights that are read; NaN and "" where they say nothing.
+    """A loader, a run on real data or a reading of weights that words describe; NaN and "" where they give nothing.
 
     Attributes
     ----------
@@ -343,7 +345,7 @@ class NamedChain(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def named_chain(workload: str, system: str, accelerator: str, cpu: str, framework: str, note: str) -> NamedChain:
-    """What the words of a row say about its chain.
+    """Return the chain that the words of a row describe.
 
     Examples
     --------
@@ -351,13 +353,13 @@ def named_chain(workload: str, system: str, accelerator: str, cpu: str, framewor
     >>> found.model, found.side, found.cores, found.store
     ('resnet50', 176.0, 48.0, 'memory')
     """
-    workload, system, cpu, framework = (cell[:MOST_READ] for cell in (workload, system, cpu, framework))
+    workload, system, cpu, framework = (cell[:MAX_READ] for cell in (workload, system, cpu, framework))
     model = next(filter(None, (key_of("models", word) for word in NETWORKS.findall(workload))), "")
     sides, crop, part = SIDE.search(workload), CROPPED.search(workload), PART_JPEG.search(workload)
     side = (float(sides[1] or sides[2]) + float(sides[2])) / 2 if sides else math.nan
     raw = re.search(r"\braw\b", workload, re.I)
     server, cores, speed, threads = _host(system, cpu)
-    readers = READERS.search(note[:MOST_READ])
+    readers = READERS.search(note[:MAX_READ])
     alone = 1.0 if re.search(r"safetensors", framework, re.I) else math.nan
     return NamedChain(
         model,
@@ -378,7 +380,7 @@ def named_chain(workload: str, system: str, accelerator: str, cpu: str, framewor
 
 
 def _host(system: str, cpu: str) -> tuple[str, float, float, float]:
-    """Key, physical cores, single-thread speed and threads of a core of the server that the words name."""
+    """Return the key, physical cores, single-thread speed and threads per core of the server that words name."""
     instance, servers = INSTANCE.search(system), catalog.table("systems").set_index("key")
     names = [f"aws-{instance[1]}-{instance[2]}"] if instance else re.split(r"[,;>]", system)
     key = next(filter(None, (key_of("systems", name.strip()) for name in names)), "")
@@ -393,25 +395,25 @@ def _host(system: str, cpu: str) -> tuple[str, float, float, float]:
 
 
 def _read_from(words: str, system: str) -> tuple[str, float, float, float]:
-    """Where samples or weights are read from, with the least, the middle and the most that it delivers [B/s]."""
+    """Return the store that samples or weights are read from, with its least, middle and highest rate [B/s]."""
     if MEMORY.search(words):
         return "memory", math.inf, math.inf, math.inf
     if OBJECTS.search(system):
         return "object", math.nan, math.nan, math.nan
-    found, volume = named_system(system), VOLUMES.search(system)
-    rate = found.rate * found.number
+    store, volume = named_system(system), VOLUMES.search(system)
+    rate = store.rate * store.number
     if not volume:
         return "drive" if rate > 0 else "", rate, rate, rate
     instance, kind = INSTANCE.search(system), (volume[1] or volume[2] or "").casefold()
-    known = _instances().get((instance[1], instance[2])) if instance else None
-    most = known[2] if known and known[2] > 0 else math.inf
+    row = _instances().get((instance[1], instance[2])) if instance else None
+    most = row[2] if row and row[2] > 0 else math.inf
     rates = sorted(_volumes(kind)) if not rate > 0 else [rate]
     middle = (rates[(len(rates) - 1) // 2] + rates[len(rates) // 2]) / 2
     return "volume", min(rates[0], most), min(middle, most), min(rates[-1], most)
 
 
 def _volumes(kind: str) -> list[float]:
-    """The most that one volume of each kind of flash delivers [B/s], or of the kind that is named."""
+    """Return the most that one volume of each kind of flash delivers [B/s], or of the kind that is named."""
     rows = catalog.table("storage")
     names = rows["name"]
     flash = names.str.startswith("Amazon EBS") & ~names.str.contains("HDD|,") & (rows["read_bandwidth"] > 0)
@@ -430,14 +432,14 @@ def _processors() -> list[tuple[re.Pattern[str], float, float]]:
 
 @lru_cache(maxsize=4096)
 def processor_of(system: str, cpu: str) -> tuple[float, float]:
-    """Single-thread speed and threads of a core of the processor that the words name; NaN where none is known.
+    """Return single-thread speed and threads per core of the processor that words name; NaN where none is known.
 
     Parameters
     ----------
     system, cpu : str
         Words about the system and about its processor; the latter count first.
     """
-    for words in (cpu[:MOST_READ], system[:MOST_READ]):
+    for words in (cpu[:MAX_READ], system[:MAX_READ]):
         for pattern, speed, threads in _processors() if words else ():
             if pattern.search(words):
                 return speed, threads
@@ -445,7 +447,7 @@ def processor_of(system: str, cpu: str) -> tuple[float, float]:
 
 
 def capacity_in(name: str) -> float:
-    """Bytes that the name of a store speaks of; NaN where it names none.
+    """Return the capacity in the name of a store [B]; NaN where it contains none.
 
     >>> capacity_in("Micron 9400 7.68TB (Gen4)"), capacity_in("Amazon EBS gp2, 200 GiB")
     (7680000000000.0, 214748364800.0)
@@ -455,7 +457,7 @@ def capacity_in(name: str) -> float:
 
 
 def bus_in(words: str) -> str:
-    """Key of the host link that words of the catalogue name; "" where they name none.
+    """Return the key of the host link that words of the catalogue name; "" where they name none.
 
     >>> bus_in("PCIe 5 x16"), bus_in("NVLink-C2C")
     ('pcie-5-0-x16', 'nvlink-c2c-grace-hopper-blackwell')

@@ -13,8 +13,8 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.prediction.parsing.columns import STORAGE, Columns
 from cookbook.prediction.parsing.drives import (
-    MOST_READ,
-    MOST_SHOWN,
+    MAX_READ,
+    MAX_SHOWN,
     NamedChain,
     NamedSystem,
     cloud_network,
@@ -56,8 +56,8 @@ KINDS = {
 }
 # Kinds that a whole chain answers: storage, network, readers, decoding and, of runs, the step.
 CHAINS = (LOADER, TRAINING, WEIGHTS, START)
-# Figures of an answer: samples a second, utilisation, read rate, operations a second, latency; those of each kind, the
-# first of which it leads with, and the units in which they are given.
+# Figures of an answer: samples per second, utilisation, read rate, operations per second, latency; those of each kind,
+# the first of which it leads with, and the units in which they are given.
 FIGURES = {
     MLPERF: (0, 1, 2),
     DECODE: (0,),
@@ -104,7 +104,7 @@ FACTORS = {"": 1, "k": 1024, "m": 1024**2}
 
 
 def read(frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
-    """Rows of a table of reports about storage, ours or one under the usual other column names, as a scenario.
+    """Return rows of a table of reports about storage, ours or one under the usual other column names, as a scenario.
 
     Each distinct cell is read once, however many rows have it. Beside the fields of input pipelines there are columns
     of what words say: ``report`` (what was measured), ``benchmark`` (as `_demand`), ``named`` (`NamedSystem`), ``chip``
@@ -129,7 +129,7 @@ def read(frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
     ]
     requested = _joined(_requested, report, text["metric"], text["unit"])
     named = _joined(_system, report, system).compact()
-    cells.problems += [requested.map(lambda each: each[3]), named.map(lambda each: each.why)]
+    cells.problems += [requested.map(lambda entry: entry[3]), named.map(lambda entry: entry.why)]
     numbers = {name: cells.number(name) for name in NUMBER_COLUMNS}
     benchmark = _joined(_demand, report, workload, accelerator).compact()
     cells.note(_joined(_assumed, report, benchmark, named, *(_blank(numbers[name]) for name in NUMBER_COLUMNS[1:4])))
@@ -150,8 +150,8 @@ def read(frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
 
 
 def _joined(function: Callable[..., Any], *columns: Coded) -> Coded:
-    """A function of the words of each row, called once for each combination that there is."""
-    return together(*columns).map(lambda each: function(*each))
+    """Return the values of a function of the words of each row, called once per distinct combination."""
+    return together(*columns).map(lambda values: function(*values))
 
 
 def _blank(numbers: np.ndarray) -> Coded:
@@ -159,38 +159,38 @@ def _blank(numbers: np.ndarray) -> Coded:
 
 
 def _workers(stated: np.ndarray, worded: Coded) -> np.ndarray:
-    """Loader processes: none where one thread decodes, else as stated, else as words about the processor say."""
+    """Return loader processes: none where one thread decodes, else as stated, else as words about the processor say."""
     return np.where(worded.part(0) > 0, 0, np.where(np.isnan(stated), worded.part(1), stated))
 
 
 def _chain(report: Coded, *words: Coded) -> Coded:
-    """What words say about the chain of loaders, runs and weights; of other reports nothing."""
+    """Return the chain that words describe in reports of loaders, runs and weights; of other reports an empty one."""
     at = np.flatnonzero(report.where(CHAINS.__contains__))
     if not len(at):
         return Coded(np.array(0), (NamedChain(),))
-    found = _joined(named_chain, *(column.take(at) for column in words))
+    chains = _joined(named_chain, *(column.take(at) for column in words))
     codes = np.zeros(np.shape(report.codes), dtype=np.int64)
-    codes[at] = found.codes + 1
-    return Coded(codes, (NamedChain(), *found.levels))
+    codes[at] = chains.codes + 1
+    return Coded(codes, (NamedChain(), *chains.levels))
 
 
 def _assumed(report: str, benchmark: tuple[float, ...], named: NamedSystem, *blank: bool) -> str:
-    """Fields of a row of MLPerf Storage that were not given, with the value taken."""
+    """Return fields of a row of MLPerf Storage that were not given, with the value taken."""
     if report != MLPERF:
         return ""
     _, batch, size, *_ = benchmark
     fields = ("hosts 1", f"batch {batch:g}", f"sample_bytes {size:,.0f} B", "a run that keeps the required utilisation")
-    return "; ".join(text for text, taken in zip(fields, (*blank, not named.rate > 0), strict=True) if taken)
+    return "; ".join(text for text, is_assumed in zip(fields, (*blank, not named.rate > 0), strict=True) if is_assumed)
 
 
 def _kind(kind: str, workload: str) -> str:
     if kind:
-        found = KINDS.get(kind.casefold(), "")
-        if found == WEIGHTS and re.search(r"\bstart", workload[:200], re.I):
+        report = KINDS.get(kind.casefold(), "")
+        if report == WEIGHTS and re.search(r"\bstart", workload[:200], re.I):
             return START
-        if found == DECODE and not re.search(r"jpe?g_|decod", workload[:200], re.I):
+        if report == DECODE and not re.search(r"jpe?g_|decod", workload[:200], re.I):
             return TRAINING if re.search(r"\btraining\b", workload[:200], re.I) else LOADER
-        return found
+        return report
     if re.search(r"jpe?g|decod", workload[:200], re.I):
         return DECODE
     return MLPERF if _workload(workload) in _steps() else ""
@@ -202,21 +202,21 @@ def _workload(words: str) -> str:
 
 @lru_cache(maxsize=1)
 def _steps() -> dict[str, dict[str, tuple[float, ...]]]:
-    """By workload and emulated device: step, batch, bytes of a sample, utilisation required, a file for each."""
-    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    """Return step, batch, sample bytes, required utilisation and own files, by workload and emulated device."""
+    steps: dict[str, dict[str, tuple[float, ...]]] = {}
     for row in catalog.table("storage_workloads").itertuples(index=False):
-        known = found.setdefault(row.workload, {})
+        by_device = steps.setdefault(row.workload, {})
         if row.step_seconds > 0:
             required = row.utilisation_required if row.utilisation_required > 0 else np.nan
-            known.setdefault(
+            by_device.setdefault(
                 row.accelerator_as_printed,
                 (row.step_seconds, row.batch, row.record_bytes, required, float(row.samples_per_file == 1)),
             )
-    return found
+    return steps
 
 
 def _demand(kind: str, workload: str, accelerator: str) -> tuple[float, ...]:
-    """What `_steps` says, and whether the step is that of another device, scaled."""
+    """Return the figures of `_steps`, and whether the step is that of another device, scaled."""
     nothing = (np.nan, np.nan, np.nan, np.nan, 0.0, 0.0)
     rows = _steps().get(_workload(workload), {}) if kind == MLPERF else {}
     printed = ACCELERATOR.match(accelerator)
@@ -225,10 +225,10 @@ def _demand(kind: str, workload: str, accelerator: str) -> tuple[float, ...]:
     if printed[0].upper() in rows:
         return (*rows[printed[0].upper()], 0.0)
     bandwidth = _memory_bandwidth(accelerator)
-    ratios = {name: known / bandwidth for name in rows if (known := _memory_bandwidth(name)) > 0 and bandwidth > 0}
+    ratios = {name: rate / bandwidth for name in rows if (rate := _memory_bandwidth(name)) > 0 and bandwidth > 0}
     if not ratios:
         return nothing
-    name = min(ratios, key=lambda each: abs(np.log(ratios[each])))
+    name = min(ratios, key=lambda device: abs(np.log(ratios[device])))
     step, *others = rows[name]
     return (step * ratios[name], *others, float(ratios[name] != 1))
 
@@ -244,12 +244,12 @@ def _bandwidths() -> dict[str, float]:
 
 
 def _system(kind: str, system: str) -> NamedSystem:
-    """Of the kinds that read from storage; an unknown drive matters there alone."""
-    return named_system(system[:MOST_READ]) if kind in (MLPERF, FIO) else NamedSystem()
+    """Return the storage system of the kinds of reports that read from storage; in others it does not matter."""
+    return named_system(system[:MAX_READ]) if kind in (MLPERF, FIO) else NamedSystem()
 
 
 def _processor(kind: str, system: str, cpu: str) -> tuple[float, float]:
-    return processor_of(system[:MOST_READ], cpu[:MOST_READ]) if kind == DECODE else (np.nan, np.nan)
+    return processor_of(system[:MAX_READ], cpu[:MAX_READ]) if kind == DECODE else (np.nan, np.nan)
 
 
 def _cloud(kind: str, system: str) -> tuple[float, float, str]:
@@ -257,19 +257,19 @@ def _cloud(kind: str, system: str) -> tuple[float, float, str]:
 
 
 def _request(workload: str) -> float:
-    """Bytes of a request."""
+    """Return bytes of a request."""
     block = BLOCK.search(workload[:200])
     return float(block[1]) * FACTORS[block[2].casefold()] if block else np.nan
 
 
 def _worded_workers(workload: str, cpu: str) -> tuple[float, float]:
-    """Whether one thread decodes without a loader, and the workers that words about the processor name."""
-    words = WORKERS.search(cpu[:MOST_READ])
+    """Return whether one thread decodes without a loader, and the workers that words about the processor name."""
+    words = WORKERS.search(cpu[:MAX_READ])
     return float("thread" in workload), float(words[1]) if words else 0.0
 
 
 def _latency(kind: str, workload: str, system: str) -> float:
-    """Latency of opening a small file [s], from the rows of the catalogue for file systems."""
+    """Return the latency of opening a small file [s], from the rows of the catalogue for file systems."""
     if kind != METADATA or not _opens(workload) or "nfs" in system.casefold():
         return np.nan
     return next((latency for word, latency in _opening() if word in system.casefold()), np.nan)
@@ -277,7 +277,7 @@ def _latency(kind: str, workload: str, system: str) -> float:
 
 @lru_cache(maxsize=1)
 def _opening() -> list[tuple[str, float]]:
-    """Latency of opening a small file [s] on file systems that words name."""
+    """Return the latency of opening a small file [s] on file systems that words name."""
     rows = catalog.table("storage")
     rows = rows[rows["category"] == "metadata"]
     words = ["lustre" if "Lustre" in name else "nvme" for name in rows["name"]]
@@ -289,7 +289,7 @@ def _opens(workload: str) -> bool:
 
 
 def _requested(kind: str, metric: str, unit: str) -> tuple[float, float, str, str]:
-    """The outcome that a row asks for, what turns SI into its unit, that unit, and why it cannot be had."""
+    """Return the outcome that a row requests, the factor from SI to its unit, that unit, and why there is none."""
     if kind not in FIGURES:
         return 0, 1, "", ""
     allowed = FIGURES[kind]
@@ -297,15 +297,15 @@ def _requested(kind: str, metric: str, unit: str) -> tuple[float, float, str, st
     meant, scale = _measured_in(unit)
     have = ", ".join(dict.fromkeys([*(UNITS[at] or "a share" for at in allowed)]))
     if metric and named not in allowed:
-        return 0, 1, "", f"metric = {shown(metric, MOST_SHOWN)} is not predicted for kind {kind}: it has {have}"
+        return 0, 1, "", f"metric = {shown(metric, MAX_SHOWN)} is not predicted for kind {kind}: it has {have}"
     if unit and (meant not in allowed or (metric and meant != named)):
-        return 0, 1, "", f"unit = {shown(unit, MOST_SHOWN)} is not one of what is predicted for kind {kind}: {have}"
+        return 0, 1, "", f"unit = {shown(unit, MAX_SHOWN)} is not one of what is predicted for kind {kind}: {have}"
     at = named if metric else meant if unit else allowed[0]
     return at, 1 / (scale if unit else units.scale(UNITS[at])), unit if unit else UNITS[at], ""
 
 
 def _measured_in(unit: str) -> tuple[int, float]:
-    """Which figure has that unit, and its size in SI; -1 where none has."""
+    """Return the position of the figure with a unit, and the unit's size in SI; -1 where none has it."""
     if unit in SHARES:
         return 1, SHARES[unit]
     head = unit.partition("/")[0].strip()
@@ -321,7 +321,7 @@ def _measured_in(unit: str) -> tuple[int, float]:
 
 
 def _why(kind: str, workload: str, stated: str) -> str:
-    """What is missing in a row, before anything is computed."""
+    """Return what is missing in a row, before anything is computed; "" where nothing is."""
     if stated.casefold() in ("dataset-size", "dataset_size", "size"):
         return "the size of a data set is what a row gives, as sample_bytes; rates and times are predicted"
     if not kind:
@@ -330,13 +330,13 @@ def _why(kind: str, workload: str, stated: str) -> str:
             "model-load"
         )
     if kind == TRAINING and not named_chain(workload, "", "", "", "", "").model:
-        return f"workload = {shown(workload, MOST_SHOWN)} names no network of the zoo, such as ResNet-50"
+        return f"workload = {shown(workload, MAX_SHOWN)} names no network of the zoo, such as ResNet-50"
     if kind == CHECKPOINT:
         return "writing checkpoints asks for no read rate; give read_bandwidth of a described system"
     if kind == METADATA and not _opens(workload):
-        return f"workload = {shown(workload, MOST_SHOWN)}: of small files, opening one is known"
+        return f"workload = {shown(workload, MAX_SHOWN)}: of small files, opening one is known"
     if kind == FIO and not _request(workload) > 0:
-        return f"workload = {shown(workload, MOST_SHOWN)}: no block size such as bs=4k"
+        return f"workload = {shown(workload, MAX_SHOWN)}: no block size such as bs=4k"
     return ""
 
 
@@ -348,4 +348,4 @@ def _writes(kind: str, note: str) -> str:
 def _no_step(kind: str, workload: str, accelerator: str) -> str:
     if kind != MLPERF or _demand(kind, workload, accelerator)[0] > 0:
         return ""
-    return f"no step of workload {shown(workload, MOST_SHOWN)} on accelerator {shown(accelerator, MOST_SHOWN)} is known"
+    return f"no step of workload {shown(workload, MAX_SHOWN)} on accelerator {shown(accelerator, MAX_SHOWN)} is known"

@@ -1,4 +1,4 @@
-"""What people's words mean: numbers with units, number formats, recomputation, sharding, attention kernels, networks.
+"""Meanings of people's words: numbers with units, number formats, recomputation, sharding, attention kernels, networks.
 
 Each reader gives the typed value and, where the words say nothing that is known, what is wrong with them.
 """

@@ -183,7 +183,7 @@ POSITIVE = Field.array(0, above=True, missing=False, give="operations for each b
 
 
 def usual_tile(tile: Tile | None) -> Tile:
-    """The tile that is given, or the usual one."""
+    """Return the tile that is given, or the usual one."""
     return crossbar_tile() if tile is None else tile
 
 
@@ -198,7 +198,7 @@ class Mapped(Result):
     tile : Tile
         The tile on which the product is computed.
     tiles, cells, conversions : float
-        Tiles and cells that hold its weights once; conversions of one sample.
+        Tiles and cells that store its weights once; conversions of one sample.
     macs, left_macs : float
         Multiply-accumulates of one sample on crossbars, and those of operations without weights (attention), which
         stay digital and are not counted further.
@@ -485,7 +485,7 @@ def digital_intensity(model: str | Workload, batch: int = 1, seq: float | None =
     layers = _layers(*_network_and_length(model, seq))
     weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
     used = batch * layers["products"]
-    # Of experts, a small batch reads those that it asks for.
+    # Of experts, a small batch reads those that it uses.
     return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
 
 

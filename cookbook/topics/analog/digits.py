@@ -209,11 +209,11 @@ def crossbar_accuracy(
     """
     network = train_digits() if network is None else network
     tile = usual_tile(tile)
-    given = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
-    spreads = {name: constant(CELLS[name]) if value is None else value for name, value in given.items()} | {
+    stated = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
+    spreads = {name: constant(CELLS[name]) if value is None else value for name, value in stated.items()} | {
         "days": days
     }
-    images, written = (each[TRAINED_ON:] for each in digit_images())
+    images, written = (part[TRAINED_ON:] for part in digit_images())
     sample = digit_images()[0][:TRAINED_ON:6]
     shares = []
     for draw in range(draws):

@@ -220,9 +220,9 @@ def nccl(lines: list[str], name: str) -> Reading:
     return Reading(name, "output of NCCL tests", counters=counters, notes=notes())
 
 
-def fio(found: Mapping[str, Any], name: str) -> Reading:
+def fio(document: Mapping[str, Any], name: str) -> Reading:
     """Read ``fio --output-format=json``."""
-    jobs, notes, rates = found.get("jobs"), Notes(), defaultdict[str, float](float)
+    jobs, notes, rates = document.get("jobs"), Notes(), defaultdict[str, float](float)
     if not isinstance(jobs, list) or not all(isinstance(job, Mapping) for job in jobs):
         raise ValueError(f"{name}: jobs must be a list of objects, as fio writes it")
     latencies = []

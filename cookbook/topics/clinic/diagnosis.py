@@ -187,7 +187,7 @@ def diagnose(
         raise ValueError(
             "a prediction needs both model and accelerator, such as model='resnet50', accelerator='a100-sxm-80gb'"
         )
-    readings = [each if isinstance(each, Reading) else read_trace(each, pattern) for each in paths]
+    readings = [path if isinstance(path, Reading) else read_trace(path, pattern) for path in paths]
     predicted = None if model is None else _predicted(model, accelerator, precision, plan)
     return _diagnose_readings(readings, predicted, precision, stretches)
 

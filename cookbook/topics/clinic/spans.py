@@ -129,17 +129,17 @@ class Event(NamedTuple):
     args: Mapping[str, Any]
 
 
-def chrome(found: Mapping[str, Any] | Sequence[Any], name: str) -> Reading:
+def chrome(document: Mapping[str, Any] | Sequence[Any], name: str) -> Reading:
     """Read a Chrome trace, as PyTorch's profiler, JAX or TensorFlow write it."""
-    entries = found.get("traceEvents") if isinstance(found, Mapping) else found
+    entries = document.get("traceEvents") if isinstance(document, Mapping) else document
     if not isinstance(entries, list):
         raise ValueError(f"{name}: traceEvents must be a list of events; export the trace again")
     if len(entries) > MAX_EVENTS:
         raise ValueError(f"{name} has {len(entries):,} events, at most {MAX_EVENTS:,} are read; record fewer steps")
     notes = Notes()
     events = [event for place, entry in enumerate(entries) if (event := _event(entry, place, notes))]
-    rank = _rank(found)
-    kind = "PyTorch profiler trace" if isinstance(found, Mapping) and "schemaVersion" in found else "Chrome trace"
+    rank = _rank(document)
+    kind = "PyTorch profiler trace" if isinstance(document, Mapping) and "schemaVersion" in document else "Chrome trace"
     return _reading(events, name, kind, notes, rank)
 
 

@@ -24,7 +24,7 @@ from cookbook.units import shown
 HOUR, DAY, WEEK = 3600.0, 86400.0, 7 * 86400.0
 MIXES = ("research", "mixed", "large")
 # Standard deviations at which the lengths of jobs are cut, and the quantile of an 80 % interval.
-CUT, TENTH = 2.5, NormalDist().inv_cdf(0.9)
+CUT_SIGMAS, TENTH = 2.5, NormalDist().inv_cdf(0.9)
 # Three in the afternoon, when most jobs arrive, days of a week before the weekend, and the hour at which time begins.
 PEAK, WORKDAYS, SUNDAY = 15, 5, 6 * 24
 # Standard deviations above the expected number of jobs for which gaps are drawn: more never come.
@@ -50,10 +50,10 @@ def mean_gpu_seconds(mix: str, errors: Sequence[float]) -> float:
 
 
 def _mean_factor(spread: float) -> float:
-    """Return mean over median of a log-normal length that is cut at `CUT` standard deviations."""
+    """Return mean over median of a log-normal length that is cut at `CUT_SIGMAS` standard deviations."""
     normal = NormalDist()
-    cut_mean = math.exp(spread**2 / 2) * (normal.cdf(CUT - spread) - normal.cdf(-CUT - spread))
-    return cut_mean + normal.cdf(-CUT) * (math.exp(spread * CUT) + math.exp(-spread * CUT))
+    cut_mean = math.exp(spread**2 / 2) * (normal.cdf(CUT_SIGMAS - spread) - normal.cdf(-CUT_SIGMAS - spread))
+    return cut_mean + normal.cdf(-CUT_SIGMAS) * (math.exp(spread * CUT_SIGMAS) + math.exp(-spread * CUT_SIGMAS))
 
 
 @lru_cache(maxsize=64)
@@ -145,7 +145,7 @@ def generate(
     count = len(times)
     kinds = streams[1].choice(len(rows), count, p=[row["share"] for row in rows])
     teams = streams[2].choice(len(demand), count, p=list(demand.values()))
-    lengths, errors = (np.clip(stream.standard_normal(count), -CUT, CUT) for stream in streams[3:5])
+    lengths, errors = (np.clip(stream.standard_normal(count), -CUT_SIGMAS, CUT_SIGMAS) for stream in streams[3:5])
     luck, names = streams[5].random(count), list(demand)
     jobs = []
     for order, (time, at, team) in enumerate(zip(times.tolist(), kinds.tolist(), teams.tolist(), strict=True)):
@@ -175,7 +175,7 @@ GPUS, USE, HOURS = Field.count(high=1e6), Field.number(high=1), Field.number(0, 
 
 
 def _of_row(order: int, declared: Field, value: Any, name: str) -> Any:
-    """A cell of a row of jobs, as its field declares it."""
+    """Return a cell of a row of jobs, as its field declares it."""
     try:
         return declared.read(value, name)
     except Refused as problem:

@@ -393,18 +393,18 @@ def _rules(
     own: bool,
     apart: bool,
 ) -> Rules:
-    """Rules of the cluster."""
-    count, each, wanted = nodes, per_node, service
-    if wanted >= count * each:
+    """Return rules of the cluster."""
+    count, size, wanted = nodes, per_node, service
+    if wanted >= count * size:
         raise ValueError(
-            f"service = {wanted} takes all {count * each} GPUs: no job can run; lower service or add nodes"
+            f"service = {wanted} takes all {count * size} GPUs: no job can run; lower service or add nodes"
         )
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = constant("cluster-restart"), constant("cluster-checkpoint")
     service_at = partial(_service_gpus, wanted, beside) if wanted else None
     return Rules(
         count,
-        each,
+        size,
         per_switch,
         share,
         mtbf,
@@ -448,7 +448,7 @@ def _jobs_and_demand(
     rules: Rules,
     place: tuple[str, int, float, float],
 ) -> tuple[list[Job], dict[str, float]]:
-    """Jobs, and each team's share of them."""
+    """Return jobs, and each team's share of them."""
     seconds = WARM_UP + weeks * WEEK
     if own is not None:
         sent = jobs.read(own)
@@ -628,14 +628,14 @@ def cluster_weeks(
     >>> found["policy"].tolist(), found["jobs"].nunique()
     (['static', 'fifo'], 1)
     """
-    taken = {"weeks", "log"} & set(fixed)
-    if taken:
-        raise ValueError(f"{', '.join(sorted(taken))} cannot be given here: each row is one week; leave it out")
+    reserved = {"weeks", "log"} & set(fixed)
+    if reserved:
+        raise ValueError(f"{', '.join(sorted(reserved))} cannot be given here: each row is one week; leave it out")
     rows, cases = [], list(itertools.product(cast(Any, load), mix, range(seed, seed + weeks), policies))
-    for done, (asked, kind, week, policy) in enumerate(cases, 1):
-        run = cluster(policy, load=asked, mix=kind, seed=week, progress=False, log=False, **fixed)
+    for done, (level, kind, week, policy) in enumerate(cases, 1):
+        run = cluster(policy, load=level, mix=kind, seed=week, progress=False, log=False, **fixed)
         name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
-        rows.append({"load": asked, "mix": kind, "week": week, "policy": name, **run.measures})
+        rows.append({"load": level, "mix": kind, "week": week, "policy": name, **run.measures})
         if progress:
             progress_bar(done, len(cases), unit="weeks")
     return pd.DataFrame(rows)
@@ -694,12 +694,12 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         if not len(own):
             continue
         other, row = base.loc[own.index], dict(zip([*by, "policy"], case, strict=True))
-        both = np.ones(len(own), dtype=bool)
+        in_both = np.ones(len(own), dtype=bool)
         for name, claim in claims.items():
             gain = (own[name] / other[name] - 1).to_numpy()
             low, high = _interval(gain, np.mean, random)
             reached = gain >= claim - 1e-9  # 0.6 over 0.5 is 20 %, whatever floats make of it
-            both &= reached
+            in_both &= reached
             row |= {name: gain.mean(), f"{name}_low": low, f"{name}_high": high, f"{name}_claim": reached.mean()}
         waits = (own["wait_mean"] / other["wait_mean"].where(other["wait_mean"] > 0)).dropna().to_numpy()
         low, high = _interval(waits, np.median, random)
@@ -707,7 +707,7 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         rows.append(
             {
                 **row,
-                "both": both.mean(),
+                "both": in_both.mean(),
                 "wait": np.median(waits) if len(waits) else math.nan,
                 "wait_low": low,
                 "wait_high": high,

@@ -1,7 +1,8 @@
-"""What a run costs in USD, kWh and kg of CO2 equivalents, from dated prices, each with low and high.
+"""Cost of a run in USD, kWh and kg of CO2 equivalents, from dated prices, each with low and high.
 
-The power model is unvalidated: our tables hold no measurement of power. Power is what a machine draws idle plus a part
-that grows with the share of time in which its accelerators compute or move memory; most of its figures are recalled.
+The power model is unvalidated: our tables contain no measurement of power. Power is what a machine draws idle plus a
+part that grows with the share of time in which its accelerators compute or move memory; most of its figures are
+recalled.
 
 And the total cost of ownership over a horizon, and when owning beats renting: `ownership_usd`, `annuity_usd`,
 `break_even_hours`, `break_even_use`, whose arguments may all be arrays.
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
-from cookbook.catalog.fields import LEAST, Field, checked
+from cookbook.catalog.fields import MIN_NUMBER, Field, checked
 from cookbook.catalog.prices import (
     BOUGHT,
     ENDS,
@@ -82,7 +83,7 @@ __all__ = [
 UNVALIDATED = "The power model is unvalidated: no table here holds a measurement of power."
 # Parts of a step in which an accelerator draws more than idle.
 ACTIVE = ("compute", "memory traffic", "optimiser")
-JOULES_A_KWH = units.si("1 kWh")
+JOULES_PER_KWH = units.si("1 kWh")
 SPANS = ("step", "epoch", "run")
 GRAM = 1e-3
 
@@ -90,7 +91,7 @@ GRAM = 1e-3
 # A prediction, and the device it is of; counts of it, one or an array.
 PREDICTION = Field.record(Estimate, what="prediction", give="what cookbook.train_step returns")
 DEVICE = Field.named("accelerators", Accelerator)
-COUNTS = Field.array(LEAST, missing=False)
+COUNTS = Field.array(MIN_NUMBER, missing=False)
 
 
 @checked(
@@ -120,7 +121,7 @@ def run_cost(
     pue: str = "Uptime Institute survey average",
     since: int | None = None,
 ) -> pd.DataFrame:
-    """What training costs: the interval of the predicted time by the range of prices.
+    """Return the cost of training: the interval of the predicted time by the range of prices.
 
     Low takes the short end of the 80 % interval and the lower quartile of prices, high the long end and the upper
     quartile. A device that is bought pays for electricity and cooling besides; rent includes them.
@@ -164,13 +165,13 @@ def run_cost(
     >>> bool(bill.usd_low["epoch"] < bill.usd_median["epoch"] < bill.usd_high["epoch"])
     True
     """
-    each, every, passes, count = (
-        np.asarray(given, dtype=float) for given in (samples_per_step, samples, epochs, devices)
+    per_step, every, passes, count = (
+        np.asarray(value, dtype=float) for value in (samples_per_step, samples, epochs, devices)
     )
     hour, energy, per_kwh = _price(price, device, way, since), step_kwh(prediction, device, count), carbon(region)
     power = tariff(region)
     building = stated("pue", items=pue) if pue else Price(1.0, 1.0, 1.0, "ratio")
-    steps = every / np.atleast_1d(each)
+    steps = every / np.atleast_1d(per_step)
     counts = {"step": np.ones_like(steps), "epoch": steps, "run": steps * passes}
     seconds, wall = Price(*seconds_of(prediction), "s"), times(energy, building, "kWh")
     spent = times(times(seconds, times(hour, 1 / HOUR, "USD/s"), "USD"), count, "USD")
@@ -181,7 +182,7 @@ def run_cost(
     lacks = (hour.why or (power.why if way == BOUGHT else ""), energy.why, building.why, per_kwh.why)
     lack = "; ".join(dict.fromkeys(filter(None, lacks)))
     why = np.array([str(reason) or lack for reason in np.atleast_1d(np.asarray(prediction.why, dtype=object))])
-    frames = [_rows(span, each, quantities) for span, each in counts.items()]
+    frames = [_rows(span, number, quantities) for span, number in counts.items()]
     reasons = np.tile(np.broadcast_to(why, len(frames[0])).astype(object), len(SPANS))
     return pd.concat(frames, ignore_index=True).assign(why=reasons, priced=hour.dates)
 
@@ -189,8 +190,8 @@ def run_cost(
 def _price(price: Price | float | None, device: str | Accelerator, way: str, since: int | None) -> Price:
     if isinstance(price, Price):
         return price
-    asked = hourly_usd(device, way, since)
-    return asked if price is None else given(price, "USD/h")
+    listed = hourly_usd(device, way, since)
+    return listed if price is None else given(price, "USD/h")
 
 
 def _rows(span: str, count: np.ndarray, quantities: dict[str, Price]) -> pd.DataFrame:
@@ -227,7 +228,7 @@ SHARE = Field.array(0, 1)
 
 @checked(rated_watts=Field.array(0), active_share=SHARE, idle_share=SHARE, full_share=SHARE)
 def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share: Any) -> Any:
-    r"""Mean power of a machine: idle, plus a part that grows with activity.
+    r"""Return the mean power of a machine: idle, plus a part that grows with activity.
 
     .. math:: P = P_{rated} (f_{idle} + (f_{full} - f_{idle}) a)
 
@@ -262,7 +263,7 @@ def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share
 
 @lru_cache(maxsize=128)
 def _rated(kind: str, watts: float, key: str, source: tuple[str, ...]) -> Power:
-    """Power of one accelerator in its server."""
+    """Return the power of one accelerator in its server [W]."""
     more = stated("power", "x chip TDP", items="TPU" if kind == "tpu" else "GPU;server power")
     why = "" if watts == watts else f"data/accelerators.csv has no rated power of {key}"
     ends = (watts * more.low, watts * more.median, watts * more.high)
@@ -271,7 +272,7 @@ def _rated(kind: str, watts: float, key: str, source: tuple[str, ...]) -> Power:
 
 
 def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
-    """What machines with so many accelerators are rated for and draw.
+    """Return the rated, idle and full power of machines with a number of accelerators [W].
 
     Parameters
     ----------
@@ -292,9 +293,9 @@ def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
     (9.3, 11.4)
     """
     count = COUNTS.read(devices, "devices")
-    one = accelerator(device) if not isinstance(device, Accelerator) else device
-    found = _rated(one.kind, float(one.tdp_watts), one.key, tuple(one.sources))
-    return replace(found, rated=times(found.rated, count if count.ndim else count.item(), "W"))
+    record = accelerator(device) if not isinstance(device, Accelerator) else device
+    power = _rated(record.kind, float(record.tdp_watts), record.key, tuple(record.sources))
+    return replace(power, rated=times(power.rated, count if count.ndim else count.item(), "W"))
 
 
 @lru_cache(maxsize=1)
@@ -312,7 +313,7 @@ def active_seconds(prediction: Estimate) -> Any:
 
 @checked(prediction=PREDICTION, device=DEVICE, devices=COUNTS)
 def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) -> Price:
-    """Energy of one step of all machines, before cooling [kWh]; unvalidated.
+    """Return the energy of one step of all machines, before cooling [kWh]; unvalidated.
 
     Idle power runs for the whole step, the rest for its active part. The low end takes the short step and the low
     figures of power, the high end the long step and the high ones.
@@ -341,28 +342,28 @@ def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) 
     power, active = machine_power(device, devices), active_seconds(prediction) / prediction.point
     ends = []
     for end, seconds in zip(ENDS, seconds_of(prediction), strict=True):
-        rated, idle, full = (getattr(each, end) for each in (power.rated, power.idle, power.full))
-        ends.append(power_watts(rated, active, idle, full) * seconds / JOULES_A_KWH)
+        rated, idle, full = (getattr(watts, end) for watts in (power.rated, power.idle, power.full))
+        ends.append(power_watts(rated, active, idle, full) * seconds / JOULES_PER_KWH)
     source = tuple(dict.fromkeys([*power.rated.source, *power.idle.source, *power.full.source]))
     low, middle, high = ends
     return Price(low, middle, high, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why)
 
 
 def seconds_of(prediction: Estimate) -> tuple[Any, Any, Any]:
-    """A step's time: low, point, high of its 80 % interval [s]; the point itself where it has no interval."""
+    """Return a step's time: low, point, high of its 80 % interval [s]; the point itself where it has no interval."""
     point = np.asarray(prediction.point, dtype=float)
-    low, high = (np.asarray(each, dtype=float) for each in (prediction.low80, prediction.high80))
+    low, high = (np.asarray(end, dtype=float) for end in (prediction.low80, prediction.high80))
     return np.where(np.isnan(low), point, low)[()], point[()], np.where(np.isnan(high), point, high)[()]
 
 
-HOURS_A_YEAR = YEAR / HOUR
+HOURS_PER_YEAR = YEAR / HOUR
 MONTHS = 12
 KILO = 1e3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ownership(Result):
-    """What owning costs over a horizon.
+    """Cost of owning over a horizon.
 
     Attributes
     ----------
@@ -378,13 +379,13 @@ class Ownership(Result):
         object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
 
     def summary(self) -> str:
-        """Total and horizon."""
+        """Return the total and the horizon, in words."""
         if np.ndim(self.total):
             return f"{np.size(self.total)} totals"
         return f"{units.dollars(self.total)} over {self.horizon_years:g} year{'' if self.horizon_years == 1 else 's'}"
 
     def frame(self) -> pd.DataFrame:
-        """A row a part: its name and USD over the horizon."""
+        """Return one row per part: its name and USD over the horizon."""
         rows = [{"part": name, "usd": usd} for name, usd in self.parts.items()]
         return pd.DataFrame([*rows, {"part": "total", "usd": self.total}])
 
@@ -399,10 +400,10 @@ class Ownership(Result):
         return self.total / self.horizon_years
 
 
-def _one_shape(*given: Any) -> None:
-    """Refuse lists of figures that cannot be taken together."""
+def _one_shape(*values: Any) -> None:
+    """Refuse lists of figures that cannot be combined."""
     try:
-        np.broadcast_shapes(*map(np.shape, given))
+        np.broadcast_shapes(*map(np.shape, values))
     except ValueError:
         raise ValueError("the figures are lists of different lengths; give lists of one length") from None
 
@@ -413,7 +414,7 @@ AMOUNT, POSITIVE = Field.array(0), Field.array(0, above=True)
 
 @checked(price_usd=AMOUNT, years=POSITIVE, money_rate=SHARE)
 def annuity_usd(price_usd: Any, years: Any, money_rate: Any = 0.0) -> Any:
-    r"""What a purchase costs a year, spread over its years of use with the cost of money, in monthly instalments.
+    r"""Return the yearly cost of a purchase, spread over its years of use with interest, in monthly instalments.
 
     .. math:: A = 12 P i / (1 - (1 + i)^{-12 n}), \quad i = r / 12; \quad A = P / n \text{ where } r = 0
 
@@ -471,7 +472,7 @@ def ownership_usd(
     staff_usd_per_year: Any = 0.0,
     space_usd_per_year: Any = 0.0,
 ) -> Ownership:
-    """Total cost of ownership over a horizon, by part.
+    """Return the total cost of ownership over a horizon, by part.
 
     Hardware, its network and its storage are spread over their years of use; a horizon that is shorter pays its share,
     a longer one replaces them at the same price.
@@ -525,7 +526,7 @@ def ownership_usd(
     price = hardware_usd
     yearly = annuity_usd(1.0, life_years, money_rate) * price
     whole = price * (1 + network_share + storage_share)
-    power = np.asarray(watts) / KILO * HOURS_A_YEAR * usd_per_kwh
+    power = np.asarray(watts) / KILO * HOURS_PER_YEAR * usd_per_kwh
     per_year = {
         "hardware": yearly,
         "network": yearly * network_share,
@@ -536,12 +537,12 @@ def ownership_usd(
         "staff": staff_usd_per_year,
         "space": space_usd_per_year,
     }
-    return Ownership({name: np.asarray(each * horizon_years)[()] for name, each in per_year.items()}, horizon_years[()])
+    return Ownership({name: np.asarray(usd * horizon_years)[()] for name, usd in per_year.items()}, horizon_years[()])
 
 
 @checked(bought_usd=AMOUNT, running_usd_per_hour=AMOUNT, rent_usd_per_hour=AMOUNT)
 def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_hour: Any) -> Any:
-    r"""Hours of use after which a purchase has cost less than renting.
+    r"""Return hours of use after which a purchase has cost less than renting.
 
     .. math:: h = P / (c_{rent} - c_{running})
 
@@ -550,9 +551,9 @@ def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_ho
     bought_usd : array_like
         What is paid at the start, P [USD].
     running_usd_per_hour : array_like
-        What an hour costs the owner: power, cooling, staff [USD/h].
+        Cost of one hour to the owner: power, cooling, staff [USD/h].
     rent_usd_per_hour : array_like
-        What an hour costs to rent [USD/h].
+        Price of one hour of rent [USD/h].
 
     Returns
     -------
@@ -574,14 +575,14 @@ def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_ho
 
 @checked(owned_usd_per_year=AMOUNT, rent_usd_per_hour=POSITIVE)
 def break_even_use(owned_usd_per_year: Any, rent_usd_per_hour: Any) -> Any:
-    """Part of all hours that must be used for owning to cost no more than renting those hours.
+    """Return the share of all hours that must be used for owning to cost no more than renting those hours.
 
     Parameters
     ----------
     owned_usd_per_year : array_like
-        All that owning costs in a year [USD/year].
+        Total cost of owning [USD/year].
     rent_usd_per_hour : array_like
-        What an hour costs to rent [USD/h].
+        Price of one hour of rent [USD/h].
 
     Returns
     -------
@@ -594,4 +595,4 @@ def break_even_use(owned_usd_per_year: Any, rent_usd_per_hour: Any) -> Any:
     0.41
     """
     _one_shape(owned_usd_per_year, rent_usd_per_hour)
-    return np.asarray(owned_usd_per_year / (rent_usd_per_hour * HOURS_A_YEAR))[()]
+    return np.asarray(owned_usd_per_year / (rent_usd_per_hour * HOURS_PER_YEAR))[()]

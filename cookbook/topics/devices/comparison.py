@@ -44,7 +44,7 @@ PHASES = ("training", "inference")
 PASSES = {"training": 3, "inference": 1}
 MEASURED, SIBLING, DATASHEET = "measured here", "sibling measured", "datasheet only"
 MILLION = 1e6
-CLEAR = 0.8  # part of the samples in which the cheapest must be so, as that of the intervals
+MIN_ODDS = 0.8  # part of the samples in which the cheapest must be so, as that of the intervals
 # What each end of a cost or an energy is computed with: the fast end of the rate gives the low one.
 ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
 # Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
@@ -80,7 +80,7 @@ def compare(
     since: int | None = None,
     neighbours: bool = True,
 ) -> pd.DataFrame:
-    """One workload on one device of each kind asked for, side by side.
+    """Compare one workload on one device of each requested kind.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row a device, in order: key, name, kind, precision and all formats that it has a peak in;
+        One row per device, in order: key, name, kind, precision and all formats that it has a peak in;
         samples_per_s with its 80 % interval (low, high), and of networks that read sequences tokens_per_s likewise;
         evidence ("measured here", "sibling measured", "datasheet only") and tier; peak_flops, mem_bandwidth and
         share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
@@ -135,18 +135,18 @@ def compare(
     wanted = catalog.lookup("number_formats", precision) if precision else ""
     records = records_of(accelerators)
     table = hardware.accelerator_table(records)
-    found = _rates(network, records, wanted, phase, size, software, seq, neighbours)
-    found |= _tokens(found, length if network.ops.needs_seq else None)
-    found |= _work(network, table, found, phase, size, length)
-    found |= _memory(network, table, found, phase, size, length)
-    found |= _energy(table, found)
-    found |= _cost(table, records, found, way, since)
+    columns = _rates(network, records, wanted, phase, size, software, seq, neighbours)
+    columns |= _tokens(columns, length if network.ops.needs_seq else None)
+    columns |= _work(network, table, columns, phase, size, length)
+    columns |= _memory(network, table, columns, phase, size, length)
+    columns |= _energy(table, columns)
+    columns |= _cost(table, records, columns, way, since)
     sources = [*table["sources"]]
-    return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
+    return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **columns, "sources": sources})
 
 
 def records_of(accelerators: Any) -> list[str | Accelerator]:
-    """Names and records asked for; all of the table where none are."""
+    """Return the requested names and records; all of the table where none are."""
     if accelerators is None:
         return catalog.table("accelerators")["key"].tolist()
     return list(ACCELERATORS.read(accelerators))
@@ -162,7 +162,7 @@ def _rates(
     seq: float | None,
     neighbours: bool,
 ) -> dict[str, Any]:
-    """Estimated samples a second with their interval, all devices at once; the format of each, and all that it has."""
+    """Return samples per second of all devices, with their interval; the format of each, and all that it has."""
     how: dict[str, Any] = {
         "precision": wanted or None,
         "software": software or None,
@@ -184,7 +184,7 @@ def _rates(
     )
     why = np.asarray(steps.why, dtype=object)[:size].tolist()
     usual = next(value for name, _, value in steps.rows.assumed if name == "precision").each(str, object)
-    taken = [wanted] * size if wanted else np.broadcast_to(usual, (len(devices),))[:size].tolist()
+    formats = [wanted] * size if wanted else np.broadcast_to(usual, (len(devices),))[:size].tolist()
     return {
         "samples_per_s": 1 / point,
         "low": 1 / high,
@@ -192,46 +192,46 @@ def _rates(
         "active_share": (active_seconds(steps) / steps.point)[:size],
         "memory_bytes": np.array(np.broadcast_to(steps.memory_bytes, (len(devices),))[:size], dtype=float),
         "tier": np.where(np.isfinite(point), np.asarray(steps.tier)[:size], "").astype(object),
-        # What is too large for a device says in which format.
+        # A network that is too large for a device names its format.
         "precision": [
-            "" if reason and code_of(reason) != "weights-too-large" else each
-            for each, reason in zip(taken, why, strict=True)
+            "" if reason and code_of(reason) != "weights-too-large" else name
+            for name, reason in zip(formats, why, strict=True)
         ],
         "why": why,
-        "formats": [", ".join(hardware.formats(hardware.machine(each).accelerator)) for each in records],
+        "formats": [", ".join(hardware.formats(hardware.machine(record).accelerator)) for record in records],
         **{f"{part} seconds": np.asarray(seconds)[:size] for part, seconds in steps.by_part.items()},
     }
 
 
-def _tokens(found: dict[str, Any], seq: float | None) -> dict[str, Any]:
-    """Tokens a second of networks that read sequences; NaN of others."""
+def _tokens(columns: dict[str, Any], seq: float | None) -> dict[str, Any]:
+    """Return tokens per second of networks that read sequences; NaN of others."""
     names = {"tokens_per_s": "samples_per_s", "tokens_per_s_low": "low", "tokens_per_s_high": "high"}
-    return {name: found[rate] * (np.nan if seq is None else seq) for name, rate in names.items()}
+    return {name: columns[rate] * (np.nan if seq is None else seq) for name, rate in names.items()}
 
 
 def _work(
-    network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
+    network: Workload, table: pd.DataFrame, columns: dict[str, Any], phase: str, batch: int, seq: float | None
 ) -> dict[str, Any]:
-    """Peak of the format of each device, and what the network's arithmetic is of it."""
-    chosen = np.array(found["precision"], dtype=object)
+    """Return the peak of each device in its format, and the share of it that the network reaches."""
+    chosen = np.array(columns["precision"], dtype=object)
     peak = np.full(len(table), np.nan)
     for name in set(chosen) - {""}:
         peak = np.where(chosen == name, hardware.peak_flops(table, name), peak)
     flop = FLOP_PER_MAC * float(np.sum(network.ops.column("macs", 1, seq))) * PASSES[phase]
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     return {
-        "evidence": [evidence(tier) for tier in found["tier"]],
+        "evidence": [evidence(tier) for tier in columns["tier"]],
         "peak_flops": peak,
         "mem_bandwidth": bandwidth,
         "ridge": arithmetic.ridge_point(peak, bandwidth),
-        "share_of_peak": found["samples_per_s"] * flop / peak,
+        "share_of_peak": columns["samples_per_s"] * flop / peak,
     }
 
 
 def measured_runs(
     model: str | Workload, accelerator: str, phase: str, batch: int, precision: str, software: str = ""
 ) -> tuple[Measurement, ...]:
-    """Measured runs of exactly what `compare` predicts of a device; none of a device that no table has.
+    """Return measured runs of exactly what `compare` predicts of a device; none of a device that no table has.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def measured_runs(
 
 
 def evidence(tier: str) -> str:
-    """How a prediction is known, in two words; "" without one. A device measured with other software is a sibling.
+    """Return the evidence of a prediction in two words, "" without one; a device with other software is a sibling.
 
     Examples
     --------
@@ -264,21 +264,21 @@ def evidence(tier: str) -> str:
 
 
 def _memory(
-    network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
+    network: Workload, table: pd.DataFrame, columns: dict[str, Any], phase: str, batch: int, seq: float | None
 ) -> dict[str, Any]:
-    """Bytes that each device must hold, and whether it can."""
-    needed = found["memory_bytes"].copy()
-    formats = np.array(found["precision"], dtype=object)
+    """Return the bytes that each device needs, and whether they fit."""
+    needed = columns["memory_bytes"].copy()
+    formats = np.array(columns["precision"], dtype=object)
     for name in set(formats[np.isnan(needed)]) - {""}:
         needed[np.isnan(needed) & (formats == name)] = held_bytes(network, phase, name, batch, seq)
     capacity = table["memory_bytes"].to_numpy(dtype=float)
-    known = np.isfinite(needed) & np.isfinite(capacity)
-    fits = np.where(known, np.where(needed <= capacity, "yes", "no"), np.where(formats == "", "", "not known"))
+    stated = np.isfinite(needed) & np.isfinite(capacity)
+    fits = np.where(stated, np.where(needed <= capacity, "yes", "no"), np.where(formats == "", "", "not known"))
     return {"memory_bytes": needed, "capacity_bytes": capacity, "fits": fits}
 
 
 def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: float | None) -> float:
-    """Memory of one device alone: training with SGD and momentum, or a forward pass that keeps nothing [B]."""
+    """Return the memory of one device alone: training with SGD and momentum, or a forward pass [B]."""
     sizes = _sizes(precision if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
@@ -296,15 +296,15 @@ def _sizes(precision: str) -> Sizes:
 
 
 def _cost(
-    table: pd.DataFrame, records: list[str | Accelerator], found: dict[str, Any], way: str, since: int | None
+    table: pd.DataFrame, records: list[str | Accelerator], columns: dict[str, Any], way: str, since: int | None
 ) -> dict[str, Any]:
-    """USD per million samples: the cheapest hour at the fastest end of the interval to the dearest at the slowest."""
+    """Return USD per million samples: lowest price at the highest rate, to highest price at the lowest rate."""
     prices = [
-        hourly_usd(each if isinstance(each, Accelerator) else key, way, since)
-        for key, each in zip(table["key"], records, strict=True)
+        hourly_usd(record if isinstance(record, Accelerator) else key, way, since)
+        for key, record in zip(table["key"], records, strict=True)
     ]
     usd = {
-        end: np.array([getattr(price, end) for price in prices]) * MILLION / found[rate] / HOUR
+        end: np.array([getattr(price, end) for price in prices]) * MILLION / columns[rate] / HOUR
         for end, rate in ENDS.items()
     }
     return {
@@ -316,16 +316,16 @@ def _cost(
         "price_last": [price.last for price in prices],
         "price_rows": [price.rows for price in prices],
         "price_sources": [price.source for price in prices],
-        "why_usd": [reason or price.why for reason, price in zip(found["why"], prices, strict=True)],
+        "why_usd": [reason or price.why for reason, price in zip(columns["why"], prices, strict=True)],
     }
 
 
-def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
-    """Joules a sample of the device alone, its host left out: from idle power up, over the interval of the rate."""
-    rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(found["active_share"], 0, 1)
+def _energy(table: pd.DataFrame, columns: dict[str, Any]) -> dict[str, Any]:
+    """Return joules per sample of the device without its host, from idle power up, over the interval of rates."""
+    rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(columns["active_share"], 0, 1)
     idle, full = shares()
     watts = {end: power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
-    joules = {end: watts[end] / found[rate] for end, rate in ENDS.items()}
+    joules = {end: watts[end] / columns[rate] for end, rate in ENDS.items()}
     lacks = [
         f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
         for at, key in enumerate(table["key"])
@@ -338,7 +338,7 @@ def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
         "joules": joules["median"],
         "joules_low": joules["low"],
         "joules_high": joules["high"],
-        "why_joules": [reason or lack for reason, lack in zip(found["why"], lacks, strict=True)],
+        "why_joules": [reason or lack for reason, lack in zip(columns["why"], lacks, strict=True)],
     }
 
 
@@ -365,7 +365,7 @@ class Lead:
 
     @property
     def named(self) -> bool:
-        """Whether the first may be called the best: no rival, and more evidence than a datasheet."""
+        """True where the first may be called the best: it has no rival, and more evidence than a datasheet."""
         return not self.rivals and not self.on_paper
 
     @property
@@ -386,7 +386,7 @@ def lead(
     evidence : array_like of str
         As the column of `compare`; all measured by default.
     able : array_like of bool
-        Whether a candidate can do the work at all, such as hold the model; all by default.
+        Whether a candidate can do the work at all, such as fit the model; all by default.
     most : bool
         Whether the highest figure is the best; the lowest by default.
 
@@ -402,16 +402,16 @@ def lead(
     >>> lead([10, 30], [8, 25], [12, 40]).named, lead([10, 30], [8, 25], [12, 40], evidence="datasheet only").named
     (True, False)
     """
-    value, low, high = (np.asarray(each, dtype=float) for each in (points, lows, highs))
-    known, fine = np.broadcast_to(np.asarray(evidence, dtype=object), value.shape), np.broadcast_to(able, value.shape)
+    value, low, high = (np.asarray(values, dtype=float) for values in (points, lows, highs))
+    tiers, fine = np.broadcast_to(np.asarray(evidence, dtype=object), value.shape), np.broadcast_to(able, value.shape)
     order = np.argsort(-value if most else value, kind="stable")
     able_at = [int(at) for at in order if fine[at] and np.isfinite(value[at])]
     if not able_at:
         return None
     first, *rest = able_at
     rivals = tuple(at for at in rest if (high[at] >= low[first] if most else low[at] <= high[first]))
-    measured = tuple(str(known[at]) == MEASURED for at in (first, *rivals))
-    return Lead(first, rivals, measured, str(known[first]) == DATASHEET)
+    measured = tuple(str(tiers[at]) == MEASURED for at in (first, *rivals))
+    return Lead(first, rivals, measured, str(tiers[first]) == DATASHEET)
 
 
 def doubt(odds: float, tier: str) -> str:
@@ -429,18 +429,19 @@ def doubt(odds: float, tier: str) -> str:
     >>> doubt(0.5, ""), doubt(0.95, "datasheet only"), doubt(0.95, "device and engine measured")
     ('but not clearly the cheapest', 'by its datasheet alone', '')
     """
-    if odds < CLEAR:
+    if odds < MIN_ODDS:
         return "but not clearly the cheapest"
     return "by its datasheet alone" if evidence(tier) == DATASHEET else ""
 
 
 def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
-    """Corners of the roofline of each device, in the number format that it was compared in."""
-    known = table[np.isfinite(table["ridge"])]
-    corners = [np.full(len(known), least), np.clip(known["ridge"], least, most), np.full(len(known), most)]
+    """Return corners of the roofline of each device, in the number format that it was compared in."""
+    complete = table[np.isfinite(table["ridge"])]
+    corners = [np.full(len(complete), least), np.clip(complete["ridge"], least, most), np.full(len(complete), most)]
     lines = [
-        known[["key", "name"]].assign(
-            intensity=at, attainable_flops=arithmetic.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"])
+        complete[["key", "name"]].assign(
+            intensity=at,
+            attainable_flops=arithmetic.attainable_flops(at, complete["peak_flops"], complete["mem_bandwidth"]),
         )
         for at in corners
     ]
@@ -451,7 +452,7 @@ def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
 def operations(
     model: str | Workload, accelerator: str | Accelerator, batch: int = 1, *, precision: str = "bf16"
 ) -> pd.DataFrame:
-    """Operations of one forward pass under the roofline of a device, those alike together, the longest first.
+    """Return operations of one forward pass under the roofline of a device, grouped by kind and size, longest first.
 
     Parameters
     ----------
@@ -479,7 +480,7 @@ def operations(
     every = roofline_table(network_of(model), accelerator, batch, precision=precision)
     every = every[every["bytes"] > 0]
     sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
-    found = every.groupby(sizes, sort=False).agg(
+    grouped = every.groupby(sizes, sort=False).agg(
         name=("name", "first"),
         kind=("kind", "first"),
         count=("count", "sum"),
@@ -490,10 +491,10 @@ def operations(
         seconds=("seconds", "sum"),
         bound_by=("bound_by", "first"),
     )
-    again = found.groupby("name").cumcount() + 1  # networks repeat a name in every block
-    found["name"] = [f"{name} ({n})" if n > 1 else name for name, n in zip(found["name"], again, strict=True)]
-    found = found.sort_values("seconds", ascending=False, kind="stable").reset_index(drop=True)
-    return found.assign(share=found["seconds"] / found["seconds"].sum())
+    again = grouped.groupby("name").cumcount() + 1  # networks repeat a name in every block
+    grouped["name"] = [f"{name} ({n})" if n > 1 else name for name, n in zip(grouped["name"], again, strict=True)]
+    grouped = grouped.sort_values("seconds", ascending=False, kind="stable").reset_index(drop=True)
+    return grouped.assign(share=grouped["seconds"] / grouped["seconds"].sum())
 
 
 # Quantity: its words, its unit, and what it takes beside the peak.
@@ -506,8 +507,8 @@ QUANTITIES = {
     "flop_per_joule": ("FLOP per joule of rated power", "FLOP/J"),
     "flops_per_usd": ("FLOP/s per dollar at launch", "FLOP/s/USD"),
 }
-WIDE = ("fp32", "tf32", "fp16", "bf16")
-# A line of data-centre devices, one a generation, from the founding deck's oldest GPU on.
+WIDE_FORMATS = ("fp32", "tf32", "fp16", "bf16")
+# A line of data-centre devices, one per generation, from the founding deck's oldest GPU on.
 LINE = (
     "k40",
     "p100-sxm2-16gb",
@@ -534,7 +535,7 @@ class Growth(Result):
     Attributes
     ----------
     per_year, low, high : float
-        Growth in a year as a factor, and its interval.
+        Growth per year as a factor, and its interval.
     doubling_years : float
         Years in which it doubles at that rate; negative where it halves.
     at : float
@@ -556,11 +557,11 @@ class Growth(Result):
     points: int
 
     def summary(self) -> str:
-        """Growth in a year with its interval."""
+        """Return the growth per year with its interval."""
         return f"{self.per_year:.3g}× a year ({self.low:.3g} to {self.high:.3g}), {self.points} points"
 
     def line(self, years: Any) -> Any:
-        """Value of the line in these years."""
+        """Return the value of the line in some years."""
         return self.at * self.per_year ** (np.asarray(years, dtype=float) - self.middle)
 
 
@@ -569,7 +570,7 @@ LEVEL = Field.number(0, 1, above=True)
 
 @checked(years=Field.array(-1e6, 1e6), values=Field.array(), level=LEVEL)
 def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
-    r"""Exponential growth by ordinary least squares on logarithms.
+    r"""Return the exponential growth by ordinary least squares on logarithms.
 
     .. math:: \ln v = a + b t, \quad g = e^b, \quad g \in e^{b \pm q s_b}
 
@@ -583,7 +584,7 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
     values : array_like
         What grew, v > 0, in any unit.
     level : float
-        Share that the interval is meant to hold.
+        Share of points that the interval should contain.
 
     Raises
     ------
@@ -618,7 +619,7 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
 
 @checked(accelerators=ACCELERATORS)
 def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
-    """What devices offer, one row a device and quantity, with the date of launch.
+    """Return what devices offer, one row per device and quantity, with the date of launch.
 
     Parameters
     ----------
@@ -639,7 +640,7 @@ def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
     """
     table = hardware.accelerator_table(records_of(accelerators))
     launched = catalog.table("accelerators").set_index("key")["launch_price_usd"]
-    wide = np.fmax.reduce([hardware.peak_flops(table, name) for name in WIDE])
+    wide = np.fmax.reduce([hardware.peak_flops(table, name) for name in WIDE_FORMATS])
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     values = {
         "flops": wide,
@@ -661,14 +662,14 @@ def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
 
 @checked(accelerators=ACCELERATORS, level=LEVEL)
 def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) -> pd.DataFrame:
-    """Growth in a year of what devices offer, one row a quantity, with its interval and dates.
+    """Return the growth per year of what devices offer, one row per quantity, with its interval and dates.
 
     Parameters
     ----------
     accelerators : iterable of str, optional
         As for `milestones`.
     level : float
-        Share that the interval is meant to hold.
+        Share of points that the interval should contain.
 
     Returns
     -------
@@ -682,7 +683,7 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
     >>> bool(rates.loc["flops", "per_year"] > rates.loc["bandwidth", "per_year"] > 1)
     True
     """
-    rows, found = milestones(accelerators), []
+    rows, lines = milestones(accelerators), []
     for name, (words, unit) in QUANTITIES.items():
         own = rows[rows["quantity"] == name].sort_values("year", kind="stable")
         line: dict[str, Any] = {"quantity": name, "words": words, "unit": unit}
@@ -692,7 +693,7 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
             line |= {"first": own["launch_date"].iloc[0], "last": own["launch_date"].iloc[-1], "why": ""}
         except ValueError as problem:
             line |= {"first": "", "last": "", "why": str(problem)}
-        found.append(line | {"points": len(own)})
+        lines.append(line | {"points": len(own)})
     columns = [
         "quantity",
         "words",
@@ -707,11 +708,11 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
         "last",
         "why",
     ]
-    return pd.DataFrame(found).reindex(columns=columns)
+    return pd.DataFrame(lines).reindex(columns=columns)
 
 
 def decimal_year(date: str) -> float:
-    """A date of the tables (year, quarter, month or day) as a year with a fraction; the middle of what it leaves open.
+    """Return a date of the tables (year, quarter, month or day) as a year with a fraction, at the middle of its span.
 
     >>> decimal_year("2016"), decimal_year("2016-Q1"), decimal_year("2016-07"), round(decimal_year("2016-07-01"), 2)
     (2016.5, 2016.125, 2016.5416666666667, 2016.5)
@@ -732,7 +733,7 @@ def decimal_year(date: str) -> float:
 def growth_lines(
     accelerators: Iterable[str] | None = LINE, quantities: Iterable[str] = ("flops", "flop_per_joule", "bandwidth")
 ) -> pd.DataFrame:
-    """Devices and fitted lines, both over the line's value in its first year, as `charts.growth` draws them.
+    """Return devices and fitted lines, both over the line's value in its first year, as `charts.growth` draws them.
 
     Parameters
     ----------
@@ -744,7 +745,7 @@ def growth_lines(
     Returns
     -------
     pandas.DataFrame
-        what ("device" or "line"), words (the quantity, and its growth in a year), year, value, name.
+        what ("device" or "line"), words (the quantity, and its growth per year), year, value, name.
 
     Raises
     ------
@@ -757,7 +758,7 @@ def growth_lines(
     >>> float(lines.loc[lines["what"] == "line", "value"].iloc[0])
     1.0
     """
-    rows, found = milestones(accelerators), []
+    rows, lines = milestones(accelerators), []
     for name in quantities:
         own = rows[rows["quantity"] == name]
         if len(own) < 3:
@@ -767,10 +768,10 @@ def growth_lines(
         first = float(fit.line(ends[0]))
         words = f"{QUANTITIES[name][0].split(',')[0]}: {fit.per_year:.2f}×"
         line = pd.DataFrame({"what": "line", "year": ends, "value": fit.line(ends) / first, "name": ""})
-        found += [
+        lines += [
             own[["name", "year"]].assign(what="device", value=own["value"] / first, words=words),
             line.assign(words=words),
         ]
-    if not found:
+    if not lines:
         raise ValueError("a line needs at least three devices that state its quantity: name more accelerators")
-    return pd.concat(found, ignore_index=True)[["what", "words", "year", "value", "name"]]
+    return pd.concat(lines, ignore_index=True)[["what", "words", "year", "value", "name"]]

@@ -63,10 +63,10 @@ NETWORKS = {
 }
 # The language model whose tokens are timed, and its batches.
 DECODED, BATCHES = "gpt2", (1, 16)
-# Bytes that training holds for each parameter: weight and gradient, and the moments of momentum or of Adam.
+# Bytes that training keeps of each parameter: weight and gradient, and the moments of momentum or of Adam.
 MOMENTUM_BYTES, ADAM_BYTES, WEIGHT_BYTES = 12, 16, 4
 # Learning rate and decay of an update, so small that weights hardly change in a benchmark.
-RATE, MOMENTUM, BETA, DECAY, SMALL = 1e-6, 0.9, 0.999, 0.01, 1e-8
+RATE, MOMENTUM, BETA, DECAY, ADAM_EPSILON = 1e-6, 0.9, 0.999, 0.01, 1e-8
 # Elements that an update processes at a time, so that they stay in a cache.
 UPDATE_BLOCK = 2**14
 # Time of a case over that of its arithmetic in products, calls per case, and the time of an update [s/parameter].
@@ -324,7 +324,7 @@ def _adam(weight: Any, gradient: Any, first: Any, second: Any) -> None:
     second *= BETA
     second += (1 - BETA) * (gradient * gradient)
     spread = np.sqrt(second)
-    spread += SMALL
+    spread += ADAM_EPSILON
     weight *= 1 - RATE * DECAY
     weight -= RATE * first / spread
 
@@ -404,11 +404,11 @@ def _held(request: Asked, held: dict[str, Any]) -> tuple[Any, zoo.Workload]:
     return held[request.model]
 
 
-def expected_seconds(asked: Asked, rate: float) -> float:
+def expected_seconds(request: Asked, rate: float) -> float:
     """Return the approximate total time of all calls of a case [s], where a product runs at `rate` [FLOP/s]."""
-    record = zoo.model(asked.model)
-    tokens = 1 if asked.phase == "token" else asked.seq
-    flop = 2.0 * float(record.ops.total("macs", asked.batch, tokens if record.ops.needs_seq else None))
+    record = zoo.model(request.model)
+    tokens = 1 if request.phase == "token" else request.seq
+    flop = 2.0 * float(record.ops.total("macs", request.batch, tokens if record.ops.needs_seq else None))
     weights = record.ops.parameter_count
-    once = flop * (3 if asked.phase == "training" else 1) * STEP_SLOWDOWN / rate
-    return CALLS * (once + weights * UPDATE_S * (1.0 if asked.phase == "training" else 0.1)) + weights * UPDATE_S
+    once = flop * (3 if request.phase == "training" else 1) * STEP_SLOWDOWN / rate
+    return CALLS * (once + weights * UPDATE_S * (1.0 if request.phase == "training" else 0.1)) + weights * UPDATE_S

@@ -71,8 +71,8 @@ def beside(report: Report, accelerator: str | Accelerator | Machine) -> pd.DataF
     cookbook.catalog.UnknownName
         If the catalogue has no such device.
     """
-    found = machine(accelerator)
-    rows = [_compared_row(row, found) for row in report.rows if row["benchmark"] in ASKED]
+    device = machine(accelerator)
+    rows = [_compared_row(row, device) for row in report.rows if row["benchmark"] in PREDICTORS]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -199,7 +199,7 @@ def _token(row: Mapping[str, Any], system: Any) -> Estimate:
 
 
 # The prediction function of a row, by its benchmark.
-ASKED: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
+PREDICTORS: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
     "training step": _training,
     "forward pass": _forward,
     "prefill": _prompt,
@@ -211,7 +211,7 @@ def _compared_row(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
     fields = {name: row.get(name) for name in ("benchmark", "model", "batch", "seq", "number_format", "method")}
     fields |= {"measured_s": row["median_s"], "measured_bytes": row.get("memory_bytes"), "why": ""}
     try:
-        estimate = ASKED[row["benchmark"]](row, system)
+        estimate = PREDICTORS[row["benchmark"]](row, system)
     except (ValueError, UnknownName) as problem:
         return fields | {"why": str(problem)}
     point = float(np.ravel(estimate.point)[0])

@@ -35,7 +35,7 @@ from cookbook.prediction.kinds.network_arrays import TAPS, TILE
 from cookbook.prediction.precision import stored_bytes
 from cookbook.prediction.software import engines
 from cookbook.result import Result
-from cookbook.topics.machine.comparison import ASKED, NUMPY, measured_device
+from cookbook.topics.machine.comparison import NUMPY, PREDICTORS, measured_device
 from cookbook.topics.machine.environment import ONE_THREAD
 from cookbook.topics.machine.rates import TIER, Figure, calm, figures, seconds_of
 from cookbook.topics.machine.report import Report, of_document, read
@@ -52,20 +52,20 @@ FACTORS = {
     "narrow": (0.3, 0.0),
 }
 # Kinds of prediction to which a factor applies; the other factors apply to all.
-OF_KINDS = {
+KINDS_OF_FACTOR = {
     "convolution": (networks.KIND, forward.KIND),
     "elementwise": (networks.KIND, forward.KIND),
     "narrow": (generation.KIND,),
 }
 # Spread of logarithmic errors: its start and its lower bound; errors have the tails of Student's t
 # distribution with this number of degrees of freedom, so that a network with one slow operation does not dominate.
-START, LEAST, FREEDOM = 0.15, 0.03, 2.0
+START_SPREAD, MIN_ERROR_SPREAD, FREEDOM = 0.15, 0.03, 2.0
 # A spread of normal errors over their median size.
-OF_MEDIAN = 1.4826
+SPREAD_OF_MEDIAN = 1.4826
 # Rows of a product up to which it is narrow.
 NARROW_ROWS = 64
 # Step of a logarithm for slopes, the largest step, steps along slopes, and the number of times they are recomputed.
-STEP, LEAP, STEPS, ROUNDS = 0.05, 0.7, 6, 4
+STEP, MAX_STEP, STEPS, ROUNDS = 0.05, 0.7, 6, 4
 FEWEST_MODELS = 2
 MAX_REPORTS = 20
 COLUMNS = (
@@ -256,7 +256,7 @@ def joined(report: Any) -> Report:
                     f"report: one is of {key} = {shown(first_value)}, another of {shown(other_value)}; calibrate "
                     "each machine by itself"
                 )
-    if len({row["path"] for result in read_all for row in result.rows if row["benchmark"] in ASKED}) > 1:
+    if len({row["path"] for result in read_all for row in result.rows if row["benchmark"] in PREDICTORS}) > 1:
         raise ValueError("report: networks of one ran in NumPy, of another in PyTorch; calibrate each by itself")
     environment: dict[str, Any] = {}
     for result in reversed(read_all):
@@ -365,11 +365,11 @@ def _predictable(report: Report, device: Accelerator) -> tuple[list[Mapping[str,
     rows: list[Mapping[str, Any]] = []
     left = []
     for row in report.rows:
-        if row["benchmark"] not in ASKED:
+        if row["benchmark"] not in PREDICTORS:
             continue
         try:
             _kind(row)
-            estimate = ASKED[row["benchmark"]](row, device)
+            estimate = PREDICTORS[row["benchmark"]](row, device)
         except (ValueError, UnknownName) as problem:
             left.append(f"{row['benchmark']} {row['model']}: {problem}"[:300])
             continue
@@ -475,7 +475,10 @@ class _Fit:
         self.kinds = list(dict.fromkeys(map(_kind, rows)))
         self.models = np.array([row["model"] for row in rows])
         self.pairs = [
-            (factor, kind) for factor in FACTORS for kind in self.kinds if kind in OF_KINDS.get(factor, self.kinds)
+            (factor, kind)
+            for factor in FACTORS
+            for kind in self.kinds
+            if kind in KINDS_OF_FACTOR.get(factor, self.kinds)
         ]
         shared = [factor for factor in FACTORS if any(factor == pair[0] for pair in self.pairs)]
         self.names = [*shared, *("/".join(pair) for pair in self.pairs if FACTORS[pair[0]][1])]
@@ -490,7 +493,7 @@ class _Fit:
     def predicted(self, logs: np.ndarray, rows: Sequence[int]) -> np.ndarray:
         """Return logarithms of predicted times, one set for each row of `logs`: (sets, rows)."""
         devices = [self.device(row_logs) for row_logs in logs]
-        return np.array([np.log(ASKED[self.rows[at]["benchmark"]](self.rows[at], devices).point) for at in rows]).T
+        return np.array([np.log(PREDICTORS[self.rows[at]["benchmark"]](self.rows[at], devices).point) for at in rows]).T
 
     def slopes(self, logs: np.ndarray, rows: Sequence[int]) -> np.ndarray:
         """Return the derivatives of the logarithms of predicted times by those of the factors: (rows, factors)."""
@@ -507,7 +510,7 @@ class _Fit:
             weight = share * (FREEDOM + 1) / (FREEDOM + (left / spread) ** 2) / spread**2
             precision = slopes.T @ (weight[:, None] * slopes) + np.diag(self.prior**-2.0)
             move = np.linalg.solve(precision, slopes.T @ (weight * left) - (logs - self.expected) / self.prior**2)
-            logs = logs + np.clip(move, -LEAP, LEAP)
+            logs = logs + np.clip(move, -MAX_STEP, MAX_STEP)
         return logs, precision
 
     def shares(self, rows: Sequence[int]) -> np.ndarray:
@@ -520,11 +523,11 @@ class _Fit:
 
         Given slopes only guide the steps: the result is evaluated by times that are predicted anew.
         """
-        logs, spread, precision = self.expected, START, np.eye(len(self.names))
+        logs, spread, precision = self.expected, START_SPREAD, np.eye(len(self.names))
         for number in range(ROUNDS):
             missed = self.measured[list(rows)] - self.predicted(logs[None], rows)[0]
             if number:
-                spread = max(OF_MEDIAN * float(np.median(np.abs(missed))), LEAST)
+                spread = max(SPREAD_OF_MEDIAN * float(np.median(np.abs(missed))), MIN_ERROR_SPREAD)
             slopes_at_start = self.slopes(logs, rows) if slopes is None else slopes[list(rows)]
             logs, precision = self.fitted(logs, missed, rows, spread, slopes_at_start)
         return logs, np.linalg.inv(precision)
@@ -603,6 +606,6 @@ def _evaluated_rows(
 
 def _seconds(row: Mapping[str, Any], device: Accelerator) -> float:
     try:
-        return float(np.ravel(ASKED[row["benchmark"]](row, device).point)[0])
+        return float(np.ravel(PREDICTORS[row["benchmark"]](row, device).point)[0])
     except (ValueError, UnknownName):
         return math.nan

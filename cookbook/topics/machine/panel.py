@@ -18,7 +18,7 @@ from cookbook.panels.options import step_parts
 from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, percent
 from cookbook.prediction.engine import Estimate
-from cookbook.topics.machine.comparison import ASKED
+from cookbook.topics.machine.comparison import PREDICTORS
 from cookbook.topics.machine.fitted import Calibration, calibrate
 from cookbook.topics.machine.rates import Figure
 from cookbook.topics.machine.report import own_run
@@ -178,7 +178,7 @@ def _draw(known: Calibration, text: str, values: dict[str, Any], _pinned: View |
         frame, said, facts, title, headline = _products(known, values["precision"])
     else:
         frame, said, facts, title, headline = _memory(known)
-    found = ASKED[step["benchmark"]](step, known.accelerator).one()
+    found = PREDICTORS[step["benchmark"]](step, known.accelerator).one()
     facts = [*facts, _told(step, found), f"Machine: {known.accelerator.name}.", f"Datasheet: {known.before.name}."]
     ends = dict(zip(("start", "end"), charts.figure_domain(frame), strict=True))
     given = panel_call(this_machine, values, _good(known)).partition("(")[2]

@@ -28,7 +28,7 @@ SCHEMA, VERSION = "dl-cookbook-measurements", 1
 # A run of the cookbook's own, in the folder of data.
 OWN_RUN = "own_run_epyc.json"
 STATES = ("complete", "cancelled", "out of time")
-LARGEST_FILE, MOST_ROWS, LONGEST_TEXT, DEEPEST = 16_000_000, 10_000, 2_000, 6
+MAX_FILE_BYTES, MAX_ROWS, MAX_TEXT, MAX_DEPTH = 16_000_000, 10_000, 2_000, 6
 # Significant digits of rows; allowed relative difference of a rate from work over median time.
 DIGITS, TOLERANCE = 6, 1e-3
 # The work counted by each benchmark, hence the unit of its value: work per second, or seconds per piece of
@@ -234,9 +234,9 @@ def read(path: str | Path) -> Report:
     target = Path(path)
     name = target.name[:80]
     try:
-        if target.stat().st_size > LARGEST_FILE:
+        if target.stat().st_size > MAX_FILE_BYTES:
             raise ValueError(
-                f"{name} has {target.stat().st_size:,} bytes; a file of results has at most {LARGEST_FILE:,}"
+                f"{name} has {target.stat().st_size:,} bytes; a file of results has at most {MAX_FILE_BYTES:,}"
             )
         text = target.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -283,17 +283,17 @@ def _bounded(digits: str) -> int:
     return int(digits)
 
 
-def of_document(found: Any, name: str) -> Report:
+def of_document(document: Any, name: str) -> Report:
     """Return a report from its JSON object; the ValueError for an invalid one or a bad row begins with `name`."""
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        keys = found if isinstance(found, dict) else {}
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        keys = document if isinstance(document, dict) else {}
         kind = next((words for key, words in OTHER_FILES.items() if key in keys), "another JSON file")
         raise ValueError(f"{name} is {kind}, not a file of `python -m cookbook measure`")
     try:
-        _check_document(found)
+        _check_document(document)
     except ValueError as problem:
         raise ValueError(f"{name}: {problem}") from None
-    return Report(**{key: found[key] for key in ("state", "created", "options", "environment", "rows", "skipped")})
+    return Report(**{key: document[key] for key in ("state", "created", "options", "environment", "rows", "skipped")})
 
 
 def _check_document(document: Mapping[str, Any]) -> None:
@@ -309,8 +309,8 @@ def _check_document(document: Mapping[str, Any]) -> None:
             raise refused(key, document.get(key), f"must be {words}; the file may be cut or changed by hand")
     if document.get("state") not in STATES:
         raise refused("state", document.get("state"), f"must be one of {', '.join(STATES)}")
-    if len(document["rows"]) > MOST_ROWS or len(document["skipped"]) > MOST_ROWS:
-        raise ValueError(f"it has more than {MOST_ROWS:,} rows; split it")
+    if len(document["rows"]) > MAX_ROWS or len(document["skipped"]) > MAX_ROWS:
+        raise ValueError(f"it has more than {MAX_ROWS:,} rows; split it")
     for key in ("created", "options", "environment", "skipped"):
         _check_plain(key, document[key])
     for number, entry in enumerate(document["rows"], start=1):
@@ -322,17 +322,17 @@ def _check_document(document: Mapping[str, Any]) -> None:
 
 def _check_plain(place: str, value: Any, depth: int = 0) -> None:
     """Check that options, environment and skipped cases are plain, short values."""
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise ValueError(f"{place[:80]} is nested too deeply")
     if isinstance(value, Mapping):
         for key, inner in value.items():
             _check_plain(f"{place}.{str(key)[:40]}", inner, depth + 1)
     elif isinstance(value, list):
-        for inner in value[: MOST_ROWS + 1]:
+        for inner in value[: MAX_ROWS + 1]:
             _check_plain(place, inner, depth + 1)
     elif isinstance(value, str):
-        if len(value) > LONGEST_TEXT:
-            raise ValueError(f"{place[:80]} has {len(value):,} letters; at most {LONGEST_TEXT:,} are kept")
+        if len(value) > MAX_TEXT:
+            raise ValueError(f"{place[:80]} has {len(value):,} letters; at most {MAX_TEXT:,} are kept")
     elif value is not None and not isinstance(value, bool):
         _number(place, value)
 
@@ -370,8 +370,8 @@ def _check_cell(name: str, column: Field, value: Any) -> None:
             raise ValueError(f"{name} is missing: {column.meaning}")
         return
     if column.type == "text":
-        if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT:
-            raise refused(name, value, f"must be a text of 1 to {LONGEST_TEXT:,} letters")
+        if not isinstance(value, str) or not 0 < len(value) <= MAX_TEXT:
+            raise refused(name, value, f"must be a text of 1 to {MAX_TEXT:,} letters")
         return
     quantity = _number(name, value)
     if quantity < 0 or (quantity == 0 and column.required):

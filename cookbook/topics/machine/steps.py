@@ -109,7 +109,7 @@ def title(name: str, batch: int, seq: int) -> str:
     return f"{name}, batch {batch}" + (f", {seq} tokens" if seq else "")
 
 
-def training(device: Device, name: str, asked: Training) -> Case:
+def training(device: Device, name: str, request: Training) -> Case:
     """Return the case of one update: forward, backward and optimiser.
 
     Weights and optimiser are 32 bits wide and 16-bit products are made by autocast; adapters are beside frozen
@@ -117,32 +117,36 @@ def training(device: Device, name: str, asked: Training) -> Case:
     """
 
     def prepare() -> Callable[[], Any]:
-        torch, wide = device.torch, "fp32" if asked.number_format in ("bf16", "fp16") else asked.number_format
-        weight_format = asked.number_format if asked.rank else wide
-        module, record = made(device, name, weight_format, BYTES[weight_format] if asked.rank else TRAINED_BYTES)
-        device.products(asked.number_format)
-        module = networks.adapted(torch, module, asked.rank) if asked.rank else module
+        torch, wide = device.torch, "fp32" if request.number_format in ("bf16", "fp16") else request.number_format
+        weight_format = request.number_format if request.rank else wide
+        module, record = made(device, name, weight_format, BYTES[weight_format] if request.rank else TRAINED_BYTES)
+        device.products(request.number_format)
+        module = networks.adapted(torch, module, request.rank) if request.rank else module
         module.train()
-        if asked.recompute:
+        if request.recompute:
             module.recompute = True
         weights = [parameter for parameter in module.parameters() if parameter.requires_grad]
         adam = record.builder in networks.TRANSFORMERS
         optimiser = torch.optim.AdamW(weights, 1e-6, fused=device.gpu) if adam else torch.optim.SGD(weights, 1e-6, 0.9)
-        x = networks.sample(torch, record, asked.batch, asked.seq, device.name, device.kind(weight_format))
+        x = networks.sample(torch, record, request.batch, request.seq, device.name, device.kind(weight_format))
 
         def call() -> None:
             optimiser.zero_grad(set_to_none=True)
-            with torch.autocast(device.name, device.kind(asked.number_format), asked.number_format in ("bf16", "fp16")):
+            with torch.autocast(
+                device.name, device.kind(request.number_format), request.number_format in ("bf16", "fp16")
+            ):
                 loss = networks.loss(torch, record, module, x)
             loss.backward()
             optimiser.step()
 
         return call
 
-    method = "+".join(word for word, on in (("lora", asked.rank), ("recompute", asked.recompute)) if on) or "eager"
-    note = f"adapters of rank {asked.rank} beside all linear layers" if asked.rank else ""
-    fields = told(name, asked.batch, asked.seq, asked.number_format, method, note)
-    return Case("training step", title(name, asked.batch, asked.seq), float(asked.batch), prepare, fields, "torch")
+    method = "+".join(word for word, on in (("lora", request.rank), ("recompute", request.recompute)) if on) or "eager"
+    note = f"adapters of rank {request.rank} beside all linear layers" if request.rank else ""
+    fields = told(name, request.batch, request.seq, request.number_format, method, note)
+    return Case(
+        "training step", title(name, request.batch, request.seq), float(request.batch), prepare, fields, "torch"
+    )
 
 
 def forward(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:

@@ -40,14 +40,14 @@ SUITES = ("micro", "macro", "language")
 NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 55.0, 60.0, 600.0, 1200.0
 SCRATCH = {True: 2**25, False: 2**28}
 # A CPU or GPU that ends slower than it began by this share is reported as throttled or shared.
-SLOWED = 0.1
+THROTTLED_SHARE = 0.1
 MAX_ROUNDS = 20
 # Rows of the product whose rate predicts the times of networks and reveals a slowing processor.
 REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
 
 
-# What `run` is asked for; a device of AMD is called as one of NVIDIA.
+# Arguments of `run`; a device of AMD has the name of one of NVIDIA.
 DEVICE = Field.choice("numpy", *DEVICES, optional=True)
 SECONDS = Field.number(high=86_400, unit="s", optional=True)
 ROUNDS = Field.count(high=MAX_ROUNDS)
@@ -115,7 +115,7 @@ def run(
     Traceback (most recent call last):
     cookbook.catalog.Refused: device = 'gpu' is not a choice; take one of numpy, cpu, cuda, mps; nearest: cpu
     """
-    chosen = tuple(each for each in SUITES if each in suites)
+    chosen = tuple(name for name in SUITES if name in suites)
     check(device, seconds, folder, rounds)
     if device is None and absent("torch"):
         device = "numpy"
@@ -147,13 +147,13 @@ def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> Non
     ValueError
         If an argument is invalid; the message has its value and the valid ones.
     """
-    for name, declared, given in (
+    for name, declared, value in (
         ("rounds", ROUNDS, rounds),
         ("device", DEVICE, device),
         ("seconds", SECONDS, seconds),
         ("folder", FOLDER, folder),
     ):
-        declared.read(given, name)
+        declared.read(value, name)
     if folder is not None and not Path(folder).is_dir():
         raise refused("folder", str(folder), "is no folder; give one on the drive to measure")
 
@@ -325,7 +325,7 @@ def _shared(begun: float | None) -> dict[str, str]:
 def _slowed(began: float, ended: float) -> dict[str, Any]:
     ratio = round(began / ended, 3)
     fields = {"speed_at_end": ratio}
-    if ratio < 1 - SLOWED:
+    if ratio < 1 - THROTTLED_SHARE:
         note = f"the processor ended at {percent(ratio)} of the speed that it began with: throttled, or shared"
         return {**fields, "throttling": note}
     return fields

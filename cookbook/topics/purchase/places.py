@@ -27,7 +27,7 @@ from cookbook.prediction.requirements import requirements
 from cookbook.result import Result
 from cookbook.topics.costs.cost import (
     HOUR,
-    HOURS_A_YEAR,
+    HOURS_PER_YEAR,
     KILO,
     MONTHS,
     active_seconds,
@@ -55,7 +55,7 @@ ELECTRICITY = "electricity"
 ONE_PRICE = "one price, given the usual spread"
 # Prices of one accelerator that make a spread.
 QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
-NONE, ONE = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")
+NO_COST, UNIT_FACTOR = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")
 DRAWS, SEED = 2000, 9
 # Kinds of places that use the network, disks and rooms of an office; all others need their own.
 UNDER_A_DESK = ("laptop", "workstation")
@@ -122,7 +122,7 @@ class Place(Result):
 
 @dataclass(frozen=True, repr=False)
 class Task(Result):
-    """What is to be run, how often, and under which rules.
+    """A job: what is run, how often, and under which rules.
 
     Attributes
     ----------
@@ -130,13 +130,13 @@ class Task(Result):
     samples, epochs : float
         Samples of an epoch; epochs of a run.
     batch : int, optional
-        Samples on each accelerator in one step; the fastest that each place holds where None.
+        Samples on each accelerator in one step; the fastest that fits each place where None.
     seq : float, optional
         Tokens of a sample.
     data_bytes, uplink : float
         Stored data [B], and the rate at which they can leave the house [B/s].
     runs : float
-        Runs a month.
+        Runs per month.
     years : float
         Horizon.
     deadline : float
@@ -170,39 +170,39 @@ class Task(Result):
 def step(
     model: str | Workload, device: Any, devices: int, batch: int | None, seq: float | None
 ) -> tuple[Price, int, float, str, str]:
-    """Predicted step as a range [s], its batch, active share, tier, and why not; the reason where it does not fit.
+    """Return the predicted step as a range [s], its batch, active share and tier, and why it is impossible.
 
-    Without a batch, the power of two up to 1,024 with the most samples a second of those that the accelerators hold.
+    Without a batch, the power of two up to 1,024 with the most samples per second of those that fit the accelerators.
     """
     unknown, sizes = Price(np.nan, np.nan, np.nan, "s"), BATCHES if batch is None else (batch,)
     shards = {"zero": 3} if devices > 1 and language_model(model) else {}
     try:
-        found = train_step(model, device, {"devices": devices, "micro_batch": list(sizes), **shards}, seq=seq)
+        answer = train_step(model, device, {"devices": devices, "micro_batch": list(sizes), **shards}, seq=seq)
     except (ValueError, KeyError) as problem:
         return unknown, sizes[0], np.nan, "", str(problem.args[0] if problem.args else problem)[:200]
-    fits, counts = np.ravel(found.fits), np.array(sizes)
+    fits, counts = np.ravel(answer.fits), np.array(sizes)
     if not all(fits):
         fits = requirements(model, batch=list(sizes), seq=seq, accelerators=[device]).devices["fits"].to_numpy()
     else:
         fits = fits != "no"
-    rates = np.where(fits, counts / np.ravel(found.point), -1.0)
+    rates = np.where(fits, counts / np.ravel(answer.point), -1.0)
     at = int(np.nanargmax(rates)) if np.isfinite(rates).any() else 0
-    low, point, high = (float(np.ravel(each)[at]) for each in seconds_of(found))
-    shares = np.ravel(active_seconds(found) / found.point)
+    low, point, high = (float(np.ravel(value)[at]) for value in seconds_of(answer))
+    shares = np.ravel(active_seconds(answer) / answer.point)
     words = f"does not fit in memory with {sizes[at]:,} sample{'' if sizes[at] == 1 else 's'} on each accelerator"
-    why = str(np.ravel(np.asarray(found.why, dtype=object))[at]) or ("" if fits[at] else words)
-    range_ = Price(low, point, high, "s", source=found.sources)
-    return range_, sizes[at], float(shares[at]), str(np.ravel(np.asarray(found.tier, dtype=object))[at]), why
+    why = str(np.ravel(np.asarray(answer.why, dtype=object))[at]) or ("" if fits[at] else words)
+    range_ = Price(low, point, high, "s", source=answer.sources)
+    return range_, sizes[at], float(shares[at]), str(np.ravel(np.asarray(answer.tier, dtype=object))[at]), why
 
 
 @lru_cache(maxsize=64)
 def language_model(model: str | Workload) -> bool:
-    """Whether a network is a language model of the zoo, which services fine-tune."""
+    """Return whether a network is a language model of the zoo, which services fine-tune."""
     return kind_of(network_of(model)) == "training_transformer"
 
 
 def place_keys() -> list[str]:
-    """Keys of all places, in the order of the table."""
+    """Return keys of all places, in the order of the table."""
     return catalog.table("places")["key"].tolist()
 
 
@@ -211,8 +211,8 @@ def _rows() -> Mapping[str, dict[str, Any]]:
     return {row["key"]: row for row in catalog.table("places").to_dict("records")}
 
 
-# What of a place may be changed, and how.
-CHANGED = {
+# Cells of a place that a reader may change.
+PLACE_FIELDS = {
     "way": Field.choice(*RENT, BOUGHT, PER_TOKEN),
     "data_at": Field.choice(*PRIVACY["anywhere"]),
     "devices": Field.count(high=1_000_000),
@@ -222,32 +222,32 @@ CHANGED = {
 
 
 def place_row(entry: Any) -> Row:
-    """A row of the table, or one like it with some columns changed."""
+    """Return a row of the table, or one like it with some columns changed."""
     if isinstance(entry, str):
         return tuple(_rows()[catalog.lookup("places", entry)].items())
     if not isinstance(entry, Mapping) or "like" not in entry:
         raise ValueError(f"places holds {shown(entry)}; give names, or {{'like': 'workstation', 'devices': 2}}")
-    given = dict(entry)
-    base = _rows()[catalog.lookup("places", given.pop("like"))]
-    strange = [name for name in given if name not in ("price", *base) or name in ("key", "source", "how")]
+    stated = dict(entry)
+    base = _rows()[catalog.lookup("places", stated.pop("like"))]
+    strange = [name for name in stated if name not in ("price", *base) or name in ("key", "source", "how")]
     if strange:
         raise ValueError(f"places has no column {shown(strange[0])} to change; take like, price or {', '.join(base)}")
-    for name, declared in CHANGED.items():
-        if name in given:
-            given[name] = declared.read(given[name], name)
-    for name, value in given.items():
+    for name, declared in PLACE_FIELDS.items():
+        if name in stated:
+            stated[name] = declared.read(stated[name], name)
+    for name, value in stated.items():
         if name == "price":
             own_price(value, "USD")
-        elif name not in (*CHANGED, "device") and not isinstance(value, type(base[name])):
+        elif name not in (*PLACE_FIELDS, "device") and not isinstance(value, type(base[name])):
             raise refused(name, value, f"is not of the kind of {shown(base[name])}, which it stands for")
-    if "device" in given and not isinstance(given["device"], Accelerator):
-        given["device"] = catalog.lookup("accelerators", given["device"])
+    if "device" in stated and not isinstance(stated["device"], Accelerator):
+        stated["device"] = catalog.lookup("accelerators", stated["device"])
     # Other devices, or more of them, have another price than the machine of the row.
-    system = given.get("system", "" if {"device", "devices"} & set(given) else base["system"])
-    name = str(given.get("name", f"{base['name']}, changed"))
+    system = stated.get("system", "" if {"device", "devices"} & set(stated) else base["system"])
+    name = str(stated.get("name", f"{base['name']}, changed"))
     if system:
         system = catalog.lookup("systems", system)
-    return tuple({**base, **given, "system": system, "name": name, "key": name}.items())
+    return tuple({**base, **stated, "system": system, "name": name, "key": name}.items())
 
 
 @lru_cache(maxsize=512)
@@ -261,7 +261,7 @@ def read_place(
     price: float | None = None,
     current: float | None = None,
 ) -> Place:
-    """A place with all figures that its cost rests on."""
+    """Return a place with all figures that its cost rests on."""
     cells = dict(row)
     service = cells["way"] == PER_TOKEN
     machines = 0 if service else int(cells["machines"])
@@ -279,21 +279,21 @@ def read_place(
         float(cells["staff_share"]),
         {},
     )
-    asked = _price(cells, model, count, since, cells.get("price") if price is None else price)
+    priced = _price(cells, model, count, since, cells.get("price") if price is None else price)
     if service:
-        return replace(place, figures={"price": asked}, why=asked.why)
+        return replace(place, figures={"price": priced}, why=priced.why)
     seconds, batch, active, tier, why = step(model, cells["device"], count, batch, seq)
-    figures = {"step": seconds, "price": asked, **_power(cells, count, region)}
+    figures = {"step": seconds, "price": priced, **_power(cells, count, region)}
     if current is not None:
         figures["tariff"] = own_price(current, "USD/kWh")
     figures |= _owner(place) if place.way == BOUGHT else _renter(place, model)
     missing = "" if place.way != BOUGHT else figures["tariff"].why
-    reason = why or asked.why or missing
+    reason = why or priced.why or missing
     return replace(place, figures=figures, batch=batch, active=active, tier=tier, why=reason)
 
 
 def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int | None, own: float | None) -> Price:
-    """The reader's own price, else what rows state: of all accelerators, of the machines, or of a million tokens."""
+    """Return the reader's own price, else that of a table: of accelerators, of machines, or of a million tokens."""
     if row["way"] == PER_TOKEN:
         return _service(model) if own is None else own_price(own, "USD/million tokens")
     if row["way"] in RENT:
@@ -311,17 +311,17 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
 
 
 def own_price(price: Any, unit: str) -> Price:
-    """A price that the reader states; ValueError where it is none."""
-    usd = Field.number(0, MOST, unit=unit, words=False).read(price, "prices")
+    """Return a price that the reader states; ValueError where it is none."""
+    usd = Field.number(0, MAX_PRICE, unit=unit, words=False).read(price, "prices")
     return Price(usd, usd, usd, unit, note="your own price")
 
 
 # Beyond any price.
-MOST = 1e15
+MAX_PRICE = 1e15
 
 
 def _widened(price: Price, bought: bool) -> Price:
-    """One quote is not certainty: it gets the usual spread of prices that several rows state."""
+    """Return a single quote with the usual spread of prices that several rows state; one quote is not certainty."""
     if price.high > price.low or price.why:
         return price
     low, high = usual_spread(bought)
@@ -330,7 +330,7 @@ def _widened(price: Price, bought: bool) -> Price:
 
 @lru_cache(maxsize=2)
 def usual_spread(bought: bool) -> tuple[float, float]:
-    """How far prices of one accelerator lie apart: 10th and 90th percentile over the median, of a usual accelerator.
+    """Return the spread of prices of one accelerator: 10th and 90th percentile over the median, of a usual accelerator.
 
     Examples
     --------
@@ -340,8 +340,8 @@ def usual_spread(bought: bool) -> tuple[float, float]:
     """
     rows = catalog.table("hardware_prices" if bought else "cloud_prices")
     rows = rows[(rows["accelerator_key"] != "") & (rows["date"] >= prices.SINCE)]
-    asked = rows["usd_per_device"] if bought else rows["usd_per_hour"] / rows["devices"]
-    groups = asked.groupby(rows["accelerator_key"])
+    usd = rows["usd_per_device"] if bought else rows["usd_per_hour"] / rows["devices"]
+    groups = usd.groupby(rows["accelerator_key"])
     several = groups.count() >= (QUOTES_BOUGHT if bought else QUOTES_RENTED)
     ends = [(groups.quantile(share) / groups.median())[several].median() for share in (0.1, 0.9)]
     return float(ends[0]), float(ends[1])
@@ -349,7 +349,7 @@ def usual_spread(bought: bool) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _service(model: str | Workload) -> Price:
-    """Price of fine-tuning by the smallest class that holds the network."""
+    """Return the price of fine-tuning by the smallest class that fits the network."""
     missing = Price(np.nan, np.nan, np.nan, "USD/million tokens")
     if not language_model(model):
         return replace(missing, why="services fine-tune language models only")
@@ -362,14 +362,14 @@ def _service(model: str | Workload) -> Price:
 
 
 def _most(item: str) -> float:
-    """Parameters up to which an item of a service holds, as in "... up to 16 billion ..."; 0 where it says none."""
+    """Return the largest number of parameters of an item, as in "... up to 16 billion ..."; 0 where it states none."""
     words = item.partition("up to ")[2].split()
     return float(words[0]) * GIGA if len(words) > 1 and words[1].startswith("billion") else 0.0
 
 
 def _power(row: Mapping[str, Any], count: int, region: str) -> dict[str, Price]:
     power = machine_power(row["device"], count)
-    pue = stated("pue", items=row["pue"]) if row["pue"] else ONE
+    pue = stated("pue", items=row["pue"]) if row["pue"] else UNIT_FACTOR
     return {
         "rated": power.rated,
         "idle": power.idle,
@@ -381,37 +381,37 @@ def _power(row: Mapping[str, Any], count: int, region: str) -> dict[str, Price]:
 
 
 def _owner(place: Place) -> dict[str, Price]:
-    """What an owner pays besides; a colocated machine's electricity is billed beside its space."""
-    found = {
+    """Return the other costs of an owner; a colocated machine's electricity is billed beside its space."""
+    figures = {
         "life": stated("depreciation_years", "years"),
         "money": stated("money"),
         "maintenance": stated("maintenance"),
     }
     part = times(stated("staff", "fraction"), float(place.machines) * place.staff_share, "fraction")
-    found["staff"] = times(stated("staff", "USD/year"), part, "USD/year")
+    figures["staff"] = times(stated("staff", "USD/year"), part, "USD/year")
     if place.kind in UNDER_A_DESK:
-        return {**found, "network": NONE, "storage": NONE, "space": NONE}
+        return {**figures, "network": NO_COST, "storage": NO_COST, "space": NO_COST}
     return {
-        **found,
+        **figures,
         "network": stated("networking_share", items="on top of node capex"),
         "storage": stated("storage_share"),
-        "space": stated("colocation") if place.data_at != "house" else NONE,
+        "space": stated("colocation") if place.data_at != "house" else NO_COST,
     }
 
 
 def _renter(place: Place, model: str | Workload) -> dict[str, Price]:
-    """What moving data and being interrupted cost."""
-    found = {"egress": stated("egress_price"), "keep": stated("cloud_storage_price")}
+    """Return the costs of moving data and of interruptions."""
+    figures = {"egress": stated("egress_price"), "keep": stated("cloud_storage_price")}
     if place.way != "spot":
-        return found
+        return figures
     states = (
         network_of(model).ops.parameter_count * FLOAT * (1 + float(catalog.row("optimisers", "adam")["state_elements"]))
     )
     rate = stated("checkpoint", "GB/s")
-    seconds = [states / (each * GIGA) for each in (rate.high, rate.median, rate.low)]
+    seconds = [states / (speed * GIGA) for speed in (rate.high, rate.median, rate.low)]
     write = replace(rate, low=seconds[0], median=seconds[1], high=seconds[2], unit="s")
     return {
-        **found,
+        **figures,
         "checkpoint": write,
         "restart": times(stated("checkpoint", "min"), MINUTE, "s"),
         "interruption": _interruption(),
@@ -419,7 +419,7 @@ def _renter(place: Place, model: str | Workload) -> dict[str, Price]:
 
 
 def _interruption() -> Price:
-    """Mean time between interruptions of one machine [s]: from what users report to what the provider's bands say."""
+    """Return the mean time between interruptions of one machine [s], from users' reports to the provider's bands."""
     scarce, band = stated("spot_interruption", "h"), stated("spot_interruption", "fraction/month")
     longest = -MONTH / math.log1p(-band.low)
     source = tuple(dict.fromkeys([*scarce.source, *band.source]))
@@ -429,14 +429,14 @@ def _interruption() -> Price:
 
 
 def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
-    """What the task costs at one place, for each draw of its figures."""
+    """Return the costs of the task at one place, for each draw of its figures."""
     if place.way == PER_TOKEN:
         tokens = task.samples * task.epochs * (task.seq or 1) * task.count
         rent = draws["price"] * tokens / MILLION
         return {**dict.fromkeys(QUANTITIES, np.full_like(rent, np.nan)), "parts": {"rent": rent}}
     steps = task.samples * task.epochs / (place.batch * place.devices)
     hours = steps * draws["step"] / _useful(place, draws) / HOUR
-    horizon = task.years * HOURS_A_YEAR
+    horizon = task.years * HOURS_PER_YEAR
     use = hours * task.count / horizon
     by_hour = place.way in BY_HOUR
     units = np.ones_like(use) if by_hour else np.maximum(np.ceil(use), 1)
@@ -452,7 +452,7 @@ def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
 
 
 def _useful(place: Place, draws: Draws) -> Any:
-    """Part of the time that is kept: interruptions cost checkpoints, lost work and restarts."""
+    """Return the share of the time that is useful: interruptions cost checkpoints, lost work and restarts."""
     if place.way != "spot":
         return 1.0
     between = cluster_mtbf_seconds(draws["interruption"], place.machines)
@@ -479,16 +479,16 @@ def _owned(draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
 
 
 def _rented(place: Place, draws: Draws, task: Task, use: Any) -> dict[str, Any]:
-    """Hours at their price, or all hours of the term; data kept, results and at the end the data brought home."""
+    """Return USD of hours, or of all hours of the term; of stored data, results, and data brought home at the end."""
     years = task.years if place.way in BY_HOUR else np.maximum(task.years, place.term_years)
-    hours = years * HOURS_A_YEAR * (use if place.way in BY_HOUR else np.ones_like(use))
+    hours = years * HOURS_PER_YEAR * (use if place.way in BY_HOUR else np.ones_like(use))
     home = (task.data_bytes + network_of(task.model).ops.parameter_count * FLOAT * task.count) / GIGA
-    kept = task.data_bytes / GIGA * MONTHS * task.years
-    return {"rent": hours * draws["price"], "data": home * draws["egress"] + kept * draws["keep"]}
+    stored = task.data_bytes / GIGA * MONTHS * task.years
+    return {"rent": hours * draws["price"], "data": home * draws["egress"] + stored * draws["keep"]}
 
 
 def spread(figure: Price, normal: np.ndarray) -> np.ndarray:
-    """Values of a range: its ends are the 10th and the 90th percentile of two half log-normals around its median.
+    """Return values of a range, whose ends are the 10th and 90th percentile of two half log-normals at its median.
 
     Examples
     --------
@@ -504,7 +504,7 @@ def spread(figure: Price, normal: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=128)
 def drawn(place: Place, count: int = DRAWS) -> Draws:
-    """Monte-Carlo values of the figures of a place; figures that places share vary together."""
+    """Return Monte Carlo samples of the figures of a place; figures that places share vary together."""
     values = {}
     for name, figure in place.figures.items():
         seed = zlib.crc32(place.shared(name).encode())
@@ -515,7 +515,7 @@ def drawn(place: Place, count: int = DRAWS) -> Draws:
 
 
 def middle(place: Place) -> dict[str, np.ndarray]:
-    """Every figure at its median."""
+    """Return every figure at its median."""
     return {name: np.array([float(figure.median)]) for name, figure in place.figures.items()}
 
 

@@ -1,6 +1,6 @@
 """Which complete stack for an application: every stack ranked, what would change that, and what one size for all costs.
 
-Limits that contradict each other are told as the smallest set of them that no stack keeps, and by how much.
+Limits that contradict each other are reported as the smallest set of them that no stack keeps, and by how much.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cookbook.topics.costs.cost import HOUR
 from cookbook.topics.devices.comparison import doubt
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import BY_HOUR, PER_TOKEN, Task, costs, own_price, total
-from cookbook.topics.purchase.stack_limits import NEAR, checks, contradiction, run_seconds
+from cookbook.topics.purchase.stack_limits import TOLERANCE, checks, contradiction, run_seconds
 from cookbook.topics.purchase.stack_sizes import (
     SERVE,
     TASKS,
@@ -41,11 +41,11 @@ from cookbook.topics.purchase.stack_sizes import (
 from cookbook.topics.purchase.where import DURATION, PRICES, PRIVATE, UNTIMED, UPLINK, YEARS, WhereToRun
 from cookbook.workloads.zoo import Workload
 
-# What stacks are ranked by: column, unit, and how it is called.
-BY = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
+# Columns that stacks are ranked by: unit and name.
+RANKINGS = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
 INPUTS = ("price", "use", "volume", "deadline", "years")
-# Inputs are changed up to so many times either way; so many points a decade find where, so many halvings how much.
-REACH, STEPS, HALVINGS = 100.0, 16, 40
+# Largest factor by which inputs are changed, points per decade of a search, and bisections of each crossing.
+MAX_FACTOR, STEPS, HALVINGS = 100.0, 16, 40
 # Arguments that only runs, and only services, use.
 RUNS_ALONE, SERVICE_ALONE = ("samples", "epochs", "runs", "deadline"), ("rate", "hours", "latency")
 ENDS, QUANTITIES = (10, 90), ("kwh", "kgco2e", "hours")
@@ -77,12 +77,12 @@ class StackChoice(Result):
     @cached_property
     def where(self) -> WhereToRun:
         """The same stacks as places, with Monte Carlo outcomes and `tornado`."""
-        return WhereToRun(self.wanted.job(), {each.key: each.place for each in self.found})
+        return WhereToRun(self.wanted.job(), {candidate.key: candidate.place for candidate in self.found})
 
     @cached_property
     def ranked(self) -> pd.DataFrame:
         """Every stack with all figures at their medians, the best first."""
-        frame = pd.DataFrame([self._row(each) for each in self.found]).set_index("stack")
+        frame = pd.DataFrame([self._row(candidate) for candidate in self.found]).set_index("stack")
         broken = [check(frame) for check in checks(self.wanted, self.limits).values()]
         frame["why"] = [
             why or next((words[key] for words in broken if words[key]), "") for key, why in frame["why"].items()
@@ -91,76 +91,79 @@ class StackChoice(Result):
         order = frame.assign(last=~frame["will_do"]).sort_values(["last", self.by], kind="stable").index
         return frame.loc[order]
 
-    def _row(self, each: Candidate) -> dict[str, Any]:
-        place, serves = each.place, self.wanted.task == SERVE
-        known = self.where.points[each.key]
-        figures = {name: float(np.ravel(known[name])[0]) for name in ("kwh", "kgco2e", "hours")}
-        usd = float(np.ravel(total(known["parts"]))[0])
+    def _row(self, candidate: Candidate) -> dict[str, Any]:
+        place, serves = candidate.place, self.wanted.task == SERVE
+        point = self.where.points[candidate.key]
+        figures = {name: float(np.ravel(point[name])[0]) for name in ("kwh", "kgco2e", "hours")}
+        usd = float(np.ravel(total(point["parts"]))[0])
         late = place.data_at != "house" and not serves
         upload = self.where.task.data_bytes / self.wanted.uplink / HOUR if late else 0.0
-        copies = 1 if serves else self._copies(each)
+        copies = 1 if serves else self._copies(candidate)
         row = {
-            "stack": each.key,
-            "name": each.name,
+            "stack": candidate.key,
+            "name": candidate.name,
             "place": place.kind,
             "way": place.way,
             "data_at": place.data_at,
-            "accelerator": each.row["device"],
+            "accelerator": candidate.row["device"],
             "devices": place.devices * copies,
             "machines": place.machines * copies,
-            "least": each.least,
-            "most": each.most,
-            "system": each.row["system"],
-            "storage": each.row["storage"],
-            "network": each.row["network"],
-            "software": each.software,
+            "least": candidate.least,
+            "most": candidate.most,
+            "system": candidate.row["system"],
+            "storage": candidate.row["storage"],
+            "network": candidate.row["network"],
+            "software": candidate.software,
             "usd": usd,
             **figures,
             "upload_hours": upload,
-            "latency": each.latency,
-            "watts": self._rated(each) * copies,
-            "limit": each.limit,
-            "used": each.used,
+            "latency": candidate.latency,
+            "watts": self._rated(candidate) * copies,
+            "limit": candidate.limit,
+            "used": candidate.used,
             "batch": place.batch,
             "tier": place.tier,
             "priced": place.figures["price"].dates,
-            "impossible": bool(each.why) or place.way == PER_TOKEN,
+            "impossible": bool(candidate.why) or place.way == PER_TOKEN,
         }
         if serves:
             row |= {"hours": math.nan, "upload_hours": math.nan}
-        if each.why:  # what cannot do the task has no cost of it
+        if candidate.why:  # what cannot do the task has no cost of it
             row |= dict.fromkeys(("usd", *QUANTITIES, "watts"), math.nan)
-        missing = "" if math.isfinite(usd) or each.why else "a figure is missing"
-        return row | {"why": each.why or missing or (UNTIMED if place.way == PER_TOKEN else "")}
+        missing = "" if math.isfinite(usd) or candidate.why else "a figure is missing"
+        return row | {"why": candidate.why or missing or (UNTIMED if place.way == PER_TOKEN else "")}
 
-    def _copies(self, each: Candidate, factor: Any = 1.0) -> Any:
-        """How many of a stack run side by side, with so many times the work: all that are paid for."""
-        known, work = self.where.points[each.key], np.asarray(factor, dtype=float)
-        if each.place.way in (*BY_HOUR, PER_TOKEN):
+    def _copies(self, candidate: Candidate, factor: Any = 1.0) -> Any:
+        """Return the copies of a stack that run side by side, with `factor` times the work; all are paid for."""
+        point, work = self.where.points[candidate.key], np.asarray(factor, dtype=float)
+        if candidate.place.way in (*BY_HOUR, PER_TOKEN):
             return np.ones(work.shape, dtype=int) if work.ndim else 1
-        use = float(np.ravel(known["use"])[0])
-        found = np.maximum(np.ceil((use if math.isfinite(use) else 1.0) * work), 1).astype(int)
-        return found if work.ndim else int(found)
+        use = float(np.ravel(point["use"])[0])
+        copies = np.maximum(np.ceil((use if math.isfinite(use) else 1.0) * work), 1).astype(int)
+        return copies if work.ndim else int(copies)
 
     @staticmethod
-    def _rated(each: Candidate) -> float:
-        """What the machines of a stack are rated for on one's own premises [W]; 0 elsewhere."""
-        return float(each.place.figures["rated"].median) if each.place.data_at == "house" else 0.0
+    def _rated(candidate: Candidate) -> float:
+        """Return the rated power of the machines of a stack on one's own premises [W]; 0 elsewhere."""
+        return float(candidate.place.figures["rated"].median) if candidate.place.data_at == "house" else 0.0
 
-    def _interval(self, each: Candidate) -> dict[str, float]:
-        """10th and 90th percentile of cost, energy and time; of a service with as many machines as either end needs."""
-        known, count = self.where.outcomes[each.key], max(each.place.machines, 1)
-        less, more = (each.least / count, each.most / count) if self.wanted.task == SERVE else (1.0, 1.0)
-        found = dict[str, float]()
-        for name, values in {"usd": self.where.usd(each.key), **{name: known[name] for name in QUANTITIES}}.items():
+    def _interval(self, candidate: Candidate) -> dict[str, float]:
+        """Return 10th and 90th percentiles of cost, energy and time; of a service with the machines of either end."""
+        outcome, count = self.where.outcomes[candidate.key], max(candidate.place.machines, 1)
+        less, more = (candidate.least / count, candidate.most / count) if self.wanted.task == SERVE else (1.0, 1.0)
+        columns = dict[str, float]()
+        for name, values in {
+            "usd": self.where.usd(candidate.key),
+            **{name: outcome[name] for name in QUANTITIES},
+        }.items():
             low, high = np.percentile(values, ENDS)
-            point = self.ranked.loc[each.key, name]
+            point = self.ranked.loc[candidate.key, name]
             ends = (low * less, high * more) if math.isfinite(point) else (math.nan, math.nan)
-            found |= {f"{name}_low": min(ends[0], point), f"{name}_high": max(ends[1], point)}
-        return found
+            columns |= {f"{name}_low": min(ends[0], point), f"{name}_high": max(ends[1], point)}
+        return columns
 
     def frame(self) -> pd.DataFrame:
-        """A row a stack, the best first, those that will not do at the end with the reason; figures at their medians.
+        """Return one row per stack, best first; impossible ones are last, with the reason; figures at their medians.
 
         name, place, way, data_at, accelerator, devices, machines (least and most of a service's interval), system,
         storage, network, software; usd, kwh and kgco2e over the horizon and hours of a run, each with _low and _high of
@@ -171,11 +174,11 @@ class StackChoice(Result):
 
     @cached_property
     def _whole(self) -> pd.DataFrame:
-        ends = pd.DataFrame({each.key: self._interval(each) for each in self.found}).T
+        ends = pd.DataFrame({candidate.key: self._interval(candidate) for candidate in self.found}).T
         return self.ranked.join(ends)
 
     def to_dict(self) -> dict[str, Any]:
-        """Stack -> its row."""
+        """Return the row of each stack, by its key."""
         return plain(self._whole.to_dict("index"))
 
     @cached_property
@@ -195,15 +198,15 @@ class StackChoice(Result):
         return {key: float(np.mean(cheapest == at)) for at, key in enumerate(table.index)}
 
     def summary(self) -> str:
-        """The first stack, what it takes, and whether it is clearly the best."""
+        """Return the first stack, what it takes, and whether it is clearly the best."""
         row, count = self.ranked.iloc[0], int(self.ranked["will_do"].sum())
         open_ = doubt(self.odds[self.best], row["tier"]) if self.by == "usd" else overlap(self._whole, self.by)
-        among = f"is {'first' if open_ else 'the best'} of {count} stacks that will do by {BY[self.by][1]}"
+        among = f"is {'first' if open_ else 'the best'} of {count} stacks that will do by {RANKINGS[self.by][1]}"
         what = told_value(row[self.by], self.by)
         return f"{row['name']}{several(row)} {among}{f', {open_}' if open_ else ''}: {what}"
 
-    def value(self, each: Candidate, name: str = "", factor: Any = 1.0, by: str = "") -> np.ndarray:
-        """What a stack is ranked by, or `by`, with one input so many times as large; figures at their medians.
+    def value(self, candidate: Candidate, name: str = "", factor: Any = 1.0, by: str = "") -> np.ndarray:
+        """Return the value that stacks are ranked by, or `by`, with one input times `factor`; figures at their medians.
 
         Of a service the machines follow the requests, whole machines at a time, each as many requests as now.
         """
@@ -214,27 +217,29 @@ class StackChoice(Result):
         elif name == "volume" and not serves:
             task = replace(task, samples=task.samples * factor, data_bytes=task.data_bytes * factor)
         elif name == "volume":
-            scale = factor if each.place.way == PER_TOKEN else self._more(each, factor)
-        elif name == "price" and each.key == self.best:
+            scale = factor if candidate.place.way == PER_TOKEN else self._more(candidate, factor)
+        elif name == "price" and candidate.key == self.best:
             price = factor
         elif name == "years":
             task = replace(task, years=task.years * factor)
-        found, by = self._costs(each, task, price), by or self.by
-        value = total(found["parts"]) if by == "usd" else found[by]
+        spent, by = self._costs(candidate, task, price), by or self.by
+        value = total(spent["parts"]) if by == "usd" else spent[by]
         return np.broadcast_to((value[0] if np.size(value) == 1 else value) * scale, np.shape(factor))
 
     @staticmethod
-    def _more(each: Candidate, factor: Any) -> Any:
-        """Machines of a service over those now, with so many times the requests."""
-        return np.maximum(np.ceil(each.need * np.asarray(factor) - NEAR), 1) / max(each.place.machines, 1)
+    def _more(candidate: Candidate, factor: Any) -> Any:
+        """Return machines of a service over those now, with `factor` times the requests."""
+        return np.maximum(np.ceil(candidate.need * np.asarray(factor) - TOLERANCE), 1) / max(
+            candidate.place.machines, 1
+        )
 
-    def _costs(self, each: Candidate, task: Task, price: np.ndarray) -> dict[str, Any]:
-        """Outcomes of a stack with another task or so many times its price, figures at their medians."""
+    def _costs(self, candidate: Candidate, task: Task, price: np.ndarray) -> dict[str, Any]:
+        """Return outcomes of a stack with another task or a multiple of its price, figures at their medians."""
         if task is self.where.task and np.all(price == 1):
-            return self.where.points[each.key]
-        draws = sites.middle(each.place)
+            return self.where.points[candidate.key]
+        draws = sites.middle(candidate.place)
         with np.errstate(all="ignore"):
-            return costs(each.place, draws | {"price": draws["price"] * price}, task)
+            return costs(candidate.place, draws | {"price": draws["price"] * price}, task)
 
     @cached_property
     def _open(self) -> dict[str, float]:
@@ -247,15 +252,15 @@ class StackChoice(Result):
             if not row["impossible"] and not any(words[key] for words in broken)
         }
 
-    def _able(self, each: Candidate, name: str, factor: Any) -> Any:
-        """Whether a stack keeps the limits with one input so many times as large.
+    def _able(self, candidate: Candidate, name: str, factor: Any) -> Any:
+        """Return whether a stack keeps the limits with one input times `factor`.
 
         A budget is left out where stacks are ranked by cost.
         """
-        seconds, limits, factor = self._open.get(each.key), self.limits, np.asarray(factor, dtype=float)
+        seconds, limits, factor = self._open.get(candidate.key), self.limits, np.asarray(factor, dtype=float)
         if seconds is None:
             return np.zeros(factor.shape, dtype=bool)
-        able, more = np.ones(factor.shape, dtype=bool), 1 + NEAR
+        able, more = np.ones(factor.shape, dtype=bool), 1 + TOLERANCE
         if limits["deadline"] is not None:
             longer = factor if name == "volume" else 1.0
             later = factor if name == "deadline" else 1.0
@@ -263,23 +268,23 @@ class StackChoice(Result):
         if limits["power"] is not None:
             work = factor if name in ("use", "volume") else np.ones_like(factor)
             copies = (
-                self._copies(each, work)
+                self._copies(candidate, work)
                 if self.wanted.task != SERVE
-                else (self._more(each, work) if name == "volume" else 1.0)
+                else (self._more(candidate, work) if name == "volume" else 1.0)
             )
-            able &= self._rated(each) * copies <= limits["power"] * more
+            able &= self._rated(candidate) * copies <= limits["power"] * more
         if limits["budget"] is not None and self.by != "usd":
-            able &= self.value(each, name, factor, "usd") <= limits["budget"] * more
+            able &= self.value(candidate, name, factor, "usd") <= limits["budget"] * more
         return able
 
     def winners(self, name: str, factors: Any) -> np.ndarray:
-        """Keys of the best stack with one input so many times as large; "" where none will do.
+        """Return keys of the best stack with one input times each factor; "" where none is possible.
 
         Parameters
         ----------
         name : str
-            price (of the stack that is best now), use (runs a month, or hours a day of a service), volume (samples, or
-            requests a second), deadline or years.
+            price (of the stack that is best now), use (runs per month, or hours per day of a service), volume (samples,
+            or requests per second), deadline or years.
         factors : array_like
             How many times as large it is.
 
@@ -295,25 +300,25 @@ class StackChoice(Result):
             )
         factors = np.atleast_1d(np.asarray(factors, dtype=float))
         values = np.full((len(self.found), len(factors)), np.inf)
-        for at, each in enumerate(self.found):
-            if (able := self._able(each, name, factors)).any():
-                values[at] = np.where(able, self.value(each, name, factors), np.inf)
+        for at, candidate in enumerate(self.found):
+            if (able := self._able(candidate, name, factors)).any():
+                values[at] = np.where(able, self.value(candidate, name, factors), np.inf)
         values = np.where(np.isfinite(values), values, np.inf)
-        keys = np.array([each.key for each in self.found], dtype=object)
+        keys = np.array([candidate.key for candidate in self.found], dtype=object)
         return np.where(np.isfinite(values.min(axis=0)), keys[np.argmin(values, axis=0)], "")
 
     def _ends(self, name: str) -> tuple[float, float]:
-        """How far an input can go down and up."""
-        up = REACH
+        """Return how far an input can go down and up."""
+        up = MAX_FACTOR
         if name == "use" and self.wanted.task == SERVE:
             up = 24 / self.wanted.hours
-        return 1 / REACH, min(up, YEARS.high / self.wanted.years) if name == "years" else up
+        return 1 / MAX_FACTOR, min(up, YEARS.high / self.wanted.years) if name == "years" else up
 
     def changes(self) -> pd.DataFrame:
-        """What would change the ranking: for each input the nearest values, up and down, from which another stack wins.
+        """Return the changes of the ranking: the nearest values of each input, up and down, where another stack wins.
 
         Found by bisection, one input changed at a time; a budget is left aside where stacks are ranked by cost. The
-        volume of a language model's service is not searched, since its machines follow from a queue: ask again with
+        volume of a language model's service is not searched, since its machines follow from a queue: call it with
         another rate.
 
         Returns
@@ -323,33 +328,33 @@ class StackChoice(Result):
             where nothing changes within a hundred times either way.
         """
         now, rows = self._now(), list[tuple[Any, ...]]()
-        names = {each.key: each.name for each in self.found}
+        names = {candidate.key: candidate.name for candidate in self.found}
         for name in now:
             low, high = self._ends(name)
             for end in (high, low):
-                if abs(math.log(end)) < NEAR or (found := self._turn(name, end)) is None:
+                if abs(math.log(end)) < TOLERANCE or (turn := self._turn(name, end)) is None:
                     continue
-                factor, wins = found
+                factor, wins = turn
                 rows.append((name, now[name], now[name] * factor, factor, wins, names.get(wins, "none will do")))
         columns = ["input", "now", "at", "factor", "wins", "name"]
         table = pd.DataFrame(rows, columns=columns)
         return table.iloc[np.argsort(np.abs(np.log(table["factor"].to_numpy(dtype=float))), kind="stable")]
 
     def _now(self) -> dict[str, float]:
-        """Inputs that can change, and what they are now."""
-        asked = self.wanted
-        if asked.task == SERVE:
-            volume = {} if self._speaks else {"volume": asked.rate}
-            return {"price": 1.0, "use": asked.hours, **volume, "years": asked.years}
+        """Return inputs that can change, and what they are now."""
+        wanted = self.wanted
+        if wanted.task == SERVE:
+            volume = {} if self._speaks else {"volume": wanted.rate}
+            return {"price": 1.0, "use": wanted.hours, **volume, "years": wanted.years}
         late = {"deadline": float(self.limits["deadline"])} if self.limits["deadline"] else {}
-        return {"price": 1.0, "use": asked.runs, "volume": asked.samples, **late, "years": asked.years}
+        return {"price": 1.0, "use": wanted.runs, "volume": wanted.samples, **late, "years": wanted.years}
 
     @property
     def _speaks(self) -> bool:
         return self.wanted.task == SERVE and answers_tokens(network_of(self.wanted.model))
 
     def _turn(self, name: str, end: float) -> tuple[float, str] | None:
-        """The factor nearest to 1, on the way to an end, from which another stack is best."""
+        """Return the factor nearest to 1, on the way to an end, from which another stack is best."""
         count = max(int(abs(math.log10(end)) * STEPS), 2)
         tried = np.exp(np.linspace(0, math.log(end), count + 1))
         won = self.winners(name, tried)
@@ -359,25 +364,25 @@ class StackChoice(Result):
         near, far, wins = tried[other[0] - 1], tried[other[0]], won[other[0]]
         for _ in range(HALVINGS):
             middle = math.sqrt(near * far)
-            found = self.winners(name, middle)[0]
-            near, far, wins = (near, middle, found) if found != self.best else (middle, far, wins)
+            winner = self.winners(name, middle)[0]
+            near, far, wins = (near, middle, winner) if winner != self.best else (middle, far, wins)
             if abs(math.log(far / near)) < 1e-4:
                 break
         return float(far), str(wins)
 
 
 def several(row: Any) -> str:
-    """How many machines of a stack, where it is more than one."""
+    """Return the number of machines of a stack, in words; "" where it is one."""
     return f", {row['machines']:,.0f} of them" if row["machines"] > 1 and row["place"] != "cluster" else ""
 
 
 def times(ratio: float) -> str:
-    """A ratio, printed."""
+    """Return a ratio, as printed."""
     return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 10 else f"×{ratio:.2g}"
 
 
 def told_value(value: float, by: str) -> str:
-    """What stacks are ranked by, printed."""
+    """Return the value that stacks are ranked by, as printed."""
     return (
         units.dollars(value)
         if by == "usd"
@@ -388,7 +393,7 @@ def told_value(value: float, by: str) -> str:
 
 
 def applications_known() -> list[str]:
-    """Applications of the table, in its order."""
+    """Return applications of the table, in its order."""
     return list(dict.fromkeys(catalog.table("applications")["application"]))
 
 
@@ -396,7 +401,7 @@ APPLICATION, TASK = Field.choice(of=applications_known), Field.choice(*TASKS)
 
 
 def application_row(application: str, task: str) -> dict[str, Any]:
-    """A row of the table ``applications``."""
+    """Return a row of the table ``applications``."""
     table, application = catalog.table("applications"), APPLICATION.read(application, "application")
     task = TASK.read(task, "task")
     row: dict[str, Any] = table[(table["application"] == application) & (table["task"] == task)].iloc[0].to_dict()
@@ -424,7 +429,7 @@ WANTED = {
 }
 
 
-@checked(application=APPLICATION, task=TASK, by=Field.choice(*BY), **WANTED)
+@checked(application=APPLICATION, task=TASK, by=Field.choice(*RANKINGS), **WANTED)
 def pick_stack(
     application: str = "chat",
     task: str = "serve",
@@ -463,11 +468,11 @@ def pick_stack(
     data : str, optional
         Card of the table ``data_sets``.
     samples, epochs, runs : float, optional
-        Samples of an epoch, epochs of a run, and runs a month.
+        Samples of an epoch, epochs of a run, and runs per month.
     deadline : float or str, optional
         Longest time of a run, upload of the data included [s].
     rate, hours : float, optional
-        Requests a second, and hours a day in which the service is on.
+        Requests per second, and hours per day in which the service is on.
     latency : float or str, optional
         Longest time to an answer, of a chat to its first token, the way to the user included [s].
     years : float
@@ -487,7 +492,7 @@ def pick_stack(
     away : float or str, optional
         Round trip of a request to machines in another building [s].
     prices : mapping, optional
-        Your own price by stack: USD of the purchase, USD an hour of one accelerator, or USD a million tokens; of
+        Your own price by stack: USD of the purchase, USD per hour of one accelerator, or USD per million tokens; of
         "electricity": USD a kWh.
     by : {"usd", "hours", "kwh"}
         What to rank by: cost over the horizon, time of a run, or energy over the horizon.
@@ -504,7 +509,7 @@ def pick_stack(
     cookbook.catalog.UnknownName
         A network, card, region or stack that the catalogue does not have.
     ValueError
-        A figure that cannot be; one that the task does not use; limits that contradict each other: which, by how much.
+        An invalid value; one that the task does not use; limits that contradict each other: which, by how much.
 
     Examples
     --------
@@ -516,10 +521,10 @@ def pick_stack(
     row = application_row(application, task)
     runs_alone = {"samples": samples, "epochs": epochs, "runs": runs, "deadline": deadline}
     service_alone = {"rate": rate, "hours": hours, "latency": latency}
-    given: dict[str, Any] = {**runs_alone, **service_alone}
+    stated: dict[str, Any] = {**runs_alone, **service_alone}
     wanted, assumed = _wanted(
         row,
-        given,
+        stated,
         model=row["network"] if model is None else model,
         data=row["data"] if data is None else data,
         years=years,
@@ -531,19 +536,19 @@ def pick_stack(
         cards=data is not None,
     )
     assumed = (*([] if model is not None else [f"model = {row['network']}"]), *assumed)
-    late, slow = (float(row[name] if given[name] is None else given[name]) for name in ("deadline", "latency"))
+    late, slow = (float(row[name] if stated[name] is None else stated[name]) for name in ("deadline", "latency"))
     limits: dict[str, Any] = {
-        "stacks": None if stacks is None else tuple(catalog.lookup("stacks", each) for each in stacks),
+        "stacks": None if stacks is None else tuple(catalog.lookup("stacks", key) for key in stacks),
         "private": private,
         "power": power,
         "deadline": None if task == SERVE else late,
         "latency": slow if task == SERVE else None,
         "budget": budget,
     }
-    _used(task, [name for name in given if given[name] is not None])
-    Field.choice(*(BY if task != SERVE else ("usd", "kwh"))).read(by, "by")
+    _used(task, [name for name in stated if stated[name] is not None])
+    Field.choice(*(RANKINGS if task != SERVE else ("usd", "kwh"))).read(by, "by")
     name = "latency" if task == SERVE else "deadline"
-    if given[name] is None:
+    if stated[name] is None:
         assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
     sized = candidates(replace(wanted, runs=1.0, years=1.0))  # how often and how long it runs changes its cost alone
     choice = StackChoice(wanted, sized, limits, by, assumed)
@@ -561,7 +566,7 @@ def _used(task: str, names: Iterable[str]) -> None:
 
 def _wanted(
     row: Mapping[str, Any],
-    given: Mapping[str, Any],
+    stated: Mapping[str, Any],
     *,
     model: str | Workload,
     data: str,
@@ -569,7 +574,7 @@ def _wanted(
     cards: bool,
     **same: Any,
 ) -> tuple[Wanted, tuple[str, ...]]:
-    """What is requested, with what the table says where nothing is, and which that is.
+    """Return the request, with values of the table where none are given, and what is assumed.
 
     `cards`: whether the data set is the reader's choice, so that its samples count.
     """
@@ -580,11 +585,11 @@ def _wanted(
     _suits(row, network, data, isinstance(model, str))
     whole = cards or not row["samples"] > 0
     usual = {"samples": float(card["samples"]) if whole else row["samples"]}
-    taken, assumed = dict[str, Any](), list[str]()
+    values, assumed = dict[str, Any](), list[str]()
     for name in ("samples", "epochs", "runs", "rate", "hours"):
-        value = usual.get(name, row[name]) if given[name] is None else given[name]
-        taken[name] = _or(value, 0.0)
-        if given[name] is None and value == value:
+        value = usual.get(name, row[name]) if stated[name] is None else stated[name]
+        values[name] = _or(value, 0.0)
+        if stated[name] is None and value == value:
             assumed.append(f"{name} = {value:,.10g}")
     speaks = sites.language_model(model)
     length = row["seq"] if row["seq"] > 0 else network.seq or (USUAL_SEQ if speaks else None)
@@ -592,7 +597,7 @@ def _wanted(
         "electricity" if key == sites.ELECTRICITY else catalog.lookup("stacks", key): own_price(usd, "USD")
         for key, usd in prices.items()
     }
-    late = row["latency"] if given["latency"] is None else given["latency"]
+    late = row["latency"] if stated["latency"] is None else stated["latency"]
     wanted = Wanted(
         row["application"],
         row["task"],
@@ -606,7 +611,7 @@ def _wanted(
         answer=_or(row["answer"], 0.0),
         **same,
         prices=tuple((key, float(usd.median)) for key, usd in own.items()),
-        **taken,
+        **values,
     )
     return wanted, (f"data = {data}", *assumed)
 
@@ -620,8 +625,8 @@ def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> N
             f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: "
             f"take one of {others}, or other data"
         )
-    speaks, asked = answers_tokens(network), row["prompt"] > 0
-    if row["task"] == SERVE and speaks != asked:
+    speaks, prompted = answers_tokens(network), row["prompt"] > 0
+    if row["task"] == SERVE and speaks != prompted:
         how = "answers token by token" if speaks else "is no language model"
         other = "take application = 'chat'" if speaks else f"take one such as {row['network']!r}"
         raise ValueError(
@@ -662,11 +667,11 @@ class OneSize(Result):
     left: int = 0
 
     def frame(self) -> pd.DataFrame:
-        """The table."""
+        """Return the table."""
         return self.table.copy()
 
     def summary(self) -> str:
-        """Whether one stack wins all, and what one size costs."""
+        """Return whether one stack wins all, and the cost of choosing one size, in words."""
         different, cases = len(set(self.wins.values())), len(self.wins)
         win = "stacks win" if different > 1 else "stack wins"
         left = f"; left out: {self.left} that no stack can do within the limits" if self.left else ""
@@ -680,13 +685,13 @@ class OneSize(Result):
 @checked(
     task=Field.choice(*TASKS, many=True),
     applications=Field.choice(of=applications_known, many=True),
-    by=Field.choice(*BY),
+    by=Field.choice(*RANKINGS),
     **WANTED,
 )
 def one_size(
     task: str | Sequence[str] = TASKS, applications: Sequence[str] | None = None, by: str = "usd", **limits: Any
 ) -> OneSize:
-    """Every application beside every stack, each relative to the best: does one size fit all, and what does it cost?
+    """Return every application beside every stack, relative to the best, and the cost of one size for all.
 
     Parameters
     ----------
@@ -721,12 +726,12 @@ def one_size(
     frames, wins, problem = [], dict[str, str](), None
     for name, what in product(names, tasks):
         try:
-            found = pick_stack(name, what, by=by, **limits)
+            stacks = pick_stack(name, what, by=by, **limits)
         except ValueError as why:
             problem = why
             continue
-        frame, case = found.ranked.reset_index(), f"{name}, {what}"
-        wins[case], best = found.best, float(frame[by].iloc[0])
+        frame, case = stacks.ranked.reset_index(), f"{name}, {what}"
+        wins[case], best = stacks.best, float(frame[by].iloc[0])
         ratio = (frame[by] / best).mask(frame[by] == best, 1.0).where(frame["will_do"])
         frames.append(
             frame.assign(case=case, application=name, task=what, ratio=ratio)[
@@ -738,7 +743,7 @@ def one_size(
     table = pd.concat(frames, ignore_index=True)
     able = table[table["will_do"]].groupby("stack")["ratio"]
     means = pd.DataFrame(
-        {"does": able.count(), "mean": np.exp(able.apply(lambda each: np.log(each).mean())), "most": able.max()}
+        {"does": able.count(), "mean": np.exp(able.apply(lambda values: np.log(values).mean())), "most": able.max()}
     ).sort_values(["does", "mean"], ascending=[False, True])
     top = means.iloc[0]
     return OneSize(

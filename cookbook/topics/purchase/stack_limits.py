@@ -15,7 +15,7 @@ from cookbook.topics.costs.cost import HOUR
 from cookbook.topics.purchase.places import PRIVACY
 from cookbook.topics.purchase.stack_sizes import SERVE, Wanted, told_time
 
-NEAR = 1e-9
+TOLERANCE = 1e-9
 Check = Callable[[Any], dict[str, str]]
 
 
@@ -25,44 +25,45 @@ def run_seconds(frame: Any) -> Any:
 
 
 def checks(wanted: Wanted, limits: Mapping[str, Any]) -> dict[str, Check]:
-    """For each limit that is set, what is against each stack; "" where it keeps it."""
+    """Return a check of each limit that is set, which gives what is against each stack; "" where it keeps the limit."""
 
     def over(name: str, column: Callable[[Any], Any], words: Callable[[float], str]) -> Check:
         return lambda frame: {
-            key: "" if not value > limits[name] * (1 + NEAR) else words(value) for key, value in column(frame).items()
+            key: "" if not value > limits[name] * (1 + TOLERANCE) else words(value)
+            for key, value in column(frame).items()
         }
 
-    found: dict[str, Check] = {}
+    by_name: dict[str, Check] = {}
     if limits["stacks"] is not None:
-        found["stacks"] = lambda frame: {
+        by_name["stacks"] = lambda frame: {
             key: "" if key in limits["stacks"] else "it is not among the stacks asked for" for key in frame.index
         }
     if limits["private"] != "anywhere":
-        found["private"] = lambda frame: {
+        by_name["private"] = lambda frame: {
             key: ""
             if at in PRIVACY[limits["private"]]
             else f"data would leave: they lie with {'the provider' if at == 'provider' else 'others'}"
             for key, at in frame["data_at"].items()
         }
     if limits["power"] is not None:
-        found["power"] = over(
+        by_name["power"] = over(
             "power",
             lambda frame: frame["watts"],
             lambda value: f"its machines are rated for {units.human(value, 'W')} on your own premises",
         )
     if limits["deadline"] is not None and wanted.task != SERVE:
-        found["deadline"] = over(
+        by_name["deadline"] = over(
             "deadline", run_seconds, lambda value: f"too late: a run takes {units.human(value, 's')}"
         )
     if limits["latency"] is not None and wanted.task == SERVE:
-        found["latency"] = over(
+        by_name["latency"] = over(
             "latency", lambda frame: frame["latency"], lambda value: f"too slow: an answer takes {told_time(value)}"
         )
     if limits["budget"] is not None:
-        found["budget"] = over(
+        by_name["budget"] = over(
             "budget", lambda frame: frame["usd"], lambda value: f"over the budget: it costs {units.dollars(value)}"
         )
-    return found
+    return by_name
 
 
 # The figure behind a limit, its unit, and what may be done.
@@ -70,7 +71,7 @@ FIGURES = {"deadline": ("s", "allow"), "latency": ("s", "allow"), "budget": ("US
 
 
 def _told(limits: Mapping[str, Any], name: str) -> str:
-    """A limit as its caller wrote it, in words."""
+    """Return a limit as its caller wrote it, in words."""
     value = limits[name]
     if name in FIGURES:
         return f"{name} = {_spell(value, FIGURES[name][0])}"
@@ -82,7 +83,7 @@ def _spell(value: float, unit: str) -> str:
 
 
 def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any]) -> str:
-    """Which limits no stack keeps together, the fewest of them, and by how much; "" where one stack keeps all.
+    """Return the fewest limits that no stack keeps together, and by how much, in words; "" where one stack keeps all.
 
     Parameters
     ----------
@@ -93,16 +94,16 @@ def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any
         As `StackChoice` has them.
     """
     able = ranked[~ranked["impossible"]]
-    asked = checks(wanted, limits)
-    broken = {name: check(able) for name, check in asked.items()}
+    by_name = checks(wanted, limits)
+    broken = {name: check(able) for name, check in by_name.items()}
     if able.empty:
         reasons = "; ".join(f"{row['name']}: {row['why']}" for _, row in ranked.head(3).iterrows())
         return f"no stack can do this at all ({reasons}); take a smaller network, or other stacks"
     if limits["stacks"] is not None and all(broken["stacks"].values()):
         reasons = "; ".join(f"{ranked.loc[key, 'name']}: {ranked.loc[key, 'why']}" for key in limits["stacks"])
         return f"none of the stacks asked for can do this ({reasons}); take others"
-    for size in range(1, len(asked) + 1):
-        for names in combinations(asked, size):
+    for size in range(1, len(by_name) + 1):
+        for names in combinations(by_name, size):
             if all(any(broken[name][key] for name in names) for key in able.index):
                 return _said(limits, able, broken, names)
     return ""
@@ -111,21 +112,21 @@ def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any
 def _said(
     limits: Mapping[str, Any], able: pd.DataFrame, broken: Mapping[str, dict[str, str]], names: Sequence[str]
 ) -> str:
-    """A contradiction in words: the limits, and the stacks that come nearest among those that keep the others."""
-    told = [_told(limits, name) for name in names]
-    both = " and ".join(told)
-    head = f"{both} cannot be kept by any stack" if len(names) == 1 else f"{both} contradict each other"
+    """Return a contradiction in words: the limits, and the nearest stacks among those that keep the others."""
+    words = [_told(limits, name) for name in names]
+    named = " and ".join(words)
+    head = f"{named} cannot be kept by any stack" if len(names) == 1 else f"{named} contradict each other"
     nearest = []
-    for name in sorted(names, key=lambda each: each not in FIGURES):
-        kept = [key for key in able.index if not any(broken[each][key] for each in names if each != name)]
-        if name not in FIGURES or not kept:
+    for name in sorted(names, key=lambda limit: limit not in FIGURES):
+        remaining = [key for key in able.index if not any(broken[limit][key] for limit in names if limit != name)]
+        if name not in FIGURES or not remaining:
             continue
-        amounts = _amounts(able.loc[kept], name)
+        amounts = _amounts(able.loc[remaining], name)
         if not np.isfinite(amounts).any():
             continue
         key, unit = amounts.idxmin(), FIGURES[name][0]
         more, ratio = amounts[key] - limits[name], amounts[key] / limits[name]
-        rest = [each for each in told if not each.startswith(f"{name} = ")]
+        rest = [text for text in words if not text.startswith(f"{name} = ")]
         among = f"of the stacks that keep {' and '.join(rest)}, " if rest else ""
         nearest.append(
             f"{among}{able.loc[key, 'name']} comes nearest with {_spell(amounts[key], unit)}, "
@@ -133,8 +134,8 @@ def _said(
             f"{_up(amounts[key], unit)}"
         )
     if not nearest:
-        kept = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
-        loose = f"; {told[-1]} leaves {', '.join(kept[:4])}" if kept else ""
+        remaining = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
+        loose = f"; {words[-1]} leaves {', '.join(remaining[:4])}" if remaining else ""
         nearest = [f"no stack is in both{loose}. Loosen one of them" if len(names) > 1 else "loosen it"]
     return f"{head}: {'; or '.join(nearest)}"
 
@@ -144,12 +145,12 @@ def _times(ratio: float) -> str:
 
 
 def _up(value: float, unit: str) -> str:
-    """A figure as printed with three digits, and no less, so that a limit of so much is kept."""
+    """Return a figure as printed with three digits, rounded up, so that a limit of this size is kept."""
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    found = math.ceil(value / step - 1e-6) * step
-    while unit != "USD" and units.si(_spell(found, unit), unit) < value:
-        found += step
-    return _spell(found, unit)
+    amount = math.ceil(value / step - 1e-6) * step
+    while unit != "USD" and units.si(_spell(amount, unit), unit) < value:
+        amount += step
+    return _spell(amount, unit)
 
 
 def _amounts(able: pd.DataFrame, name: str) -> pd.Series:

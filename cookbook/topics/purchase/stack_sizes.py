@@ -1,6 +1,6 @@
-"""What each stack of the table `stacks` needs for a task: a place with its step or its machines, as costs are counted.
+"""Sizes of the stacks of the table `stacks` for a task: a place with its step or its machines, as costs are counted.
 
-No physics here. Steps are those of `cookbook.train_step` and `cookbook.finetune`, what feeds them of
+No physics here. Steps are those of `cookbook.train_step` and `cookbook.finetune`, their input of
 `cookbook.match_storage`, answers of `cookbook.forward_pass` and `cookbook.serve`; a service then takes as many machines
 as its requests need.
 """
@@ -25,7 +25,7 @@ from cookbook.prediction.kinds.input_pipeline_arguments import server
 from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.prediction.match import match_storage
 from cookbook.result import Result
-from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS, active_seconds
+from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_PER_YEAR, MONTHS, active_seconds
 from cookbook.topics.devices.comparison import evidence, lead
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import PER_TOKEN, Place, Task
@@ -36,20 +36,20 @@ from cookbook.workloads.zoo import Workload
 
 TRAIN, TUNE, SERVE = TASKS = ("train", "fine-tune", "serve")
 # Requests that are answered together, of which the most within the limit are taken.
-TOGETHER = tuple(2**power for power in range(11))
+BATCH_SIZES = tuple(2**power for power in range(11))
 # A request waits for the batch before its own, and for its own.
 BATCHES_WAITED = 2
 UNSTEADY = "it does not stay: a service needs machines that nobody carries home or takes back"
 UNTRAINED = "services fine-tune and serve language models only"
 UNSERVED = "no list price of this network is in the table of services"
-FAR_OFF = 1e15
-# Where nobody states how many cores a machine has, they do not limit.
-MANY_CORES = 1e4
+NO_DEADLINE = 1e15
+# Cores of a machine where their number is unknown: they do not limit.
+UNLIMITED_CORES = 1e4
 
 
 @dataclass(frozen=True, repr=False)
 class Wanted(Result):
-    """What is asked of a stack.
+    """Task, size and limits that a stack must serve.
 
     Attributes
     ----------
@@ -58,11 +58,11 @@ class Wanted(Result):
     data : str
         Card of the data set.
     samples, epochs, runs, passes : float
-        Samples of an epoch, epochs of a run, runs a month, and passes of the network for a sample or a request.
+        Samples of an epoch, epochs of a run, runs per month, and passes of the network for a sample or a request.
     seq : float, optional
         Tokens of a sequence.
     rate, hours : float
-        Requests a second, and hours a day in which the service is on.
+        Requests per second, and hours per day in which the service is on.
     latency, tpot : float
         Longest time to an answer or its first token, and of each further token [s].
     prompt, answer : float
@@ -109,7 +109,7 @@ class Wanted(Result):
         return float(card["stored_bytes"]) * self.samples / float(card["samples"])
 
     def job(self) -> Task:
-        """The task as costs are counted: of a service a month of requests, which are no data to move."""
+        """Return the job whose costs are counted: of a service a month of requests, which are no data to move."""
         same: dict[str, Any] = {
             "model": self.model,
             "batch": None,
@@ -117,7 +117,7 @@ class Wanted(Result):
             "private": "anywhere",
             "uplink": self.uplink,
             "years": self.years,
-            "deadline": FAR_OFF,
+            "deadline": NO_DEADLINE,
         }
         if self.task == SERVE:
             return Task(
@@ -140,7 +140,7 @@ class Wanted(Result):
     @property
     def seconds(self) -> float:
         """Seconds of a month in which the service is on, a hair less than all of them."""
-        return self.hours / 24 * HOURS_A_YEAR / MONTHS * HOUR * (1 - 1e-9)
+        return self.hours / 24 * HOURS_PER_YEAR / MONTHS * HOUR * (1 - 1e-9)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,7 +161,7 @@ class Candidate(Result):
     latency : float
         Time to an answer, or to its first token, the way to the user included [s].
     limit, software : str
-        What holds it back, and what it runs.
+        Its bottleneck, and its software.
     used : float
         Part of the time that storage and host let accelerators compute.
     why : str
@@ -184,14 +184,14 @@ class Candidate(Result):
 
 @lru_cache(maxsize=64)
 def card_of(data: str) -> dict[str, Any]:
-    """A row of the table ``data_sets``."""
+    """Return a row of the table ``data_sets``."""
     row: dict[str, Any] = catalog.table("data_sets").set_index("key").loc[data].to_dict()
     return row
 
 
 @lru_cache(maxsize=1)
 def stack_rows() -> dict[str, dict[str, Any]]:
-    """Rows of the table ``stacks`` by key, with the kind and rules of their places."""
+    """Return rows of the table ``stacks`` by key, with the kind and rules of their places."""
     places = catalog.table("places").set_index("key")
     rows = catalog.table("stacks").to_dict("records")
     return {row["key"]: row | places.loc[row["place"], ["way", "data_at", "kind"]].to_dict() for row in rows}
@@ -199,7 +199,7 @@ def stack_rows() -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=32)
 def candidates(wanted: Wanted) -> tuple[Candidate, ...]:
-    """Every stack of the table, as large as the task needs it."""
+    """Return every stack of the table, as large as the task needs it."""
     if wanted.task != SERVE:
         return tuple(_fed(wanted, [_trained(wanted, row) for row in stack_rows().values()]))
     speaks = answers_tokens(sites.network_of(wanted.model))
@@ -211,7 +211,7 @@ def candidates(wanted: Wanted) -> tuple[Candidate, ...]:
 
 
 def _row(row: Mapping[str, Any], machines: int | None = None) -> tuple[tuple[str, Any], ...]:
-    """The row of the place with the machine of the stack, so many of them."""
+    """Return the row of the place with a number of machines of the stack."""
     base = dict(sites.place_row(row["place"]))
     if row["way"] != PER_TOKEN:
         base |= {name: row[name] for name in ("device", "devices", "machines")}
@@ -235,13 +235,13 @@ def _read(wanted: Wanted, row: Mapping[str, Any], batch: int | None, machines: i
 
 
 def _unpriced(place: Place) -> str:
-    """Why no cost is known of a place, whatever it computes."""
+    """Return why no cost is known of a place, whatever it computes; "" where one is."""
     prices = [place.figures["price"], *([place.figures["tariff"]] if place.way == BOUGHT else [])]
-    return next((each.why for each in prices if each.why), "")
+    return next((price.why for price in prices if price.why), "")
 
 
 def _trained(wanted: Wanted, row: Mapping[str, Any]) -> Candidate:
-    """One stack that trains, before storage and host are asked."""
+    """Return one stack that trains, before the limits of storage and host."""
     service = row["way"] == PER_TOKEN
     place = _read(wanted, row, None)
     if service:
@@ -268,15 +268,15 @@ def overlap(table: pd.DataFrame, by: str) -> str:
 
 
 def _software(assumed: Any) -> str:
-    """The engine that was taken, of what an estimate says it assumed."""
-    taken = (assumed if isinstance(assumed, Assumptions) else assumed.flat[0]).taken
-    return str(taken.get("software", "")).partition(" (")[0]
+    """Return the engine among the assumptions of an estimate."""
+    values = (assumed if isinstance(assumed, Assumptions) else assumed.flat[0]).taken
+    return str(values.get("software", "")).partition(" (")[0]
 
 
 def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:
-    """A stack that fine-tunes a language model by adapters: the faster of LoRA and QLoRA that fits."""
+    """Return a stack that fine-tunes a language model by adapters: the faster of LoRA and QLoRA that fits."""
     try:
-        found = finetune(
+        tuned = finetune(
             wanted.model,
             row["device"],
             method=["lora", "qlora"],
@@ -285,7 +285,7 @@ def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:
         )
     except ValueError as problem:
         return Candidate(row["key"], row["name"], place, row, why=str(problem)[:200])
-    table = found.table
+    table = tuned.table
     able = table[(table["memory_bytes"] <= table["capacity_bytes"]) & table["step_seconds"].notna()]
     if able.empty:
         return Candidate(row["key"], row["name"], place, row, why=str(table["why"].iloc[-1])[:200])
@@ -310,43 +310,45 @@ def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:
     )
 
 
-def _fed(wanted: Wanted, found: list[Candidate]) -> list[Candidate]:
-    """The same, each step as long as storage and host make it; asked for all stacks at once."""
-    able = [each for each in found if not each.why and each.place.way != PER_TOKEN]
+def _fed(wanted: Wanted, candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates with steps as long as storage and host make them, computed for all stacks at once."""
+    able = [candidate for candidate in candidates if not candidate.why and candidate.place.way != PER_TOKEN]
     if not able:
-        return found
-    cores = [_cores(each.row) for each in able]
-    batches = [max(round(each.place.batch / wanted.passes), 1) for each in able]
+        return candidates
+    cores = [_cores(candidate.row) for candidate in able]
+    batches = [max(round(candidate.place.batch / wanted.passes), 1) for candidate in able]
     match = match_storage(
-        [float(each.place.figures["step"].median) for each in able],
-        [each.row["system"] or each.row["device"] for each in able],
-        [each.row["storage"] for each in able],
+        [float(candidate.place.figures["step"].median) for candidate in able],
+        [candidate.row["system"] or candidate.row["device"] for candidate in able],
+        [candidate.row["storage"] for candidate in able],
         [wanted.data] * len(able),
         batch=batches,
-        accelerators=[each.place.devices for each in able],
-        hosts=[each.place.machines for each in able],
+        accelerators=[candidate.place.devices for candidate in able],
+        hosts=[candidate.place.machines for candidate in able],
         cores=cores,
     )
     fed, stages = {}, np.minimum.reduce([match.stages[name] for name in ("reading", "decoding", "copying")])
-    for at, each in enumerate(able):
-        used, step = float(match.utilisation[at]), each.place.figures["step"]
+    for at, candidate in enumerate(able):
+        used, step = float(match.utilisation[at]), candidate.place.figures["step"]
         if not used > 0:
-            fed[each.key] = replace(each, why=str(match.why[at]) or "no rate of its storage is known")
+            fed[candidate.key] = replace(candidate, why=str(match.why[at]) or "no rate of its storage is known")
             continue
-        slow, input_seconds = float(step.median) / used, batches[at] * each.place.devices / float(stages[at])
+        slow, input_seconds = float(step.median) / used, batches[at] * candidate.place.devices / float(stages[at])
         step = replace(
             step, low=max(float(step.low), min(input_seconds, slow)), median=slow, high=max(float(step.high), slow)
         )
-        place = replace(each.place, figures={**each.place.figures, "step": step}, active=each.place.active * used)
-        limit = each.limit if str(match.bottleneck[at]) == "accelerators" else str(match.bottleneck[at])
-        fed[each.key] = replace(each, place=place, used=used, limit=limit)
-    return [fed.get(each.key, each) for each in found]
+        place = replace(
+            candidate.place, figures={**candidate.place.figures, "step": step}, active=candidate.place.active * used
+        )
+        limit = candidate.limit if str(match.bottleneck[at]) == "accelerators" else str(match.bottleneck[at])
+        fed[candidate.key] = replace(candidate, place=place, used=used, limit=limit)
+    return [fed.get(candidate.key, candidate) for candidate in candidates]
 
 
 def _cores(row: Mapping[str, Any]) -> float:
-    """Physical cores of one machine: of its system, else of the row; as many as a table of drives allows if unknown."""
-    known = _system_cores(row["system"]) if row["system"] else float(row["cores"])
-    return known if known > 0 else MANY_CORES
+    """Return physical cores of one machine: of its system, else of the row; `UNLIMITED_CORES` where unknown."""
+    cores = _system_cores(row["system"]) if row["system"] else float(row["cores"])
+    return cores if cores > 0 else UNLIMITED_CORES
 
 
 @lru_cache(maxsize=64)
@@ -355,45 +357,46 @@ def _system_cores(system: str) -> float:
 
 
 def away(wanted: Wanted, row: Mapping[str, Any]) -> float:
-    """Round trip of a request to a stack [s]."""
+    """Return the round trip of a request to a stack [s]."""
     return constant("stack-round-trip-house") if row["data_at"] == "house" else wanted.away
 
 
 def _answered(wanted: Wanted) -> dict[str, dict[str, np.ndarray]]:
-    """Seconds of a batch, with its interval, over batches, of each accelerator of the table."""
+    """Return seconds of a batch, with its interval, over batches, of each accelerator of the table."""
     names = list(dict.fromkeys(row["device"] for row in stack_rows().values() if row["device"]))
-    sizes = [round(wanted.passes * requests) for requests in TOGETHER]
-    found = forward_pass(wanted.model, [name for name in names for _ in sizes], batch=sizes * len(names))
-    known = {
-        "point": found.point,
-        "low": found.low80,
-        "high": found.high80,
-        "fits": found.fits,
-        "active": active_seconds(found) / found.point,
-        "why": np.asarray(found.why, dtype=object),
-        "tier": np.asarray(found.tier, dtype=object),
-        "assumed": np.asarray(found.assumed, dtype=object),
-        "limit": found.bottleneck,
+    sizes = [round(wanted.passes * requests) for requests in BATCH_SIZES]
+    answer = forward_pass(wanted.model, [name for name in names for _ in sizes], batch=sizes * len(names))
+    columns = {
+        "point": answer.point,
+        "low": answer.low80,
+        "high": answer.high80,
+        "fits": answer.fits,
+        "active": active_seconds(answer) / answer.point,
+        "why": np.asarray(answer.why, dtype=object),
+        "tier": np.asarray(answer.tier, dtype=object),
+        "assumed": np.asarray(answer.assumed, dtype=object),
+        "limit": answer.bottleneck,
     }
     cut = {
-        name: np.broadcast_to(values, len(names) * len(sizes)).reshape(len(names), -1) for name, values in known.items()
+        name: np.broadcast_to(values, len(names) * len(sizes)).reshape(len(names), -1)
+        for name, values in columns.items()
     }
     return {name: {what: values[at] for what, values in cut.items()} for at, name in enumerate(names)}
 
 
 def _spoken(wanted: Wanted) -> dict[str, dict[str, Any]]:
-    """The fewest devices of each accelerator that keep the limits of a chat; where none do, without limits."""
+    """Return the fewest devices of each accelerator that keep the limits of a chat; where none do, without limits."""
     names = list(dict.fromkeys(row["device"] for row in stack_rows().values() if row["device"]))
     load = {"rate": wanted.rate, "input_len": wanted.prompt, "output_len": wanted.answer}
     left = wanted.latency - wanted.away
-    found: dict[str, dict[str, Any]] = {}
+    by_device: dict[str, dict[str, Any]] = {}
     for limits in ({"ttft": left, "tpot": wanted.tpot}, {}):
-        asked = [name for name in names if not found.get(name, {}).get("meets")]
-        if not asked or (limits and left <= 0):
+        missing = [name for name in names if not by_device.get(name, {}).get("meets")]
+        if not missing or (limits and left <= 0):
             continue
-        for row in _rows_of(wanted.model, asked, {**load, **limits}):
-            found[row["accelerator"]] = row if limits or row["why"] else {**row, "meets": False}
-    return found
+        for row in _rows_of(wanted.model, missing, {**load, **limits}):
+            by_device[row["accelerator"]] = row if limits or row["why"] else {**row, "meets": False}
+    return by_device
 
 
 def _rows_of(model: str | Workload, names: list[str], load: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -404,9 +407,9 @@ def _rows_of(model: str | Workload, names: list[str], load: Mapping[str, Any]) -
 
 
 def _served(wanted: Wanted, row: Mapping[str, Any], answered: Mapping[str, Any]) -> Candidate:
-    """One stack with as many machines as the requests need."""
-    found = answered[row["device"]]
-    size = _language(wanted, row, found) if "accelerator" in found else _batched(wanted, row, found)
+    """Return one stack with as many machines as the requests need."""
+    answer = answered[row["device"]]
+    size = _language(wanted, row, answer) if "accelerator" in answer else _batched(wanted, row, answer)
     why = UNSTEADY if row["serves"] == "no" else size["why"]
     machines = 1 if why else max(math.ceil(size["need"] - 1e-9), 1)
     place = _read(wanted, row, 1, machines)
@@ -439,42 +442,42 @@ def _served(wanted: Wanted, row: Mapping[str, Any], answered: Mapping[str, Any])
     )
 
 
-def _batched(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Machines of a network that answers batches: the largest batch for which a request can wait within the limit."""
-    able = np.isfinite(found["point"]) & (found["fits"] != "no")
+def _batched(wanted: Wanted, row: Mapping[str, Any], answer: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return machines of a network that answers batches: the largest batch whose wait is within the limit."""
+    able = np.isfinite(answer["point"]) & (answer["fits"] != "no")
     if not able[0]:
-        return {"why": str(found["why"][0]) or "one request does not fit in its memory"}
+        return {"why": str(answer["why"][0]) or "one request does not fit in its memory"}
     trip = away(wanted, row)
-    waits = BATCHES_WAITED * found["point"] + trip
+    waits = BATCHES_WAITED * answer["point"] + trip
     good = np.flatnonzero(able & (waits <= wanted.latency))
-    rates = np.array(TOGETHER) / found["point"]
+    rates = np.array(BATCH_SIZES) / answer["point"]
     at = int(good[np.argmax(rates[good])]) if len(good) else 0
     need = wanted.rate / (constant("stack-busy") * rates[at]) / float(row["devices"])
     return {
         "why": "",
         "need": need,
-        "batch": TOGETHER[at],
+        "batch": BATCH_SIZES[at],
         "latency": float(waits[at]),
-        "fast": float(found["low"][at] / found["point"][at]),
-        "slow": float(found["high"][at] / found["point"][at]),
-        "active": float(found["active"][at]) * constant("stack-busy"),
-        "tier": str(found["tier"][at]),
-        "limit": str(found["limit"][at]),
-        "software": _software(found["assumed"][at]),
+        "fast": float(answer["low"][at] / answer["point"][at]),
+        "slow": float(answer["high"][at] / answer["point"][at]),
+        "active": float(answer["active"][at]) * constant("stack-busy"),
+        "tier": str(answer["tier"][at]),
+        "limit": str(answer["limit"][at]),
+        "software": _software(answer["assumed"][at]),
     }
 
 
-def _language(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Machines of a language model: those of the service that keeps the limits."""
-    if found["why"]:
-        return {"why": found["why"]}
-    engine, each = int(found["tp"]) * int(found["pp"]), int(row["devices"])
-    if engine > each:
-        return {"why": f"one copy of the weights takes {engine} accelerators, and one machine has {each}"}
-    slow, fast = (float(found[f"tpot_p50_{end}80"]) / float(found["tpot_p50"]) for end in ("high", "low"))
-    late = max(float(found["tpot_p95"]) / wanted.tpot, 1.0) if not found["meets"] and wanted.tpot > 0 else 1.0
-    first = max(float(found["ttft_p95"]) + away(wanted, row), wanted.latency * late if late > 1 else 0.0)
-    need = max(int(found["devices"]), 1) / each
+def _language(wanted: Wanted, row: Mapping[str, Any], served: Mapping[str, Any]) -> dict[str, Any]:
+    """Return machines of a language model: those of the service that keeps the limits."""
+    if served["why"]:
+        return {"why": served["why"]}
+    engine, per_machine = int(served["tp"]) * int(served["pp"]), int(row["devices"])
+    if engine > per_machine:
+        return {"why": f"one copy of the weights takes {engine} accelerators, and one machine has {per_machine}"}
+    slow, fast = (float(served[f"tpot_p50_{end}80"]) / float(served["tpot_p50"]) for end in ("high", "low"))
+    late = max(float(served["tpot_p95"]) / wanted.tpot, 1.0) if not served["meets"] and wanted.tpot > 0 else 1.0
+    first = max(float(served["ttft_p95"]) + away(wanted, row), wanted.latency * late if late > 1 else 0.0)
+    need = max(int(served["devices"]), 1) / per_machine
     return {
         "why": "",
         "need": need,
@@ -482,33 +485,35 @@ def _language(wanted: Wanted, row: Mapping[str, Any], found: Mapping[str, Any]) 
         "latency": first,
         "fast": fast,
         "slow": slow,
-        "active": min(float(found["busy"]), 1.0),
+        "active": min(float(served["busy"]), 1.0),
         "tier": "engine measured",
-        "limit": str(found["binds"]),
+        "limit": str(served["binds"]),
         "software": "vllm",
     }
 
 
 def _service(wanted: Wanted, row: Mapping[str, Any], speaks: bool) -> Candidate:
-    """A provider of the model itself, paid by the token; nobody states how long an answer takes."""
+    """Return a provider of the model itself, paid by the token; the time of an answer is not published."""
     place = _read(wanted, row, 1)
-    asked = catalog.table("api_prices")
-    asked = asked[asked["model"] == (wanted.model if isinstance(wanted.model, str) else "")] if speaks else asked[:0]
-    if asked.empty:
+    prices = catalog.table("api_prices")
+    prices = (
+        prices[prices["model"] == (wanted.model if isinstance(wanted.model, str) else "")] if speaks else prices[:0]
+    )
+    if prices.empty:
         why = UNSERVED if speaks else UNTRAINED
         return Candidate(row["key"], row["name"], replace(place, why=why), row, why=why)
     tokens = wanted.prompt + wanted.answer
-    each = np.asarray((asked["usd_input"] * wanted.prompt + asked["usd_output"] * wanted.answer) / tokens, dtype=float)
-    dates = sorted(asked["date"])
+    usd = np.asarray((prices["usd_input"] * wanted.prompt + prices["usd_output"] * wanted.answer) / tokens, dtype=float)
+    dates = sorted(prices["date"])
     price = Price(
-        float(each.min()),
-        float(np.median(each)),
-        float(each.max()),
+        float(usd.min()),
+        float(np.median(usd)),
+        float(usd.max()),
         "USD/million tokens",
         dates[0],
         dates[-1],
-        len(each),
-        tuple(dict.fromkeys(";".join(asked["source"]).split(";"))),
+        len(usd),
+        tuple(dict.fromkeys(";".join(prices["source"]).split(";"))),
     )
     return Candidate(
         row["key"], row["name"], replace(place, figures={"price": price}, why=""), row, software="the provider's"
@@ -516,5 +521,5 @@ def _service(wanted: Wanted, row: Mapping[str, Any], speaks: bool) -> Candidate:
 
 
 def told_time(seconds: float) -> str:
-    """A time, or that nobody states it."""
+    """Return a time, or that it is not published."""
     return human(seconds, "s") if math.isfinite(seconds) else "not stated"

@@ -1,4 +1,4 @@
-"""Where to run: every place with what it costs over a horizon, its band, and why it is out of the question.
+"""Places to run: the cost of each over a horizon, its band, and why it is out of the question.
 
 And rent or buy: how often a task must run, and for how long, until owning has cost no more than renting.
 """
@@ -20,20 +20,20 @@ from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.kinds.transformer import USUAL_SEQ
 from cookbook.result import Result, plain
-from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS
+from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_PER_YEAR, MONTHS
 from cookbook.topics.devices.comparison import doubt
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
-BAND = (10, 50, 90)
-# Runs a month that keep no machine busy all the time.
-FEW = 1e-3
+BAND_PERCENTILES = (10, 50, 90)
+# Runs per month that are too few to keep a machine busy.
+FEW_RUNS = 1e-3
 UNTIMED = "its time is not stated, so that nobody can promise the deadline"
 UPFRONT = ("hardware", "network", "storage")
-# The longest horizon [years]; nobody keeps machines for longer.
-MOST_YEARS = 50
+# The longest horizon [years]; machines are not kept for longer.
+MAX_YEARS = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +53,7 @@ class WhereToRun(Result):
         object.__setattr__(self, "places", MappingProxyType(dict(self.places)))
 
     def summary(self) -> str:
-        """The first place by cost that will do, what it costs, and whether it is clearly the cheapest."""
+        """Return the first place by cost that will do, what it costs, and whether it is clearly the cheapest."""
         if self.best is None:
             return f"none of {len(self.places)} places will do"
         row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
@@ -67,7 +67,7 @@ class WhereToRun(Result):
         return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Place -> its row; None where a figure is missing."""
+        """Return the row of each place, by its key; None where a value is missing."""
         return plain(self._table.to_dict("index"))
 
     @cached_property
@@ -85,11 +85,11 @@ class WhereToRun(Result):
             return MappingProxyType({key: costs(place, values(place), self.task) for key, place in self.places.items()})
 
     def usd(self, key: str) -> np.ndarray:
-        """Total of each draw at one place [USD]."""
+        """Return the total of each draw at one place [USD]."""
         return total(self.outcomes[self._key(key)]["parts"])
 
     def frame(self) -> pd.DataFrame:
-        """A row a place: what it costs and uses, whether it will do, and why not; missing stays NaN."""
+        """Return one row per place: its cost and use, whether it is possible, and why not; missing values are NaN."""
         return self._table.copy()
 
     @cached_property
@@ -97,15 +97,15 @@ class WhereToRun(Result):
         return pd.DataFrame([self._row(place) for place in self.places.values()]).set_index("place")
 
     def _row(self, place: Place) -> dict[str, Any]:
-        found = self.outcomes[place.key]
+        outcome = self.outcomes[place.key]
         price = place.figures["price"]
         row: dict[str, Any] = {"place": place.key, "name": place.name, "kind": place.kind, "way": place.way}
-        for name, values in {"usd": self.usd(place.key), **{name: found[name] for name in QUANTITIES}}.items():
-            known = np.isfinite(values).all()
+        for name, values in {"usd": self.usd(place.key), **{name: outcome[name] for name in QUANTITIES}}.items():
+            finite = np.isfinite(values).all()
             row |= dict(
                 zip(
                     (f"{name}_low", name, f"{name}_high"),
-                    np.percentile(values, BAND) if known else (np.nan,) * 3,
+                    np.percentile(values, BAND_PERCENTILES) if finite else (np.nan,) * 3,
                     strict=True,
                 )
             )
@@ -114,8 +114,8 @@ class WhereToRun(Result):
         row["upload_hours"] = 0.0 if place.data_at == "house" else self.task.data_bytes / self.task.uplink / HOUR
         limit = max(self.task.deadline / HOUR - row["upload_hours"], 0.0)
         with np.errstate(all="ignore"):
-            chance = np.mean(found["hours"] <= limit) if np.isfinite(row["hours"]) else np.nan
-            part = np.percentile(np.minimum(limit / found["hours"], 1), BAND)
+            chance = np.mean(outcome["hours"] <= limit) if np.isfinite(row["hours"]) else np.nan
+            part = np.percentile(np.minimum(limit / outcome["hours"], 1), BAND_PERCENTILES)
         row |= {"in_time": chance, "part_low": part[0], "part": part[1], "part_high": part[2], "batch": place.batch}
         row["why"] = self._why(place, row)
         row["will_do"] = not row["why"]
@@ -125,7 +125,7 @@ class WhereToRun(Result):
         return row
 
     def _why(self, place: Place, row: Mapping[str, Any]) -> str:
-        """First reason against a place."""
+        """Return the first reason against a place."""
         if place.data_at not in PRIVACY[self.task.private]:
             return f"data would leave: they lie with {'the provider' if place.data_at == 'provider' else 'others'}"
         if place.why:
@@ -153,7 +153,7 @@ class WhereToRun(Result):
         return {key: float(np.mean(cheapest == at)) for at, key in enumerate(keys)}
 
     def tornado(self, key: str | None = None) -> pd.DataFrame:
-        """What each figure does to the cost of one place, the others at their medians; the largest first.
+        """Return the effect of each figure on the cost of one place, the others at their medians; the largest first.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class WhereToRun(Result):
         return table[table["swing"] > 0].sort_values("swing", ascending=False, kind="stable", ignore_index=True)
 
     def place(self, key: str | None = None) -> Place:
-        """One place that has a cost; the best one by default."""
+        """Return one place that has a cost; the best one by default."""
         chosen = self.best if key is None else key
         if chosen is None:
             raise ValueError("no place will do: loosen the deadline or the rule for the data, or run less often")
@@ -196,29 +196,29 @@ class WhereToRun(Result):
     def _key(self, key: str) -> str:
         if isinstance(key, str) and key in self.places:
             return key
-        known = catalog.lookup("places", key)
-        if known not in self.places:
-            raise ValueError(f"{known} has no cost here: it is not among the places asked for")
-        return known
+        place = catalog.lookup("places", key)
+        if place not in self.places:
+            raise ValueError(f"{place} has no cost here: it is not among the places asked for")
+        return place
 
     def _upfront(self, place: Place) -> np.ndarray:
-        """What a purchase costs at the start: as many machines as keep up, their network and storage [USD]."""
+        """Return the cost of a purchase at the start: the machines that keep up, their network and storage [USD]."""
         draws = drawn(place)
         return draws["price"] * (1 + draws["network"] + draws["storage"]) * self.outcomes[place.key]["paid"]
 
     def per_run(self, key: str) -> tuple[np.ndarray, np.ndarray]:
-        """Cost of a place, in whole machines: USD over the horizon with no run, and USD more for each run a month."""
+        """Return the cost of a place, in whole machines: USD over the horizon without runs, and per run per month."""
         place = self.place(key)
         with np.errstate(all="ignore"):
             none, few = (
                 total(costs(place, drawn(place), replace(self.task, runs=runs, utilisation=None))["parts"])
-                for runs in (0.0, FEW)
+                for runs in (0.0, FEW_RUNS)
             )
-        return none, (few - none) / FEW
+        return none, (few - none) / FEW_RUNS
 
 
 # Arguments of purchases: the horizon, a rule for the data, the way out of the house, the reader's own prices.
-YEARS, DURATION = Field.number(high=MOST_YEARS, words=False), Field.number(unit="s")
+YEARS, DURATION = Field.number(high=MAX_YEARS, words=False), Field.number(unit="s")
 PRIVATE, UPLINK = Field.choice(*PRIVACY), Field.number(unit="B/s")
 PRICES = Field.record(Mapping, what="mapping", give="one such as {'workstation': 3500}")
 
@@ -262,10 +262,10 @@ def where_to_run(
     prices: Mapping[str, float] | None = None,
     since: int | None = None,
 ) -> WhereToRun:
-    """Laptop, workstation, cloud, own server or service: what a task costs at each place, with bands.
+    """Compare laptop, workstation, cloud, own server and service: the cost of a task at each place, with bands.
 
     Each place gets the predicted time of the task on its accelerators, then USD, kWh and kg of CO2 equivalents over
-    the horizon. Bands hold the middle 80 % of 2,000 draws in which every figure varies over its range.
+    the horizon. Bands contain the middle 80 % of 2,000 draws in which every figure varies over its range.
 
     Parameters
     ----------
@@ -278,15 +278,15 @@ def where_to_run(
     epochs : float
         Epochs of one run.
     batch : int, optional
-        Samples on each accelerator in one step; by default the fastest power of two up to 1,024 that each place holds.
+        Samples on each accelerator in one step; by default the fastest power of two up to 1,024 that fits each place.
     seq : float, optional
         Tokens of a sample of a language model; its usual length by default.
     runs, years : float
-        Runs a month, and the horizon.
+        Runs per month, and the horizon.
     deadline : float or str
         Longest time of one run, the upload of the data included [s].
     region : str
-        Where machines stand, a row of the table ``regions``.
+        Region of the machines, a row of the table ``regions``.
     private : {"anywhere", "own machines", "in house"}
         Where the data may lie.
     uplink : float or str
@@ -298,7 +298,7 @@ def where_to_run(
         Rows of the table ``places``, all by default; or your own, ``{"like": "workstation", "device": ...,
         "devices": 2, "price": 9000}``, where `device` may be a `cookbook.accelerator`.
     prices : mapping, optional
-        Your own price of a place: USD of the purchase (0: you have it already), USD an hour of one accelerator, or USD
+        Your own price of a place: USD of the purchase (0: you have it already), USD per hour of one accelerator, or USD
         a million tokens; of "electricity": USD a kWh.
     since : int, optional
         First year of prices to count; the newest twelve months of each if not given.
@@ -313,7 +313,7 @@ def where_to_run(
     cookbook.catalog.UnknownName
         A network, card, region or place that the catalogue does not have.
     ValueError
-        A figure that cannot be, such as a horizon of 0; a language model with a card that holds no text.
+        An invalid value, such as a horizon of 0; a language model with a card that contains no text.
 
     Examples
     --------
@@ -346,39 +346,39 @@ def where_to_run(
     )
     rows, own = _places(places), _own_prices(prices)
     current, year = own.pop(ELECTRICITY, None), since
-    found = {}
+    by_key = {}
     for row in rows:
         key = dict(row)["key"]
         place = sites.read_place(row, model, batch, task.seq, task.region, year, own.get(key), current)
-        if key in found:
+        if key in by_key:
             raise ValueError(f"places holds {shown(key)} twice; give each a name of its own")
-        found[key] = place
-    return WhereToRun(task, found)
+        by_key[key] = place
+    return WhereToRun(task, by_key)
 
 
 def _places(places: Any) -> list[Any]:
-    return [sites.place_row(each) for each in (sites.place_keys() if places is None else places)]
+    return [sites.place_row(entry) for entry in (sites.place_keys() if places is None else places)]
 
 
 def _own_prices(prices: Any) -> dict[str, Any]:
     if prices is None:
         return {}
-    found = {each if each == ELECTRICITY else catalog.lookup("places", each): usd for each, usd in prices.items()}
-    for usd in found.values():
+    by_place = {name if name == ELECTRICITY else catalog.lookup("places", name): usd for name, usd in prices.items()}
+    for usd in by_place.values():
         sites.own_price(usd, "USD")
-    return found
+    return by_place
 
 
 @dataclass(frozen=True, repr=False)
 class BreakEven(Result):
-    """Where owning and renting cost the same; (low, median, high) of the middle 80 % of draws.
+    """The point where owning and renting cost the same; (low, median, high) of the middle 80 % of draws.
 
     Attributes
     ----------
     own, rent : str
         Keys of the two places.
     runs : tuple of float
-        Runs a month, infinite where a run costs less to rent however often.
+        Runs per month, infinite where a run costs less to rent however often.
     use : tuple of float
         Part of all hours that the own machine then works; above 1, one machine is not enough.
     months : tuple of float
@@ -395,21 +395,21 @@ class BreakEven(Result):
     date: str
 
     def summary(self) -> str:
-        """From how many runs a month, and what part of its hours, owning wins."""
+        """Return the runs per month, and the share of hours, from which owning wins, in words."""
         share = units.percent(self.use[1])
         return f"{self.own} beats {self.rent} from {self.runs[1]:.2g} runs a month, {share} of its hours"
 
     def frame(self) -> pd.DataFrame:
-        """A row each for runs, use and months, with low, median and high."""
+        """Return one row each for runs, use and months, with low, median and high."""
         rows = {name: getattr(self, name) for name in ("runs", "use", "months")}
         return pd.DataFrame([{"figure": name, "low": r[0], "median": r[1], "high": r[2]} for name, r in rows.items()])
 
 
-FOUND = Field.record(WhereToRun, what="comparison of places", give="what where_to_run returns")
+COMPARED_PLACES = Field.record(WhereToRun, what="comparison of places", give="what where_to_run returns")
 
 
 @checked(
-    found=FOUND,
+    found=COMPARED_PLACES,
     own=Field.text(1000, give="a key of found.places, as text"),
     rent=Field.text(1000, give="a key of found.places, as text"),
 )
@@ -439,17 +439,19 @@ def break_even(found: WhereToRun, own: str | None = None, rent: str | None = Non
     ('workstation', 'cloud-a100', True)
     """
     own, rent = own or _cheapest(found, True), rent or _cheapest(found, False)
-    (fixed, more), (fee, each) = found.per_run(own), found.per_run(rent)
+    (fixed, more), (fee, per_run) = found.per_run(own), found.per_run(rent)
     with np.errstate(all="ignore"):
-        runs = np.where(each > more, np.maximum(fixed - fee, 0) / (each - more), np.where(fixed <= fee, 0.0, np.inf))
+        runs = np.where(
+            per_run > more, np.maximum(fixed - fee, 0) / (per_run - more), np.where(fixed <= fee, 0.0, np.inf)
+        )
         hours = found.outcomes[found.place(own).key]["hours"]
-        use = runs * hours * MONTHS / HOURS_A_YEAR
+        use = runs * hours * MONTHS / HOURS_PER_YEAR
         months = _months(found, own, rent)
     return BreakEven(own, rent, _band(runs), _band(use), _band(months), _month(found, own, float(np.median(months))))
 
 
-def _cheapest(found: WhereToRun, owned: bool) -> str:
-    frame = found.frame()
+def _cheapest(result: WhereToRun, owned: bool) -> str:
+    frame = result.frame()
     sort = frame[(frame["way"] == BOUGHT) == owned]
     rows = sort[sort["will_do"]]
     if rows.empty:
@@ -460,36 +462,38 @@ def _cheapest(found: WhereToRun, owned: bool) -> str:
 
 
 def _band(values: np.ndarray) -> tuple[float, float, float]:
-    """Percentiles that infinite values do not turn into NaN."""
+    """Return percentiles that infinite values do not turn into NaN."""
     ordered = np.sort(values)
-    low, middle, high = (float(ordered[min(int(share / 100 * len(ordered)), len(ordered) - 1)]) for share in BAND)
+    low, middle, high = (
+        float(ordered[min(int(share / 100 * len(ordered)), len(ordered) - 1)]) for share in BAND_PERCENTILES
+    )
     return low, middle, high
 
 
-def _months(found: WhereToRun, own: str, rent: str) -> np.ndarray:
-    """Upfront price over what a month of renting costs more than a month of running."""
-    place, length = found.place(own), MONTHS * found.task.years
-    gain = found.usd(rent) / length - _running(found, place.key) / length
-    return np.where(gain > 0, found._upfront(place) / gain, np.inf)
+def _months(result: WhereToRun, own: str, rent: str) -> np.ndarray:
+    """Return the upfront price over the difference between a month of renting and a month of running [months]."""
+    place, length = result.place(own), MONTHS * result.task.years
+    gain = result.usd(rent) / length - _running(result, place.key) / length
+    return np.where(gain > 0, result._upfront(place) / gain, np.inf)
 
 
-def _running(found: WhereToRun, key: str) -> Any:
-    """What owning costs over the horizon besides the purchase, for each draw [USD]."""
-    return sum(np.asarray(usd) for name, usd in found.outcomes[key]["parts"].items() if name not in UPFRONT)
+def _running(result: WhereToRun, key: str) -> Any:
+    """Return the cost of owning over the horizon besides the purchase, for each draw [USD]."""
+    return sum(np.asarray(usd) for name, usd in result.outcomes[key]["parts"].items() if name not in UPFRONT)
 
 
-def _month(found: WhereToRun, own: str, months: float) -> str:
-    """Month of a date such as "2025-03", or with a day, so many months later; "" where there is no such date."""
-    year, _, month = found.place(own).figures["price"].last[:7].partition("-")
+def _month(result: WhereToRun, own: str, months: float) -> str:
+    """Return the month of a date such as "2025-03", or with a day, `months` later; "" where there is no such date."""
+    year, _, month = result.place(own).figures["price"].last[:7].partition("-")
     if not (np.isfinite(months) and months < 1200 and year.isdigit() and len(month) == 2 and month.isdigit()):
         return ""
     at = int(year) * MONTHS + int(month) - 1 + round(months)
     return f"{at // MONTHS}-{at % MONTHS + 1:02d}"
 
 
-@checked(found=FOUND, keys=Field.text(1000, many=True), points=Field.count(high=1000))
+@checked(found=COMPARED_PLACES, keys=Field.text(1000, many=True), points=Field.count(high=1000))
 def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.DataFrame:
-    """What has been paid after each month at some places: purchases when they fall due, everything else as it comes.
+    """Return the money paid after each month at some places: purchases when they fall due, everything else as it comes.
 
     A purchase is paid again when its years of use are over. At the end of the horizon what is bought is still worth
     something: `counted` is the cost that `WhereToRun.frame` compares, with the horizon's share of the purchase alone.
@@ -516,7 +520,7 @@ def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.D
             life = MONTHS * drawn(place)["life"][:, None]
             start = found._upfront(place)[:, None] * np.maximum(np.ceil(months / life - 1e-9), 1)
             usd = _running(found, place.key)[:, None]
-        paid = np.percentile(start + usd * months / months[-1], BAND, axis=0)
+        paid = np.percentile(start + usd * months / months[-1], BAND_PERCENTILES, axis=0)
         row = found.frame().loc[place.key]
         rows.append(
             pd.DataFrame(

@@ -12,7 +12,7 @@ import pandas as pd
 from cookbook import units
 from cookbook.catalog import constant
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
-from cookbook.catalog.prices import USD_PER_HOUR, WAY
+from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Machine
 from cookbook.prediction.api import plan_fields, training_scenario
@@ -21,47 +21,47 @@ from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.result import Result, card, plain
-from cookbook.topics.costs.cost import HOUR, Price, device_usd
+from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.search import LANGUAGE_MODEL, LENGTH, SYSTEM, TOKENS, System, machine_of, model_of, shape_of
 from cookbook.workloads.zoo import Workload
 
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
-SMALLER = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
+SMALLER_METHODS = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
 RECOMPUTE, ZERO = ("none", "full"), (0, 2, 3)
 # Compiled layers and a loss in chunks, as tools for fine-tuning have them today; micro-batches of a device in one step,
-# as in what was measured. Adapters stand beside all matrices.
+# as in what was measured. Adapters are beside all matrices.
 SOFTWARE, PASSES, MODULES = "torchtune", 8, "all linear"
-# What is tried: devices beyond those asked for, lengths and micro-batches.
+# What is tried: devices beyond those requested, lengths and micro-batches.
 MORE_DEVICES = tuple(2**power for power in range(1, 11))
 NODE = 8
 LENGTHS = tuple(2**power for power in range(7, 21))
 MICRO_BATCHES = tuple(2**power for power in range(11))
-# States are counted, the rest is estimated: they are the least that a device holds.
+# States are counted, the rest is estimated: they are the least that a device needs.
 STATES = ("weights", "gradients", "optimiser")
 PARTS = (*STATES, "gathered", "activations", "transient", "reserved")
-SMALL = "adam-8bit"
+SMALL_OPTIMISER = "adam-8bit"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FineTuning(Result):
-    """Fine-tuning by each method on each number of devices that was asked for; read-only.
+    """Fine-tuning by each method on each requested number of devices; read-only.
 
     Attributes
     ----------
     title : str
         The model and the device, as printed.
     table : pandas.DataFrame
-        One row a method and number of devices, each with the fastest of the ways tried that fits for sure, else likely,
-        else with that which needs least memory: zero, recompute, micro_batch, seq, trained (parameters); fits ("yes"
-        where the upper end of the memory's interval fits, "likely" where the point does, "unlikely" where only the
-        lower end does, or "no");
+        One row per method and number of devices, each with the fastest of the ways tried that fits for sure, else
+        likely, else with that which needs least memory: zero, recompute, micro_batch, seq, trained (parameters); fits
+        ("yes" where the upper end of the memory's interval fits, "likely" where the point does, "unlikely" where only
+        the lower end does, or "no");
         memory_bytes of one device with memory_low and memory_high (80 %), capacity_bytes; step_seconds with step_low
         and step_high (80 %), tokens_per_second; hours and usd, each with low and high; largest_seq and
         largest_micro_batch that fit, with checkpointing unless `recompute` was given (0: none); why, where it does
         not fit: what would. A copy each time.
     memory : pandas.DataFrame
-        Memory of one device by part [B], one row a row of the table: weights, gradients, optimiser (master weights and
-        states), gathered (weights of other devices, or widened from 4 bits, for the layer at work), activations,
+        Memory of one device by part [B], one row per row of the table: weights, gradients, optimiser (master weights
+        and states), gathered (weights of other devices, or widened from 4 bits, for the layer at work), activations,
         transient (logits of the loss, or one layer computed again) and reserved (by driver, libraries, allocator).
     changes : pandas.DataFrame
         What single changes give, for each row of the table (method, devices): change, memory_bytes, saved_bytes, fits,
@@ -69,7 +69,7 @@ class FineTuning(Result):
     tokens : float
         Tokens that are processed, padding and epochs included; NaN where no data set was given.
     price : Price
-        An hour of one device [USD/h].
+        Price of one hour of one device [USD/h].
     assumed : tuple of str
         What was not given, and what was taken.
     """
@@ -85,7 +85,7 @@ class FineTuning(Result):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a method and number of devices."""
+        """One row per method and number of devices."""
         return self._table.copy(deep=False)
 
     @property
@@ -95,17 +95,17 @@ class FineTuning(Result):
 
     @property
     def changes(self) -> pd.DataFrame:
-        """What single changes give."""
+        """The effects of single changes, one row per way and change."""
         return self._changes.copy(deep=False)
 
     def frame(self) -> pd.DataFrame:
-        """The table, in SI units but for hours and USD."""
+        """Return the table, in SI units but for hours and USD."""
         return self.table
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values; a missing figure is None."""
-        found = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
-        return plain({**found, "ways": self._table, "memory": self._memory, "changes": self._changes})
+        """Return the same as plain Python values; a missing figure is None."""
+        header = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
+        return plain({**header, "ways": self._table, "memory": self._memory, "changes": self._changes})
 
     def _repr_html_(self) -> str:
         rows = [
@@ -132,16 +132,16 @@ class FineTuning(Result):
         )
 
     def summary(self) -> str:
-        """The first way that fits, or that none does, in one line."""
+        """Return the first way that fits, or that none does, in one line."""
         able = self._table[self._table["fits"].isin(("yes", "likely"))]
         row = (self._table if able.empty else able).iloc[0]
         where = f"{METHODS[row['method']]} on {_devices(row)}"
-        said = f"{self.title}, {where}: {_needs(row)} of {units.human(row['capacity_bytes'], 'iB')}, "
+        head = f"{self.title}, {where}: {_needs(row)} of {units.human(row['capacity_bytes'], 'iB')}, "
         if able.empty:
-            return f"{said}does not fit"
+            return f"{head}does not fit"
         hours = f", {row['hours']:,.3g} h" if row["hours"] == row["hours"] else ""
         fits = "fits" if row["fits"] == "yes" else "likely fits"
-        return f"{said}{fits}; {row['tokens_per_second']:,.0f} tokens/s{hours}"
+        return f"{head}{fits}; {row['tokens_per_second']:,.0f} tokens/s{hours}"
 
 
 @checked(
@@ -187,7 +187,7 @@ def finetune(
     hourly: float | None = None,
     way: str = "",
 ) -> FineTuning:
-    """Memory, time and cost of fine-tuning on a few devices, each of which has its own sequences (data parallelism).
+    """Return memory, time and cost of fine-tuning on a few devices, each with its own sequences (data parallelism).
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def finetune(
     attention, precision, software
         As for `cookbook.train_step`; the software is "torchtune" by default: compiled layers, and a loss in chunks.
     hourly : float, optional
-        An hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way`, by default.
+        Price of one hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way`, by default.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def finetune(
     cookbook.catalog.UnknownName
         A model, system, precision or software that the catalogue does not have.
     ValueError
-        An argument that cannot be: its name, its value, what is allowed.
+        An invalid argument: its name, its value, what is allowed.
 
     Examples
     --------
@@ -263,15 +263,15 @@ def finetune(
         precision=precision,
         software=software,
     )
-    found = _chosen(job)
-    changes = _changes(job, found)
-    price = _price(accelerator, hourly, way or "on demand")
+    ways = _chosen(job)
+    changes = _changes(job, ways)
+    price = hour_usd(accelerator, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
-    table = _spent(found, tokens_in_all, price)
-    table = table.assign(**_largest(job, found), why=[_why(row, changes) for row in found.to_dict("records")])
+    table = _spent(ways, tokens_in_all, price)
+    table = table.assign(**_largest(job, ways), why=[_why(row, changes) for row in ways.to_dict("records")])
     title = f"{job['network'].title} on {job['machine'].accelerator.name}"
     parts = {f"{name}_bytes": name for name in PARTS}
-    memory = found[["method", "devices", *parts]].rename(columns=parts)
+    memory = ways[["method", "devices", *parts]].rename(columns=parts)
     return FineTuning(
         title,
         table.drop(columns=list(parts)),
@@ -283,34 +283,34 @@ def finetune(
     )
 
 
-def _job(network: Workload, machine: Machine, **given: Any) -> dict[str, Any]:
-    """Arguments of a call with defaults; what is asked of all rows stands in `same`."""
+def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any]:
+    """Return the arguments of a call with defaults; those of all rows are in `same`."""
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
         raise ValueError(
             f"no memory size is known of {machine.accelerator.name}: give one like it with its "
             "memory_bytes, as cb.accelerator does"
         )
-    seq = LENGTH if given["seq"] is None else given["seq"]
-    software = given["software"] or SOFTWARE
-    batch = given["global_batch"]
+    seq = LENGTH if arguments["seq"] is None else arguments["seq"]
+    software = arguments["software"] or SOFTWARE
+    batch = arguments["global_batch"]
     job: dict[str, Any] = {
         "network": network,
         "machine": machine,
         "seq": seq,
         "software": software,
-        "methods": given["method"],
-        "devices": sorted(given["devices"]),
-        "micro_batch": given["micro_batch"],
+        "methods": arguments["method"],
+        "devices": sorted(arguments["devices"]),
+        "micro_batch": arguments["micro_batch"],
         "global_batch": batch,
-        "recompute": given["recompute"] or RECOMPUTE,
-        "zero": given["zero"] or ZERO,
-        "precision": given["precision"],
+        "recompute": arguments["recompute"] or RECOMPUTE,
+        "zero": arguments["zero"] or ZERO,
+        "precision": arguments["precision"],
         "told": dict[str, None](),
-        "same": {name: given[name] for name in ("target_modules", "optimiser", "attention")},
+        "same": {name: arguments[name] for name in ("target_modules", "optimiser", "attention")},
     }
     job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
-    job["same"]["rank"] = given["rank"]
+    job["same"]["rank"] = arguments["rank"]
     for count in job["devices"]:
         share = count * job["micro_batch"]
         if job["global_batch"] and job["global_batch"] % share:
@@ -318,52 +318,52 @@ def _job(network: Workload, machine: Machine, **given: Any) -> dict[str, Any]:
                 f"global_batch = {job['global_batch']:,} is not a multiple of devices x micro_batch = "
                 f"{share:,}; take {max(job['global_batch'] // share, 1) * share:,}"
             )
-    taken = (
-        ("software", given["software"], software),
-        ("seq", given["seq"], f"{seq:,} tokens"),
+    defaults = (
+        ("software", arguments["software"], software),
+        ("seq", arguments["seq"], f"{seq:,} tokens"),
         ("global_batch", batch, f"{PASSES} passes of each device"),
-        ("optimiser", given["optimiser"], USUAL_OPTIMISER),
-        *([("target_modules", given["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
-        ("zero", given["zero"], "0, 2 or 3, all tried"),
-        ("recompute", given["recompute"], "none or full, both tried"),
-        ("example_tokens", given["example_tokens"], "those of a sequence, as packing gives"),
+        ("optimiser", arguments["optimiser"], USUAL_OPTIMISER),
+        *([("target_modules", arguments["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
+        ("zero", arguments["zero"], "0, 2 or 3, all tried"),
+        ("recompute", arguments["recompute"], "none or full, both tried"),
+        ("example_tokens", arguments["example_tokens"], "those of a sequence, as packing gives"),
     )
     job["assumed"] = [
         f"{name} = {value}"
-        for name, stated, value in taken
+        for name, stated, value in defaults
         if stated is None or (isinstance(stated, str) and not stated)
     ]
     return job
 
 
 def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows of method, devices, zero, recompute, and what else differs, with their memory and step."""
+    """Return rows of method, devices, zero, recompute, and what else differs, with their memory and step."""
     table = pd.DataFrame([{"seq": job["seq"], "micro_batch": job["micro_batch"], **row} for row in rows])
     once = table["devices"] * table["micro_batch"]
-    given = job["global_batch"]
+    batch = job["global_batch"]
     # Of a batch that was given, more devices or sequences a pass leave fewer passes, one at least.
-    table["global_batch"] = once * (PASSES if given is None else np.maximum(given // once, 1))
+    table["global_batch"] = once * (PASSES if batch is None else np.maximum(batch // once, 1))
     columns = {**job["same"], "tp": 1, "pp": 1, **table.rename(columns={"method": "fine_tuning"}).to_dict("list")}
     seq = columns.pop("seq")
     plan = plan_fields(None, columns)
-    asked = training_scenario(job["network"], job["machine"], plan, KIND, job["software"], job["precision"], seq)
-    found = estimate(asked)
-    if (np.asarray(found.why) != "").all():
-        raise Refused(found.why[0])
-    for each in sorted(set(found.assumed.tolist())):
-        kept = Assumptions({name: value for name, value in each.taken.items() if name != "per_node"})
-        job["told"].update(dict.fromkeys(kept.told()))
-    return _with_memory(job, table, found)
+    request = training_scenario(job["network"], job["machine"], plan, KIND, job["software"], job["precision"], seq)
+    answer = estimate(request)
+    if (np.asarray(answer.why) != "").all():
+        raise Refused(answer.why[0])
+    for assumed in sorted(set(answer.assumed.tolist())):
+        remaining = Assumptions({name: value for name, value in assumed.taken.items() if name != "per_node"})
+        job["told"].update(dict.fromkeys(remaining.told()))
+    return _with_memory(job, table, answer)
 
 
-def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, found: Estimate) -> pd.DataFrame:
-    """Memory of one device with its interval, whether it fits, and the step."""
-    needed, states = np.asarray(found.memory_bytes), sum(found.memory[name] for name in STATES)
+def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, answer: Estimate) -> pd.DataFrame:
+    """Return the memory of one device with its interval, whether it fits, and the step."""
+    needed, states = np.asarray(answer.memory_bytes), sum(answer.memory[name] for name in STATES)
     low = np.maximum(needed * constant("memory-interval-low"), states)
     high = needed * constant("memory-interval-high")
     capacity = job["machine"].accelerator.memory_bytes
     fits = np.select([high <= capacity, needed <= capacity, low <= capacity], ["yes", "likely", "unlikely"], "no")
-    trained = np.broadcast_to(checks.Stage(found.rows).trained, len(table))
+    trained = np.broadcast_to(checks.Stage(answer.rows).trained, len(table))
     tokens = table["global_batch"] * table["seq"]
     return table.assign(
         trained=trained,
@@ -372,16 +372,16 @@ def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, found: Estimate) -
         memory_low=low,
         memory_high=high,
         capacity_bytes=capacity,
-        step_seconds=found.point,
-        step_low=found.low80,
-        step_high=found.high80,
-        tokens_per_second=tokens / found.point,
-        **{f"{name}_bytes": found.memory[name] for name in PARTS},
+        step_seconds=answer.point,
+        step_low=answer.low80,
+        step_high=answer.high80,
+        tokens_per_second=tokens / answer.point,
+        **{f"{name}_bytes": answer.memory[name] for name in PARTS},
     )
 
 
 def _chosen(job: dict[str, Any]) -> pd.DataFrame:
-    """For each method and number of devices, the fastest way that fits for sure, else likely; else the smallest."""
+    """Return the fastest way per method and number of devices that fits for sure, else likely; else the smallest."""
     ways = [
         {"method": method, "devices": count, "zero": stage, "recompute": again}
         for method in job["methods"]
@@ -396,33 +396,33 @@ def _chosen(job: dict[str, Any]) -> pd.DataFrame:
     return best.reset_index(drop=True)
 
 
-def _largest(job: dict[str, Any], found: pd.DataFrame) -> dict[str, list[int]]:
-    """Longest sequence and largest micro-batch, powers of two, that fit the way of each row; 0 where none does."""
+def _largest(job: dict[str, Any], ways: pd.DataFrame) -> dict[str, list[int]]:
+    """Return the longest sequence and largest micro-batch, powers of two, that fit each row; 0 where none does."""
     again = "full" if "full" in job["recompute"] else "none"
     at, rows = [], []
-    for row, way in enumerate(found[["method", "devices", "zero"]].to_dict("records")):
+    for row, way in enumerate(ways[["method", "devices", "zero"]].to_dict("records")):
         for name, tried in (("seq", LENGTHS), ("micro_batch", MICRO_BATCHES)):
             at += [(row, name)] * len(tried)
             rows += [{**way, "recompute": again, name: value} for value in tried]
     table = _rows({**job, "global_batch": None, "told": {}}, rows)
     fits = (table["memory_bytes"] <= table["capacity_bytes"]).to_numpy()
-    largest = {name: [0] * len(found) for name in ("seq", "micro_batch")}
+    largest = {name: [0] * len(ways) for name in ("seq", "micro_batch")}
     for (row, name), good, value in zip(at, fits, table.to_dict("records"), strict=True):
         if good:
             largest[name][row] = max(largest[name][row], int(value[name]))
     return {f"largest_{name}": values for name, values in largest.items()}
 
 
-def _changes(job: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
-    """What single changes give to each row, and more devices until it fits."""
+def _changes(job: dict[str, Any], ways: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects of single changes on each row, and of more devices until it fits."""
     rows: list[dict[str, Any]] = []
     usual = job["same"]["optimiser"] or USUAL_OPTIMISER
-    for at, row in enumerate(found.to_dict("records")):
+    for at, row in enumerate(ways.to_dict("records")):
         tried: list[tuple[str, dict[str, Any]]] = []
         way = {name: row[name] for name in ("method", "devices", "zero", "recompute")}
         tried += [("activation checkpointing", {"recompute": "full"})] * (row["recompute"] == "none")
-        tried += [("8-bit Adam", {"optimiser": SMALL})] * (usual == USUAL_OPTIMISER)
-        tried += [(METHODS[name], {"method": name}) for name in SMALLER[row["method"]]]
+        tried += [("8-bit Adam", {"optimiser": SMALL_OPTIMISER})] * (usual == USUAL_OPTIMISER)
+        tried += [(METHODS[name], {"method": name}) for name in SMALLER_METHODS[row["method"]]]
         tried += [(f"sequences of {row['seq'] // 2:,} tokens", {"seq": row["seq"] // 2})] * (row["seq"] > 1)
         tried += [
             (f"{count:,} devices, states shared out (ZeRO-3)", {"devices": count, "zero": 3})
@@ -432,9 +432,9 @@ def _changes(job: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
         rows += [{**way, "optimiser": usual, **change, "row": at, "change": words} for words, change in tried]
     same = {name: value for name, value in job["same"].items() if name != "optimiser"}
     names = ("row", "change")
-    asked = [{name: value for name, value in row.items() if name not in names} for row in rows]
-    table = _rows({**job, "same": same, "told": {}}, asked)
-    before = found.iloc[[row["row"] for row in rows]].reset_index(drop=True)
+    changed = [{name: value for name, value in row.items() if name not in names} for row in rows]
+    table = _rows({**job, "same": same, "told": {}}, changed)
+    before = ways.iloc[[row["row"] for row in rows]].reset_index(drop=True)
     table = table.assign(
         change=[row["change"] for row in rows],
         saved_bytes=before["memory_bytes"] - table["memory_bytes"],
@@ -446,7 +446,7 @@ def _changes(job: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
 
 
 def _few(table: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of devices beyond a node only until the first that fits."""
+    """Return numbers of devices, of those beyond a node only up to the first that fits."""
     fits = table["memory_bytes"] <= table["capacity_bytes"]
     beyond = (table["more"] > NODE) & (table["more"] > table["devices"])
     earlier = table.assign(good=fits & (table["more"] > table["devices"]))
@@ -455,21 +455,21 @@ def _few(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _why(row: Mapping[str, Any], changes: pd.DataFrame) -> str:
-    """What a row that does not fit needs, and what would fit; "" where it fits."""
+    """Return the memory that a row needs, and what would fit, in words; "" where it fits."""
     if row["memory_bytes"] <= row["capacity_bytes"]:
         return ""
     own = changes[(changes["method"] == row["method"]) & (changes["devices"] == row["devices"])]
     able = own[own["memory_bytes"] <= row["capacity_bytes"]]
-    words = [f"{each['change']} ({units.human(each['memory_bytes'], 'iB')})" for each in able.to_dict("records")]
-    said = (
+    words = [f"{change['change']} ({units.human(change['memory_bytes'], 'iB')})" for change in able.to_dict("records")]
+    head = (
         f"{METHODS[row['method']]} on {_devices(row)} needs {units.human(row['memory_bytes'], 'iB')} of "
         f"{units.human(row['capacity_bytes'], 'iB')} a device"
     )
     if words:
-        return f"{said}; what would fit: {', '.join(words[:4])}"
+        return f"{head}; what would fit: {', '.join(words[:4])}"
     best = own.loc[own["memory_bytes"].idxmin()]
     return (
-        f"{said}; no single change makes it fit: with {best['change']} it needs "
+        f"{head}; no single change makes it fit: with {best['change']} it needs "
         f"{units.human(best['memory_bytes'], 'iB')}; combine changes, or split layers too (cb.search)"
     )
 
@@ -478,14 +478,8 @@ def _devices(row: Mapping[str, Any]) -> str:
     return f"{row['devices']:,} device{'s' if row['devices'] > 1 else ''}"
 
 
-def _price(system: System, hourly: float | None, way: str) -> Price:
-    if hourly is None:
-        return device_usd(system, way)
-    return Price(hourly, hourly, hourly, "USD/h", note="given")
-
-
 def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
-    """Tokens that devices process: those of the data set in all epochs, and padding."""
+    """Return tokens that devices process: those of the data set in all epochs, and padding."""
     filled = 1.0 if example is None else example / seq
     if filled > 1:
         raise refused("example_tokens", example, f"is more than seq = {seq:,}: take longer sequences, or fewer tokens")
@@ -493,14 +487,14 @@ def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
 
 
 def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:
-    """Hours and USD of the data set."""
+    """Return hours and USD of the data set."""
     steps = tokens / (table["global_batch"] * table["seq"])
     hours = {
         end: steps * table[step] / HOUR
         for end, step in (("", "step_seconds"), ("_low", "step_low"), ("_high", "step_high"))
     }
-    each = {"": price.median, "_low": price.low, "_high": price.high}
-    usd = {f"usd{end}": hours[end] * table["devices"] * each[end] for end in hours}
+    usd_per_hour = {"": price.median, "_low": price.low, "_high": price.high}
+    usd = {f"usd{end}": hours[end] * table["devices"] * usd_per_hour[end] for end in hours}
     return table.assign(**{f"hours{end}": value for end, value in hours.items()}, **usd)
 
 

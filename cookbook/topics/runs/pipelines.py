@@ -30,7 +30,7 @@ BACKWARD = 2.0
 # Arithmetic of a training step for each multiply-accumulate of the forward pass, and bytes of a 32-bit gradient.
 STEP_FLOP, GRADIENT = 6, 4
 # Each pass is placed by itself: more would take minutes.
-MOST_PASSES = 2**17
+MAX_PASSES = 2**17
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +42,7 @@ class AssemblyLine(Result):
     title : str
         Schedule, stages and micro-batches, as printed.
     passes : pandas.DataFrame
-        One row a pass: device, micro_batch, chunk, phase (in words), start and end [s]. A copy each time.
+        One row per pass: device, micro_batch, chunk, phase (in words), start and end [s]. A copy each time.
     seconds : float
         From the first start to the last end [s].
     waiting : float
@@ -60,15 +60,17 @@ class AssemblyLine(Result):
 
     @property
     def passes(self) -> pd.DataFrame:
-        """One row a pass."""
+        """One row per pass."""
         return self._passes.copy(deep=False)
 
     @property
     def devices(self) -> pd.DataFrame:
         """Each device: passes, start of the first and end of the last [s], and the share of the time it waits."""
-        each = self._passes.assign(busy=self._passes["end"] - self._passes["start"]).groupby("device")
-        found = each.agg(passes=("start", "size"), start=("start", "min"), end=("end", "max"), busy=("busy", "sum"))
-        return found.assign(waiting=1 - found["busy"] / self.seconds).drop(columns="busy").reset_index()
+        by_device = self._passes.assign(busy=self._passes["end"] - self._passes["start"]).groupby("device")
+        table = by_device.agg(
+            passes=("start", "size"), start=("start", "min"), end=("end", "max"), busy=("busy", "sum")
+        )
+        return table.assign(waiting=1 - table["busy"] / self.seconds).drop(columns="busy").reset_index()
 
     @property
     def shares(self) -> dict[str, float]:
@@ -78,11 +80,11 @@ class AssemblyLine(Result):
         return {**{name: float(spent[name]) for name in PHASES if name in spent}, "waiting": self.waiting}
 
     def frame(self) -> pd.DataFrame:
-        """The passes, in SI units."""
+        """Return the passes, in SI units."""
         return self.passes
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values."""
+        """Return the same as plain Python values."""
         return plain(
             {**{name: getattr(self, name) for name in ("title", "seconds", "waiting", "kept")}, "passes": self._passes}
         )
@@ -93,7 +95,7 @@ class AssemblyLine(Result):
         return card(self.summary(), table.rename(columns={"start": "start [s]", "end": "end [s]"}))
 
     def summary(self) -> str:
-        """The schedule, how long devices wait, and what one keeps."""
+        """Return the schedule, the share of time that devices wait, and the activations that one keeps, in words."""
         return (
             f"{self.title}: devices wait {units.percent(self.waiting)} of the time; one keeps the activations of up to "
             f"{self.kept:g} micro-batches"
@@ -110,7 +112,7 @@ class AssemblyLine(Result):
 def assembly_line(
     schedule: str, stages: int, micro_batches: int, seconds: float | str = 1.0, interleave: int = 2
 ) -> AssemblyLine:
-    """One flush of a pipeline with equal stages.
+    """Return one flush of a pipeline with equal stages.
 
     Parameters
     ----------
@@ -136,25 +138,25 @@ def assembly_line(
     """
     kind, depth, fed, forward = schedule, stages, micro_batches, float(seconds)
     chunks = interleave if kind == "interleaved" else 1
-    if depth * fed * chunks > MOST_PASSES / 2:
+    if depth * fed * chunks > MAX_PASSES / 2:
         raise ValueError(
-            f"stages = {depth:,}, micro_batches = {fed:,}: more than {MOST_PASSES // 2:,} passes each way; take fewer"
+            f"stages = {depth:,}, micro_batches = {fed:,}: more than {MAX_PASSES // 2:,} passes each way; take fewer"
         )
-    found = parallelism.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
-    passes = pd.DataFrame(found).astype({"device": int, "micro_batch": int, "chunk": int})
+    plan = parallelism.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
+    passes = pd.DataFrame(plan).astype({"device": int, "micro_batch": int, "chunk": int})
     end = float(passes["end"].max())
     waiting = 1 - float((passes["end"] - passes["start"]).sum()) / (depth * end)
-    kept = max(_kept(rows) for _, rows in passes.groupby("device")) / chunks
+    most_stored = max(_kept(rows) for _, rows in passes.groupby("device")) / chunks
     words = np.array(PHASES, dtype=object)[passes["phase"].astype(int)]
     title = f"{kind}, {depth:,} stages, {fed:,} micro-batches"
-    return AssemblyLine(title, passes.assign(phase=words), end, waiting, kept)
+    return AssemblyLine(title, passes.assign(phase=words), end, waiting, most_stored)
 
 
 def _kept(rows: pd.DataFrame) -> float:
-    """Most passes of one device whose activations still wait for their last use."""
+    """Return the most passes of one device whose activations still wait for their last use."""
     last = rows["phase"].max()
-    taken, freed = rows.loc[rows["phase"] == parallelism.FORWARD, "start"], rows.loc[rows["phase"] == last, "end"]
-    events = sorted([*((at, 1) for at in taken), *((at, -1) for at in freed)])
+    begun, freed = rows.loc[rows["phase"] == parallelism.FORWARD, "start"], rows.loc[rows["phase"] == last, "end"]
+    events = sorted([*((at, 1) for at in begun), *((at, -1) for at in freed)])
     return float(np.max(np.cumsum([change for _, change in events])))
 
 
@@ -179,7 +181,7 @@ def split_batch(
     devices: int = 256,
     node: int = 8,
 ) -> pd.DataFrame:
-    """Speed-up of one batch split over devices: the founding formula beside a ring and a hierarchy; nothing is hidden.
+    """Return the speed-up of one batch split over devices: the founding formula, a ring and a hierarchy, no overlap.
 
     Parameters
     ----------
@@ -231,11 +233,11 @@ def split_batch(
     )
 
 
-def _link(name: str, given: Any) -> tuple[str, float]:
+def _link(name: str, value: Any) -> tuple[str, float]:
     """Name and rate [B/s] of a link."""
-    if not (len(given) == 2 and isinstance(given[0], str)):
-        raise replace(LINK, name=name).refuse(given, "is no link")
-    return given[0][:60], Field.number(high=1e24, unit="B/s").read(given[1], name)
+    if not (len(value) == 2 and isinstance(value[0], str)):
+        raise replace(LINK, name=name).refuse(value, "is no link")
+    return value[0][:60], Field.number(high=1e24, unit="B/s").read(value[1], name)
 
 
 @checked(
@@ -251,12 +253,12 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     payload_bytes : float or str
         Vector held by each device, or the whole that is gathered [B].
     fabrics : sequence of str
-        Networks of the table ``fabrics``; all that have so many devices by default.
+        Networks of the table ``fabrics``; all that have this number of devices by default.
 
     Returns
     -------
     pandas.DataFrame
-        One row a network and exchange: ``fabric``, ``exchange``, ``seconds``, ``bus_bandwidth`` (what a device would
+        One row per network and exchange: ``fabric``, ``exchange``, ``seconds``, ``bus_bandwidth`` (what a device would
         need on its only link for the same time) and ``bisection_bandwidth`` (nominal) [B/s].
 
     Raises
@@ -269,7 +271,7 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     Examples
     --------
     >>> found = exchange_times(1024, 1e9, ["SuperPOD H100", "Meta RoCE"])
-    >>> found.groupby("exchange")["seconds"].nunique().to_dict()  # one pod holds 1,024: nothing is oversubscribed
+    >>> found.groupby("exchange")["seconds"].nunique().to_dict()  # 1,024 are in one pod: nothing is oversubscribed
     {'all_gather': 1, 'all_reduce': 1, 'all_to_all': 1, 'reduce_scatter': 1}
     """
     count, payload = devices, float(payload_bytes)
@@ -284,8 +286,8 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     return pd.DataFrame(rows, columns=["fabric", "exchange", "seconds", "bus_bandwidth", "bisection_bandwidth"])
 
 
-# How far to look for a number that can be divided, as a multiple of the number asked for.
-REACH = 2
+# How far to look for a number that can be divided, as a multiple of the requested number.
+MAX_RATIO = 2
 SIZES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 
 
@@ -302,26 +304,26 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
         axes["dp"] = max(devices // model, 1)
     sizes = {"experts": max(shape["experts"], 1), "seq": int(seq), "devices": devices, "global_batch": batch}
     held = SimpleNamespace(**{**shape, **axes, **sizes}, broken=0, split=" x ".join(names), model=model)
-    for each in HELD:
-        if each.broken(held):
-            raise Refused(each.refusal(held))
+    for constraint in HELD:
+        if constraint.broken(held):
+            raise Refused(constraint.refusal(held))
 
 
 def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, int]) -> Refusal:
-    """Why devices and batch cannot be divided, with the nearest that can; "" where some layout divides them.
+    """Return why devices and batch cannot be divided, with the nearest that can; "" where some layout divides them.
 
     `shards` are the ways to split the network: every tp x pp x cp that the search tries.
     """
-    replicas = [devices // each for each in shards if devices % each == 0]
-    if any(batch % each == 0 for each in replicas):
+    replicas = [devices // size for size in shards if devices % size == 0]
+    if any(batch % count == 0 for count in replicas):
         return Refusal()
-    counts = {each * share for each in shards for share in divisors(batch)}
-    fewer = around(devices, (each for each in counts if each <= REACH * devices))
-    other = around(batch, (each for share in replicas for each in multiples(batch, share) if each <= REACH * batch))
-    found = [f"{alternatives(fewer, ',')} devices"] if fewer else []
-    found += [f"a batch of {alternatives(other, ',')}"] if other else []
+    counts = {size * share for size in shards for share in divisors(batch)}
+    fewer = around(devices, (count for count in counts if count <= MAX_RATIO * devices))
+    other = around(batch, (size for share in replicas for size in multiples(batch, share) if size <= MAX_RATIO * batch))
+    remedies = [f"{alternatives(fewer, ',')} devices"] if fewer else []
+    remedies += [f"a batch of {alternatives(other, ',')}"] if other else []
     words = (
         f"devices = {devices:,} cannot share {shape['heads']:,} heads, {shape['layers']:,} layers and global_batch = "
-        f"{batch:,} evenly; nearest: {', or '.join(found) or 'none'}"
+        f"{batch:,} evenly; nearest: {', or '.join(remedies) or 'none'}"
     )
     return Refusal(words, "split-not-devices", "devices", fewer)

@@ -32,10 +32,10 @@ from cookbook.workloads.zoo import Workload
 System = str | Accelerator | Machine
 KIND = "training_transformer"
 AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompute")
-# Axes that are searched where more than the usual is asked for, and what is usual.
-USUAL: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
-# How the table calls the group of all replicas.
-ALL = "all"
+# Axes that are searched only where other than the usual values are given, and the usual values.
+USUAL_AXES: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
+# Name of the group of all replicas in the table.
+ALL_REPLICAS = "all"
 RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
@@ -48,9 +48,9 @@ SYSTEM = Field.named(
 TOKENS = Field.number(1, 1e24)
 OPTIONS = {name: ("", *dict.fromkeys(fields()[name].choices.values())) for name in ("pipeline_schedule", "offload")}
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
-TRADED = ("tp", "pp", "cp")
+TRADED_AXES = ("tp", "pp", "cp")
 # More layouts than this would take minutes.
-MOST_LAYOUTS = 2**20
+MAX_LAYOUTS = 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +62,7 @@ class Layouts(Result):
     title : str
         The model and the machine, as printed.
     table : pandas.DataFrame
-        One row a layout that fits, fastest first: the axes, dp, step_seconds with low80 and high80, bound_low,
+        One row per layout that fits, fastest first: the axes, dp, step_seconds with low80 and high80, bound_low,
         memory_bytes, headroom_bytes, device_seconds, tokens_per_second, step_usd (at the median of dated prices on
         demand; NaN where none is known), and whether it is on the front. A copy each time.
     tried, fitting : int
@@ -89,13 +89,13 @@ class Layouts(Result):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a layout that fits, fastest first."""
+        """One row per layout that fits, fastest first."""
         return self._table.copy(deep=False)
 
     @property
     def axes(self) -> list[str]:
         """Columns of the table in which layouts differ."""
-        return [name for name in (*AXES, *USUAL) if name in self._table]
+        return [name for name in (*AXES, *USUAL_AXES) if name in self._table]
 
     @property
     def front(self) -> pd.DataFrame:
@@ -104,20 +104,20 @@ class Layouts(Result):
 
     @property
     def memory(self) -> pd.DataFrame:
-        """Memory of the fullest device by part [B], one row a row of the table."""
+        """Memory of the fullest device by part [B], one row per row of the table."""
         return pd.DataFrame({name: np.asarray(part)[self.rows] for name, part in self.prediction.memory.items()})
 
     def frame(self) -> pd.DataFrame:
-        """The table, in SI units."""
+        """Return the table, in SI units."""
         return self.table
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values; a missing figure is None."""
-        kept = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
-        return plain({**kept, "layouts": self._table})
+        """Return the same as plain Python values; a missing figure is None."""
+        header = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
+        return plain({**header, "layouts": self._table})
 
     def tables(self, most: int | None = None) -> dict[str, pd.DataFrame]:
-        """Return the layouts as printed by title, fastest first; the first so many where `most` is given."""
+        """Return the layouts as printed by title, fastest first; the first `most` where that is given."""
         return {"Layouts": self.printed(self._table.head(len(self._table) if most is None else most), self.rows[:most])}
 
     def printed(self, layouts: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
@@ -152,38 +152,38 @@ class Layouts(Result):
         )
 
     def _repr_html_(self) -> str:
-        taken = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
-        return card(self.summary(), self.tables(8)["Layouts"], [taken])
+        note = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
+        return card(self.summary(), self.tables(8)["Layouts"], [note])
 
     def summary(self) -> str:
-        """How many layouts fit, and the fastest of them."""
-        said = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"
+        """Return the number of layouts that fit, and the fastest of them, in one sentence."""
+        head = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"
         if not self.fitting:
             if not self.nearest:
-                return f"{said}; none can be predicted"
+                return f"{head}; none can be predicted"
             need, have = (units.human(self.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
-            return f"{said}; the smallest needs {need} of {have}"
+            return f"{head}; the smallest needs {need} of {have}"
         best = self._table.iloc[0]
         words = step_words(best)
         return (
-            f"{said}; the fastest, {layout_words(best)}, takes {words['Step (80 %)']}, "
+            f"{head}; the fastest, {layout_words(best)}, takes {words['Step (80 %)']}, "
             f"{words['Throughput [tokens/s]']} tokens/s"
         )
 
     def why(self, row: int = 0, count: int = 8) -> pd.DataFrame:
-        """Neighbours of a layout, what they change, and the part of a step that makes them slower or faster.
+        """Return neighbours of a layout, what they change, and the part of a step that makes them slower or faster.
 
         Parameters
         ----------
         row : int
             Row of `table`; the fastest by default.
         count : int
-            How many neighbours to tell, the nearest in time first.
+            Number of neighbours, the nearest in time first.
 
         Returns
         -------
         pandas.DataFrame
-            change, step_seconds, difference_seconds, within_80 (whether the neighbour lies inside the 80 % interval of
+            change, step_seconds, difference_seconds, within_80 (whether the neighbour is inside the 80 % interval of
             the layout, so that either may be the faster), part (that differs most), part_seconds (by how much),
             memory_bytes.
 
@@ -199,7 +199,7 @@ class Layouts(Result):
         own = axes.iloc[row]
         same = axes.eq(own, axis=1)
         differs = (~same).sum(axis=1)
-        traded = differs.eq(2) & same.drop(columns=list(TRADED)).all(axis=1)
+        traded = differs.eq(2) & same.drop(columns=list(TRADED_AXES)).all(axis=1)
         near = np.flatnonzero((differs.eq(1) | traded).to_numpy())
         seconds = self._table["step_seconds"].to_numpy()
         near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][:count]
@@ -264,7 +264,7 @@ def search(
     oversubscription: float = 1,
     network: float | str | None = None,
 ) -> Layouts:
-    """All layouts of a language model that divide its layers, heads, experts, the batch and the devices.
+    """Return all layouts of a language model that divide its layers, heads, experts, the batch and the devices.
 
     Embedding and LM head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers in 16
     stages. Sequence parallelism goes with tensor parallelism.
@@ -312,7 +312,7 @@ def search(
     cookbook.catalog.UnknownName
         A model, system or precision that the catalogue does not have.
     ValueError
-        An argument that cannot be, or arguments that leave no layout to try: which, and what to change.
+        An invalid argument, or arguments that leave no layout to try: which, and what to change.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def search(
     node = joined or int(domain if math.isfinite(domain) else machine.per_node)
     grid = configuration_grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
     grid = _with_more(grid, batch, more)
-    if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
+    if not 0 < len(grid["devices"]) <= MAX_LAYOUTS:
         raise ValueError(
             f"global_batch = {batch:,}, devices = {shown(counts if len(counts) > 1 else counts[0])}: "
             + (
@@ -350,10 +350,10 @@ def search(
                 else "no layout divides them; take a batch that is a multiple of a power of two, and devices likewise"
             )
         )
-    asked = _columns(grid) | {"global_batch": float(batch), **same}
-    # Nodes that nobody states are those of the machine, as for any other question.
-    asked |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
-    found = _estimated(workload, machine, asked, software, precision, length)
+    columns = _columns(grid) | {"global_batch": float(batch), **same}
+    # Nodes that are not given are those of the machine, as for any other question.
+    columns |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
+    answer = _estimated(workload, machine, columns, software, precision, length)
     assumed = (
         ("seq", seq, f"{length:,} tokens"),
         ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
@@ -364,61 +364,69 @@ def search(
         ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )
-    layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(accelerator).median)
-    first = found.assumed[0].taken if len(found) else {}
-    taken = Assumptions({name: each for name, each in first.items() if name not in ("sequence_parallel", "per_node")})
-    told = [f"{name} = {value}" for name, given, value in assumed if given is None or given is False or given == ""]
-    return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken.told(), *told))
+    layouts = _layouts(grid, answer, machine.accelerator.memory_bytes, length, batch, device_usd(accelerator).median)
+    first = answer.assumed[0].taken if len(answer) else {}
+    defaults = Assumptions(
+        {name: value for name, value in first.items() if name not in ("sequence_parallel", "per_node")}
+    )
+    unstated = [
+        f"{name} = {value}"
+        for name, argument, value in assumed
+        if argument is None or argument is False or argument == ""
+    ]
+    return replace(
+        layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*defaults.told(), *unstated)
+    )
 
 
 def _columns(grid: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Axes of a grid as columns of a scenario."""
-    found: dict[str, Any] = {}
+    """Return axes of a grid as columns of a scenario."""
+    columns: dict[str, Any] = {}
     for name, column in grid.items():
         if name == "shard":
-            found[name] = [None if each == ALL else each for each in column.tolist()]
+            columns[name] = [None if size == ALL_REPLICAS else size for size in column.tolist()]
         elif column.dtype.kind in "iuf":
-            found[name] = column.astype(float)
+            columns[name] = column.astype(float)
         else:
             levels, codes = np.unique(column.astype(str), return_inverse=True)
-            found[name] = Coded(codes, tuple(levels.tolist()))
-    found.pop("dp")
-    return found
+            columns[name] = Coded(codes, tuple(levels.tolist()))
+    columns.pop("dp")
+    return columns
 
 
 def _estimated(
     network: Workload, machine: Machine, columns: dict[str, Any], software: str, precision: str, seq: int
 ) -> Estimate:
-    """Steps of all layouts of a grid at once; ValueError where what they share cannot be."""
+    """Return steps of all layouts of a grid at once; ValueError where a value that they share is impossible."""
     plan = plan_fields(None, columns)
-    asked = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
-    found = estimate(asked)
-    if found.why[0]:
-        raise Refused(found.why[0])
-    return found
+    request = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
+    answer = estimate(request)
+    if answer.why[0]:
+        raise Refused(answer.why[0])
+    return answer
 
 
 def model_of(model: str | Workload) -> Workload:
-    """The language model that an argument `model` means: of the zoo by name, or a changed one as it is."""
+    """Return the language model of an argument `model`: of the zoo by name, or a changed one as it is."""
     return network_of(LANGUAGE_MODEL.read(model, "model"))
 
 
 def sequence(network: Workload, seq: int | None) -> int:
-    """Tokens of a sequence: those given, the model's, or 2,048."""
+    """Return tokens of a sequence: those given, the model's, or 2,048."""
     return int(network.seq or LENGTH) if seq is None else seq
 
 
 def shape_of(network: Workload) -> dict[str, int]:
-    """Layers, heads and experts of a language model: what may be divided."""
-    known, own = of_model(network), network.arguments
-    if not known:
+    """Return layers, heads and experts of a language model: what may be divided."""
+    shape, own = of_model(network), network.arguments
+    if not shape:
         name, why = network.name, ""
         if network.unsplit:
             name, why = network.title, f": {network.unsplit}; build it of {zoo.DIVIDED}"
         raise refused("model", name, f"is not a language model with layers that can be split{why}")
     experts = own.get("experts") or 0
     return {
-        "layers": int(own["depth"]) * (2 if known["decoder"] else 1),
+        "layers": int(own["depth"]) * (2 if shape["decoder"] else 1),
         "heads": int(own["heads"]),
         "experts": int(experts if isinstance(experts, int) else experts.get("number", 0)),
     }
@@ -429,31 +437,31 @@ def _tried(values: Sequence[Any]) -> str:
 
 
 def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
-    """The grid with every choice of the further axes that it allows; those with the usual choice alone stay out."""
-    for name, given in lists.items():
-        if tuple(given) == (USUAL[name],):
+    """Return the grid with every choice of further axes that it allows; axes with the usual choice alone stay out."""
+    for name, choices in lists.items():
+        if tuple(choices) == (USUAL_AXES[name],):
             continue
-        row, choice = np.divmod(np.arange(len(grid["devices"]) * len(given)), len(given))
+        row, choice = np.divmod(np.arange(len(grid["devices"]) * len(choices)), len(choices))
         wide = {axis: column[row] for axis, column in grid.items()}
-        wide[name] = np.array([ALL if each is None else each for each in given], dtype=object)[choice]
-        kept = np.ones(len(row), dtype=bool)
+        wide[name] = np.array([ALL_REPLICAS if value is None else value for value in choices], dtype=object)[choice]
+        possible = np.ones(len(row), dtype=bool)
         if name == "pipeline_schedule":
-            kept = _scheduled(wide, choice == 0, batch)
+            possible = _scheduled(wide, choice == 0, batch)
         elif name == "shard":
-            kept = _shared(wide)
-        grid = {axis: column[kept] for axis, column in wide.items()}
+            possible = _shared(wide)
+        grid = {axis: column[possible] for axis, column in wide.items()}
     return grid
 
 
 def _scheduled(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np.ndarray:
-    """One stage has no schedule: the first of the list stands for all."""
+    """Return rows to keep: one stage has no schedule, so that only the first of the list is kept."""
     layouts = SimpleNamespace(**grid, micro_batches=batch // (grid["dp"] * grid["micro_batch"]), flushes=1)
     return np.where(grid["pp"] > 1, possible(layouts, SCHEDULES), first)
 
 
 def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
-    """Groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
-    ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL
+    """Return groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
+    ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL_REPLICAS
     size = np.where(usual, 0, grid["shard"]).astype(int)
     layouts = SimpleNamespace(**{**grid, "stated_shard": size})
     with np.errstate(divide="ignore"):
@@ -461,17 +469,17 @@ def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _layouts(
-    grid: dict[str, np.ndarray], found: Estimate, capacity: float, seq: float, global_batch: int, usd: float
+    grid: dict[str, np.ndarray], answer: Estimate, capacity: float, seq: float, global_batch: int, usd: float
 ) -> Layouts:
-    seconds, memory = np.asarray(found.point), np.asarray(found.memory_bytes)
-    known = np.isfinite(seconds) & np.isfinite(memory)
-    rows = np.flatnonzero(known & (np.asarray(found.fits) == "yes"))
+    seconds, memory = np.asarray(answer.point), np.asarray(answer.memory_bytes)
+    predicted = np.isfinite(seconds) & np.isfinite(memory)
+    rows = np.flatnonzero(predicted & (np.asarray(answer.fits) == "yes"))
     rows = rows[np.argsort(seconds[rows], kind="stable")]
     table = pd.DataFrame({name: column[rows] for name, column in grid.items()})
     table = table.assign(
         step_seconds=seconds[rows],
-        low80=found.low80[rows],
-        high80=found.high80[rows],
+        low80=answer.low80[rows],
+        high80=answer.high80[rows],
         memory_bytes=memory[rows],
         headroom_bytes=capacity - memory[rows],
         device_seconds=seconds[rows] * grid["devices"][rows],
@@ -481,16 +489,16 @@ def _layouts(
     table["front"] = table.index.isin(pareto_front(costs, table.index.to_numpy()))
     table["step_usd"] = table["device_seconds"] * usd / HOUR
     nearest: dict[str, Any] = {}
-    if known.any() and not len(rows):
-        least = int(np.argmin(np.where(known, memory, np.inf)))
+    if predicted.any() and not len(rows):
+        least = int(np.argmin(np.where(predicted, memory, np.inf)))
         nearest = {name: column[least] for name, column in grid.items()}
         nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity}
     rows.flags.writeable = False
-    return Layouts("", table, len(seconds), len(rows), MappingProxyType(nearest), (), found, rows)
+    return Layouts("", table, len(seconds), len(rows), MappingProxyType(nearest), (), answer, rows)
 
 
 def _words(own: Any, other: Any) -> str:
-    """What another layout has differently.
+    """Return the differences of another layout, in words.
 
     >>> _words({"tp": 8, "pp": 1}, {"tp": 4, "pp": 2})
     'tp 8 -> 4, pp 1 -> 2'
@@ -499,7 +507,7 @@ def _words(own: Any, other: Any) -> str:
 
 
 def layout_words(row: Any) -> str:
-    """A layout as its splits; "none" where there is none.
+    """Return a layout as its splits; "none" where there is none.
 
     >>> layout_words({"tp": 8, "pp": 4, "cp": 1, "ep": 1, "dp": 32})
     'TP 8, PP 4, DP 32'
@@ -511,7 +519,7 @@ def layout_words(row: Any) -> str:
 
 
 def step_words(row: Any) -> dict[str, str]:
-    """Step with its interval, and throughput, as printed."""
+    """Return the step with its interval, and throughput, as printed."""
     low, high = (row[name] for name in (("low80", "high80") if "low80" in row else ("step_low", "step_high")))
     ends = f"{units.human(low, 's')} to {units.human(high, 's')}"
     return {
@@ -521,5 +529,5 @@ def step_words(row: Any) -> dict[str, str]:
 
 
 def machine_of(system: System) -> Machine:
-    """Machine of a name or a record; ValueError for anything else."""
+    """Return the machine of a name or a record; ValueError for anything else."""
     return hardware.machine(SYSTEM.read(system, "accelerator"))

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
-from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR
+from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, hour_usd
 from cookbook.catalog.prices import WAY as PAID
 from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.formulas import parallelism, utilisation
@@ -21,7 +21,7 @@ from cookbook.prediction.kinds.configurations import OPTIMISER, WEIGHT
 from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage_counts
 from cookbook.prediction.precision import usual_precision
 from cookbook.result import Result, card, plain
-from cookbook.topics.costs.cost import HOUR, Price, device_usd
+from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.pipelines import SIZES, check_layout, undivided
 from cookbook.topics.runs.search import (
     AXES,
@@ -43,23 +43,23 @@ from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 # How far around the best interval a curve over intervals goes, as a factor.
-REACH = 30.0
+MAX_INTERVAL_RATIO = 30.0
 DAY, MINUTE = units.si("1 d"), units.si("1 min")
 # What recomputation repeats, of the products with weights and of the attention matrix.
-REPEATS = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
+RECOMPUTED_SHARES = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
 BATCH, WAY = 1024, "on demand"
-# Axes that a run may hold fixed.
-HELD = (*(name for name in AXES if name != "devices"), "dp")
+# Axes that a run may fix.
+FIXED_AXES = (*(name for name in AXES if name != "devices"), "dp")
 SHARES = ("goodput", "goodput_low", "goodput_high")
 # Of a run of which less is kept, days and USD say nothing.
-LEAST_USEFUL = 1e-3
+MIN_USEFUL = 1e-3
 # Tokens, prices and failures change nothing of a layout: the last searches are kept.
 _searched = lru_cache(maxsize=16)(search)
 
 
 @dataclass(frozen=True)
 class Failures:
-    """What a run is assumed to meet.
+    """Failures that a run is assumed to meet.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Failures:
     source: tuple[str, ...]
 
     def bandwidth(self, devices: Any) -> np.ndarray:
-        """Rate at which storage takes a checkpoint of so many devices [B/s]."""
+        """Return the rate at which storage writes a checkpoint of a number of devices [B/s]."""
         rate = np.asarray(devices) * self.storage_per_device
         return np.full(np.shape(devices), self.storage) if math.isfinite(self.storage) else rate
 
@@ -96,7 +96,7 @@ class TrainingRun(Result):
     title : str
         The model and the machine, as printed.
     table : pandas.DataFrame
-        One row a number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high (80
+        One row per number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high (80
         %), tokens_per_second; mfu with mfu_low and mfu_high, and hfu; mtbf_seconds of the cluster,
         checkpoint_seconds, checkpoint_interval_seconds, goodput at the middle failure rate with goodput_low and
         goodput_high at the extreme ones; days with days_low and days_high (80 % interval of the step); device_hours;
@@ -110,7 +110,7 @@ class TrainingRun(Result):
     checkpoint_bytes : float
         Weights, master weights and states of Adam of the whole model [B].
     price : Price
-        An hour of one device [USD/h].
+        Price of one hour of one device [USD/h].
     failures : Failures
         Failure rates, storage and restarts assumed.
     layouts : Layouts
@@ -137,7 +137,7 @@ class TrainingRun(Result):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a number of devices."""
+        """One row per number of devices."""
         return self._table.copy(deep=False)
 
     @cached_property
@@ -183,11 +183,11 @@ class TrainingRun(Result):
         )
 
     def frame(self) -> pd.DataFrame:
-        """The table, in SI units but for days and USD."""
+        """Return the table, in SI units but for days and USD."""
         return self._table.drop(columns="row")
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python values; a missing figure is None."""
+        """Return the same as plain Python values; a missing figure is None."""
         names = ("title", "tokens", "tokens_per_step", "training_flop", "checkpoint_bytes", "precision", "assumed")
         return plain({**{name: getattr(self, name) for name in names}, "runs": self.frame()})
 
@@ -226,7 +226,7 @@ class TrainingRun(Result):
         return card(self.summary(), self.tables()["Numbers of devices"], notes)
 
     def summary(self) -> str:
-        """The fastest of the runs in one line."""
+        """Return the fastest of the runs in one line."""
         table = self._table[self._table["why"] == ""]
         best = table.loc[table["days"].idxmin()]
         among = f", the fastest of {len(table)} numbers of devices" if len(table) > 1 else ""
@@ -236,7 +236,7 @@ class TrainingRun(Result):
         )
 
     def over_intervals(self, devices: int) -> pd.DataFrame:
-        """Useful share of the time over the work between checkpoints, and the intervals by Young and by Daly.
+        """Return the useful share of time over the work between checkpoints, and the intervals by Young and by Daly.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class TrainingRun(Result):
         write, between = float(row["checkpoint_seconds"]), float(row["mtbf_seconds"])
         best = float(parallelism.daly_2006_interval_seconds(write, between))
         young = float(parallelism.young_1974_interval_seconds(write, between))
-        every = np.concatenate([np.geomspace(best / REACH, best * REACH, 61), [young, best]])
+        every = np.concatenate([np.geomspace(best / MAX_INTERVAL_RATIO, best * MAX_INTERVAL_RATIO, 61), [young, best]])
         low, middle, high = (
             parallelism.useful_share(
                 every, write, self.failures.restart_seconds, parallelism.cluster_mtbf_seconds(device, devices)
@@ -274,11 +274,11 @@ class TrainingRun(Result):
 
     def _of(self, columns: Mapping[str, Any]) -> pd.DataFrame:
         rows = self._table["row"].to_numpy()
-        found = {name: np.where(rows >= 0, np.asarray(each)[rows], np.nan) for name, each in columns.items()}
-        return pd.DataFrame(found, index=self._table["devices"])
+        values = {name: np.where(rows >= 0, np.asarray(column)[rows], np.nan) for name, column in columns.items()}
+        return pd.DataFrame(values, index=self._table["devices"])
 
     def devices_needed(self, days: float, certain: bool = False) -> pd.Series:
-        """Row with the fewest of the numbers of devices given that are done in time.
+        """Return the row with the fewest devices of those given that are done in time.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class TrainingRun(Result):
         return in_time.loc[in_time["devices"].idxmin()]
 
     def tokens_possible(self, usd: float) -> pd.Series:
-        """Tokens that a budget pays for at the median price, by number of devices; NaN where there is no price."""
+        """Return the tokens that a budget buys at the median price, by number of devices; NaN without a price."""
         table = self._table.set_index("devices")
         return (Field.number(high=1e24).read(usd, "usd") / table["usd"] * self.tokens).rename("tokens")
 
@@ -380,16 +380,17 @@ def plan_run(
     seq : int, optional
         Tokens of a sequence; the model's by default.
     layout : mapping, optional
-        Axes to hold fixed, such as ``{"tp": 8, "pp": 4}``: tp, pp, vp, cp, ep, dp, micro_batch, zero, recompute.
+        Axes to fix, such as ``{"tp": 8, "pp": 4}``: tp, pp, vp, cp, ep, dp, micro_batch, zero, recompute.
     precision, micro_batch, zero, recompute, attention, software
         As for `cookbook.planning.search`: one choice, or several to try.
     hourly : float or Price, optional
-        An hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way` and `since`, by default.
+        Price of one hour of one accelerator [USD/h]; by default from dated prices, as `hourly_usd` with `way` and
+        `since`.
     mtbf_hours : float, optional
         Mean time between failures that one device accounts for, its share of host and network included [h]; the
         range of the table ``long_runs`` by default.
     checkpoint_bandwidth : float or str, optional
-        Rate at which storage takes a checkpoint, during which work stops [B/s]; so much a device as in ``long_runs``
+        Rate at which storage takes a checkpoint, during which work stops [B/s]; per device as in ``long_runs``
         by default. Where checkpoints go to host memory first, give that rate.
     restart : float or str, optional
         Time from a failure until work goes on [s]; that of ``long_runs`` by default.
@@ -408,7 +409,7 @@ def plan_run(
     cookbook.catalog.UnknownName
         A model, system or precision that the catalogue does not have.
     ValueError
-        An argument that cannot be, or no layout that divides and fits for any number of devices: which, and the
+        An invalid argument, or no layout that divides and fits for any number of devices: which, and the
         nearest that can. Among several numbers of devices, those get NaN and a reason.
 
     Examples
@@ -433,7 +434,7 @@ def plan_run(
         "per_node": per_node,
     }
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
-    price = hourly if isinstance(hourly, Price) else _price(accelerator, hourly, way or WAY, since)
+    price = hourly if isinstance(hourly, Price) else hour_usd(accelerator, hourly, way or WAY, since)
     layouts, best, why = fastest(workload, accelerator, counts, batch, {} if layout is None else layout, same)
     chosen = precision or usual_precision(hardware.machine(device), "training")
     sizes = _sizes(workload, length)
@@ -441,17 +442,17 @@ def plan_run(
     table = _reliable(best.assign(why=why), failures, saved, interval)
     table = _spent(table, wanted, batch * length, price, device.tdp_watts)
     table = _utilised(table, sizes, peak)
-    mean, each = failures.mtbf_seconds[1] / HOUR, units.human(failures.storage_per_device, "B/s")
+    mean, bandwidth = failures.mtbf_seconds[1] / HOUR, units.human(failures.storage_per_device, "B/s")
     assumed = (
         ("seq", seq, f"{length:,} tokens"),
         ("global_batch", global_batch, f"{BATCH:,} sequences"),
         ("way", hourly or way, WAY),
         ("mtbf_hours", mtbf_hours, f"{mean:,.0f}, the median of published runs"),
-        ("checkpoint_bandwidth", checkpoint_bandwidth, f"{each} a device"),
+        ("checkpoint_bandwidth", checkpoint_bandwidth, f"{bandwidth} a device"),
         ("restart", restart, units.human(failures.restart_seconds, "s")),
     )
-    of_layouts = [each for each in layouts.assumed if not each.startswith("seq = ")]
-    taken = [f"{name} = {usual}" for name, given, usual in assumed if given in (None, "")]
+    of_layouts = [note for note in layouts.assumed if not note.startswith("seq = ")]
+    defaults = [f"{name} = {usual}" for name, argument, usual in assumed if argument in (None, "")]
     return TrainingRun(
         layouts.title,
         table,
@@ -464,21 +465,15 @@ def plan_run(
         failures,
         layouts,
         chosen,
-        (*taken, *of_layouts),
+        (*defaults, *of_layouts),
     )
 
 
 def _sizes(network: Workload, length: float) -> tuple[float, float, float, float]:
-    """Active parameters, layers, width of all heads, and tokens of a sequence, as utilisation counts them."""
+    """Return active parameters, layers, width of all heads, and tokens of a sequence, as utilisation counts them."""
     own, shape = network.arguments, shape_of(network)
     head = own.get("head_dim") or own["width"] / own["heads"]
     return network.ops.active_parameter_count, shape["layers"], shape["heads"] * head, length
-
-
-def _price(system: System, hourly: float | None, way: str, since: int | None) -> Price:
-    if hourly is None:
-        return device_usd(system, way, since)
-    return Price(hourly, hourly, hourly, "USD/h", note="given")
 
 
 def _reliable(
@@ -487,26 +482,26 @@ def _reliable(
     counts = table["devices"].to_numpy()
     write = parallelism.checkpoint_seconds(1.0, checkpoint_bytes, failures.bandwidth(counts))
     low, middle, high = failures.mtbf_seconds
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, device in zip(SHARES, (middle, low, high), strict=True):
         between = parallelism.cluster_mtbf_seconds(device, counts)
         every = _interval(interval, write, between)
         with np.errstate(over="ignore"):
-            found[name] = parallelism.useful_share(every, write, failures.restart_seconds, between)
-        if device is middle and "mtbf_seconds" not in found:
-            found |= {"mtbf_seconds": between, "checkpoint_seconds": write, "checkpoint_interval_seconds": every}
-    return _kept(table.assign(**found))
+            columns[name] = parallelism.useful_share(every, write, failures.restart_seconds, between)
+        if device is middle and "mtbf_seconds" not in columns:
+            columns |= {"mtbf_seconds": between, "checkpoint_seconds": write, "checkpoint_interval_seconds": every}
+    return _kept(table.assign(**columns))
 
 
 def _kept(table: pd.DataFrame) -> pd.DataFrame:
-    """The same, with a reason in place of figures where failures leave next to nothing of the work."""
-    lost = table["goodput"] < LEAST_USEFUL
+    """Return the same, with a reason in place of figures where failures leave next to nothing of the work."""
+    lost = table["goodput"] < MIN_USEFUL
     for at in np.flatnonzero(lost):
         row = table.iloc[at]
         often, write = (units.human(float(row[name]), "s") for name in ("mtbf_seconds", "checkpoint_seconds"))
         words = (
             f"devices = {row['devices']:,}: a failure every {often} and checkpoints that take {write} leave less than "
-            f"{units.percent(LEAST_USEFUL, 1)} of the time useful; give a longer mtbf_hours, a faster "
+            f"{units.percent(MIN_USEFUL, 1)} of the time useful; give a longer mtbf_hours, a faster "
             "checkpoint_bandwidth or fewer devices"
         )
         table.loc[table.index[at], "why"] = Refusal(words, "failures-too-often", "devices")
@@ -516,7 +511,7 @@ def _kept(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _interval(interval: Callable[..., Any], write: np.ndarray, between: np.ndarray) -> np.ndarray:
-    """Work between checkpoints [s], by the reader's function or a published one."""
+    """Return the work between checkpoints [s], by the reader's function or a published one."""
     try:
         every = np.asarray(interval(write, between), dtype=float) if callable(interval) else np.array(np.nan)
     except (TypeError, ArithmeticError):
@@ -536,7 +531,7 @@ def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, wa
         name: parallelism.run_seconds(tokens, per_step, table[step].to_numpy(), useful) / DAY
         for name, step in ends.items()
     }
-    hours = {name: table["devices"] * DAY / HOUR * each for name, each in days.items()}
+    hours = {name: table["devices"] * DAY / HOUR * value for name, value in days.items()}
     return table.assign(
         **days,
         device_hours=hours["days"],
@@ -549,11 +544,11 @@ def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, wa
 
 
 def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], peak: float) -> pd.DataFrame:
-    """Model and hardware FLOP of a token over what the peak would do in the same time."""
-    repeats = [REPEATS.get(how, (np.nan, np.nan)) for how in table["recompute"]]
+    """Return model and hardware FLOP per token over those of the peak in the same time."""
+    repeats = [RECOMPUTED_SHARES.get(how, (np.nan, np.nan)) for how in table["recompute"]]
     products, attention = np.array(repeats, dtype=float).T
-    known = np.isfinite(products)
-    again = utilisation.repeated_forward(*sizes, np.where(known, products, 0), np.where(known, attention, 0))
+    counted = np.isfinite(products)
+    again = utilisation.repeated_forward(*sizes, np.where(counted, products, 0), np.where(counted, attention, 0))
     model = utilisation.chowdhery_2022(*sizes)
     rate = table["tokens_per_second"] / (table["devices"] * peak)
     slow, fast = (table["step_seconds"] / table[name] for name in ("step_high", "step_low"))
@@ -563,7 +558,7 @@ def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], pea
 
 
 def known_failures(mtbf_hours: Any = None, bandwidth: Any = None, restart: Any = None) -> Failures:
-    """Failures as published, or as given: hours, B/s, seconds.
+    """Return failures as published, or as given: hours, B/s, seconds.
 
     >>> low, middle, high = known_failures().mtbf_seconds
     >>> low < middle < high
@@ -586,9 +581,9 @@ def known_failures(mtbf_hours: Any = None, bandwidth: Any = None, restart: Any =
 def fastest(
     network: Workload, system: System, counts: list[int], batch: int, layout: Mapping[str, Any], same: dict[str, Any]
 ) -> tuple[Layouts, pd.DataFrame, list[str]]:
-    """All layouts, the fastest for each number of devices with its row of the prediction, and why some have none.
+    """Return all layouts, the fastest per number of devices with its row of the estimate, and reasons.
 
-    `layout` holds axes fixed; `same` are further arguments of `search`. Where no number has a layout that divides and
+    `layout` fixes axes; `same` are further arguments of `search`. Where no number has a layout that divides and
     fits, the reason of the last is raised.
     """
     held = _held(layout)
@@ -598,8 +593,8 @@ def fastest(
     able = [count for count, reason in zip(counts, why, strict=True) if not reason]
     if not able:
         raise Refused(why[-1])
-    found = _searched(network, system, tuple(able), batch, **same)
-    table = found.table.assign(row=found.rows)
+    searched = _searched(network, system, tuple(able), batch, **same)
+    table = searched.table.assign(row=searched.rows)
     for name, value in held.items():
         table = table[table[name] == value]
     best = table.drop_duplicates("devices").set_index("devices").reindex(counts).reset_index()
@@ -609,15 +604,15 @@ def fastest(
             why[at] = _too_large(_searched(network, system, (count,), batch, **same), count, held)
     if (best["row"] < 0).all():
         raise Refused(why[-1])
-    return found, best.rename(columns={"low80": "step_low", "high80": "step_high"}), why
+    return searched, best.rename(columns={"low80": "step_low", "high80": "step_high"}), why
 
 
 def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(layout, Mapping):
         raise refused("layout", layout, "is no layout; give a dict such as {'tp': 8, 'pp': 4}")
-    unknown = [name for name in layout if name not in HELD]
+    unknown = [name for name in layout if name not in FIXED_AXES]
     if unknown:
-        raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(HELD)}")
+        raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(FIXED_AXES)}")
     for name, allowed in (("recompute", RECOMPUTE), ("zero", ZERO)):
         if name in layout:
             Field.choice(*allowed).read(layout[name], name)
@@ -627,7 +622,7 @@ def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
 def _undivided(
     network: Workload, system: System, count: int, batch: int, held: Mapping[str, Any], same: Mapping[str, Any]
 ) -> str:
-    """Why a number of devices has no layout that divides; "" where it has."""
+    """Return why a number of devices has no layout that divides; "" where it has one."""
     sizes = {name: held[name] for name in SIZES if name in held}
     seq, shape = same["seq"], shape_of(network)
     split = context_sizes(seq)
@@ -643,7 +638,7 @@ def _undivided(
 
 
 def _too_large(alone: Layouts, count: int, held: Mapping[str, Any]) -> Refusal:
-    """Why no layout of a number of devices is left: memory, or axes that none of those tried has."""
+    """Return why no layout of a number of devices is left: memory, or axes that none of those tried has."""
     if alone.nearest:
         need, have = (units.human(alone.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
         words = f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"

@@ -1,10 +1,9 @@
-"""What is asked of engines of a language model, what their iterations take as `cookbook.generate` estimates them, and
-how surely."""
+"""Load, limits and options of a service, what iterations of its engines cost, and how well measurements cover them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -31,23 +30,40 @@ from cookbook.prediction.constants import (
 from cookbook.prediction.engine import Prepared, prepare, requested_rows
 from cookbook.prediction.kinds import generation, serving_memory
 from cookbook.prediction.request_sets import ANSWER, PROMPT
-from cookbook.topics.serving.simulation import MOST_REQUESTS, StepCosts
+from cookbook.topics.serving.simulation import CHUNKED, MAX_REQUESTS, StepCosts
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "tier", "widths"]
-# Shards that are tried; tokens for which there is room where the memory is not known.
-SHARDS, ENDLESS = (1, 2, 4, 8, 16, 32, 64), 1e15
-# Sequences and tokens up to which costs are drawn, and requests of the shortest trace.
-MOST_BATCH, MOST_PASS, LEAST_TRACE = 2.0**13, 2.0**34, 20
-# Tokens read at which costs are drawn.
-FAR = 1024.0
-# Tokens of a prompt and of an answer where nobody states any.
-USUAL = {PROMPT: 512, ANSWER: 256}
-# What of an engine is told where it is not given.
-STACK = ("software", "level of the software", "precision", "weights_format")
+__all__ = [
+    "SHARDS",
+    "Batching",
+    "EngineOptions",
+    "Limits",
+    "Load",
+    "LoadArguments",
+    "arrivals",
+    "assumed_options",
+    "assumed_terms",
+    "costs_of",
+    "engine_costs",
+    "interval_factors",
+    "lengths",
+    "load_of",
+    "tier",
+]
+# Shards that are tried, and tokens that fit where the memory is not known.
+SHARDS, UNKNOWN_MEMORY_TOKENS = (1, 2, 4, 8, 16, 32, 64), 1e15
+# Largest batch and pass of which costs are interpolated, and requests of the shortest trace.
+MAX_BATCH, MAX_PASS_TOKENS, MIN_TRACE = 2.0**13, 2.0**34, 20
+# Attended tokens at which slopes of costs are computed.
+SLOPE_TOKENS = 1024.0
+# Tokens of a prompt and of an answer where none are given.
+USUAL_LENGTHS = {PROMPT: 512, ANSWER: 256}
+# Options of an engine that `Service.assumed` reports where they are not given.
+REPORTED_OPTIONS = ("software", "level of the software", "precision", "weights_format")
+# Arguments that state a load.
+LOADS = ("rate", "users", "concurrency")
 
-
-# What of an engine is one value of a scenario, and what of it a service checks where it makes engines of it.
+# Arguments of engines: one value each.
 ENGINE: dict[str, Field | Row] = {
     "model": MODEL,
     "pp": Field.count(high=64),
@@ -59,28 +75,50 @@ ENGINE: dict[str, Field | Row] = {
     "chunk": Field.count(high=1 << 17),
     "two_batches": Field.flag(),
 }
-# What requests are drawn from.
-COUNT, SEED = Field.count(high=MOST_REQUESTS), Field.count(0, 1e9)
+# Samples of arrivals and lengths.
+COUNT, SEED = Field.count(high=MAX_REQUESTS), Field.count(0, 1e9)
 SPREAD, BURSTINESS, LENGTH = Field.number(0, 10), Field.number(0, 1e4), Field.number(1, 1e8)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a service is asked for.
+class LoadArguments:
+    """Arguments of `cookbook.serve` that describe requests, as they are given."""
+
+    rate: Any
+    users: Any
+    concurrency: Any
+    arrival: Any
+    think: Any
+    input_len: Any
+    output_len: Any
+    input_spread: float
+    output_spread: float
+    burstiness: float
+
+    def stated(self) -> dict[str, float]:
+        """Return the loads that are given, by the name of the argument."""
+        return {name: getattr(self, name) for name in LOADS if getattr(self, name) is not None}
+
+
+@dataclass(frozen=True)
+class Load:
+    """Requests of a service.
 
     Attributes
     ----------
     rate, clients : float
-        Requests that arrive [1/s], or clients of which each asks again after it is answered; the other is NaN.
+        Requests that arrive [1/s], or clients, each of which sends its next request after its last answer; the other is
+        NaN.
     think : float
         Mean pause of a client between an answer and its next request [s].
-    prompt, answer, prompt_spread, answer_spread, burstiness : float
-        Mean tokens, standard deviations over the means, and variance of gaps between arrivals over their squared mean.
-    ttft, tpot, kept : float
-        Most seconds to the first token and for each further one, and the share of requests that must keep both.
-    policy : str
+    prompt, answer : float
+        Mean lengths [tokens].
+    prompt_spread, answer_spread : float
+        Standard deviations of lengths over their means.
+    burstiness : float
+        Variance of the gaps between arrivals over their squared mean.
     trace : dict of str to numpy.ndarray
-        Of single requests, where those are given: input_len, output_len, arrival.
+        Single requests, where they are given: input_len and output_len [tokens], arrival [s].
     """
 
     rate: float
@@ -91,15 +129,113 @@ class Asked:
     prompt_spread: float
     answer_spread: float
     burstiness: float
-    ttft: float
-    tpot: float
-    kept: float
-    policy: str
     trace: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def share(self, engines: float) -> Asked:
-        """What one of so many engines is asked for."""
+    @property
+    def closed(self) -> bool:
+        """True where clients are given in the place of a rate: a closed loop."""
+        return math.isnan(self.rate)
+
+    @property
+    def longest(self) -> float:
+        """Tokens of the longest request that is known: of means, or of a trace."""
+        mean = self.prompt + self.answer
+        if "input_len" not in self.trace:
+            return mean
+        return max(mean, float(np.max(self.trace["input_len"] + self.trace["output_len"])))
+
+    def share(self, engines: float) -> Load:
+        """Return the load of one engine of `engines`."""
         return replace(self, rate=self.rate / engines, clients=self.clients / engines)
+
+    def at_rate(self, rate: float) -> Load:
+        """Return the same requests, arriving at a rate [1/s]."""
+        return replace(self, rate=rate, clients=math.nan, think=0.0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Latencies that a service promises.
+
+    Attributes
+    ----------
+    ttft, tpot : float
+        Longest time to the first token, and for each further one [s]; infinite where none is promised.
+    kept : float
+        Share of the requests that must keep each limit.
+    """
+
+    ttft: float = math.inf
+    tpot: float = math.inf
+    kept: float = 0.95
+
+    @classmethod
+    def of(cls, ttft: Any, tpot: Any, kept: float) -> Limits:
+        """Return limits of arguments, of which each latency may be None."""
+        return cls(math.inf if ttft is None else ttft, math.inf if tpot is None else tpot, kept)
+
+    @property
+    def absent(self) -> bool:
+        """True where no latency is promised."""
+        return math.isinf(self.ttft) and math.isinf(self.tpot)
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Parallelism, number formats, software and speculation of one engine, as `cookbook.generate` takes them.
+
+    Attributes
+    ----------
+    tp : int, optional
+        Shards of each layer; None where they are to be chosen.
+    pp : int
+        Pipeline stages.
+    ep : int, optional
+        Devices that experts are spread over.
+    precision, weights_format, kv_format, software
+        Names, or None for the usual ones.
+    acceptance, drafted, prefix_hit
+        Speculative decoding, and the cached share of prompts.
+    """
+
+    tp: int | None
+    pp: int
+    ep: int | None
+    precision: Any
+    weights_format: Any
+    kv_format: Any
+    software: Any
+    acceptance: float | None
+    drafted: int | None
+    prefix_hit: float | None
+
+    @property
+    def groups(self) -> int:
+        """Groups of tp devices of one engine, each of which attends to requests of its own."""
+        return max((self.ep or 1) // (self.tp or 1), 1)
+
+
+@dataclass(frozen=True)
+class Batching:
+    """Requests that iterations of an engine take, and their order.
+
+    Attributes
+    ----------
+    max_sequences, chunk : int, optional
+        Most sequences and most tokens of one iteration, of each group; None for those of the software.
+    two_batches : bool
+        Two halves of a batch take turns, so that communication of one hides behind the other.
+    policy : str
+        One of `cookbook.topics.serving.simulation.POLICIES`.
+    prefill_engines : int
+        Disaggregated: engines for prompts, per engine that decodes.
+    """
+
+    max_sequences: int | None = None
+    chunk: int | None = None
+    two_batches: bool = False
+    policy: str = CHUNKED
+    prefill_engines: int = 1
 
 
 @checked(
@@ -127,21 +263,21 @@ def engine_costs(
     input_len: float = 512,
     two_batches: bool = False,
 ) -> StepCosts:
-    """What iterations of one engine take, and the keys and values that it holds, as `cookbook.generate` estimates them.
+    """Return costs of iterations of one engine, and its memory for keys and values, as `cookbook.generate` has them.
 
     Parameters
     ----------
     model, accelerator, tp, pp, ep, precision, weights_format, kv_format, software, acceptance, drafted, prefix_hit
         As for `cookbook.generate`. An iteration is counted for each token that it yields of a sequence, and tokens of
-        prompts count whether they are kept or not.
+        prompts count whether they are cached or not.
     max_sequences, chunk : int, optional
         Most sequences and most tokens of one iteration; those of the software, else of the table ``constants``, by
         default. Where `ep` is more than tp, of each group of tp devices; the costs have the sum of all groups.
     input_len : float
         Mean tokens of a prompt, which one group works on where `ep` is more than tp.
     two_batches : bool
-        Whether halves of the requests of each group take turns, so that one computes while the other's tokens are on
-        the way to their experts; only where `ep` is more than tp.
+        Halves of the requests of each group take turns, so that one computes while the other's tokens are on the way
+        to their experts; only where `ep` is more than tp.
 
     Returns
     -------
@@ -158,154 +294,182 @@ def engine_costs(
     >>> bool(costs.decode(1, 1000) < costs.decode(64, 1000) < costs.prefill(8192, 4096)), costs.kv_tokens > 1e5
     (True, True)
     """
-    stack = {
-        "tp": tp,
-        "pp": pp,
-        "ep": ep,
-        "acceptance": acceptance,
-        "drafted": drafted,
-        "prefix_hit": prefix_hit,
-        "precision": precision,
-        "weights_format": weights_format,
-        "kv_format": kv_format,
-        "software": software,
-    }
-    network, machine = network_of(model), hardware.machine(accelerator)
-    apart = groups(stack)
-    if two_batches and apart == 1:
+    options = EngineOptions(tp, pp, ep, precision, weights_format, kv_format, software, acceptance, drafted, prefix_hit)
+    batching = Batching(max_sequences, chunk, two_batches)
+    return costs_of(network_of(model), hardware.machine(accelerator), options, batching, input_len)
+
+
+def costs_of(network: Workload, machine: Any, options: EngineOptions, batching: Batching, prompt: float) -> StepCosts:
+    """Return the costs of iterations of one engine, for prompts of a mean length [tokens].
+
+    Raises
+    ------
+    ValueError
+        As for `engine_costs`.
+    """
+    if batching.two_batches and options.groups == 1:
         raise ValueError(
             "two_batches = True: halves of a batch take turns where experts are spread over groups; give "
             "ep above tp, or leave it out"
         )
-    found = _engine(network, machine, tuple(stack.items()), float(input_len), bool(two_batches))
-    given: dict[str, Any] = {"max_sequences": max_sequences, "chunk": chunk}
-    return replace(found, **{name: value * apart for name, value in given.items() if value is not None})
+    costs = _engine(network, machine, options, float(prompt), bool(batching.two_batches))
+    limits: dict[str, Any] = {"max_sequences": batching.max_sequences, "chunk": batching.chunk}
+    return replace(costs, **{name: limit * options.groups for name, limit in limits.items() if limit is not None})
 
 
-def granted(costs: StepCosts, drafted: int | None) -> dict[str, None]:
-    """What is taken for granted of an engine, in words."""
-    said = {
+def assumed_terms(costs: StepCosts, drafted: int | None) -> list[str]:
+    """Return what is assumed of an engine that nobody measured, in sentences."""
+    sentences = {
         "drafting takes no time": drafted,
         f"states {generation.UNMEASURED}": costs.state_seconds,
-        "memory, which the catalogue does not know, is large enough": costs.kv_tokens >= ENDLESS,
+        "memory, which the catalogue does not know, is large enough": costs.kv_tokens >= UNKNOWN_MEMORY_TOKENS,
     }
-    return {words: None for words, holds in said.items() if holds}
-
-
-def groups(stack: Mapping[str, Any]) -> int:
-    """Groups of tp devices of one engine that each attend to requests of their own."""
-    return max((stack["ep"] or 1) // stack["tp"], 1)
+    return [sentence for sentence, applies in sentences.items() if applies]
 
 
 @lru_cache(maxsize=256)
-def _prepared(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> Prepared:
-    """An engine with its constants, tier and interval."""
-    rows = requested_rows(answers(network, machine, input_len=1, output_len=2, **dict(stack)))
+def _prepared(network: Workload, machine: Any, options: EngineOptions) -> Prepared:
+    """Return an engine with its constants, tier and interval."""
+    rows = requested_rows(answers(network, machine, input_len=1, output_len=2, **vars(options)))
     if rows.why[0]:
         raise Refused(rows.why[0])
     return prepare(generation.KIND, rows)
 
 
-def tier(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> str:
+def tier(network: Workload, machine: Any, options: EngineOptions) -> str:
     """Return how well measurements cover an engine, as `Estimate.tier`."""
-    return str(_prepared(network, machine, stack).tier[0])
+    return str(_prepared(network, machine, options).tier[0])
 
 
-def stack_taken(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> dict[str, None]:
-    """Software and number formats that an engine takes where they are not given, as `Estimate.assumed` tells them."""
-    taken = _prepared(network, machine, stack).rows.assumptions()[0].taken
-    return dict.fromkeys(Assumptions({name: taken[name] for name in STACK if name in taken}).told())
+def assumed_options(network: Workload, machine: Any, options: EngineOptions) -> list[str]:
+    """Return the software and number formats that are assumed where none are given, as in `Estimate.assumed`."""
+    defaults = _prepared(network, machine, options).rows.assumptions()[0].taken
+    return Assumptions({name: defaults[name] for name in REPORTED_OPTIONS if name in defaults}).told()
 
 
-def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float, float]:
-    """Factors of 80 % intervals: first tokens of one request, those of many at once, and further tokens and rates."""
-    found = _prepared(network, machine, stack)
-    several = int(found.rows.assumed_count().max() >= MANY_ASSUMED)
-    unseen, special = found.tier[0] == DATASHEET, found.tier[0] in (DATASHEET, EXPERTS)
-    tiers = (DATASHEET if unseen else FIRST_TOKEN, LOADED, found.tier[0] if special else IN_FLIGHT)
+def interval_factors(network: Workload, machine: Any, options: EngineOptions) -> tuple[float, float, float]:
+    """Return factors of 80 % intervals: first tokens of one request, those of several at once, and all other values."""
+    engine = _prepared(network, machine, options)
+    several = int(engine.rows.assumed_count().max() >= MANY_ASSUMED)
+    unseen, special = engine.tier[0] == DATASHEET, engine.tier[0] in (DATASHEET, EXPERTS)
+    tiers = (DATASHEET if unseen else FIRST_TOKEN, LOADED, engine.tier[0] if special else IN_FLIGHT)
     alone, loaded, other = factors(generation.KIND, tiers)[80][:, several].tolist()
     return float(alone), float(loaded), float(other)
 
 
+class _Engine:
+    """One engine of which costs are computed: its parts of an estimate, and its prompts.
+
+    Memory is counted in tokens with keys and values in all layers that attend; where no layer attends, in states.
+    """
+
+    def __init__(
+        self, network: Workload, machine: Any, options: EngineOptions, prompt: float, two_batches: bool
+    ) -> None:
+        engine = _prepared(network, machine, options)
+        self.rows, self.network, self.prompt, self.two_batches = engine.rows, network, prompt, two_batches
+        self.decoder = generation.decoder_of(self.rows)
+        # Which tokens windows leave follows from the lengths of requests: costs are functions of tokens attended.
+        self.parts: dict[str, Any] = {
+            "decoder": self.decoder._replace(windowed=0.0),
+            "group": generation.group_of(self.rows),
+            "engine": generation.engine_of(self.rows, engine.constants)._replace(in_turn=float(two_batches)),
+        }
+        self.drafted, self.tokens_per_step, self.cached, self.groups = (
+            self._value(name) for name in ("drafted", "gained", "cached", "replicas")
+        )
+        self.copies = max(float(self.rows.shards[0] / self.decoder.cache_heads[0]), 1.0)
+        self.state_bytes = float(self.decoder.state_bytes[0])
+        self.token_bytes = float(self.decoder.cache_bytes[0]) * self.copies or self.state_bytes
+        self.only_states = self.token_bytes == self.state_bytes
+
+    def _value(self, name: str) -> float:
+        return float(self.rows.values[name][0])
+
+    def kv_tokens(self) -> float:
+        """Return the tokens that fit; memory that the catalogue does not know, such as a host's, is large enough."""
+        decoder = self.parts["decoder"]._replace(cache_bytes=self.token_bytes / self.copies, state_bytes=0.0)
+        slots = cache_slots(1.0, decoder=decoder, group=self.parts["group"], memory_share=constant("memory-served"))
+        tokens = float(np.nan_to_num(np.ravel(slots)[0], nan=UNKNOWN_MEMORY_TOKENS))
+        if tokens < 1:
+            raise Refused(serving_memory.NO_MEMORY_LEFT.filled(self.network.title))
+        return tokens
+
+    def decode(self, batch: Any, attended: Any) -> Any:
+        """Return the time of an iteration that decodes a batch [s per token of a sequence]."""
+        seconds = decode_step_seconds(batch, attended, **self.parts, drafted=self.drafted) / self.tokens_per_step
+        return seconds.reshape(np.broadcast_shapes(np.shape(batch), np.shape(attended)))
+
+    def prefill(self, tokens: Any, attended: Any) -> Any:
+        """Return the time of a pass over tokens of prompts [s].
+
+        A new token attends to half of the new ones and to all cached ones; new are the last tokens of a prompt. Of
+        cached prompts that outgrow a window that is too much, by the cached share at most. One group works on each
+        prompt, and the number of groups that work is that of the prompts.
+        """
+        prompts = np.maximum(np.asarray(tokens) / self.prompt, 1.0) if self.groups > 1 else 1.0
+        new = np.asarray(tokens) / prompts * (1 - self.cached)
+        length = np.asarray(attended) * (1 + self.cached) + new / 2
+        cached = 1 - new / np.maximum(length, 1e-9)
+        return prefill_seconds(length, cached=cached, prompts=prompts, **self.parts).reshape(np.shape(length))
+
+    def state_seconds(self) -> float:
+        """Return the time that one state adds to an iteration, the same for each [s]."""
+        stateless = {**self.parts, "decoder": self.parts["decoder"]._replace(state_bytes=0.0)}
+        with_states, without = (
+            decode_step_seconds(MAX_BATCH, 0.0, **parts, drafted=self.drafted) / self.tokens_per_step
+            for parts in (self.parts, stateless)
+        )
+        return float(np.ravel(with_states - without)[0]) / MAX_BATCH
+
+    def costs(self) -> StepCosts:
+        """Return the costs, with slopes computed where requests of this length are."""
+        window, windowed = (1.0, 1.0) if self.only_states else (self.decoder.window[0], self.decoder.windowed[0])
+        reach = attended_tokens(
+            self.prompt / 2, self.decoder.window[0], 0.0 if self.only_states else windowed, self.prompt
+        )
+        sequences, chunk = self._value("most_sequences"), self._value("chunk")
+        kv_tokens = self.kv_tokens()
+        return StepCosts(
+            # Where one thing hides another, as prompts hide their host, a cost is no straight line.
+            _interpolated(self.decode, MAX_BATCH * self.groups, 1.0, self.prompt if self.two_batches else SLOPE_TOKENS),
+            _interpolated(self.prefill, MAX_PASS_TOKENS, self.prompt, float(reach)),
+            kv_tokens,
+            int(sequences if math.isfinite(sequences) else constant("service-sequences") * self.groups),
+            int(chunk if math.isfinite(chunk) else constant("service-iteration-tokens") * self.groups),
+            window=float(window),
+            windowed=float(windowed),
+            state=0.0 if self.only_states else self.state_bytes / self.token_bytes,
+            state_seconds=self.state_seconds(),
+        )
+
+
 @lru_cache(maxsize=256)
 def _engine(
-    network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...], prompt: float = 1.0, in_turn: bool = False
+    network: Workload, machine: Any, options: EngineOptions, prompt: float = 1.0, two_batches: bool = False
 ) -> StepCosts:
-    """Costs of an engine."""
-    found = _prepared(network, machine, stack)
-    rows, known = found.rows, found.constants
-    decoder = generation.decoder_of(rows)
-    # What windows leave is worked out from the lengths of requests: costs are drawn over what is read.
-    parts: dict[str, Any] = {
-        "decoder": decoder._replace(windowed=0.0),
-        "group": generation.group_of(rows),
-        "engine": generation.engine_of(rows, known)._replace(in_turn=float(in_turn)),
-    }
-    # Room is counted in tokens with keys and values in all layers that attend; where none does, in states.
-    states, copies = float(decoder.state_bytes[0]), max(float(rows.shards[0] / decoder.cache_heads[0]), 1.0)
-    each = float(decoder.cache_bytes[0]) * copies or states
-    one = parts["decoder"]._replace(cache_bytes=each / copies, state_bytes=0.0)
-    held = cache_slots(1.0, decoder=one, group=parts["group"], memory_share=constant("memory-served"))
-    # Memory that the catalogue does not know, such as a host's, is taken as large enough.
-    kept, alone = float(np.nan_to_num(np.ravel(held)[0], nan=ENDLESS)), each == states
-    if kept < 1:
-        raise Refused(serving_memory.NO_MEMORY_LEFT.filled(network.title))
-    most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))
-
-    drafted, gained, kept_before, apart = (
-        float(rows.values[name][0]) for name in ("drafted", "gained", "cached", "replicas")
-    )
-
-    def decode(batch: Any, seen: Any) -> Any:
-        seconds = decode_step_seconds(batch, seen, **parts, drafted=drafted) / gained
-        return seconds.reshape(np.broadcast_shapes(np.shape(batch), np.shape(seen)))
-
-    def prefill(tokens: Any, seen: Any) -> Any:
-        # Each new token looks at half of the new ones, and at what is kept; new are the last ones of a prompt. Of kept
-        # prompts that outgrow a window that is too much, by the share kept at most.
-        # Each prompt is worked on by one group: as many are, as there are prompts.
-        prompts = np.maximum(np.asarray(tokens) / prompt, 1.0) if apart > 1 else 1.0
-        new = np.asarray(tokens) / prompts * (1 - kept_before)
-        length = np.asarray(seen) * (1 + kept_before) + new / 2
-        kept = 1 - new / np.maximum(length, 1e-9)
-        return prefill_seconds(length, cached=kept, prompts=prompts, **parts).reshape(np.shape(length))
-
-    def second() -> float:
-        """What one state adds to a step, which takes longer with each of them alike."""
-        without = {**parts, "decoder": parts["decoder"]._replace(state_bytes=0.0)}
-        two = (decode_step_seconds(MOST_BATCH, 0.0, **each, drafted=drafted) / gained for each in (parts, without))
-        return float(np.ravel(next(two) - next(two))[0]) / MOST_BATCH
-
-    reach = float(attended_tokens(prompt / 2, decoder.window[0], 0.0 if alone else decoder.windowed[0], prompt))
-    return StepCosts(
-        # What hides something, as prompts hide their host, is no straight line: it is drawn to the tokens read.
-        _drawn(decode, MOST_BATCH * apart, 1.0, prompt if in_turn else FAR),
-        _drawn(prefill, MOST_PASS, prompt, reach),
-        kept,
-        int(most if math.isfinite(most) else constant("service-sequences") * apart),
-        int(chunk if math.isfinite(chunk) else constant("service-iteration-tokens") * apart),
-        window=1.0 if alone else float(decoder.window[0]),
-        windowed=1.0 if alone else float(decoder.windowed[0]),
-        state=0.0 if alone else states / each,
-        state_seconds=second(),
-    )
+    """Return the costs of an engine."""
+    return _Engine(network, machine, options, prompt, two_batches).costs()
 
 
-def _drawn(
-    cost: Callable[[Any, Any], Any], most: float, usual: float = 1.0, far: float = FAR
+def _interpolated(
+    cost: Callable[[Any, Any], Any], largest: float, usual: float = 1.0, attended: float = SLOPE_TOKENS
 ) -> Callable[[Any, Any], Any]:
-    """A cost as straight lines between counts 3 % apart, of which the usual is one: the formula is asked once."""
-    few = np.arange(1.0, 65.0)
-    counts = np.append(few, np.geomspace(few[-1], most, int(24 * math.log2(most / few[-1])))[1:])
+    """Return a cost as straight lines between counts 3 % apart, one of which is the usual count.
+
+    The formula is computed once, and calls of the result interpolate; in attended tokens it is one straight line.
+    """
+    small = np.arange(1.0, 65.0)
+    counts = np.append(small, np.geomspace(small[-1], largest, int(24 * math.log2(largest / small[-1])))[1:])
     counts = np.union1d(counts, usual)
     flat = cost(counts, 0.0)
-    slope = (cost(counts, far) - flat) / far
+    slope = (cost(counts, attended) - flat) / attended
     return lambda count, seen: np.interp(count, counts, flat) + np.interp(count, counts, slope) * seen
 
 
 @checked(rate=Field.number(high=1e24), count=COUNT, burstiness=BURSTINESS, seed=SEED)
 def arrivals(rate: float, count: int, burstiness: float = 1.0, seed: int = 0) -> np.ndarray:
-    """Times of arrival with independent gaps of a gamma distribution [s].
+    """Return times of arrival with independent gaps of a gamma distribution [s].
 
     Parameters
     ----------
@@ -316,7 +480,7 @@ def arrivals(rate: float, count: int, burstiness: float = 1.0, seed: int = 0) ->
     burstiness : float
         Variance of the gaps over their squared mean: 1 is a Poisson process, 0 a clock, more is bursty.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Examples
     --------
@@ -331,7 +495,7 @@ def arrivals(rate: float, count: int, burstiness: float = 1.0, seed: int = 0) ->
 
 @checked(mean=Field.number(1, 1e9), count=COUNT, spread=Field.number(0, 100), seed=SEED, most=Field.number(1, math.inf))
 def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: float = math.inf) -> np.ndarray:
-    """Lengths of a log-normal distribution with a mean, as whole tokens of 1 or more.
+    """Return lengths of a log-normal distribution with a mean, as whole tokens of 1 or more.
 
     Parameters
     ----------
@@ -342,9 +506,9 @@ def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: f
     spread : float
         Standard deviation over the mean; 0 for one fixed length.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     most : float
-        What longer ones are cut to.
+        Length that longer ones are cut to.
 
     Examples
     --------
@@ -356,93 +520,106 @@ def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: f
     return np.clip(np.rint(drawn), 1, min(most, MAX_TOKENS)).astype(int)
 
 
-def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
-    """The load and the limits, checked; and what was not given."""
-    given, said = _named(given)
-    given, trace = _traced(given)
-    loads = {name: given[name] for name in ("rate", "users", "concurrency") if given[name] is not None}
+def load_of(arguments: LoadArguments) -> tuple[Load, list[str]]:
+    """Return the load, checked, and what is assumed where nothing is given.
+
+    Raises
+    ------
+    ValueError
+        No load or several, or a trace that is not one.
+    """
+    arguments, assumed = _with_lengths(arguments)
+    arguments, trace = _with_trace(arguments)
+    loads = arguments.stated()
     if len(loads) != 1:
         raise ValueError(
             f"{' and '.join(loads) or 'no load'} given: give one of rate (requests/s), users, concurrency, arrival"
         )
-    ((name, load),) = loads.items()
-    tokens = {each: LENGTH.read(given[each], each) for each in ("input_len", "output_len")}
-    pause = constant("service-think-time") if given["think"] is None else given["think"]
-    limit = {each: math.inf if given[each] is None else given[each] for each in ("ttft", "tpot")}
-    rate, clients = (load, math.nan) if name == "rate" else (math.nan, load)
-    asked = Asked(
-        rate,
-        clients,
-        pause if name == "users" else 0.0,
-        tokens["input_len"],
-        tokens["output_len"],
-        given["input_spread"],
-        given["output_spread"],
-        given["burstiness"],
-        limit["ttft"],
-        limit["tpot"],
-        given["kept"],
-        given["policy"],
-        trace,
+    ((name, amount),) = loads.items()
+    prompt, answer = LENGTH.read(arguments.input_len, PROMPT), LENGTH.read(arguments.output_len, ANSWER)
+    pause = 0.0
+    if name == "users":
+        pause = constant("service-think-time") if arguments.think is None else arguments.think
+        assumed += [f"think = {pause:g} s"] if arguments.think is None else []
+    load = Load(
+        rate=amount if name == "rate" else math.nan,
+        clients=math.nan if name == "rate" else amount,
+        think=pause,
+        prompt=prompt,
+        answer=answer,
+        prompt_spread=arguments.input_spread,
+        answer_spread=arguments.output_spread,
+        burstiness=arguments.burstiness,
+        trace=trace,
     )
-    waits = {f"think = {pause:g} s": None} if name == "users" and given["think"] is None else {}
-    return asked, {**said, **waits}
+    return load, assumed
 
 
-def _named(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, None]]:
-    """Arguments with lengths where data sets stand for them or none are given; and what is assumed."""
-    named = {name: given[name] for name in request_sets.COLUMNS}
-    if not all(each is None or isinstance(each, (str, float, int)) for each in named.values()):
-        usual = {name: USUAL[name] for name, each in named.items() if each is None}
-        return {**given, **usual}, dict.fromkeys(f"{name} = {value}" for name, value in usual.items())
-    lengths = {name: request_sets.mean_tokens(name, each) for name, each in named.items() if request_sets.is_name(each)}
-    set_of = {ANSWER: request_sets.answers_of(named[PROMPT], named[ANSWER], USUAL[ANSWER])} if lengths else {}
-    usual = {name: USUAL[name] for name, each in named.items() if each is None and name not in set_of}
-    said = [str(request_sets.told(named[PROMPT], named[ANSWER]))] if lengths else []
-    said += [f"{name} = {value}" for name, value in usual.items()]
-    return {**given, **usual, **set_of, **lengths}, dict.fromkeys(said)
+def _with_lengths(arguments: LoadArguments) -> tuple[LoadArguments, list[str]]:
+    """Return arguments with tokens in the place of data sets and of lengths that are not given, and what is assumed."""
+    stated = {name: getattr(arguments, name) for name in request_sets.COLUMNS}
+    if not all(length is None or isinstance(length, (str, float, int)) for length in stated.values()):
+        usual = {name: USUAL_LENGTHS[name] for name, length in stated.items() if length is None}
+        return replace(arguments, **usual), [f"{name} = {length}" for name, length in usual.items()]
+    means = {
+        name: request_sets.mean_tokens(name, length) for name, length in stated.items() if request_sets.is_name(length)
+    }
+    answer = {ANSWER: request_sets.answers_of(stated[PROMPT], stated[ANSWER], USUAL_LENGTHS[ANSWER])} if means else {}
+    usual = {name: USUAL_LENGTHS[name] for name, length in stated.items() if length is None and name not in answer}
+    assumed = [str(request_sets.told(stated[PROMPT], stated[ANSWER]))] if means else []
+    assumed += [f"{name} = {length}" for name, length in usual.items()]
+    return replace(arguments, **{**usual, **answer, **means}), assumed
 
 
-def _traced(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments with means and spreads of a trace in its place; and the trace."""
-    trace, given = dict[str, Any](), dict(given)
-    listed_ones = [
-        each
-        for each in ("input_len", "output_len", "arrival")
-        if isinstance(given[each], (list, tuple)) or np.ndim(given[each]) > 0
-    ]
-    if given["arrival"] is not None and "arrival" not in listed_ones:
-        raise refused("arrival", given["arrival"], ": give one time for each request")
-    if not listed_ones:
-        return given, trace
-    for name in listed_ones:
-        trace[name] = Field.array(0, missing=False).read(given[name], name)
-        if trace[name].ndim != 1 or trace[name].size < LEAST_TRACE:
-            raise ValueError(
-                f"{name} is a trace of {trace[name].size:,} requests: give {LEAST_TRACE} or more in a list, or one mean"
-            )
-    size = len(trace[listed_ones[0]])
-    if any(len(each) != size for each in trace.values()):
-        told = " and ".join(f"{name} {len(each):,}" for name, each in trace.items())
-        raise ValueError(f"a trace has one of each for every request: {told}; give lists of one length")
-    if ("input_len" in trace) != ("output_len" in trace):
-        (alone,) = {"input_len", "output_len"} & set(trace)
-        raise ValueError(f"{alone} is a list: give input_len and output_len as lists of one length, or both as means")
-    for name in ("input_len", "output_len"):
+def _with_trace(arguments: LoadArguments) -> tuple[LoadArguments, dict[str, Any]]:
+    """Return arguments with the means and spreads of a trace in its place, and the trace."""
+    trace = _trace(arguments)
+    changes = dict[str, float]()
+    for name, spread in ((PROMPT, "input_spread"), (ANSWER, "output_spread")):
         if name in trace:
             bad = trace[name][~((trace[name] >= 1) & (trace[name] == np.floor(trace[name])))]
             if bad.size:
                 raise ValueError(f"{name} = {bad[0]:g}: a length is a whole number of tokens, 1 or more")
             mean = float(trace[name].mean())
-            given |= {name: mean, name.replace("len", "spread"): float(trace[name].std()) / mean}
+            changes |= {name: mean, spread: float(trace[name].std()) / mean}
     if "arrival" in trace:
         gaps = np.diff(trace["arrival"])
         if not np.all(gaps >= 0) or not trace["arrival"][0] >= 0 or not 0 < gaps.sum() < math.inf:
             raise ValueError("arrival must be one time for each request, from 0 s and in order")
-        if others := [each for each in ("rate", "users", "concurrency") if given[each] is not None]:
+        if others := list(arguments.stated()):
             raise ValueError(
                 f"{others[0]} and arrival given: give one of rate (requests/s), users, concurrency, arrival"
             )
         mean = float(gaps.mean())
-        given |= {"rate": 1 / mean, "burstiness": float(gaps.var()) / mean**2}
-    return given, trace
+        changes |= {"rate": 1 / mean, "burstiness": float(gaps.var()) / mean**2}
+    return replace(arguments, **changes), trace
+
+
+def _trace(arguments: LoadArguments) -> dict[str, Any]:
+    """Return the lists among arguments, one value per request and of one length; none where there are none."""
+    names = [
+        name
+        for name in (PROMPT, ANSWER, "arrival")
+        if isinstance(getattr(arguments, name), (list, tuple)) or np.ndim(getattr(arguments, name)) > 0
+    ]
+    if arguments.arrival is not None and "arrival" not in names:
+        raise refused("arrival", arguments.arrival, ": give one time for each request")
+    trace = {name: _listed(name, getattr(arguments, name)) for name in names}
+    if len({values.size for values in trace.values()}) > 1:
+        sizes = " and ".join(f"{name} {len(values):,}" for name, values in trace.items())
+        raise ValueError(f"a trace has one of each for every request: {sizes}; give lists of one length")
+    lists = {PROMPT, ANSWER} & set(trace)
+    if len(lists) == 1:
+        (alone,) = lists
+        raise ValueError(f"{alone} is a list: give input_len and output_len as lists of one length, or both as means")
+    return trace
+
+
+def _listed(name: str, values: Any) -> np.ndarray:
+    """Return one list of a trace as an array."""
+    array = Field.array(0, missing=False).read(values, name)
+    if array.ndim != 1 or array.size < MIN_TRACE:
+        raise ValueError(
+            f"{name} is a trace of {array.size:,} requests: give {MIN_TRACE} or more in a list, or one mean"
+        )
+    return array

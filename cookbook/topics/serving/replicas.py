@@ -15,15 +15,29 @@ from cookbook.catalog.refusals import Refused
 from cookbook.formulas.serving import held_tokens, service_latencies
 from cookbook.prediction.kinds.serving_memory import REQUEST_TOO_LONG
 from cookbook.topics.costs.cost import HOUR, Price, machine_power, power_watts
-from cookbook.topics.serving.engines import Asked, arrivals, engine_costs, groups, lengths, tier, widths
-from cookbook.topics.serving.simulation import CHUNKED, FIRST, SPLIT, simulate
+from cookbook.topics.serving.engines import (
+    Batching,
+    EngineOptions,
+    Limits,
+    Load,
+    arrivals,
+    costs_of,
+    interval_factors,
+    lengths,
+    tier,
+)
+from cookbook.topics.serving.simulation import CHUNKED, FIRST, PERCENTILES, SPLIT, simulate
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["COLUMNS", "Overload", "Replicas"]
-MILLION, NEAR, MOST_ENGINES = 1e6, 0.02, 4096
-# More than so many times the devices that throughput takes, and limits cost much; so many times those, and they keep a
-# looser limit.
-MUCH, ROOMY, CLOSE = 3, 1.25, 1e-3
+MILLION = 1e6
+# Engines more than a load needs where its queue would grow without end, and most engines of a search.
+SPARE_ENGINES, MAX_ENGINES = 0.02, 4096
+# Engines over those that the throughput needs: from here on limits are costly, and the number of the looser limits that
+# are suggested.
+COSTLY_RATIO, LOOSER_RATIO = 3, 1.25
+# Relative error of the rate of a closed loop, and the share of pauses below which requests come at once.
+TOLERANCE = 1e-3
 # Share of the capacity up to which clients are an open load; beyond, they wait for each other.
 FULL = 0.98
 COLUMNS = (
@@ -36,7 +50,7 @@ COLUMNS = (
     "requests_per_second",
     "in_service",
     "output_tokens_per_second",
-    *(f"{name}_p{each}" for name in ("ttft", "tpot", "e2e") for each in (50, 95, 99)),
+    *(f"{name}_p{percentile}" for name in ("ttft", "tpot", "e2e") for percentile in PERCENTILES),
     "goodput",
     "busy",
     "batch",
@@ -72,265 +86,287 @@ COLUMNS = (
 
 
 class Overload(ValueError):
-    """More requests than so many engines serve."""
+    """A load above the capacity of a number of engines."""
 
 
 class Replicas:
-    """Engines of one kind under one load."""
+    """Engines of one kind under one load.
+
+    Attributes
+    ----------
+    costs : StepCosts
+        Of one engine.
+    engine_devices, unit_devices : int
+        Devices of one engine, and of one with its share of engines for prompts where those are apart.
+    group_tokens : float
+        Tokens whose keys and values fit the group of devices that serves a request.
+    slots : float
+        Most requests that one engine decodes at once.
+    """
 
     def __init__(
-        self, network: Workload, machine: Any, stack: dict[str, Any], limits: dict[str, Any], prefill: int, asked: Asked
+        self,
+        network: Workload,
+        machine: Any,
+        options: EngineOptions,
+        batching: Batching,
+        load: Load,
+        limits: Limits,
     ) -> None:
-        self.machine, self.tp, self.asked, self.prefill = machine, stack["tp"], asked, prefill
-        self.name, self.groups = machine.accelerator.name, groups(stack)
-        self.costs = engine_costs(network, machine, **stack, **limits, input_len=asked.prompt)
-        # An iteration takes more tokens of prompts where some are kept, all but the last one at most.
-        self.chunk, share = self.costs.chunk, max(1 - (stack["prefix_hit"] or 0.0), 1 / asked.prompt)
+        self.network, self.machine, self.options, self.batching = network, machine, options, batching
+        self.load, self.limits, self.policy, self.prefill = load, limits, batching.policy, batching.prefill_engines
+        self.tp, self.groups, self.name = options.tp or 1, options.groups, machine.accelerator.name
+        self.costs = costs_of(network, machine, options, batching, load.prompt)
+        # An iteration takes more tokens of prompts where some are cached, all but the last one at most.
+        self.chunk, share = self.costs.chunk, max(1 - (options.prefix_hit or 0.0), 1 / load.prompt)
         self.costs = replace(self.costs, chunk=round(self.chunk / share))
-        options = tuple(stack.items())
-        self.widths, self.tier = widths(network, machine, options), tier(network, machine, options)
-        self.size = self.tp * stack["pp"] * self.groups
-        self.each = self.size * (1 + prefill if asked.policy == SPLIT else 1)
-        self.room = self.costs.kv_tokens / self.groups  # of the group that has a request
-        if self.costs.held(asked.prompt + asked.answer) > self.room:
-            most = max(self.costs.longest(self.room - self.costs.state), 0.0)
-            raise Refused(REQUEST_TOO_LONG.filled(asked.prompt + asked.answer, most, 2 * self.tp))
-        self.load = {
-            "prompt": asked.prompt,
-            "answer": asked.answer,
-            "prompt_spread": asked.prompt_spread,
-            "answer_spread": asked.answer_spread,
+        self.factors, self.tier = interval_factors(network, machine, options), tier(network, machine, options)
+        self.engine_devices = self.tp * options.pp * self.groups
+        self.unit_devices = self.engine_devices * (1 + self.prefill if self.policy == SPLIT else 1)
+        self.group_tokens = self.costs.kv_tokens / self.groups
+        self._check_length()
+        self.lengths = {
+            "prompt": load.prompt,
+            "answer": load.answer,
+            "prompt_spread": load.prompt_spread,
+            "answer_spread": load.answer_spread,
             "window": self.costs.window,
             "windowed": self.costs.windowed,
         }
-        self.context, self.attended, _ = held_tokens(**self.load).tolist()
+        self.context, self.attended, _ = held_tokens(**self.lengths).tolist()
         self.fitting = self.costs.kv_tokens / (self.context + self.costs.state)
         self.slots = max(min(self.costs.max_sequences, self.fitting), 1.0)
         self.costs, self.solved = replace(self.costs, transfer=self._transfer()), dict[float, dict[str, Any]]()
-        self._idle_limits()
+        self._check_limits()
+
+    def _check_length(self) -> None:
+        """Refuse requests of a mean length that does not fit the memory of a group."""
+        length = self.load.prompt + self.load.answer
+        if self.costs.held(length) > self.group_tokens:
+            longest = max(self.costs.longest(self.group_tokens - self.costs.state), 0.0)
+            raise Refused(REQUEST_TOO_LONG.filled(length, longest, 2 * self.tp))
 
     def _transfer(self) -> float:
-        """Seconds to send keys and values of one token over the network of an engine's devices."""
-        if self.asked.policy != SPLIT:
+        """Return the time to send keys and values of one token over the network of an engine's devices [s]."""
+        if self.policy != SPLIT:
             return 0.0
-        room = constant("memory-served") * self.machine.accelerator.memory_bytes * self.size
-        per_token = room / self.costs.kv_tokens  # at most: weights are in that room, too
-        link = self.machine.network if self.machine.network == self.machine.network else self.machine.link
-        return float(per_token / (link * self.size / self.groups)) if link and link > 0 else 0.0
+        memory = constant("memory-served") * self.machine.accelerator.memory_bytes * self.engine_devices
+        bytes_per_token = memory / self.costs.kv_tokens  # at most: weights are in that memory, too
+        link = self.machine.link if math.isnan(self.machine.network) else self.machine.network
+        return float(bytes_per_token / (link * self.engine_devices / self.groups)) if link and link > 0 else 0.0
 
-    def _idle_limits(self) -> None:
+    def _check_limits(self) -> None:
         """Refuse limits that not even an idle engine keeps."""
-        asked, tokens = self.asked, self.asked.prompt
-        best = {
+        tokens = self.load.prompt
+        idle = {
             "ttft": float(self.costs.prefill(tokens, self.costs.kept(tokens / 2, tokens))),
             "tpot": float(self.costs.decode(1.0, self.context)),
         }
-        for name, least in best.items():
-            if getattr(asked, name) < least:
+        for name, least in idle.items():
+            if getattr(self.limits, name) < least:
                 self._too_tight(name, least)
 
-    def _too_tight(self, name: str, least: float, who: str = "") -> None:
+    def _too_tight(self, name: str, least: float, share: str = "") -> None:
         raise ValueError(
-            f"{name} = {getattr(self.asked, name):.3g} s: an idle engine of {self.size} × {self.name} needs "
-            f"{least:.3g} s{who}; give {name} above that, a larger tp or a faster accelerator"
+            f"{name} = {getattr(self.limits, name):.3g} s: an idle engine of {self.engine_devices} × {self.name} needs "
+            f"{least:.3g} s{share}; give {name} above that, a larger tp or a faster accelerator"
         )
 
-    def gained(self, network: Workload, stack: dict[str, Any], limits: dict[str, Any]) -> dict[str, None]:
-        """What two batches in turn change, in words."""
-        free = replace(self.asked, ttft=math.inf, tpot=math.inf)
-        plain = Replicas(network, self.machine, stack, {**limits, "two_batches": False}, self.prefill, free)
-        return {f"two batches in turn hide what is sent: {self.capacity / plain.capacity:.2f}× the capacity": None}
+    def assumed_overlap(self) -> str:
+        """Return the gain in capacity from two batches in turn, in words."""
+        batching = replace(self.batching, two_batches=False)
+        plain = Replicas(self.network, self.machine, self.options, batching, self.load, Limits())
+        return f"two batches in turn hide what is sent: {self.capacity / plain.capacity:.2f}× the capacity"
 
     @cached_property
     def prompt_seconds(self) -> float:
-        """Work on one prompt, where passes are full."""
-        asked, costs = self.asked, self.costs
-        many = costs.chunk if asked.policy == CHUNKED else max(costs.chunk / asked.prompt, 1.0) * asked.prompt
-        full = float(costs.prefill(many, self.attended))
-        shared = float(costs.decode(1.0, 0.0)) if asked.policy == CHUNKED else 0.0
-        return max(full - shared, 0.05 * full) * asked.prompt / many
+        """Time of one prompt, where passes are full [s]."""
+        prompt, costs, chunked = self.load.prompt, self.costs, self.policy == CHUNKED
+        tokens = costs.chunk if chunked else max(costs.chunk / prompt, 1.0) * prompt
+        full = float(costs.prefill(tokens, self.attended))
+        shared = float(costs.decode(1.0, 0.0)) if chunked else 0.0
+        return max(full - shared, 0.05 * full) * prompt / tokens
 
     @cached_property
     def capacity(self) -> float:
         """Requests per second of one engine (disaggregated: with those for its prompts) that is never idle."""
-        count, batch = max(self.asked.answer - 1, 1e-9), self.slots
-        if self.asked.policy == CHUNKED:  # no more are decoded than prompts that pass in so many iterations
-            batch = min(batch, max(count * self.costs.chunk / self.asked.prompt, 1.0))
+        count, batch = max(self.load.answer - 1, 1e-9), self.slots
+        if self.policy == CHUNKED:  # no more are decoded than prompts that pass in this number of iterations
+            batch = min(batch, max(count * self.costs.chunk / self.load.prompt, 1.0))
         steps = count * float(self.costs.decode(batch, self.context)) / batch
-        if self.asked.policy == SPLIT:
+        if self.policy == SPLIT:
             return min(1 / steps, self.prefill / self.prompt_seconds)
-        most = 1 / (self.prompt_seconds + steps)
-        if self.asked.policy == FIRST and self.groups > 1:  # all groups wait for the prompt of one; then none decodes
-            most = min(most, 1 / float(self.costs.prefill(self.asked.prompt, self.asked.prompt / 2)))
-        return most
+        rate = 1 / (self.prompt_seconds + steps)
+        if self.policy == FIRST and self.groups > 1:  # all groups wait for the prompt of one; then none decodes
+            rate = min(rate, 1 / float(self.costs.prefill(self.load.prompt, self.load.prompt / 2)))
+        return rate
 
     def engines_of(self, devices: int) -> int:
-        """Engines of a number of devices."""
-        if devices % self.each or devices < self.each:
-            raise ValueError(f"devices = {devices} does not hold engines of {self.each} devices each; give a multiple")
-        return devices // self.each
+        """Return the number of engines on a number of devices."""
+        if devices % self.unit_devices or devices < self.unit_devices:
+            raise ValueError(
+                f"devices = {devices} does not hold engines of {self.unit_devices} devices each; give a multiple"
+            )
+        return devices // self.unit_devices
 
     def refuse(self, engines: int) -> None:
-        """Refuse a load above what so many engines can serve."""
-        if self.asked.rate / engines >= self.capacity:
-            least = math.ceil(self.asked.rate / self.capacity + NEAR)
+        """Refuse a load above the capacity of a number of engines."""
+        if self.load.rate / engines >= self.capacity:
+            least = math.ceil(self.load.rate / self.capacity + SPARE_ENGINES)
+            devices = engines * self.unit_devices
             raise Overload(
-                f"rate = {self.asked.rate:.3g} requests/s is above the capacity of {engines * self.each:,} devices, "
+                f"rate = {self.load.rate:.3g} requests/s is above the capacity of {devices:,} devices, "
                 f"{engines * self.capacity:.3g} requests/s: the queue grows without end; take "
-                f"{least * self.each:,} devices or more, or shorter requests"
+                f"{least * self.unit_devices:,} devices or more, or shorter requests"
             )
 
     def solve(self, engines: float) -> dict[str, Any]:
-        """The steady state of one of so many engines, solved once."""
+        """Return the steady state of one engine of `engines`, solved once."""
         if engines not in self.solved:
-            self.solved[engines] = self._solve(self.asked.share(engines))
+            self.solved[engines] = self._solve(self.load.share(engines))
         return self.solved[engines]
 
-    def _solve(self, asked: Asked) -> dict[str, Any]:
-        if asked.rate != asked.rate and (asked.think or asked.policy == SPLIT):
-            return self._closed_loop(asked)
-        if asked.clients < 1:  # the one client of an engine shares its time with others
-            alone = self._solve(replace(asked, clients=1.0))
-            return alone | {name: asked.clients * alone[name] for name in ("rate", "batch", "busy")}
-        load = {
-            **self.load,
+    def _solve(self, load: Load) -> dict[str, Any]:
+        if load.closed and (load.think or self.policy == SPLIT):
+            return self._closed_loop(load)
+        if load.clients < 1:  # the one client of an engine shares its time with others
+            alone = self._solve(replace(load, clients=1.0))
+            return alone | {name: load.clients * alone[name] for name in ("rate", "batch", "busy")}
+        arguments = {
+            **self.lengths,
             "kv_tokens": self.costs.kv_tokens,
             "max_sequences": self.costs.max_sequences,
             "chunk": self.costs.chunk,
-            "burstiness": asked.burstiness,
+            "burstiness": load.burstiness,
             "state": self.costs.state,
         }
-        if asked.policy != SPLIT:
+        if self.policy != SPLIT:
             return service_latencies(
                 self.costs.decode,
                 self.costs.prefill,
-                rate=asked.rate,
-                clients=asked.clients,
-                prefill_first=asked.policy == FIRST,
-                **load,
+                rate=load.rate,
+                clients=load.clients,
+                prefill_first=self.policy == FIRST,
+                **arguments,
             )
-        return self._split(asked, load)
+        return self._split(load, arguments)
 
-    def _closed_loop(self, asked: Asked) -> dict[str, Any]:
-        """The state in which clients ask as often as they are answered: rate x (think + answer) = clients.
+    def _closed_loop(self, load: Load) -> dict[str, Any]:
+        """Return the state in which clients send as many requests as are answered: rate x (think + answer) = clients.
 
-        The interactive response time law, solved for the rate by regula falsi (Illinois). Clients whom even a full
-        engine keeps waiting are those of a closed loop: all that do not think.
+        This is the interactive response time law, solved for the rate by regula falsi (Illinois). Where even a full
+        engine keeps clients waiting, those who are not thinking are the clients of a closed loop.
         """
-        think, full = asked.think, FULL * self.capacity
-        high = min(full, asked.clients / think) if think else full
+        think, full = load.think, FULL * self.capacity
+        high = min(full, load.clients / think) if think else full
         low, below, above = 0.0, 1.0, self.shortest / think if high < full else 1.0
         for _ in range(20):
             rate = low + (high - low) * min(max(below / (below + above), 0.05), 0.99)
-            found = self._solve(replace(asked, rate=rate, clients=math.nan, think=0.0))
-            more = 1 - rate * (think + found["e2e"]) / asked.clients
+            state = self._solve(load.at_rate(rate))
+            more = 1 - rate * (think + state["e2e"]) / load.clients
             low, below, high, above = (rate, more, high, above / 2) if more > 0 else (low, below / 2, rate, -more)
-            near = CLOSE * found["e2e"] / (think + found["e2e"])  # requests in service are what thinking leaves
+            near = TOLERANCE * state["e2e"] / (think + state["e2e"])  # requests in service are what thinking leaves
             if abs(more) < near or high - low < near * high:
                 break
-        if high < full or more <= CLOSE:
-            return self._hurried(asked, found)
-        if asked.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
-            wait = asked.clients / rate - think - found["e2e"]
+        if high < full or more <= TOLERANCE:
+            return self._hurried(load, state)
+        if self.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
+            wait = load.clients / rate - think - state["e2e"]
             late = {
-                f"{name}{end}": found[f"{name}{end}"] + wait
+                f"{name}{end}": state[f"{name}{end}"] + wait
                 for name in ("ttft", "e2e")
                 for end in ("", "_p50", "_p95", "_p99")
             }
-            return found | late | {"stable": False}
+            return state | late | {"stable": False}
         for _ in range(3):  # the rate of a full engine hardly depends on how many wait
-            waiting = max(asked.clients - rate * think, 1.0)
-            found = self._solve(replace(asked, clients=waiting, think=0.0))
-            rate = found["rate"]
-        return found | {"stable": False}
+            waiting = max(load.clients - rate * think, 1.0)
+            state = self._solve(replace(load, clients=waiting, think=0.0))
+            rate = state["rate"]
+        return state | {"stable": False}
 
-    def _hurried(self, asked: Asked, found: dict[str, Any]) -> dict[str, Any]:
+    def _hurried(self, load: Load, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state of clients who think, which for a pause near 0 is that of requests at once.
 
-        Those who ask at once are in the next iteration; those who think come at any time within one, and wait for its
-        end. What counts between both is the share of exponential pauses of this mean that outlast a first token.
+        Requests sent at once are in the next iteration; those after a pause come at any time within one, and wait for
+        its end. The weight between both is the share of exponential pauses of this mean that outlast a first token.
         """
-        paused = 1.0 if asked.policy == SPLIT else 1 - math.exp(-asked.think / found["ttft_p50"])
-        if paused > 1 - CLOSE:
-            return found
-        at_once = self._solve(replace(asked, think=0.0))
-        between = {name: (1 - paused) * at_once[name] + paused * value for name, value in found.items()}
-        return between | {"stable": found["stable"]}
+        paused = 1.0 if self.policy == SPLIT else 1 - math.exp(-load.think / state["ttft_p50"])
+        if paused > 1 - TOLERANCE:
+            return state
+        at_once = self._solve(replace(load, think=0.0))
+        between = {name: (1 - paused) * at_once[name] + paused * value for name, value in state.items()}
+        return between | {"stable": state["stable"]}
 
     @cached_property
     def shortest(self) -> float:
         """Time of an answer on an idle engine [s]."""
-        asked, costs = self.asked, self.costs
-        first = float(costs.prefill(asked.prompt, costs.kept(asked.prompt / 2, asked.prompt)))
-        return first + max(asked.answer - 1, 0.0) * float(costs.decode(1.0, self.context))
+        load, costs = self.load, self.costs
+        first = float(costs.prefill(load.prompt, costs.kept(load.prompt / 2, load.prompt)))
+        return first + max(load.answer - 1, 0.0) * float(costs.decode(1.0, self.context))
 
-    def _split(self, asked: Asked, load: dict[str, Any]) -> dict[str, Any]:
-        """Prompts on engines of their own, then the way of keys and values, then engines that decode."""
+    def _split(self, load: Load, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of disaggregated engines: prompts, the transfer of keys and values, and decoding."""
         first = service_latencies(
             self.costs.decode,
             self.costs.prefill,
-            rate=asked.rate / self.prefill,
+            rate=load.rate / self.prefill,
             prefill_first=True,
-            **{**load, "answer": 1.0, "answer_spread": 0.0},
+            **{**arguments, "answer": 1.0, "answer_spread": 0.0},
         )
         then = service_latencies(
             self.costs.decode,
             lambda tokens, seen: 0.0 * np.asarray(tokens),
-            rate=asked.rate,
+            rate=load.rate,
             prefill_first=True,
-            **load,
+            **arguments,
         )
-        wait = self.costs.transfer * float(self.costs.held(asked.prompt))
-        found = {**then, "busy": (then["busy"] + self.prefill * first["busy"]) / (1 + self.prefill)}
-        for each in ("", "_p50", "_p95", "_p99"):
-            found[f"ttft{each}"] = first[f"ttft{each}"]
-            found[f"tpot{each}"] = then[f"tpot{each}"] + wait / max(asked.answer - 1, 1.0)
-            found[f"e2e{each}"] = then[f"e2e{each}"] + first[f"ttft{each}"] + wait
-        return found
+        wait = self.costs.transfer * float(self.costs.held(load.prompt))
+        state = {**then, "busy": (then["busy"] + self.prefill * first["busy"]) / (1 + self.prefill)}
+        for end in ("", "_p50", "_p95", "_p99"):
+            state[f"ttft{end}"] = first[f"ttft{end}"]
+            state[f"tpot{end}"] = then[f"tpot{end}"] + wait / max(load.answer - 1, 1.0)
+            state[f"e2e{end}"] = then[f"e2e{end}"] + first[f"ttft{end}"] + wait
+        return state
 
-    def meets(self, found: dict[str, Any]) -> bool:
-        """Whether enough requests keep both limits; where there are none, whether the engines keep up."""
-        if self.unlimited and not found.get("stable", True):
+    def meets(self, state: dict[str, Any]) -> bool:
+        """Return whether enough requests keep both limits; without limits, whether the engines keep up."""
+        if self.limits.absent and not state.get("stable", True):
             return False
-        return all(self.within(found, name) >= self.asked.kept for name in ("ttft", "tpot"))
+        return all(self.within(state, name) >= self.limits.kept for name in ("ttft", "tpot"))
 
-    @property
-    def unlimited(self) -> bool:
-        """Whether no latency is promised."""
-        return math.isinf(self.asked.ttft) and math.isinf(self.asked.tpot)
-
-    def within(self, found: dict[str, Any], name: str) -> float:
-        """Share of requests that keep one limit, between the percentiles on a logarithmic scale."""
-        limit, (scale, shares) = getattr(self.asked, name), self._scale(found, name)
+    def within(self, state: dict[str, Any], name: str) -> float:
+        """Return the share of requests that keep one limit, between the percentiles on a logarithmic scale."""
+        limit, (scale, shares) = getattr(self.limits, name), self._scale(state, name)
         return 1.0 if math.isinf(limit) else float(np.interp(math.log(limit), scale, shares))
 
-    def needs(self, found: dict[str, Any], name: str) -> float:
-        """The limit that enough requests just keep, to two digits [s]."""
-        scale, shares = self._scale(found, name)
-        least = math.exp(np.interp(self.asked.kept, shares, scale))
+    def kept_limit(self, state: dict[str, Any], name: str) -> float:
+        """Return the limit that enough requests just keep, to two digits [s]."""
+        scale, shares = self._scale(state, name)
+        least = math.exp(np.interp(self.limits.kept, shares, scale))
         digit = 10 ** (math.floor(math.log10(least)) - 1)
         return float(f"{math.ceil(least / digit + 1e-6) * digit:.2g}")
 
-    def _scale(self, found: dict[str, Any], name: str) -> tuple[list[float], list[float]]:
-        ends = np.array([found[f"{name}_p{each}"] for each in (50, 95, 99)])
+    def _scale(self, state: dict[str, Any], name: str) -> tuple[list[float], list[float]]:
+        """Return logarithms of latencies [log s], and the shares of requests below them."""
+        ends = np.array([state[f"{name}_p{percentile}"] for percentile in PERCENTILES])
         scale = np.log(np.maximum.accumulate(np.maximum(ends, 1e-12)) + np.array([0, 1e-12, 2e-12]))
         low, high = 2 * scale[0] - scale[1], 2 * scale[2] - scale[1]
         return [low, *scale, high], [0.05, 0.5, 0.95, 0.99, 1.0]
 
-    def fewest(self, found: list[tuple[int, Replicas]]) -> int:
-        """Fewest engines that serve the load within the limits; refused where others found need no more devices."""
-        closed = self.asked.rate != self.asked.rate and not self.asked.think
-        high = least = 1 if closed else self.fewest_by_load
-        best, gap = min((number * other.each for number, other in found), default=math.inf), 1
+    def fewest(self, best: float = math.inf) -> int:
+        """Return the fewest engines that serve the load within the limits; refuse those of `best` devices or more."""
+        at_once = self.load.closed and not self.load.think
+        high = least = 1 if at_once else self.fewest_by_load
+        gap = 1
         self._beats(least, best)
-        while high <= MOST_ENGINES and not self.meets(self.solve(high)):
+        while high <= MAX_ENGINES and not self.meets(self.solve(high)):
             if gap == 1:
                 self._alone_limits()
             least, high, gap = high + 1, high + gap, 2 * gap
             self._beats(least, best)
-        if high > MOST_ENGINES:
+        if high > MAX_ENGINES:
             raise ValueError(
-                f"ttft and tpot: more than {MOST_ENGINES:,} engines of {self.size} × {self.name} would be "
+                f"ttft and tpot: more than {MAX_ENGINES:,} engines of {self.engine_devices} × {self.name} would be "
                 f"needed; {self.relaxed()}, or take a larger tp"
             )
         while least < high:
@@ -340,144 +376,150 @@ class Replicas:
         return high
 
     def _beats(self, least: int, best: float) -> None:
-        """Refuse at once where so many engines take no fewer devices than others that were found."""
-        if least * self.each >= best:
+        """Refuse at once where `least` engines are on no fewer devices than the best so far."""
+        if least * self.unit_devices >= best:
             raise ValueError(f"tp = {self.tp} needs no fewer devices than fewer shards do")
 
     @cached_property
     def fewest_by_load(self) -> int:
-        """Fewest engines that serve the load, however late; of clients, those that hold all of them at once."""
-        asked = self.asked
-        if asked.think:  # all that ask while engines are nearly full
+        """Fewest engines that serve the load, however late; of clients, those that fit all of them at once."""
+        load = self.load
+        if load.think:  # those whose requests nearly fill the engines
             rate = FULL * self.capacity
-            nearly = self._solve(replace(asked, rate=rate, clients=math.nan, think=0.0))
-            return max(math.ceil(asked.clients / rate / (asked.think + nearly["e2e"])), 1)
-        return math.ceil(asked.clients / self.slots if asked.rate != asked.rate else asked.rate / self.capacity + NEAR)
+            nearly = self._solve(load.at_rate(rate))
+            return max(math.ceil(load.clients / rate / (load.think + nearly["e2e"])), 1)
+        return math.ceil(load.clients / self.slots if load.closed else load.rate / self.capacity + SPARE_ENGINES)
 
     def relaxed(self) -> str:
-        """The limits that little more than the engines which throughput takes would keep."""
-        number = math.ceil(ROOMY * self.fewest_by_load)
-        found = self.solve(number)
+        """Return the limits that a quarter more engines than the throughput needs would keep, in words."""
+        number = math.ceil(LOOSER_RATIO * self.fewest_by_load)
+        state = self.solve(number)
         limits = [
-            f"{name} = {self.needs(found, name):g} s"
+            f"{name} = {self.kept_limit(state, name):g} s"
             for name in ("ttft", "tpot")
-            if self.within(found, name) < self.asked.kept
+            if self.within(state, name) < self.limits.kept
         ]
-        return f"{' with '.join(limits) or 'looser ones'} would need {number * self.each:,} devices"
+        return f"{' with '.join(limits) or 'looser ones'} would need {number * self.unit_devices:,} devices"
 
     def costly(self, engines: int) -> str:
-        """What a looser limit would save, where limits take several times the engines that throughput does."""
-        if engines <= MUCH * self.fewest_by_load:
+        """Return the saving by looser limits, in words, where limits need several times the engines of the load."""
+        if engines <= COSTLY_RATIO * self.fewest_by_load:
             return ""
         times = engines / self.fewest_by_load
         return f"the limits take {times:.2g}× the devices that the throughput needs; {self.relaxed()}"
 
     def _alone_limits(self) -> None:
-        """Refuse limits that requests of their lengths do not keep even where none waits for another."""
-        count = self.asked.clients if self.asked.rate != self.asked.rate else 1e3 * self.asked.rate / self.capacity
-        found = self.solve(max(count, 1.0))
+        """Refuse limits that requests of these lengths do not keep even where none waits for another."""
+        engines = self.load.clients if self.load.closed else 1e3 * self.load.rate / self.capacity
+        state = self.solve(max(engines, 1.0))
         for name in ("ttft", "tpot"):
-            if self.within(found, name) < self.asked.kept:
-                self._too_tight(name, self.needs(found, name), f" for {units.percent(self.asked.kept)} of the requests")
+            if self.within(state, name) < self.limits.kept:
+                share = f" for {units.percent(self.limits.kept)} of the requests"
+                self._too_tight(name, self.kept_limit(state, name), share)
 
-    def row(self, engines: int, price: Price, simulated: bool, seed: int) -> dict[str, Any]:
-        """One row of the table."""
-        found = self.simulate(engines, seed) if simulated else self.solve(engines)
-        asked, devices = self.asked, engines * self.each
-        rate = found["rate"] * engines
-        kept = min(self.within(found, "ttft"), self.within(found, "tpot"))
-        batch = max(found["batch"], 1.0)
-        steps = max(asked.answer - 1, 0.0) * float(self.costs.decode(batch, self.context)) / batch
-        share = self.prompt_seconds / (self.prompt_seconds + steps)
-        usd = {end: getattr(price, end) * devices for end in ("low", "median", "high")}
-        power = machine_power(self.machine.accelerator, devices)
-        busy = min(found["busy"], 1.0)
-        watts = {
-            end: power_watts(getattr(power.rated, end), busy, getattr(power.idle, end), getattr(power.full, end))
-            for end in usd
-        }
+    def row(self, engines: int, price: Price, seed: int | None) -> dict[str, Any]:
+        """Return one row of the table; of a simulation where a seed is given."""
+        state = self.solve(engines) if seed is None else self.simulate(engines, seed)
+        load, devices, rate = self.load, engines * self.unit_devices, state["rate"] * engines
         row = {
             "devices": devices,
             "tp": self.tp,
             "engines": engines,
             "requests_per_second": rate,
-            "in_service": rate * found["e2e"] if asked.rate == asked.rate else asked.clients - rate * asked.think,
-            "output_tokens_per_second": rate * asked.answer,
-            "goodput": rate * kept,
+            "in_service": load.clients - rate * load.think if load.closed else rate * state["e2e"],
+            "output_tokens_per_second": rate * load.answer,
+            "goodput": rate * min(self.within(state, "ttft"), self.within(state, "tpot")),
             "capacity": max(engines * self.capacity, rate),
-            "usd_per_hour": usd["median"],
-            "kv_share": min(found["batch"] * (self.context + self.costs.state) / self.costs.kv_tokens, 1.0),
-            "meets": self.meets(found),
+            "usd_per_hour": price.median * devices,
+            "kv_share": min(state["batch"] * (self.context + self.costs.state) / self.costs.kv_tokens, 1.0),
+            "meets": self.meets(state),
             "tier": self.tier,
-            "binds": self.binds(found),
+            "binds": self.binds(state),
             "why": "",
         }
-        row |= {name: found[name] for name in COLUMNS if name in found}
-        for end, tail in (("median", ""), ("low", "_low"), ("high", "_high")):
-            second = usd[end] / HOUR / rate * MILLION
-            row[f"usd_per_million_input{tail}"] = second * share / asked.prompt
-            row[f"usd_per_million_output{tail}"] = second * (1 - share) / asked.answer
-            row[f"joule_per_token{tail}"] = watts[end] / rate / asked.answer
+        row |= {name: state[name] for name in COLUMNS if name in state}
+        row |= self._per_token(state, price, devices, rate)
         return row | self.ends(row)
 
+    def _per_token(self, state: dict[str, Any], price: Price, devices: int, rate: float) -> dict[str, float]:
+        """Return cost [USD per million tokens] and energy [J per token of answers], with low and high of both."""
+        load, batch = self.load, max(state["batch"], 1.0)
+        steps = max(load.answer - 1, 0.0) * float(self.costs.decode(batch, self.context)) / batch
+        share = self.prompt_seconds / (self.prompt_seconds + steps)
+        power, busy = machine_power(self.machine.accelerator, devices), min(state["busy"], 1.0)
+        columns = dict[str, float]()
+        for end, tail in (("median", ""), ("low", "_low"), ("high", "_high")):
+            rated, idle, full = (getattr(watts, end) for watts in (power.rated, power.idle, power.full))
+            usd = getattr(price, end) * devices / HOUR / rate * MILLION
+            columns[f"usd_per_million_input{tail}"] = usd * share / load.prompt
+            columns[f"usd_per_million_output{tail}"] = usd * (1 - share) / load.answer
+            columns[f"joule_per_token{tail}"] = power_watts(rated, busy, idle, full) / rate / load.answer
+        return columns
+
     def ends(self, row: dict[str, Any]) -> dict[str, float]:
-        """80 % intervals by measured delays and rates of services; clients ask less often where they wait longer."""
-        (alone, loaded, other), rate, asked = self.widths, row["requests_per_second"], self.asked
+        """Return 80 % intervals by measured latencies and rates of services.
+
+        Clients send fewer requests where they wait longer.
+        """
+        (alone, loaded, other), rate, load = self.factors, row["requests_per_second"], self.load
         first = loaded if row["batch"] > 1 else alone
         low, high = min(1.0, row["capacity"] / other / rate), 1.0
-        if asked.rate != asked.rate:
-            answer = asked.clients / rate - asked.think
-            low = min(low, asked.clients / (asked.think + answer * other) / rate)
-            high = asked.clients / (asked.think + answer / other) / rate
+        if load.closed:
+            answer = load.clients / rate - load.think
+            low = min(low, load.clients / (load.think + answer * other) / rate)
+            high = load.clients / (load.think + answer / other) / rate
         pairs = {
             "ttft_p50": (1 / first, first),
             "tpot_p50": (1 / other, other),
             "output_tokens_per_second": (low, high),
-            **{f"usd_per_million_{each}": (1 / high, 1 / low) for each in ("input", "output")},
+            **{f"usd_per_million_{kind}": (1 / high, 1 / low) for kind in ("input", "output")},
         }
         return {
-            f"{name}_{end}80": row[name] * each
+            f"{name}_{end}80": row[name] * factor
             for name, pair in pairs.items()
-            for end, each in zip(("low", "high"), pair, strict=True)
+            for end, factor in zip(("low", "high"), pair, strict=True)
         }
 
     def simulate(self, engines: int, seed: int) -> dict[str, Any]:
-        """The same as `solve` from single requests."""
-        asked, trace = self.asked, self.asked.trace
+        """Return the state of one engine as `solve` does, from single requests."""
+        load, trace = self.load, self.load.trace
         count = len(next(iter(trace.values()))) if trace else int(constant("service-simulated-requests"))
-        most = self.costs.longest(max(self.room // 3, 1.0))
-        if asked.rate == asked.rate:
-            load = {"arrival": trace.get("arrival", arrivals(asked.rate, count, asked.burstiness, seed))}
+        longest = self.costs.longest(max(self.group_tokens // 3, 1.0))
+        times: dict[str, Any]
+        if load.closed:
+            pauses = np.random.default_rng(seed + 3).exponential(load.think, count) if load.think else None
+            times = {"concurrency": max(round(load.clients), 1), "think": pauses}
         else:
-            pauses = np.random.default_rng(seed + 3).exponential(asked.think, count) if asked.think else None
-            load = {"concurrency": max(round(asked.clients), 1), "think": pauses}
-        drawn = [
-            trace.get(name, lengths(mean, count, spread, seed + at, most))
-            for name, mean, spread, at in (
-                ("input_len", asked.prompt, asked.prompt_spread, 1),
-                ("output_len", asked.answer, asked.answer_spread, 2),
-            )
-        ]
+            times = {"arrival": trace.get("arrival", arrivals(load.rate, count, load.burstiness, seed))}
+        prompts = lengths(load.prompt, count, load.prompt_spread, seed + 1, longest)
+        answers = lengths(load.answer, count, load.answer_spread, seed + 2, longest)
         served = simulate(
-            self.costs, *drawn, policy=asked.policy, engines=engines, prefill_engines=engines * self.prefill, **load
+            self.costs,
+            trace.get("input_len", prompts),
+            trace.get("output_len", answers),
+            policy=self.policy,
+            engines=engines,
+            prefill_engines=engines * self.prefill,
+            **times,
         )
         return {**served.figures, "rate": served.rate / engines}
 
-    def binds(self, found: dict[str, Any]) -> str:
-        """What keeps the service from more: limits, or what an engine that is full does most of its time."""
-        if not self.meets(found):
-            if self.unlimited:
+    def binds(self, state: dict[str, Any]) -> str:
+        """Return the limit of the service: one that is missed, or the largest share of a full engine's time."""
+        if not self.meets(state):
+            if self.limits.absent:
                 return "capacity: users wait for each other"
-            worst = min(("ttft", "tpot"), key=lambda name: self.within(found, name))
+            worst = min(("ttft", "tpot"), key=lambda name: self.within(state, name))
             return f"SLO ({worst.upper()})"
-        steps = max(self.asked.answer - 1, 0.0) / self.slots
-        floor, flat = float(self.costs.decode(1.0, 0.0)), float(self.costs.decode(self.slots, 0.0))
+        steps = max(self.load.answer - 1, 0.0) / self.slots
+        base, unattended = float(self.costs.decode(1.0, 0.0)), float(self.costs.decode(self.slots, 0.0))
+        full = float(self.costs.decode(self.slots, self.context))
         by_memory, states = self.fitting < self.costs.max_sequences, self.costs.state_seconds * (self.slots - 1)
-        spent = {
+        seconds = {
             "compute (prompts)": self.prompt_seconds,
-            "KV memory" if by_memory else "sequences of an iteration": floor * steps,
-            "memory bandwidth (keys and values)": (float(self.costs.decode(self.slots, self.context)) - flat) * steps,
-            "compute (answers)": (flat - floor - states) * steps,
+            "KV memory" if by_memory else "sequences of an iteration": base * steps,
+            "memory bandwidth (keys and values)": (full - unattended) * steps,
+            "compute (answers)": (unattended - base - states) * steps,
             "memory bandwidth (states)": states * steps,
         }
-        return max(spent, key=lambda name: spent[name])
+        return max(seconds, key=lambda name: seconds[name])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,29 +17,33 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
-from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY
+from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.prediction.api import network_of
 from cookbook.prediction.kinds.serving_memory import TOO_LONG
 from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.result import Result, card, plain
-from cookbook.topics.costs.cost import Price, device_usd
 from cookbook.topics.serving.engines import (
     BURSTINESS,
     ENGINE,
     SEED,
     SHARDS,
-    Asked,
-    asked_of,
-    engine_costs,
-    granted,
-    stack_taken,
+    SPREAD,
+    Batching,
+    EngineOptions,
+    Limits,
+    Load,
+    LoadArguments,
+    assumed_options,
+    assumed_terms,
+    costs_of,
+    load_of,
 )
 from cookbook.topics.serving.replicas import COLUMNS, Overload, Replicas
-from cookbook.topics.serving.simulation import CHUNKED, POLICIES
+from cookbook.topics.serving.simulation import CHUNKED, PERCENTILES, POLICIES
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["Asked", "Service", "serve"]
+__all__ = ["Limits", "Load", "Service", "serve"]
 MILLION, HOUR = 1e6, units.si("1 h")
 
 
@@ -52,9 +56,9 @@ class Service(Result):
     title : str
         The model and the load.
     rows : tuple of dict
-        One a stack, as `table` holds them.
+        One per stack, as in `table`.
     table : pandas.DataFrame
-        One row a stack: accelerator, devices, tp, pp, ep, engines (copies of the weights); requests_per_second;
+        One row per stack: accelerator, devices, tp, pp, ep, engines (copies of the weights); requests_per_second;
         in_service, requests that wait or are being answered, on average; output_tokens_per_second; ttft, tpot and e2e
         as _p50, _p95 and _p99 [s]; goodput, requests per second that keep both limits; busy, batch, kv_share; capacity
         [requests/s]; usd_per_hour, usd_per_million_input and usd_per_million_output with _low and _high of the price;
@@ -63,47 +67,53 @@ class Service(Result):
         tier, how well measurements cover the engine; why, where there is none. ttft_p50, tpot_p50,
         output_tokens_per_second and both usd_per_million also with _low80 and _high80, 80 % intervals from measured
         services; how queues change with speed is not in them. A copy each time.
-    asked : Asked
+    load : Load
+        Requests: their rate or clients, lengths and spreads.
+    limits : Limits
+        Latencies that are promised, and the share of requests that must keep them.
     price : dict of str to Price
-        An hour of one device, by accelerator [USD/h].
+        One hour of one device, by accelerator [USD/h].
+    model : str
+        Name of the network.
     assumed : tuple of str
-        What was not given, and what was taken.
+        Values that were assumed where none were given.
     """
 
     title: str
     rows: tuple[dict[str, Any], ...] = field(repr=False)
-    asked: Asked = field(repr=False)
+    load: Load = field(repr=False)
+    limits: Limits = field(repr=False)
     price: dict[str, Price] = field(repr=False)
     model: str
     assumed: tuple[str, ...]
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a stack."""
+        """One row per stack."""
         return pd.DataFrame(list(self.rows), columns=list(COLUMNS))
 
     def frame(self) -> pd.DataFrame:
-        """The table."""
+        """Return the table."""
         return self.table
 
     def to_dict(self) -> dict[str, Any]:
-        """Title, what was assumed, and the rows; None where a figure is missing."""
+        """Return the title, the assumptions and the rows; None where a value is missing."""
         return plain({"title": self.title, "assumed": self.assumed, "stacks": self.table})
 
     @cached_property
     def best(self) -> dict[str, Any] | None:
         """The cheapest stack that keeps the limits, without prices that of the fewest devices; None if none does."""
         rows = [row for row in self.rows if row["meets"]]
-        priced = [row for row in rows if row["usd_per_hour"] == row["usd_per_hour"]]
+        priced = [row for row in rows if not math.isnan(row["usd_per_hour"])]
         by = "usd_per_hour" if priced else "devices"
         return dict(min(priced or rows, key=lambda row: row[by])) if rows else None
 
     def summary(self) -> str:
-        """The cheapest stack that keeps the limits, and what it does."""
+        """Return the cheapest stack that keeps the limits, with its price, latencies and limit, in one sentence."""
         row = self.best
         if row is None:
             return f"{self.title}: none of {len(self.rows)} stacks keeps the limits"
-        usd = f", {units.dollars(row['usd_per_hour'])}/h" if row["usd_per_hour"] == row["usd_per_hour"] else ""
+        usd = "" if math.isnan(row["usd_per_hour"]) else f", {units.dollars(row['usd_per_hour'])}/h"
         return (
             f"{self.title}: {row['devices']:,} × {row['accelerator']}{usd}, TTFT p95 "
             f"{units.human(row['ttft_p95'], 's')}, TPOT p95 {units.human(row['tpot_p95'], 's')}, "
@@ -124,47 +134,49 @@ class Service(Result):
         return card(self.summary(), self.tables()["Stacks"], [f"Assumed: {'; '.join(self.assumed)}."])
 
     def against_apis(self) -> pd.DataFrame:
-        """The best stack against list prices of APIs: cost of a request, and the rate from which owning is cheaper.
+        """Compare the best stack with list prices of APIs: cost per request, and the rate from which owning is cheaper.
 
         Returns
         -------
         pandas.DataFrame
             provider, model, date, usd_per_request of the API and of the stack at its load, break_even: requests per
             second at which an hour of the stack costs as much as its requests there; reachable, whether the stack can
-            serve so many; cheaper ("api" or "own") at this load. No rows where the table has no price of the model.
+            serve that rate; cheaper ("api" or "own") at this load. No rows where the table has no price of the model.
 
         Raises
         ------
         ValueError
             No stack keeps the limits, or none has a price.
         """
-        rows, row = catalog.table("api_prices"), self.best
-        if row is None or not row["usd_per_hour"] == row["usd_per_hour"]:
+        prices, row = catalog.table("api_prices"), self.best
+        if row is None or math.isnan(row["usd_per_hour"]):
             raise ValueError("no stack with a price keeps the limits; loosen ttft or tpot, or give hourly")
-        rows = rows[rows["model"] == self.model]
-        each = (rows["usd_input"] * self.asked.prompt + rows["usd_output"] * self.asked.answer) / MILLION
-        own, needed = row["usd_per_hour"] / HOUR / row["requests_per_second"], row["usd_per_hour"] / HOUR / each
-        found = rows[["provider", "model", "date"]].assign(
-            usd_per_request=each,
+        prices = prices[prices["model"] == self.model]
+        api = (prices["usd_input"] * self.load.prompt + prices["usd_output"] * self.load.answer) / MILLION
+        own, break_even = row["usd_per_hour"] / HOUR / row["requests_per_second"], row["usd_per_hour"] / HOUR / api
+        comparison = prices[["provider", "model", "date"]].assign(
+            usd_per_request=api,
             own_usd_per_request=own,
-            break_even=needed,
-            reachable=needed <= row["capacity"],
-            cheaper=np.where(each < own, "api", "own"),
-            how=rows["how"],
-            source=rows["source"],
+            break_even=break_even,
+            reachable=break_even <= row["capacity"],
+            cheaper=np.where(api < own, "api", "own"),
+            how=prices["how"],
+            source=prices["source"],
         )
-        return found.reset_index(drop=True)
+        return comparison.reset_index(drop=True)
 
 
 def row_words(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return delays, load, cost, energy and limits of one row, as printed."""
-    each = {
-        f"{name.upper()} p50 / p95 / p99": " / ".join(units.human(row[f"{name}_p{part}"], "s") for part in (50, 95, 99))
+    """Return latencies, load, cost, energy and limits of one row, as printed."""
+    latencies = {
+        f"{name.upper()} p50 / p95 / p99": " / ".join(
+            units.human(row[f"{name}_p{percentile}"], "s") for percentile in PERCENTILES
+        )
         for name in ("ttft", "tpot")
     }
     answers, prompts = (units.dollars(row[f"usd_per_million_{kind}"]) for kind in ("output", "input"))
     return {
-        **each,
+        **latencies,
         "Requests held": f"{row['batch'] * row['engines']:,.0f}",
         "Of capacity": units.share(row["requests_per_second"] / row["capacity"]),
         "$ per M output (prompts)": f"{answers} ({prompts})",
@@ -175,8 +187,8 @@ def row_words(row: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-LOAD, LIMIT, SPREAD = Field.number(high=1e9), Field.number(high=1e24, unit="s"), Field.number(0, 10)
-OF_REQUESTS = Field.number(1, 1e8, later=True)
+# Fields of arguments: a load, a latency, and lengths of requests, which `load_of` reads.
+LOAD, LATENCY, LENGTHS = Field.number(high=1e9), Field.number(high=1e24, unit="s"), Field.number(1, 1e8, later=True)
 
 
 @checked(
@@ -187,13 +199,13 @@ OF_REQUESTS = Field.number(1, 1e8, later=True)
     concurrency=LOAD,
     arrival=Field.array(0, missing=False),
     think=Field.number(0, 1e24, unit="s"),
-    input_len=OF_REQUESTS,
-    output_len=OF_REQUESTS,
+    input_len=LENGTHS,
+    output_len=LENGTHS,
     input_spread=SPREAD,
     output_spread=SPREAD,
     burstiness=BURSTINESS,
-    ttft=LIMIT,
-    tpot=LIMIT,
+    ttft=LATENCY,
+    tpot=LATENCY,
     kept=Field.number(0.5, 0.999),
     policy=Field.choice(*POLICIES),
     devices=Field.count(many=True),
@@ -246,7 +258,7 @@ def serve(
     prefix_hit: float | None = None,
     two_batches: bool = False,
 ) -> Service:
-    """Latency, throughput and cost of a service under load; without `devices`, the fewest that keep the limits.
+    """Return latency, throughput and cost of a service under load, by default on the fewest devices within the limits.
 
     Parameters
     ----------
@@ -257,12 +269,13 @@ def serve(
     rate : float
         Requests that arrive per second; or else give one of the next three.
     users : float
-        People who ask again some time after they have their answer. They ask at the rate of the interactive response
-        time law, users / (think + time of the answer), so no more requests are in service than there are users.
+        People who send their next request some time after they have their answer. Requests arrive at the rate of the
+        interactive response time law, users / (think + time of the answer), so no more are in service than there are
+        users.
     concurrency : float
-        Requests that are always there: each client asks again at once.
+        Requests that are always in service: each client sends its next request at once.
     arrival : array_like
-        When each request of a trace comes, in order, in all [s]; rate and burstiness are taken from it.
+        Times at which the requests of a trace arrive, in order [s]; rate and burstiness follow from them.
     think : float or str, optional
         Time of a user between an answer and the next request [s]; that of the table ``constants`` by default.
     input_len, output_len : float, str or array_like
@@ -274,21 +287,21 @@ def serve(
     burstiness : float
         Variance of the gaps between arrivals over their squared mean; 1 for a Poisson process.
     ttft, tpot : float or str, optional
-        Limits (SLO): most time to the first token and for each further one [s].
+        Limits (SLO): longest time to the first token, and for each further one [s].
     kept : float
         Share of the requests that must keep each limit.
     policy : str
         "chunked prefill", "prefill first" or "disaggregated".
     devices : int or list of int, optional
-        In all; the fewest that keep the limits by default.
+        Number of devices in total; the fewest that keep the limits by default.
     tp, pp : int, optional
-        Shards of each layer and stages of one engine; the fewest shards that hold the weights by default.
+        Shards of each layer and stages of one engine; the fewest shards that fit the weights by default.
     ep : int, optional
         Devices that the experts of a mixture are spread over; where they are more than tp, groups of tp devices attend
         to requests of their own (attention data parallel), and one engine has ep x pp devices. Groups take as many
         requests each.
     prefill_engines : int
-        Disaggregated: engines for prompts, for each that decodes.
+        Disaggregated: engines for prompts, per engine that decodes.
     precision, weights_format, kv_format, software
         As for `cookbook.generate`.
     max_sequences, chunk : int, optional
@@ -298,21 +311,21 @@ def serve(
         Most tokens of a prompt with its answer that the model takes; by default as many as it has learned positions
         for, and of models without such any number.
     hourly : float, optional
-        An hour of one device [USD/h]; from dated prices, with `way` and `since` as for `planning.hourly_usd`.
+        Price of one hour of one device [USD/h]; from dated prices, with `way` and `since` as for `planning.hourly_usd`.
     way, since
         See `hourly`.
     simulated : bool
         Whether 20,000 requests, or those of the trace, are simulated one by one instead of solving for the steady
         state.
     seed : int
-        Of a simulation.
+        Seed of a simulation.
     acceptance, drafted, prefix_hit
-        As for `cookbook.generate`: speculative decoding, and prompts that are partly kept from earlier requests.
+        As for `cookbook.generate`: speculative decoding, and prompts that are partly cached from earlier requests.
     two_batches : bool
         With `ep` above tp: each group works on two halves of its requests in turn, of which one computes while the
         tokens of the other are on the network. All that is sent is hidden as far as there is work; weights are read
-        and kernels started for both. This is a bound that no measurement here was fitted to; what it changes is told
-        in `assumed`.
+        and kernels started for both. This is a bound to which no measurement was fitted; `assumed` reports
+        what it changes.
 
     Returns
     -------
@@ -321,10 +334,10 @@ def serve(
     Raises
     ------
     cookbook.catalog.UnknownName
-        A model, device, format or software that the catalogue does not have.
+        A model, device, format or software that the catalogue does not contain.
     ValueError
         Limits that not even an idle engine keeps, a load above what the devices can serve, weights that do not fit,
-        a context that the model does not take, or an argument that cannot be. Among several stacks, in `why`.
+        a context that the model does not take, or an invalid argument. Of several stacks, in their column `why`.
 
     Examples
     --------
@@ -339,112 +352,165 @@ def serve(
     >>> bool(serve("llama3_8b", "h100-sxm", rate=2, devices=1, **own).best["meets"])
     True
     """
-    came = {"rate": rate, "users": users, "concurrency": concurrency, "arrival": arrival, "burstiness": burstiness}
-    tokens = {"input_len": input_len, "output_len": output_len, "input_spread": input_spread}
-    limit = {"ttft": ttft, "tpot": tpot, "kept": kept, "think": think, "policy": policy}
-    asked, assumed = asked_of({**came, **tokens, "output_spread": output_spread, **limit})
+    load, assumed = load_of(
+        LoadArguments(
+            rate, users, concurrency, arrival, think, input_len, output_len, input_spread, output_spread, burstiness
+        )
+    )
     network = network_of(model)
     if not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; cb.forward_pass answers for it")
-    stack = {
-        "pp": pp,
-        "ep": ep,
-        "precision": precision,
-        "weights_format": weights_format,
-        "kv_format": kv_format,
-        "software": software,
-        "acceptance": acceptance,
-        "drafted": drafted,
-        "prefix_hit": prefix_hit,
-    }
-    limits: dict[str, Any] = {"max_sequences": max_sequences, "chunk": chunk, "two_batches": two_batches}
+    limits = Limits.of(ttft, tpot, kept)
+    options = EngineOptions(tp, pp, ep, precision, weights_format, kv_format, software, acceptance, drafted, prefix_hit)
+    batching = Batching(max_sequences, chunk, two_batches, policy, prefill_engines)
+    question = _Question(network, load, limits, options, batching, context, seed if simulated else None)
+    machines = [hardware.machine(kind) for kind in accelerator]
     counts: Sequence[int | None] = (None,) if devices is None else devices
-    kinds = accelerator
-    rows, prices = list[dict[str, Any]](), dict[str, Price]()
-    for kind in kinds:
-        machine = hardware.machine(kind)
-        name = machine.accelerator.key
-        prices[name] = (
-            device_usd(machine.accelerator, way, since)
-            if hourly is None
-            else Price(hourly, hourly, hourly, "USD/h", note="given")
-        )
-        for count in counts:
-            row: dict[str, Any] = {
-                "accelerator": name,
-                "devices": count or 0,
-                "tp": tp if isinstance(tp, int) else 0,
-                "pp": stack["pp"],
-                "ep": stack["ep"] or 1,
-                "why": "",
-                "costly": "",
-                "meets": False,
-            }
-            found, reasons = list[tuple[int, Replicas]](), list[ValueError]()
-            for each in _shards(machine, tp, stack, count):
-                try:
-                    engine_costs(network, machine, **stack, tp=each, **limits, input_len=asked.prompt)
-                    assumed |= _context(network, asked, context)
-                    one = Replicas(network, machine, {**stack, "tp": each}, limits, prefill_engines, asked)
-                    number = one.fewest(found) if count is None else one.engines_of(count)
-                    one.refuse(number)
-                    found.append((number, one))
-                except ValueError as problem:
-                    reasons.append(problem)
-                if found and count is not None:
-                    break  # the fewest shards that hold the weights
-            if found:
-                number, one = min(found, key=lambda pair: pair[0] * pair[1].each)
-                row |= {"tp": one.tp} | one.row(number, prices[name], simulated, seed)
-                row["costly"] = one.costly(number) if count is None else ""
-                assumed |= stack_taken(network, machine, tuple({**stack, "tp": one.tp}.items()))
-                taken = {"max_sequences": one.costs.max_sequences // one.groups, "chunk": one.chunk // one.groups}
-                assumed |= granted(one.costs, drafted)
-                assumed |= one.gained(network, {**stack, "tp": one.tp}, limits) if two_batches else {}
-                assumed |= {f"{each} = {value:,}": None for each, value in taken.items() if limits[each] is None}
-            else:  # what is too slow for the load says more than what is too small for the weights
-                heavy = [each for each in reasons if isinstance(each, Overload)]
-                reason = (heavy or reasons)[-1 if count is None else 0]
-                if len(kinds) * len(counts) == 1:
-                    raise reason
-                row["why"] = refusal_of(reason)
-            rows.append(row)
-    load = f"{asked.rate:.3g} requests/s"
-    if asked.rate != asked.rate:
-        load = f"{asked.clients:,.0f} {'users' if asked.think else 'requests at once'}"
-    return Service(f"{network.title}, {load}", tuple(rows), asked, prices, network.name, tuple(assumed))
+    prices = {machine.accelerator.key: hour_usd(machine.accelerator, hourly, way, since) for machine in machines}
+    alone = len(machines) * len(counts) == 1
+    answers = [
+        _row(question, machine, count, prices[machine.accelerator.key], alone)
+        for machine in machines
+        for count in counts
+    ]
+    rows = tuple(row for row, _ in answers)
+    assumed += [sentence for _, sentences in answers for sentence in sentences]
+    title = f"{network.title}, {_load_words(load)}"
+    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)))
 
 
-def _context(network: Workload, asked: Asked, context: int | None) -> dict[str, None]:
-    """Refuse requests longer than the model takes; what is assumed where that is not known.
+def _load_words(load: Load) -> str:
+    """Return a load in words."""
+    if load.closed:
+        return f"{load.clients:,.0f} {'users' if load.think else 'requests at once'}"
+    return f"{load.rate:.3g} requests/s"
 
-    Of rotary models the zoo knows the length of a sample of training; learned positions end.
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """Everything but accelerators, numbers of devices and prices.
+
+    `options.tp` is None where shards are to be chosen, `seed` where requests are not simulated.
     """
-    most = float(network.arguments.get("positions") or math.inf)
-    most = most if context is None else context
-    beyond = asked.prompt + asked.answer
-    if "input_len" in asked.trace:
-        beyond = max(beyond, float(np.max(asked.trace["input_len"] + asked.trace["output_len"])))
-    if beyond > most and context is None:
-        raise Refused(TOO_LONG.filled(beyond, network.title, most))
-    if beyond > most:
+
+    network: Workload
+    load: Load
+    limits: Limits
+    options: EngineOptions
+    batching: Batching
+    context: int | None
+    seed: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Replicas that serve the load, and their number."""
+
+    engines: int
+    replicas: Replicas
+
+    @property
+    def devices(self) -> int:
+        """Devices of all engines."""
+        return self.engines * self.replicas.unit_devices
+
+
+def _row(
+    question: _Question, machine: hardware.Machine, count: int | None, price: Price, alone: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the row of one accelerator and number of devices, None for the fewest, and what is assumed in it.
+
+    Raises
+    ------
+    ValueError
+        No such stack serves the load, and it is `alone` in the table.
+    """
+    options = question.options
+    row: dict[str, Any] = {
+        "accelerator": machine.accelerator.key,
+        "devices": count or 0,
+        "tp": options.tp or 0,
+        "pp": options.pp,
+        "ep": options.ep or 1,
+        "why": "",
+        "costly": "",
+        "meets": False,
+    }
+    stacks, reasons, assumed = _stacks(question, machine, count)
+    if stacks:
+        stack = min(stacks, key=lambda stack: stack.devices)
+        row |= stack.replicas.row(stack.engines, price, question.seed)
+        row["costly"] = stack.replicas.costly(stack.engines) if count is None else ""
+        return row, assumed + _assumed(question, stack.replicas)
+    # A stack that is too slow for the load is a better reason than one that does not fit the weights.
+    overloads = [reason for reason in reasons if isinstance(reason, Overload)]
+    reason = (overloads or reasons)[-1 if count is None else 0]
+    if alone:
+        raise reason
+    return row | {"why": refusal_of(reason)}, assumed
+
+
+def _stacks(
+    question: _Question, machine: hardware.Machine, count: int | None
+) -> tuple[list[_Stack], list[ValueError], list[str]]:
+    """Return the stacks that serve the load, one per number of shards, why others do not, and what is assumed.
+
+    Of a given number of devices the first one, whose engines have the fewest shards that fit the weights.
+    """
+    stacks, reasons, assumed = list[_Stack](), list[ValueError](), list[str]()
+    network, load, batching = question.network, question.load, question.batching
+    for tp in _shards(machine, question.options, count):
+        options = replace(question.options, tp=tp)
+        try:
+            costs_of(network, machine, options, batching, load.prompt)  # refuses weights before long requests
+            assumed += _assumed_length(network, load.longest, question.context)
+            replicas = Replicas(network, machine, options, batching, load, question.limits)
+            best = min((stack.devices for stack in stacks), default=math.inf)
+            engines = replicas.fewest(best) if count is None else replicas.engines_of(count)
+            replicas.refuse(engines)
+            stacks.append(_Stack(engines, replicas))
+        except ValueError as problem:
+            reasons.append(problem)
+        if stacks and count is not None:
+            break
+    return stacks, reasons, assumed
+
+
+def _assumed(question: _Question, replicas: Replicas) -> list[str]:
+    """Return what is assumed of the engines of a row, in sentences."""
+    batching, groups = question.batching, replicas.groups
+    assumed = assumed_options(question.network, replicas.machine, replicas.options)
+    assumed += assumed_terms(replicas.costs, replicas.options.drafted)
+    assumed += [replicas.assumed_overlap()] if batching.two_batches else []
+    if batching.max_sequences is None:
+        assumed.append(f"max_sequences = {replicas.costs.max_sequences // groups:,}")
+    if batching.chunk is None:
+        assumed.append(f"chunk = {replicas.chunk // groups:,}")
+    return assumed
+
+
+def _assumed_length(network: Workload, longest: float, context: int | None) -> list[str]:
+    """Refuse requests longer than the model takes; return what is assumed where that is not known.
+
+    Of rotary models the zoo has the length of a sample of training; learned positions end.
+    """
+    limit = float(network.arguments.get("positions") or math.inf) if context is None else context
+    if longest > limit and context is None:
+        raise Refused(TOO_LONG.filled(longest, network.title, limit))
+    if longest > limit:
         raise ValueError(
-            f"input_len + output_len = {beyond:,.0f} tokens is more than "
-            f"{network.title} takes, {most:,.0f}; shorten them, or give context where a version takes "
-            "more"
+            f"input_len + output_len = {longest:,.0f} tokens is more than {network.title} takes, {limit:,.0f}; "
+            "shorten them, or give context where a version takes more"
         )
-    long = beyond > (network.seq or math.inf) and context is None
-    return (
-        {f"the model takes {beyond:,.0f} tokens, more than the {network.seq:,.0f} of the table models": None}
-        if long
-        else {}
-    )
+    if longest > (network.seq or math.inf) and context is None:
+        return [f"the model takes {longest:,.0f} tokens, more than the {network.seq:,.0f} of the table models"]
+    return []
 
 
-def _shards(machine: Any, tp: int | None, stack: dict[str, Any], count: int | None) -> list[int]:
-    """Shards of one engine to try: those given, or powers of two up to a node and the devices there are."""
-    if tp is not None:
-        return [tp]
-    most = max(machine.per_node, SHARDS[3]) if count is None else count // stack["pp"]
-    ep = stack["ep"] or 1
-    return [each for each in SHARDS if each <= max(most, 1) and max(each, ep) % min(each, ep) == 0]
+def _shards(machine: hardware.Machine, options: EngineOptions, count: int | None) -> list[int]:
+    """Return numbers of shards to try: the given one, or powers of two up to a node and the number of devices."""
+    if options.tp is not None:
+        return [options.tp]
+    largest = max(machine.per_node, SHARDS[3]) if count is None else count // options.pp
+    ep = options.ep or 1
+    return [tp for tp in SHARDS if tp <= max(largest, 1) and max(tp, ep) % min(tp, ep) == 0]

@@ -31,17 +31,17 @@ CHUNKED, FIRST, SPLIT = "chunked prefill", "prefill first", "disaggregated"
 POLICIES = (CHUNKED, FIRST, SPLIT)
 PERCENTILES, LATENCIES = (50, 95, 99), ("ttft", "tpot", "e2e")
 # Requests of one simulation, and of those the share that is not counted, since the service starts empty.
-MOST_REQUESTS, WARM = 1_000_000, 0.1
+MAX_REQUESTS, WARM_UP_SHARE = 1_000_000, 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Served(Result):
-    """What a simulated service did.
+    """A simulated service: its requests, and how full it was.
 
     Attributes
     ----------
     requests : pandas.DataFrame
-        One row a request, in order of arrival: arrival, first and finish [s], prompt and answer [tokens], ttft, tpot
+        One row per request, in order of arrival: arrival, first and finish [s], prompt and answer [tokens], ttft, tpot
         (NaN for answers of one token) and e2e [s], preempted (how often), counted (False while the service filled).
     seconds : float
         From the first arrival to the last token.
@@ -50,9 +50,9 @@ class Served(Result):
     batch : float
         Sequences that are decoded in an iteration, on average over tokens' iterations.
     kv_share : float
-        Share of the room for keys and values in use, on average over time.
+        Share of the memory for keys and values in use, on average over time.
     gaps : numpy.ndarray
-        Times between tokens (ITL) [s], and how many tokens came after each: two rows.
+        Times between tokens (ITL) [s], and the number of tokens after each: two rows.
     """
 
     requests: pd.DataFrame
@@ -63,32 +63,32 @@ class Served(Result):
     gaps: np.ndarray
 
     def summary(self) -> str:
-        """Requests, throughput and the middle latencies."""
-        found = self.figures
+        """Return requests, throughput and median latencies, in one sentence."""
+        figures = self.figures
         return (
-            f"{len(self.requests):,} requests, {found['requests_per_second']:.3g} requests/s, TTFT p50 "
-            f"{found['ttft_p50']:.3g} s, TPOT p50 {found['tpot_p50']:.3g} s"
+            f"{len(self.requests):,} requests, {figures['requests_per_second']:.3g} requests/s, TTFT p50 "
+            f"{figures['ttft_p50']:.3g} s, TPOT p50 {figures['tpot_p50']:.3g} s"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures; None where one is missing."""
+        """Return the figures; None where one is missing."""
         return plain(self.figures)
 
     @property
     def figures(self) -> dict[str, Any]:
         """Rates over the counted part, percentiles of TTFT, TPOT, ITL and end-to-end latency, and how full it was."""
         rows = self.requests[self.requests["counted"]]
-        found: dict[str, Any] = {
+        figures: dict[str, Any] = {
             "requests_per_second": self.rate,
             "output_tokens_per_second": self.rate * float(rows["answer"].mean()),
         }
         for name in LATENCIES:
             values = rows[name].dropna().to_numpy()
-            found[name] = float(values.mean()) if len(values) else math.nan
+            figures[name] = float(values.mean()) if len(values) else math.nan
             ends = np.percentile(values, PERCENTILES) if len(values) else [math.nan] * len(PERCENTILES)
-            found |= {f"{name}_p{each}": float(end) for each, end in zip(PERCENTILES, ends, strict=True)}
-        found |= {f"itl_p{each}": self.gap(each / 100) for each in PERCENTILES}
-        return found | {
+            figures |= {f"{name}_p{percentile}": float(end) for percentile, end in zip(PERCENTILES, ends, strict=True)}
+        figures |= {f"itl_p{percentile}": self.gap(percentile / 100) for percentile in PERCENTILES}
+        return figures | {
             "busy": self.busy,
             "batch": self.batch,
             "kv_share": self.kv_share,
@@ -96,7 +96,7 @@ class Served(Result):
         }
 
     def frame(self) -> pd.DataFrame:
-        """The requests; a copy."""
+        """Return the requests; a copy."""
         return self.requests.copy()
 
     def gap(self, share: float) -> float:
@@ -111,11 +111,11 @@ class Served(Result):
     def rate(self) -> float:
         """Requests finished per second while the service ran full: between the counted ends."""
         ends = np.sort(self.requests["finish"].to_numpy())
-        low, high = int(WARM * len(ends)), max(int((1 - WARM) * len(ends)) - 1, 0)
+        low, high = int(WARM_UP_SHARE * len(ends)), max(int((1 - WARM_UP_SHARE) * len(ends)) - 1, 0)
         return float((high - low) / (ends[high] - ends[low])) if ends[high] > ends[low] else math.nan
 
     def goodput(self, ttft: float = math.inf, tpot: float = math.inf) -> float:
-        """Requests finished per second that keep both limits [1/s].
+        """Return requests finished per second that keep both limits [1/s].
 
         Parameters
         ----------
@@ -123,8 +123,8 @@ class Served(Result):
             Most seconds to the first token, and for each further one.
         """
         rows = self.requests[self.requests["counted"]]
-        kept = (rows["ttft"] <= ttft) & ~(rows["tpot"] > tpot)
-        return self.rate * float(kept.mean())
+        within = (rows["ttft"] <= ttft) & ~(rows["tpot"] > tpot)
+        return self.rate * float(within.mean())
 
 
 # Requests one by one: their tokens, and times.
@@ -154,7 +154,7 @@ def simulate(
     engines: int = 1,
     prefill_engines: int = 1,
 ) -> Served:
-    """Serve requests one by one and see when each gets its tokens.
+    """Simulate requests one by one, and return the times at which each gets its tokens.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def simulate(
     arrival : array_like, optional
         When each request comes, in order [s].
     concurrency : int, optional
-        Instead: so many clients, each of which sends its next request when the last one is answered.
+        Instead: number of clients, each of which sends its next request when the last one is answered.
     think : array_like, optional
         Pause of a client before each request [s]; none by default.
     policy : str
@@ -182,11 +182,11 @@ def simulate(
     Raises
     ------
     ValueError
-        Lengths, arrivals or counts that cannot be, or a request that is larger than the room for keys and values.
+        Invalid lengths, arrivals or counts, or a request that is larger than the memory for keys and values.
 
     Examples
     --------
-    One at a time, 10 ms a token and 50 ms a prompt:
+    One at a time, 10 ms per token and 50 ms per prompt:
 
     >>> costs = StepCosts(lambda batch, seen: 0.01 + 0 * batch, lambda tokens, seen: 0.05 + 0 * tokens, 10_000)
     >>> alone = simulate(costs, [100] * 20, [11] * 20, concurrency=1)
@@ -212,31 +212,31 @@ def simulate(
 def _checked(
     costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurrency: Any, think: Any
 ) -> tuple[list, list]:
-    """Lengths as lists of one size."""
+    """Return lengths as lists of one size."""
     if (arrival is None) == (concurrency is None):
         raise ValueError("give either arrival, the times of requests, or concurrency, a number of clients")
-    found = []
+    lengths = []
     for name, array in (("prompts", prompts), ("answers", answers)):
-        if array.ndim != 1 or not 0 < array.size <= MOST_REQUESTS:
-            raise ValueError(f"{name} must be a list of 1 to {MOST_REQUESTS:,} numbers of tokens")
+        if array.ndim != 1 or not 0 < array.size <= MAX_REQUESTS:
+            raise ValueError(f"{name} must be a list of 1 to {MAX_REQUESTS:,} numbers of tokens")
         if not np.all(array == np.floor(array)):
             worst = array[array != np.floor(array)][0].item()
             raise replace(TOKENS, name=name).refuse(worst, "is not whole")
-        found.append(array.astype(int).tolist())
-    if len(found[0]) != len(found[1]):
-        raise ValueError(f"prompts has {len(found[0]):,} entries and answers {len(found[1]):,}; give one of each")
-    size = (len(found[0]),)
+        lengths.append(array.astype(int).tolist())
+    if len(lengths[0]) != len(lengths[1]):
+        raise ValueError(f"prompts has {len(lengths[0]):,} entries and answers {len(lengths[1]):,}; give one of each")
+    size = (len(lengths[0]),)
     if arrival is not None and (arrival.shape != size or not np.all(np.diff(arrival, prepend=0.0) >= 0)):
         raise ValueError("arrival must be one time for each request, from 0 s and in order")
     if think is not None and (concurrency is None or think.shape != size):
         raise ValueError("think must be a pause of 0 s or more for each request, and goes with concurrency")
-    most = max(map(int.__add__, *found))
+    most = max(map(int.__add__, *lengths))
     if costs.held(most) > costs.kv_tokens:
         raise ValueError(
             f"a request of {most:,} tokens is larger than the room for keys and values, "
             f"{costs.kv_tokens:,.0f} tokens; shorten it, or take more devices"
         )
-    return found[0], found[1]
+    return lengths[0], lengths[1]
 
 
 class _Tables:
@@ -254,12 +254,12 @@ class _Tables:
         self.idle = min(self.step[1], self.pass_[1])
 
     def mixed(self, batch: int, seen: float, tokens: int, attended: float) -> float:
-        """Seconds of an iteration with answers, whose context is `seen` in all, and with tokens of prompts."""
-        found = self.step[batch] + self.step_seen[batch] * seen / batch if batch else 0.0
+        """Return the time of an iteration with answers of total context `seen`, and with tokens of prompts [s]."""
+        seconds = self.step[batch] + self.step_seen[batch] * seen / batch if batch else 0.0
         if tokens:
             more = self.pass_[tokens] + self.pass_seen[tokens] * attended
-            found = max(found, more, found + more - self.idle) if batch else more
-        return found
+            seconds = max(seconds, more, seconds + more - self.idle) if batch else more
+        return seconds
 
 
 class _Run:
@@ -277,16 +277,16 @@ class _Run:
         self.stepped = self.stepped_tokens = self.computed = self.filled = 0.0
         self.gaps: tuple[list[float], list[float]] = ([], [])
         # As `StepCosts.kept` of one sequence, without a call of formulas where no layer has a window.
-        cached = lru_cache(1 << 16)(lambda *each: float(costs.kept(*each)))
+        cached = lru_cache(1 << 16)(lambda *arguments: float(costs.kept(*arguments)))
         self.kept: Callable[..., float] = cached if costs.windowed else lambda tokens, span=0.0: tokens
 
     def held(self, tokens: float) -> float:
-        """Room that a sequence takes."""
+        """Return the tokens of memory that a sequence takes."""
         return self.kept(tokens) + self.costs.state
 
     def start(self, times: list[float] | None, clients: int | None) -> None:
         """Let requests come at these times, or from clients after these pauses, and run until all are answered."""
-        for engine in {id(each): each for each in (*self.fillers, *self.decoders)}.values():
+        for engine in {id(engine): engine for engine in (*self.fillers, *self.decoders)}.values():
             engine.process = self.env.process(engine.run())
         if clients is None:
             self.env.process(self._open(times or []))
@@ -298,41 +298,41 @@ class _Run:
 
     def _open(self, times: list[float]) -> Any:
         timeout, env = self.env.timeout, self.env
-        for each, time in enumerate(times):
+        for request, time in enumerate(times):
             if time > env.now:
                 yield timeout(time - env.now)
-            self.submit(each)
+            self.submit(request)
 
     def _client(self, numbers: Iterable[int], pauses: list[float]) -> Any:
-        for each in numbers:
-            if pauses[each]:
-                yield self.env.timeout(pauses[each])
-            self.done[each] = self.env.event()
-            self.submit(each)
-            yield self.done[each]
-            del self.done[each]
+        for request in numbers:
+            if pauses[request]:
+                yield self.env.timeout(pauses[request])
+            self.done[request] = self.env.event()
+            self.submit(request)
+            yield self.done[request]
+            del self.done[request]
 
-    def submit(self, each: int) -> None:
-        self.arrival[each] = self.env.now
-        self.give(each, self.fillers)
+    def submit(self, request: int) -> None:
+        self.arrival[request] = self.env.now
+        self.give(request, self.fillers)
 
-    def give(self, each: int, engines: list[_Engine], first: bool = False) -> None:
-        """Queue a request where the fewest are."""
+    def give(self, request: int, engines: list[_Engine], first: bool = False) -> None:
+        """Queue a request at the engine with the fewest."""
         engine = engines[0] if len(engines) == 1 else min(engines, key=_Engine.load)
-        engine.take(each, first)
+        engine.take(request, first)
 
-    def answered(self, each: int) -> None:
-        self.finish[each] = self.env.now
+    def answered(self, request: int) -> None:
+        self.finish[request] = self.env.now
         self.left -= 1
-        if each in self.done:
-            self.done[each].succeed()
+        if request in self.done:
+            self.done[request].succeed()
         if not self.left:
             self.over.succeed()
 
-    def hand_over(self, each: int) -> None:
-        """Keys and values of a prompt go to an engine that decodes."""
-        wait = self.env.timeout(self.costs.transfer * self.held(self.prompts[each] + self.given[each]))
-        wait.callbacks.append(lambda _: self.give(each, self.decoders))
+    def hand_over(self, request: int) -> None:
+        """Send keys and values of a prompt to an engine that decodes."""
+        wait = self.env.timeout(self.costs.transfer * self.held(self.prompts[request] + self.given[request]))
+        wait.callbacks.append(lambda _: self.give(request, self.decoders))
 
     def served(self) -> Served:
         rows = pd.DataFrame(
@@ -348,9 +348,9 @@ class _Run:
         steps = (rows["answer"] - 1).where(rows["answer"] > 1)
         rows["ttft"], rows["e2e"] = rows["first"] - rows["arrival"], rows["finish"] - rows["arrival"]
         rows["tpot"] = (rows["finish"] - rows["first"]) / steps
-        rows["counted"] = np.arange(self.size) >= int(WARM * self.size)
+        rows["counted"] = np.arange(self.size) >= int(WARM_UP_SHARE * self.size)
         seconds = float(rows["finish"].max() - rows["arrival"].min())
-        busy = self.computed / seconds / len({id(each) for each in (*self.fillers, *self.decoders)})
+        busy = self.computed / seconds / len({id(engine) for engine in (*self.fillers, *self.decoders)})
         full = self.filled / seconds / self.costs.kv_tokens / len(self.decoders)
         return Served(rows, seconds, busy, self.stepped_tokens / max(self.stepped, 1.0), full, np.array(self.gaps))
 
@@ -374,9 +374,9 @@ class _Engine:
     def load(self) -> int:
         return len(self.waiting) + len(self.filling) + len(self.ends)
 
-    def take(self, each: int, first: bool) -> None:
-        """A request comes; an engine that sleeps or repeats iterations is told if it could join."""
-        (self.waiting.appendleft if first else self.waiting.append)(each)
+    def take(self, request: int, first: bool) -> None:
+        """Queue a request; interrupt an engine that sleeps, or repeats iterations that the request could join."""
+        (self.waiting.appendleft if first else self.waiting.append)(request)
         if self.sleeping is not None:
             self.sleeping.succeed()
             self.sleeping = None
@@ -384,15 +384,15 @@ class _Engine:
             self.open = False
             self.process.interrupt()
 
-    def _fits(self, each: int) -> bool:
+    def _fits(self, request: int) -> bool:
         running = len(self.ends) + len(self.filling)
-        # Keys and values of each running sequence grow by one at most, what is one token for ever by none; alone, every
+        # Keys and values of each running sequence grow by one at most, those of states by none; alone, every
         # request fits.
-        needed = self.run_.held(self._length(each)) + running * (self.costs.window > self.costs.windowed)
+        needed = self.run_.held(self._length(request)) + running * (self.costs.window > self.costs.windowed)
         return running < self.costs.max_sequences and (self.held + needed < self.costs.kv_tokens or not running)
 
     def run(self) -> Any:
-        """The process: one round an iteration, or several alike."""
+        """Run iterations, one or several alike at a time, as a process of the simulation."""
         while True:
             ready = self._prompts() if self.policy != SPLIT else self._batch()
             if ready or self.filling:
@@ -406,90 +406,90 @@ class _Engine:
                 yield self.env.timeout(0)  # clients that were answered send their next request first
 
     def _batch(self) -> list[tuple[int, int, int]]:
-        """Prompts of one pass on an engine that does nothing else: request, tokens and tokens before them."""
-        room, found = self.costs.chunk, list[tuple[int, int, int]]()
-        while self.waiting and (not found or self._length(self.waiting[0]) <= room):
-            each = self.waiting.popleft()
-            found.append((each, self._length(each), 0))
-            room -= found[-1][1]
-        return found
+        """Return prompts of one pass on an engine that does nothing else: request, tokens and tokens before them."""
+        room, prompts = self.costs.chunk, list[tuple[int, int, int]]()
+        while self.waiting and (not prompts or self._length(self.waiting[0]) <= room):
+            request = self.waiting.popleft()
+            prompts.append((request, self._length(request), 0))
+            room -= prompts[-1][1]
+        return prompts
 
-    def _length(self, each: int) -> int:
-        return self.run_.prompts[each] + self.run_.given[each]
+    def _length(self, request: int) -> int:
+        return self.run_.prompts[request] + self.run_.given[request]
 
     def _growth(self) -> float:
-        """Tokens that an iteration adds to what is kept and read: none in layers whose window is full."""
+        """Return tokens that an iteration adds to what is kept and read: none in layers whose window is full."""
         return len(self.ends) - self.costs.windowed * len(self.outgrown)
 
     def _prompts(self) -> list[tuple[int, int, int]]:
-        """What the next iteration computes of prompts; memory for the iteration is made first."""
+        """Return the parts of prompts that the next iteration computes, after freeing memory for the iteration."""
         while self.held + self._growth() > self.costs.kv_tokens and len(self.ends) + len(self.filling) > 1:
             self._preempt()
         if self.run_.policy == SPLIT:
             self._join()
             return []
-        room, found = self.costs.chunk, list[tuple[int, int, int]]()
+        room, prompts = self.costs.chunk, list[tuple[int, int, int]]()
         room -= len(self.ends) if self.policy == CHUNKED else 0
         for part in self.filling:
             now = min(part[2] - part[1], max(room, 1))
-            found.append((part[0], now, part[1]))
+            prompts.append((part[0], now, part[1]))
             room -= now
             if room <= 0:
-                return found
+                return prompts
         while self.waiting and self._fits(self.waiting[0]):
             length = self._length(self.waiting[0])
-            if found and (room <= 0 or (self.policy == FIRST and length > room)):
+            if prompts and (room <= 0 or (self.policy == FIRST and length > room)):
                 break
-            each = self.waiting.popleft()
+            request = self.waiting.popleft()
             now = length if self.policy == FIRST else min(length, max(room, 1))
             self.held += self.run_.held(length)
-            self.filling.append([each, 0, length])
-            found.append((each, now, 0))
+            self.filling.append([request, 0, length])
+            prompts.append((request, now, 0))
             room -= now
-        return found
+        return prompts
 
     def _join(self) -> None:
-        """Disaggregated: prompts whose keys and values have come begin to be decoded."""
+        """Disaggregated: begin to decode the prompts whose keys and values have arrived."""
         while self.waiting and self._fits(self.waiting[0]):
-            each = self.waiting.popleft()
-            self.held += self.run_.held(self._length(each))
-            self._begin(each)
+            request = self.waiting.popleft()
+            self.held += self.run_.held(self._length(request))
+            self._begin(request)
 
-    def _begin(self, each: int) -> None:
-        """A sequence is decoded from the next iteration on."""
-        self.context += self.run_.kept(self._length(each))
-        self.joined[each] = self.steps
-        left = self.costs.window - self._length(each)
+    def _begin(self, request: int) -> None:
+        """Decode a sequence from the next iteration on."""
+        self.context += self.run_.kept(self._length(request))
+        self.joined[request] = self.steps
+        left = self.costs.window - self._length(request)
         if self.costs.windowed and left <= 0:
-            self.outgrown.add(each)
+            self.outgrown.add(request)
         elif self.costs.windowed:
-            heapq.heappush(self.outgrowing, (self.steps + left, each))
-        heapq.heappush(self.ends, (self.steps + self.run_.answers[each] - self.run_.given[each], each))
+            heapq.heappush(self.outgrowing, (self.steps + left, request))
+        heapq.heappush(self.ends, (self.steps + self.run_.answers[request] - self.run_.given[request], request))
 
     def _preempt(self) -> None:
-        """The sequence that came last gives its memory back, and waits to be computed again."""
+        """Free the memory of the sequence that came last, and queue it to be computed again."""
         if self.filling:
             part = self.filling.pop()
-            each, self.held = part[0], self.held - self.run_.held(part[2])
+            request, self.held = part[0], self.held - self.run_.held(part[2])
         else:
-            each, begun = self.joined.popitem()
-            self.ends = [entry for entry in self.ends if entry[1] != each]
+            request, begun = self.joined.popitem()
+            self.ends = [entry for entry in self.ends if entry[1] != request]
             heapq.heapify(self.ends)
-            self._leave(self._length(each) + self.steps - begun, each)
-            self.run_.given[each] += self.steps - begun
-        self.run_.preempted[each] += 1
+            self._leave(self._length(request) + self.steps - begun, request)
+            self.run_.given[request] += self.steps - begun
+        self.run_.preempted[request] += 1
         if self.run_.policy == SPLIT:
-            self.run_.give(each, self.run_.fillers, True)
+            self.run_.give(request, self.run_.fillers, True)
         else:
-            self.waiting.appendleft(each)
+            self.waiting.appendleft(request)
 
-    def _leave(self, tokens: int, each: int) -> None:
-        """A sequence of so many tokens is decoded no longer, and keeps nothing."""
+    def _leave(self, tokens: int, request: int) -> None:
+        """Remove a sequence of `tokens`, which keeps nothing."""
         self.context, self.held = self.context - self.run_.kept(tokens), self.held - self.run_.held(tokens)
-        self.outgrown.discard(each)
+        self.outgrown.discard(request)
 
     def _mixed(self, ready: list[tuple[int, int, int]]) -> Any:
-        """One iteration with prompts, beside the answers or before them."""
+        """Run one iteration with prompts, beside the answers or before them."""
         beside = len(self.ends) if self.policy == CHUNKED else 0
         tokens = sum(now for _, now, _ in ready)
         attended = sum(now * self.run_.kept(before + now / 2, now) for _, now, before in ready) / tokens
@@ -502,46 +502,46 @@ class _Engine:
             self.behind = self.behind if self.stalled else len(self.ends)
             self.stalled += seconds if self.behind else 0.0
         if self.policy == SPLIT:
-            for each, _, _ in ready:
-                self._filled(each)
+            for request, _, _ in ready:
+                self._filled(request)
             return
         for part, (_, now, _) in zip(self.filling, ready, strict=False):
             part[1] += now
         while self.filling and self.filling[0][1] >= self.filling[0][2]:
             self._filled(self.filling.popleft()[0])
 
-    def _filled(self, each: int) -> None:
-        """A prompt is computed: its pass gives a token of the answer."""
-        run, length = self.run_, self._length(each)
-        if run.given[each] == 0:
-            run.first[each] = self.env.now
-        run.given[each] += 1
-        if run.given[each] >= run.answers[each]:
+    def _filled(self, request: int) -> None:
+        """End a prompt, whose pass gives a token of the answer."""
+        run, length = self.run_, self._length(request)
+        if run.given[request] == 0:
+            run.first[request] = self.env.now
+        run.given[request] += 1
+        if run.given[request] >= run.answers[request]:
             self.held -= run.held(length) if self.policy != SPLIT else 0
-            run.answered(each)
+            run.answered(request)
         elif self.policy == SPLIT:
-            run.hand_over(each)
+            run.hand_over(request)
         else:
             self.held += run.held(length + 1) - run.held(length)
-            self._begin(each)
+            self._begin(request)
 
     def _decode(self) -> Any:
-        """Iterations without prompts, as many as are alike or until a request can join."""
+        """Run iterations without prompts that are alike, until a request can join."""
         from simpy import Interrupt
 
         count, growth = len(self.ends), self._growth()
         steps = min(self.ends[0][0], self.outgrowing[0][0] if self.outgrowing else math.inf) - self.steps
         steps = int(max(min(steps, (self.costs.kv_tokens - self.held) // growth if growth > 0 else steps), 1))
-        one = self.tables.step[count] + self.tables.step_seen[count] * self.context / count
+        first = self.tables.step[count] + self.tables.step_seen[count] * self.context / count
         slope = self.tables.step_seen[count] * (growth / count)  # each iteration is this much longer than the last
-        seconds, begun = steps * one + slope * steps * (steps - 1) / 2, self.env.now
+        seconds, begun = steps * first + slope * steps * (steps - 1) / 2, self.env.now
         wait = self.env.timeout(seconds)
         self.open = not self.waiting
         try:
             yield wait
         except Interrupt:
-            steps = _whole_steps(self.env.now - begun, one, slope, steps)
-            seconds = steps * one + slope * steps * (steps - 1) / 2
+            steps = _whole_steps(self.env.now - begun, first, slope, steps)
+            seconds = steps * first + slope * steps * (steps - 1) / 2
             yield self.env.timeout(max(begun + seconds - self.env.now, 0.0))
         self.open = False
         self._spend(seconds)
@@ -552,7 +552,7 @@ class _Engine:
         self.run_.filled += seconds * self.held
 
     def _stepped(self, steps: int, seconds: float) -> None:
-        """Every sequence has so many tokens more; those that end leave."""
+        """Add tokens to every sequence, and remove those that end."""
         count, run, (gaps, counts) = len(self.ends), self.run_, self.run_.gaps
         behind = min(self.behind, count)
         if behind:
@@ -565,24 +565,24 @@ class _Engine:
         grown = self._growth() * steps
         self.context, self.held = self.context + grown, self.held + grown
         while self.outgrowing and self.outgrowing[0][0] <= self.steps:
-            each = heapq.heappop(self.outgrowing)[1]
+            request = heapq.heappop(self.outgrowing)[1]
             # Begun later than when this was noted, if it was preempted meanwhile.
-            if self.joined.get(each, math.inf) + self.costs.window - self._length(each) <= self.steps:
-                self.outgrown.add(each)
+            if self.joined.get(request, math.inf) + self.costs.window - self._length(request) <= self.steps:
+                self.outgrown.add(request)
         run.stepped += steps
         run.stepped_tokens += steps * count
         while self.ends and self.ends[0][0] <= self.steps:
-            each = heapq.heappop(self.ends)[1]
-            self._leave(self._length(each) + self.steps - self.joined.pop(each), each)
-            run.answered(each)
+            request = heapq.heappop(self.ends)[1]
+            self._leave(self._length(request) + self.steps - self.joined.pop(request), request)
+            run.answered(request)
 
 
-def _whole_steps(seconds: float, one: float, slope: float, most: int) -> int:
-    """Iterations until the first boundary at or after a time, each longer than the last by `slope`.
+def _whole_steps(seconds: float, first: float, slope: float, most: int) -> int:
+    """Return iterations until the first boundary at or after a time, each longer than the last by `slope`.
 
     >>> _whole_steps(0.25, 0.1, 0.0, 10), _whole_steps(0.3, 0.1, 0.0, 10)
     (3, 3)
     """
-    half = one - slope / 2
-    found = seconds / half if slope <= 0 else 2 * seconds / (half + math.sqrt(half * half + 2 * slope * seconds))
-    return min(max(math.ceil(found - 1e-9), 1), most)
+    half = first - slope / 2
+    steps = seconds / half if slope <= 0 else 2 * seconds / (half + math.sqrt(half * half + 2 * slope * seconds))
+    return min(max(math.ceil(steps - 1e-9), 1), most)

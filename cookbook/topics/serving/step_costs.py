@@ -1,4 +1,4 @@
-"""What iterations of one engine take, and how much it holds."""
+"""Costs of iterations of one engine, and its memory."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.catalog.fields import LARGEST, MAX_TOKENS, Field
+from cookbook.catalog.fields import MAX_AMOUNT, MAX_TOKENS, Field
 from cookbook.formulas.generation import attended_tokens
 
 __all__ = ["StepCosts"]
 
 
-COST, ROOM = (
+COST, CAPACITY = (
     Field.function("one of a number of tokens and of the tokens that each attends to"),
-    Field.number(1, LARGEST),
+    Field.number(1, MAX_AMOUNT),
 )
 MEMBERS = {
     name: replace(declared, name=name)
     for name, declared in {
-        **dict.fromkeys(("kv_tokens", "max_sequences", "chunk"), ROOM),
-        **dict.fromkeys(("transfer", "state", "state_seconds"), Field.number(0, LARGEST)),
+        **dict.fromkeys(("kv_tokens", "max_sequences", "chunk"), CAPACITY),
+        **dict.fromkeys(("transfer", "state", "state_seconds"), Field.number(0, MAX_AMOUNT)),
         "windowed": Field.number(0, 1),
         **dict.fromkeys(("decode", "prefill"), COST),
     }.items()
@@ -33,7 +33,7 @@ WINDOW = Field.count(name="window", high=MAX_TOKENS)
 
 @dataclass(frozen=True)
 class StepCosts:
-    """What iterations of one engine take and how much it holds; an engine is the devices with one copy of the weights.
+    """Costs of iterations of one engine, and its memory; an engine is the devices with one copy of the weights.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class StepCosts:
     window, windowed : float
         Sliding window in tokens, and the share of the layers that attend within it and keep nothing that has left it.
     state : float
-        Tokens whose keys and values take as much room as the state that layers which do not attend keep of a sequence,
+        Tokens whose keys and values take as much memory as the state of a sequence in layers that do not attend,
         however long it is. Of a network in which none attends a token is such a state, and its window one token.
     state_seconds : float
         Seconds that reading and writing one state adds to an iteration; `decode` has them already.
@@ -78,7 +78,7 @@ class StepCosts:
             WINDOW.read(self.window)
 
     def kept(self, tokens: Any, span: Any = 0.0) -> np.ndarray:
-        """Of the tokens of a sequence, those that layers keep and read on average, as `attended_tokens` has them.
+        """Return the tokens of a sequence that layers keep and read on average, as `attended_tokens` has them.
 
         >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5).kept([800, 2000]).tolist()
         [800.0, 1500.0]
@@ -86,7 +86,7 @@ class StepCosts:
         return attended_tokens(tokens, self.window, self.windowed, span)
 
     def held(self, tokens: Any) -> np.ndarray:
-        """Room that a sequence takes, in tokens whose keys and values all layers keep: what `kept` says and its state.
+        """Return the memory of a sequence, in tokens whose keys and values all layers keep: `kept` and its state.
 
         >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5, state=50).held([800, 2000]).tolist()
         [850.0, 1550.0]
@@ -94,7 +94,7 @@ class StepCosts:
         return self.kept(tokens) + self.state
 
     def longest(self, kept: float) -> float:
-        """Tokens of a sequence of which layers keep so many on average; infinite where no length keeps more.
+        """Return the tokens of a sequence of which layers keep `kept` on average; infinite where no length keeps more.
 
         >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5).longest(1500)
         2000.0

@@ -1,1 +1,1 @@
-"""Storage: what feeds accelerators with data, from drives to host memory and links."""
+"""Storage: the input of accelerators, from drives to host memory and links."""

@@ -1,4 +1,4 @@
-"""Whether the inside of one machine feeds its accelerators: computing, decoding and links beside one another."""
+"""Input of the accelerators of one machine: computing, decoding and links beside one another."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ CORES.flags.writeable = WORKERS.flags.writeable = False
 # A storage that never limits, so that the chain shows what the host does.
 BOUNDLESS = MappingProxyType({"read_bandwidth": 1e15, "read_iops": 1e12, "local": 1})
 # Part of the demand with which loads are counted before any link is full.
-_LITTLE = 1e-6
-MOST = 1e6
+_LIGHT_LOAD = 1e-6
+MAX_COUNT = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Traffic:
     flows : tuple of (str, str)
         From and to.
     asked, got : numpy.ndarray
-        Rate of the links that each flow asks for, and what it gets [B/s]; the same where links have room.
+        Rate that each flow requests, and the rate that it gets [B/s]; the same where links are not full.
     inputs : int
         How many of the flows, the first, carry input; the others carry gradients.
     rings : tuple of int
@@ -77,7 +77,7 @@ class Traffic:
 
     @property
     def ring_got(self) -> float:
-        """Rate of the exchange: of each ring its slowest flow, all rings together [B/s]; NaN without rings."""
+        """Rate of gradient communication: the slowest flow of each ring, summed over rings [B/s]; NaN without rings."""
         ends = self.inputs + np.cumsum([0, *self.rings])
         paces = [float(self.got[a:b].min()) for a, b in pairwise(ends)]
         return sum(paces) if paces else math.nan
@@ -85,9 +85,9 @@ class Traffic:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HostSize(Result):
-    """What each stage inside one machine can do for one accelerator, beside what the accelerator can take.
+    """Rates of each stage inside one machine for one accelerator, beside the rate that the accelerator can take.
 
-    Stages overlap, so that the slowest decides; what is said is what is possible at best.
+    Stages overlap, so that the slowest one decides; the rates are the best possible ones.
 
     Attributes
     ----------
@@ -99,8 +99,8 @@ class HostSize(Result):
     batch : float
         Samples of that step.
     stages : mapping of str to float
-        Samples a second of one accelerator: computing; decoding, infinite where the traffic has none and NaN where the
-        cores are not known; links, infinite without traffic.
+        Samples per second of one accelerator: computing; decoding, infinite where the traffic has none and NaN where
+        the cores are not known; links, infinite without traffic.
     computing_range, decoding_range : tuple of float
         80 % intervals of the first two [1/s].
     input_bytes, exchange_bytes : float
@@ -112,8 +112,9 @@ class HostSize(Result):
     busiest : tuple
         From, to and share of the link that fills first, at full demand.
     cores, cores_needed, workers, workers_needed : float
-        For one accelerator: physical cores that it has (NaN: not known), that would do with as many workers; workers
-        chosen, and workers that would do on the cores there; infinite where no number does, NaN without decoding.
+        For one accelerator: physical cores that it has (NaN: not known), that would suffice with as many workers;
+        workers chosen, and workers that would suffice on the cores there; infinite where no number does, NaN without
+        decoding.
     tried : mapping of str to numpy.ndarray
         cores (of one accelerator), rate with as many workers as cores, chosen (with the workers chosen) [1/s].
     memory, cacheable, stored : float
@@ -152,21 +153,21 @@ class HostSize(Result):
     @property
     def limit(self) -> str:
         """The slowest stage."""
-        known = {name: rate for name, rate in self.stages.items() if not math.isnan(rate)}
-        return min(known, key=lambda name: known[name])
+        rated = {name: rate for name, rate in self.stages.items() if not math.isnan(rate)}
+        return min(rated, key=lambda name: rated[name])
 
     @property
     def rate(self) -> float:
-        """Samples a second of one accelerator, at best."""
+        """Samples per second of one accelerator, at best."""
         return self.stages[self.limit]
 
     @property
     def curve(self) -> pd.DataFrame:
-        """What was tried, as a table: cores, rate, chosen."""
+        """The numbers of cores that were tried, as a table: cores, rate, chosen."""
         return pd.DataFrame(dict(self.tried))
 
     def frame(self) -> pd.DataFrame:
-        """One row a stage: samples_per_s of one accelerator, its 80 % interval low to high, share of the demand."""
+        """Return one row per stage: samples_per_s of one accelerator, its 80 % interval, and share of the demand."""
         ends = {"computing": self.computing_range, "decoding": self.decoding_range}
         rows = [
             (rate, *ends.get(name, (rate, rate)), rate / self.stages["computing"]) for name, rate in self.stages.items()
@@ -175,19 +176,19 @@ class HostSize(Result):
         return pd.DataFrame(rows, columns=columns, index=pd.Index(self.stages, name="stage"))
 
     def links(self) -> pd.DataFrame:
-        """Each link once: its ends, name and rate [B/s], use in its busier direction, and what goes the other way."""
+        """Return one row per link: ends, name, rate [B/s], use in its busier direction, and that of the other one."""
         use = {(way["from"], way["to"]): way for way in self.traffic.use.to_dict("records")}
         frame = self.machine.frame()
-        found = frame[frame["part"] == "link"].drop(columns=["part", "kind", "x", "y", "x2", "y2"])
-        both = [(use[a, b], use[b, a]) for a, b in zip(found["start"], found["end"], strict=True)]
-        busier = [max(pair, key=lambda way: way["share"]) for pair in both]
-        return found.assign(
+        links = frame[frame["part"] == "link"].drop(columns=["part", "kind", "x", "y", "x2", "y2"])
+        pairs = [(use[a, b], use[b, a]) for a, b in zip(links["start"], links["end"], strict=True)]
+        busier = [max(pair, key=lambda way: way["share"]) for pair in pairs]
+        return links.assign(
             **{name: [way[name] for way in busier] for name in ("share", "used", "flows")},
-            back=[min(way["used"] for way in pair) for pair in both],
+            back=[min(way["used"] for way in pair) for pair in pairs],
         )
 
     def flows(self) -> pd.DataFrame:
-        """What each accelerator gets of the input, and rings of gradients, beside what keeps it busy [B/s]."""
+        """Return rates of input and of gradient rings at each accelerator, beside those that keep it busy [B/s]."""
         flows = self.traffic
         names = [self.machine.spoken(flows.flows[place][1]) for place in range(flows.inputs)]
         rows = [(name, float(got), self.input_needed) for name, got in zip(names, flows.got, strict=False)]
@@ -196,14 +197,14 @@ class HostSize(Result):
         return pd.DataFrame(rows, columns=["flow", "got", "need"])
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures by name; the machine by its key, traffic as the rows of `flows`; None where one is missing."""
-        kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        """Return figures by name, the machine by its key, traffic as the rows of `flows`; None where one is missing."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return plain(
-            kept | {"machine": self.machine.key, "rate": self.rate, "limit": self.limit, "traffic": self.flows()}
+            values | {"machine": self.machine.key, "rate": self.rate, "limit": self.limit, "traffic": self.flows()}
         )
 
     def summary(self) -> str:
-        """What each accelerator gets at best, of what it can take, and the slowest stage."""
+        """Return the best rate of each accelerator, the rate that it can take, and the slowest stage, in words."""
         return (
             f"{self.machine.name}: {self.rate:,.4g} samples/s for each accelerator at best, of the "
             f"{self.stages['computing']:,.4g} that it can take; limit: {self.limit}"
@@ -219,7 +220,7 @@ MACHINE = Field.named("system_topologies", Topology, what="machine", give="a nam
 DATA = Field.record(
     str, int, float, Mapping, what="data set", give="one card, the bytes of a sample, or a mapping", later=True
 )
-BATCH = Field.number(1, MOST)
+BATCH = Field.number(1, MAX_COUNT)
 
 
 @checked(
@@ -229,8 +230,8 @@ BATCH = Field.number(1, MOST)
     traffic=Field.choice(*TRAFFIC),
     load=Field.choice(*LOADS),
     batch=BATCH,
-    workers=Field.number(high=MOST),
-    cores=Field.number(high=MOST),
+    workers=Field.number(high=MAX_COUNT),
+    cores=Field.number(high=MAX_COUNT),
     precision=Field.named("number_formats"),
     accelerator=Field.named("accelerators", Accelerator),
 )
@@ -247,7 +248,7 @@ def size_host(
     precision: str = "",
     accelerator: str | Accelerator | None = None,
 ) -> HostSize:
-    """What the inside of a machine gives its accelerators, beside what a network asks for.
+    """Return the rates that a machine gives its accelerators, beside those that a network needs.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ def size_host(
         What crosses links: decoded samples from host memory; stored samples straight from drives, to be decoded on the
         accelerator; gradients alone (synthetic data); samples from memory and gradients.
     load : {"needed", "all they can"}
-        Whether flows ask for what keeps accelerators busy, or for all that links give.
+        Whether flows request the rate that keeps accelerators busy, or all that links give.
     batch : float
         Samples of one step of one accelerator.
     workers : float
@@ -283,19 +284,19 @@ def size_host(
     """
     box, network = topology(machine), model
     device = box.accelerator if accelerator is None else accelerator
-    card, known, count = one_data_set(data, network), committed(), len(box.named("accelerator"))
+    card, constants, count = one_data_set(data, network), committed(), len(box.named("accelerator"))
     step = predicted(network, device, batch * card["images"], precision)
     demand = batch / step.point
     carried = card["decoded_bytes"] if traffic != "storage" else card["stored_bytes"] / card["samples"]
     exchanged = _exchanged(network, device, precision, count)
-    asked = 1 / step.point / known["copy_share"]
-    needed = (carried * batch * asked * (traffic != "gradients"), exchanged * asked * (traffic in EXCHANGED))
+    rate = 1 / step.point / constants["copy_share"]
+    needed = (carried * batch * rate * (traffic != "gradients"), exchanged * rate * (traffic in EXCHANGED))
     busiest = _busiest(box, traffic, *needed)
     about = _inside(box, count, cores)
     decoding = _decoding(box, device, step.point, batch, data, workers, about, count) if traffic in DECODED else None
     decoded = math.inf if decoding is None else float(decoding["now"][0])
     stages = dict(zip(STAGES, (demand, decoded, batch / step.point / busiest[2]), strict=True))
-    reach = known["interval/decode/80"]
+    reach = constants["interval/decode/80"]
     return HostSize(
         machine=box,
         accelerator=device if isinstance(device, str) else device.name,
@@ -316,7 +317,7 @@ def size_host(
         workers_needed=_first(decoding, "every", "workers", demand),
         tried=_tried(decoding),
         memory=about["memory"],
-        cacheable=about["memory"] * known["memory_for_cache"],
+        cacheable=about["memory"] * constants["memory_for_cache"],
         stored=float(card["stored_bytes"]),
         changes=_changes(stages, decoding),
         processor=about["cpu"],
@@ -324,7 +325,7 @@ def size_host(
 
 
 def one_data_set(data: Any, workload: Any = None) -> dict[str, float]:
-    """Figures of one card or of one data set of the reader's own, which the workload takes."""
+    """Return figures of one card or of one data set of the reader's own, which the workload takes."""
     if data is None or isinstance(data, (bool, list, tuple, np.ndarray)):
         raise replace(DATA, name="data").refuse(data, "is not one data set")
     return one_of("data", data, workload)
@@ -332,12 +333,12 @@ def one_data_set(data: Any, workload: Any = None) -> dict[str, float]:
 
 @lru_cache(maxsize=64)
 def predicted(workload: Any, device: Any, batch: float, precision: str) -> Estimate:
-    """The step that `cookbook.train_step` predicts; records of the reader's own are taken too."""
+    """Return the step that `cookbook.train_step` predicts; records of the reader's own are taken too."""
     return train_step(workload, device, batch=batch, precision=precision)
 
 
 def _exchanged(workload: Any, device: Any, precision: str, count: int) -> float:
-    """Bytes that each accelerator sends in one all-reduce of all gradients."""
+    """Return bytes that each accelerator sends in one all-reduce of all gradients."""
     width = precision or usual_precision(hardware.machine(device), "training")
     network = zoo.model(workload) if isinstance(workload, str) else workload
     gradients = network.ops.parameter_count * sizes_of(width, "sgd")[0].gradient
@@ -346,30 +347,30 @@ def _exchanged(workload: Any, device: Any, precision: str, count: int) -> float:
 
 @lru_cache(maxsize=64)
 def _traffic(box: Topology, traffic: str, sample: float, exchange: float, load: str) -> Traffic:
-    """Flows of a kind of traffic, the input first, each asking for its part of the rates needed, or for all."""
+    """Return flows of a kind of traffic, the input first, each asking for its part of the rates needed, or for all."""
     inputs = [] if traffic == "gradients" else box.input_flows("storage" if traffic == "storage" else "memory")
     rings = box.rings() if traffic in EXCHANGED else []
     if not inputs and not rings:
         raise ValueError(f"{box.name} has one accelerator: no gradients cross; set traffic to 'memory', the input")
     flows = [*inputs, *(flow for ring in rings for flow in ring)]
-    each = exchange / max(len(rings), 1)
-    asked = np.array([sample] * len(inputs) + [each] * (len(flows) - len(inputs)))
-    asked = asked if load == LOADS[0] else np.full(len(flows), np.inf)
-    got = box.concurrent(flows, asked)
-    asked.flags.writeable = got.flags.writeable = False
-    return Traffic(tuple(flows), asked, got, len(inputs), tuple(map(len, rings)), box.traffic(flows, asked))
+    per_ring = exchange / max(len(rings), 1)
+    requested = np.array([sample] * len(inputs) + [per_ring] * (len(flows) - len(inputs)))
+    requested = requested if load == LOADS[0] else np.full(len(flows), np.inf)
+    got = box.concurrent(flows, requested)
+    requested.flags.writeable = got.flags.writeable = False
+    return Traffic(tuple(flows), requested, got, len(inputs), tuple(map(len, rings)), box.traffic(flows, requested))
 
 
 @lru_cache(maxsize=64)
 def _busiest(box: Topology, traffic: str, sample: float, exchange: float) -> tuple[str, str, float]:
-    """The link that fills first as all accelerators speed up, and its share at full demand."""
-    use = _traffic(box, traffic, _LITTLE * sample, _LITTLE * exchange, LOADS[0]).use
+    """Return the link that fills first as all accelerators speed up, and its share at full demand."""
+    use = _traffic(box, traffic, _LIGHT_LOAD * sample, _LIGHT_LOAD * exchange, LOADS[0]).use
     worst = use.loc[use["share"].idxmax()]
-    return worst["from"], worst["to"], float(worst["share"]) / _LITTLE
+    return worst["from"], worst["to"], float(worst["share"]) / _LIGHT_LOAD
 
 
 def _inside(box: Topology, count: int, cores: float | None) -> dict[str, Any]:
-    """Cores of one accelerator, memory and processor of the machine; NaN where the catalogue does not say."""
+    """Return cores of one accelerator, memory and processor of the machine; NaN where the catalogue does not say."""
     about, words = server(hardware.machine(box.system) if box.system else "")
     return {"cores": about["cores"] / count if cores is None else cores, "memory": about["memory"], "cpu": words}
 
@@ -384,7 +385,7 @@ def _decoding(
     about: Mapping[str, Any],
     count: int,
 ) -> dict[str, np.ndarray]:
-    """Samples a second of one accelerator: over cores, over workers, and with twice of each."""
+    """Return samples per second of one accelerator: over cores, over workers, and with twice of each."""
     here = about["cores"] if about["cores"] > 0 else math.nan
     have = CORES[CORES * count >= 1]
     tried = {
@@ -395,28 +396,28 @@ def _decoding(
         "twice the workers": (np.array([2 * workers]), np.array([here])),
         "twice the cores": (np.array([2 * workers]), np.array([2 * here])),
     }
-    asked, there = (np.concatenate([pair[at] for pair in tried.values()]) for at in (0, 1))
+    threads, there = (np.concatenate([pair[at] for pair in tried.values()]) for at in (0, 1))
     usable = np.isfinite(there) & (there * count >= 1)
     card = {"card": data, "layout": "shards"} if isinstance(data, str) else data
-    found = match_storage(
+    match = match_storage(
         step,
         box.accelerator or device,
         BOUNDLESS,
         card,
         batch=batch,
         accelerators=count,
-        workers=asked,
+        workers=threads,
         cores=np.where(usable, there * count, 1),
         memory=0,
         processor=about["cpu"],
     )
-    rates = np.where(usable, found.stages["decoding"] / count, math.nan)
+    rates = np.where(usable, match.stages["decoding"] / count, math.nan)
     ends = np.cumsum([len(pair[0]) for pair in tried.values()])[:-1]
     return {**dict(zip(tried, np.split(rates, ends), strict=True)), "grid": have, "every": WORKERS}
 
 
 def _first(decoding: Mapping[str, np.ndarray] | None, tried: str, rates: str, demand: float) -> float:
-    """The first that meets the demand; infinite where none does, NaN where nothing is known."""
+    """Return the first that meets the demand; infinite where none does, NaN where nothing is known."""
     if decoding is None or np.isnan(decoding[rates]).all():
         return math.nan
     enough = np.flatnonzero(decoding[rates] >= demand)
@@ -424,17 +425,17 @@ def _first(decoding: Mapping[str, np.ndarray] | None, tried: str, rates: str, de
 
 
 def _tried(decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, np.ndarray]:
-    found = {
-        name: np.array(decoding[kept] if decoding else [])
-        for name, kept in (("cores", "grid"), ("rate", "cores"), ("chosen", "chosen"))
+    columns = {
+        name: np.array(decoding[source] if decoding else [])
+        for name, source in (("cores", "grid"), ("rate", "cores"), ("chosen", "chosen"))
     }
-    for values in found.values():
+    for values in columns.values():
         values.flags.writeable = False
-    return MappingProxyType(found)
+    return MappingProxyType(columns)
 
 
 def _changes(stages: Mapping[str, float], decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, float]:
-    """Gain of each change over now, when nothing else changes."""
+    """Return the gain of each change over now, when nothing else changes."""
     now = np.nanmin(list(stages.values()))
     tried = (
         {name: {"decoding": float(decoding[name][0])} for name in ("twice the workers", "twice the cores")}

@@ -1,4 +1,4 @@
-"""How much host accelerators need: tables over generations, machines, rented instances, and a platform by phase.
+"""Hosts that accelerators need: tables over generations, machines, rented instances, and a platform by phase.
 
 And what an input chain costs and what to change first: `rank_changes` by what they gain for the money, `epoch_parts`,
 `chain_figures`. They take what `cookbook.match_storage` gave for one scenario, and refuse several.
@@ -22,7 +22,7 @@ from cookbook.prediction.api import MODEL
 from cookbook.prediction.kinds.input_pipeline_arguments import one_of
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.topics.costs.cost import HOUR, MONTH, YEAR, years_of_use
-from cookbook.topics.storage.host import BATCH, BOUNDLESS, CORES, DATA, MACHINE, MOST, one_data_set, size_host
+from cookbook.topics.storage.host import BATCH, BOUNDLESS, CORES, DATA, MACHINE, MAX_COUNT, one_data_set, size_host
 from cookbook.workloads import zoo
 
 NODE, THREADS = 8, 2
@@ -34,7 +34,7 @@ DEVICES = {"accelerator": "accelerators", "nic": "adapters", "storage": "drives"
 RATES = ("input alone", "input, all", "all from socket 0", "gradients", "both: input", "both: gradients")
 
 
-WORK, SYSTEM = Field.number(0, MOST), Field.named("accelerators", Accelerator, what="system")
+WORK, SYSTEM = Field.number(0, MAX_COUNT), Field.named("accelerators", Accelerator, what="system")
 INSTANCE = Field.named("systems", what="instance", many=True, give="names of the table 'systems'")
 MATCHED = Field.record(
     StorageMatch, what="match of a storage", give="what cookbook.match_storage gave for one scenario"
@@ -51,7 +51,7 @@ def cores_needed(
     work: float = 1,
     processor: str = "",
 ) -> float:
-    """Physical cores for one accelerator, a worker on each, that decode as fast as it trains.
+    """Return physical cores for one accelerator, a worker on each, that decode as fast as it trains.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def cores_needed(
 
 @checked(names=replace(MACHINE, many=True))
 def machines(names: Sequence[str | Topology]) -> pd.DataFrame:
-    """What each accelerator of machines gets from links, alone and with all others, at nominal rates.
+    """Return the bandwidth of each accelerator of machines, alone and with all others, at nominal rates of links.
 
     Parameters
     ----------
@@ -122,20 +122,20 @@ def machines(names: Sequence[str | Topology]) -> pd.DataFrame:
     for box in map(topology, names):
         near, far = box.input_flows(), box.input_flows(box.named("memory")[0])
         inputs = box.bandwidth(*near[0]), box.concurrent(near).min(), box.concurrent(far).min()
-        both = box.concurrent([*near, *box.ring_flows()])[: len(near)].min()
-        rows[box.name] = (box.root, *inputs, box.ring_bandwidth(), both, box.ring_bandwidth(beside=near))
+        concurrent = box.concurrent([*near, *box.ring_flows()])[: len(near)].min()
+        rows[box.name] = (box.root, *inputs, box.ring_bandwidth(), concurrent, box.ring_bandwidth(beside=near))
     return pd.DataFrame.from_dict(rows, orient="index", columns=["root", *RATES]).rename_axis("machine")
 
 
 def measured_links() -> pd.DataFrame:
-    """Nominal rates of machines' graphs beside the largest that were measured on their accelerators.
+    """Return nominal rates of machines' graphs beside the largest that were measured on their accelerators.
 
     Measurements name accelerators and their number, not machines: those whose rings need no processor are compared.
 
     Returns
     -------
     pandas.DataFrame
-        One row a machine: accelerators, ``nominal`` (rings of an all-reduce), ``measured`` (bus bandwidth of an
+        One row per machine: accelerators, ``nominal`` (rings of an all-reduce), ``measured`` (bus bandwidth of an
         all-reduce in one machine, without sums in switches) [B/s], ``share``, source.
     """
     seen = catalog.table("collectives")
@@ -151,13 +151,13 @@ def measured_links() -> pd.DataFrame:
             best = own.loc[own["bus_bandwidth"].idxmax()]
             rows[box.name] = (count, box.ring_bandwidth(), best["bus_bandwidth"], best["source"])
     columns = ["accelerators", "nominal", "measured", "source"]
-    found = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("machine")
-    return found.assign(share=found["measured"] / found["nominal"])
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("machine")
+    return table.assign(share=table["measured"] / table["nominal"])
 
 
 @checked(instances=INSTANCE, model=MODEL, data=DATA, batch=BATCH)
 def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -> pd.DataFrame:
-    """Cores of rented instances for one accelerator, beside what a workload needs.
+    """Return cores of rented instances for one accelerator, beside those that a workload needs.
 
     Parameters
     ----------
@@ -172,20 +172,20 @@ def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -
         By instance: ``cores``, ``needed`` and ``needed with augmentation``, which costs twice the decoding.
     """
     rows = catalog.table("systems").set_index("key")
-    found = {}
+    by_instance = {}
     for name in instances:
         key = catalog.lookup("systems", name)
         if not rows.loc[key, "vcpus"] > 0:
             raise ValueError(f"instances: {name!r} has no number of virtual processors in the catalogue; take another")
         need = [cores_needed(model, key, data, batch, work=work) for work in (1, 3)]
-        found[key] = [rows.loc[key, "vcpus"] / THREADS / rows.loc[key, "devices"], *need]
+        by_instance[key] = [rows.loc[key, "vcpus"] / THREADS / rows.loc[key, "devices"], *need]
     columns = ["cores", "needed", "needed with augmentation"]
-    return pd.DataFrame.from_dict(found, orient="index", columns=columns).rename_axis("instance")
+    return pd.DataFrame.from_dict(by_instance, orient="index", columns=columns).rename_axis("instance")
 
 
 @checked(names=replace(MACHINE, many=True))
 def lane_budget(names: Sequence[str]) -> pd.DataFrame:
-    """Lanes that devices of machines ask for, beside those of the processors; drives of the drawing only.
+    """Return the lanes that devices of machines need, beside those of the processors; drives of the drawing only.
 
     Parameters
     ----------
@@ -209,15 +209,15 @@ def lane_budget(names: Sequence[str]) -> pd.DataFrame:
     """
     boxes = [topology(name) for name in names]
     frame = pd.DataFrame([_lanes(box) for box in boxes], index=pd.Index([b.name for b in boxes], name="machine"))
-    asked = frame[list(DEVICES.values())].sum(axis=1)
-    found = frame.assign(asked=asked, sharing=asked / frame["taken"], left=frame["offered"] - frame["taken"])
-    return found[[*DEVICES.values(), "asked", "taken", "sharing", "offered", "left", "generation"]]
+    requested = frame[list(DEVICES.values())].sum(axis=1)
+    table = frame.assign(asked=requested, sharing=requested / frame["taken"], left=frame["offered"] - frame["taken"])
+    return table[[*DEVICES.values(), "asked", "taken", "sharing", "offered", "left", "generation"]]
 
 
 def _lanes(box: Topology) -> dict[str, float]:
     links, processors = catalog.table("system_links"), catalog.table("processors").set_index("key")
     kinds = {node.name: node.kind for node in box.nodes}
-    found = dict.fromkeys([*DEVICES.values(), "taken"], 0.0)
+    counts = dict.fromkeys([*DEVICES.values(), "taken"], 0.0)
     generations = []
     for row in links[links["system"] == box.key].to_dict("records"):
         generation, lanes = _pcie(str(row["link"]))
@@ -225,22 +225,22 @@ def _lanes(box: Topology) -> dict[str, float]:
             continue
         ends, lanes = {kinds[row["from"]], kinds[row["to"]]}, lanes * row["count"]
         for kind in ends & set(DEVICES):
-            found[DEVICES[kind]] += lanes
-        found["taken"] += lanes * ("socket" in ends)
+            counts[DEVICES[kind]] += lanes
+        counts["taken"] += lanes * ("socket" in ends)
         generations += [generation] * ("accelerator" in ends)
     offered = processors.loc[box.processor, "pcie_lanes"] * len(box.named("socket")) if box.processor else np.nan
-    return found | {"offered": offered, "generation": min(generations, default=np.nan)}
+    return counts | {"offered": offered, "generation": min(generations, default=np.nan)}
 
 
 def _pcie(link: str) -> tuple[float, float]:
-    """Generation and lanes of a link such as pcie-4-0-x16; no lanes for other kinds."""
+    """Return the generation and lanes of a link such as pcie-4-0-x16; no lanes for other kinds."""
     bus, _, lanes = link.partition("-x")
     kind, _, generation = bus.partition("-")
-    known = kind == "pcie" and lanes.isdecimal()
-    return (float(generation.partition("-")[0]), float(lanes)) if known else (np.nan, 0.0)
+    readable = kind == "pcie" and lanes.isdecimal()
+    return (float(generation.partition("-")[0]), float(lanes)) if readable else (np.nan, 0.0)
 
 
-@checked(machine=MACHINE, model=MODEL, data=DATA, machines=Field.count(high=MOST), batch=BATCH, work=WORK)
+@checked(machine=MACHINE, model=MODEL, data=DATA, machines=Field.count(high=MAX_COUNT), batch=BATCH, work=WORK)
 def size_platform(
     machine: str | Topology, model: str, data: str, machines: int = 1, batch: float = 64, work: float = 1
 ) -> pd.DataFrame:
@@ -278,9 +278,9 @@ def size_platform(
     >>> frame["ethernet"]["training, samples compressed"], bool(frame["cores"]["pre-processing"] > 64)
     ('Ethernet 100G', True)
     """
-    each = machines
+    hosts = machines
     size, card = size_host(machine, model, data, batch=batch), one_data_set(data)
-    count = len(size.machine.named("accelerator")) * each
+    count = len(size.machine.named("accelerator")) * hosts
     rate = size.stages["computing"] * count
     cores = cores_needed(model, size.machine.system or size.machine.accelerator, data, batch, work=work) * count
     stored, decoded = float(card["stored_bytes"]) / float(card["samples"]), float(card["decoded_bytes"])
@@ -293,14 +293,14 @@ def size_platform(
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=["samples_per_s", "cores", "bytes_in", "bytes_out"])
     formats = catalog.table("number_formats").set_index("name")
     gradients = zoo.model(model).ops.parameter_count * float(formats.at["bf16", "gradient_bytes"])
-    sent = 2 * (each - 1) / each * gradients * rate / count / batch
+    sent = 2 * (hosts - 1) / hosts * gradients * rate / count / batch
     frame["gradients"] = [sent * name.startswith("training") for name in frame.index]
-    link = np.maximum(frame["bytes_in"], frame["bytes_out"]) / each + frame["gradients"]
+    link = np.maximum(frame["bytes_in"], frame["bytes_out"]) / hosts + frame["gradients"]
     return frame.assign(host_link=link, ethernet=[_ethernet(value) for value in link]).rename_axis("phase")
 
 
 def _ethernet(rate: float) -> str:
-    """The slowest Ethernet that carries a rate, at the part of the line rate that is known for it."""
+    """Return the slowest Ethernet that carries a rate, at the part of the line rate that is known for it."""
     links = catalog.table("interconnects").set_index("key").loc[list(ETHERNET)]
     share = links["efficiency"].fillna(links["efficiency"].min())
     fast = links[links["bandwidth"] * share >= rate]
@@ -313,12 +313,12 @@ def _ethernet(rate: float) -> str:
     stores=Field.named("storage", Mapping, many=True, what="storage", give="names of the table 'storage'"),
 )
 def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES) -> pd.DataFrame:
-    """Nodes, drives or units of stores that read samples one by one or in shards as fast as asked.
+    """Return nodes, drives or units of stores that read samples, one by one or in shards, at a rate.
 
     Parameters
     ----------
     rate : float
-        Samples a second [1/s].
+        Samples per second [1/s].
     data : str or float
         A card of the table ``data_sets``, or the bytes of one sample as stored [B].
     stores : sequence of str, optional
@@ -329,18 +329,18 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
     pandas.DataFrame
         By store: ``shards`` and ``small files``, how many are needed; NaN where the figure for it is not known.
     """
-    card, found = one_data_set(data), {}
+    card, by_store = one_data_set(data), {}
     sample = float(card["stored_bytes"]) / float(card["samples"])
     for store in stores:
-        one = one_of("storage", store)
-        streamed, single = rate * sample / one["read_bandwidth"], rate / one["read_iops"]
-        files = streamed + single if one["seeks"] else np.maximum(streamed, single)
+        tier = one_of("storage", store)
+        streamed, single = rate * sample / tier["read_bandwidth"], rate / tier["read_iops"]
+        files = streamed + single if tier["seeks"] else np.maximum(streamed, single)
         name = store if isinstance(store, str) else store.get("storage", "own")
-        found[name if name == "own" else catalog.lookup("storage", name)] = np.ceil([streamed, files])
-    return pd.DataFrame.from_dict(found, orient="index", columns=["shards", "small files"]).rename_axis("store")
+        by_store[name if name == "own" else catalog.lookup("storage", name)] = np.ceil([streamed, files])
+    return pd.DataFrame.from_dict(by_store, orient="index", columns=["shards", "small files"]).rename_axis("store")
 
 
-SHORT = MappingProxyType(
+SHORT_CHANGES = MappingProxyType(
     {
         "twice the drives or nodes of the storage": "twice the drives",
         "memory that holds the data set": "memory for all of it",
@@ -357,7 +357,7 @@ PARTS = ("computing", "waiting for input", "writing checkpoints")
 
 @checked(found=MATCHED)
 def rank_changes(found: StorageMatch) -> pd.DataFrame:
-    """Changes that speed up training, best first: free ones, then by gain for the money, then those without a price.
+    """Return changes that speed up training, best first: free ones, then by gain per price, then those without price.
 
     To set what is bought beside what is rented, a purchase is spread over the years of use in the table ``tco`` (the
     median), every hour of them, and a month is a twelfth of a year.
@@ -397,7 +397,7 @@ def rank_changes(found: StorageMatch) -> pd.DataFrame:
         gain_per_usd=worth,
         saved_per_hour=saved,
         pays_after=pays,
-        short=[SHORT.get(name, name) for name in frame["change"]],
+        short=[SHORT_CHANGES.get(name, name) for name in frame["change"]],
     )
     group = np.select([frame["usd"] == 0, frame["usd"].notna()], [0, 1], 2)
     order = np.lexsort((-frame["gain"], np.where(group == 1, -worth, 0), group))
@@ -441,7 +441,7 @@ def epoch_parts(found: StorageMatch) -> pd.DataFrame:
 
 @checked(found=MATCHED)
 def chain_figures(found: StorageMatch) -> pd.DataFrame:
-    """Stages, the whole chain and each change as plain numbers.
+    """Return stages, the whole chain and each change as plain numbers.
 
     Parameters
     ----------

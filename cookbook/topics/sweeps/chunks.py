@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from cookbook.catalog.fields import Field
 
 Result = TypeVar("Result")
-# Parts that are given out at a time, and how often dask tries one again.
-AHEAD, RETRIES = 16, 5
-# What works elsewhere is known by what it can do; who hands out the first part checks that.
+# Largest number of parts that are computed at a time, and retries of dask.
+MAX_PENDING, RETRIES = 16, 5
+# An executor is recognised by its methods; the call that submits the first part checks that.
 EXECUTOR = Field.record(
     name="executor",
     what="executor",
@@ -22,7 +22,7 @@ EXECUTOR = Field.record(
 
 
 class Parts:
-    """An outer product cut into parts of at most so many rows, the last axis fastest; a part is known by its number.
+    """An outer product cut into parts of at most `most` rows, the last axis fastest; a part is known by its number.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ slice(0, 3, None)]))
         return math.prod(self._sizes[: max(self._inner - 1, 0)]) * self._pieces
 
     def __getitem__(self, number: int) -> tuple[int, list[slice]]:
-        """First row of a part, and its levels of each axis."""
+        """Return the first row of a part, and its levels of each axis."""
         if not 0 <= number < len(self):
             raise IndexError(f"there are parts 0 to {len(self) - 1}, not {number}")
         whole = [slice(0, size) for size in self._sizes[self._inner :]]
@@ -71,7 +71,7 @@ slice(0, 3, None)]))
 def spread(
     work: Callable[[Any, int], Result], what: Any, numbers: Iterable[int], executor: Any = None
 ) -> Iterator[tuple[int, Result]]:
-    """Results of `work(what, number)` for all of `numbers`, in the order in which they are done.
+    """Return results of `work(what, number)` for all of `numbers`, in the order in which they are done.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ def spread(
     numbers : iterable of int
         Its second argument, one after another.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
-        Where to work; here, one after another, where none is given. Dask gives out again what a dead worker had.
+        Executor of the parts; by default they are computed here, one after another. Dask repeats the parts of a dead
+        worker.
 
     Raises
     ------
@@ -94,15 +95,15 @@ def spread(
     if executor is None:
         yield from ((number, work(what, number)) for number in numbers)
         return
-    pool, todo, given = _pool(executor), iter(numbers), dict[Future[Result], int]()
+    pool, todo, pending = _pool(executor), iter(numbers), dict[Future[Result], int]()
     try:
         while True:
-            while len(given) < AHEAD and (number := next(todo, -1)) >= 0:
-                given[pool.submit(work, what, number)] = number
-            if not given:
+            while len(pending) < MAX_PENDING and (number := next(todo, -1)) >= 0:
+                pending[pool.submit(work, what, number)] = number
+            if not pending:
                 return
-            for future in sorted(wait(given, return_when=FIRST_COMPLETED).done, key=given.__getitem__):
-                yield given.pop(future), future.result()
+            for future in sorted(wait(pending, return_when=FIRST_COMPLETED).done, key=pending.__getitem__):
+                yield pending.pop(future), future.result()
     except BrokenExecutor as problem:
         raise RuntimeError(
             "a worker died, probably for want of memory: give a new executor with fewer workers. "
@@ -110,12 +111,12 @@ def spread(
             "checkpoint"
         ) from problem
     finally:
-        for future in given:
+        for future in pending:
             future.cancel()
 
 
 def _pool(executor: Any) -> Any:
-    """An executor of `concurrent.futures`; what a client of dask.distributed offers as one."""
+    """Return an executor of `concurrent.futures`; what a client of dask.distributed offers as one."""
     if hasattr(executor, "get_executor"):
         return executor.get_executor(pure=False, retries=RETRIES)
     if not callable(getattr(executor, "submit", None)):

@@ -30,18 +30,18 @@ from cookbook.units import shown
 Columns = dict[str, np.ndarray]
 Measure = str | Callable[[Columns], Any]
 # Rows of a part, rows of a front at most, seconds between two writings of a checkpoint.
-PART, MOST_FRONT, EVERY = 1 << 18, 20_000, 5.0
+PART_ROWS, MAX_FRONT, CHECKPOINT_SECONDS = 1 << 18, 20_000, 5.0
 # Relative error of a quantile, and the ratio of the bounds of a class that keeps it (Masson, Rim and Lee 2019, sec. 2).
-ERROR = 0.005
-RATIO = (1 + ERROR) / (1 - ERROR)
+QUANTILE_ERROR = 0.005
+CLASS_RATIO = (1 + QUANTILE_ERROR) / (1 - QUANTILE_ERROR)
 SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
-DIGEST = ', "digest": "'  # what follows tells a checkpoint that was damaged
-LEAST, MOST = "least", "most"
+DIGEST = ', "digest": "'  # what follows reveals a damaged checkpoint
+MINIMISE, MAXIMISE = "least", "most"
 
 
 @dataclass(frozen=True)
 class Explored:
-    """What is left of an exploration.
+    """Results of an exploration: the best rows, the front and quantiles.
 
     Attributes
     ----------
@@ -63,12 +63,12 @@ class Explored:
     best: pd.DataFrame
     front: pd.DataFrame
     quantiles: pd.DataFrame
-    error: float = ERROR
+    error: float = QUANTILE_ERROR
 
 
 @dataclass(frozen=True)
 class _Question:
-    """What every part is asked; travels to the workers."""
+    """The question of every part, which is sent to the workers."""
 
     of: str
     values: dict[str, list[Any]]
@@ -105,13 +105,13 @@ def explore(
     fitting: bool = True,
     executor: Any = None,
     checkpoint: str | Path | None = None,
-    size: int = PART,
+    size: int = PART_ROWS,
     progress: bool = True,
     **axes: Any,
 ) -> Explored:
     """Go through every combination of the values of each axis, and keep the best, the front and the distribution.
 
-    A sweep that holds no table, so that hundreds of millions of combinations need no more memory than one part of them.
+    A sweep without a table, so that hundreds of millions of combinations need no more memory than one part of them.
     What is found does not depend on where and in which order the parts are computed.
 
     Parameters
@@ -125,7 +125,7 @@ def explore(
     front : dict, optional
         Measures, each with "least" or "most": no front if None.
     quantiles : sequence of str
-        Columns or axes of numbers of which to tell how they are distributed.
+        Columns or axes of numbers whose quantiles are computed.
     keep : int
         Rows to keep of the best, 1 to 100,000.
     fitting : bool
@@ -140,7 +140,7 @@ def explore(
     size : int
         Rows of a part at most, 1,000 to 10 million: less needs less memory.
     progress : bool
-        Whether to show on standard error how far it is.
+        Whether to show the progress on standard error.
     **axes
         As of `cookbook.sweep`.
 
@@ -170,30 +170,33 @@ def explore(
     (16, 2, True)
     """
     values = listed_axes(of, axes)
-    ranked = _measures("best", {"seconds": LEAST} if best is None else best, of, values)
+    ranked = _measures("best", {"seconds": MINIMISE} if best is None else best, of, values)
     if len(ranked) != 1:
         raise ValueError(f"best has {len(ranked)} measures: give one; several go into front")
-    spreads = tuple(_column("quantiles", each, of, values) for each in quantiles)
+    spreads = tuple(_column("quantiles", name, of, values) for name in quantiles)
     fronts = _measures("front", {} if front is None else front, of, values)
     question = _Question(of, values, ranked[0], fronts, spreads, keep, fitting, size)
     return _explored(question, executor, None if checkpoint is None else _file(checkpoint), progress)
 
 
 def _measures(
-    what: str, given: Mapping[Measure, str], of: str, values: dict[str, list[Any]]
+    what: str, directions: Mapping[Measure, str], of: str, values: dict[str, list[Any]]
 ) -> tuple[tuple[Measure, str], ...]:
-    for measure, direction in given.items():
-        if not isinstance(direction, str) or direction not in (LEAST, MOST):
+    for measure, direction in directions.items():
+        if not isinstance(direction, str) or direction not in (MINIMISE, MAXIMISE):
             raise refused(what, direction, f"for {shown(measure)}: give 'least' or 'most'")
-    return tuple((each if callable(each) else _column(what, each, of, values), way) for each, way in given.items())
+    return tuple(
+        (measure if callable(measure) else _column(what, measure, of, values), way)
+        for measure, way in directions.items()
+    )
 
 
 def _column(what: str, name: str, of: str, values: dict[str, list[Any]]) -> str:
-    """A measure by its name: a column of numbers, or an axis of numbers."""
-    known = [*NUMBERS, *(axis for axis in values if fields()[axis].type in NUMERIC)]
-    if not isinstance(name, str) or name not in known:
-        raise refused(what, name, f"is no measure; there are {', '.join(known)}")
-    if name == "rate" and any(is_timed(of, each) for each in values["model"]):
+    """Return a measure by its name: a column of numbers, or an axis of numbers."""
+    names = [*NUMBERS, *(axis for axis in values if fields()[axis].type in NUMERIC)]
+    if not isinstance(name, str) or name not in names:
+        raise refused(what, name, f"is no measure; there are {', '.join(names)}")
+    if name == "rate" and any(is_timed(of, model) for model in values["model"]):
         raise ValueError(
             f"{what} = 'rate' is the seconds of a step where a language model is trained, and samples a "
             "second of other networks: give tokens_per_s or seconds"
@@ -203,30 +206,30 @@ def _column(what: str, name: str, of: str, values: dict[str, list[Any]]) -> str:
 
 def _explored(question: _Question, executor: Any, path: Path | None, progress: bool) -> Explored:
     parts = parts_of(question.values, question.size)
-    rows = math.prod(len(each) for each in question.values.values())
+    rows = math.prod(len(entries) for entries in question.values.values())
     mark = _fingerprint(question) if path else ""
-    found, done = _load(path, mark, len(parts)) if path and path.exists() else (_nothing(), set[int]())
+    result, done = _load(path, mark, len(parts)) if path and path.exists() else (_nothing(), set[int]())
     if path and not path.exists():
-        _save(path, mark, found, done)  # so that a folder that is not there is told now
+        _save(path, mark, result, done)  # so that a missing folder is reported now
     begun = saved = time.monotonic()
     for number, part in spread(_reduced, question, (at for at in range(len(parts)) if at not in done), executor):
-        found = _merged(question, [found, part])
+        result = _merged(question, [result, part])
         done.add(number)
         now = time.monotonic()
-        if path and now - saved >= EVERY:
-            _save(path, mark, found, done)
+        if path and now - saved >= CHECKPOINT_SECONDS:
+            _save(path, mark, result, done)
             saved = time.monotonic()
         if progress:
-            progress_bar(found["rows"], rows, since=begun)
+            progress_bar(result["rows"], rows, since=begun)
     if path:
-        _save(path, mark, found, done)
+        _save(path, mark, result, done)
     return Explored(
-        found["rows"],
-        found["answered"],
-        found["fitting"],
-        _table(question.values, found["best"]),
-        _table(question.values, found["front"]),
-        _quantiles(question, found["classes"]),
+        result["rows"],
+        result["answered"],
+        result["fitting"],
+        _table(question.values, result["best"]),
+        _table(question.values, result["front"]),
+        _quantiles(question, result["classes"]),
     )
 
 
@@ -238,15 +241,15 @@ def _nothing() -> dict[str, Any]:
 
 
 def _reduced(question: _Question, number: int) -> dict[str, Any]:
-    """What is left of one part."""
-    found = [_nothing()]
-    for rows, told in part_answers(question.of, question.values, number, question.size):
-        good = np.isfinite(told["seconds"])
-        fits = good & (told["fits"] != "no")
+    """Return the results of one part."""
+    parts = [_nothing()]
+    for rows, answer in part_answers(question.of, question.values, number, question.size):
+        good = np.isfinite(answer["seconds"])
+        fits = good & (answer["fits"] != "no")
         at = np.flatnonzero(fits if question.fitting else good)
-        known = {name: told[name][at] for name in (*NUMBERS, *WORDS)}
-        seen = _Seen(known, question.values, rows[at])
-        one = {
+        columns = {name: answer[name][at] for name in (*NUMBERS, *WORDS)}
+        seen = _Seen(columns, question.values, rows[at])
+        part = {
             "rows": len(rows),
             "answered": int(good.sum()),
             "fitting": int(fits.sum()),
@@ -256,45 +259,47 @@ def _reduced(question: _Question, number: int) -> dict[str, Any]:
         }
         for what, measures in (("best", (question.best,)), ("front", question.front)):
             if measures and len(at):
-                scores = np.column_stack([_score(seen, *each) for each in measures])
-                kept = _kept(what, scores, rows[at], question.keep)
-                one[what] = {"row": rows[at][kept], "score": scores[kept]} | {n: known[n][kept] for n in known}
-        found.append(one)
-    return _merged(question, found)
+                scores = np.column_stack([_score(seen, *measure) for measure in measures])
+                selected = _kept(what, scores, rows[at], question.keep)
+                part[what] = {"row": rows[at][selected], "score": scores[selected]} | {
+                    n: columns[n][selected] for n in columns
+                }
+        parts.append(part)
+    return _merged(question, parts)
 
 
 class _Seen(dict[str, np.ndarray]):
-    """Columns of some rows; an axis becomes a column when it is asked for."""
+    """Columns of some rows; an axis becomes a column when it is first used."""
 
-    def __init__(self, known: Columns, values: dict[str, list[Any]], rows: np.ndarray) -> None:
-        super().__init__(known)
+    def __init__(self, columns: Columns, values: dict[str, list[Any]], rows: np.ndarray) -> None:
+        super().__init__(columns)
         self._values, self._rows = values, rows
 
     def __missing__(self, name: str) -> np.ndarray:
         if name not in self._values:
             raise ValueError(f"a measure asks for {shown(name)}, which is no axis and no column")
-        given = self._values[name]
-        inner = math.prod(len(each) for each in list(self._values.values())[list(self._values).index(name) + 1 :])
-        levels = np.array([np.nan if each is None else each for each in given])
-        self[name] = levels[self._rows // inner % len(given)]
+        entries = self._values[name]
+        inner = math.prod(len(other) for other in list(self._values.values())[list(self._values).index(name) + 1 :])
+        levels = np.array([np.nan if entry is None else entry for entry in entries])
+        self[name] = levels[self._rows // inner % len(entries)]
         return self[name]
 
 
 def _score(seen: _Seen, measure: Measure, way: str) -> np.ndarray:
-    """The less, the better; what is no number is worse than any."""
+    """Return scores, of which less is better; what is no number is worse than any."""
     value = np.broadcast_to(
         np.asarray(measure(seen) if callable(measure) else seen[measure], dtype=float), seen["seconds"].shape
     )
-    return np.where(np.isnan(value), np.inf, -value if way == MOST else value)
+    return np.where(np.isnan(value), np.inf, -value if way == MAXIMISE else value)
 
 
 def _kept(what: str, scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
-    """Places of the best, or of the front."""
-    return _best(scores, rows, keep) if what == "best" else pareto_front(scores, rows, MOST_FRONT)
+    """Return positions of the best rows, or of the front."""
+    return _best(scores, rows, keep) if what == "best" else pareto_front(scores, rows, MAX_FRONT)
 
 
 def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
-    """Places of the best; of equals, the first rows; what has no number is not among them."""
+    """Return positions of the best rows; of equals the first ones; rows without a number are not among them."""
     score = scores[:, 0]
     some = np.flatnonzero(np.isfinite(score))
     if len(some) > keep:
@@ -303,12 +308,12 @@ def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
 
 
 def pareto_front(scores: np.ndarray, rows: np.ndarray, most: float = math.inf) -> np.ndarray:
-    """Places of the points that no other point is at least as good as; of equal points, the first row.
+    """Return positions of the points that no other point is at least as good as; of equal points, the first row.
 
     Parameters
     ----------
     scores : numpy.ndarray
-        One row a point, one column a measure: the less, the better. What is not finite is on no front.
+        One row per point, one column per measure: the less, the better. What is not finite is on no front.
     rows : numpy.ndarray of int
         Number of each point; the front comes in the order of these.
     most : float
@@ -330,71 +335,71 @@ def pareto_front(scores: np.ndarray, rows: np.ndarray, most: float = math.inf) -
     order, points = order[fresh], points[fresh]
     if points.shape[1] <= 2 and len(points):
         last = points[:, -1]
-        kept = order[np.r_[True, last[1:] < np.minimum.accumulate(last)[:-1]] if points.shape[1] == 2 else [0]]
-        return kept[np.argsort(rows[kept], kind="stable")]
-    found = []
+        selected = order[np.r_[True, last[1:] < np.minimum.accumulate(last)[:-1]] if points.shape[1] == 2 else [0]]
+        return selected[np.argsort(rows[selected], kind="stable")]
+    front = []
     while len(points):  # the first is not beaten by any that follows: it comes first in the order of measures
-        found.append(order[0])
+        front.append(order[0])
         left = (points < points[0]).any(axis=1)
         order, points = order[left], points[left]
-        if len(found) > most:
+        if len(front) > most:
             raise ValueError(f"the front has more than {most:,} points: give fewer measures, or coarser ones")
-    kept = np.array(found, dtype=int)
-    return kept[np.argsort(rows[kept], kind="stable")]
+    selected = np.array(front, dtype=int)
+    return selected[np.argsort(rows[selected], kind="stable")]
 
 
 def _classes(values: np.ndarray) -> dict[str, Any]:
-    """How many values are in each class, each bound `RATIO` times the one before; least and most of them.
+    """Return the number of values in each class, each bound `CLASS_RATIO` times the last one, and their least and most.
 
     Classes have numbers and no array: over all positive floats there are 142,000, of which a few hundred occur.
     """
     good = values[np.isfinite(values)]
     above = good[good > 0]
-    places, counts = np.unique(np.ceil(np.log(above) / math.log(RATIO)).astype(int), return_counts=True)
-    found = dict(zip(places.tolist(), counts.tolist(), strict=True))
+    places, counts = np.unique(np.ceil(np.log(above) / math.log(CLASS_RATIO)).astype(int), return_counts=True)
+    by_class = dict(zip(places.tolist(), counts.tolist(), strict=True))
     ends = {"least": float(good.min()), "most": float(good.max())} if len(good) else {}
-    return {"not_above_0": len(good) - len(above), "counts": found, **ends}
+    return {"not_above_0": len(good) - len(above), "counts": by_class, **ends}
 
 
-def _merged(question: _Question, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Several parts as one; in any order, and any grouping."""
-    one = {name: sum(each[name] for each in found) for name in ("rows", "answered", "fitting")}
+def _merged(question: _Question, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return several parts as one; in any order, and any grouping."""
+    merged = {name: sum(part[name] for part in parts) for name in ("rows", "answered", "fitting")}
     for what in ("best", "front"):
-        some = [each[what] for each in found if len(each[what].get("row", ()))]  # none where no score is a number
-        one[what] = {name: np.concatenate([each[name] for each in some]) for name in some[0]} if some else {}
+        some = [part[what] for part in parts if len(part[what].get("row", ()))]  # none where no score is a number
+        merged[what] = {name: np.concatenate([part[name] for part in some]) for name in some[0]} if some else {}
         if len(some) > 1:
-            scores, rows = one[what]["score"], one[what]["row"]
-            kept = _kept(what, scores, rows, question.keep)
-            one[what] = {name: column[kept] for name, column in one[what].items()}
-    one["classes"] = {
-        name: _summed([each["classes"][name] for each in found if each["classes"]]) for name in question.quantiles
+            scores, rows = merged[what]["score"], merged[what]["row"]
+            selected = _kept(what, scores, rows, question.keep)
+            merged[what] = {name: column[selected] for name, column in merged[what].items()}
+    merged["classes"] = {
+        name: _summed([part["classes"][name] for part in parts if part["classes"]]) for name in question.quantiles
     }
-    return one
+    return merged
 
 
-def _summed(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _summed(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counts = Counter[int]()
-    for each in found:
-        counts.update(each["counts"])
+    for part in parts:
+        counts.update(part["counts"])
     ends = {
-        name: of(each[name] for each in found if name in each)
+        name: of(part[name] for part in parts if name in part)
         for name, of in (("least", min), ("most", max))
-        if any(name in each for each in found)
+        if any(name in part for part in parts)
     }
-    return {"not_above_0": sum(each["not_above_0"] for each in found), "counts": counts, **ends}
+    return {"not_above_0": sum(part["not_above_0"] for part in parts), "counts": counts, **ends}
 
 
 # Tables of what was found.
 
 
-def _table(values: dict[str, list[Any]], kept: Columns) -> pd.DataFrame:
-    if not kept:
+def _table(values: dict[str, list[Any]], selected: Columns) -> pd.DataFrame:
+    if not selected:
         return pd.DataFrame(columns=["row", *values, *NUMBERS, *WORDS])
-    columns, inner = {"row": kept["row"]}, math.prod(len(each) for each in values.values())
-    for name, given in values.items():
-        inner //= len(given)
-        columns[name] = [_named(given[at]) for at in kept["row"] // inner % len(given)]  # type: ignore[assignment]
-    return pd.DataFrame(columns | {name: kept[name] for name in (*NUMBERS, *WORDS)})
+    columns, inner = {"row": selected["row"]}, math.prod(len(entries) for entries in values.values())
+    for name, entries in values.items():
+        inner //= len(entries)
+        columns[name] = [_named(entries[at]) for at in selected["row"] // inner % len(entries)]  # type: ignore[assignment]
+    return pd.DataFrame(columns | {name: selected[name] for name in (*NUMBERS, *WORDS)})
 
 
 def _named(value: Any) -> Any:
@@ -404,33 +409,33 @@ def _named(value: Any) -> Any:
 
 
 def _quantiles(question: _Question, classes: Mapping[str, Any]) -> pd.DataFrame:
-    told = {
+    columns = {
         name: [_quantile(classes.get(name) or _classes(np.empty(0)), share) for share in SHARES]
         for name in question.quantiles
     }
-    return pd.DataFrame(told, index=pd.Index(SHARES, name="share"))
+    return pd.DataFrame(columns, index=pd.Index(SHARES, name="share"))
 
 
-def _quantile(found: Mapping[str, Any], share: float) -> float:
-    """The value of rank ceil(share × count), at least 1: the middle of its class."""
-    if "least" not in found:
+def _quantile(classes: Mapping[str, Any], share: float) -> float:
+    """Return the value of rank ceil(share × count), at least 1: the middle of its class."""
+    if "least" not in classes:
         return math.nan
     if share in (0.0, 1.0):
-        return float(found["most" if share else "least"])
-    places = sorted(found["counts"])
-    seen = np.cumsum([found["not_above_0"], *(found["counts"][place] for place in places)])
+        return float(classes["most" if share else "least"])
+    places = sorted(classes["counts"])
+    seen = np.cumsum([classes["not_above_0"], *(classes["counts"][place] for place in places)])
     at = int(np.searchsorted(seen, max(math.ceil(share * int(seen[-1])), 1)))
     if not at:
-        return min(0.0, float(found["least"]))
-    middle = 2 * RATIO ** places[at - 1] / (RATIO + 1)
-    return float(min(max(middle, found["least"]), found["most"]))
+        return min(0.0, float(classes["least"]))
+    middle = 2 * CLASS_RATIO ** places[at - 1] / (CLASS_RATIO + 1)
+    return float(min(max(middle, classes["least"]), classes["most"]))
 
 
 # The file from which an exploration goes on.
 
 
 def _fingerprint(question: _Question) -> str:
-    """What the question and the tables are, in short."""
+    """Return a digest of the question and the tables."""
 
     def told(value: Any) -> Any:
         if not callable(value):
@@ -451,14 +456,14 @@ def _fingerprint(question: _Question) -> str:
     tables = sorted(
         (path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in catalog.data_directory().glob("*.csv")
     )
-    asked = {name: each for name, each in vars(question).items() if name not in ("best", "front")}
+    request = {name: each for name, each in vars(question).items() if name not in ("best", "front")}
     measures = [[measure, way] for measure, way in (question.best, *question.front)]
-    text = json.dumps([sys.modules["cookbook"].__version__, asked, measures, tables], default=told, sort_keys=True)
+    text = json.dumps([sys.modules["cookbook"].__version__, request, measures, tables], default=told, sort_keys=True)
     return sha256(text.encode()).hexdigest()
 
 
 def _file(checkpoint: Any) -> Path:
-    """The file of a checkpoint, where one can be written."""
+    """Return the file of a checkpoint, where one can be written."""
     if not str(checkpoint).strip("\0 "):
         raise refused("checkpoint", checkpoint, "is no path; give the name of a file")
     try:
@@ -468,9 +473,9 @@ def _file(checkpoint: Any) -> Path:
         raise refused("checkpoint", checkpoint, f"cannot be written{why}; give another") from None
 
 
-def _save(path: Path, mark: str, found: Mapping[str, Any], done: set[int]) -> None:
+def _save(path: Path, mark: str, result: Mapping[str, Any], done: set[int]) -> None:
     """Write it whole or not at all: a process that dies here leaves the old one or the new one."""
-    text = json.dumps({"question": mark, "done": sorted(done), "found": found}, default=lambda column: column.tolist())
+    text = json.dumps({"question": mark, "done": sorted(done), "found": result}, default=lambda column: column.tolist())
     try:
         write_text(path, f'{text[:-1]}{DIGEST}{_digest(text)}"}}')
     except OSError as problem:
@@ -485,20 +490,20 @@ def _digest(text: str) -> str:
 
 
 def _load(path: Path, mark: str, parts: int) -> tuple[dict[str, Any], set[int]]:
-    """What was found before, and the parts it rests on."""
+    """Return the results of an earlier run, and the parts that they rest on."""
     try:
         text, _, digest = path.read_text(encoding="utf-8").rpartition(DIGEST)
         if digest != f'{_digest(f"{text}}}")}"}}':
             raise ValueError("it is not as it was written")
-        kept = json.loads(f"{text}}}")
-        question, done, found = kept["question"], {int(each) for each in kept["done"]}, kept["found"]
+        document = json.loads(f"{text}}}")
+        question, done, result = document["question"], {int(part) for part in document["done"]}, document["found"]
         for what in ("best", "front"):
-            found[what] = {
+            result[what] = {
                 name: np.array(column, dtype=object if name in WORDS else int if name == "row" else float)
-                for name, column in found[what].items()
+                for name, column in result[what].items()
             }
-        for each in found["classes"].values():
-            each["counts"] = {int(place): count for place, count in each["counts"].items()}
+        for classes in result["classes"].values():
+            classes["counts"] = {int(place): count for place, count in classes["counts"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(
             f"checkpoint = {str(path)!r} is no checkpoint, or it was damaged: give another file, or delete it"
@@ -508,4 +513,4 @@ def _load(path: Path, mark: str, parts: int) -> tuple[dict[str, Any], set[int]]:
             f"checkpoint = {str(path)!r} is of another exploration, or of other tables: give the "
             "arguments of that one, another file, or delete it"
         )
-    return found, done
+    return result, done

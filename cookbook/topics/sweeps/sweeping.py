@@ -30,37 +30,37 @@ from cookbook.workloads.zoo import Workload
 
 NEEDS = "needs"
 KINDS = {"train_step": "training_transformer", "forward_pass": "inference", "generate": "inference"}
-DOORS: dict[str, Callable[..., Estimate]] = {
+FUNCTIONS: dict[str, Callable[..., Estimate]] = {
     "train_step": train_step,
     "forward_pass": forward_pass,
     "generate": generate,
 }
-# What a training step is asked of networks without parallel layouts.
+# Arguments of a training step of networks without parallelism configurations.
 PLAIN_STEP = ("accelerator", "precision", "software", "seq", *(name for name in PLAN if name not in PARALLEL))
 NUMBERS = ("seconds", "low80", "high80", "rate", "tokens_per_s", "memory_bytes")
 WORDS = ("fits", "bottleneck", "tier", "why")
 TRANSFORMERS = "training_transformer"
 # Rows at a time between two looks at the bar, those of a block with a dimension for each axis, the most of one sweep;
 # the most rows of what models need, each of them wide, and the most that are worth going through without a table.
-STRIDE, GRID, MOST = 1 << 18, 1 << 16, 5_000_000
-MOST_NEEDS, MOST_EXPLORED, MOST_VALUES = 1_000_000, 10**12, 1_000_000
+BLOCK_ROWS, GRID_ROWS, MAX_ROWS = 1 << 18, 1 << 16, 5_000_000
+MAX_NEEDS, MAX_EXPLORED, MAX_VALUES = 1_000_000, 10**12, 1_000_000
 TABLE = "several sweeps, or cb.planning.explore, which keeps the best of them and no table"
-# What an axis cannot hold: values within values, and what gives them one by one, perhaps without end.
-NO_VALUE = (list, tuple, dict, set, np.ndarray, Iterator)
+# Types that no value of an axis may have: values within values, and iterators, perhaps without end.
+NO_VALUES = (list, tuple, dict, set, np.ndarray, Iterator)
 OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epochs", "target_seconds")
 INNER = ("batch", "accelerator")
 
 
 @checked(of=Field.choice(NEEDS, *KINDS), progress=Field.flag(), executor=EXECUTOR)
 def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **axes: Any) -> pd.DataFrame:
-    """Many scenarios at once: one row for each combination of the values of each axis.
+    """Return answers to many scenarios: one row for each combination of the values of each axis.
 
     Parameters
     ----------
     of : str
-        What to tell of each: "needs" (what `cookbook.requirements` tells), "train_step", "forward_pass" or "generate".
+        Kind of answer: "needs" (as of `cookbook.requirements`), "train_step", "forward_pass" or "generate".
     progress : bool
-        Whether to show on standard error how far a sweep of more than a second is.
+        Whether to show the progress of a sweep of more than a second on standard error.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
         Where to compute it, in parts; here where none is given. Not of "needs". The frame is the same.
     **axes
@@ -80,7 +80,7 @@ def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **a
     ------
     ValueError
         An axis that does not exist or has no values; a value that is not listed or out of range; more combinations than
-        a frame should hold, which `cookbook.planning.explore` goes through without one.
+        a frame should contain, which `cookbook.planning.explore` goes through without one.
     cookbook.catalog.UnknownName
         A name that no table has.
 
@@ -99,20 +99,20 @@ def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **a
             what = f"goes with {', '.join(KINDS)}: what models need is computed here, at once; leave it out"
             raise refused("executor", executor, what)
         return _needs(axes)
-    values = listed_axes(of, axes, MOST)
+    values = listed_axes(of, axes, MAX_ROWS)
     return _estimated(of, values, math.prod(map(len, values.values())), progress, executor)
 
 
 def _within(values: dict[str, list[Any]], most: int, remedy: str) -> None:
-    """ValueError with a `remedy` where `values` make more combinations than `most`."""
+    """Raise ValueError with a `remedy` where `values` make more combinations than `most`."""
     rows = math.prod(map(len, values.values()))
     if rows > most:
         what = f"{rows:,}" if rows < 10**24 else f"{float(min(rows, 10**300)):.0e}"
         raise ValueError(f"the axes make {what} combinations, more than {most:,}: give fewer values, {remedy}")
 
 
-def listed_axes(of: str, axes: dict[str, Any], most: int = MOST_EXPLORED) -> dict[str, list[Any]]:
-    """Fields and values that the `axes` of a question `of` this kind stand for, each value checked.
+def listed_axes(of: str, axes: dict[str, Any], most: int = MAX_EXPLORED) -> dict[str, list[Any]]:
+    """Return fields and values of the `axes` of a question `of` this kind, each value checked.
 
     More combinations than `most` are refused before.
 
@@ -126,20 +126,22 @@ def listed_axes(of: str, axes: dict[str, Any], most: int = MOST_EXPLORED) -> dic
     if "model" not in axes or "accelerator" not in axes:
         raise ValueError("a sweep needs the axes model and accelerator; give at least one name of each")
     values = {_field(of, name): _listed(name, value) for name, value in axes.items()}
-    _within(values, most, TABLE if most == MOST else "or explore one part of them after another")
-    for each in values["model"]:
-        _in_grid(of, network_of(each))
-    for name, given in values.items():
-        _levels(name, given)
+    _within(values, most, TABLE if most == MAX_ROWS else "or explore one part of them after another")
+    for model in values["model"]:
+        _in_grid(of, network_of(model))
+    for name, entries in values.items():
+        _levels(name, entries)
     return values
 
 
 def _field(of: str, name: str) -> str:
-    """The field that an axis stands for, by its name or another spelling."""
+    """Return the field of an axis, by its name or another spelling."""
     kind = KINDS[of]
-    taken = {"model", "accelerator", *inspect.signature(DOORS[of]).parameters}
+    accepted = {"model", "accelerator", *inspect.signature(FUNCTIONS[of]).parameters}
     declared = [
-        field for field in fields().values() if kind in field.phases and (kind == TRANSFORMERS or field.name in taken)
+        field
+        for field in fields().values()
+        if kind in field.phases and (kind == TRANSFORMERS or field.name in accepted)
     ]
     for field in declared:
         if name == field.name:
@@ -152,122 +154,122 @@ def _field(of: str, name: str) -> str:
 
 
 def _estimated(of: str, values: dict[str, list[Any]], rows: int, progress: bool, executor: Any = None) -> pd.DataFrame:
-    found = {name: np.empty(rows) for name in NUMBERS} | {name: np.empty(rows, dtype=object) for name in WORDS}
+    columns = {name: np.empty(rows) for name in NUMBERS} | {name: np.empty(rows, dtype=object) for name in WORDS}
     begun, done = time.monotonic(), 0
-    for at, told in _anywhere(of, values, executor):
-        for name, value in told.items():
-            found[name][at] = value
-        done += len(told["seconds"])
+    for at, answer in _anywhere(of, values, executor):
+        for name, value in answer.items():
+            columns[name][at] = value
+        done += len(answer["seconds"])
         if progress:
             progress_bar(done, rows, since=begun)
-    sizes = [len(each) for each in values.values()]
-    frame = {name: _axis(given, at, sizes) for at, (name, given) in enumerate(values.items())}
-    return pd.DataFrame(frame | found, copy=False)
+    sizes = [len(entries) for entries in values.values()]
+    frame = {name: _axis(entries, at, sizes) for at, (name, entries) in enumerate(values.items())}
+    return pd.DataFrame(frame | columns, copy=False)
 
 
 def _anywhere(of: str, values: dict[str, list[Any]], executor: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-    """Rows and what is told of them, computed here or by the workers of an executor."""
+    """Yield rows and their answers, computed here or by the workers of an executor."""
     if executor is None:
         yield from answers(of, values)
         return
-    for _, blocks in spread(_part, (of, values), range(len(parts_of(values, STRIDE))), executor):
+    for _, blocks in spread(_part, (of, values), range(len(parts_of(values, BLOCK_ROWS))), executor):
         yield from blocks
 
 
 def _part(question: tuple[str, dict[str, list[Any]]], number: int) -> list[tuple[Any, dict[str, np.ndarray]]]:
-    """One part of a sweep: rows of the whole, and what is told of them."""
+    """Return one part of a sweep: rows of the whole, and their answers."""
     of, values = question
-    return list(part_answers(of, values, number, STRIDE))
+    return list(part_answers(of, values, number, BLOCK_ROWS))
 
 
 def parts_of(values: dict[str, list[Any]], most: int) -> Parts:
-    """The outer product of `values` in parts of at most so many rows (`most`)."""
-    return Parts([len(each) for each in values.values()], most)
+    """Return the outer product of `values` in parts of at most `most` rows."""
+    return Parts([len(entries) for entries in values.values()], most)
 
 
 def part_answers(
     of: str, values: dict[str, list[Any]], number: int, most: int
 ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-    """What is told `of` part `number` of `values`, block by block: rows of the whole, and columns; `most` as above."""
+    """Yield the answers `of` part `number` of `values` by blocks: rows of the whole, and columns; `most` as above."""
     start, cuts = parts_of(values, most)[number]
-    some = {name: given[cut] for (name, given), cut in zip(values.items(), cuts, strict=True)}
-    for at, told in answers(of, some):
-        yield start + (np.arange(at.start, at.stop) if isinstance(at, slice) else at), told
+    some = {name: entries[cut] for (name, entries), cut in zip(values.items(), cuts, strict=True)}
+    for at, answer in answers(of, some):
+        yield start + (np.arange(at.start, at.stop) if isinstance(at, slice) else at), answer
 
 
 def answers(of: str, values: dict[str, list[Any]]) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-    """Answers to a question `of` this kind on the outer product of `values`, block by block: rows, and columns."""
-    networks = [network_of(each) for each in values["model"]]
-    # Layouts that the reader leaves open are chosen row by row; chunks of a stage follow from the others.
+    """Yield answers to a question `of` this kind on the outer product of `values`, by blocks: rows, and columns."""
+    networks = [network_of(model) for model in values["model"]]
+    # Configurations that the reader leaves open are chosen row by row; chunks of a stage follow from the others.
     stated = all(None not in values.get(name, [None]) for name in ("tp", "pp"))
-    stated = stated and len({each is None for each in values.get("vp", [None])}) == 1
-    grids = np.array([_in_grid(of, each) and stated for each in networks])
+    stated = stated and len({degree is None for degree in values.get("vp", [None])}) == 1
+    grids = np.array([_in_grid(of, network) and stated for network in networks])
     parts: list[tuple[np.ndarray, Workload | None]] = [(grids, None)] if grids.any() else []
     parts += [(np.arange(len(networks)) == at, networks[at]) for at in np.flatnonzero(~grids)]
     for wanted, network in parts:
-        some = values | {"model": [each for each, its in zip(values["model"], wanted, strict=True) if its]}
+        some = values | {"model": [model for model, its in zip(values["model"], wanted, strict=True) if its]}
         place = _places(values, wanted)
-        for start, told in _grids(TRANSFORMERS, some) if network is None else _blocks(of, network, some):
-            size = len(told["seconds"])
-            yield slice(start, start + size) if place is None else place[start : start + size], told
+        for start, answer in _grids(TRANSFORMERS, some) if network is None else _blocks(of, network, some):
+            size = len(answer["seconds"])
+            yield slice(start, start + size) if place is None else place[start : start + size], answer
 
 
 def _places(values: dict[str, list[Any]], wanted: np.ndarray) -> np.ndarray | None:
-    """Rows of some models; None where those are all."""
+    """Return rows of some models; None where those are all."""
     if wanted.all():
         return None
-    sizes = [len(each) for each in values.values()]
+    sizes = [len(entries) for entries in values.values()]
     model = list(values).index("model")
     return np.flatnonzero(np.broadcast_to(_along(wanted, model, len(sizes)), sizes))
 
 
 def _along(values: np.ndarray, axis: int, axes: int) -> np.ndarray:
-    """Values along one of so many axes."""
-    return values.reshape([-1 if each == axis else 1 for each in range(axes)])
+    """Return values along one of `axes` axes."""
+    return values.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
 def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Answers of the door about one network, so many rows at a time: the first of them, and the columns."""
-    axes = {name: given for name, given in values.items() if name != "model"}
-    sizes = [len(given) for given in axes.values()]
+    """Yield answers about one network, `BLOCK_ROWS` at a time: the first row, and the columns."""
+    axes = {name: entries for name, entries in values.items() if name != "model"}
+    sizes = [len(entries) for entries in axes.values()]
     rows = math.prod(sizes)
     at = dict(zip(axes, np.unravel_index(np.arange(rows), sizes), strict=True))
     unasked = {
-        name: np.array([_unasked(of, network, name, each) for each in given], dtype=object)
-        for name, given in axes.items()
+        name: np.array([_unasked(of, network, name, entry) for entry in entries], dtype=object)
+        for name, entries in axes.items()
     }
     whole = of != "train_step" or kind_of(network) == TRANSFORMERS
-    taken = {name: given for name, given in axes.items() if whole or name in PLAIN_STEP}
-    for start in range(0, rows, STRIDE):
-        codes = {name: each[start : start + STRIDE] for name, each in at.items()}
-        why = np.full(min(STRIDE, rows - start), "", dtype=object)
-        for name, said in unasked.items():
-            why = np.where(why == "", said[codes[name]], why)
-        told = (
+    passed = {name: entries for name, entries in axes.items() if whole or name in PLAIN_STEP}
+    for start in range(0, rows, BLOCK_ROWS):
+        codes = {name: column[start : start + BLOCK_ROWS] for name, column in at.items()}
+        why = np.full(min(BLOCK_ROWS, rows - start), "", dtype=object)
+        for name, reasons in unasked.items():
+            why = np.where(why == "", reasons[codes[name]], why)
+        block = (
             {name: np.full(len(why), np.nan) for name in NUMBERS}
             | {name: np.full(len(why), "", dtype=object) for name in WORDS}
             | {"why": why}
         )
         good = np.flatnonzero(why == "")
-        rest = {name: [given[each] for each in codes[name][good]] for name, given in taken.items()}
-        asked = {
-            name: each[0] if len(taken[name]) == 1 else each
-            for name, each in rest.items()
-            if any(value is not None for value in each)
+        rest = {name: [entries[code] for code in codes[name][good]] for name, entries in passed.items()}
+        arguments = {
+            name: column[0] if len(passed[name]) == 1 else column
+            for name, column in rest.items()
+            if any(value is not None for value in column)
         }
         if len(good):
             try:
-                answer = DOORS[of](network, asked.pop("accelerator"), **asked)
+                answer = FUNCTIONS[of](network, arguments.pop("accelerator"), **arguments)
             except ValueError as refused:
-                told["why"][good] = refusal_of(refused)
+                block["why"][good] = refusal_of(refused)
             else:
                 for name, value in _told(answer).items():
-                    told[name][good] = value
-        yield start, told
+                    block[name][good] = value
+        yield start, block
 
 
 def _unasked(of: str, network: Workload, name: str, value: Any) -> str:
-    """Why a door is not asked this of such a network; "" where it is."""
+    """Return why a public function does not take a value for a network; "" where it does."""
     if value is None:
         return ""
     if name == "seq" and not network.ops.needs_seq:
@@ -281,96 +283,96 @@ def _unasked(of: str, network: Workload, name: str, value: Any) -> str:
     return f"{name} = {shown(value)}: of {network.title} data parallelism alone is estimated; leave {name} out"
 
 
-def _levels(name: str, given: list[Any]) -> tuple[Any, ...] | np.ndarray:
-    """The values of an axis as a scenario takes them: words and machines, or an array of numbers."""
+def _levels(name: str, entries: list[Any]) -> tuple[Any, ...] | np.ndarray:
+    """Return the values of an axis as a scenario takes them: words and machines, or an array of numbers."""
     declared = fields()[name]
     if declared.type in (*NUMERIC, "flag"):
-        return np.array([np.nan if each is None else float(column(declared, each)) for each in given])
-    return tuple(column(declared, "" if each is None else each).levels[0] for each in given)
+        return np.array([np.nan if entry is None else float(column(declared, entry)) for entry in entries])
+    return tuple(column(declared, "" if entry is None else entry).levels[0] for entry in entries)
 
 
 def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Estimates of training steps, block by block: a block has a dimension for each axis that varies in it.
+    """Return estimates of training steps, block by block: a block has a dimension for each axis that varies in it.
 
     What depends on few axes is computed once for each combination of those, and only the last product is as large as
     the block: far less work than one number a row from the beginning.
     """
-    columns = {name: _levels(name, given) for name, given in values.items()}
-    sizes = [len(each) for each in columns.values()]
+    columns = {name: _levels(name, entries) for name, entries in values.items()}
+    sizes = [len(column) for column in columns.values()]
     for start, cuts in _cuts(sizes):
         shape = [cut.stop - cut.start for cut in cuts]
         # The longest axis last, for the sake of long inner loops; two axes at least make a grid.
         order = sorted(range(len(shape)), key=lambda at: shape[at])
         order = order[-max(sum(size > 1 for size in shape), 2) :]
-        given: dict[str, Any] = {}
+        cells: dict[str, Any] = {}
         for at, ((name, levels), cut) in enumerate(zip(columns.items(), cuts, strict=True)):
-            codes = np.arange(shape[at]).reshape([shape[at] if each == at else 1 for each in order])
-            given[name] = levels[cut][codes] if isinstance(levels, np.ndarray) else Coded(codes, levels[cut])
-        asked = Scenario(kind, math.prod(shape), given, np.zeros([1] * len(order), dtype="<U1"))
+            codes = np.arange(shape[at]).reshape([shape[at] if axis == at else 1 for axis in order])
+            cells[name] = levels[cut][codes] if isinstance(levels, np.ndarray) else Coded(codes, levels[cut])
+        request = Scenario(kind, math.prod(shape), cells, np.zeros([1] * len(order), dtype="<U1"))
         whole, back = [shape[at] for at in order], np.argsort(order, kind="stable")
-        told = _told(estimate(asked)).items()
+        outcome = _told(estimate(request)).items()
         yield (
             start,
             {
                 name: np.broadcast_to(value.astype(object, copy=False) if name in WORDS else value, whole)
                 .transpose(back)
                 .reshape(-1)
-                for name, value in told
+                for name, value in outcome
             },
         )
 
 
 def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
-    """Blocks of an outer product of at most `GRID` rows: the first row, and which levels of each axis."""
-    yield from map(Parts(sizes, GRID).__getitem__, range(len(Parts(sizes, GRID))))
+    """Return blocks of an outer product of at most `GRID_ROWS` rows: the first row, and which levels of each axis."""
+    yield from map(Parts(sizes, GRID_ROWS).__getitem__, range(len(Parts(sizes, GRID_ROWS))))
 
 
 def _in_grid(of: str, network: Workload) -> bool:
-    """Whether a block of the question is one product of its axes: steps of language models."""
+    """Return whether a block of the question is one product of its axes: steps of language models."""
     if of == "generate" and not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; sweep forward_pass")
     return of == "train_step" and kind_of(network) == TRANSFORMERS
 
 
 def is_timed(of: str, model: Any) -> bool:
-    """Whether ``rate`` is seconds a step in answers to a question `of` this kind about such a `model`."""
+    """Return whether ``rate`` is seconds per step in answers to a question `of` this kind about such a `model`."""
     return _in_grid(of, network_of(model))
 
 
-def _axis(given: list[Any], at: int, sizes: list[int]) -> Any:
-    """An axis as a column: numbers as they are, words as categories."""
+def _axis(entries: list[Any], at: int, sizes: list[int]) -> Any:
+    """Return an axis as a column: numbers as they are, words as categories."""
 
     def spread(levels: np.ndarray) -> np.ndarray:
         return np.broadcast_to(_along(levels, at, len(sizes)), sizes).reshape(-1)
 
-    if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in given):
-        return spread(np.array(given))
+    if all(isinstance(entry, (int, float)) and not isinstance(entry, bool) for entry in entries):
+        return spread(np.array(entries))
     texts = [
-        each if isinstance(each, str) else getattr(each, "title", None) or getattr(each, "name", None) or str(each)
-        for each in given
+        entry if isinstance(entry, str) else getattr(entry, "title", None) or getattr(entry, "name", None) or str(entry)
+        for entry in entries
     ]
     distinct = list(dict.fromkeys(texts))
-    codes = np.array([distinct.index(each) for each in texts], dtype=np.min_scalar_type(-len(distinct)))
+    codes = np.array([distinct.index(text) for text in texts], dtype=np.min_scalar_type(-len(distinct)))
     return pd.Categorical.from_codes(spread(codes), distinct)
 
 
-def _told(found: Estimate) -> dict[str, np.ndarray]:
+def _told(answer: Estimate) -> dict[str, np.ndarray]:
     return {
-        "seconds": found.point,
-        "low80": found.low80,
-        "high80": found.high80,
-        "rate": found.rate,
-        "tokens_per_s": found.tokens_per_s,
-        "memory_bytes": found.memory_bytes,
-        "fits": found.fits,
-        "bottleneck": found.bottleneck,
-        "tier": found.tier,
-        "why": found.why,
+        "seconds": answer.point,
+        "low80": answer.low80,
+        "high80": answer.high80,
+        "rate": answer.rate,
+        "tokens_per_s": answer.tokens_per_s,
+        "memory_bytes": answer.memory_bytes,
+        "fits": answer.fits,
+        "bottleneck": answer.bottleneck,
+        "tier": answer.tier,
+        "why": answer.why,
     }
 
 
 def _needs(axes: dict[str, Any]) -> pd.DataFrame:
-    """What every combination of the arguments of `requirements` needs."""
+    """Return the requirements of every combination of arguments."""
     if {"accelerators", "accelerator"} <= set(axes):
         raise ValueError("accelerator and accelerators are one axis; give one of the two")
     axes = {"accelerator" if axis == "accelerators" else axis: value for axis, value in axes.items()}
@@ -378,29 +380,29 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
     if unknown:
         raise ValueError(f"unknown axis {shown(unknown[0])}; take some of {', '.join(OUTER + INNER)}")
     values = {axis: _listed(axis, value) for axis, value in axes.items()}
-    _within(values, MOST_NEEDS, "or several sweeps")
-    for each in values.get("accelerator", []):
-        hardware.accelerator(each)
+    _within(values, MAX_NEEDS, "or several sweeps")
+    for device in values.get("accelerator", []):
+        hardware.accelerator(device)
     devices = values.pop("accelerator", [None])
     batches = values.pop("batch", [32])
     inner = {"batch": batches, "accelerators": None if devices == [None] else devices}
     scenarios = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
-    found = pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
-    whole = all(isinstance(each, int) and abs(each) < 1 << 53 for each in batches)
-    whole = whole and bool(found["batch"].notna().all())
-    return found.astype({"batch": int}) if whole else found
+    table = pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
+    whole = all(isinstance(batch, int) and abs(batch) < 1 << 53 for batch in batches)
+    whole = whole and bool(table["batch"].notna().all())
+    return table.astype({"batch": int}) if whole else table
 
 
 def _listed(axis: str, value: Any) -> list[Any]:
-    """The values of an axis, one by one; what has no end, or is no flat list, is refused before it is gone through."""
+    """Return the values of an axis; what has no end, or is no flat list, is refused before it is read."""
     if hasattr(value, "to_numpy"):  # a column of a table
         value = value.to_numpy()
     several = isinstance(value, (list, tuple, set, range)) or (isinstance(value, np.ndarray) and value.ndim > 0)
     size = -(-(value.stop - value.start) // value.step) if isinstance(value, range) else len(value) if several else 1
-    if size > MOST_VALUES:
-        raise ValueError(f"{axis} has {size:,} values, more than {MOST_VALUES:,}: give fewer values")
+    if size > MAX_VALUES:
+        raise ValueError(f"{axis} has {size:,} values, more than {MAX_VALUES:,}: give fewer values")
     values = list(value) if several else [value]
-    if not values or any(isinstance(each, NO_VALUE) for each in values):
+    if not values or any(isinstance(entry, NO_VALUES) for entry in values):
         raise refused(axis, value, ": give one value, or a flat list of them, or leave it out")
     return values
 
@@ -420,7 +422,7 @@ def _frame(outer: dict[str, Any], inner: dict[str, Any]) -> pd.DataFrame:
 
 
 def _beside(named: dict[str, Any], rows: pd.DataFrame) -> pd.DataFrame:
-    """The axes before the rest; memory of an axis' name (that of the optimiser's state) is told apart by _bytes."""
+    """Return the axes before other columns; a part of memory with the name of an axis gets the ending _bytes."""
     rows = rows.rename(columns={axis: f"{axis}_bytes" for axis in named})
     for place, (axis, value) in enumerate(named.items()):
         rows.insert(place, axis, value)
@@ -428,7 +430,7 @@ def _beside(named: dict[str, Any], rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _failed(named: dict[str, Any], inner: dict[str, Any], why: str) -> pd.DataFrame:
-    """What a combination that cannot be computed leaves: its axes, every accelerator and batch, and the reason."""
+    """Return the rows of a combination that is impossible: its axes, every accelerator and batch, and the reason."""
     good = _frame({}, inner | {"batch": [1]})
     rows = good.loc[good.index.repeat(len(inner["batch"]))].reset_index(drop=True)
     numbers = rows.select_dtypes("number").columns

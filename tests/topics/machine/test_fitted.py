@@ -11,7 +11,7 @@ import cookbook as cb
 from cookbook.hardware import Calibrated, accelerator
 from cookbook.prediction.constants import HERE
 from cookbook.topics.machine import fitted, rates
-from cookbook.topics.machine.comparison import ASKED
+from cookbook.topics.machine.comparison import PREDICTORS
 from cookbook.topics.machine.report import TIMES, Report, row
 
 RATE, START, COPY = 2e11, 5e-6, 3e10
@@ -73,7 +73,7 @@ def artificial(seed=0, spread=0.03, known=KNOWN, asks=ASKS, environment=ENVIRONM
     device = replace(device, calibrated=Calibrated(tuple(factors.items())))
     for benchmark, model, batch, seq in asks:
         asked = {"benchmark": benchmark, "model": model, "batch": batch, "seq": seq, "number_format": "fp32"}
-        seconds = float(np.ravel(ASKED[benchmark](asked, device).point)[0])
+        seconds = float(np.ravel(PREDICTORS[benchmark](asked, device).point)[0])
         rows.append(
             timed(
                 benchmark,

@@ -84,7 +84,7 @@ def test_power_grows_with_activity_between_idle_and_full(one, other):
 def test_energy_is_not_rated_power_times_time_and_says_that_it_is_unvalidated():
     step = cb.train_step("resnet50", "a100-sxm-80gb", batch=64)
     used, rated = cost.step_kwh(step, "a100-sxm-80gb"), cost.machine_power("a100-sxm-80gb").rated
-    assert used.median < rated.median * step.point / cost.JOULES_A_KWH
+    assert used.median < rated.median * step.point / cost.JOULES_PER_KWH
     assert "unvalidated" in used.note and used.source
 
 

@@ -9,7 +9,7 @@ import pytest
 import cookbook as cb
 from cookbook.catalog import UnknownName
 from cookbook.formulas.serving import batch_shares, bulk_queue, mixed_seconds, service_latencies
-from cookbook.topics.serving.engines import _drawn as drawn_cost
+from cookbook.topics.serving.engines import _interpolated as interpolated
 from cookbook.topics.serving.engines import arrivals, lengths
 from cookbook.topics.serving.simulation import CHUNKED, FIRST, POLICIES, SPLIT, StepCosts, simulate
 
@@ -665,12 +665,12 @@ def test_a_trace_gives_its_means_and_is_simulated_as_it_is():
     came = np.cumsum(random.exponential(0.25, 2_000))
     given = {"devices": 1, "arrival": came, **own}
     found = cb.serve("llama3_8b", "h100-sxm", **given)
-    assert found.asked.prompt == pytest.approx(own["input_len"].mean())
-    assert found.asked.answer_spread == pytest.approx(own["output_len"].std() / own["output_len"].mean())
-    assert found.asked.rate == pytest.approx(1_999 / (came[-1] - came[0]))
-    assert found.asked.burstiness == pytest.approx(1, rel=0.15)
+    assert found.load.prompt == pytest.approx(own["input_len"].mean())
+    assert found.load.answer_spread == pytest.approx(own["output_len"].std() / own["output_len"].mean())
+    assert found.load.rate == pytest.approx(1_999 / (came[-1] - came[0]))
+    assert found.load.burstiness == pytest.approx(1, rel=0.15)
     row = cb.serve("llama3_8b", "h100-sxm", simulated=True, **given).table.iloc[0]
-    costs = cb.planning.engine_costs("llama3_8b", "h100-sxm", input_len=found.asked.prompt)
+    costs = cb.planning.engine_costs("llama3_8b", "h100-sxm", input_len=found.load.prompt)
     alone = simulate(costs, own["input_len"], own["output_len"], arrival=came).to_dict()
     assert row["ttft_p95"] == alone["ttft_p95"] and row["e2e_p50"] == alone["e2e_p50"]
     for name in ("ttft_p50", "tpot_p50"):
@@ -739,9 +739,9 @@ def test_costs_between_the_counts_they_are_drawn_at_are_those_of_the_formula():
         return np.hypot(0.01, 1e-4 * np.asarray(count)) + 1e-8 * np.asarray(count) * np.asarray(seen)
 
     counts = np.random.default_rng(0).uniform(1, 3_000, 500)
-    assert drawn_cost(cost, 8192.0)(counts, 700.0) == pytest.approx(cost(counts, 700.0), rel=2e-4)
+    assert interpolated(cost, 8192.0)(counts, 700.0) == pytest.approx(cost(counts, 700.0), rel=2e-4)
     whole = np.arange(1, 64)
-    assert drawn_cost(cost, 8192.0)(whole, 700.0) == pytest.approx(cost(whole, 700.0), rel=1e-12)
+    assert interpolated(cost, 8192.0)(whole, 700.0) == pytest.approx(cost(whole, 700.0), rel=1e-12)
 
 
 def test_api_prices_break_even(chat):

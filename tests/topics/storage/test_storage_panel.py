@@ -18,7 +18,7 @@ from cookbook.panels import options
 from cookbook.panels.text import percent
 from cookbook.prediction.kinds import input_pipeline
 from cookbook.topics.storage import charts
-from cookbook.topics.storage.platforms import SHORT
+from cookbook.topics.storage.platforms import SHORT_CHANGES
 from cookbook.topics.storage.storage_panel import _samples
 from cookbook.units import dollars
 
@@ -118,7 +118,7 @@ def test_each_change_has_a_short_name_that_fits() -> None:
     tier = {"price_usd_per_tb": np.nan, "price_date": "", "price_per": "purchase"}
     known = {"memory_for_cache": 0.7, "pageable_share": 0.5}
     found = {name for name, *_ in input_pipeline._candidates(figures, tier, known)}
-    assert set(SHORT) <= found and max(len(SHORT.get(name, name)) for name in found) <= 20
+    assert set(SHORT_CHANGES) <= found and max(len(SHORT_CHANGES.get(name, name)) for name in found) <= 20
 
 
 def test_the_curve_over_accelerators_is_that_of_single_calls(panel: Any) -> None:

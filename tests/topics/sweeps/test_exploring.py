@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 
 import cookbook as cb
 from cookbook.topics.sweeps import exploring
-from cookbook.topics.sweeps.chunks import AHEAD, RETRIES, Parts, spread
-from cookbook.topics.sweeps.exploring import ERROR, Explored, explore, pareto_front
+from cookbook.topics.sweeps.chunks import MAX_PENDING, RETRIES, Parts, spread
+from cookbook.topics.sweeps.exploring import QUANTILE_ERROR, Explored, explore, pareto_front
 
 AXES: dict[str, Any] = {
     "model": ["llama2_7b", "llama2_13b"],
@@ -98,7 +98,7 @@ def test_quantiles_keep_their_error(table: pd.DataFrame, serial: Explored) -> No
     fits = table[table["fits"] == "yes"]
     for name in ASKED["quantiles"]:
         exact = np.quantile(fits[name].astype(float), serial.quantiles.index, method="inverted_cdf")
-        assert np.abs(serial.quantiles[name] / exact - 1).max() <= ERROR + 1e-12
+        assert np.abs(serial.quantiles[name] / exact - 1).max() <= QUANTILE_ERROR + 1e-12
         assert serial.quantiles[name].iloc[[0, -1]].tolist() == [fits[name].min(), fits[name].max()]
 
 
@@ -283,7 +283,7 @@ def wrong(what: Any, number: int) -> int:
 def test_what_the_work_itself_raises_is_raised(make: Callable[[], Executor | None]) -> None:
     pool = make()
     with pytest.raises(ValueError, match="so it is"):
-        list(spread(wrong, "so it is", range(10 * AHEAD), pool))
+        list(spread(wrong, "so it is", range(10 * MAX_PENDING), pool))
     if pool:
         pool.shutdown()
 
@@ -331,7 +331,7 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path: Path, serial: Explored,
         import os, signal
         from cookbook.topics.sweeps import exploring
         keep, kept = exploring._save, []
-        exploring.EVERY = 0.0
+        exploring.CHECKPOINT_SECONDS = 0.0
         def save(*given):
             keep(*given)
             kept.append(1)
@@ -444,7 +444,7 @@ def test_a_full_disk_leaves_the_checkpoint_whole(tmp_path: Path, serial: Explore
     code = f"""
         import resource
         from cookbook.topics.sweeps import exploring
-        exploring.EVERY = 0.0
+        exploring.CHECKPOINT_SECONDS = 0.0
         resource.setrlimit(resource.RLIMIT_FSIZE, (400, resource.RLIM_INFINITY))
         exploring.explore("train_step", checkpoint="kept.json", **{ASKED!r}, **{AXES!r})
     """
