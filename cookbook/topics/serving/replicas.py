@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from cookbook.workloads.zoo import Workload
 
 __all__ = ["COLUMNS", "Overload", "Replicas"]
 MILLION, NEAR, MOST_ENGINES = 1e6, 0.02, 4096
+# Steady states that are remembered of one engine.
+MAX_SOLVED = 512
 # More than so many times the devices that throughput takes, and limits cost much; so many times those, and they keep a
 # looser limit.
 MUCH, ROOMY, CLOSE = 3, 1.25, 1e-3
@@ -71,6 +73,12 @@ COLUMNS = (
 )
 
 
+@lru_cache(maxsize=128)
+def _solved(*engine: Any) -> dict[tuple[float | None, ...], dict[str, Any]]:
+    """Return the steady states that were solved of one engine and one mix of requests, by rate, clients and pause."""
+    return {}
+
+
 class Overload(ValueError):
     """More requests than so many engines serve."""
 
@@ -106,7 +114,9 @@ class Replicas:
         self.context, self.attended, _ = held_tokens(**self.load).tolist()
         self.fitting = self.costs.kv_tokens / (self.context + self.costs.state)
         self.slots = max(min(self.costs.max_sequences, self.fitting), 1.0)
-        self.costs, self.solved = replace(self.costs, transfer=self._transfer()), dict[float, dict[str, Any]]()
+        self.costs = replace(self.costs, transfer=self._transfer())
+        free = replace(asked, rate=0.0, clients=0.0, think=0.0, ttft=math.inf, tpot=math.inf, kept=0.0)
+        self.solved = _solved(network, machine, options, tuple(limits.items()), prefill, free)
         self._idle_limits()
 
     def _transfer(self) -> float:
@@ -181,12 +191,19 @@ class Replicas:
             )
 
     def solve(self, engines: float) -> dict[str, Any]:
-        """The steady state of one of so many engines, solved once."""
-        if engines not in self.solved:
-            self.solved[engines] = self._solve(self.asked.share(engines))
-        return self.solved[engines]
+        """Return the steady state of one engine of this number."""
+        return self._solve(self.asked.share(engines))
 
     def _solve(self, asked: Asked) -> dict[str, Any]:
+        """Return the steady state of one engine under a load, solved once whatever the limits."""
+        load = tuple(None if math.isnan(value) else value for value in (asked.rate, asked.clients, asked.think))
+        if load not in self.solved:
+            if len(self.solved) >= MAX_SOLVED:
+                self.solved.clear()
+            self.solved[load] = self._steady(asked)
+        return self.solved[load]
+
+    def _steady(self, asked: Asked) -> dict[str, Any]:
         if asked.rate != asked.rate and (asked.think or asked.policy == SPLIT):
             return self._closed_loop(asked)
         if asked.clients < 1:  # the one client of an engine shares its time with others
