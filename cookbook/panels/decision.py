@@ -31,7 +31,7 @@ _CHARTS = Path(live.__file__).parent
 Row = tuple[str, str, str]
 Section = tuple[str, list[Row]]
 LONGEST_QUESTION, LONGEST_NOTE, LONGEST_DATE = 300, 10_000, 10  # letters
-CODE = "Code that gives it again"
+CODE = "Code that reproduces it"
 MOST_ROWS, LONGEST_PICTURE = 15, 6_000_000  # of a table in a report; letters of its chart
 PICTURE = "data:image/png;base64,"
 # What Markdown gives a meaning anywhere in a line; what it would read as a heading or a list stands behind a label.

@@ -143,14 +143,17 @@ def printed(table: str, key: str, column: str, name: str) -> str:
 
 def own_model(example: str = "") -> Own:
     """A network of the reader's: the configuration that is published with its weights, or its layers."""
-    start, written = example or A_CONFIGURATION, "A config.json of Hugging Face, or one JSON object as for cb.layers."
+    start, written = (
+        example or A_CONFIGURATION,
+        "A config.json of Hugging Face, or a JSON object with input and layers.",
+    )
     return Own("custom…: your own network", written, start, _read_model, partial(_show_model, start), ".json")
 
 
 def own_work() -> Own:
     """A network of the reader's, or the time of one step of it."""
-    written = "A config.json of Hugging Face, one JSON object as for cb.layers, or one step with its unit (120 ms)."
-    label = "custom…: your own network, or time of one step"
+    written = "A config.json of Hugging Face, a JSON object with input and layers, or one step with its unit (120 ms)."
+    label = "custom…: your own network, or time of a step"
     return Own(label, written, SOME_LAYERS, _read_work, _show_work, ".json")
 
 
@@ -261,7 +264,7 @@ def own_accelerator(alone: str = "") -> Own:
     """Accelerators like others, in the reader's own words; one of them for a control that takes it `alone`."""
     start, peak = ("", "bf16") if alone else ("One a line: ", "fp16")
     return Own(
-        "custom…: one like another",
+        "custom…: a device like another",
         f"{start}like=, then what differs (memory_bytes, mem_bandwidth, peak_{peak} …).",
         ONE_LIKE_ANOTHER,
         read=partial(_read_devices, alone),

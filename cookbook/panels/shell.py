@@ -425,7 +425,7 @@ class Panel(anywidget.AnyWidget):
     def _suspects(self, problem: Exception, changed: Iterable[str]) -> list[str]:
         """Controls that may be at fault: not readable, refused, or with the unknown name; those changed come last."""
         unread, holds = [], self._holding(problem)
-        at_fault = [control.name for control in self._controls.values() if control.sets(_field(problem))]
+        at_fault = [control.name for control in self._controls.values() if control.sets(refusal_of(problem).field)]
         if holds:  # of several controls with an unknown name, the one of its table, else what was changed
             at_fault = [n for n in at_fault if n in holds] or [n for n in holds if n in changed] or holds
         for name, control in self._controls.items():
@@ -457,7 +457,7 @@ class Panel(anywidget.AnyWidget):
         if not isinstance(problem, REFUSALS):
             what = ", ".join(f"{self._controls[name].label} = {shown(changed[name])}" for name in list(changed)[:3])
             return no_answer(problem, what)
-        text, field = sentence(problem), _field(problem)
+        text, field = sentence(problem), refusal_of(problem).field
         own = any(text.startswith(f"{control.label} = ") for control in self._controls.values())
         for control in self._controls.values():
             if isinstance(control, Combo) and control.sets(field) and refusal_of(problem).code == NOT_READ:
@@ -553,12 +553,6 @@ class Panel(anywidget.AnyWidget):
             picture = live.to_png(self.specs[shown["picture"]], self.columns, shown["signals"])
         bundle = live.static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
         return kept(bundle, panel_card(shown, None if picture else self._view.table()))
-
-
-def _field(problem: Exception) -> str:
-    """Return the argument at fault; of an error that does not say it as data, what stands before its equals sign."""
-    why = refusal_of(problem)
-    return why.field or why.partition(" = ")[0]
 
 
 @lru_cache(maxsize=16)

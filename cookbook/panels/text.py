@@ -31,12 +31,12 @@ ARGUMENTS = {
     "checkpoint_bandwidth": "checkpoint write bandwidth",
     "neighbours": "correction by similar measurements",
     "think": "think time",
-    "max_sequences": "most sequences of an iteration",
-    "example_tokens": "tokens of an example",
-    "runs": "runs a month",
+    "max_sequences": "largest number of sequences per iteration",
+    "example_tokens": "tokens per example",
+    "runs": "runs per month",
     "deadline": "deadline of a run",
-    "rate": "requests a second",
-    "hours": "hours a day",
+    "rate": "requests per second",
+    "hours": "hours per day",
 }
 SWITCHES, YES_OR_NO = ("pinned", "shuffled", "asynchronous"), {"0": "no", "1": "yes"}
 # Short words for a reason, by how it is told in full.
@@ -211,7 +211,7 @@ def file_name(*words: str) -> str:
 
 def sources_of(sources: Sequence[Source]) -> dict[str, Any]:
     """Sources as they travel to the page."""
-    intro = f"{len(sources)} sources went into what is shown; a figure quoted from memory is marked recalled."
+    intro = f"The values come from {counted(len(sources), 'source')}; a value quoted from memory is marked recalled."
     return {"intro": intro, "items": [list(source) for source in sources]}
 
 
@@ -269,9 +269,9 @@ def at_your_price(usd: float) -> str:
     Examples
     --------
     >>> at_your_price(2.5)
-    'at your price of $2.50 an hour'
+    'at your price of $2.50 per hour'
     """
-    return f"at your price of {dollars(usd)} an hour"
+    return f"at your price of {dollars(usd)} per hour"
 
 
 def in_words(assumed: Iterable[str]) -> str:
@@ -360,9 +360,9 @@ def short(why: str) -> str:
     Examples
     --------
     >>> short("no row of data/cloud_prices.csv states a price on demand of k40"), short("something else")
-    ('no price', 'no figure')
+    ('no price', 'no value')
     """
-    return next((words for part, words in SHORT if part in why), "no figure" if why else "not known")
+    return next((words for part, words in SHORT if part in why), "no value" if why else "not known")
 
 
 def measured_badges(runs: Sequence[Measurement]) -> tuple[tuple[str, str], ...]:
@@ -401,9 +401,9 @@ def price_badge(price: Price) -> tuple[str, str]:
         months = " to ".join(dict.fromkeys((price.first[:MONTH], price.last[:MONTH])))
         return (
             f"{counted(price.rows, 'price')}, {months or 'undated'}",
-            "Median and quartiles of the newest twelve months of list prices on demand. Set your own under More.",
+            "Median and quartiles of on-demand list prices of the last twelve months. Set your own under More.",
         )
-    return ("price given", "Your own price.") if price.median == price.median else ("no price", price.why)
+    return ("your price", "The price that you set.") if price.median == price.median else ("no price", price.why)
 
 
 def memories(name: str) -> int:

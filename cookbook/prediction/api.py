@@ -375,10 +375,11 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
     found = [fabric(name) if name else None for name in names]
     for known in found:
         if known is not None and known.kind == "torus":
-            raise ValueError(
-                f"fabric = {known.key!r} is a torus: its links join the whole slice, which the estimate for its "
-                "accelerator counts already; leave fabric out"
+            reason = (
+                "is a torus: its links join the whole slice, which the estimate for its accelerator counts already; "
+                "leave fabric out"
             )
+            raise refused("fabric", known.key, reason)
     read = {
         "network": lambda known: known.network_bandwidth,
         "pod": lambda known: known.group,
@@ -521,7 +522,7 @@ def answers(
 ) -> Scenario:
     """Batches of answers as scenarios, arguments as for `generate`."""
     if not answers_tokens(network):
-        raise ValueError(f"model = {network.title!r} is no language model; use cb.forward_pass")
+        raise refused("model", network.title, "is no language model; use cb.forward_pass")
     comes = request_rate is not None
     batch = 1 if batch is None and not comes else batch
     return scenario(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook.catalog.refusals import refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator, peak_flops
@@ -40,8 +41,8 @@ PICTURES = {
 # How a network is predicted: the columns of times and errors, and how a sentence begins.
 WAYS = {
     "datasheet": ("before", "By the datasheet"),
-    "calibrated": ("after", "Calibrated to these very rows"),
-    "left out": ("left_out", "By the other networks alone"),
+    "calibrated": ("after", "Calibrated to the same rows"),
+    "left out": ("left_out", "Calibrated to the other networks alone"),
 }
 PHASES = {"training": ("training step",), "forward": ("forward pass",), "answers": ("prefill", "decode")}
 # What a picture shows: its frame, headline, facts, title, and the figure that Pin compares.
@@ -57,7 +58,7 @@ def this_machine(
     batch: Any = DEFAULTS["batch"],
     picture: str = DEFAULTS["picture"],
 ) -> Panel:
-    """The panel "What does this machine do?", in the state that the arguments say.
+    """Return the panel "What does this machine do?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def this_machine(
 
 
 def _good(known: Calibration) -> dict[str, Any]:
-    """A state that can be shown: networks where some were measured."""
+    """Return a valid state: networks where some were measured."""
     return DEFAULTS if known.judged else {**DEFAULTS, "picture": "products"}
 
 
@@ -119,11 +120,11 @@ def _controls() -> tuple[Control, ...]:
             "Predicted by",
             "Networks",
             (
-                ("datasheet", "datasheet", "The device that the report names, or the nearest of the catalogue"),
+                ("datasheet", "datasheet", "The device named in the report, or the nearest of the catalogue"),
                 ("calibrated", "calibrated", "Factors fitted to all of these networks"),
                 ("left out", "left out", "Factors fitted to the other networks alone"),
             ),
-            tooltip="What the predictions know of this machine",
+            tooltip="Measurements of this machine that the predictions use",
         ),
         Choice(
             "phase",
@@ -135,28 +136,28 @@ def _controls() -> tuple[Control, ...]:
                 ("forward", "forward", "Forward passes"),
                 ("answers", "answers", "Prompts and tokens of a language model"),
             ),
-            tooltip="Which of the measured networks",
+            tooltip="Measured networks to show",
         ),
         Choice(
             "precision",
-            group="Matrix products",
+            group="Matmuls",
             options=(("fp32", "fp32", "32 bits"), ("bf16", "bf16", "16 bits")),
-            tooltip="In what numbers products are made",
+            tooltip="Precision of the matmuls",
         ),
         Slider(
             "batch",
             group="Step in parts",
             stops=powers_of_two(0, 10),
-            tooltip="Samples of the step whose time and parts the calibrated machine is asked for",
+            tooltip="Samples of the step that is predicted for this machine by part",
         ),
         Choice(
             "picture",
-            "Picture",
+            "Chart",
             "",
             (
-                ("networks", "Networks", "Each measured network and what is predicted for it"),
-                ("products", "Matrix products", "Rate by size, beside the datasheet"),
-                ("memory", "Memory", "What copies and narrow products reach"),
+                ("networks", "Networks", "Each measured network beside its prediction"),
+                ("products", "Matmuls", "Rate by size, beside the datasheet"),
+                ("memory", "Memory", "Bandwidth of copies and narrow matmuls"),
             ),
             place="picture",
         ),
@@ -164,7 +165,7 @@ def _controls() -> tuple[Control, ...]:
 
 
 OFF: dict[str, Any] = {
-    "precision": lambda v: {} if v.get("picture") == "products" else {"*": "only matrix products have a format"},
+    "precision": lambda v: {} if v.get("picture") == "products" else {"*": "only matmuls have a precision"},
     "prediction": lambda v: {} if v.get("picture") == "networks" else {"*": "only networks are predicted"},
     "phase": lambda v: {} if v.get("picture") == "networks" else {"*": "only networks have phases"},
 }
@@ -198,8 +199,11 @@ def _draw(known: Calibration, text: str, values: dict[str, Any], _pinned: View |
 
 
 _CHIPS = (
-    ("measured here", "Every mark rests on a run of this machine; nothing was taken from elsewhere but the datasheet."),
-    ("80 % intervals", "Of single operations the middle of the samples, of predictions that of networks left out."),
+    ("measured here", "Every mark comes from a run of this machine; only the datasheet is from elsewhere."),
+    (
+        "80 % intervals",
+        "The middle 80 % of the samples of operations; for predictions, that of held-out networks.",
+    ),
 )
 _SOURCES = (
     ("A run of python -m cookbook measure: data/own_run_epyc.json, or your own file", "", "measured"),
@@ -208,7 +212,7 @@ _SOURCES = (
 
 
 def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
-    """Each measured network: predicted, with the interval of networks that were left out, and measured."""
+    """Return the rows of measured networks with their predictions, and the interval of held-out networks."""
     rows = _chosen(known, values["phase"])
     column, words = WAYS[values["prediction"]]
     reach = math.exp(float(np.log(rows["high80_s"] / rows["left_out_s"]).iloc[0])) if column == "left_out" else math.nan
@@ -231,19 +235,19 @@ def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
         }
     )
     worst = int(np.nanargmax(np.abs(errors)))
-    furthest = f"Furthest: {frame['row'][worst]}, {_off(errors[worst])}."
+    furthest = f"Largest error: {frame['row'][worst]}, {_off(errors[worst])}."
     held = int(rows["inside80"].sum())
     inside = [f"Inside 80 % intervals: {held} of {len(rows)}."] if column == "left_out" else []
     said = (
-        f"{words}, {counted(len(rows), 'run')} {'is' if len(rows) == 1 else 'are'} predicted within "
-        f"**{percent(middle)}** at the median."
+        f"{words}, {counted(len(rows), 'run')} {'has' if len(rows) == 1 else 'have'} a median error of "
+        f"**{percent(middle)}**."
     )
-    title = f"{words}: {percent(middle)} off at the median"
+    title = f"{words}: the median error is {percent(middle)}"
     return frame, said, [furthest, *inside], title, {"median error": middle}
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
-    """Network and phase of each row, with batch and tokens where others are called the same."""
+    """Return network and phase of each row, with batch and tokens where others have the same name."""
     pairs = zip(rows["model"], rows["benchmark"], strict=True)
     named = [f"{_title(model)}, {SHORT[benchmark]}" for model, benchmark in pairs]
     for more in (
@@ -271,10 +275,10 @@ def _off(error: float) -> str:
 def _chosen(known: Calibration, phase: str) -> pd.DataFrame:
     rows = known.predictions()
     if rows.empty:
-        raise ValueError("picture = 'networks': the report measured no network; take products or memory")
+        raise refused("picture", "networks", ": the report measured no network; take products or memory")
     rows = rows[rows["benchmark"].isin(PHASES[phase])] if phase in PHASES else rows
     if rows.empty:
-        raise ValueError(f"phase = {phase!r}: the report measured none; take all")
+        raise refused("phase", phase, ": the report measured none; take all")
     return rows.reset_index(drop=True)
 
 
@@ -307,10 +311,10 @@ def _frame(figures: list[Figure], names: list[str], peaks: list[float], texts: l
 
 
 def _products(known: Calibration, precision: str) -> Shown:
-    """Rate of matrix products by size beside the peak of the datasheet."""
+    """Return the rates of matmuls by size beside the peak of the datasheet."""
     found = _singles(known, "matmul of ", precision)
     if not found:
-        raise ValueError(f"precision = {precision!r}: the report has no product in it; take another")
+        raise refused("precision", precision, ": the report measured no matmul in it; take another")
     peak = _peak(known.before, precision)
     names = [each.constant.removeprefix("matmul of ").replace("x", " × ") for each in found]
     best, least = (pick(found, key=lambda each: each.value) for pick in (max, min))
@@ -324,8 +328,8 @@ def _products(known: Calibration, precision: str) -> Shown:
         f"Best: {names[found.index(best)]}.",
         f"Least: {names[found.index(least)]}, {human(least.value, 'FLOP/s')}.",
     ]
-    said = f"Matrix products in {precision} reach **{rate}**, {sheet}."
-    return frame, said, facts, f"{precision}: {rate} at best, {sheet}", {"best rate": best.value}
+    said = f"Matmuls in {precision} reach **{rate}**, {sheet}."
+    return frame, said, facts, f"Matmuls in {precision} reach {rate}, {sheet}", {"best rate": best.value}
 
 
 def _peak(device: Accelerator, precision: str) -> float:
@@ -333,7 +337,7 @@ def _peak(device: Accelerator, precision: str) -> float:
 
 
 def _memory(known: Calibration) -> Shown:
-    """Rates of memory by operation beside the datasheet."""
+    """Return the memory bandwidth by operation beside the datasheet."""
     found = _singles(known, "memory bandwidth, ")
     sheet = known.before.mem_bandwidth
     names = [each.constant.removeprefix("memory bandwidth, ") for each in found]
@@ -342,12 +346,12 @@ def _memory(known: Calibration) -> Shown:
     frame = _frame(found, names, [sheet] * len(found), times)
     rate, over = human(best.value, "B/s"), f"{figure(best.value / sheet)}× the datasheet"
     facts = [f"Fastest: {names[found.index(best)]}."]
-    title = f"Memory: {rate} at best, {over}"
-    return frame, f"Memory moves **{rate}**, {over}.", facts, title, {"best rate": best.value}
+    title = f"Memory reaches {rate}, {over}"
+    return frame, f"Memory reaches **{rate}**, {over}.", facts, title, {"best rate": best.value}
 
 
 def _step(known: Calibration, batch: int) -> dict[str, Any]:
-    """The first training step that was measured, or whatever network was, at a batch of the reader's."""
+    """Return the first measured training step, else the first measured network, at the reader's batch."""
     rows = [each for each in known.judged if each["benchmark"] == "training step"] or list(known.judged)
     usual: Mapping[str, Any] = {"benchmark": "training step", "model": "resnet50"}
     names = ("benchmark", "model", "seq", "number_format", "path")
@@ -360,14 +364,14 @@ def _told(step: Mapping[str, Any], found: Estimate) -> str:
 
 
 def _table(known: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows as they are printed."""
+    """Return the rows as printed text."""
     unit = {"networks": "s", "products": "FLOP/s", "memory": "B/s"}[picture]
     first, last = ("Predicted", "Measured") if picture == "networks" else ("Measured", "Datasheet")
     told = {
         name: [human(value, unit) if math.isfinite(value) else "" for value in frame[column]]
         for name, column in ((first, "point"), ("80 % from", "low"), ("to", "high"), (last, "peak"))
     }
-    return pd.DataFrame({"What": frame["row"], **told, "Reads": frame["text"]})
+    return pd.DataFrame({"Measured run": frame["row"], **told, "Result": frame["text"]})
 
 
 def _data(known: Calibration, picture: str, values: Mapping[str, Any]) -> pd.DataFrame:

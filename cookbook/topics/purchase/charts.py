@@ -14,7 +14,7 @@ _ROOM = 216
 DARKEST = 1000.0
 # Words on cells, which keep their colours in dark themes too.
 _DARK, _PALE = "#101010", "#fdfdfd"
-_KEY = "Number: times the cost of the best stack of the column. Outlined: the best. No number: it will not do."
+_KEY = "Numbers are costs relative to the best stack of the column, which is outlined; empty cells are not feasible."
 
 
 def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:

@@ -18,6 +18,7 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.constants import figure
 from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
@@ -548,7 +549,7 @@ def pick_stack(
     sized = candidates(replace(wanted, runs=1.0, years=1.0))  # how often and how long it runs changes its cost alone
     choice = StackChoice(wanted, sized, limits, by, assumed)
     if not choice.ranked["will_do"].any():
-        raise ValueError(contradiction(choice.ranked, wanted, limits))
+        raise Refused(contradiction(choice.ranked, wanted, limits))
     return choice
 
 
@@ -616,17 +617,16 @@ def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> N
     wrong = mismatch(network.name, data) if zoo else ""
     if wrong:
         others = row["networks"].replace(";", ", ")
-        raise ValueError(
-            f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: "
-            f"take one of {others}, or other data"
+        reason = (
+            f"takes {network.data_kind}, and data = {data!r} is something else: take one of {others}, or other data"
         )
+        raise refused("model", network.name, reason)
     speaks, asked = answers_tokens(network), row["prompt"] > 0
     if row["task"] == SERVE and speaks != asked:
         how = "answers token by token" if speaks else "is no language model"
         other = "take application = 'chat'" if speaks else f"take one such as {row['network']!r}"
-        raise ValueError(
-            f"model = {network.title!r} {how}, which is not what serving {row['application']!r} asks for: {other}"
-        )
+        what = f"{how}, which is not what serving {row['application']!r} asks for: {other}"
+        raise refused("model", network.title, what)
 
 
 def _or(value: Any, other: float) -> float:

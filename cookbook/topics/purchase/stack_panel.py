@@ -40,7 +40,7 @@ LIMITS = {
     "exchange": "communication",
     "weight exchange": "communication",
     "decoding": "decoding on the host",
-    "network": "the network to storage",
+    "network": "the storage network",
     "storage": "the storage",
     "copying": "copies to the accelerator",
 }
@@ -83,7 +83,7 @@ def stack(
     hourly: Any = 0,
     picture: str = "costs",
 ) -> Panel:
-    """The panel "Which stack?", in the state that the arguments say.
+    """Return the panel "Which stack?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -116,16 +116,16 @@ def stack(
 
 def _one_alone(values: dict[str, Any]) -> dict[str, str]:
     whole = values.get("picture") == "matrix"
-    return {"*": "the chart of all applications takes usual targets"} if whole else {}
+    return {"*": "the chart of all applications uses typical targets"} if whole else {}
 
 
 def _serving_only(values: dict[str, Any]) -> dict[str, str]:
-    alone = {} if values.get("task") == SERVE else {"*": "this is set for a service alone"}
+    alone = {} if values.get("task") == SERVE else {"*": "this applies to services alone"}
     return alone or _one_alone(values)
 
 
 def _runs_only(values: dict[str, Any]) -> dict[str, str]:
-    alone = {"*": "a service does not run and end"} if values.get("task") == SERVE else {}
+    alone = {"*": "this applies to runs alone"} if values.get("task") == SERVE else {}
     return alone or _one_alone(values)
 
 
@@ -145,24 +145,24 @@ def _applications() -> tuple[tuple[str, str, str, str], ...]:
 
 
 def _controls() -> tuple[Control, ...]:
-    usual = (USUAL, "The usual one", "default", "of the application")
+    usual = (USUAL, "The typical network", "default", "of the application")
     return (
-        Combo("application", "Application", "Task", _applications(), ranked=True, tooltip="What it is for"),
+        Combo("application", "Application", "Task", _applications(), ranked=True, tooltip="Field of application"),
         Choice(
             "task",
             "Task",
             "Task",
             tuple((name, name.capitalize(), f"To {name} the network") for name in TASKS),
-            tooltip="What is to be done",
+            tooltip="Task",
         ),
         Slider(
             "runs",
-            "Runs a month",
+            "Runs per month",
             "Task",
             one_two_five(0.1, 200, also=[4]),
             whole=False,
             optional=True,
-            tooltip="How often a run is made. Empty: as is usual for the application",
+            tooltip="Number of runs per month. Empty: typical of the application",
         ),
         Slider(
             "rate",
@@ -171,19 +171,19 @@ def _controls() -> tuple[Control, ...]:
             one_two_five(0.1, 100_000),
             whole=False,
             optional=True,
-            unit="a second",
-            tooltip="Requests a second, day and night. Empty: as is usual for the application",
+            unit="per second",
+            tooltip="Requests per second, day and night. Empty: typical of the application",
         ),
         Choice(
             "private",
-            "Data may lie",
+            "Data location",
             "Limits",
             (
-                ("anywhere", "anywhere", "With a provider too"),
-                ("own machines", "own machines", "Also on own machines in another's building"),
-                ("in house", "in house", "Nowhere else"),
+                ("anywhere", "anywhere", "Also with a provider"),
+                ("own machines", "own machines", "Also on your machines in another building"),
+                ("in house", "in house", "In your building alone"),
             ),
-            tooltip="Where the data may lie: a hard limit",
+            tooltip="Locations where the data may be stored: a hard limit",
         ),
         Slider(
             "budget",
@@ -193,7 +193,7 @@ def _controls() -> tuple[Control, ...]:
             unit="$",
             whole=False,
             zero="no limit",
-            tooltip="Most that may be spent over the horizon. 0: no limit",
+            tooltip="Largest cost over the horizon. 0: no limit",
         ),
         Combo(
             "model",
@@ -201,7 +201,7 @@ def _controls() -> tuple[Control, ...]:
             options=(usual, *networks()),
             ranked=True,
             more=True,
-            tooltip="The network. One that does not suit the application is refused",
+            tooltip="Network; one that does not suit the application is refused",
         ),
         Slider(
             "deadline",
@@ -212,29 +212,29 @@ def _controls() -> tuple[Control, ...]:
             whole=False,
             optional=True,
             more=True,
-            tooltip="Longest time of one run, upload of the data included. Empty: as is usual",
+            tooltip="Longest time of one run, including the upload of the data. Empty: typical",
         ),
         Slider(
             "latency",
-            "Longest answer",
+            "Latency limit",
             "Limits",
             LATENCIES,
             seconds=True,
             whole=False,
             optional=True,
             more=True,
-            tooltip="Time to an answer, of a chat to its first token, the way to the user included. Empty: usual",
+            tooltip="Longest time to an answer (of a chat, to its first token), including the network. Empty: typical",
         ),
         Slider(
             "power",
-            "Power in the house",
+            "On-premises power",
             "Limits",
             (0.0, *one_two_five(0.1, 1000)),
             unit="kW",
             whole=False,
             more=True,
             zero="no limit",
-            tooltip="Most that machines in the house may be rated for. 0: no limit",
+            tooltip="Largest rated power of machines on the premises. 0: no limit",
         ),
         Slider(
             "years",
@@ -246,14 +246,14 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Time over which costs are counted",
         ),
-        *quotes("stacks", "stack"),
+        *quotes("stacks"),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("costs", "This application", "Every stack with its band"),
-                ("matrix", "All applications", "Every application beside every stack"),
+                ("costs", "This application", "Every stack with its interval"),
+                ("matrix", "All applications", "Every application and every stack"),
             ),
             place="picture",
         ),
@@ -274,7 +274,7 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keywords(asked: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """What a state asks for as keywords of a call: prices are a mapping there."""
+    """Return a state as keywords of a call, with prices as a mapping."""
     return {name: dict(value) if name == "prices" else value for name, value in asked}
 
 
@@ -306,7 +306,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
         chips=_chips(found),
         picture=_grid(sizes, values["task"]) if sizes else _costs(found),
         parts=_parts(found),
-        parts_title=f"{row['name']}: cost over {_years(found)} by part, figures at their medians",
+        parts_title=f"{row['name']}: cost over {_years(found)} by part, inputs at their medians",
         table=partial(_matrix_table, sizes) if sizes else partial(_table, found),
         data=(lambda: sizes.table) if sizes else partial(_frame(found).reset_index),
         sources=partial(_source_rows, found),
@@ -317,7 +317,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
 
 @lru_cache(maxsize=64)
 def _frame(found: StackChoice) -> pd.DataFrame:
-    """What sentence, chart and table all read; never change it."""
+    """Return the frame of answer, chart and table; read-only."""
     return found.frame()
 
 
@@ -356,16 +356,16 @@ def _years(found: StackChoice) -> str:
 
 
 def _answer(found: StackChoice, values: dict[str, Any]) -> str:
-    """Place 1: the best stack, how sure that is, what it is made of, and what would change it."""
+    """Return the answer: the best stack, its certainty, its composition, and what would change it."""
     table = _frame(found)
     row, count = table.iloc[0], int(table["will_do"].sum())
     open_ = doubt(found.odds[found.best], row["tier"])
     among = (
-        "the only stack that will do"
+        "the only feasible stack"
         if count == 1
-        else f"first of {count} stacks, {open_}"
+        else f"first of {count} feasible stacks, {open_}"
         if open_
-        else (f"the cheapest of {count} stacks")
+        else (f"the cheapest of {count} feasible stacks")
     )
     network = printed("models", "name", "title", str(found.wanted.model))
     second = "" if count < 2 else f"; second: {table['name'].iloc[1]} at {dollars(table['usd'].iloc[1])}"
@@ -375,20 +375,20 @@ def _answer(found: StackChoice, values: dict[str, Any]) -> str:
         f"{percent(found.odds[found.best])} of {_samples(found)}{second}. "
         f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(found, row)}"
         f"{_within(found)}. "
-        f"Stack: {_made_of(row)}. What would change it: {_turns(found)}."
+        f"Stack: {_made_of(row)}. Changes with: {_turns(found)}."
     )
 
 
 def _samples(found: StackChoice) -> str:
-    """What the odds count: of a service, its machines are not drawn."""
+    """Return the name of the samples; those of a service draw prices alone."""
     serves = found.wanted.task == SERVE
-    return "samples of prices, with as many machines as now" if serves else "Monte Carlo samples"
+    return "samples of prices, with this number of machines" if serves else "Monte Carlo samples"
 
 
 def _does(found: StackChoice, row: Any) -> str:
-    """What the stack does and what holds it back."""
+    """Return the performance of the stack and its limit."""
     limit = LIMITS.get(row["limit"], row["limit"])
-    held = f", held back by {limit}" if limit else ""
+    held = f", limited by {limit}" if limit else ""
     if found.wanted.task == SERVE:
         return f"{found.wanted.rate:,g} requests/s, an answer in {told_time(row['latency'])}{held}"
     return f"a run takes {human(row['hours'] * 3600, 's')}{held}"
@@ -399,7 +399,7 @@ def _within(found: StackChoice) -> str:
     budget, power = (found.limits[name] for name in ("budget", "power"))
     told = [
         *([f"{dollars(budget)} in all"] if budget else []),
-        *([f"{human(power, 'W')} in the house"] if power else []),
+        *([f"{human(power, 'W')} on the premises"] if power else []),
     ]
     return f", within {' and '.join(told)}" if told else ""
 
@@ -418,19 +418,19 @@ def _turns(found: StackChoice, most: int = 2) -> str:
     """The nearest changes from which another stack wins."""
     table = _changes(found)
     if table.empty:
-        return "none of the inputs, each up to a hundred times as large or as small"
+        return "no input alone, up to a hundred times as large or as small"
     said = list[str]()
     for row in table.itertuples():
         if any(words.endswith(row.name) for words in said):
             continue
-        said.append(f"{_turned(found, row)} and {'it is ' if row.wins else ''}{row.name}")
+        said.append(f"{_turned(found, row)} (then {row.name})")
     return ", or ".join(said[:most])
 
 
 def _turned(found: StackChoice, row: Any) -> str:
     """One change in words: what it is now and from where another stack wins."""
     if row.input == "price":
-        return f"its price {times(row.factor)}"
+        return f"its price at {times(row.factor)}"
     spell = {
         "use": _use,
         "volume": _volume,
@@ -441,7 +441,7 @@ def _turned(found: StackChoice, row: Any) -> str:
 
 
 def _use(value: float, task: str) -> str:
-    return f"{value:.3g} hours a day" if task == SERVE else f"{value:,.3g} runs a month"
+    return f"{value:.3g} hours per day" if task == SERVE else f"{value:,.3g} runs per month"
 
 
 def _volume(value: float, task: str) -> str:
@@ -453,25 +453,25 @@ def _digits(value: float) -> str:
 
 
 def _of_all(sizes: OneSize, task: str, row: Any) -> str:
-    """The headline question: does one size fit all?"""
+    """Return the answer to whether one size fits all."""
     different, cases = len(set(sizes.wins.values())), len(sizes.wins)
     name = printed("stacks", "key", "name", sizes.size)
-    fits = "one size does fit all" if different == 1 else "no one size fits all"
+    fits = "one size fits all" if different == 1 else "no one size fits all"
     won = pd.Series(list(sizes.wins.values())).value_counts()
     winners = ", ".join(f"{printed('stacks', 'key', 'name', key)} ({count})" for key, count in won.items())
-    alone = f"for {times(sizes.penalty)} of the best as a geometric mean and {times(sizes.worst)} at most"
-    alone = f"it does {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
-    left = f" Left out: {counted(sizes.left, 'application')} that no stack can do within the limits."
+    alone = f"at {times(sizes.penalty)} the best cost as a geometric mean and {times(sizes.worst)} at most"
+    alone = f"feasible for {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
+    left = f" Left out: {counted(sizes.left, 'application')} without a feasible stack within the limits."
     left = left if sizes.left else ""
     return (
         f"**{counted(different, 'stack')}** {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
         f"{DOES[task]}: {fits}. Winners: {winners}. One size: {name}; {alone}.{left} "
-        f"Here: {row['name']}, {dollars(row['usd'])} for the application chosen."
+        f"Your application: {row['name']}, {dollars(row['usd'])}."
     )
 
 
 def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
-    """How the answer is known."""
+    """Return the badges: how the answer is known."""
     row = _frame(found).iloc[0]
     names = {
         f"model = {found.wanted.model}": ("models", "name", "title", found.wanted.model),
@@ -483,21 +483,21 @@ def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
     return (
         (
             f"priced {row['priced']}" if row["priced"] else "price undated",
-            "Prices are dated rows with a spread; set your own under More.",
+            "Prices are dated and have a range; set your own under More.",
         ),
         (row["tier"] or "time not predicted", "How well measurements cover the predicted time."),
-        ("usual targets", f"Taken where nothing was set: {given}."),
+        ("typical targets", f"Values used where nothing is set: {given}."),
         ("power unvalidated", UNVALIDATED),
         (
             "10th to 90th percentile of 2,000 samples",
-            "Every figure is drawn from its range; a service takes the machines that either end of its speed needs. In "
-            "how many samples it is cheapest is counted with as many machines as now.",
+            "Every input is drawn from its range; a service takes the machines that either end of its speed needs. The "
+            "share of samples in which it is cheapest is counted with the present number of machines.",
         ),
     )
 
 
 def _costs(found: StackChoice) -> Picture:
-    """Every stack, the cheapest that will do on top."""
+    """Return the chart of every stack, the cheapest feasible one on top."""
     rows = _frame(found)
     best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
     open_ = doubt(found.odds[found.best], best["tier"])
@@ -514,21 +514,21 @@ def _costs(found: StackChoice) -> Picture:
     ).reset_index(drop=True)
     low, high = devices.cost_domain(frame)
     leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
-    title = f"{best['name']} {leads}; {count} will do"
+    title = f"{best['name']} {leads}; {count} feasible"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
 def _verdict(row: Any, best: str | None) -> str:
     if row["why"].startswith("its time"):
-        return "cannot tell"
-    return "cheapest that will do" if row.name == best else "will do" if row["will_do"] else "will not do"
+        return "not known"
+    return "cheapest feasible" if row.name == best else "feasible" if row["will_do"] else "not feasible"
 
 
 def _short(row: Any) -> str:
     """Cost, or the reason against a stack, beside its row."""
     if row["why"]:
-        return next((words for start, words in SHORT.items() if row["why"].startswith(start)), "cannot do it")
-    return dollars(row["usd"]) + (f", {row['machines']:,.0f} of them" if several(row) else "")
+        return next((words for start, words in SHORT.items() if row["why"].startswith(start)), "not possible")
+    return dollars(row["usd"]) + (f", {row['machines']:,.0f} machines" if several(row) else "")
 
 
 def _grid(sizes: OneSize, task: str) -> Picture:
@@ -547,7 +547,7 @@ def _grid(sizes: OneSize, task: str) -> Picture:
             "case": rows["application"],
             "ratio": [None if math.isnan(value) else float(f"{value:.5g}") for value in rows["ratio"]],
             "text": ["" if math.isnan(value) else _times_short(value) for value in rows["ratio"]],
-            "why": [why or "it will do" for why in rows["why"]],
+            "why": [why or "feasible" for why in rows["why"]],
         }
     ).reset_index(drop=True)
     different, cases = len(set(sizes.wins.values())), len(sizes.wins)
@@ -565,7 +565,7 @@ def _times_short(value: float) -> str:
 
 
 def _parts(found: StackChoice) -> tuple[Part, ...]:
-    """Place 4: what the cost of the best stack is made of, at the medians."""
+    """Return the parts of the cost of the best stack, at the medians."""
     each = {name: float(np.ravel(value)[0]) for name, value in found.where.points[found.best]["parts"].items()}
     return few(
         (
@@ -583,12 +583,12 @@ def _table(found: StackChoice) -> pd.DataFrame:
     took = (
         {"Answer": [told_time(value) for value in rows["latency"]]}
         if serves
-        else {"Hours a run": [_range(row, "hours") for _, row in rows.iterrows()]}
+        else {"Hours per run": [_range(row, "hours") for _, row in rows.iterrows()]}
     )
     return pd.DataFrame(
         {
             "Stack": rows["name"],
-            "Will do": [
+            "Feasible": [
                 "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
             ],
             "Cost over the horizon": [
@@ -603,7 +603,7 @@ def _table(found: StackChoice) -> pd.DataFrame:
                 for _, row in rows.iterrows()
             ],
             "Storage": [printed("storage", "key", "name", key) if key else "the provider's" for key in rows["storage"]],
-            "Held back by": [LIMITS.get(each, each) or "not known" for each in rows["limit"]],
+            "Limited by": [LIMITS.get(each, each) or "not known" for each in rows["limit"]],
             "Energy": [_range(row, "kwh", " MWh", KILO) for _, row in rows.iterrows()],
             "CO2e": ["not known" if math.isnan(kg) else f"{kg / KILO:.3g} t" for kg in rows["kgco2e"]],
             "Priced": rows["priced"].replace("", "undated"),
@@ -618,7 +618,7 @@ def _range(row: Any, name: str, unit: str = "", scale: float = 1.0) -> str:
 
 def _matrix_table(sizes: OneSize) -> pd.DataFrame:
     """Times the best of each application, as printed text."""
-    text = [times(value) if value == value else "will not do" for value in sizes.table["ratio"]]
+    text = [times(value) if value == value else "not feasible" for value in sizes.table["ratio"]]
     wide = sizes.table.assign(text=text)
     wide = wide.pivot(index="name", columns="application", values="text")
     order = list(dict.fromkeys(_grid(sizes, TRAIN).frame["row"]))

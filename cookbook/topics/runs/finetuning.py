@@ -12,7 +12,7 @@ import pandas as pd
 from cookbook import units
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY
-from cookbook.catalog.refusals import Refused, refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.hardware import Machine
 from cookbook.prediction.api import plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
@@ -287,10 +287,9 @@ def _job(network: Workload, machine: Machine, **given: Any) -> dict[str, Any]:
     """Arguments of a call with defaults; what is asked of all rows stands in `same`."""
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
-        raise ValueError(
-            f"no memory size is known of {machine.accelerator.name}: give one like it with its "
-            "memory_bytes, as cb.accelerator does"
-        )
+        name = machine.accelerator.name
+        remedy = "give one like it with its memory_bytes, as cb.accelerator does"
+        raise Refused(Refusal(f"no memory size is known of {name}: {remedy}", field="accelerator"))
     seq = LENGTH if given["seq"] is None else given["seq"]
     software = given["software"] or SOFTWARE
     batch = given["global_batch"]
@@ -314,10 +313,9 @@ def _job(network: Workload, machine: Machine, **given: Any) -> dict[str, Any]:
     for count in job["devices"]:
         share = count * job["micro_batch"]
         if job["global_batch"] and job["global_batch"] % share:
-            raise ValueError(
-                f"global_batch = {job['global_batch']:,} is not a multiple of devices x micro_batch = "
-                f"{share:,}; take {max(job['global_batch'] // share, 1) * share:,}"
-            )
+            reason = f"is not a multiple of devices x micro_batch = {share:,}"
+            nearest = max(job["global_batch"] // share, 1) * share
+            raise refused("global_batch", job["global_batch"], f"{reason}; take {nearest:,}", nearest=(nearest,))
     taken = (
         ("software", given["software"], software),
         ("seq", given["seq"], f"{seq:,} tokens"),

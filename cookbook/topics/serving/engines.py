@@ -173,10 +173,10 @@ def engine_costs(
     network, machine = network_of(model), hardware.machine(accelerator)
     apart = groups(stack)
     if two_batches and apart == 1:
-        raise ValueError(
-            "two_batches = True: halves of a batch take turns where experts are spread over groups; give "
-            "ep above tp, or leave it out"
+        reason = (
+            ": halves of a batch take turns where experts are spread over groups; give ep above tp, or leave it out"
         )
+        raise refused("two_batches", True, reason)
     found = _engine(network, machine, tuple(stack.items()), float(input_len), bool(two_batches))
     given: dict[str, Any] = {"max_sequences": max_sequences, "chunk": chunk}
     return replace(found, **{name: value * apart for name, value in given.items() if value is not None})

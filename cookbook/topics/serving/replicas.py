@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import units
-from cookbook.catalog.refusals import Refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.formulas.serving import held_tokens, service_latencies
 from cookbook.prediction.constants import figure
 from cookbook.prediction.kinds.serving_memory import REQUEST_TOO_LONG
@@ -79,7 +79,7 @@ def _solved(*engine: Any) -> dict[tuple[float | None, ...], dict[str, Any]]:
     return {}
 
 
-class Overload(ValueError):
+class Overload(Refused):
     """More requests than so many engines serve."""
 
 
@@ -140,10 +140,11 @@ class Replicas:
                 self._too_tight(name, least)
 
     def _too_tight(self, name: str, least: float, who: str = "") -> None:
-        raise ValueError(
+        reason = (
             f"{name} = {getattr(self.asked, name):.3g} s: an idle engine of {self.size} × {self.name} needs "
             f"{least:.3g} s{who}; give {name} above that, a larger tp or a faster accelerator"
         )
+        raise Refused(Refusal(reason, field=name))
 
     def gained(self, network: Workload, stack: dict[str, Any], limits: dict[str, Any]) -> dict[str, None]:
         """What two batches in turn change, in words."""
@@ -177,18 +178,19 @@ class Replicas:
     def engines_of(self, devices: int) -> int:
         """Engines of a number of devices."""
         if devices % self.each or devices < self.each:
-            raise ValueError(f"devices = {devices} does not hold engines of {self.each} devices each; give a multiple")
+            raise refused("devices", devices, f"is no multiple of the {self.each} devices of an engine; give one")
         return devices // self.each
 
     def refuse(self, engines: int) -> None:
         """Refuse a load above what so many engines can serve."""
         if self.asked.rate / engines >= self.capacity:
             least = math.ceil(self.asked.rate / self.capacity + NEAR)
-            raise Overload(
+            reason = (
                 f"rate = {self.asked.rate:.3g} requests/s is above the capacity of {engines * self.each:,} devices, "
                 f"{engines * self.capacity:.3g} requests/s: the queue grows without end; take "
                 f"{least * self.each:,} devices or more, or shorter requests"
             )
+            raise Overload(Refusal(reason, field="rate"))
 
     def solve(self, engines: float) -> dict[str, Any]:
         """Return the steady state of one engine of this number."""
@@ -359,7 +361,7 @@ class Replicas:
     def _beats(self, least: int, best: float) -> None:
         """Refuse at once where so many engines take no fewer devices than others that were found."""
         if least * self.each >= best:
-            raise ValueError(f"tp = {self.tp} needs no fewer devices than fewer shards do")
+            raise refused("tp", self.tp, "needs no fewer devices than fewer shards do")
 
     @cached_property
     def fewest_by_load(self) -> int:

@@ -18,7 +18,7 @@ import pandas as pd
 from cookbook import catalog, hardware, units
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY
-from cookbook.catalog.refusals import Refused, refusal_of
+from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.prediction.api import network_of
 from cookbook.prediction.kinds.serving_memory import TOO_LONG
 from cookbook.prediction.kinds.transformer import answers_tokens
@@ -345,7 +345,7 @@ def serve(
     asked, assumed = asked_of({**came, **tokens, "output_spread": output_spread, **limit})
     network = network_of(model)
     if not answers_tokens(network):
-        raise ValueError(f"model = {network.title!r} is no language model; cb.forward_pass answers for it")
+        raise refused("model", network.title, "is no language model; cb.forward_pass answers for it")
     stack = {
         "pp": pp,
         "ep": ep,
