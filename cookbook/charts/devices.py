@@ -183,7 +183,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     tip = [
         alt.Tooltip("text:N", title="operation"),
         alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
-        alt.Tooltip("y:Q", title="FLOP/s at best", format=".3~s"),
+        alt.Tooltip("y:Q", title="attainable FLOP/s", format=".3~s"),
         alt.Tooltip("share:Q", title="of the time", format=".1%"),
     ]
     roof, ops, name = (look.rows_of(role) for role in ("roof", "op", "label"))
@@ -345,7 +345,7 @@ def place_costs(
     title: str | None = None,
     axis: str = "Cost over the horizon [$], logarithmic",
     key: str = _COSTS_KEY,
-    each: str = "place",
+    each: str = "option",
 ) -> Any:
     """Return a chart of a task's cost at each location, with its band.
 
@@ -369,7 +369,7 @@ def place_costs(
     >>> import pandas as pd
     >>> rows = [["a", 90.0, 70.0, 120.0, "cheapest feasible", ""], ["b", 50.0, 40.0, 60.0, "not feasible", "late"]]
     >>> place_costs(pd.DataFrame(rows, columns=["row", "usd", "low", "high", "verdict", "text"])).title.text
-    'a is the cheapest feasible place'
+    'a is the cheapest feasible option'
     """
     low, high = cost_domain(frame)
     scale = look.log_scale("low", "high")
@@ -426,7 +426,7 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     low, high = tornado_domain(frame)
     scale, y = look.linear_scale("high", alt.ExprRef("low")), look.rows_axis(_PLACE_LABEL_WIDTH)
     x = alt.X("start:Q", title="Cost over the horizon [$]", scale=scale, axis=alt.Axis(format="~s"))
-    tip = [alt.Tooltip("row:N", title="figure"), *look.number_tips(",.3~f", "start", "end")]
+    tip = [alt.Tooltip("row:N", title="input"), *look.number_tips(",.3~f", "start", "end")]
     bar = alt.Chart().mark_bar(height=14, opacity=0.75, color=PALETTE[0])
     centre = alt.Chart().mark_rule(color=INK, strokeWidth=2, opacity=look.THROUGH)
     layers = [
@@ -481,11 +481,11 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     colour = look.coloured("what", dict(zip(_CONTRACTS, PALETTE[:2], strict=True)), None)
     dash = alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=list(_CONTRACTS), range=[[1, 0], [6, 4]]))
     tip = [
-        alt.Tooltip("what:N", title="place"),
+        alt.Tooltip("what:N", title="option"),
         alt.Tooltip("month:Q", format=".0f"),
         *look.number_tips(",.3~f", "low", "usd", "high"),
     ]
-    ends = [alt.Tooltip("text:N", title="place"), alt.Tooltip("counted:Q", title="cost counted", format=",.3~f")]
+    ends = [alt.Tooltip("text:N", title="option"), alt.Tooltip("counted:Q", title="cost counted", format=",.3~f")]
     base, meets = alt.Chart(), look.rows_with("meets").transform_aggregate(at="min(meets)")
     diamond: dict[str, Any] = {"filled": True, "shape": "diamond", "size": 160, "opacity": 1, "stroke": INK}
     layers = [

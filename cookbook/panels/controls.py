@@ -47,7 +47,7 @@ class Own:
     show : callable
         Value to (text, label).
     files : str
-        What a file may be called whose text can be taken, such as ".json"; blank: none is offered.
+        Ending of files whose text is accepted, such as ".json"; blank: no file is offered.
     most : int
         Letters that a text may have.
     """
@@ -63,14 +63,14 @@ class Own:
 
 @dataclass(frozen=True)
 class Described:
-    """What every control says of itself.
+    """Description that all controls share.
 
     Attributes
     ----------
     name, label, group : str
         Parameter, words beside the control, heading above it. Without a label, that of the field in the schema.
     more : bool
-        Whether it stands under "more".
+        True if it is under "More".
     place : str
         "controls", or "picture" for the row above the picture.
     tooltip : str
@@ -91,7 +91,7 @@ class Described:
     phase: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        """Take what is not said from the field of the schema."""
+        """Take missing words from the field of the schema."""
         known = self.declared
         if known is None:
             return
@@ -108,7 +108,7 @@ class Described:
         return known if known and self.takes(known.type in NUMERIC) else None
 
     def takes(self, number: bool) -> bool:
-        """Whether it can set a field that is a number, or one that is none."""
+        """Return True if the control can set a field of this kind: a number, or not a number."""
         return True
 
     def sets(self, argument: str) -> bool:
@@ -137,11 +137,11 @@ class Described:
         return sentence
 
     def refused(self, raw: Any, what: str) -> Refused:
-        """The error for what a reader gave, under the words beside the control."""
+        """Return the error for a value of the reader, under the label of the control."""
         return refused(self.argument or self.name, raw, what, name=self.label)
 
     def unusable(self, sentence: str) -> Refused:
-        """The error of such a sentence about it."""
+        """Return the error of a sentence about the control."""
         return Refused(Refusal(sentence, field=self.argument or self.name))
 
     def _described(self, kind: str, **own: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Combo(Described):
     many : bool
         Several at a time; `least` to `limit`.
     own : Own, optional
-        What "custom…" takes.
+        The entry under "custom…".
     plain : callable, optional
         A record of the reader's to what the control keeps: a name, or a dict.
     short : callable, optional
@@ -179,11 +179,11 @@ class Combo(Described):
     ranked: bool = False
 
     def takes(self, number: bool) -> bool:
-        """Whether it can set a field: names."""
+        """Return True for fields that are names."""
         return not number
 
     def describe(self) -> dict[str, Any]:
-        """What the browser needs to draw it."""
+        """Return the description of the control for the browser."""
         own = self.own and {name: getattr(self.own, name) for name in ("label", "help", "example", "files", "most")}
         groups = list(dict.fromkeys(group for *_, group in self.options))
         options = [list(option) for option in sorted(self.options, key=lambda option: groups.index(option[3]))]
@@ -236,7 +236,7 @@ class Combo(Described):
         return "", shown(entry)
 
     def typed(self, raw: Any) -> bool:
-        """Whether a value, or one of several, is a text that the reader typed under "custom…"."""
+        """Return True if a value, or one of several, is a text that the reader typed under "custom…"."""
         return any(_custom(entry) for entry in (raw if isinstance(raw, (list, tuple)) else [raw]))
 
     def _as_typed(self, entries: Sequence[Any]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ class Combo(Described):
         return [*([*others, entry] for entry in like if entry not in others), others, last]
 
     def told(self, value: Any, now: Any = None) -> str:
-        """A value in the words of the control; of several what differs from those `now` chosen."""
+        """Return a value in the words of the control; of several, the difference to those chosen `now`."""
         if not self.many:
             return str(self.show(value)["text"])
         before = now if isinstance(now, (list, tuple)) else [now]
@@ -376,13 +376,13 @@ class Slider(Described):
     unit : str
         Words beside the number; for `seconds` the number carries its own unit.
     whole : bool
-        Whether only whole numbers are allowed.
+        True if only integers are allowed.
     seconds : bool
         A duration: shown and typed as "8 h".
     optional : bool
-        Whether it may be left empty, which reads as None.
+        True if it may be left empty, which is read as None.
     zero : str
-        What 0 stands for, in words, where it is no amount: "list price". The panel shows them, and takes them typed.
+        Words for 0 where it is not an amount, such as "list price". The panel shows them and accepts them as input.
     """
 
     stops: tuple[float, ...] = ()
@@ -401,11 +401,11 @@ class Slider(Described):
             object.__setattr__(self, "unit", self.unit or self.declared.unit)
 
     def takes(self, number: bool) -> bool:
-        """Whether it can set a field: a number."""
+        """Return True for fields that are numbers."""
         return number
 
     def describe(self) -> dict[str, Any]:
-        """What the browser needs to draw it."""
+        """Return the description of the control for the browser."""
         stops = [[stop, self._worded(stop)] for stop in self.stops]
         return self._described("slider", stops=stops, unit=self.unit, zero=self.zero)
 
@@ -457,7 +457,7 @@ class Slider(Described):
         return [*hints, *dict.fromkeys(self.stops[each] for each in around if self.stops[each] != value), last]
 
     def told(self, value: Any, now: Any = None) -> str:
-        """A value with its unit, or what 0 stands for; empty where it is left open."""
+        """Return a value with its unit, or the words for 0; "empty" where it is None."""
         if value is None:
             return "empty"
         if self.zero and not value:
@@ -470,7 +470,7 @@ class Slider(Described):
         return f"{text} {self.unit}".rstrip()
 
     def said(self, value: Any) -> str:
-        """A value as `told`; nothing where it is left empty."""
+        """Return a value as `told` does; "" where it is None."""
         return "" if value is None else self.told(value)
 
     def _worded(self, value: float) -> str:
@@ -522,11 +522,11 @@ class Choice(Described):
     options: tuple[tuple[str, str, str], ...] = ()
 
     def describe(self) -> dict[str, Any]:
-        """What the browser needs to draw it."""
+        """Return the description of the control for the browser."""
         return self._described("choice", options=[list(option) for option in self.options])
 
     def read(self, raw: Any) -> str:
-        """One of the values; ValueError names them all."""
+        """Return one of the values; the ValueError for another lists them all."""
         known = [value for value, _, _ in self.options]
         if not isinstance(raw, str) or raw not in known:
             raise self.refused(raw, f"is not a choice; take one of {', '.join(known)}")
@@ -561,7 +561,7 @@ Control = Combo | Slider | Choice
 
 
 def place() -> dict[str, str]:
-    """Where a panel is made, for links to it: the Binder and the cell of the notebook; "" where there is none.
+    """Return the Binder and the notebook cell of a panel, for links to it; "" where there is none.
 
     The cell tells panels of one kind in a notebook apart; it has the same id in every session.
     """
@@ -630,7 +630,7 @@ def from_link(controls: Mapping[str, Control], state: Any, defaults: Mapping[str
 
 @lru_cache(maxsize=1)
 def _popular() -> dict[str, int]:
-    """How often each network and accelerator was measured."""
+    """Return the number of measurements of each network and accelerator."""
     folder = catalog.data_directory()
     known, found = index("models", folder), Counter[str]()
     for table in MEASURED:  # as text: a list of names waits for no reading of figures
@@ -642,7 +642,7 @@ def _popular() -> dict[str, int]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; what cannot be compared, such as an array, is not."""
+    """Return True if two values are equal; values that cannot be compared, such as arrays, are not."""
     try:
         return bool(one == other)
     except (TypeError, ValueError, RecursionError):

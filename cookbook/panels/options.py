@@ -1,4 +1,4 @@
-"""What panels offer and print of tables of the catalogue, and the parts of a training step."""
+"""Options and names from tables of the catalogue, and the parts of a training step, for all panels."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
 
 @lru_cache(maxsize=256)
 def printed(table: str, key: str, column: str, name: str) -> str:
-    """What a table says in one column of the row of a name, found as `catalog.lookup` does in the column `key`."""
+    """Return the cell of a table in one column, in the row whose `key` is the name, as `catalog.lookup` finds it."""
     rows = catalog.table(table).set_index(key)
     return str(rows.loc[catalog.lookup(table, name), column])
 
@@ -166,17 +166,17 @@ def _show_work(value: Any) -> tuple[str, str]:
 
 
 def plain_work(value: Any) -> Any:
-    """What a control keeps of a network, or the seconds of one step."""
+    """Return the value of a control for a network, or for the seconds of one step."""
     return value if is_time(value) else plain_model(value)
 
 
 def is_time(value: Any) -> bool:
-    """Whether a control keeps the seconds of one step, and no network."""
+    """Return True if the value of a control is the seconds of one step and not a network."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def plain_model(value: Any) -> Any:
-    """What a control keeps of a network: its name, its record, a table of layers, or a configuration."""
+    """Return the value of a control for a network: its name, its record, a table of layers, or a configuration."""
     listed = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
     if not (listed or _configured(value) or isinstance(value, (str, Workload))):
         raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or a config.json as a dict")
@@ -184,7 +184,7 @@ def plain_model(value: Any) -> Any:
 
 
 def _configured(value: Any) -> bool:
-    """Whether a value is what stands in a configuration of Hugging Face."""
+    """Return True if a value is the content of a Hugging Face configuration."""
     return isinstance(value, dict) and not CONFIGURED.isdisjoint(value)
 
 
@@ -249,7 +249,7 @@ def _built(text: str) -> Workload:
 
 
 def assumed(value: Any) -> str:
-    """What the reader's own network does not say, as a fact; nothing for a name or a time.
+    """Return the assumptions about the reader's own network as a fact; "" for a name or a time.
 
     The whole list stands where the network is printed.
     """
@@ -291,7 +291,7 @@ def _show_device(value: dict[str, Any]) -> tuple[str, str]:
 
 
 def plain_device(device: Any) -> Any:
-    """What a control keeps of an accelerator: its name, or what differs from another.
+    """Return the value of a control for an accelerator: its name, or the differences to another.
 
     Raises
     ------
@@ -361,7 +361,7 @@ def _peak_columns(precision: str) -> tuple[str, ...]:
 
 
 def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Place 4: the parts of a step [s], in the order and colours of every chart."""
+    """Return the parts of a step [s], in the order and colours of every chart."""
     known = [(float(seconds[name]), group) for name, group in part_groups().items() if name in seconds]
     parts = (Part(group.name, value, human(value, "s"), group.colour, group.explanation) for value, group in known)
     return few(parts, told=partial(human, unit="s"))

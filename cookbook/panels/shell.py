@@ -1,4 +1,4 @@
-"""One shape for every panel: answer, controls, picture, parts, tools. It knows no physics."""
+"""Structure of every panel: answer, controls, chart, parts, tools; without physics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TRIES, PATIENCE, FIXES = 8, 0.5, 3
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the sum in place 4: its value, how it is printed, its colour, and how it is computed in words."""
+    """One part of a sum: its value, its text, its colour, and its formula in words."""
 
     name: str
     value: float
@@ -69,11 +69,11 @@ class View:
     headline : dict of str to float
         What Pin compares, under the names that the sentence uses.
     chips : tuple of (label, tooltip)
-        How the answer is known.
+        Badges: how the answer is known.
     picture : Picture
         The chart now shown.
     parts, parts_title
-        How the number is made up.
+        Parts of the answer's number.
     table : callable
         Gives rows as they are printed, with units in the headings; the first 15 are shown, when asked for. A cell
         may be (text, address): a link.
@@ -190,7 +190,7 @@ class Panel(anywidget.AnyWidget):
         self._show()
 
     def _first(self, defaults: Mapping[str, Any]) -> tuple[View, str]:
-        """First view; a bad start is told, above the picture of the defaults."""
+        """Return the first view; of an invalid state, that of the defaults, with the reason."""
         try:
             values = self._read(self._state)
             view = self._draw(values, None)
@@ -225,12 +225,12 @@ class Panel(anywidget.AnyWidget):
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the controls are set to."""
+        """Values of the controls."""
         return dict(self._state)
 
     @property
     def inputs(self) -> list[tuple[str, str]]:
-        """What each control stands at in the last valid state, in words; those left empty or off are left out."""
+        """Labels and values of the controls in the last valid state, in words, without empty or disabled ones."""
         return [
             (control.label, text)
             for name, control in self._controls.items()
@@ -240,7 +240,7 @@ class Panel(anywidget.AnyWidget):
         ]
 
     def _said(self, name: str, control: Control) -> str:
-        """What a control is set to in words; what was left open with what was taken for it."""
+        """Return the value of a control in words; of an empty one, with the value that was used."""
         text, taken = control.said(self._good[name]), self._view.stood_for.get(name)
         words = "" if taken is None else control.said(taken)
         return f"{text or 'automatic'}: {words}" if words and words != text else text
@@ -251,13 +251,13 @@ class Panel(anywidget.AnyWidget):
         return self._view.sources()
 
     def printed(self, most: int) -> tuple[list[str], list[list[str]], int]:
-        """Headings and rows of the table as they are printed, so many at most, and how many there are."""
+        """Return headings and the first `most` rows of the table as printed, and the number of rows."""
         table = self._view.table()
         rows = [[str(cell[0] if isinstance(cell, tuple) else cell) for cell in row] for row in table.head(most).values]
         return [str(name) for name in table.columns], rows, table.attrs.get("rows", len(table))
 
     def update(self, **values: Any) -> None:
-        """Set controls and redraw; a value that cannot be used is told in the answer, and the picture stays.
+        """Set controls and redraw; of an invalid value the answer gives the reason, and the chart stays.
 
         Raises
         ------
@@ -271,12 +271,12 @@ class Panel(anywidget.AnyWidget):
 
     @property
     def error(self) -> str:
-        """Why the present state has no answer; "" where it has one."""
+        """Reason why the present state has no answer; "" where it has one."""
         return self._error
 
     @property
     def view(self) -> View:
-        """What the last valid state shows, with the answer as it is printed."""
+        """View of the last valid state, with the answer as printed."""
         return replace(self._view, answer=self._answer())
 
     @property
@@ -293,7 +293,7 @@ class Panel(anywidget.AnyWidget):
 
     @contextmanager
     def decided(self) -> Iterator[None]:
-        """Let the panel tell of its last valid state with the chart it was made with; the page sees nothing of it."""
+        """Show the last valid state with the first chart within the context; the page is not changed."""
         now = {name: getattr(self, name) for name in ("_state", "_good", "_view", "_off", "_error")}
         first = {name: value for name, value in self._start.items() if name == "picture"}
         try:
@@ -327,7 +327,7 @@ class Panel(anywidget.AnyWidget):
         return to_link(self._name, self._controls, self._good, self._defaults, self.shape["cell"])
 
     def follow(self, state: str) -> None:
-        """Take the state in a link; what the panel does not offer is told in the answer, and nothing changes."""
+        """Take the state of a link; an invalid one changes nothing but the answer, which gives the reason."""
         try:
             asked = from_link(self._controls, state, self._defaults)
         except ValueError as problem:
@@ -379,7 +379,7 @@ class Panel(anywidget.AnyWidget):
         return {name: control.read(state[name]) for name, control in self._controls.items()}
 
     def _redraw(self, changed: Mapping[str, Any] | None = None) -> None:
-        """New view, or the reason why there is none; never half of each."""
+        """Draw a new view, or show the reason why there is none."""
         try:
             values = self._read(self._state)
             self._view = self._draw(values, self._pinned)
@@ -436,24 +436,24 @@ class Panel(anywidget.AnyWidget):
         return list(dict.fromkeys([*unread, *at_fault, *holds, *changed]))
 
     def _holding(self, problem: Exception) -> list[str]:
-        """Controls that hold a name which no table has."""
+        """Return the controls whose value is a name that no table contains."""
         named = getattr(problem, "name", None)
         entries = {name: value if isinstance(value, list) else [value] for name, value in self._state.items()}
         return [name for name, chosen in entries.items() if named and any(same(named, one) for one in chosen)]
 
     def _remember(self) -> None:
-        """Keep the text that a reader typed for as long as its value stands."""
+        """Keep the text that a reader typed while its value is in use."""
         for name, control in self._controls.items():
             if isinstance(control, Combo) and control.typed(self._state[name]):
                 self._typed[name] = self._state[name]
 
     def _stands(self, name: str) -> Any:
-        """What a control shows: the text that a reader typed, its value, or what an empty one stands for."""
+        """Return the content of a control: the typed text, its value, or the value used for an empty one."""
         now = self._typed.get(name, self._state[name])
         return self._view.stood_for.get(name) if now is None and not self._error else now
 
     def _told(self, problem: Exception, changed: Mapping[str, Any]) -> str:
-        """The sentence, with the words beside a control in place of the name of its parameter."""
+        """Return the sentence of a problem, with the label of a control in place of the name of its parameter."""
         if not isinstance(problem, REFUSALS):
             what = ", ".join(f"{self._controls[name].label} = {shown(changed[name])}" for name in list(changed)[:3])
             return no_answer(problem, what)
@@ -469,7 +469,7 @@ class Panel(anywidget.AnyWidget):
         return text
 
     def _unavailable(self) -> dict[str, dict[str, str]]:
-        """What cannot be chosen now; where that cannot be told, what could not be before."""
+        """Return the options that are not available; where that cannot be computed, those of the last state."""
         values = {} if self._error else self._state
         for name, control in self._controls.items() if self._error else ():
             with suppress(*PROBLEMS):
@@ -488,7 +488,7 @@ class Panel(anywidget.AnyWidget):
         return f"{self._view.answer} Against the pinned scenario: {', '.join(ratios)}."
 
     def _chips(self) -> tuple[tuple[str, str], ...]:
-        """How the answer is known; nothing where there is none."""
+        """Return the badges; none where there is no answer."""
         return () if self._error else self._view.chips
 
     def _show(self) -> None:

@@ -52,7 +52,7 @@ SHORT = (
 
 
 def json_of(text: str, what: str) -> Any:
-    """What a reader's JSON says.
+    """Return the value of a reader's JSON.
 
     Raises
     ------
@@ -95,15 +95,15 @@ class Leader(Protocol):
 
     @property
     def measured(self) -> tuple[bool, ...]:
-        """Whether measured runs of each of these went into its value."""
+        """For each candidate, True if measured runs were used for its value."""
 
     @property
     def named(self) -> bool:
-        """Whether the first may be called the best."""
+        """True if the first may be called the best."""
 
     @property
     def tied(self) -> tuple[int, ...]:
-        """Places of the first and of those that cannot be distinguished from it."""
+        """Positions of the first and of those that cannot be distinguished from it."""
 
 
 def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
@@ -135,7 +135,7 @@ def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
 
 
 def no_answer(problem: Exception, what: str) -> str:
-    """Why a state has no answer, where the reason itself is in Python's words.
+    """Return the reason why a state has no answer, where the error is in Python's words.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def sentences(text: str) -> list[str]:
 
 
 def sent(cell: Any) -> Any:
-    """A cell of a table as it travels: its text; (text, address) becomes a link."""
+    """Return a cell of a table as sent to the page: its text; (text, address) becomes a link."""
     if isinstance(cell, tuple):
         return {"text": str(cell[0]), "url": str(cell[1])}
     return "" if cell is None else str(cell)
 
 
 def table_of(table: pd.DataFrame, most: int) -> dict[str, Any]:
-    """A table as it travels to the page: so many rows at most, and of how many; `attrs` has that of one cut before."""
+    """Return the first `most` rows of a table as sent to the page, with the number of rows, also from `attrs`."""
     head, count = table.head(most), table.attrs.get("rows", len(table))
     caption = f"first {len(head)} of {count:,}; the CSV has all" if count > len(head) else counted(len(head), "row")
     rows = [[sent(cell) for cell in row] for row in head.itertuples(index=False)]
@@ -210,13 +210,13 @@ def file_name(*words: str) -> str:
 
 
 def sources_of(sources: Sequence[Source]) -> dict[str, Any]:
-    """Sources as they travel to the page."""
+    """Return the sources as sent to the page."""
     intro = f"The values come from {counted(len(sources), 'source')}; a value quoted from memory is marked recalled."
     return {"intro": intro, "items": [list(source) for source in sources]}
 
 
 def sentence(problem: Exception) -> str:
-    """What went wrong, as one plain sentence.
+    """Return a problem as one plain sentence.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def in_words(assumed: Iterable[str]) -> str:
 
 
 def _worded(text: str) -> str:
-    """One entry of `in_words`."""
+    """Return one entry of `in_words`."""
     found, (*heads, last) = "", text.split(" = ")
     for head in heads:
         name = head.split()[-1].lstrip("(")
@@ -322,7 +322,7 @@ def duration(seconds: float) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """What stands between the commas of a text; a comma in brackets is part of a name.
+    """Return the pieces of a text between commas; a comma in brackets is part of a name.
 
     Examples
     --------
@@ -340,7 +340,7 @@ def pieces(text: str) -> list[str]:
 
 
 def short_name(name: str) -> str:
-    """A name without what stands in brackets, unless that tells how much hardware it is.
+    """Return a name without its brackets, unless they state the number of devices.
 
     Examples
     --------
@@ -407,7 +407,7 @@ def price_badge(price: Price) -> tuple[str, str]:
 
 
 def memories(name: str) -> int:
-    """How many separate memories the hardware of one row has, as its name says.
+    """Return the number of separate memories in the name of a device.
 
     Examples
     --------
@@ -418,7 +418,7 @@ def memories(name: str) -> int:
 
 
 def _devices(piece: str) -> int:
-    """How many devices "2x GK210" and "4 chips" count; 0 where a text counts none."""
+    """Return the number of devices in a text such as "2x GK210" or "4 chips"; 0 where there is none."""
     first, _, rest = piece.partition(" ")
     number = first.removesuffix("x")
     return int(number) if number.isdecimal() and (number != first or rest == "chips") else 0

@@ -157,7 +157,7 @@ def _controls() -> tuple[Control, ...]:
                 ("publisher", "publisher", "Organisation that published the run"),
                 ("generation", "device", "Generation of the accelerator"),
                 ("year", "year", "Year of the measurement"),
-                ("tier", "evidence", "How well other publishers' measurements cover the run"),
+                ("tier", "evidence", "Coverage of the run by measurements of other publishers"),
                 ("software_level", "software", "Level of the software stack"),
             ),
             tooltip="Property that groups the runs",

@@ -513,7 +513,7 @@ def _runs(x: Any, y: Any) -> Any:
         was="format(datum.measured, ',.4~g') + ' ' + units[datum.unit]",
         told="format(datum.predicted, ',.4~g') + ' ' + units[datum.unit]",
     )
-    said = {"network": "network", "on": "on", "was": "measured", "told": "predicted"}
+    said = {"network": "network", "accelerator": "on", "was": "measured", "told": "predicted"}
     tip = [
         *(alt.Tooltip(f"{name}:N", title=word) for name, word in said.items()),
         alt.Tooltip("ratio:Q", title="predicted / measured", format=".3~g"),

@@ -122,7 +122,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         "kind:N", legend=key, scale=alt.Scale(domain=list(ROOFS), range=[dash for _, dash in ROOFS.values()])
     )
     tip = [
-        alt.Tooltip("text:N", title="on"),
+        alt.Tooltip("text:N", title="device"),
         alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
         alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
     ]

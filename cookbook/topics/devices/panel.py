@@ -443,12 +443,13 @@ def _picture_title(view: Compared, picture: str) -> str:
     if not ahead.named:
         return undecided(known["name"].map(_short).tolist(), ahead)
     point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
-    said = f"{_short(first['name'])}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
+    best = BEST[picture].format(VERB[view.phase])
+    said = f"{_short(first['name'])} {best}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
     if len(known) == 1:
         return said
     if picture == "throughput":
-        return f"{said}, {ratio(first[point] / last[point])} times {_short(last['name'])}"
-    return f"{said}, {_short(last['name'])} {ratio(last[point] / first[point])}×"
+        return f"{said}, {ratio(first[point] / last[point])} times as fast as {_short(last['name'])}"
+    return f"{said}; {_short(last['name'])} needs {ratio(last[point] / first[point])} times as much"
 
 
 def _answer(view: Compared, picture: str) -> str:

@@ -1,4 +1,4 @@
-"""Chart of stacks: every application beside every stack, each cell what it costs over the best."""
+"""Chart of stacks: the cost of every stack relative to the best one, by application."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEY = "Numbers are costs relative to the best stack of the column, which is out
 
 
 def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each stack costs over the best one, application by application.
+    """Return the chart of the cost of each stack relative to the best one, by application.
 
     Parameters
     ----------

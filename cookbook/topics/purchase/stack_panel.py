@@ -428,7 +428,7 @@ def _turns(found: StackChoice, most: int = 2) -> str:
 
 
 def _turned(found: StackChoice, row: Any) -> str:
-    """One change in words: what it is now and from where another stack wins."""
+    """Return one change in words: the value from which another stack is cheaper."""
     if row.input == "price":
         return f"its price at {times(row.factor)}"
     spell = {
@@ -485,7 +485,7 @@ def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
             f"priced {row['priced']}" if row["priced"] else "price undated",
             "Prices are dated and have a range; set your own under More.",
         ),
-        (row["tier"] or "time not predicted", "How well measurements cover the predicted time."),
+        (row["tier"] or "time not predicted", "Coverage of the predicted time by measurements."),
         ("typical targets", f"Values used where nothing is set: {given}."),
         ("power unvalidated", UNVALIDATED),
         (
@@ -499,7 +499,7 @@ def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
 def _costs(found: StackChoice) -> Picture:
     """Return the chart of every stack, the cheapest feasible one on top."""
     rows = _frame(found)
-    best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
+    best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "feasible stack")
     open_ = doubt(found.odds[found.best], best["tier"])
     frame = pd.DataFrame(
         {
@@ -514,7 +514,7 @@ def _costs(found: StackChoice) -> Picture:
     ).reset_index(drop=True)
     low, high = devices.cost_domain(frame)
     leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
-    title = f"{best['name']} {leads}; {count} feasible"
+    title = f"{best['name']} {leads}, of {count}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 

@@ -200,7 +200,7 @@ def _controls() -> tuple[Control, ...]:
             unit="% of hours",
             whole=False,
             zero="from this task alone",
-            tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
+            tooltip="Hours in which purchased or reserved machines are busy, other work included, which pays its "
             "share. 0: this task alone pays for whole machines",
         ),
         Choice(
@@ -496,7 +496,7 @@ def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
     held = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
     return (
         (price, f"{asked}, {row['priced']}. Prices change: set your own under More. {own}"),
-        (row["tier"] or "time not predicted", "How well measurements cover the predicted time of a step."),
+        (row["tier"] or "time not predicted", "Coverage of the predicted time of a step by measurements."),
         (held, "Per-accelerator batch; where none is set, each option uses the fastest that fits."),
         ("power unvalidated", UNVALIDATED),
         (
@@ -524,9 +524,9 @@ def _costs(found: WhereToRun) -> Picture:
     ).reset_index(drop=True)
     low, high = charts.cost_domain(frame)
     where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} per run"
-    count = counted(int(rows["will_do"].sum()), "option")
+    count = counted(int(rows["will_do"].sum()), "feasible option")
     leads = f"is first at {dollars(first['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(first['usd'])}"
-    title = f"{first['name']} {leads}; {count} feasible" if found.best else f"No option is feasible with {where}"
+    title = f"{first['name']} {leads}, of {count}" if found.best else f"No option is feasible with {where}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 

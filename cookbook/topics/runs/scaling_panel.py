@@ -397,7 +397,7 @@ def _chips(view: Scaled) -> tuple[tuple[str, str], ...]:
         if view.own["low80"].notna().all()
         else ("a formula, no interval", "No measured run uses this setting, so its error is not known."),
         (f"{runs} measured" if runs else "none measured", "Measured speed-ups of this network on this accelerator."),
-        (str(view.own["tier"].iloc[-1]), "How well measurements cover the time of a step here."),
+        (str(view.own["tier"].iloc[-1]), "Coverage of the time of a step by measurements."),
     )
 
 

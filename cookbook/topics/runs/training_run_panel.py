@@ -306,7 +306,7 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _machine(value: Any) -> Any:
-    """A name as it stands; the accelerator that a reader made up."""
+    """Return a name unchanged, and the accelerator of a reader's own entry."""
     return hardware.accelerator(**value) if isinstance(value, Mapping) else value
 
 
@@ -496,7 +496,7 @@ def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
     price = view.run.price
     step = view.run.layouts.prediction.one(int(view.own["row"]))
     return (
-        (step.tier, "How well measurements of other runs cover the time of a step here."),
+        (step.tier, "Coverage of the time of a step by measurements of other runs."),
         *measured_badges(step.measured),
         price_badge(price),
         ("your failure rate", "Set under More.")

@@ -490,7 +490,7 @@ def _chips(view: Served) -> tuple[tuple[str, str], ...]:
     price = next(iter(view.service.price.values()))
     assumed = view.service.assumed
     return (
-        (str(view.step.tier), "How well measurements of other runs cover the time of an iteration here."),
+        (str(view.step.tier), "Coverage of the time of an iteration by measurements of other runs."),
         price_badge(price),
         (
             "queue not measured",

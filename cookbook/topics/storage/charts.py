@@ -79,7 +79,7 @@ def drawing(nodes: pd.DataFrame, links: pd.DataFrame, rows: Mapping[str, float])
 
 
 def _label(ends: list[float]) -> float:
-    """Where a label stands: in the middle of an arc, beyond that of a line, where lines have parted."""
+    """Return the position of a label: at the middle of an arc, beyond that of a line, where lines diverge."""
     return ends[len(ends) // 2] if len(ends) > 2 else 0.4 * ends[0] + 0.6 * ends[1]
 
 
@@ -161,7 +161,7 @@ def _links(x: Any, y: Any) -> list[Any]:
 
 
 def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each accelerator gets beside what it needs.
+    """Return the chart of the actual rate of each flow beside the rate that it requires.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def top_of(frame: pd.DataFrame) -> float:
-    """End of the axis of `over_cores`: the demand lies in its lower half, unless the curve ends before."""
+    """Return the end of the axis of `over_cores`: the demand is in its lower half, unless the curve ends before."""
     marked = float(frame.loc[frame["what"] != "curve", "rate"].max())
     return look.nice_ceiling(min(1.2 * float(frame["rate"].max()), 2.5 * marked))
 
@@ -297,7 +297,7 @@ _TICKS = "[0, 0.2 * most, 0.4 * most, 0.6 * most, 0.8 * most, most]"
 
 
 def chain(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each stage could deliver, beside what the accelerators could take.
+    """Return the chart of the rate of each stage beside the demand of the accelerators.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def chain(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def changes(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each change alone would give.
+    """Return the chart of the rate after each change alone.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def changes(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what: str, *more: Any) -> Any:
-    """Bars from nothing, cut at the end of the axis, the rule of the demand, words, and what stands over them."""
+    """Return bars from zero, cut at the end of the axis, with the rule of the demand, words, and layers above them."""
     tip = [
         alt.Tooltip("row:N", title="what"),
         alt.Tooltip("rate:Q", title="samples/s", format=",.4~s"),

@@ -250,7 +250,7 @@ OFF = {
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One state of the controls and what `cb.match_storage` says of it.
+    """One state of the controls with the result of `cb.match_storage`.
 
     Attributes
     ----------
@@ -291,13 +291,13 @@ class Scene:
 
     @cached_property
     def first(self) -> tuple[Change, Any] | None:
-        """The first change whose gain can be read in the rate, as "1.1×" and not as "1.0×"."""
+        """The first change whose gain is visible in the printed ratio, as "1.1×" and not as "1.0×"."""
         now = self.found.samples_per_s
         return next((each for each in self.ranked if _times(each[0].samples_per_s / now) != _times(1.0)), None)
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, StorageMatch]:
-        """Numbers of accelerators, and what holds for each on the same hosts and storage."""
+        """Numbers of accelerators, and the result for each on the same hosts and storage."""
         low, high = float(self.given["hosts"]), 4.0 * max(self.given["accelerators"], 8)
         most = self.found.largest_accelerators
         high = max(high, min(2 * most, 4096.0)) if np.isfinite(most) else high
@@ -675,7 +675,7 @@ def _first_change(scene: Scene) -> str:
     if scene.first is None:
         return "Change first: nothing; no change here increases the rate by 5 %."
     change, row = scene.first
-    soon = f", paid after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
+    soon = f", pays back after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
     return f"Change first: {change.name} (to {percent(change.utilisation)} utilisation, {_paid(change)}{soon})."
 
 
