@@ -92,20 +92,20 @@ class Described:
 
     def __post_init__(self) -> None:
         """Take missing words from the field of the schema."""
-        known = self.declared
-        if known is None:
+        row = self.declared
+        if row is None:
             return
-        empty = f"; empty: {known.default}" if getattr(self, "optional", False) and known.default else ""
-        taken = {"label": known.label[:1].upper() + known.label[1:], "tooltip": f"{known.description}{empty}"}
-        for name, words in taken.items():
+        empty = f"; empty: {row.default}" if getattr(self, "optional", False) and row.default else ""
+        defaults = {"label": row.label[:1].upper() + row.label[1:], "tooltip": f"{row.description}{empty}"}
+        for name, words in defaults.items():
             if not getattr(self, name):
                 object.__setattr__(self, name, words)
 
     @property
     def declared(self) -> Field | None:
         """Row of ``data/schema/scenario.csv`` that the control sets; None where it sets another argument."""
-        known = fields(self.phase).get(self.argument or self.name)
-        return known if known and self.takes(known.type in NUMERIC) else None
+        row = fields(self.phase).get(self.argument or self.name)
+        return row if row and self.takes(row.type in NUMERIC) else None
 
     def takes(self, number: bool) -> bool:
         """Return True if the control can set a field of this kind: a number, or not a number."""
@@ -210,8 +210,8 @@ class Combo(Described):
 
     def _names(self, text: str) -> list[str]:
         """Names in a text with commas between them; a comma in brackets or in a known name is part of it."""
-        known = any(text.casefold() == label.casefold() for _, label, _, _ in self.options) if "," in text else True
-        return [text] if known else pieces(text)
+        is_name = any(text.casefold() == label.casefold() for _, label, _, _ in self.options) if "," in text else True
+        return [text] if is_name else pieces(text)
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
@@ -322,8 +322,8 @@ class Combo(Described):
         """Value of a link: names of the list, or a text for `own`; ValueError names anything else."""
         if isinstance(raw, list) != self.many:
             raise self.refused(raw, f"is not {'a list of names' if self.many else 'one name'}")
-        found = [self._from_link(entry) for entry in (raw if self.many else [raw])]
-        return self.read(found if self.many else found[0])
+        values = [self._from_link(entry) for entry in (raw if self.many else [raw])]
+        return self.read(values if self.many else values[0])
 
     def _from_link(self, entry: Any) -> Any:
         if _custom(entry) and isinstance(entry["custom"], str):
@@ -336,9 +336,9 @@ class Combo(Described):
 
     def _key(self, name: str) -> str | None:
         """Value of the option that a name means: the value itself, what is printed, or another spelling of it."""
-        told = _words(name)
+        words = _words(name)
         for key, label, also, _ in self.options:
-            if name == key or (told.strip() and told in map(_words, (key, label, *also.split(";")))):
+            if name == key or (words.strip() and words in map(_words, (key, label, *also.split(";")))):
                 return key
         return None
 
@@ -527,9 +527,9 @@ class Choice(Described):
 
     def read(self, raw: Any) -> str:
         """Return one of the values; the ValueError for another lists them all."""
-        known = [value for value, _, _ in self.options]
-        if not isinstance(raw, str) or raw not in known:
-            raise self.refused(raw, f"is not a choice; take one of {', '.join(known)}")
+        names = [value for value, _, _ in self.options]
+        if not isinstance(raw, str) or raw not in names:
+            raise self.refused(raw, f"is not a choice; take one of {', '.join(names)}")
         return raw
 
     def to_link(self, value: Any) -> Any:
@@ -565,11 +565,11 @@ def place() -> dict[str, str]:
 
     The cell tells panels of one kind in a notebook apart; it has the same id in every session.
     """
-    host, asked = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
+    host, request = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
     parent: Any = getattr(getattr(get_ipython(), "kernel", None), "get_parent", dict)()
     cell = (parent or {}).get("metadata", {}).get("cellId", "")
     return {
-        "binder": f"{host.rstrip('/')}/{asked}" if host.startswith("https://") and asked else "",
+        "binder": f"{host.rstrip('/')}/{request}" if host.startswith("https://") and request else "",
         "cell": cell if isinstance(cell, str) and len(cell) <= LONGEST else "",
     }
 
@@ -612,33 +612,33 @@ def from_link(controls: Mapping[str, Control], state: Any, defaults: Mapping[str
     """
     if not isinstance(state, str) or len(state) > LONGEST_LINK:
         raise ValueError(f"the link is longer than {LONGEST_LINK:,} letters; copy it anew with Copy link")
-    asked = json_of(state, "the state in the link")
-    if not isinstance(asked, dict):
+    entries = json_of(state, "the state in the link")
+    if not isinstance(entries, dict):
         raise ValueError("the state in the link is not a list of controls and values; copy it anew with Copy link")
-    found = dict[str, Any]()
-    for name, raw in asked.items():
+    values = dict[str, Any]()
+    for name, raw in entries.items():
         if name not in controls:
             has = ", ".join(controls)
             raise ValueError(f"the link sets {shown(name)}, which this panel does not have; it has {has}")
         try:
             usual = type(raw) is type(defaults[name]) and same(raw, defaults[name])
-            found[name] = raw if usual else controls[name].from_link(raw)
+            values[name] = raw if usual else controls[name].from_link(raw)
         except MISUSED as problem:
             raise ValueError(f"the link cannot be used: {problem.args[0] if problem.args else problem}") from None
-    return found
+    return values
 
 
 @lru_cache(maxsize=1)
 def _popular() -> dict[str, int]:
     """Return the number of measurements of each network and accelerator."""
     folder = catalog.data_directory()
-    known, found = index("models", folder), Counter[str]()
+    names, counts = index("models", folder), Counter[str]()
     for table in MEASURED:  # as text: a list of names waits for no reading of figures
         file = as_text(table, folder)
-        found.update(file.column("accelerator"))
+        counts.update(file.column("accelerator"))
         for name, count in Counter(file.column("model")).items():
-            found[known.get(normalise(name), "")] += count
-    return {key: count for key, count in found.items() if key}
+            counts[names.get(normalise(name), "")] += count
+    return {key: count for key, count in counts.items() if key}
 
 
 def same(one: Any, other: Any) -> bool:

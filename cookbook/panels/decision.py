@@ -275,13 +275,13 @@ def _of_panel(panel: Panel) -> list[Section]:
     parts = [(part.name, part.text, "") for part in view.parts]
     largest = max(view.parts, key=lambda part: part.value, default=None)
     most = [("Largest part", largest.name, "")] if largest else []
-    found: list[Section] = [
+    sections: list[Section] = [
         ("Answer", [("", text.replace("**", ""), "") for text in (headline, *facts)]),
         (f"Inputs: {panel.shape['title']}", [(label, text, "") for label, text in panel.inputs]),
         (view.parts_title, [*most, *parts]),
         ("How this is known", [(label, why, "") for label, why in view.chips]),
     ]
-    return [(heading, rows) for heading, rows in found if rows]
+    return [(heading, rows) for heading, rows in sections if rows]
 
 
 def _markdown_text(text: str) -> str:

@@ -58,8 +58,8 @@ def opened(box: ipywidgets.VBox, message: Mapping[str, Any]) -> bool:
     """Return True if the box now contains the requested panel; otherwise it contains the reason."""
     name = message.get("panel")
     if name not in panels.RECIPES:
-        known = ", ".join(panels.RECIPES)
-        box.children = (_told(f"There is no panel {str(name)[:60]!r}; there are {known}."),)
+        names = ", ".join(panels.RECIPES)
+        box.children = (_told(f"There is no panel {str(name)[:60]!r}; there are {names}."),)
         return False
     try:
         box.children = (getattr(panels, name)(),)

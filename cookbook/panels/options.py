@@ -49,10 +49,10 @@ def networks(language: bool | None = None, serving: bool = False) -> tuple[Optio
     if language is not None:
         rows = rows[rows["builder"].isin(ANSWERING if serving else LANGUAGE_MODELS) == language]
     columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
-    found = ((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
+    options = ((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
     return tuple(
         sorted(
-            found,
+            options,
             key=lambda one: [
                 "".join(letters).zfill(6) if number else "".join(letters)
                 for number, letters in groupby(one[1].casefold(), str.isdigit)
@@ -127,8 +127,8 @@ def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
 
     `unseen` stands before the note of a source that nobody opened.
     """
-    known = catalog.table("sources").set_index("key")[["title", "url", "seen"]].to_dict("index")
-    rows = {key: known.get(key, {"title": key, "url": "", "seen": ""}) for key in notes if key}
+    by_key = catalog.table("sources").set_index("key")[["title", "url", "seen"]].to_dict("index")
+    rows = {key: by_key.get(key, {"title": key, "url": "", "seen": ""}) for key in notes if key}
     return tuple(
         (row["title"], row["url"], f"{unseen if row['seen'] == 'no' else ''}{notes[key]}") for key, row in rows.items()
     )
@@ -256,8 +256,8 @@ def assumed(value: Any) -> str:
     if not isinstance(value, (dict, Workload)):
         return ""
     workload = model_of(value)
-    told, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
-    return f"Assumed: {told}{f'; and {more} more' if more > 0 else ''}." if told else ""
+    first, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
+    return f"Assumed: {first}{f'; and {more} more' if more > 0 else ''}." if first else ""
 
 
 def own_accelerator(alone: str = "") -> Own:
@@ -321,12 +321,12 @@ def named_device(value: Any) -> Any:
 
 def keys_of(devices: list[Any]) -> list[str]:
     """Return what a click, the state and the picture call each device: its key, or the name of one's own."""
-    found: list[str] = []
+    keys: list[str] = []
     for value in devices:
         name = device_of(value).name if isinstance(value, dict) else ""
-        again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
-        found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
-    return found
+        again = sum(each == name or each.startswith(f"{name} (") for each in keys) if name else 0
+        keys.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
+    return keys
 
 
 @lru_cache(maxsize=256)
@@ -350,8 +350,8 @@ def _stated(key: str, column: str) -> tuple[tuple[str, ...], bool]:
 
 def peak_column(device: hardware.Accelerator, precision: str) -> str:
     """Column of the peak that counts for a precision; "" where the accelerator has none."""
-    known = (c for c in _peak_columns(precision) if not math.isnan(device.peaks.get(c, math.nan)))
-    return next(known, "")
+    columns = (c for c in _peak_columns(precision) if not math.isnan(device.peaks.get(c, math.nan)))
+    return next(columns, "")
 
 
 @lru_cache(maxsize=32)
@@ -362,20 +362,20 @@ def _peak_columns(precision: str) -> tuple[str, ...]:
 
 def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
     """Return the parts of a step [s], in the order and colours of every chart."""
-    known = [(float(seconds[name]), group) for name, group in part_groups().items() if name in seconds]
-    parts = (Part(group.name, value, human(value, "s"), group.colour, group.explanation) for value, group in known)
+    groups = [(float(seconds[name]), group) for name, group in part_groups().items() if name in seconds]
+    parts = (Part(group.name, value, human(value, "s"), group.colour, group.explanation) for value, group in groups)
     return few(parts, told=partial(human, unit="s"))
 
 
 def few(parts: Iterable[Part], told: Callable[[float], str], most: int = 5) -> tuple[Part, ...]:
     """The largest parts in their order; smaller ones stand together at the end."""
-    kept = [part for part in parts if part.value]
-    large = sorted(kept, key=lambda part: -part.value)[: most if len(kept) > most + 1 else most + 1]
-    small = [part for part in kept if part not in large]
+    nonzero = [part for part in parts if part.value]
+    large = sorted(nonzero, key=lambda part: -part.value)[: most if len(nonzero) > most + 1 else most + 1]
+    small = [part for part in nonzero if part not in large]
     value = sum(part.value for part in small)
     words = "; ".join(f"{part.name} {part.text}" for part in small)
     other = [Part("other", value, told(value), MUTED, f"{words}.")] if small else []
-    return (*(part for part in kept if part in large), *other)
+    return (*(part for part in nonzero if part in large), *other)
 
 
 def rounded(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:

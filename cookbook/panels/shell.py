@@ -241,8 +241,8 @@ class Panel(anywidget.AnyWidget):
 
     def _said(self, name: str, control: Control) -> str:
         """Return the value of a control in words; of an empty one, with the value that was used."""
-        text, taken = control.said(self._good[name]), self._view.stood_for.get(name)
-        words = "" if taken is None else control.said(taken)
+        text, used = control.said(self._good[name]), self._view.stood_for.get(name)
+        words = "" if used is None else control.said(used)
         return f"{text or 'automatic'}: {words}" if words and words != text else text
 
     @property
@@ -329,13 +329,13 @@ class Panel(anywidget.AnyWidget):
     def follow(self, state: str) -> None:
         """Take the state of a link; an invalid one changes nothing but the answer, which gives the reason."""
         try:
-            asked = from_link(self._controls, state, self._defaults)
+            values = from_link(self._controls, state, self._defaults)
         except ValueError as problem:
             self._error, self._faulty, self._fixes = sentence(problem), "", [("Go on without the link", {})]
             self._show()
             return
         self._typed.clear()
-        self._state = {**self._defaults, **asked}
+        self._state = {**self._defaults, **values}
         self._redraw()
 
     def csv(self) -> str:
@@ -483,8 +483,8 @@ class Panel(anywidget.AnyWidget):
         if self._pinned is None:
             return self._view.answer
         then = self._pinned.headline
-        both = [(what, now, then[what]) for what, now in self._view.headline.items() if then.get(what)]
-        ratios = [f"{what} **{ratio(now / before)}×**" for what, now, before in both]
+        pairs = [(what, now, then[what]) for what, now in self._view.headline.items() if then.get(what)]
+        ratios = [f"{what} **{ratio(now / before)}×**" for what, now, before in pairs]
         return f"{self._view.answer} Against the pinned scenario: {', '.join(ratios)}."
 
     def _chips(self) -> tuple[tuple[str, str], ...]:
@@ -563,8 +563,10 @@ def _made(controls: Callable[[], Sequence[Control]]) -> Sequence[Control]:
 @lru_cache(maxsize=16)
 def defaults_of(make: Callable[..., Panel]) -> Mapping[str, Any]:
     """State of the panel that a recipe's function makes without arguments; tuples as lists, as controls keep them."""
-    found = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
-    return MappingProxyType({name: list(value) if isinstance(value, tuple) else value for name, value in found.items()})
+    defaults = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
+    return MappingProxyType(
+        {name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()}
+    )
 
 
 def panel_call(
@@ -579,8 +581,8 @@ def panel_call(
     """
     defaults = good or defaults_of(make)
     changed = [each for each, value in values.items() if value != defaults[each]]
-    given = ", ".join(f"{each}={(written or {}).get(each) or as_python(values[each])}" for each in changed)
+    arguments = ", ".join(f"{each}={(written or {}).get(each) or as_python(values[each])}" for each in changed)
     chosen = [each for value in values.values() for each in (value if isinstance(value, list) else [value])]
     lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and workload_text(each) == UNNAMED]
     before = f"# {UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
-    return f"{before}cb.panels.{make.__name__}({given})"
+    return f"{before}cb.panels.{make.__name__}({arguments})"

@@ -119,16 +119,16 @@ def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
     >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10]))
     ''
     """
-    tied, seen = [names[each] for each in lead.tied], sum(lead.measured)
+    tied, measured = [names[each] for each in lead.tied], sum(lead.measured)
     if lead.named:
         return ""
     if len(tied) == 1:
         return f"{mark}{tied[0]}{mark} leads by its datasheet alone: it was not measured"
     why = (
         "their intervals overlap"
-        if seen == len(tied)
-        else f"only {seen} {'was' if seen == 1 else 'were'} measured"
-        if seen
+        if measured == len(tied)
+        else f"only {measured} {'was' if measured == 1 else 'were'} measured"
+        if measured
         else f"{'neither' if len(tied) == 2 else 'none'} was measured"
     )
     return f"{mark}{listed(tied, 3 if len(tied) == 3 else 2)}{mark} cannot be distinguished: {why}"
@@ -287,12 +287,12 @@ def in_words(assumed: Iterable[str]) -> str:
 
 def _worded(text: str) -> str:
     """Return one entry of `in_words`."""
-    found, (*heads, last) = "", text.split(" = ")
+    words, (*heads, last) = "", text.split(" = ")
     for head in heads:
         name = head.split()[-1].lstrip("(")
-        found += f"{head.removesuffix(name)}{label_of(name)}: "
+        words += f"{head.removesuffix(name)}{label_of(name)}: "
     first = text.partition(" = ")[0]
-    return found + (YES_OR_NO.get(last, last) if first in SWITCHES else last)
+    return words + (YES_OR_NO.get(last, last) if first in SWITCHES else last)
 
 
 def label_of(name: str) -> str:
@@ -329,14 +329,14 @@ def pieces(text: str) -> list[str]:
     >>> pieces("Tesla K80 (board, 2x GK210), t4")
     ['Tesla K80 (board, 2x GK210)', 't4']
     """
-    found, depth = [""], 0
+    texts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
         if letter == "," and depth <= 0:
-            found.append("")
+            texts.append("")
         else:
-            found[-1] += letter
-    return [piece.strip() for piece in found if piece.strip()]
+            texts[-1] += letter
+    return [piece.strip() for piece in texts if piece.strip()]
 
 
 def short_name(name: str) -> str:
@@ -350,8 +350,8 @@ def short_name(name: str) -> str:
     'GH200'
     """
     front, _, rest = name.partition(" (")
-    told = [piece for piece in rest.rstrip(")").split(", ") if _devices(piece) or {"board", "one"} & {*piece.split()}]
-    return f"{front} ({', '.join(told)})" if told else front
+    counts = [piece for piece in rest.rstrip(")").split(", ") if _devices(piece) or {"board", "one"} & {*piece.split()}]
+    return f"{front} ({', '.join(counts)})" if counts else front
 
 
 def short(why: str) -> str:

@@ -190,18 +190,22 @@ def _options(column: str, table: str = "", key: str = "", name: str = "") -> tup
     counts = runs[runs != ""].value_counts().to_dict()
     words = catalog.table(table).set_index(key)[name].to_dict() if table else {}
     also = spelled.groupby(runs).agg(lambda names: ";".join(sorted(set(names)))) if column == "model" else {}
-    known = counts | {each: 0 for each in words if each not in counts}
+    all_counts = counts | {each: 0 for each in words if each not in counts}
     other = readable if column == "model" else str
     return tuple(
         (each, words.get(each) or other(each), also.get(each, ""), counted(count, "run"))
-        for each, count in known.items()
+        for each, count in all_counts.items()
     )
 
 
 def _family(model: str) -> str:
     """Return the group of a prediction in the list."""
-    known = {evaluation.FULL: FULL, evaluation.ROW_ALONE: FLATTERING, **dict.fromkeys(evaluation.RULES.values(), RULE)}
-    return known.get(model, TERM)
+    families = {
+        evaluation.FULL: FULL,
+        evaluation.ROW_ALONE: FLATTERING,
+        **dict.fromkeys(evaluation.RULES.values(), RULE),
+    }
+    return families.get(model, TERM)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,8 +225,8 @@ class Chosen:
             raise Refused(
                 Refusal(f"{self.model} does not predict runs of this kind; set Runs to another", field="kind")
             )
-        found = self.rows.loc[ratio.index]
-        return found.assign(ratio=np.exp(ratio), predicted=found["measured"] * np.exp(ratio))
+        rows = self.rows.loc[ratio.index]
+        return rows.assign(ratio=np.exp(ratio), predicted=rows["measured"] * np.exp(ratio))
 
     @cached_property
     def error(self) -> np.ndarray:
@@ -248,8 +252,8 @@ class Chosen:
         """Return the group of each run; the smaller groups are called others."""
         names = rows[self.by].astype(str)
         counts = names.value_counts()
-        kept = counts.index[: most if len(counts) > most + 1 else most + 1]
-        return names.where(names.isin(kept), charts.OTHERS).to_numpy()
+        largest = counts.index[: most if len(counts) > most + 1 else most + 1]
+        return names.where(names.isin(largest), charts.OTHERS).to_numpy()
 
     def sorted_by(self, column: str) -> pd.DataFrame:
         """Return the groups, years in their order and others by the value shown; combined ones come last."""
@@ -261,10 +265,10 @@ class Chosen:
         """Return the median ratio of predicted to measured speed of each group, without the part that is off and with
         it, the largest gain first.
         """
-        known = self.known
-        faster = np.where(known["unit"].str.contains("/s"), 1, -1)
-        speeds = pd.DataFrame({"before": faster * np.log(known["ratio"]), "after": faster * known[self.base]})
-        each = speeds.groupby(self.labels(MAX_EFFECTS, known))
+        rows = self.known
+        faster = np.where(rows["unit"].str.contains("/s"), 1, -1)
+        speeds = pd.DataFrame({"before": faster * np.log(rows["ratio"]), "after": faster * rows[self.base]})
+        each = speeds.groupby(self.labels(MAX_EFFECTS, rows))
         table = each.median().assign(runs=each.size())
         table["gain"] = table["before"].abs() - table["after"].abs()
         table = table.sort_values("gain", ascending=False, kind="stable")
@@ -273,9 +277,9 @@ class Chosen:
     @cached_property
     def worse(self) -> tuple[float, float, float]:
         """Return the points by which publishers are predicted worse than by the base model, with the interval."""
-        known = self.known
-        found = paired(np.log(known["ratio"].to_numpy()), known[self.base].to_numpy(), known["publisher"].to_numpy())
-        return 100 * found[0], 100 * found[1], 100 * found[2]
+        rows = self.known
+        difference = paired(np.log(rows["ratio"].to_numpy()), rows[self.base].to_numpy(), rows["publisher"].to_numpy())
+        return 100 * difference[0], 100 * difference[1], 100 * difference[2]
 
     @cached_property
     def furthest(self) -> np.ndarray:
@@ -285,22 +289,22 @@ class Chosen:
     @cached_property
     def points(self) -> tuple[pd.DataFrame, dict[str, Any]]:
         """Return the frame of `charts.points` and its signals; names are sent as positions in lists."""
-        known = self.known
-        group = self.labels(MAX_COLOURS, known)
+        rows = self.known
+        group = self.labels(MAX_COLOURS, rows)
         order = [g for g in pd.Series(group).value_counts().index if g != charts.OTHERS]
-        known = known.assign(model=known["model"].replace(network_titles()))
-        named = {name: pd.factorize(known[name]) for name in ("model", "device", "source", "unit")}
-        first = known.iloc[np.unique(named["source"][0], return_index=True)[1]]
-        at = known["devices"].to_numpy() * 10 ** (SPREAD * spread(len(known)))
+        rows = rows.assign(model=rows["model"].replace(network_titles()))
+        named = {name: pd.factorize(rows[name]) for name in ("model", "device", "source", "unit")}
+        first = rows.iloc[np.unique(named["source"][0], return_index=True)[1]]
+        at = rows["devices"].to_numpy() * 10 ** (SPREAD * spread(len(rows)))
         frame = pd.DataFrame(
             {
                 "at": at,
-                "ratio": known["ratio"].round(3).to_numpy(),
+                "ratio": rows["ratio"].round(3).to_numpy(),
                 "group": group,
                 "rank": self._ranks(at),
-                "measured": known["measured"].to_numpy(),
-                "predicted": known["predicted"].to_numpy(),
-                "count": known["devices"].astype(int).to_numpy(),
+                "measured": rows["measured"].to_numpy(),
+                "predicted": rows["predicted"].to_numpy(),
+                "count": rows["devices"].astype(int).to_numpy(),
                 **{name: places for name, (places, _) in named.items()},
             }
         )
@@ -319,13 +323,13 @@ class Chosen:
         ranks: list[float | None] = [None] * len(at)
         drawn = np.log10(self.known["ratio"].clip(*charts.RATIOS).to_numpy())
         spots = np.column_stack([np.log10(at), drawn])
-        taken: list[int] = []
+        numbered: list[int] = []
         for number, run in enumerate(self.furthest, start=1):
             place = spots[run] + np.array([0, np.sign(drawn[run])]) * APART / 2
-            near = any((np.abs(spots[run] - spots[other]) < APART).all() for other in taken)
+            near = any((np.abs(spots[run] - spots[other]) < APART).all() for other in numbered)
             near |= any((np.abs(place - spots[other]) < 0.4 * APART).all() for other in self.furthest if other != run)
             ranks[run] = 0 if near else number
-            taken += [] if near else [run]
+            numbered += [] if near else [run]
         return ranks
 
     def within(self, band: float) -> float:
@@ -372,9 +376,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any]) -> str:
-    asked = {name: values[name] for name in ("kind", "publishers", "accelerators", "networks", "model")}
+    filters = {name: values[name] for name in ("kind", "publishers", "accelerators", "networks", "model")}
     call = {"by": "row" if values["picture"] == "points" else values["by"]}
-    call |= {name: value for name, value in asked.items() if value != defaults_of(accuracy)[name]}
+    call |= {name: value for name, value in filters.items() if value != defaults_of(accuracy)[name]}
     return f"{panel_call(accuracy, values)}\ncb.accuracy({keywords(call)})"
 
 
@@ -460,32 +464,32 @@ def _effects_table(view: Chosen) -> pd.DataFrame:
 
 def _parts(view: Chosen) -> tuple[Part, ...]:
     """Return the shares of the runs by error."""
-    found, below = [], 0
+    parts, below = [], 0
     for edge, name, colour in EDGES:
         count = int(np.sum(view.error <= edge)) - below
         below += count
         share = count / len(view.error)
         text = f"{counted(count, 'run')} whose |predicted / measured - 1| is in this range."
-        found.append(Part(name, share, f"{100 * share:.0f} %", colour, text))
-    return tuple(found)
+        parts.append(Part(name, share, f"{100 * share:.0f} %", colour, text))
+    return tuple(parts)
 
 
 def _run_table(view: Chosen) -> pd.DataFrame:
     """Return the runs with the largest errors, as numbered in the chart, each with its source."""
-    known = view.known.iloc[view.furthest]
-    ends = zip(known["predicted"], np.exp(known["half_80"]), strict=True)
+    rows = view.known.iloc[view.furthest]
+    ends = zip(rows["predicted"], np.exp(rows["half_80"]), strict=True)
     full = view.model == evaluation.FULL
     return pd.DataFrame(
         {
-            "No.": [str(i) for i in range(1, len(known) + 1)],
-            "Network": known["model"].replace(network_titles()),
-            "Accelerator": known["device"],
-            "Devices": [f"{count:,.0f}" for count in known["devices"]],
-            "Measured": [f"{figure(row.measured)} {row.unit}" for row in known.itertuples()],
-            "Predicted": [f"{figure(row.predicted)} {row.unit}" for row in known.itertuples()],
+            "No.": [str(i) for i in range(1, len(rows) + 1)],
+            "Network": rows["model"].replace(network_titles()),
+            "Accelerator": rows["device"],
+            "Devices": [f"{count:,.0f}" for count in rows["devices"]],
+            "Measured": [f"{figure(row.measured)} {row.unit}" for row in rows.itertuples()],
+            "Predicted": [f"{figure(row.predicted)} {row.unit}" for row in rows.itertuples()],
             **({"80 % interval": [f"{figure(p / reach)}-{figure(p * reach)}" for p, reach in ends]} if full else {}),
-            "Predicted / measured": [f"{ratio:.2f}" for ratio in known["ratio"]],
-            "Published by": [(row.publisher, row.url) for row in known.itertuples()],
+            "Predicted / measured": [f"{ratio:.2f}" for ratio in rows["ratio"]],
+            "Published by": [(row.publisher, row.url) for row in rows.itertuples()],
         }
     )
 
@@ -494,7 +498,7 @@ def _group_table(view: Chosen) -> pd.DataFrame:
     """Return the summary of each group as printed text."""
     table = view.sorted_by("median_error")
     shares = {name: [percent(100 * value) for value in table[name]] for name in table.select_dtypes("number")}
-    found = {
+    columns = {
         capital(view.by.replace("_", " ")): table["group"],
         "Runs": [f"{rows:,}" for rows in table["rows"]],
         "Median error": shares["median_error"],
@@ -505,12 +509,12 @@ def _group_table(view: Chosen) -> pd.DataFrame:
         "Within 20 %": shares["within_20"],
     }
     if view.model == evaluation.FULL:
-        found["Inside 80 % interval"] = shares["coverage_80"]
-        found["Expected by chance"] = [
+        columns["Inside 80 % interval"] = shares["coverage_80"]
+        columns["Expected by chance"] = [
             f"{100 * row.band_low_80:.0f}-{100 * row.band_high_80:.0f} %" for row in table.itertuples()
         ]
-        found["Interval factor"] = [f"{factor:.2f}×" for factor in table["factor_80"]]
-    return pd.DataFrame(found)
+        columns["Interval factor"] = [f"{factor:.2f}×" for factor in table["factor_80"]]
+    return pd.DataFrame(columns)
 
 
 # Words.
@@ -536,14 +540,16 @@ def _moved(view: Chosen) -> str:
     """Return the interval of that effect, the number of groups that gain, and the group that gains most."""
     more, low, high = view.worse
     table = view.effects[view.effects["runs"] >= LEAST]
-    said = f"Interval (90 %): {more:+.1f} points [{low:.1f}, {high:.1f}]."
+    sentences = f"Interval (90 %): {more:+.1f} points [{low:.1f}, {high:.1f}]."
     if not len(table):
-        return said
+        return sentences
     gained, best = int((table["gain"] > MIN_GAIN).sum()), table.iloc[0]
-    said += f" Groups: {gained} of {len(table)} with {LEAST} runs or more are predicted more accurately with it."
+    sentences += f" Groups: {gained} of {len(table)} with {LEAST} runs or more are predicted more accurately with it."
     if best["gain"] <= MIN_GAIN:
-        return said
-    return f"{said} Largest gain: {best.name}, from {best['before']:.2f}× to {best['after']:.2f}× the measured speed."
+        return sentences
+    return (
+        f"{sentences} Largest gain: {best.name}, from {best['before']:.2f}× to {best['after']:.2f}× the measured speed."
+    )
 
 
 def _answer(view: Chosen, band: float, picture: str) -> str:
@@ -585,17 +591,17 @@ def _groups(view: Chosen) -> str:
 
 def _coverage(view: Chosen) -> str:
     """Return the coverage of the intervals, group by group."""
-    table, found = view.groups, _verdicts(view.groups)
-    low, outside = found.count("less than chance"), len(found) - found.count("within chance")
-    held = f"Interval: 80 % intervals contain {100 * view.whole['coverage_80']:.0f} % of all runs"
+    table, verdicts = view.groups, _verdicts(view.groups)
+    low, outside = verdicts.count("less than chance"), len(verdicts) - verdicts.count("within chance")
+    sentence = f"Interval: 80 % intervals contain {100 * view.whole['coverage_80']:.0f} % of all runs"
     if len(table) == 1:
         few = "fewer" if low else "more"
         chance = f"{few} than chance would allow if runs were independent" if outside else "as they should"
-        return f"{held}, {chance}."
+        return f"{sentence}, {chance}."
     span = f"{100 * table['coverage_80'].min():.0f} to {100 * table['coverage_80'].max():.0f} %"
-    held = f"{held}, {span} by {BY.get(view.by, view.by)}"
+    sentence = f"{sentence}, {span} by {BY.get(view.by, view.by)}"
     if not outside:
-        return f"{held}, all within the range of chance."
+        return f"{sentence}, all within the range of chance."
     advice = (
         "errors of one publisher's runs are correlated, so expect any coverage in that range"
         if view.by == "publisher"
@@ -604,7 +610,7 @@ def _coverage(view: Chosen) -> str:
     together = view.rows[view.by].nunique() - len(table) + 1
     groups = f"{len(table)}" + (f" ({together} small ones combined)" if together > 1 else "")
     return (
-        f"{held}. Groups: {outside} of {groups} are outside the range of chance, {low or 'none'} below it. Advice: "
+        f"{sentence}. Groups: {outside} of {groups} are outside the range of chance, {low or 'none'} below it. Advice: "
         f"{advice}."
     )
 

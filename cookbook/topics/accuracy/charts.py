@@ -117,8 +117,8 @@ def nothing(signal: str) -> dict[str, list[Any]]:
 def _of(signal: str) -> Any:
     """Return a chart over the lists of a signal."""
     cells = {name: f"{signal}.{name}[datum.i]" for name in BESIDE[signal]}
-    one = alt.Chart(alt.sequence(0, 1, as_="one")).transform_calculate(i=f"sequence(length({signal}.x))")
-    return one.transform_flatten(["i"]).transform_calculate(**cells)
+    row = alt.Chart(alt.sequence(0, 1, as_="one")).transform_calculate(i=f"sequence(length({signal}.x))")
+    return row.transform_flatten(["i"]).transform_calculate(**cells)
 
 
 def _looks() -> dict[str, Any]:
@@ -219,8 +219,8 @@ def number_axis(values: pd.Series, log: bool, most: int) -> Axis:
 
 def value_axis(values: pd.Series, log: bool, most: int, beside: np.ndarray) -> Axis:
     """Return the axis over outcomes: logarithmic, or from 0 for shares, wide enough for predictions `beside` them."""
-    known = np.concatenate([values.to_numpy(), beside[np.isfinite(beside)]])
-    ends = number_axis(pd.Series(known), True, most).ends if log else (0.0, look.nice_ceiling(float(known.max())))
+    finite = np.concatenate([values.to_numpy(), beside[np.isfinite(beside)]])
+    ends = number_axis(pd.Series(finite), True, most).ends if log else (0.0, look.nice_ceiling(float(finite.max())))
     return _axis(values, ends, log, most)
 
 
@@ -238,8 +238,8 @@ def name_axis(names: pd.Series, values: pd.Series, least: bool) -> Axis:
     aside = SPREAD * look.spread(len(names)) * (len(names) > len(order))
     at = (names.map(order).to_numpy(dtype=float) + 0.5 + aside) / len(order)
     counts = names.value_counts()
-    told = {name: f"{middle_out(name)} ({counts[name]:,})" for name in order}
-    return Axis(at, [((place + 0.5) / len(order), told[name]) for name, place in order.items()])
+    labels = {name: f"{middle_out(name)} ({counts[name]:,})" for name in order}
+    return Axis(at, [((place + 0.5) / len(order), labels[name]) for name, place in order.items()])
 
 
 def middle_out(name: str) -> str:
@@ -325,18 +325,18 @@ class Places:
 
     def titles(self, names: list[str]) -> dict[str, list[Any]]:
         """Return the names of panes, above each."""
-        found = nothing("titles")
+        texts = nothing("titles")
         for pane, name in enumerate(names):
             left, below = self._corner(pane)
-            _add(found, x=left, y=below + SIDE, text=name)
-        return found
+            _add(texts, x=left, y=below + SIDE, text=name)
+        return texts
 
     def intervals(
         self, pane: np.ndarray, x: np.ndarray, beside: np.ndarray, values: Axis
     ) -> dict[str, dict[str, list[Any]]]:
         """Return predicted values and their intervals from (n, 3) `beside`: point, low, high; NaN where not known."""
-        known, reach = np.isfinite(beside[:, 0]), np.isfinite(beside[:, 1])
-        at = self.points(pane[known], x[known], values.place(beside[known, 0]))
+        has_point, reach = np.isfinite(beside[:, 0]), np.isfinite(beside[:, 1])
+        at = self.points(pane[has_point], x[has_point], values.place(beside[has_point, 0]))
         low, high = (self.points(pane[reach], x[reach], values.place(beside[reach, end])) for end in (1, 2))
         names = ("x", "y", "x2", "y2")
         return {
@@ -385,16 +385,16 @@ def placed(
         axis = number_axis(x, x.name != "year", places.most_ticks(across=True))
     pane = group if several else np.zeros(len(values), dtype=int)
     along = places.points(pane, axis.at, upright.at)
-    found = {name: nothing(name) for name in BESIDE} | places.grid(axis, upright)
+    signals = {name: nothing(name) for name in BESIDE} | places.grid(axis, upright)
     if several:
-        found["titles"] = places.titles(groups)
+        signals["titles"] = places.titles(groups)
     if len(beside):
-        found |= places.intervals(pane, axis.at, beside, upright)
+        signals |= places.intervals(pane, axis.at, beside, upright)
     if lines and not named:
         drawn = np.array(groups)[group] != OTHERS
-        found["lines"] = joined(along[:, drawn], group[drawn])
-    found["rings"] = {"x": along[0][ringed].tolist(), "y": along[1][ringed].tolist()}
-    return along, {"across": places.across, "down": places.down, "left": places.left, **found}
+        signals["lines"] = joined(along[:, drawn], group[drawn])
+    signals["rings"] = {"x": along[0][ringed].tolist(), "y": along[1][ringed].tolist()}
+    return along, {"across": places.across, "down": places.down, "left": places.left, **signals}
 
 
 def joined(along: np.ndarray, group: np.ndarray) -> dict[str, list[Any]]:
@@ -513,9 +513,9 @@ def _runs(x: Any, y: Any) -> Any:
         was="format(datum.measured, ',.4~g') + ' ' + units[datum.unit]",
         told="format(datum.predicted, ',.4~g') + ' ' + units[datum.unit]",
     )
-    said = {"network": "network", "accelerator": "on", "was": "measured", "told": "predicted"}
+    titles = {"network": "network", "accelerator": "on", "was": "measured", "told": "predicted"}
     tip = [
-        *(alt.Tooltip(f"{name}:N", title=word) for name, word in said.items()),
+        *(alt.Tooltip(f"{name}:N", title=word) for name, word in titles.items()),
         alt.Tooltip("ratio:Q", title="predicted / measured", format=".3~g"),
         alt.Tooltip("publisher:N", title="published by"),
     ]

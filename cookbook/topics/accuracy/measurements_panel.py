@@ -243,21 +243,21 @@ def _examples() -> tuple[Option, ...]:
     """Return a run of each kind, to start from."""
     rows = explore.everything().query("device != ''").drop_duplicates("kind")
     titles = _titles()
-    found = (
+    options = (
         (row.id, f"{titles.get(row.network, row.network)} on {row.device}", row.id, row.kind)
         for row in rows.itertuples()
     )
-    return (("", "nothing", "", ""), *found)
+    return (("", "nothing", "", ""), *options)
 
 
 def _units() -> tuple[Option, ...]:
     rows = explore.everything()
-    found = [("", "the most frequent", "", ""), ("all", "all, mixed", "", "")]
+    options = [("", "the most frequent", "", ""), ("all", "all, mixed", "", "")]
     for column, what in (("unit", "rate"), ("time_of", "time of"), ("counted", "stated value")):
         counts = rows[rows[column] != ""][column].value_counts()
-        known = {value for value, *_ in found}
-        found += [(value, value, "", f"{what}, {count:,}") for value, count in counts.items() if value not in known]
-    return tuple(found)
+        listed = {value for value, *_ in options}
+        options += [(value, value, "", f"{what}, {count:,}") for value, count in counts.items() if value not in listed]
+    return tuple(options)
 
 
 def _read(text: str) -> Any:
@@ -312,8 +312,8 @@ def _where(values: Mapping[str, Any]) -> dict[str, Any]:
 @lru_cache(maxsize=32)
 def _variants(networks: tuple[str, ...]) -> tuple[str, ...]:
     """Return the variants of networks, such as version 1.5 beside version 1."""
-    found = ((name, *name.rpartition("_v")) for name in explore.everything()["network"].unique())
-    return tuple(name for name, front, _, back in found if front in networks and "." in back and name not in networks)
+    parts = ((name, *name.rpartition("_v")) for name in explore.everything()["network"].unique())
+    return tuple(name for name, front, _, back in parts if front in networks and "." in back and name not in networks)
 
 
 @lru_cache(maxsize=4)
@@ -458,8 +458,8 @@ class Asked(Selected):
         """Return the rows of the table: the nearest first, else the best first."""
         if self.near:
             order = {name: at for at, name in enumerate(self.near)}
-            found = self.rows[self.rows["id"].isin(order)]
-            return found.iloc[np.argsort(found["id"].map(order).to_numpy(), kind="stable")]
+            rows = self.rows[self.rows["id"].isin(order)]
+            return rows.iloc[np.argsort(rows["id"].map(order).to_numpy(), kind="stable")]
         return self.shown.sort_values(self.y, ascending=self.y == "time", kind="stable")
 
 
@@ -471,48 +471,48 @@ def _digits(values: np.ndarray) -> np.ndarray:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    for name, known in (("y", [*Y]), ("x", [*NUMBERS, *NAMES]), ("by", ["", "year", *NAMES])):
-        if values[name] not in known:
-            raise refused(name, values[name], f"is not a choice; take one of {', '.join(filter(None, known))}")
-    asked = _asked(json.dumps(values))
-    shown, values_by = asked.shown, asked.shown[asked.y].groupby(asked.labels)
+    for name, choices in (("y", [*Y]), ("x", [*NUMBERS, *NAMES]), ("by", ["", "year", *NAMES])):
+        if values[name] not in choices:
+            raise refused(name, values[name], f"is not a choice; take one of {', '.join(filter(None, choices))}")
+    selection = _asked(json.dumps(values))
+    shown, values_by = selection.shown, selection.shown[selection.y].groupby(selection.labels)
     counts, middle = values_by.size(), values_by.median()
     return View(
-        answer=_answer(asked),
-        headline={"median": float(shown[asked.y].median()), "measurements": len(shown)},
-        chips=_chips(asked),
-        picture=asked.picture,
+        answer=_answer(selection),
+        headline={"median": float(shown[selection.y].median()), "measurements": len(shown)},
+        chips=_chips(selection),
+        picture=selection.picture,
         parts=tuple(
             Part(
                 name,
                 float(counts[name]),
                 f"{counts[name]:,}",
                 charts.COLOURS[at],
-                f"Their median is {asked.printed(middle[name])}.",
+                f"Their median is {selection.printed(middle[name])}.",
             )
-            for at, name in enumerate(asked.groups)
+            for at, name in enumerate(selection.groups)
         ),
-        parts_title=f"{counted(len(shown), 'measurement')} by {NAMES.get(asked.by, asked.by) or 'nothing'}",
-        table=partial(_table, asked),
+        parts_title=f"{counted(len(shown), 'measurement')} by {NAMES.get(selection.by, selection.by) or 'nothing'}",
+        table=partial(_table, selection),
         data=lambda: shown[[name for name in explore.COLUMNS if name in shown]],
         sources=partial(sources_by_count, shown, "measurement"),
-        code=_code(values, asked),
+        code=_code(values, selection),
     )
 
 
-def _code(values: dict[str, Any], asked: Asked) -> str:
+def _code(values: dict[str, Any], selection: Asked) -> str:
     where = _where(values)
-    if asked.counted not in ("", "all"):
-        where[Y[asked.y][1]] = asked.counted
-    if asked.y == "utilisation":
+    if selection.counted not in ("", "all"):
+        where[Y[selection.y][1]] = selection.counted
+    if selection.y == "utilisation":
         where["classic_flop"] = True
-    stated = [f"{name} > 0" for name in (asked.y, asked.x) if name in {**Y, **NUMBERS}]
+    stated = [f"{name} > 0" for name in (selection.y, selection.x) if name in {**Y, **NUMBERS}]
     stated += [f"year in [{', '.join(values['years'])}]"] if values["years"] else []
     call = f"cb.measurements({keywords(where)}).query({as_python(' and '.join(stated))})"
-    if asked.aggregate != "all":
-        keys = list(dict.fromkeys(filter(None, (asked.x, asked.by))))
-        how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if asked.y == "time" else "max()"}
-        call += f'.groupby({as_python(keys)})["{asked.y}"].{how[asked.aggregate]}'
+    if selection.aggregate != "all":
+        keys = list(dict.fromkeys(filter(None, (selection.x, selection.by))))
+        how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if selection.y == "time" else "max()"}
+        call += f'.groupby({as_python(keys)})["{selection.y}"].{how[selection.aggregate]}'
     lines = [panel_call(measurements, values, DEFAULTS), call]
     if values["near"]:
         lines.append(f"cb.measurements({keywords({'near': values['near'], **where})}).head(15)")
@@ -522,11 +522,11 @@ def _code(values: dict[str, Any], asked: Asked) -> str:
 # The table.
 
 
-def _table(asked: Asked) -> pd.DataFrame:
+def _table(selection: Asked) -> pd.DataFrame:
     """Return the first rows as printed text, each with its source."""
-    rows = asked.listed.head(MOST_ROWS)
+    rows = selection.listed.head(MOST_ROWS)
     ends = zip(rows["predicted"], rows["low80"], rows["high80"], strict=True)
-    found = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "Measured": [_outcome(row) for row in rows.itertuples()],
             "Network or operation": printed(rows, "network"),
@@ -542,8 +542,8 @@ def _table(asked: Asked) -> pd.DataFrame:
             "Row": rows["id"],
         }
     )
-    found.attrs["rows"] = len(asked.listed)
-    return found
+    table.attrs["rows"] = len(selection.listed)
+    return table
 
 
 def _outcome(row: Any) -> str:
@@ -564,48 +564,50 @@ def _known(value: float) -> str:
 # Words.
 
 
-def _answer(asked: Asked) -> str:
+def _answer(selection: Asked) -> str:
     """Return the headline and the facts below it."""
-    said = [_near(asked)] if asked.near else [_span(asked)]
-    if not asked.near and asked.counted != "all":
-        said.append(_groups(asked) or _best(asked))
-    if asked.predicted:
-        said.append(_predicted(asked))
-    said.append(_chosen(asked))
-    return " ".join(filter(None, [*said, _aside(asked)]))
+    facts = [_near(selection)] if selection.near else [_span(selection)]
+    if not selection.near and selection.counted != "all":
+        facts.append(_groups(selection) or _best(selection))
+    if selection.predicted:
+        facts.append(_predicted(selection))
+    facts.append(_chosen(selection))
+    return " ".join(filter(None, [*facts, _aside(selection)]))
 
 
-def _span(asked: Asked) -> str:
-    values, count = asked.shown[asked.y], len(asked.shown)
-    what = "measurement" if asked.aggregate == "all" else f"{asked.aggregate} measurement"
-    by = f"Publishers: {asked.shown['publisher'].nunique():,}"
-    if asked.counted == "all":
-        units = asked.shown[Y[asked.y][1]].nunique()
+def _span(selection: Asked) -> str:
+    values, count = selection.shown[selection.y], len(selection.shown)
+    what = "measurement" if selection.aggregate == "all" else f"{selection.aggregate} measurement"
+    by = f"Publishers: {selection.shown['publisher'].nunique():,}"
+    if selection.counted == "all":
+        units = selection.shown[Y[selection.y][1]].nunique()
         return f"**{counted(count, what)}**, in {units} units: compare only values in the same unit. {by}."
     if count == 1:
-        return f"One {what} states **{asked.printed(float(values.iloc[0]))}**. {by}."
-    low, high = (asked.printed(values.quantile(share)) for share in (0.25, 0.75))
-    low = low.removesuffix(f" {asked.unit_words}") if asked.y != "time" else low
-    middle = asked.printed(float(values.median()))
+        return f"One {what} states **{selection.printed(float(values.iloc[0]))}**. {by}."
+    low, high = (selection.printed(values.quantile(share)) for share in (0.25, 0.75))
+    low = low.removesuffix(f" {selection.unit_words}") if selection.y != "time" else low
+    middle = selection.printed(float(values.median()))
     half = f"half of the values are between {low} and {high}"
     return f"The median of {counted(count, what)} is **{middle}**. {by}; {half}."
 
 
-def _chosen(asked: Asked) -> str:
+def _chosen(selection: Asked) -> str:
     """Return the variants drawn with the chosen networks, and the filter entries of which nothing is drawn."""
-    variants = [name for name in _variants(asked.wanted.get("network", ())) if (asked.shown["network"] == name).any()]
-    said = f"Included too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
+    variants = [
+        name for name in _variants(selection.wanted.get("network", ())) if (selection.shown["network"] == name).any()
+    ]
+    included = f"Included too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
     none = [
         name
-        for column, names in asked.wanted.items()
+        for column, names in selection.wanted.items()
         for name in names
-        if not (_entries(asked.shown, column) == name).any()
+        if not (_entries(selection.shown, column) == name).any()
     ]
     if not none:
-        return said
+        return included
     devices = dict(zip(explore.everything()["accelerator"], explore.everything()["device"], strict=True))
     named = ", ".join(_titles().get(name) or devices.get(name) or name for name in none)
-    return " ".join(filter(None, [said, f"Filters: 0 such runs were measured on or with {named}."]))
+    return " ".join(filter(None, [included, f"Filters: 0 such runs were measured on or with {named}."]))
 
 
 def _entries(rows: pd.DataFrame, column: str) -> pd.Series:
@@ -617,71 +619,75 @@ def _network(row: Any) -> str:
     return _titles().get(row["network"], row["network"])
 
 
-def _best(asked: Asked) -> str:
-    row = asked.shown.loc[asked.shown[asked.y].idxmin() if asked.y == "time" else asked.shown[asked.y].idxmax()]
+def _best(selection: Asked) -> str:
+    row = selection.shown.loc[
+        selection.shown[selection.y].idxmin() if selection.y == "time" else selection.shown[selection.y].idxmax()
+    ]
     when = "" if row["year"] != row["year"] else f", {row['year']:.0f}"
-    verb = "Shortest" if asked.y == "time" else "Highest"
-    return f"{verb}: {asked.printed(row[asked.y])}, {_network(row)} on {_machine(row)} ({row['publisher']}{when})."
+    verb = "Shortest" if selection.y == "time" else "Highest"
+    return (
+        f"{verb}: {selection.printed(row[selection.y])}, {_network(row)} on {_machine(row)} ({row['publisher']}{when})."
+    )
 
 
-def _groups(asked: Asked) -> str:
+def _groups(selection: Asked) -> str:
     """Return the groups with the highest and the lowest median, where there are enough measurements."""
-    medians = asked.group_medians
+    medians = selection.group_medians
     if len(medians) < 2:
         return ""
     least, most = medians.index[0], medians.index[-1]
     return (
-        f"Groups: {most} has the highest median ({asked.printed(medians.iloc[-1])}), {least} the lowest "
-        f"({asked.printed(medians.iloc[0])}); they also differ in what else was run."
+        f"Groups: {most} has the highest median ({selection.printed(medians.iloc[-1])}), {least} the lowest "
+        f"({selection.printed(medians.iloc[0])}); they also differ in what else was run."
     )
 
 
-def _predicted(asked: Asked) -> str:
+def _predicted(selection: Asked) -> str:
     """Return the share of intervals that contain the measured value."""
-    point, low, high = asked.beside.T
-    known, value = np.isfinite(point), asked.shown[asked.y].to_numpy()
-    reach = known & np.isfinite(low)
-    if not known.any():
+    point, low, high = selection.beside.T
+    has_prediction, value = np.isfinite(point), selection.shown[selection.y].to_numpy()
+    reach = has_prediction & np.isfinite(low)
+    if not has_prediction.any():
         return "Predicted: none of them; only training with known settings and JPEG decoding are predicted."
     drawn = "diamonds" if len(value) <= MAX_PREDICTED else "too many to draw; filter them"
-    words = f"Predicted: {int(known.sum()):,} of them, with their publisher held out ({drawn})"
+    words = f"Predicted: {int(has_prediction.sum()):,} of them, with their publisher held out ({drawn})"
     if not reach.any():
         return f"{words}, without an interval."
     share = np.mean((low[reach] <= value[reach]) & (value[reach] <= high[reach]))
     return f"{words}; their 80 % intervals contain {percent(share)}."
 
 
-def _near(asked: Asked) -> str:
-    row = asked.listed.iloc[0]
+def _near(selection: Asked) -> str:
+    row = selection.listed.iloc[0]
     when = f", {row['date']}" if row["date"] else ""
-    each, value = row["batch_per_device"], row[asked.y]
+    each, value = row["batch_per_device"], row[selection.y]
     batch = "" if each != each else f", batch {each:,.4g} per device"
-    alike = asked.counted in ("", row[Y[asked.y][1]]) if Y[asked.y][1] else True
-    told = asked.printed(value) if alike else _outcome(row)
-    stated = f"**{told}**" if value == value else f"it **states no {Y[asked.y][0]}**"
-    shown = int(asked.shown["id"].isin(asked.near).sum())
+    alike = selection.counted in ("", row[Y[selection.y][1]]) if Y[selection.y][1] else True
+    result = selection.printed(value) if alike else _outcome(row)
+    stated = f"**{result}**" if value == value else f"it **states no {Y[selection.y][0]}**"
+    shown = int(selection.shown["id"].isin(selection.near).sum())
     precision = row["precision"] or "precision not stated"
     return (
         f"Nearest measurement: {stated}, {_network(row)}. Measured: on {_machine(row)}{batch}, {precision}, "
         f"{row['software'] or 'software not stated'}, by {row['publisher']}{when}. Table: this one and the next "
-        f"{min(len(asked.near), 15) - 1}, each with its source; {min(shown, MAX_RINGS)} are ringed here."
+        f"{min(len(selection.near), 15) - 1}, each with its source; {min(shown, MAX_RINGS)} are ringed here."
     )
 
 
-def _aside(asked: Asked) -> str:
+def _aside(selection: Asked) -> str:
     """Return the number of measurements that match and are not drawn, with the reasons."""
-    other, silent = len(asked.stated) - len(asked.of_unit), len(asked.rows) - len(asked.stated)
-    lost = len(asked.of_unit) - len(asked.shown) if asked.aggregate == "all" else 0
-    said = [
+    other, silent = len(selection.stated) - len(selection.of_unit), len(selection.rows) - len(selection.stated)
+    lost = len(selection.of_unit) - len(selection.shown) if selection.aggregate == "all" else 0
+    reasons = [
         f"{other:,} in other units (Counted in)" if other else "",
-        f"{lost:,} without {asked.words_x}" if lost else "",
+        f"{lost:,} without {selection.words_x}" if lost else "",
         f"{silent:,} without this value" if silent else "",
     ]
-    text = "; ".join(filter(None, said))
+    text = "; ".join(filter(None, reasons))
     return f"Left out: {text}." if text else ""
 
 
-def _chips(asked: Asked) -> tuple[tuple[str, str], ...]:
+def _chips(selection: Asked) -> tuple[tuple[str, str], ...]:
     """Return the badges: how the values are known."""
     curve = (
         "same publisher, fewer devices",
@@ -697,5 +703,5 @@ def _chips(asked: Asked) -> tuple[tuple[str, str], ...]:
     return (
         ("measured by others", "Published measurements, each with its source; none was made for this cookbook."),
         ("development set", "The predictions were developed with these measurements; none of them is held back."),
-        *([own[asked.y]] if asked.y in own else []),
+        *([own[selection.y]] if selection.y in own else []),
     )

@@ -374,21 +374,21 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     marks: list[tuple[Any, ...]] = []
     for row in rows.to_dict("records"):
         label = f"{row['name']}, {row['year']:.0f}"
-        both = not math.isnan(row["ratio"])
-        text = f"ours {row['ratio']:.2g}×" if both else "tile not stated" if row["efficiency"] > 0 else "not stated"
+        has_both = not math.isnan(row["ratio"])
+        text = f"ours {row['ratio']:.2g}×" if has_both else "tile not stated" if row["efficiency"] > 0 else "not stated"
         marks += [
             (label, whose, _or_none(row[column]), _or_none(row[other]), text if whose == "ours" else None)
             for whose, column, other in (("ours", "ours", "efficiency"), ("published", "efficiency", "ours"))
         ]
     frame = pd.DataFrame(marks, columns=["row", "whose", "value", "other", "text"])
-    known = rows.dropna(subset=["ratio"])
+    comparable = rows.dropna(subset=["ratio"])
     left = listed(list(rows[rows["ratio"].isna()]["name"]))
-    near = known[(known["ratio"] <= NEAR) & (known["ratio"] >= 1 / NEAR)]
+    near = comparable[(comparable["ratio"] <= NEAR) & (comparable["ratio"] >= 1 / NEAR)]
     low, high = charts.beside_domain(frame)
-    said = f"{len(near)} of {len(known)}"
-    ends = f"{known['ratio'].min():.2g} to {known['ratio'].max():.2g}×"
+    fraction = f"{len(near)} of {len(comparable)}"
+    ends = f"{comparable['ratio'].min():.2g} to {comparable['ratio'].max():.2g}×"
     return View(
-        answer=f"**{said}** machines are within a factor of two of our value, which uses only ISAAC's energies. "
+        answer=f"**{fraction}** machines are within a factor of two of our value, which uses only ISAAC's energies. "
         f"Ratio: our value is {ends} the published one. Left out: {left} do not state their tile or energy. "
         f"Largest: {rows['name'].iloc[0]}, {rows['evidence'].iloc[0]}. {_energy(mapped)}",
         headline={"machines within a factor of two": float(len(near))},
@@ -396,7 +396,7 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         picture=Picture(
             "published",
             frame,
-            f"{said} machines are within a factor of two of our value",
+            f"{fraction} machines are within a factor of two of our value",
             {"rows": list(dict.fromkeys(frame["row"])), "low": low, "high": high},
         ),
         parts=_parts(mapped),
@@ -459,8 +459,8 @@ def _parts(mapped: Mapped) -> tuple[Part, ...]:
 
 
 def _code(values: dict[str, Any], tile: Tile, call: str) -> str:
-    given = {name: value for name, value in tile.arguments.items() if name not in ("columns", "converter")}
-    return f"{panel_call(crossbar, values)}\ntile = cb.planning.crossbar_tile({keywords(given)})\n{call}"
+    arguments = {name: value for name, value in tile.arguments.items() if name not in ("columns", "converter")}
+    return f"{panel_call(crossbar, values)}\ntile = cb.planning.crossbar_tile({keywords(arguments)})\n{call}"
 
 
 def _curve_table(frame: pd.DataFrame, over: str) -> pd.DataFrame:
@@ -518,6 +518,6 @@ def _sources(devices: Any = ()) -> tuple[tuple[str, str, str], ...]:
     rows = catalog.table("constants")
     rows = rows[rows["name"].str.startswith("crossbar-")]
     notes = dict.fromkeys(";".join(rows["source"]).split(";"), "cells and converters")
-    found = cited({**notes, "uci-optdigits": "the digits"})
+    sources = cited({**notes, "uci-optdigits": "the digits"})
     named = [printed("accelerators", "key", "name", each) for each in devices if isinstance(each, str)]
-    return (*found, *((each, "", "INT8 peak, bandwidth and power of its row of accelerators") for each in named))
+    return (*sources, *((each, "", "INT8 peak, bandwidth and power of its row of accelerators") for each in named))

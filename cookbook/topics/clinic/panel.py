@@ -202,7 +202,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     patient, precision, files = values["patient"], values["precision"], values["files"]
     own = patient if isinstance(patient, Given) else None
     how = (precision, files, values["stretches"])
-    found = _found_of(own, own.stamps, *how) if own else _found(patient, *how)
+    diagnosis = _found_of(own, own.stamps, *how) if own else _found(patient, *how)
     rows = catalog.table("traces").set_index("patient")
     run = own.written if own else f"cb.measure.patient({as_python(patient)})"
     some = "" if files == "all" else "[:1]" if own is None or len(own.paths) > 1 else ""
@@ -217,10 +217,10 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     call = panel_call(clinic, values, written={"patient": own.written} if own else None)
     saved = "# your-file is what you gave this panel: save it beside the notebook\n" if own and own.text else ""
     return View(
-        answer=found.answer,
-        headline={"share of the time": found.share} if found.share > 0 else {},
-        chips=(first, (found.kinds[0], "Kind of the file, recognised by its content and not by its name.")),
-        picture=_picture(own.label if own else patient.capitalize(), found),
+        answer=diagnosis.answer,
+        headline={"share of the time": diagnosis.share} if diagnosis.share > 0 else {},
+        chips=(first, (diagnosis.kinds[0], "Kind of the file, recognised by its content and not by its name.")),
+        picture=_picture(own.label if own else patient.capitalize(), diagnosis),
         parts=few(
             [
                 Part(
@@ -230,13 +230,13 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
                     charts.TERMS[each["term"]],
                     WORDS[each["term"]],
                 )
-                for each in found.terms
+                for each in diagnosis.terms
             ],
             lambda seconds: human(seconds, "s"),
         ),
         parts_title="Mean step of the run",
-        table=lambda: _table(found),
-        data=found.frame,
+        table=lambda: _table(diagnosis),
+        data=diagnosis.frame,
         sources=lambda: cited(
             {**cited_for, **dict.fromkeys(catalog.table("remedies")["source"], "runs, remedies: judgements")}
         ),
@@ -244,17 +244,17 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     )
 
 
-def _picture(name: str, found: Diagnosis) -> Picture:
+def _picture(name: str, diagnosis: Diagnosis) -> Picture:
     """Return the chart of the mean step of the run and of its stretches by part; of counters alone, an empty one."""
-    lines: list[list[Any]] = [] if found.stretches else [["no steps", "idle", 0.0, 0.0, "no file has steps"]]
-    for label, seconds in found.stretches:
+    lines: list[list[Any]] = [] if diagnosis.stretches else [["no steps", "idle", 0.0, 0.0, "no file has steps"]]
+    for label, seconds in diagnosis.stretches:
         at, last = 0.0, list(seconds)[-1]
         for term, length in seconds.items():
             text = human(sum(seconds.values()), "s") if term == last else None
             lines.append([label, term, round(at / MILLI, 4), round((at + length) / MILLI, 4), text])
             at += length
     frame = pd.DataFrame(lines, columns=["row", "part", "start", "end", "text"])
-    title = f"{name}: {found.answer.split('. ')[0].replace('**', '')}"
+    title = f"{name}: {diagnosis.answer.split('. ')[0].replace('**', '')}"
     return Picture(
         "run",
         frame,
@@ -267,14 +267,14 @@ def _picture(name: str, found: Diagnosis) -> Picture:
     )
 
 
-def _table(found: Diagnosis) -> pd.DataFrame:
+def _table(diagnosis: Diagnosis) -> pd.DataFrame:
     """Return the parts of a step beside their usual shares."""
     return pd.DataFrame(
         {
-            "Part": [each["term"] for each in found.terms],
-            "Mean step": [human(each["seconds"], "s") for each in found.terms],
-            "Share": [f"{100 * each['share']:.0f} %" for each in found.terms],
-            "Over the run": [f"{100 * each['low']:.0f} to {100 * each['high']:.0f} %" for each in found.terms],
-            "Usual, at most": [f"{100 * each['usual']:.0f} %" for each in found.terms],
+            "Part": [each["term"] for each in diagnosis.terms],
+            "Mean step": [human(each["seconds"], "s") for each in diagnosis.terms],
+            "Share": [f"{100 * each['share']:.0f} %" for each in diagnosis.terms],
+            "Over the run": [f"{100 * each['low']:.0f} to {100 * each['high']:.0f} %" for each in diagnosis.terms],
+            "Usual, at most": [f"{100 * each['usual']:.0f} %" for each in diagnosis.terms],
         }
     )

@@ -169,9 +169,9 @@ def _controls() -> tuple[Control, ...]:
 
 
 @lru_cache(maxsize=64)
-def _run(**asked: Any) -> tuple[ClusterRun, pd.DataFrame]:
-    found = simulate(**asked, per_node=PER_NODE, progress=False)
-    return found, found.drawn()
+def _run(**arguments: Any) -> tuple[ClusterRun, pd.DataFrame]:
+    result = simulate(**arguments, per_node=PER_NODE, progress=False)
+    return result, result.drawn()
 
 
 def _asked(values: dict[str, Any]) -> dict[str, Any]:
@@ -183,14 +183,14 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
-    asked = _asked(values)
-    found, drawn = _run(**asked)
-    measures, name = found.measures, dict((key, label) for key, label, _ in POLICIES)[values["policy"]]
+    arguments = _asked(values)
+    result, drawn = _run(**arguments)
+    measures, name = result.measures, dict((key, label) for key, label, _ in POLICIES)[values["policy"]]
     idle = f"{100 * measures['idle_waiting']:.0f} %"
     sources = dict.fromkeys(catalog.table("cluster_jobs")["source"], "classes of jobs: assumptions")
     sources |= dict.fromkeys(catalog.table("cluster_facts")["source"], "published clusters, and the claim")
     return View(
-        answer=_answer(measures, name, idle, found.gpus),
+        answer=_answer(measures, name, idle, result.gpus),
         headline={"idle while jobs wait": measures["idle_waiting"], "mean wait": measures["wait_mean"]},
         chips=(
             ("a simulated week", "Jobs are drawn from stated distributions; another week gives other values."),
@@ -208,18 +208,18 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
             },
         ),
         parts=_parts(measures),
-        parts_title=f"GPU time of the week: {found.gpus} GPUs",
-        table=lambda: _table(found),
-        data=lambda: found.jobs,
+        parts_title=f"GPU time of the week: {result.gpus} GPUs",
+        table=lambda: _table(result),
+        data=lambda: result.jobs,
         sources=lambda: cited(sources, "not opened: "),
-        code=f"{panel_call(cluster, values)}\ncb.planning.cluster({_arguments(asked)})",
+        code=f"{panel_call(cluster, values)}\ncb.planning.cluster({_arguments(arguments)})",
     )
 
 
-def _arguments(asked: dict[str, Any]) -> str:
-    plain = {name: value for name, value in asked.items() if name not in ("policy", "beside") or value is False}
-    named = [f"{name}={as_python(value)}" for name, value in plain.items() if asked["service"] or name != "beside"]
-    return ", ".join([as_python(asked["policy"]), *(each for each in named if each != "service=0")])
+def _arguments(arguments: dict[str, Any]) -> str:
+    plain = {name: value for name, value in arguments.items() if name not in ("policy", "beside") or value is False}
+    named = [f"{name}={as_python(value)}" for name, value in plain.items() if arguments["service"] or name != "beside"]
+    return ", ".join([as_python(arguments["policy"]), *(each for each in named if each != "service=0")])
 
 
 def _answer(measures: Any, name: str, idle: str, gpus: int) -> str:
@@ -238,8 +238,8 @@ def _answer(measures: Any, name: str, idle: str, gpus: int) -> str:
 
 def _parts(measures: Any) -> tuple[Part, ...]:
     """Return the shares of the GPU time of the week."""
-    held, work = measures["utilisation"], min(measures["effective"], measures["utilisation"])
-    waiting, rest = measures["idle_waiting"], 1 - held - measures["service"]
+    used, work = measures["utilisation"], min(measures["effective"], measures["utilisation"])
+    waiting, rest = measures["idle_waiting"], 1 - used - measures["service"]
     parts = (
         (
             "useful work",
@@ -249,7 +249,7 @@ def _parts(measures: Any) -> tuple[Part, ...]:
         ),
         (
             "allocated, not used",
-            held - work,
+            used - work,
             TIME_PARTS["optimiser"],
             "Allocated without useful work: restarts, lost work, slow placements, GPUs that small jobs use partly.",
         ),
@@ -272,10 +272,10 @@ def _parts(measures: Any) -> tuple[Part, ...]:
     )
 
 
-def _table(found: ClusterRun) -> pd.DataFrame:
+def _table(result: ClusterRun) -> pd.DataFrame:
     """Return number, waits and run time of each class of jobs."""
-    begin, end = found.window
-    each = found.jobs[found.jobs["arrival"].between(begin, end)]
+    begin, end = result.window
+    each = result.jobs[result.jobs["arrival"].between(begin, end)]
     names = catalog.table("cluster_jobs").set_index("key")["name"]
     rows = []
     for kind, own in each.groupby("kind", sort=False):

@@ -121,7 +121,7 @@ def accelerators(
     own = [accelerators] if isinstance(accelerators, (str, Accelerator)) else list(accelerators)
     chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
     usual = DEFAULTS["on"] if DEFAULTS["on"] in chosen else ""
-    given = {
+    state = {
         "model": model,
         "phase": phase,
         "batch": batch,
@@ -134,7 +134,7 @@ def accelerators(
         "picture": picture,
     }
     return Panel(
-        "accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given, OFF, good=DEFAULTS
+        "accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, state, OFF, good=DEFAULTS
     )
 
 
@@ -235,8 +235,8 @@ def _short(name: str) -> str:
 def _software() -> tuple[tuple[str, str, str, str], ...]:
     """Products of the table, the usual one of each device among them."""
     rows = catalog.table("software")
-    known = rows[rows["product"] != "usual"].drop_duplicates("product")
-    listed = zip(known["product"], known["other_names"], strict=True)
+    products = rows[rows["product"] != "usual"].drop_duplicates("product")
+    listed = zip(products["product"], products["other_names"], strict=True)
     return (("", "the default of each device", "pytorch eager", ""), *((name, name, also, "") for name, also in listed))
 
 
@@ -265,11 +265,11 @@ def _compared(
     way: str,
 ) -> pd.DataFrame:
     wanted = "" if precision == USUAL else precision
-    found = compare(model, devices, phase=phase, batch=batch, precision=wanted, software=software, way=way)
+    table = compare(model, devices, phase=phase, batch=batch, precision=wanted, software=software, way=way)
     own = [isinstance(device, Accelerator) for device in devices]
-    return found.assign(
+    return table.assign(
         key=list(names),
-        name=[name if mine else printed for name, printed, mine in zip(names, found["name"], own, strict=True)],
+        name=[name if mine else printed for name, printed, mine in zip(names, table["name"], own, strict=True)],
     )
 
 
@@ -353,7 +353,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     )
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
-    told = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
+    notes = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
     view = Compared(
         model,
         options.title_of(model, tokens=True),
@@ -363,7 +363,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         values["on"],
         devices[list(pairs).index(values["on"])],
         values["op"],
-        told[:2],
+        notes[:2],
         values["software"],
     )
     roof = picture == "roofline"
@@ -388,9 +388,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     )
 
 
-def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]:
+def _looked_at(on: str, keys: list[str], table: pd.DataFrame) -> tuple[str, str]:
     """Return the selected device, and a sentence where it is not the requested one."""
-    able = found["samples_per_s"].where(found["fits"] != "no", 0.0)
+    able = table["samples_per_s"].where(table["fits"] != "no", 0.0)
     at = int(np.nanargmax(able)) if able.notna().any() else 0
     try:
         key = on if on in keys else catalog.lookup("accelerators", on) if on else keys[at]
@@ -399,8 +399,8 @@ def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]
     if key in keys:
         return key, ""
     names = catalog.table("accelerators").set_index("key")["name"]
-    asked, taken = names.get(key, key), found["name"][at]
-    return keys[at], f"Selected: {asked} is not among the devices compared; {taken} is selected instead."
+    requested, selected = names.get(key, key), table["name"][at]
+    return keys[at], f"Selected: {requested} is not among the devices compared; {selected} is selected instead."
 
 
 def _prompt(model: Any, phase: str) -> str:
@@ -437,33 +437,33 @@ def _picture_title(view: Compared, picture: str) -> str:
     if picture == "roofline":
         slow = float(view.ops.loc[view.ops["bound_by"] == "memory", "share"].sum())
         return f"{_short(view.looked['name'])}: memory limits {percent(slow)} of the time of a forward pass, unfused"
-    known, ahead = view.known(picture), view.lead(picture)
+    rows, ahead = view.known(picture), view.lead(picture)
     if ahead is None:
         return f"{view.nothing} {view.title.partition(' (')[0]}"
     if not ahead.named:
-        return undecided(known["name"].map(_short).tolist(), ahead)
-    point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
+        return undecided(rows["name"].map(_short).tolist(), ahead)
+    point, first, last = COLUMNS[picture][0], rows.iloc[0], rows.iloc[-1]
     best = BEST[picture].format(VERB[view.phase])
-    said = f"{_short(first['name'])} {best}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
-    if len(known) == 1:
-        return said
+    takeaway = f"{_short(first['name'])} {best}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
+    if len(rows) == 1:
+        return takeaway
     if picture == "throughput":
-        return f"{said}, {ratio(first[point] / last[point])} times as fast as {_short(last['name'])}"
-    return f"{said}; {_short(last['name'])} needs {ratio(last[point] / first[point])} times as much"
+        return f"{takeaway}, {ratio(first[point] / last[point])} times as fast as {_short(last['name'])}"
+    return f"{takeaway}; {_short(last['name'])} needs {ratio(last[point] / first[point])} times as much"
 
 
 def _answer(view: Compared, picture: str) -> str:
     """Return the answer: the best device where there is one, the selected one, those without a value."""
-    known, ahead, work = view.known(picture), view.lead(picture), f"{view.title} at batch {view.batch:,}"
+    rows, ahead, work = view.known(picture), view.lead(picture), f"{view.title} at batch {view.batch:,}"
     if ahead is None:
         head, rest = view.nothing.split(" devices ")
         return f"**{head} devices** {rest} {work}. {_looked(view, picture)}{_lacking(view, picture)}"
     point, low, high, _ = COLUMNS[picture]
     write, fast = WRITE.get(picture, figure), picture == "throughput"
-    first, tied = known.iloc[0], known.iloc[[*ahead.tied]]
+    first, tied = rows.iloc[0], rows.iloc[[*ahead.tied]]
     ends = f"{write(first[low])}-{write(first[high])}"
     tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
-    head, interval = undecided(known["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
+    head, interval = undecided(rows["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
     if ahead.named:
         does = f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}"
         head = (
@@ -620,7 +620,7 @@ def _time_parts(view: Compared) -> tuple[Part, ...]:
 def _op_parts(view: Compared) -> tuple[Part, ...]:
     """Operations of one forward pass at the roofline, the longest first, the rest together."""
     colours = (*PALETTE[:4], "#A170C6")
-    found = [
+    parts = [
         Part(str(op["name"]), op["seconds"], units.human(op["seconds"], "s"), colour, _formula(view, op))
         for op, colour in zip(view.ops.head(MAX_PARTS).to_dict("records"), colours, strict=False)
     ]
@@ -629,7 +629,7 @@ def _op_parts(view: Compared) -> tuple[Part, ...]:
         f"{rest['count'].sum():,.0f} more operations, each limited by arithmetic or by traffic, whichever takes longer."
     )
     seconds = float(rest["seconds"].sum())
-    return (*found, *([Part("other", seconds, units.human(seconds, "s"), MUTED, words)] if len(rest) else []))
+    return (*parts, *([Part("other", seconds, units.human(seconds, "s"), MUTED, words)] if len(rest) else []))
 
 
 def _device_table(view: Compared) -> pd.DataFrame:

@@ -86,26 +86,26 @@ def this_machine(
     >>> panel.answer.split(":")[0]
     'By the datasheet, 19 runs are predicted within 111 % at the median. Furthest'
     """
-    known = report if isinstance(report, Calibration) else _ours() if report is None else calibrate(report)
+    calibration = report if isinstance(report, Calibration) else _ours() if report is None else calibrate(report)
     text = "" if report is None else repr(str(report)) if not hasattr(report, "summary") else "report"
-    given = {"precision": precision, "prediction": prediction, "phase": phase, "batch": batch, "picture": picture}
-    if not known.judged and picture == DEFAULTS["picture"]:
-        given["picture"] = _good(known)["picture"]
+    arguments = {"precision": precision, "prediction": prediction, "phase": phase, "batch": batch, "picture": picture}
+    if not calibration.judged and picture == DEFAULTS["picture"]:
+        arguments["picture"] = _good(calibration)["picture"]
     return Panel(
         "this_machine",
         "What does this machine do?",
         _controls,
         PICTURES,
-        partial(_draw, known, text),
-        given,
+        partial(_draw, calibration, text),
+        arguments,
         OFF,
-        good=_good(known),
+        good=_good(calibration),
     )
 
 
-def _good(known: Calibration) -> dict[str, Any]:
+def _good(calibration: Calibration) -> dict[str, Any]:
     """Return a valid state: networks where some were measured."""
-    return DEFAULTS if known.judged else {**DEFAULTS, "picture": "products"}
+    return DEFAULTS if calibration.judged else {**DEFAULTS, "picture": "products"}
 
 
 @lru_cache(maxsize=1)
@@ -171,29 +171,34 @@ OFF: dict[str, Any] = {
 }
 
 
-def _draw(known: Calibration, text: str, values: dict[str, Any], _pinned: View | None) -> View:
-    picture, step = values["picture"], _step(known, values["batch"])
+def _draw(calibration: Calibration, text: str, values: dict[str, Any], _pinned: View | None) -> View:
+    picture, step = values["picture"], _step(calibration, values["batch"])
     if picture == "networks":
-        frame, said, facts, title, headline = _networks(known, values)
+        frame, sentence, facts, title, headline = _networks(calibration, values)
     elif picture == "products":
-        frame, said, facts, title, headline = _products(known, values["precision"])
+        frame, sentence, facts, title, headline = _products(calibration, values["precision"])
     else:
-        frame, said, facts, title, headline = _memory(known)
-    found = ASKED[step["benchmark"]](step, known.accelerator).one()
-    facts = [*facts, _told(step, found), f"Machine: {known.accelerator.name}.", f"Datasheet: {known.before.name}."]
+        frame, sentence, facts, title, headline = _memory(calibration)
+    estimate = ASKED[step["benchmark"]](step, calibration.accelerator).one()
+    facts = [
+        *facts,
+        _told(step, estimate),
+        f"Machine: {calibration.accelerator.name}.",
+        f"Datasheet: {calibration.before.name}.",
+    ]
     ends = dict(zip(("start", "end"), charts.figure_domain(frame), strict=True))
-    given = panel_call(this_machine, values, _good(known)).partition("(")[2]
+    arguments = panel_call(this_machine, values, _good(calibration)).partition("(")[2]
     return View(
-        answer=" ".join([said, *facts]),
+        answer=" ".join([sentence, *facts]),
         headline=headline,
         chips=_CHIPS,
         picture=Picture(picture, frame, title, {"rows": row_order(frame), **ends}),
-        parts=step_parts(found.by_part),
+        parts=step_parts(estimate.by_part),
         parts_title=f"{_title(step['model'])}, {SHORT[step['benchmark']]}, batch {step['batch']:,}, on this machine",
-        table=partial(_table, known, picture, frame),
-        data=partial(_data, known, picture, values),
+        table=partial(_table, calibration, picture, frame),
+        data=partial(_data, calibration, picture, values),
         sources=lambda: _SOURCES,
-        code=f"cb.panels.this_machine({text}{', ' if text and given != ')' else ''}{given}\n"
+        code=f"cb.panels.this_machine({text}{', ' if text and arguments != ')' else ''}{arguments}\n"
         f"cb.measure.calibrate({text or 'cb.measure.own_run()'}).predictions()",
     )
 
@@ -211,9 +216,9 @@ _SOURCES = (
 )
 
 
-def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
+def _networks(calibration: Calibration, values: Mapping[str, Any]) -> Shown:
     """Return the rows of measured networks with their predictions, and the interval of held-out networks."""
-    rows = _chosen(known, values["phase"])
+    rows = _chosen(calibration, values["phase"])
     column, words = WAYS[values["prediction"]]
     reach = math.exp(float(np.log(rows["high80_s"] / rows["left_out_s"]).iloc[0])) if column == "left_out" else math.nan
     point = rows[f"{column}_s"].to_numpy(dtype=float)
@@ -236,14 +241,14 @@ def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
     )
     worst = int(np.nanargmax(np.abs(errors)))
     furthest = f"Largest error: {frame['row'][worst]}, {_off(errors[worst])}."
-    held = int(rows["inside80"].sum())
-    inside = [f"Inside 80 % intervals: {held} of {len(rows)}."] if column == "left_out" else []
-    said = (
+    covered = int(rows["inside80"].sum())
+    inside = [f"Inside 80 % intervals: {covered} of {len(rows)}."] if column == "left_out" else []
+    sentence = (
         f"{words}, {counted(len(rows), 'run')} {'has' if len(rows) == 1 else 'have'} a median error of "
         f"**{percent(middle)}**."
     )
     title = f"{words}: the median error is {percent(middle)}"
-    return frame, said, [furthest, *inside], title, {"median error": middle}
+    return frame, sentence, [furthest, *inside], title, {"median error": middle}
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
@@ -272,8 +277,8 @@ def _off(error: float) -> str:
     return "as measured" if abs(error) < 0.005 else f"{percent(abs(error))} too {'slow' if error > 0 else 'fast'}"
 
 
-def _chosen(known: Calibration, phase: str) -> pd.DataFrame:
-    rows = known.predictions()
+def _chosen(calibration: Calibration, phase: str) -> pd.DataFrame:
+    rows = calibration.predictions()
     if rows.empty:
         raise refused("picture", "networks", ": the report measured no network; take products or memory")
     rows = rows[rows["benchmark"].isin(PHASES[phase])] if phase in PHASES else rows
@@ -282,10 +287,10 @@ def _chosen(known: Calibration, phase: str) -> pd.DataFrame:
     return rows.reset_index(drop=True)
 
 
-def _singles(known: Calibration, starts: str, precision: str = "") -> list[Figure]:
+def _singles(calibration: Calibration, starts: str, precision: str = "") -> list[Figure]:
     return [
         each
-        for each in known.constants
+        for each in calibration.constants
         if each.says == "a row"
         and each.constant.startswith(starts)
         and (not precision or each.number_format == precision)
@@ -310,69 +315,69 @@ def _frame(figures: list[Figure], names: list[str], peaks: list[float], texts: l
     )
 
 
-def _products(known: Calibration, precision: str) -> Shown:
+def _products(calibration: Calibration, precision: str) -> Shown:
     """Return the rates of matmuls by size beside the peak of the datasheet."""
-    found = _singles(known, "matmul of ", precision)
-    if not found:
+    figures = _singles(calibration, "matmul of ", precision)
+    if not figures:
         raise refused("precision", precision, ": the report measured no matmul in it; take another")
-    peak = _peak(known.before, precision)
-    names = [each.constant.removeprefix("matmul of ").replace("x", " × ") for each in found]
-    best, least = (pick(found, key=lambda each: each.value) for pick in (max, min))
+    peak = _peak(calibration.before, precision)
+    names = [each.constant.removeprefix("matmul of ").replace("x", " × ") for each in figures]
+    best, least = (pick(figures, key=lambda each: each.value) for pick in (max, min))
     shares = [
-        f"{percent(each.value / peak)} of the peak" if math.isfinite(peak) else figure(each.value) for each in found
+        f"{percent(each.value / peak)} of the peak" if math.isfinite(peak) else figure(each.value) for each in figures
     ]
-    frame = _frame(found, names, [peak] * len(found), shares)
+    frame = _frame(figures, names, [peak] * len(figures), shares)
     rate, of = human(best.value, "FLOP/s"), (percent(best.value / peak) if math.isfinite(peak) else "")
     sheet = f"{of} of the datasheet" if of else "with no peak in the datasheet"
     facts = [
-        f"Best: {names[found.index(best)]}.",
-        f"Least: {names[found.index(least)]}, {human(least.value, 'FLOP/s')}.",
+        f"Best: {names[figures.index(best)]}.",
+        f"Least: {names[figures.index(least)]}, {human(least.value, 'FLOP/s')}.",
     ]
-    said = f"Matmuls in {precision} reach **{rate}**, {sheet}."
-    return frame, said, facts, f"Matmuls in {precision} reach {rate}, {sheet}", {"best rate": best.value}
+    sentence = f"Matmuls in {precision} reach **{rate}**, {sheet}."
+    return frame, sentence, facts, f"Matmuls in {precision} reach {rate}, {sheet}", {"best rate": best.value}
 
 
 def _peak(device: Accelerator, precision: str) -> float:
     return peak_flops(device, precision)
 
 
-def _memory(known: Calibration) -> Shown:
+def _memory(calibration: Calibration) -> Shown:
     """Return the memory bandwidth by operation beside the datasheet."""
-    found = _singles(known, "memory bandwidth, ")
-    sheet = known.before.mem_bandwidth
-    names = [each.constant.removeprefix("memory bandwidth, ") for each in found]
-    best = max(found, key=lambda each: each.value)
-    times = [f"{figure(each.value / sheet)}× the datasheet" for each in found]
-    frame = _frame(found, names, [sheet] * len(found), times)
+    figures = _singles(calibration, "memory bandwidth, ")
+    sheet = calibration.before.mem_bandwidth
+    names = [each.constant.removeprefix("memory bandwidth, ") for each in figures]
+    best = max(figures, key=lambda each: each.value)
+    times = [f"{figure(each.value / sheet)}× the datasheet" for each in figures]
+    frame = _frame(figures, names, [sheet] * len(figures), times)
     rate, over = human(best.value, "B/s"), f"{figure(best.value / sheet)}× the datasheet"
-    facts = [f"Fastest: {names[found.index(best)]}."]
+    facts = [f"Fastest: {names[figures.index(best)]}."]
     title = f"Memory reaches {rate}, {over}"
     return frame, f"Memory reaches **{rate}**, {over}.", facts, title, {"best rate": best.value}
 
 
-def _step(known: Calibration, batch: int) -> dict[str, Any]:
+def _step(calibration: Calibration, batch: int) -> dict[str, Any]:
     """Return the first measured training step, else the first measured network, at the reader's batch."""
-    rows = [each for each in known.judged if each["benchmark"] == "training step"] or list(known.judged)
+    rows = [each for each in calibration.judged if each["benchmark"] == "training step"] or list(calibration.judged)
     usual: Mapping[str, Any] = {"benchmark": "training step", "model": "resnet50"}
     names = ("benchmark", "model", "seq", "number_format", "path")
     return {**{name: (rows[0] if rows else usual).get(name) for name in names}, "batch": batch}
 
 
-def _told(step: Mapping[str, Any], found: Estimate) -> str:
-    low, high = human(found.low80, "s"), human(found.high80, "s")
-    return f"{_title(step['model'])}, batch {step['batch']:,}: {human(found.point, 's')} (80 %: {low} to {high})."
+def _told(step: Mapping[str, Any], estimate: Estimate) -> str:
+    low, high = human(estimate.low80, "s"), human(estimate.high80, "s")
+    return f"{_title(step['model'])}, batch {step['batch']:,}: {human(estimate.point, 's')} (80 %: {low} to {high})."
 
 
-def _table(known: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:
+def _table(calibration: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows as printed text."""
     unit = {"networks": "s", "products": "FLOP/s", "memory": "B/s"}[picture]
     first, last = ("Predicted", "Measured") if picture == "networks" else ("Measured", "Datasheet")
-    told = {
+    columns = {
         name: [human(value, unit) if math.isfinite(value) else "" for value in frame[column]]
         for name, column in ((first, "point"), ("80 % from", "low"), ("to", "high"), (last, "peak"))
     }
-    return pd.DataFrame({"Measured run": frame["row"], **told, "Result": frame["text"]})
+    return pd.DataFrame({"Measured run": frame["row"], **columns, "Result": frame["text"]})
 
 
-def _data(known: Calibration, picture: str, values: Mapping[str, Any]) -> pd.DataFrame:
-    return _chosen(known, values["phase"]) if picture == "networks" else known.frame()
+def _data(calibration: Calibration, picture: str, values: Mapping[str, Any]) -> pd.DataFrame:
+    return _chosen(calibration, values["phase"]) if picture == "networks" else calibration.frame()

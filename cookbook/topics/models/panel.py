@@ -246,13 +246,13 @@ def _reads_tokens(workload: zoo.Workload) -> bool:
 
 def _scenario(values: dict[str, Any], workload: zoo.Workload) -> dict[str, Any]:
     """Return the arguments of `cb.requirements`, with tokens as a number of sequences."""
-    given, length = {name: values[name] for name in SCENARIO}, values["seq"] or workload.seq or 1
+    scenario, length = {name: values[name] for name in SCENARIO}, values["seq"] or workload.seq or 1
     if not _reads_tokens(workload):
-        return given
+        return scenario
     if values["tokens"] < length:
         reason = f"tokens = {values['tokens']:,} are less than one sequence of {length:,.0f}; give more tokens"
         raise Refused(Refusal(reason, field="tokens"))
-    return given | {"samples": values["tokens"] / length}
+    return scenario | {"samples": values["tokens"] / length}
 
 
 def draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -559,7 +559,7 @@ def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> t
             stated, recalled = origin(device, column)
             use(stated, what, label + (RECALLED if recalled else ""))
         use(_measured_sources(device.key, need.precision), "matmul measured on", label)
-    found = cited(
+    sources = cited(
         {
             key: "(recalled, not opened) " * key.startswith("recalled")
             + "; ".join(f"{what} {', '.join(names)}" for what, names in used.items())
@@ -567,13 +567,15 @@ def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> t
         }
     )
     own = [(f"Your own values for {label}", "", ", ".join(d.changed)) for label, d in labelled if d.changed]
-    return (*found, *own)
+    return (*sources, *own)
 
 
 @lru_cache(maxsize=256)
 def _measured_sources(key: str, precision: str) -> tuple[str, ...]:
-    seen = observed_efficiency()
-    cells = seen.loc[(seen["key"] == key) & (seen["number_format"] == precision), "observed_sources"]
+    efficiencies = observed_efficiency()
+    cells = efficiencies.loc[
+        (efficiencies["key"] == key) & (efficiencies["number_format"] == precision), "observed_sources"
+    ]
     return tuple(dict.fromkeys(";".join(cells).split(";")))
 
 
@@ -676,8 +678,8 @@ def _who_can(devices: pd.DataFrame) -> str:
     rest = f" Unknown: {listed(unknown)}, of which too little is known." if unknown else ""
     if not count:
         return _nobody(devices, total, rest)
-    told = [f"{listed(labels)} {condition}".rstrip() for condition, labels in groups.items() if labels]
-    return f"{count} of {total} {'is' if count == 1 else 'are'} not ruled out: {'; '.join(told)}.{rest}"
+    phrases = [f"{listed(labels)} {condition}".rstrip() for condition, labels in groups.items() if labels]
+    return f"{count} of {total} {'is' if count == 1 else 'are'} not ruled out: {'; '.join(phrases)}.{rest}"
 
 
 def _nobody(devices: pd.DataFrame, total: str, rest: str) -> str:

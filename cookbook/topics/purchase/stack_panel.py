@@ -264,71 +264,71 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
     """Keywords of `pick_stack` that a state means."""
     whole = values["picture"] == "matrix"
     names = () if whole else ("runs", "deadline") if values["task"] != SERVE else ("rate", "latency")
-    found = {name: values[name] for name in names if values[name] is not None}
-    found |= {"private": values["private"]} if values["private"] != "anywhere" else {}
-    found |= {"budget": values["budget"]} if values["budget"] else {}
-    found |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
-    found |= {"power": values["power"] * KILO} if values["power"] else {}
-    found |= {"prices": prices} if (prices := own_prices("stacks", values["quoted"], values["hourly"])) else {}
-    return found | ({"years": values["years"]} if values["years"] != 3 else {})
+    choice = {name: values[name] for name in names if values[name] is not None}
+    choice |= {"private": values["private"]} if values["private"] != "anywhere" else {}
+    choice |= {"budget": values["budget"]} if values["budget"] else {}
+    choice |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
+    choice |= {"power": values["power"] * KILO} if values["power"] else {}
+    choice |= {"prices": prices} if (prices := own_prices("stacks", values["quoted"], values["hourly"])) else {}
+    return choice | ({"years": values["years"]} if values["years"] != 3 else {})
 
 
-def _keywords(asked: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _keywords(arguments: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return a state as keywords of a call, with prices as a mapping."""
-    return {name: dict(value) if name == "prices" else value for name, value in asked}
+    return {name: dict(value) if name == "prices" else value for name, value in arguments}
 
 
 @lru_cache(maxsize=64)
-def _found(application: str, task: str, asked: tuple[tuple[str, Any], ...]) -> StackChoice:
-    return pick_stack(application, task, **_keywords(asked))
+def _found(application: str, task: str, arguments: tuple[tuple[str, Any], ...]) -> StackChoice:
+    return pick_stack(application, task, **_keywords(arguments))
 
 
 @lru_cache(maxsize=64)
-def _changes(found: StackChoice) -> pd.DataFrame:
-    return found.changes()
+def _changes(choice: StackChoice) -> pd.DataFrame:
+    return choice.changes()
 
 
 @lru_cache(maxsize=32)
-def _matrix(task: str, asked: tuple[tuple[str, Any], ...]) -> OneSize:
-    return one_size(task, **_keywords(asked))
+def _matrix(task: str, arguments: tuple[tuple[str, Any], ...]) -> OneSize:
+    return one_size(task, **_keywords(arguments))
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
-    asked = _asked(values)
-    found = _found(values["application"], values["task"], tuple(asked.items()))
-    row = _frame(found).iloc[0]
+    arguments = _asked(values)
+    choice = _found(values["application"], values["task"], tuple(arguments.items()))
+    row = _frame(choice).iloc[0]
     whole = values["picture"] == "matrix"
-    sizes = _matrix(values["task"], tuple(asked.items())) if whole else None
+    sizes = _matrix(values["task"], tuple(arguments.items())) if whole else None
     return View(
-        answer=(_of_all(sizes, values["task"], row) if sizes else _answer(found, values))
+        answer=(_of_all(sizes, values["task"], row) if sizes else _answer(choice, values))
         + quoted_price("stacks", values),
         headline={"stacks that win": float(len(set(sizes.wins.values())))} if sizes else {"cost": float(row["usd"])},
-        chips=_chips(found),
-        picture=_grid(sizes, values["task"]) if sizes else _costs(found),
-        parts=_parts(found),
-        parts_title=f"{row['name']}: cost over {_years(found)} by part, inputs at their medians",
-        table=partial(_matrix_table, sizes) if sizes else partial(_table, found),
-        data=(lambda: sizes.table) if sizes else partial(_frame(found).reset_index),
-        sources=partial(_source_rows, found),
-        code=_code(values, asked),
-        stood_for={name: value for name, value in _usual(found).items() if values[name] in (None, USUAL)},
+        chips=_chips(choice),
+        picture=_grid(sizes, values["task"]) if sizes else _costs(choice),
+        parts=_parts(choice),
+        parts_title=f"{row['name']}: cost over {_years(choice)} by part, inputs at their medians",
+        table=partial(_matrix_table, sizes) if sizes else partial(_table, choice),
+        data=(lambda: sizes.table) if sizes else partial(_frame(choice).reset_index),
+        sources=partial(_source_rows, choice),
+        code=_code(values, arguments),
+        stood_for={name: value for name, value in _usual(choice).items() if values[name] in (None, USUAL)},
     )
 
 
 @lru_cache(maxsize=64)
-def _frame(found: StackChoice) -> pd.DataFrame:
+def _frame(choice: StackChoice) -> pd.DataFrame:
     """Return the frame of answer, chart and table; read-only."""
-    return found.frame()
+    return choice.frame()
 
 
-def _usual(found: StackChoice) -> dict[str, Any]:
-    asked = found.wanted
-    if asked.task == SERVE:
-        return {"model": asked.model, "rate": asked.rate, "latency": found.limits["latency"]}
-    return {"model": asked.model, "runs": asked.runs, "deadline": found.limits["deadline"]}
+def _usual(choice: StackChoice) -> dict[str, Any]:
+    wanted = choice.wanted
+    if wanted.task == SERVE:
+        return {"model": wanted.model, "rate": wanted.rate, "latency": choice.limits["latency"]}
+    return {"model": wanted.model, "runs": wanted.runs, "deadline": choice.limits["deadline"]}
 
 
-def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
+def _code(values: dict[str, Any], arguments: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
     plain = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
@@ -336,30 +336,31 @@ def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
     times_ = {name: duration(values[name]) for name in ("deadline", "latency") if values[name] is not None}
     written = {name: as_python(value) for name, value in (plain | times_).items()}
     panel = panel_call(stack, values, written=written)
-    given = {
+    keyword_values = {
         name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
-        for name, value in _keywords(asked.items()).items()
+        for name, value in _keywords(arguments.items()).items()
     }
     if values["picture"] == "matrix":
-        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(given)}).frame()"
-    call = f"cb.planning.pick_stack({as_python(values['application'])}, {as_python(values['task'])}{_more(given)})"
+        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(keyword_values)}).frame()"
+    case = f"{as_python(values['application'])}, {as_python(values['task'])}"
+    call = f"cb.planning.pick_stack({case}{_more(keyword_values)})"
     return f"{panel}\nfound = {call}\nfound.frame()\nfound.changes()"
 
 
-def _more(given: dict[str, Any]) -> str:
-    return f", {keywords(given)}" if given else ""
+def _more(arguments: dict[str, Any]) -> str:
+    return f", {keywords(arguments)}" if arguments else ""
 
 
-def _years(found: StackChoice) -> str:
-    years = found.wanted.years
+def _years(choice: StackChoice) -> str:
+    years = choice.wanted.years
     return "1 year" if years == 1 else f"{years:g} years"
 
 
-def _answer(found: StackChoice, values: dict[str, Any]) -> str:
+def _answer(choice: StackChoice, values: dict[str, Any]) -> str:
     """Return the answer: the best stack, its certainty, its composition, and what would change it."""
-    table = _frame(found)
+    table = _frame(choice)
     row, count = table.iloc[0], int(table["will_do"].sum())
-    open_ = doubt(found.odds[found.best], row["tier"])
+    open_ = doubt(choice.odds[choice.best], row["tier"])
     among = (
         "the only feasible stack"
         if count == 1
@@ -367,41 +368,41 @@ def _answer(found: StackChoice, values: dict[str, Any]) -> str:
         if open_
         else (f"the cheapest of {count} feasible stacks")
     )
-    network = printed("models", "name", "title", str(found.wanted.model))
+    network = printed("models", "name", "title", str(choice.wanted.model))
     second = "" if count < 2 else f"; second: {table['name'].iloc[1]} at {dollars(table['usd'].iloc[1])}"
     return (
-        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. "
+        f"**{dollars(row['usd'])}** over {_years(choice)}: {row['name']} is {among}. "
         f"Interval (80 %): {dollar_range(row['usd_low'], row['usd_high'])}; the cheapest in "
-        f"{percent(found.odds[found.best])} of {_samples(found)}{second}. "
-        f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(found, row)}"
-        f"{_within(found)}. "
-        f"Stack: {_made_of(row)}. Changes with: {_turns(found)}."
+        f"{percent(choice.odds[choice.best])} of {_samples(choice)}{second}. "
+        f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(choice, row)}"
+        f"{_within(choice)}. "
+        f"Stack: {_made_of(row)}. Changes with: {_turns(choice)}."
     )
 
 
-def _samples(found: StackChoice) -> str:
+def _samples(choice: StackChoice) -> str:
     """Return the name of the samples; those of a service draw prices alone."""
-    serves = found.wanted.task == SERVE
+    serves = choice.wanted.task == SERVE
     return "samples of prices, with this number of machines" if serves else "Monte Carlo samples"
 
 
-def _does(found: StackChoice, row: Any) -> str:
+def _does(choice: StackChoice, row: Any) -> str:
     """Return the performance of the stack and its limit."""
     limit = LIMITS.get(row["limit"], row["limit"])
-    held = f", limited by {limit}" if limit else ""
-    if found.wanted.task == SERVE:
-        return f"{found.wanted.rate:,g} requests/s, an answer in {told_time(row['latency'])}{held}"
-    return f"a run takes {human(row['hours'] * 3600, 's')}{held}"
+    limited = f", limited by {limit}" if limit else ""
+    if choice.wanted.task == SERVE:
+        return f"{choice.wanted.rate:,g} requests/s, an answer in {told_time(row['latency'])}{limited}"
+    return f"a run takes {human(row['hours'] * 3600, 's')}{limited}"
 
 
-def _within(found: StackChoice) -> str:
+def _within(choice: StackChoice) -> str:
     """Limits of money and power that were set."""
-    budget, power = (found.limits[name] for name in ("budget", "power"))
-    told = [
+    budget, power = (choice.limits[name] for name in ("budget", "power"))
+    limits = [
         *([f"{dollars(budget)} in all"] if budget else []),
         *([f"{human(power, 'W')} on the premises"] if power else []),
     ]
-    return f", within {' and '.join(told)}" if told else ""
+    return f", within {' and '.join(limits)}" if limits else ""
 
 
 def _made_of(row: Any) -> str:
@@ -414,20 +415,20 @@ def _made_of(row: Any) -> str:
     return f"{count}{row['devices'] // row['machines']:,} × {device}{system}, {storage}, {row['network']}, {software}"
 
 
-def _turns(found: StackChoice, most: int = 2) -> str:
+def _turns(choice: StackChoice, most: int = 2) -> str:
     """The nearest changes from which another stack wins."""
-    table = _changes(found)
+    table = _changes(choice)
     if table.empty:
         return "no input alone, up to a hundred times as large or as small"
-    said = list[str]()
+    phrases = list[str]()
     for row in table.itertuples():
-        if any(words.endswith(row.name) for words in said):
+        if any(words.endswith(row.name) for words in phrases):
             continue
-        said.append(f"{_turned(found, row)} (then {row.name})")
-    return ", or ".join(said[:most])
+        phrases.append(f"{_turned(choice, row)} (then {row.name})")
+    return ", or ".join(phrases[:most])
 
 
-def _turned(found: StackChoice, row: Any) -> str:
+def _turned(choice: StackChoice, row: Any) -> str:
     """Return one change in words: the value from which another stack is cheaper."""
     if row.input == "price":
         return f"its price at {times(row.factor)}"
@@ -437,7 +438,7 @@ def _turned(found: StackChoice, row: Any) -> str:
         "years": lambda value, _: f"{value:.3g} years",
         "deadline": lambda value, _: f"a deadline of {human(value, 's')}",
     }[row.input]
-    return spell(row.at, found.wanted.task)
+    return spell(row.at, choice.wanted.task)
 
 
 def _use(value: float, task: str) -> str:
@@ -470,15 +471,15 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
     )
 
 
-def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
+def _chips(choice: StackChoice) -> tuple[tuple[str, str], ...]:
     """Return the badges: how the answer is known."""
-    row = _frame(found).iloc[0]
+    row = _frame(choice).iloc[0]
     names = {
-        f"model = {found.wanted.model}": ("models", "name", "title", found.wanted.model),
-        f"data = {found.wanted.data}": ("data_sets", "key", "name", found.wanted.data),
+        f"model = {choice.wanted.model}": ("models", "name", "title", choice.wanted.model),
+        f"data = {choice.wanted.data}": ("data_sets", "key", "name", choice.wanted.data),
     }
-    given = in_words(
-        f"{each.partition(' = ')[0]} = {printed(*names[each])}" if each in names else each for each in found.assumed
+    assumptions = in_words(
+        f"{each.partition(' = ')[0]} = {printed(*names[each])}" if each in names else each for each in choice.assumed
     )
     return (
         (
@@ -486,7 +487,7 @@ def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
             "Prices are dated and have a range; set your own under More.",
         ),
         (row["tier"] or "time not predicted", "Coverage of the predicted time by measurements."),
-        ("typical targets", f"Values used where nothing is set: {given}."),
+        ("typical targets", f"Values used where nothing is set: {assumptions}."),
         ("power unvalidated", UNVALIDATED),
         (
             "10th to 90th percentile of 2,000 samples",
@@ -496,11 +497,11 @@ def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _costs(found: StackChoice) -> Picture:
+def _costs(choice: StackChoice) -> Picture:
     """Return the chart of every stack, the cheapest feasible one on top."""
-    rows = _frame(found)
+    rows = _frame(choice)
     best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "feasible stack")
-    open_ = doubt(found.odds[found.best], best["tier"])
+    open_ = doubt(choice.odds[choice.best], best["tier"])
     frame = pd.DataFrame(
         {
             "row": rows["name"],
@@ -508,13 +509,14 @@ def _costs(found: StackChoice) -> Picture:
                 name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
                 for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
             },
-            "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
+            "verdict": [_verdict(row, None if open_ else choice.best) for _, row in rows.iterrows()],
             "text": [_short(row) for _, row in rows.iterrows()],
         }
     ).reset_index(drop=True)
     low, high = devices.cost_domain(frame)
-    leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
-    title = f"{best['name']} {leads}, of {count}"
+    usd = dollars(best["usd"])
+    leads = f"is first of {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
+    title = f"{best['name']} {leads}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
@@ -564,9 +566,9 @@ def _times_short(value: float) -> str:
     return f"{value:.2g}" if value < 10 else f"{value:.0f}" if value < 1000 else f"{value / KILO:.0f}k"
 
 
-def _parts(found: StackChoice) -> tuple[Part, ...]:
+def _parts(choice: StackChoice) -> tuple[Part, ...]:
     """Return the parts of the cost of the best stack, at the medians."""
-    each = {name: float(np.ravel(value)[0]) for name, value in found.where.points[found.best]["parts"].items()}
+    each = {name: float(np.ravel(value)[0]) for name, value in choice.where.points[choice.best]["parts"].items()}
     return few(
         (
             Part(name, each[name], dollars(each[name]), colour, HOW[name])
@@ -577,9 +579,9 @@ def _parts(found: StackChoice) -> tuple[Part, ...]:
     )
 
 
-def _table(found: StackChoice) -> pd.DataFrame:
+def _table(choice: StackChoice) -> pd.DataFrame:
     """Every stack as printed text."""
-    rows, serves = _frame(found), found.wanted.task == SERVE
+    rows, serves = _frame(choice), choice.wanted.task == SERVE
     took = (
         {"Answer": [told_time(value) for value in rows["latency"]]}
         if serves
@@ -628,10 +630,10 @@ def _matrix_table(sizes: OneSize) -> pd.DataFrame:
     ).rename_axis(columns=None)
 
 
-def _source_rows(found: StackChoice) -> tuple[tuple[str, str, str], ...]:
+def _source_rows(choice: StackChoice) -> tuple[tuple[str, str, str], ...]:
     """(title, link, what for) of every source of prices and figures, recalled ones marked."""
     used: dict[str, set[str]] = {"recalled-typical": {"stacks and usual targets"}}
-    for place in found.where.places.values():
+    for place in choice.where.places.values():
         for name, figure in place.figures.items():
             for key in figure.source if name != "step" else ():
                 used.setdefault(key, set()).add(FIGURES[name])

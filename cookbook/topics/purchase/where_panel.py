@@ -333,15 +333,15 @@ def quoted_price(table: str, values: Mapping[str, Any]) -> str:
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
-    found = _of(values)
-    off = {} if _even(found)[0] else {"paid": "owning or renting is not feasible, so there is nothing to compare"}
-    return off if found.best else {**off, "tornado": "no option is feasible"}
+    comparison = _of(values)
+    off = {} if _even(comparison)[0] else {"paid": "owning or renting is not feasible, so there is nothing to compare"}
+    return off if comparison.best else {**off, "tornado": "no option is feasible"}
 
 
 def _of(values: dict[str, Any]) -> WhereToRun:
     """Return the comparison for the values of the controls; it does not depend on the chart."""
-    asked = {name: value for name, value in values.items() if name != "picture"}
-    return _found(**asked | {"model": named_model(values["model"])})
+    arguments = {name: value for name, value in values.items() if name != "picture"}
+    return _found(**arguments | {"model": named_model(values["model"])})
 
 
 @lru_cache(maxsize=64)
@@ -355,53 +355,57 @@ def _found(uplink: float, utilisation: float, quoted: str, hourly: float, **valu
 
 
 @lru_cache(maxsize=8)
-def _even(found: WhereToRun) -> tuple[BreakEven | None, str]:
+def _even(comparison: WhereToRun) -> tuple[BreakEven | None, str]:
     try:
-        return break_even(found), ""
+        return break_even(comparison), ""
     except ValueError as problem:
         return None, str(problem)
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    found = _of(values)
-    even, reason = _even(found)
-    shown, table, data = _shown(values["picture"], found, even, reason)
-    best = found.best
-    whole = f"{found.places[best].name}: cost over {_years(found)} by part, inputs at their medians" if best else ""
-    told = f"{_answer(found, even, reason, title_of(values['model']))}{quoted_price('places', values)}"
+    comparison = _of(values)
+    even, reason = _even(comparison)
+    shown, table, data = _shown(values["picture"], comparison, even, reason)
+    best = comparison.best
+    whole = (
+        f"{comparison.places[best].name}: cost over {_years(comparison)} by part, inputs at their medians"
+        if best
+        else ""
+    )
+    answer = f"{_answer(comparison, even, reason, title_of(values['model']))}{quoted_price('places', values)}"
     return View(
-        answer=f"{told} {assumed(values['model'])}".rstrip(),
-        headline={"cost": float(_frame(found).loc[best, "usd"])} if best else {},
-        chips=_chips(found),
+        answer=f"{answer} {assumed(values['model'])}".rstrip(),
+        headline={"cost": float(_frame(comparison).loc[best, "usd"])} if best else {},
+        chips=_chips(comparison),
         picture=shown,
-        parts=_parts(found, best),
+        parts=_parts(comparison, best),
         parts_title=whole or "No option is feasible, so there are no parts",
         table=table,
         data=data,
-        sources=partial(_source_rows, found),
+        sources=partial(_source_rows, comparison),
         code=_code(values),
-        stood_for={"batch": int(_frame(found).loc[best, "batch"]) or None} if best else {},
+        stood_for={"batch": int(_frame(comparison).loc[best, "batch"]) or None} if best else {},
     )
 
 
 @lru_cache(maxsize=16)
-def _frame(found: WhereToRun) -> pd.DataFrame:
+def _frame(comparison: WhereToRun) -> pd.DataFrame:
     """Return the frame of answer, chart and table; read-only."""
-    return found.frame()
+    return comparison.frame()
 
 
 def _shown(
-    picture: str, found: WhereToRun, even: BreakEven | None, reason: str
+    picture: str, comparison: WhereToRun, even: BreakEven | None, reason: str
 ) -> tuple[Picture, Callable[[], pd.DataFrame], Callable[[], pd.DataFrame]]:
     """The chart chosen, its table and its data."""
     if picture == "costs":
-        return _costs(found), partial(_place_table, found), partial(_frame(found).reset_index)
+        return _costs(comparison), partial(_place_table, comparison), partial(_frame(comparison).reset_index)
     if picture == "tornado":
-        return _tornado(found), partial(_tornado_table, found), found.tornado
+        return _tornado(comparison), partial(_tornado_table, comparison), comparison.tornado
     if even is None:
         raise ValueError(reason)
-    data = partial(cumulative, found, [even.own, even.rent])
-    return _paid(found, even), partial(_paid_table, found, even), data
+    data = partial(cumulative, comparison, [even.own, even.rent])
+    return _paid(comparison, even), partial(_paid_table, comparison, even), data
 
 
 def _code(values: dict[str, Any]) -> str:
@@ -414,33 +418,33 @@ def _code(values: dict[str, Any]) -> str:
     call |= {"utilisation": values["utilisation"] / 100 or None}
     call |= {"prices": dict(own_prices("places", str(call.pop("quoted")), float(call.pop("hourly")))) or None}
     call = {name: value for name, value in call.items() if value is not None}
-    given = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
+    arguments = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
-    lines = [panel, f"found = cb.planning.where_to_run({given})"]
+    lines = [panel, f"found = cb.planning.where_to_run({arguments})"]
     last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
     return "\n".join([*lines, last[values["picture"]]])
 
 
-def _years(found: WhereToRun) -> str:
-    return "1 year" if found.task.years == 1 else f"{found.task.years:g} years"
+def _years(comparison: WhereToRun) -> str:
+    return "1 year" if comparison.task.years == 1 else f"{comparison.task.years:g} years"
 
 
-def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str) -> str:
+def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network: str) -> str:
     """Return the answer: the cheapest feasible option, its certainty, and when another would be cheaper."""
-    best, frame = found.best, _frame(found)
+    best, frame = comparison.best, _frame(comparison)
     if best is None:
         timed = frame[frame["hours"].notna() & frame["why"].str.startswith("too")]
         row = timed.loc[timed["hours"].idxmin()] if len(timed) else frame.iloc[0]
         return (
             f"**None of {counted(len(frame), 'option')}** is feasible. Workload: {network}. Nearest: {row['name']}, "
-            f"{row['why']}.{_laptop(found)}"
+            f"{row['why']}.{_laptop(comparison)}"
         )
     row, count = frame.loc[best], int(frame["will_do"].sum())
     several = f", {row['units']:.0f} machines" if row["units"] > 1 else ""
     band = dollar_range(row["usd_low"], row["usd_high"])
     bought = f"; {dollars(row['usd_to_buy'])} to buy, counted by its share of use" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
-    open_ = doubt(found.odds[best], row["tier"])
+    open_ = doubt(comparison.odds[best], row["tier"])
     among = (
         "the only feasible option"
         if count == 1
@@ -449,25 +453,25 @@ def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str
         else (f"the cheapest of {count} feasible options")
     )
     return (
-        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']}{several}, {among}. Interval (80 %): {band}; "
-        f"the cheapest in {percent(found.odds[best])} of Monte Carlo samples. Run: {dollars(row['usd_per_run'])} and "
-        f"{human(row['hours'] * 3600, 's')} for {network}{after}{bought}. Own or rent: "
-        f"{_meets(found, even, reason)}{_laptop(found)}"
+        f"**{dollars(row['usd'])}** over {_years(comparison)}: {row['name']}{several}, {among}. Interval (80 %): {band}"
+        f"; the cheapest in {percent(comparison.odds[best])} of Monte Carlo samples. Run: "
+        f"{dollars(row['usd_per_run'])} and {human(row['hours'] * 3600, 's')} for {network}{after}{bought}. "
+        f"Own or rent: {_meets(comparison, even, reason)}{_laptop(comparison)}"
     )
 
 
-def _meets(found: WhereToRun, even: BreakEven | None, reason: str) -> str:
+def _meets(comparison: WhereToRun, even: BreakEven | None, reason: str) -> str:
     """Return the use above which owning costs less than renting."""
     if even is None:
         return f"{reason}."
-    own, rent = found.places[even.own].name, found.places[even.rent].name
+    own, rent = comparison.places[even.own].name, comparison.places[even.rent].name
     low, middle, high = even.runs
     if math.isinf(middle) or even.use[1] > 1:
         return f"{own} costs more than {rent} even when always in use."
     if middle == 0:
         return f"{own} costs less than {rent} even unused, since {rent} is paid for all hours."
     share = f"a utilisation of {percent(even.use[1])}"
-    if found.task.utilisation is not None:
+    if comparison.task.utilisation is not None:
         return f"{own} costs less than {rent} above a utilisation of {percent(even.use[1])}."
     return f"{own} costs less than {rent} above {_runs(middle)} runs per month ({_runs(low)}-{_runs(high)}), {share}."
 
@@ -477,27 +481,27 @@ def _runs(value: float) -> str:
     return "never" if math.isinf(value) else f"{float(f'{value:.2g}'):,g}"
 
 
-def _laptop(found: WhereToRun) -> str:
+def _laptop(comparison: WhereToRun) -> str:
     """Return the share of the data that a laptop processes, where it is too slow for all of it."""
-    frame = _frame(found)
+    frame = _frame(comparison)
     rows = frame[(frame["kind"] == "laptop") & frame["why"].str.startswith("too") & (frame["part"] < 1)]
     if rows.empty or not rows["part"].iloc[0] > 0:
         return ""
     return f" Laptop: it processes {percent(rows['part'].iloc[0])} of the data by the deadline."
 
 
-def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
+def _chips(comparison: WhereToRun) -> tuple[tuple[str, str], ...]:
     """Return the badges: how the answer is known."""
-    row = _frame(found).loc[found.best or _frame(found).index[0]]
+    row = _frame(comparison).loc[comparison.best or _frame(comparison).index[0]]
     dated = row["priced"].partition(";")[0] or "price undated"
     price = f"priced {dated}" if dated[:1].isdigit() else dated
     own = "Purchases are spread over years of use." if row["way"] == BOUGHT else "Rent includes power and staff."
-    asked = f"{row['name']}: {dollars(row['price_low'])} to {human(row['price_high'], row['price_unit'])}"
-    held = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
+    price_range = f"{row['name']}: {dollars(row['price_low'])} to {human(row['price_high'], row['price_unit'])}"
+    batch = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
     return (
-        (price, f"{asked}, {row['priced']}. Prices change: set your own under More. {own}"),
+        (price, f"{price_range}, {row['priced']}. Prices change: set your own under More. {own}"),
         (row["tier"] or "time not predicted", "Coverage of the predicted time of a step by measurements."),
-        (held, "Per-accelerator batch; where none is set, each option uses the fastest that fits."),
+        (batch, "Per-accelerator batch; where none is set, each option uses the fastest that fits."),
         ("power unvalidated", UNVALIDATED),
         (
             "10th to 90th percentile of 2,000 samples",
@@ -506,11 +510,11 @@ def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _costs(found: WhereToRun) -> Picture:
+def _costs(comparison: WhereToRun) -> Picture:
     """Every place, the cheapest on top, those without a cost at the end."""
-    rows = _frame(found).sort_values("usd", kind="stable")
-    first = rows.loc[found.best or rows.index[0]]
-    open_ = doubt(found.odds[found.best], first["tier"]) if found.best else ""
+    rows = _frame(comparison).sort_values("usd", kind="stable")
+    first = rows.loc[comparison.best or rows.index[0]]
+    open_ = doubt(comparison.odds[comparison.best], first["tier"]) if comparison.best else ""
     frame = pd.DataFrame(
         {
             "row": rows["name"],
@@ -518,15 +522,16 @@ def _costs(found: WhereToRun) -> Picture:
                 name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
                 for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
             },
-            "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
+            "verdict": [_verdict(row, None if open_ else comparison.best) for _, row in rows.iterrows()],
             "text": [_short(row) for _, row in rows.iterrows()],
         }
     ).reset_index(drop=True)
     low, high = charts.cost_domain(frame)
-    where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} per run"
+    where = f"data {RULES[comparison.task.private]} and {human(comparison.task.deadline, 's')} per run"
     count = counted(int(rows["will_do"].sum()), "feasible option")
-    leads = f"is first at {dollars(first['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(first['usd'])}"
-    title = f"{first['name']} {leads}, of {count}" if found.best else f"No option is feasible with {where}"
+    usd = dollars(first["usd"])
+    leads = f"is first of {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
+    title = f"{first['name']} {leads}" if comparison.best else f"No option is feasible with {where}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
@@ -546,11 +551,11 @@ def _short(row: Any) -> str:
     return dollars(row["usd"]) + (f", {row['units']:.0f} machines" if row["units"] > 1 else "")
 
 
-def _tornado(found: WhereToRun) -> Picture:
+def _tornado(comparison: WhereToRun) -> Picture:
     """The cheapest place's figures, the one that matters most on top."""
-    place, table = found.place(), found.tornado().head(MAX_INPUTS)
+    place, table = comparison.place(), comparison.tornado().head(MAX_INPUTS)
     table = table[table["swing"] >= MIN_SWING * table["swing"].max()]
-    centre = float(np.sum([float(np.ravel(part)[0]) for part in found.points[place.key]["parts"].values()]))
+    centre = float(np.sum([float(np.ravel(part)[0]) for part in comparison.points[place.key]["parts"].values()]))
     frame = pd.DataFrame(
         {
             "row": [FIGURES[name] for name in table["figure"]],
@@ -578,9 +583,9 @@ def _ends(row: Any) -> str:
     return f"{low:.3g} to {high:.3g} {'' if unit == 'ratio' else unit}".rstrip()
 
 
-def _paid(found: WhereToRun, even: BreakEven) -> Picture:
+def _paid(comparison: WhereToRun, even: BreakEven) -> Picture:
     """Owning beside renting, month by month; at the end what is bought counts with the share that was used."""
-    rows = cumulative(found, [even.own, even.rent], POINTS)
+    rows = cumulative(comparison, [even.own, even.rent], POINTS)
     last = float(rows["month"].max())
     ends = rows[rows["month"] == last]
     at_end = ends.assign(**{name: ends[name.replace("usd", "counted")] for name in ("usd", "usd_low", "usd_high")})
@@ -598,25 +603,25 @@ def _paid(found: WhereToRun, even: BreakEven) -> Picture:
             "meets": even.months[1] if even.months[1] <= last else None,
         }
     )
-    return Picture("paid", frame, _paid_title(found, even), {"top": charts.paid_top(frame), "last": last})
+    return Picture("paid", frame, _paid_title(comparison, even), {"top": charts.paid_top(frame), "last": last})
 
 
-def _paid_title(found: WhereToRun, even: BreakEven) -> str:
+def _paid_title(comparison: WhereToRun, even: BreakEven) -> str:
     """Takeaway of what has been paid: who costs less, and when a purchase has paid for itself."""
-    frame, months = _frame(found), even.months[1]
+    frame, months = _frame(comparison), even.months[1]
     less, more = sorted((even.own, even.rent), key=lambda key: frame.loc[key, "usd"])
     costs = f"{dollars(frame.loc[less, 'usd'])} against {dollars(frame.loc[more, 'usd'])}"
     when = "is never paid back" if math.isinf(months) else f"is paid back after {months:.0f} months"
-    beyond = ", beyond the horizon" if MONTHS * found.task.years < months < math.inf else ""
+    beyond = ", beyond the horizon" if MONTHS * comparison.task.years < months < math.inf else ""
     own = "it" if less == even.own else "buying"
-    return f"{frame.loc[less, 'name']} costs less over {_years(found)}, {costs}; {own} {when}{beyond}"
+    return f"{frame.loc[less, 'name']} costs less over {_years(comparison)}, {costs}; {own} {when}{beyond}"
 
 
-def _parts(found: WhereToRun, key: str | None) -> tuple[Part, ...]:
+def _parts(comparison: WhereToRun, key: str | None) -> tuple[Part, ...]:
     """Return the parts of the cost of an option, at the medians."""
     if key is None:
         return ()
-    each = {name: float(np.ravel(value)[0]) for name, value in found.points[key]["parts"].items()}
+    each = {name: float(np.ravel(value)[0]) for name, value in comparison.points[key]["parts"].items()}
     return few(
         (
             Part(name, each[name], dollars(each[name]), colour, HOW[name])
@@ -627,9 +632,9 @@ def _parts(found: WhereToRun, key: str | None) -> tuple[Part, ...]:
     )
 
 
-def _place_table(found: WhereToRun) -> pd.DataFrame:
+def _place_table(comparison: WhereToRun) -> pd.DataFrame:
     """Every place as printed text."""
-    rows = _frame(found)
+    rows = _frame(comparison)
     return pd.DataFrame(
         {
             "Option": rows["name"],
@@ -667,9 +672,9 @@ def _number(value: float, unit: str = "") -> str:
     return "not known" if math.isnan(value) else (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + unit
 
 
-def _tornado_table(found: WhereToRun) -> pd.DataFrame:
+def _tornado_table(comparison: WhereToRun) -> pd.DataFrame:
     """Return the effect of each input as printed text."""
-    table = found.tornado()
+    table = comparison.tornado()
     return pd.DataFrame(
         {
             "Input": [FIGURES[name] for name in table["figure"]],
@@ -681,9 +686,9 @@ def _tornado_table(found: WhereToRun) -> pd.DataFrame:
     )
 
 
-def _paid_table(found: WhereToRun, even: BreakEven) -> pd.DataFrame:
+def _paid_table(comparison: WhereToRun, even: BreakEven) -> pd.DataFrame:
     """Return the payments as printed text, and below them the costs that the answer compares."""
-    rows = cumulative(found, [even.own, even.rent], 7)
+    rows = cumulative(comparison, [even.own, even.rent], 7)
     wide = rows.pivot(index="month", columns="name", values="usd")
     counts = rows.drop_duplicates("name").set_index("name")["counted"]
     return pd.DataFrame(
@@ -694,10 +699,10 @@ def _paid_table(found: WhereToRun, even: BreakEven) -> pd.DataFrame:
     )
 
 
-def _source_rows(found: WhereToRun) -> tuple[tuple[str, str, str], ...]:
+def _source_rows(comparison: WhereToRun) -> tuple[tuple[str, str, str], ...]:
     """(title, link, what for) of every source of prices and figures, recalled ones marked."""
     used: dict[str, set[str]] = {}
-    for place in found.places.values():
+    for place in comparison.places.values():
         for name, figure in place.figures.items():
             for key in figure.source if name != "step" else ():
                 used.setdefault(key, set()).add(FIGURES[name])

@@ -200,7 +200,7 @@ def step_parts(
         x=x, y=look.rows_axis(_ROOM), tooltip=tip, color=colour, order=alt.Order("place:Q")
     )
     totals = frame.groupby("row", sort=False)["value"].sum()
-    told = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
+    takeaway = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
     words = "Stacked bars, one per row: the parts of a step in one fixed order and colour."
     whisker = (
         look.rows_with("high")
@@ -208,7 +208,7 @@ def step_parts(
         .encode(x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
-    return look.finished(frame, layers, title or told, key, words, **part_ends(frame))
+    return look.finished(frame, layers, title or takeaway, key, words, **part_ends(frame))
 
 
 def part_ends(frame: pd.DataFrame) -> dict[str, Any]:
@@ -261,9 +261,9 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     numbers = wide.mark_text(fontSize=12, color="#ffffff").encode(
         x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity
     )
-    said = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
+    takeaway = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
     words = "One row per device, time to the right, a bar for each forward and backward pass of a micro-batch."
-    return look.finished(frame, [bars, numbers], title or said, _LINE_KEY, words, most=float(frame["end"].max()))
+    return look.finished(frame, [bars, numbers], title or takeaway, _LINE_KEY, words, most=float(frame["end"].max()))
 
 
 _CURVE_KEY = "Numbers are devices. The cross is the 80 % interval of the days, and the range of the cost by price."
@@ -347,11 +347,11 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
             x=x, y=y, tooltip=tip
         ),
     ]
-    told = (
+    description = (
         "A line through numbers of devices: what the run costs over the days that it takes, both logarithmic. A cross "
         "marks the number chosen, with its intervals; dashed rules are the deadline and the budget."
     )
-    return look.finished(frame, layers, title, key, told, **ends(frame))
+    return look.finished(frame, layers, title, key, description, **ends(frame))
 
 
 def ends(frame: pd.DataFrame) -> dict[str, float]:
@@ -440,8 +440,8 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
         "kept, which rises, peaks and falls; a band for other published failure rates, and marks at the intervals by "
         "Young and by Daly."
     )
-    told = f"At best {frame['useful'].max():.1f} % of the time is useful"
-    return look.finished(frame, layers, title or told, _CHECKPOINTS_KEY, words, **checkpoint_ends(frame))
+    takeaway = f"At best {frame['useful'].max():.1f} % of the time is useful"
+    return look.finished(frame, layers, title or takeaway, _CHECKPOINTS_KEY, words, **checkpoint_ends(frame))
 
 
 def checkpoint_ends(frame: pd.DataFrame) -> dict[str, float]:

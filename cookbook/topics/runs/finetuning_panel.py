@@ -296,20 +296,20 @@ def _picture(
     ghost: dict[str, float] | None,
 ) -> Picture:
     """Return the chart of one bar per method, by part, against the memory of the device."""
-    found: list[dict[str, Any]] = []
+    cells: list[dict[str, Any]] = []
     for name, row in rows.items():
         label = f"{METHODS[name]} needs" if name == own["method"] else METHODS[name]
         text = f"{human(row['memory_bytes'], 'iB')}|{FITS[row['fits']]}"
         ends = {"text": text, "low": row["memory_low"], "high": row["memory_high"]}
-        found += [
+        cells += [
             {"row": capital(label), "role": "need", "part": part, "bytes": size, **({} if at else ends)}
             for at, (part, size) in enumerate(memory[name].items())
         ]
-    found += [
+    cells += [
         {"row": "Pinned needs", "role": "pinned", "part": part, "bytes": size} for part, size in (ghost or {}).items()
     ]
-    found.append({"row": device.name, "role": "device", "part": "capacity", "bytes": own["capacity_bytes"]})
-    frame = pd.DataFrame(found, columns=["row", "role", "part", "bytes", "low", "high", "text"])
+    cells.append({"row": device.name, "role": "device", "part": "capacity", "bytes": own["capacity_bytes"]})
+    frame = pd.DataFrame(cells, columns=["row", "role", "part", "bytes", "low", "high", "text"])
     ends = {"yes": "", "likely": " (likely)"}
     able = [METHODS[name] + ends[row["fits"]] for name, row in rows.items() if row["fits"] in ends]
     title = f"{capital(listed(able)) if able else 'No method'} can train in {human(own['capacity_bytes'], 'iB')}"

@@ -272,14 +272,14 @@ class Scaled:
             [table.assign(network=each) for table, each in zip(tables, [title, *titles], strict=True)],
             ignore_index=True,
         )
-        device, known = device_of(arguments["accelerator"]), evaluation.pairs()
+        device, pairs = device_of(arguments["accelerator"]), evaluation.pairs()
         name = first.name if isinstance(names[0], str) else ""  # nothing was measured of the reader's own
-        known = known[(known["network"] == name) & (known["accelerator"] == device)]
-        known = known[known["devices"] <= tables[0]["devices"].max()]
-        known = known if arguments["mode"] == "weak" else known[:0]
+        pairs = pairs[(pairs["network"] == name) & (pairs["accelerator"] == device)]
+        pairs = pairs[pairs["devices"] <= tables[0]["devices"].max()]
+        pairs = pairs if arguments["mode"] == "weak" else pairs[:0]
         work = float(first.ops.total("macs", 1, first.seq)) / first.ops.parameter_count
         work *= float(tables[0]["batch"].iloc[-1])
-        return cls(first, title, assumed(model), whole, known, work, device, MappingProxyType(dict(arguments)))
+        return cls(first, title, assumed(model), whole, pairs, work, device, MappingProxyType(dict(arguments)))
 
     @cached_property
     def own(self) -> pd.DataFrame:
@@ -332,28 +332,28 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.scaling` beyond the network."""
-    given = {"accelerator": named_device(values["accelerator"])}
-    given |= {name: values[name] for name in ("devices", "batch", "mode", "exchange")}
-    given["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
-    return given | {name: "" if values[name] == OWN else values[name] for name in ("link", "precision")}
+    arguments = {"accelerator": named_device(values["accelerator"])}
+    arguments |= {name: values[name] for name in ("devices", "batch", "mode", "exchange")}
+    arguments["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
+    return arguments | {name: "" if values[name] == OWN else values[name] for name in ("link", "precision")}
 
 
 def _code(values: dict[str, Any]) -> str:
     usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
-    given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
-    del given["accelerator"]
+    arguments = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
+    del arguments["accelerator"]
     what = f"model={model_text(values['model'])}, accelerator={device_text(values['accelerator'])}"
-    call = f"cb.scaling({what}, {keywords(given)})"
+    call = f"cb.scaling({what}, {keywords(arguments)})"
     return f"{panel_call(scaling, values)}\n{call}"
 
 
 def _answer(view: Scaled) -> str:
     """Return the answer: the speed-up, the limit of scaling and its reason."""
-    last, asked = view.own.iloc[-1], view.arguments
-    known = last["low80"] == last["low80"]
-    interval = f" Interval (80 %): {figure(last['low80'])}-{figure(last['high80'])}×." if known else ""
-    full = asked["mode"] == "strong" and last["devices"] < asked["devices"]
-    more = f" Batch: {asked['batch']:,} samples cannot be split over more devices." if full else ""
+    last, arguments = view.own.iloc[-1], view.arguments
+    has_interval = last["low80"] == last["low80"]
+    interval = f" Interval (80 %): {figure(last['low80'])}-{figure(last['high80'])}×." if has_interval else ""
+    full = arguments["mode"] == "strong" and last["devices"] < arguments["devices"]
+    more = f" Batch: {arguments['batch']:,} samples cannot be split over more devices." if full else ""
     return (
         f"{counted(last['devices'], 'device')} train {view.title} **{figure(last['speed_up'])}×** as fast as one, "
         f"{percent(last['efficiency'])} of the ideal.{interval} {_stop(view.own)} {_why(view, bool(more))}{more} "
@@ -416,9 +416,9 @@ def _speedups(view: Scaled, ghost: Scaled | None) -> Picture:
             "pinned": False,
         }
     )
-    kept = (ghost.own if ghost else view.own[:0])[["devices", "speed_up"]]
-    kept = kept.assign(network="pinned", measured=False, url="", pinned=True)
-    frame = pd.concat([rows for rows in (lines, points, kept) if len(rows)], ignore_index=True)
+    pinned_rows = (ghost.own if ghost else view.own[:0])[["devices", "speed_up"]]
+    pinned_rows = pinned_rows.assign(network="pinned", measured=False, url="", pinned=True)
+    frame = pd.concat([rows for rows in (lines, points, pinned_rows) if len(rows)], ignore_index=True)
     signals = {
         "most": int(lines["devices"].max()),
         "least": charts.least(frame),

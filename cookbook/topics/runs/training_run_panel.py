@@ -394,7 +394,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     picture = values["picture"]
     layouts = picture in ("layouts", "memory")
     figures = {"days": float(view.own["days"]), "cost": float(view.own["usd"])}
-    facts = [said(view) for said in (_headline, _interval, _goal, _layout, _failures)]
+    facts = [fact(view) for fact in (_headline, _interval, _goal, _layout, _failures)]
     return View(
         answer=" ".join(filter(None, [*facts, assumed(model)])),
         headline={name: value for name, value in figures.items() if value == value},
@@ -425,17 +425,17 @@ def _run(values: dict[str, Any]) -> TrainingRun:
 
 def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.planning.plan_run` beyond model, machine and devices."""
-    given: dict[str, Any] = {"tokens": values["tokens"] * BILLION, "global_batch": values["batch"]}
-    given |= {name: values[name] for name in ("seq", "per_node", "hourly") if values[name] is not None}
+    arguments: dict[str, Any] = {"tokens": values["tokens"] * BILLION, "global_batch": values["batch"]}
+    arguments |= {name: values[name] for name in ("seq", "per_node", "hourly") if values[name] is not None}
     scales = {
         "network": ("network", GIGABIT),
         "storage": ("checkpoint_bandwidth", GIGA),
         "mtbf": ("mtbf_hours", HOURS_A_YEAR),
     }
-    given |= {new: values[name] * scale for name, (new, scale) in scales.items() if values[name] is not None}
-    held = {name: values[name] for name in ("tp", "pp") if values[name] is not None}
-    given |= {"layout": held} if held else {}
-    return given | ({} if values["precision"] == "own" else {"precision": values["precision"]})
+    arguments |= {new: values[name] * scale for name, (new, scale) in scales.items() if values[name] is not None}
+    fixed = {name: values[name] for name in ("tp", "pp") if values[name] is not None}
+    arguments |= {"layout": fixed} if fixed else {}
+    return arguments | ({} if values["precision"] == "own" else {"precision": values["precision"]})
 
 
 def _code(values: dict[str, Any]) -> str:
@@ -484,11 +484,11 @@ def _failures(view: Planned) -> str:
 
 def _goal(view: Planned) -> str:
     """Deadline and budget, where the reader set them."""
-    budget, said = view.values["budget"], [view.verdict] if view.verdict else []
+    budget, goals = view.values["budget"], [view.verdict] if view.verdict else []
     if budget and view.priced:
         tokens = float(view.run.tokens_possible(budget * MILLION)[view.values["devices"]])
-        said.append(f"{dollars(budget * MILLION)} pay for {figure(tokens / BILLION)} billion tokens")
-    return f"Goal: {'; '.join(said)}." if said else ""
+        goals.append(f"{dollars(budget * MILLION)} pay for {figure(tokens / BILLION)} billion tokens")
+    return f"Goal: {'; '.join(goals)}." if goals else ""
 
 
 def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
@@ -554,11 +554,11 @@ def _beside(view: Planned, table: pd.DataFrame, cost: str) -> str:
     larger = table[table["devices"] > view.values["devices"]]
     rest = larger.head(1) if len(larger) else table[table["devices"] < view.values["devices"]].tail(1)
     paid = dollars if view.priced else lambda hours: f"{large(hours)} device-hours"
-    said = [
+    phrases = [
         f"{row['devices']:,} {'devices ' * (not at)}take {_days(row['days'])} for {paid(row[cost])}"
         for at, (_, row) in enumerate([(0, view.own), *rest.iterrows()])
     ]
-    return "; ".join(said)
+    return "; ".join(phrases)
 
 
 def _layouts(view: Planned) -> Picture:
@@ -592,7 +592,7 @@ def _beside_layout(row: Any) -> tuple[float, float, str]:
 
 def _memory(view: Planned) -> Picture:
     """Return the chart of the memory of the fullest device by part, in the fastest configurations."""
-    best, held = view.layouts.head(MAX_BARS - 1), view.of_rows(view.run.layouts.prediction.memory)
+    best, memory = view.layouts.head(MAX_BARS - 1), view.of_rows(view.run.layouts.prediction.memory)
     capacity = float(best["memory_bytes"].iloc[0] + best["headroom_bytes"].iloc[0])
     rows: list[dict[str, Any]] = []
     for at, (_, row) in enumerate(best.iterrows()):
@@ -602,7 +602,7 @@ def _memory(view: Planned) -> Picture:
                     "row": row["words"],
                     "role": "compared" if at else "need",
                     "part": name,
-                    "bytes": float(sum(held[part].iloc[at] for part in parts)),
+                    "bytes": float(sum(memory[part].iloc[at] for part in parts)),
                     "verdict": None,
                     "text": None,
                 }
@@ -628,16 +628,16 @@ def _memory(view: Planned) -> Picture:
 
 def _checkpoints(view: Planned) -> Picture:
     """Useful share of the time over the interval between checkpoints."""
-    own, found = view.own, view.run.over_intervals(view.values["devices"])
-    curve = found["by"] == "curve"
+    own, intervals = view.own, view.run.over_intervals(view.values["devices"])
+    curve = intervals["by"] == "curve"
     frame = pd.DataFrame(
         {
             "what": np.where(curve, "curve", "mark"),
-            "minutes": found["interval_seconds"] / MINUTE,
-            "useful": 100 * found["goodput"],
-            "low": 100 * found["goodput_low"].where(curve),
-            "high": 100 * found["goodput_high"].where(curve),
-            "text": found["by"].where(~curve, None),
+            "minutes": intervals["interval_seconds"] / MINUTE,
+            "useful": 100 * intervals["goodput"],
+            "low": 100 * intervals["goodput_low"].where(curve),
+            "high": 100 * intervals["goodput_high"].where(curve),
+            "text": intervals["by"].where(~curve, None),
         }
     )
     frame = rounded(frame, ("minutes", "useful", "low", "high"))

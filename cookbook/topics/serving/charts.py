@@ -73,15 +73,15 @@ def knee(frame: pd.DataFrame, title: str | None = None) -> Any:
         *look.end_names(line, "series", x, y, colour, "0.07 * log(high / low)", log=True),
     ]
     drawn = frame[(frame["what"] == "line") & (frame["series"] == frame["series"].iloc[0])]
-    told = (
+    takeaway = (
         f"{drawn['series'].iloc[0]} grows {drawn['ms'].max() / drawn['ms'].min():.1f}× up to "
         f"{drawn['rate'].max():.3g} requests per second"
     )
-    said = (
+    description = (
         "Lines of the time to the first token and of the time of each further one over the load in requests/s: "
         "nearly flat at first, then bending upwards where requests wait. Grey rules are the limits and the capacity."
     )
-    return look.finished(frame, layers, title or told, _KNEE_KEY, said, **knee_ends(frame))
+    return look.finished(frame, layers, title or takeaway, _KNEE_KEY, description, **knee_ends(frame))
 
 
 def knee_ends(frame: pd.DataFrame) -> dict[str, float]:
@@ -128,10 +128,10 @@ def engine_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     first = frame[frame["row"] == frame["row"].iloc[0]]
     share = first.loc[first["part"] == "weights", "value"].sum() / first["value"].sum()
-    told = f"Weights take {100 * share:.0f} % of the memory of {frame['row'].iloc[0]}"
-    said = (
+    takeaway = f"Weights take {100 * share:.0f} % of the memory of {frame['row'].iloc[0]}"
+    description = (
         "Stacked bars, one per way to store the model: weights, KV cache in use and free, and memory reserved by the "
         "software."
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars]
-    return look.finished(frame, layers, title or told, _ENGINE_KEY, said, most=look.longest_row(frame))
+    return look.finished(frame, layers, title or takeaway, _ENGINE_KEY, description, most=look.longest_row(frame))

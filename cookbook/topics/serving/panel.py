@@ -367,31 +367,31 @@ def _formats(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.serve` beyond model, accelerator and devices."""
-    given = {"users": values["users"], "input_len": values["prompt"], "output_len": values["answer"]}
-    given |= {name: round(values[name] * MILLI, 9) for name in ("ttft", "tpot") if values[name] is not None}
-    given |= {name: values[name] for name in UNSET if values[name] not in (UNSET[name], None)}
-    return given | _formats(values)
+    arguments = {"users": values["users"], "input_len": values["prompt"], "output_len": values["answer"]}
+    arguments |= {name: round(values[name] * MILLI, 9) for name in ("ttft", "tpot") if values[name] is not None}
+    arguments |= {name: values[name] for name in UNSET if values[name] not in (UNSET[name], None)}
+    return arguments | _formats(values)
 
 
 @lru_cache(maxsize=256)
-def _serve(model: str, device: Accelerator, given: tuple[tuple[str, Any], ...]) -> Service:
-    return serve(model, device, **dict(given))
+def _serve(model: str, device: Accelerator, arguments: tuple[tuple[str, Any], ...]) -> Service:
+    return serve(model, device, **dict(arguments))
 
 
 def _found(values: Mapping[str, Any], **changes: Any) -> Service:
     """Return the service of the controls, with changes."""
-    given = {**_arguments(values), "devices": values["devices"] or None, **changes}
+    arguments = {**_arguments(values), "devices": values["devices"] or None, **changes}
     return _serve(
         named_model(values["model"]),
         device_of(changes.pop("on", values["accelerator"])),
-        tuple((name, value) for name, value in given.items() if name != "on"),
+        tuple((name, value) for name, value in arguments.items() if name != "on"),
     )
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    found = _found(values)
+    service = _found(values)
     view = Served(
-        MappingProxyType(dict(values)), found, model_of(values["model"]).title, device_of(values["accelerator"])
+        MappingProxyType(dict(values)), service, model_of(values["model"]).title, device_of(values["accelerator"])
     )
     own, picture = view.own, values["picture"]
     usd = float(own["usd_per_million_output"])
@@ -403,7 +403,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         parts=_parts(view),
         parts_title=f"One further token for {own['batch']:.0f} requests of an engine, without prompts",
         table=partial(_cost_table if picture == "costs" else _table, view),
-        data=lambda: _rivals(view) if picture == "costs" else found.table,
+        data=lambda: _rivals(view) if picture == "costs" else service.table,
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
@@ -418,18 +418,20 @@ def _usual(view: Served) -> dict[str, str]:
 
 def _parts(view: Served) -> tuple[Part, ...]:
     """Return the parts of one further token; weights and matmuls overlap and share the longer of their times."""
-    found = []
+    parts = []
     for names, name, colour, formula in STEP:
         seconds = sum(float(np.ravel(view.step.parts[each])[0]) for each in names)
-        both = names == ("cache",) and "states" in view.step.memory
-        found.append(Part(name if not both else STATES, seconds, human(seconds, "s"), TIME_PARTS[colour], formula))
-    return tuple(found)
+        has_states = names == ("cache",) and "states" in view.step.memory
+        parts.append(
+            Part(name if not has_states else STATES, seconds, human(seconds, "s"), TIME_PARTS[colour], formula)
+        )
+    return tuple(parts)
 
 
 def _code(values: dict[str, Any]) -> str:
-    given = _arguments(values) | ({"devices": values["devices"]} if values["devices"] else {})
+    arguments = _arguments(values) | ({"devices": values["devices"]} if values["devices"] else {})
     first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
-    return f"{panel_call(serving, values)}\ncb.serve({first}, {keywords(given)})"
+    return f"{panel_call(serving, values)}\ncb.serve({first}, {keywords(arguments)})"
 
 
 def _answer(view: Served) -> str:
@@ -542,14 +544,14 @@ def _column(series: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator, hourly: float) -> pd.DataFrame:
+def _compared(model: str, arguments: tuple[tuple[str, Any], ...], own: Accelerator, hourly: float) -> pd.DataFrame:
     """The fewest devices of each rival; those that cannot, with the reason. The reader's price is that of `own`."""
     devices = {device.key: device for device in (own, *map(hardware.accelerator, RIVALS))}
     rows = []
     for key, device in devices.items():
         paid = (("hourly", hourly),) if device is own and hourly else ()
         try:
-            service = _serve(model, device, given + paid)
+            service = _serve(model, device, arguments + paid)
             row = {**service.rows[0], "prices": next(iter(service.price.values())).rows}
         except ValueError as problem:
             row = {"accelerator": key, "why": refusal_of(problem), "meets": False}
@@ -559,9 +561,9 @@ def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator, 
 
 def _rivals(view: Served) -> pd.DataFrame:
     """Sizing of each accelerator, the chosen one at the reader's price."""
-    given = {name: value for name, value in _arguments(view.values).items() if name != "hourly"}
+    arguments = {name: value for name, value in _arguments(view.values).items() if name != "hourly"}
     frame = _compared(
-        named_model(view.values["model"]), tuple(given.items()), view.device, float(view.values["hourly"] or 0)
+        named_model(view.values["model"]), tuple(arguments.items()), view.device, float(view.values["hourly"] or 0)
     ).copy()
     return frame.sort_values("usd_per_million_output", kind="stable").reset_index(drop=True)
 
@@ -572,8 +574,8 @@ def _cheapest(rows: pd.DataFrame) -> Lead | None:
         return None
     answers, hour = rows.filter(like="usd_per_million_output"), rows["usd_per_hour"]
     ends = answers.div(answers["usd_per_million_output"], axis=0)
-    known = [evidence(str(tier)) if isinstance(tier, str) else "" for tier in rows["tier"]]
-    return lead(hour, hour * ends.min(axis=1), hour * ends.max(axis=1), evidence=known, able=rows["meets"].astype(bool))
+    tiers = [evidence(str(tier)) if isinstance(tier, str) else "" for tier in rows["tier"]]
+    return lead(hour, hour * ends.min(axis=1), hour * ends.max(axis=1), evidence=tiers, able=rows["meets"].astype(bool))
 
 
 def _costs(view: Served) -> Picture:
@@ -626,10 +628,10 @@ def _memory(view: Served) -> Picture:
     }
     rows: list[dict[str, Any]] = []
     for name, way in ways.items():
-        held = _held(named_model(view.values["model"]), device, tuple(way.items()))
-        if held is None or (rows and way == stack):
+        engine = _held(named_model(view.values["model"]), device, tuple(way.items()))
+        if engine is None or (rows and way == stack):
             continue
-        weights, costs = held
+        weights, costs = engine
         room = max(share * capacity - weights, 0.0)
         used = room * float(own["kv_share"]) if way is stack else 0.0
         parts = zip(charts.ENGINE_MEMORY, (weights, used, room - used, (1 - share) * capacity), strict=True)
@@ -639,13 +641,13 @@ def _memory(view: Served) -> Picture:
             for part, value in parts
         ]
     frame = rounded(pd.DataFrame(rows), ("value",))
-    taken = float(frame["value"].iloc[0])
+    weights_gib = float(frame["value"].iloc[0])
     title = (
-        f"Weights take {percent(taken / capacity)} of each device; the load fills {percent(own['kv_share'])} of "
+        f"Weights take {percent(weights_gib / capacity)} of each device; the load fills {percent(own['kv_share'])} of "
         "the KV cache"
     )
     if not math.isfinite(capacity):
-        title = f"Weights take {human(taken * 2**30, 'iB')} of each device, whose memory is not in the catalogue"
+        title = f"Weights take {human(weights_gib * 2**30, 'iB')} of each device, whose memory is not in the catalogue"
     return Picture("memory", frame, title, {"rows": row_order(frame), "most": longest_row(frame)})
 
 

@@ -236,8 +236,8 @@ def _code(values: dict[str, Any], size: HostSize) -> str:
     flows, source = size.traffic, '"storage"' if values["traffic"] == "storage" else ""
     parts = [f"box.input_flows({source})"] * bool(flows.inputs) + ["box.ring_flows()"] * bool(flows.rings)
     counts = (flows.inputs, len(flows.flows) - flows.inputs)
-    asked = [f"[{rate:.6g}] * {count}" for rate, count in zip(flows.asked[[0, -1]], counts, strict=True) if count]
-    limits = f", {' + '.join(asked)}" if values["load"] == LOADS[0] else ""
+    requests = [f"[{rate:.6g}] * {count}" for rate, count in zip(flows.asked[[0, -1]], counts, strict=True) if count]
+    limits = f", {' + '.join(requests)}" if values["load"] == LOADS[0] else ""
     lines.append(f"box.traffic({' + '.join(parts)}{limits})")
     if values["traffic"] in DECODED and size.cores > 0:
         count = len(size.machine.named("accelerator"))
@@ -303,19 +303,19 @@ def _layout(size: HostSize) -> tuple[pd.DataFrame, dict[str, float]]:
         for a in box.named("pcie_switch")
     }
     rows = {ROWS[kind]: 1 - level / max(len(kinds) - 1, 1) for level, kind in enumerate(kinds)}
-    found = {}
+    positions = {}
     for kind, names in kinds.items():
         for place, name in enumerate(names):
             x = float(np.mean(below[name])) if below.get(name) else (place + 0.5) / len(names)
             spoken = box.spoken(name)
-            found[name] = (
+            positions[name] = (
                 x,
                 rows[ROWS[kind]],
                 ROWS[kind],
                 spoken.rpartition(" ")[2] if name[-1:].isdigit() else "all",
                 spoken,
             )
-    return pd.DataFrame.from_dict(found, orient="index", columns=["x", "y", "row", "text", "tip"]), rows
+    return pd.DataFrame.from_dict(positions, orient="index", columns=["x", "y", "row", "text", "tip"]), rows
 
 
 def _gets_picture(size: HostSize) -> Picture:
@@ -348,12 +348,12 @@ def _of_need(ratio: float) -> str:
 
 def _cores_picture(size: HostSize) -> Picture:
     """Samples a second over cores, with demand and machine."""
-    demand, known = size.stages["computing"], not math.isnan(size.stages["decoding"])
-    reach = size.decoding_range[1] / size.stages["decoding"] if known else 1.0
+    demand, has_decoding = size.stages["computing"], not math.isnan(size.stages["decoding"])
+    reach = size.decoding_range[1] / size.stages["decoding"] if has_decoding else 1.0
     thin = size.curve.iloc[[*range(0, min(32, len(size.curve))), *range(32, len(size.curve), 4)]]
     curve = thin.assign(what="curve", low=thin["rate"] / reach, high=thin["rate"] * reach, text="")
     marks = [{"what": "demand", "cores": 1.0, "rate": demand, "text": f"accelerator demand {demand:,.0f}/s"}]
-    if known:
+    if has_decoding:
         here = min(max(size.cores, 0.5), 64.0)
         marks.append(
             {
@@ -548,15 +548,15 @@ def _chips(size: HostSize) -> tuple[tuple[str, str], ...]:
     """Return the badges: how the answer is known."""
     cores = "cores not known" if math.isnan(size.cores) else f"{_cores(size.cores)} per accelerator"
     about = f"Physical cores, {size.processor or 'a usual processor'}; from the catalogue unless you set them."
-    found = [(cores, about), (size.machine.root, "Single root: all accelerators are connected below one processor.")]
+    badges = [(cores, about), (size.machine.root, "Single root: all accelerators are connected below one processor.")]
     if not math.isnan(size.cacheable):
         fits = size.stored <= size.cacheable
-        found.append(
+        badges.append(
             (
                 "data fit in memory" if fits else "data exceed memory",
                 f"The data set takes {size.stored / 1e9:,.3g} GB; the memory can cache {size.cacheable / 1e9:,.0f} GB. "
                 + ("Later epochs do not read storage." if fits else "Every epoch reads from storage."),
             )
         )
-    found.append(("at best", "Stages overlap perfectly and the slowest is the limit; storage is not included."))
-    return tuple(found)
+    badges.append(("at best", "Stages overlap perfectly and the slowest is the limit; storage is not included."))
+    return tuple(badges)

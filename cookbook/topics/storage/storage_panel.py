@@ -324,14 +324,14 @@ def _scene(*values: Any) -> Scene:
     if v["layout"] != "as is" and isinstance(data, str):
         data = {"card": data, "layout": v["layout"]}
     names = (v["model"], v["system"], drives if len(drives) > 2 or v["drives"] > 1 else v["storage"], data)
-    given: dict[str, Any] = {} if benchmark else {"batch": v["batch"]}
-    given |= {name: v[name] for name in ("accelerators", "hosts", "workers", "cores")}
-    given |= {"memory": f"{v['memory']} GB", "epochs": v["epochs"]}
+    arguments: dict[str, Any] = {} if benchmark else {"batch": v["batch"]}
+    arguments |= {name: v[name] for name in ("accelerators", "hosts", "workers", "cores")}
+    arguments |= {"memory": f"{v['memory']} GB", "epochs": v["epochs"]}
     if not _local(v["storage"]):
-        given["network"] = f"{v['network']} Gb/s"
+        arguments["network"] = f"{v['network']} Gb/s"
     if v["checkpoints"]:
-        given |= {"checkpoint_interval": 60 * v["checkpoints"], "asynchronous": int(v["asynchronous"] == "yes")}
-    return Scene(names, MappingProxyType(given), match_storage(*names, **given))
+        arguments |= {"checkpoint_interval": 60 * v["checkpoints"], "asynchronous": int(v["asynchronous"] == "yes")}
+    return Scene(names, MappingProxyType(arguments), match_storage(*names, **arguments))
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -346,12 +346,12 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         "scaling": (_scaling_picture, _scaling_table),
         "epochs": (_epochs_picture, _epoch_table),
     }[values["picture"]]
-    found = scene.found
-    usd = found.usd_per_hour
-    shares = epoch_parts(found).set_index(["epoch", "part"])["share"]["each later epoch"]
+    result = scene.found
+    usd = result.usd_per_hour
+    shares = epoch_parts(result).set_index(["epoch", "part"])["share"]["each later epoch"]
     return View(
         answer=f"{_answer(scene)} {options.assumed(values['model'])}".rstrip(),
-        headline={"samples per second": found.samples_per_s, "utilisation": found.utilisation},
+        headline={"samples per second": result.samples_per_s, "utilisation": result.utilisation},
         chips=_chips(scene),
         picture=drawn(scene, pinned.kept if pinned else None),
         parts=tuple(
@@ -367,7 +367,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         parts_title=f"An hour of the accelerators ({'no price known' if math.isnan(usd) else dollars(usd)}), "
         "by activity",
         table=partial(table, scene),
-        data=partial(chain_figures, found),
+        data=partial(chain_figures, result),
         sources=partial(_sources, scene),
         code=_code(values, scene),
         kept=scene,
@@ -431,11 +431,11 @@ def _changes_picture(scene: Scene, _: Scene | None) -> Picture:
 
 
 def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
-    counts, found = scene.scaled
+    counts, result = scene.scaled
     names, no = ("count", "utilisation", "low", "high", "line"), np.nan
     lines = [
-        (counts, found.utilisation, *found.utilisation_range, "later epochs"),
-        (counts, found.first_utilisation, no, no, "first epoch"),
+        (counts, result.utilisation, *result.utilisation_range, "later epochs"),
+        (counts, result.first_utilisation, no, no, "first epoch"),
     ]
     lines += [(ghost.scaled[0], ghost.scaled[1].utilisation, no, no, "pinned")] if ghost else []
     frame = pd.concat([pd.DataFrame(dict(zip(names, each, strict=True))) for each in lines])
@@ -458,16 +458,18 @@ def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
 
 
 def _epochs_picture(scene: Scene, _: Scene | None) -> Picture:
-    found = scene.found
-    frame = epoch_parts(found).rename(columns={"epoch": "row"}).drop(columns="share")
-    told = {name: f"{human(seconds, 's')}|{percent(used)} computing" for name, seconds, used in _epochs(scene)}
+    result = scene.found
+    frame = epoch_parts(result).rename(columns={"epoch": "row"}).drop(columns="share")
+    texts = {name: f"{human(seconds, 's')}|{percent(used)} computing" for name, seconds, used in _epochs(scene)}
     frame = frame.assign(
-        text=[told[row] if part == "computing" else None for row, part in zip(frame["row"], frame["part"], strict=True)]
+        text=[
+            texts[row] if part == "computing" else None for row, part in zip(frame["row"], frame["part"], strict=True)
+        ]
     )
-    longest, longer = frame["end"].max(), found.first_epoch_seconds / found.later_epoch_seconds
+    longest, longer = frame["end"].max(), result.first_epoch_seconds / result.later_epoch_seconds
     unit, clock = next(pair for pair in CLOCK if longest >= pair[0] or pair[0] == 1)
     signals = {"rows": row_order(frame), "most": unit * nice_ceiling(longest / unit), "unit": unit, "clock": clock}
-    hits = f"the page cache serves {percent(found.hit_rate)} of later reads"
+    hits = f"the page cache serves {percent(result.hit_rate)} of later reads"
     title = (
         f"The first epoch takes {longer:.2f}× as long as a later one: {hits}"
         if longer >= 1 + _KEPT
@@ -477,21 +479,21 @@ def _epochs_picture(scene: Scene, _: Scene | None) -> Picture:
 
 
 def _epochs(scene: Scene) -> list[tuple[str, float, float]]:
-    found = scene.found
+    result = scene.found
     return [
-        ("first epoch", found.first_epoch_seconds, found.first_utilisation),
-        ("each later epoch", found.later_epoch_seconds, found.utilisation),
+        ("first epoch", result.first_epoch_seconds, result.first_utilisation),
+        ("each later epoch", result.later_epoch_seconds, result.utilisation),
     ]
 
 
 def _stage_table(scene: Scene) -> pd.DataFrame:
-    found, demand = scene.found, scene.found.stages["accelerators"]
+    result, demand = scene.found, scene.found.stages["accelerators"]
     return pd.DataFrame(
         {
             "Stage": [label for label, _ in STAGES.values()],
-            "Samples per second": [_samples(found.stages[name]) for name in STAGES],
-            "Relative to the demand": [_times(found.stages[name] / demand) for name in STAGES],
-            "Time per sample (accelerators: per step)": [human(found.latency[name], "s") for name in STAGES],
+            "Samples per second": [_samples(result.stages[name]) for name in STAGES],
+            "Relative to the demand": [_times(result.stages[name] / demand) for name in STAGES],
+            "Time per sample (accelerators: per step)": [human(result.latency[name], "s") for name in STAGES],
             "Limit": [how for _, how in STAGES.values()],
         }
     )
@@ -539,15 +541,15 @@ def _change_table(scene: Scene) -> pd.DataFrame:
 def _scaling_table(scene: Scene) -> pd.DataFrame:
     """Powers of two of the picture, as printed text."""
     counts = [2**power for power in range(13) if scene.given["hosts"] <= 2**power <= scene.scaled[0].max()]
-    found = scene.over(accelerators=np.array(counts, dtype=float))
+    result = scene.over(accelerators=np.array(counts, dtype=float))
     return pd.DataFrame(
         {
             "Accelerators": [f"{count:,}" for count in counts],
-            "Samples per second": map(_samples, found.samples_per_s),
-            "Utilisation": map(percent, found.utilisation),
-            "First epoch": map(percent, found.first_utilisation),
-            "Slowest stage": map(str, found.bottleneck),
-            "Cost of waiting per hour": map(dollars, found.idle_usd_per_hour),
+            "Samples per second": map(_samples, result.samples_per_s),
+            "Utilisation": map(percent, result.utilisation),
+            "First epoch": map(percent, result.first_utilisation),
+            "Slowest stage": map(str, result.bottleneck),
+            "Cost of waiting per hour": map(dollars, result.idle_usd_per_hour),
         }
     )
 
@@ -584,21 +586,21 @@ def _sources(scene: Scene) -> tuple[Source, ...]:
 
 def _answer(scene: Scene) -> str:
     """Return the headline and the facts below it."""
-    found = scene.found
-    held = "not starved" if found.bottleneck == "accelerators" else f"starved by {found.bottleneck}"
+    result = scene.found
+    state = "not starved" if result.bottleneck == "accelerators" else f"starved by {result.bottleneck}"
     device = short_name(options.device_of(scene.names[1]).name)
     count = scene.given["accelerators"]
     headline = (
-        f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(found.samples_per_s)} samples/s**, {held}: "
-        f"{percent(found.utilisation)} utilisation."
+        f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(result.samples_per_s)} samples/s**, {state}: "
+        f"{percent(result.utilisation)} utilisation."
     )
     return " ".join((headline, _interval(scene), _cost(scene), _training(scene), _first_change(scene)))
 
 
 def _interval(scene: Scene) -> str:
     """Return the workload, with the interval where there is one."""
-    found = scene.found
-    (least, most), (low, high) = found.samples_range, found.utilisation_range
+    result = scene.found
+    (least, most), (low, high) = result.samples_range, result.utilisation_range
     reach = "" if math.isnan(low) or high - low < _KEPT else f", {100 * low:.0f}-{100 * high:.0f} % utilisation"
     ends = f"{_samples(least)}-{_samples(most)}"
     range_ = "" if _samples(least) == _samples(most) else f"; 80 % interval {ends} samples/s"
@@ -629,22 +631,22 @@ def _files(scene: Scene) -> str:
 
 def _cost(scene: Scene) -> str:
     """Return the cost of waiting, where a price is known, and the number of accelerators that can be supplied."""
-    found, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
+    result, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
     usd = (
-        f"{dollars(found.idle_usd_per_hour)} of {dollars(found.usd_per_hour)} per hour pays for waiting"
-        if math.isfinite(found.usd_per_hour)
+        f"{dollars(result.idle_usd_per_hour)} of {dollars(result.usd_per_hour)} per hour pays for waiting"
+        if math.isfinite(result.usd_per_hour)
         else "the cost of waiting is not known, since no cloud lists this accelerator"
     )
-    kept = "any number of" if math.isinf(many) else "not even one" if many < 1 else f"at most {many:,.0f}"
-    return f"Cost: {usd}; {kept} {'accelerator' if many <= 1 else 'accelerators'} can be kept at {bar}."
+    number = "any number of" if math.isinf(many) else "not even one" if many < 1 else f"at most {many:,.0f}"
+    return f"Cost: {usd}; {number} {'accelerator' if many <= 1 else 'accelerators'} can be kept at {bar}."
 
 
 def _training(scene: Scene) -> str:
-    found, epochs = scene.found, scene.given["epochs"]
-    total = f"Time: {counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(found.total_seconds, 's')}"
+    result, epochs = scene.found, scene.given["epochs"]
+    total = f"Time: {counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(result.total_seconds, 's')}"
     first = (
-        f", the first at {percent(found.first_utilisation)} utilisation"
-        if abs(found.first_utilisation - found.utilisation) >= _KEPT
+        f", the first at {percent(result.first_utilisation)} utilisation"
+        if abs(result.first_utilisation - result.utilisation) >= _KEPT
         else ""
     )
     return f"{total}{first}{_stall(scene)}{_credits(scene)}."
@@ -652,21 +654,21 @@ def _training(scene: Scene) -> str:
 
 def _credits(scene: Scene) -> str:
     """Return the duration of burst credits; the answer is for the time after them."""
-    found = scene.found
-    if math.isinf(found.credit_seconds):
+    result = scene.found
+    if math.isinf(result.credit_seconds):
         return ""
-    lasting = human(found.credit_seconds, "s")
-    if found.credit_seconds >= found.total_seconds:
+    lasting = human(result.credit_seconds, "s")
+    if result.credit_seconds >= result.total_seconds:
         return f"; that is without burst credits, which last {lasting}, longer than the training"
     return f"; burst credits last {lasting}, and the rates are those after them"
 
 
 def _stall(scene: Scene) -> str:
-    found = scene.found
+    result = scene.found
     if "checkpoint_interval" not in scene.given:
         return ""
-    how, share = "asynchronous" if scene.given["asynchronous"] else "synchronous", percent(found.checkpoint_stall)
-    size, gap = human(found.checkpoint_bytes, "B"), human(scene.given["checkpoint_interval"], "s")
+    how, share = "asynchronous" if scene.given["asynchronous"] else "synchronous", percent(result.checkpoint_stall)
+    size, gap = human(result.checkpoint_bytes, "B"), human(scene.given["checkpoint_interval"], "s")
     return f"; {how} checkpoints of {size} every {gap} stop the training for {share} of the time"
 
 
@@ -687,7 +689,7 @@ def _paid(change: Change) -> str:
 
 def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
     """Return the badges: how the values are known."""
-    found, model = scene.found, scene.names[0]
+    result, model = scene.found, scene.names[0]
     step = (
         ("step of the benchmark", "The emulated step that MLPerf Storage states.")
         if _is_benchmark(model)
@@ -701,8 +703,11 @@ def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
             )
         )
     )
-    price = ("no price" if math.isnan(found.usd_per_hour) else found.price_basis.rpartition(": ")[2], found.price_basis)
-    assumed = [each for each in (*found.assumed.told(), found.remark) if each]
+    price = (
+        "no price" if math.isnan(result.usd_per_hour) else result.price_basis.rpartition(": ")[2],
+        result.price_basis,
+    )
+    assumed = [each for each in (*result.assumed.told(), result.remark) if each]
     return step, price, (counted(len(assumed), "assumption"), in_words(assumed) or "Nothing was assumed.")
 
 
