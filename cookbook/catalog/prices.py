@@ -526,11 +526,11 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
     Examples
     --------
     >>> round(tariff("Germany").median, 3), tariff("norway").why
-    (0.252, 'data/tco.csv has no electricity price of Norway; give your own')
+    (0.252, 'the catalogue states no electricity price of Norway; give your own')
     """
     row, rate = region_row(region), _exchange(currency)
     if not row["electricity"]:
-        return missing(f"{currency}/kWh", f"data/tco.csv has no electricity price of {row['name']}; give your own")
+        return missing(f"{currency}/kWh", f"the catalogue states no electricity price of {row['name']}; give your own")
     price = stated("electricity_price", PER_KWH, region=row["electricity"], since=since)
     if price.why:
         euro = stated("exchange_rate", "USD/EUR")
@@ -584,7 +584,7 @@ def carbon(region: str = "us") -> Price:
         return cloud
     row = region_row(region)
     if not row["carbon"]:
-        reason = f"data/tco.csv has no carbon intensity of {row['name']} as a whole; take one of its countries"
+        reason = f"the catalogue states no carbon intensity of {row['name']} as a whole; take one of its countries"
         return missing(cloud.unit, reason)
     return stated("carbon_intensity", region=row["carbon"])
 

@@ -121,5 +121,5 @@ def _table(rows: pd.DataFrame) -> str:
         "".join(f"<{tag}>{html_text('' if cell is None else str(cell))}</{end}>" for cell in row)
         for tag, end, row in lines
     ]
-    note = "As it stood when this cell ran" + ("; the first rows." if len(rows) > MOST_ROWS else ".")
+    note = "As of the last run of this cell" + ("; the first rows." if len(rows) > MOST_ROWS else ".")
     return f"<table><caption>{note}</caption><tr>{'</tr><tr>'.join(text)}</tr></table>"

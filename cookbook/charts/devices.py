@@ -27,23 +27,25 @@ KNOWS = {
 }
 BOUNDS = {"compute": (PALETTE[0], "circle"), "memory": (PALETTE[1], "diamond")}
 AXES = {
-    "throughput": "Samples a second, logarithmic",
-    "energy": "Energy of the device alone for one sample [J], logarithmic",
-    "cost": "Price of a million samples [$], logarithmic",
-    "products": "Rate of matrix products [FLOP/s], logarithmic",
-    "memory": "Rate of memory [B/s], logarithmic",
+    "throughput": "Samples per second, logarithmic",
+    "energy": "Energy of the device alone [J per sample], logarithmic",
+    "cost": "Price [$ per million samples], logarithmic",
+    "products": "Rate of matmuls [FLOP/s], logarithmic",
+    "memory": "Memory bandwidth [B/s], logarithmic",
     "networks": "Time of one step or pass [s], logarithmic",
 }
 _KEYS = {
-    "throughput": "Bar: 80 % interval. Grey tick: at the peak of the datasheet. Click a mark to look at its device.",
-    "energy": "Bar: interval of rate and power together. Not validated: nobody's power was measured here.",
-    "cost": "Bar: fastest end at the lower quartile of prices to slowest end at the upper. Dates are in the table.",
-    "products": "Bar: middle 80 % of the samples. Grey tick: peak of the datasheet, by share of the cores.",
-    "memory": "Bar: middle 80 % of the samples. Grey tick: the datasheet, by share of the cores.",
-    "networks": "Mark: predicted, with its 80 % interval where it has one. Grey tick: measured.",
+    "throughput": "Bars are 80 % intervals, grey ticks the peak of the datasheet. Click a mark to select its device.",
+    "energy": "The bar is the interval of rate and power combined. It is not validated, since no power was measured.",
+    "cost": "The bar is from the fastest end at the lower quartile of prices to the slowest at the upper.",
+    "products": "The bar is the middle 80 % of the samples, the grey tick the peak of the datasheet by share of cores.",
+    "memory": "The bar is the middle 80 % of the samples, the grey tick the datasheet by share of cores.",
+    "networks": "Marks are predictions, bars their 80 % intervals where they are known, grey ticks measurements.",
 }
-_ROOF_KEY = "A mark for each kind of operation, larger where it takes longer. Click one to read its numbers."
-_GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launch; lines: least squares on logarithms."
+_ROOF_KEY = "Each mark is one kind of operation, larger where it takes longer. Click one to read its numbers."
+_GROWTH_KEY = (
+    "Values are relative to the line's first year. Marks are devices at launch; lines are least squares of logarithms."
+)
 _LABEL_WIDTH = 206
 # Decades between two labels of roofs that can both be read.
 _LABEL_GAP = 0.3
@@ -53,16 +55,18 @@ _SIGNS = tuple(
 )
 # Verdicts on a location: colour and shape.
 PLACES = {
-    "cheapest that will do": (PALETTE[2], "diamond"),
-    "will do": (PALETTE[0], "circle"),
-    "will not do": (PALETTE[1], "cross"),
-    "cannot tell": (MUTED, "triangle-up"),
+    "cheapest feasible": (PALETTE[2], "diamond"),
+    "feasible": (PALETTE[0], "circle"),
+    "not feasible": (PALETTE[1], "cross"),
+    "not known": (MUTED, "triangle-up"),
 }
 _CONTRACTS = ("owned", "rented")
 _PLACE_LABEL_WIDTH = 216
-_COSTS_KEY = "Bar: 10th to 90th percentile. Total over the horizon, all runs; no mark: a figure is missing."
-_TORNADO_KEY = "One figure from its low to its high end, the others at their medians; the least are in the table."
-_PAID_KEY = "Lines: paid so far, band: 10th to 90th percentile. Diamonds: the cost counted, a purchase at its share."
+_COSTS_KEY = "Marks are totals over the horizon, bars the 10th to 90th percentile. Rows without a mark lack a value."
+_TORNADO_KEY = "Each bar moves one input from its low to its high end, with the others at their medians."
+_PAID_KEY = (
+    "Lines are payments so far, bands the 10th to 90th percentile. Diamonds count a purchase at its share of use."
+)
 
 
 def per_device(
@@ -168,13 +172,18 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         axis=tenths,
         scale=look.log_scale("left", "right"),
     )
-    y = alt.Y("y:Q", title="At best, unfused [FLOP/s], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top"))
-    bound_looks = look.looks("bound", BOUNDS, look.top_legend(title="held back by", titleOrient="left"))
+    y = alt.Y(
+        "y:Q",
+        title="Attainable rate, unfused [FLOP/s], logarithmic",
+        axis=tenths,
+        scale=look.log_scale("bottom", "top"),
+    )
+    bound_looks = look.looks("bound", BOUNDS, look.top_legend(title="limited by", titleOrient="left"))
     size = alt.Size("share:Q", scale=alt.Scale(domain=[0, 0.25], range=[40, 500], clamp=True), legend=None)
     tip = [
         alt.Tooltip("text:N", title="operation"),
         alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
-        alt.Tooltip("y:Q", title="FLOP/s at best", format=".3~s"),
+        alt.Tooltip("y:Q", title="attainable FLOP/s", format=".3~s"),
         alt.Tooltip("share:Q", title="of the time", format=".1%"),
     ]
     roof, ops, name = (look.rows_of(role) for role in ("roof", "op", "label"))
@@ -191,7 +200,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         name.mark_text(**label, color=INK).encode(x=x, y=y, text="text:N"),
     ]
     bounds = frame.loc[frame["what"] == "op", "bound"]
-    title = title or f"Memory holds back {int((bounds == 'memory').sum())} of {len(bounds)} operations"
+    title = title or f"Memory limits {int((bounds == 'memory').sum())} of {len(bounds)} operations"
     words = (
         "Operations on two logarithmic axes, arithmetic per byte and rate at best, under the rooflines of devices: a "
         "slope where memory is the limit, level where arithmetic is. The table lists operations."
@@ -307,14 +316,14 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
     )
     colours, shapes, dashes = map(list, zip(*(_SIGNS[at % len(_SIGNS)] for at in range(len(names))), strict=True))
-    legend = look.top_legend(title="growth in a year", columns=2, symbolType="stroke", titleOrient="left")
+    legend = look.top_legend(title="growth per year", columns=2, symbolType="stroke", titleOrient="left")
     colour = alt.Color("words:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
     shape = alt.Shape("words:N", scale=alt.Scale(domain=names, range=shapes), legend=None)
     dash = alt.StrokeDash("words:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     tip = [
         alt.Tooltip("name:N", title="device"),
         alt.Tooltip("words:N", title="quantity"),
-        alt.Tooltip("value:Q", title="times the first", format=",.3~g"),
+        alt.Tooltip("value:Q", title="times the first year", format=",.3~g"),
     ]
     layers = [
         look.rows_of("line").mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
@@ -323,7 +332,7 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
         .encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
     ]
     quantities = [name.replace(":", "") for name in names]
-    title = title or f"A year brings {quantities[0]}" + (f", but {quantities[-1]}" if len(quantities) > 1 else "")
+    title = title or f"Each year adds {quantities[0]}" + (f", but {quantities[-1]}" if len(quantities) > 1 else "")
     words = (
         f"{int((frame['what'] == 'device').sum())} marks over the year of launch on a logarithmic axis, and a straight "
         f"line for each of {len(names)} quantities, with its growth in a year in the legend."
@@ -336,7 +345,7 @@ def place_costs(
     title: str | None = None,
     axis: str = "Cost over the horizon [$], logarithmic",
     key: str = _COSTS_KEY,
-    each: str = "place",
+    each: str = "option",
 ) -> Any:
     """Return a chart of a task's cost at each location, with its band.
 
@@ -358,9 +367,9 @@ def place_costs(
     Examples
     --------
     >>> import pandas as pd
-    >>> rows = [["a", 90.0, 70.0, 120.0, "cheapest that will do", ""], ["b", 50.0, 40.0, 60.0, "will not do", "late"]]
+    >>> rows = [["a", 90.0, 70.0, 120.0, "cheapest feasible", ""], ["b", 50.0, 40.0, 60.0, "not feasible", "late"]]
     >>> place_costs(pd.DataFrame(rows, columns=["row", "usd", "low", "high", "verdict", "text"])).title.text
-    'a is the cheapest place that will do'
+    'a is the cheapest feasible option'
     """
     low, high = cost_domain(frame)
     scale = look.log_scale("low", "high")
@@ -375,13 +384,13 @@ def place_costs(
         ),
         priced.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
     ]
-    best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
-    feasible = (frame["verdict"] == "will do").any()
-    none = f"No {each} is clearly the cheapest that will do" if feasible else f"No {each} will do"
-    title = title or (f"{best.iloc[0]} is the cheapest {each} that will do" if len(best) else none)
+    best = frame.loc[frame["verdict"] == "cheapest feasible", "row"]
+    feasible = (frame["verdict"] == "feasible").any()
+    none = f"No {each} is clearly the cheapest feasible one" if feasible else f"No {each} is feasible"
+    title = title or (f"{best.iloc[0]} is the cheapest feasible {each}" if len(best) else none)
     words = (
         f"One row for each {each}: a mark at the cost on a logarithmic axis in dollars, a bar from low to high, and at "
-        f"the right words on it or the reason why the {each} will not do."
+        f"the right words on it or the reason why the {each} is not feasible."
     )
     return look.finished(frame, layers, title, key, words, low=low, high=high)
 
@@ -417,7 +426,7 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     low, high = tornado_domain(frame)
     scale, y = look.linear_scale("high", alt.ExprRef("low")), look.rows_axis(_PLACE_LABEL_WIDTH)
     x = alt.X("start:Q", title="Cost over the horizon [$]", scale=scale, axis=alt.Axis(format="~s"))
-    tip = [alt.Tooltip("row:N", title="figure"), *look.number_tips(",.3~f", "start", "end")]
+    tip = [alt.Tooltip("row:N", title="input"), *look.number_tips(",.3~f", "start", "end")]
     bar = alt.Chart().mark_bar(height=14, opacity=0.75, color=PALETTE[0])
     centre = alt.Chart().mark_rule(color=INK, strokeWidth=2, opacity=look.THROUGH)
     layers = [
@@ -472,11 +481,11 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     colour = look.coloured("what", dict(zip(_CONTRACTS, PALETTE[:2], strict=True)), None)
     dash = alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=list(_CONTRACTS), range=[[1, 0], [6, 4]]))
     tip = [
-        alt.Tooltip("what:N", title="place"),
+        alt.Tooltip("what:N", title="option"),
         alt.Tooltip("month:Q", format=".0f"),
         *look.number_tips(",.3~f", "low", "usd", "high"),
     ]
-    ends = [alt.Tooltip("text:N", title="place"), alt.Tooltip("counted:Q", title="cost counted", format=",.3~f")]
+    ends = [alt.Tooltip("text:N", title="option"), alt.Tooltip("counted:Q", title="cost counted", format=",.3~f")]
     base, meets = alt.Chart(), look.rows_with("meets").transform_aggregate(at="min(meets)")
     diamond: dict[str, Any] = {"filled": True, "shape": "diamond", "size": 160, "opacity": 1, "stroke": INK}
     layers = [

@@ -87,9 +87,9 @@ MONEY_PARTS = {
 VERDICTS = {
     "possible": ("#009E73", "circle"),
     "possible under a condition": ("#0072B2", "diamond"),
-    "cannot at its peak": ("#D55E00", "cross"),
+    "too slow at its peak": ("#D55E00", "cross"),
     "does not fit": ("#CC79A7", "square"),
-    "cannot tell": ("#616161", "triangle-up"),
+    "not known": ("#616161", "triangle-up"),
 }
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"

@@ -26,10 +26,10 @@ _SEARCHES = (
     "', best of one search (n = 1)'"
 )
 _DASHES = {"compared": [6, 4], "pinned": [2, 3]}
-_RATE_KEY = "Mark: peak. Tick: best matmul of one search. Band: several, 10th to 90th percentile."
-_MEMORY_KEY = "Filled: needed, by part. Outlined: capacity, dashed where too small."
-_METHOD_KEY = "Dashed: memory of one GPU. Line: 80 % interval."
-_ZOO_KEY = "Filled: agrees with published figures. Dashed line: each parameter used once."
+_RATE_KEY = "Marks are peaks, ticks the best matmul of one search, bands the 10th to 90th percentile of several."
+_MEMORY_KEY = "Filled bars are the required memory by part; outlined bars are capacity, dashed where it is too small."
+_METHOD_KEY = "The dashed rule is the memory of one GPU; lines are 80 % intervals."
+_ZOO_KEY = "Filled marks agree with published values. On the dashed line, each parameter is used once."
 
 
 def group_of(family: str) -> str:
@@ -94,7 +94,7 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
     layers = [*look.row_text(alt.Chart()), *_peaks(x), *_needed_rates(x), _peak_marks(x)]
     words = (
         "Vertical rule: the rate that the first network needs. One row for each accelerator: a mark at its peak, a "
-        "tick at the best matrix product of one search on it, or a band (10th to 90th percentile) of several. Marks to "
+        "tick at the best matmul of one search on it, or a band (10th to 90th percentile) of several. Marks to "
         "the left of the rule cannot meet it."
     )
     return look.finished(frame, layers, title or rate_title(frame), _RATE_KEY, words, x_low=low, x_high=high)
@@ -140,7 +140,7 @@ def _device_tip() -> list[Any]:
     return [
         alt.Tooltip("whose:N", title="accelerator"),
         alt.Tooltip("rate:Q", title="peak FLOP/s", format=".3~s"),
-        alt.Tooltip("seen:N", title="matmul measured, FLOP/s"),
+        alt.Tooltip("seen:N", title="measured matmul, FLOP/s"),
         "verdict:N",
     ]
 
@@ -155,7 +155,7 @@ def rate_title(frame: pd.DataFrame) -> str:
     verdicts = frame.loc[frame["role"] == "device", "verdict"]
     sure, maybe = (int((verdicts == name).sum()) for name in list(VERDICTS)[:2])
     under = f", {maybe} of them under a condition" if maybe else ""
-    unknown = int((verdicts == "cannot tell").sum())
+    unknown = int((verdicts == "not known").sum())
     rest = f"; too little is known of {unknown}" if unknown else ""
     total = f"{len(verdicts)} accelerator{'' if len(verdicts) == 1 else 's'}"
     if not sure + maybe:
@@ -313,8 +313,8 @@ def method_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     parts = {name: colour for name, colour in MEMORY_PARTS.items() if name in set(frame["part"])}
     words = (
-        "Stacked bars, one a method of fine-tuning: weights, gradients, optimiser states, activations, workspace, with "
-        "the 80 % interval of the sum. The dashed rule is the memory of one GPU; a bar beyond it does not fit."
+        "Stacked bars, one per method of fine-tuning: weights, gradients, optimiser states, activations, workspace, "
+        "with the 80 % interval of the sum. The dashed rule is the memory of one GPU; a bar beyond it does not fit."
     )
     layers = [*look.row_text(alt.Chart()), _stacks(x, parts), whisker, limit, label]
     return look.finished(frame, layers, title or "Memory by method", _METHOD_KEY, words, **method_ends(frame))
@@ -357,14 +357,14 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     y = alt.Y(
         "flop:Q",
-        title="Forward FLOP a sample, logarithmic",
+        title="Forward FLOP per sample, logarithmic",
         scale=look.log_scale("bottom", "top"),
         axis=look.decade_axis(),
     )
     layers = [_used_once(x, y), *_networks(x, y), *_names(x, y)]
     words = (
         "Scatter of networks, parameters against FLOP of one forward pass, both logarithmic, colour and shape by "
-        "family. Filled marks agree with published figures; hollow ones are unverified. The dashed line is two FLOP "
+        "family. Filled marks agree with published values; hollow ones are unverified. The dashed line is two FLOP "
         "for each parameter: every parameter used once."
     )
     return look.finished(frame, layers, title or zoo_title(frame), _ZOO_KEY, words, **zoo_ends(frame))
@@ -391,7 +391,7 @@ def _networks(x: Any, y: Any) -> list[Any]:
         alt.Tooltip("group:N", title="kind"),
         alt.Tooltip("parameters:Q", format=".4~s"),
         alt.Tooltip("flop:Q", title="forward FLOP", format=".4~s"),
-        alt.Tooltip("status:N", title="figures"),
+        alt.Tooltip("status:N", title="parameters and MAC"),
     ]
     marks = (
         alt.Chart()
@@ -425,5 +425,5 @@ def zoo_title(frame: pd.DataFrame) -> str:
     """Return the takeaway of `parameters_vs_flop`."""
     ratio = (frame["flop"] / frame["parameters"]).dropna()
     low, high = (float(f"{ratio.quantile(share):.2g}") for share in (0.1, 0.9))
-    span = f"{low:,.{0 if low >= 10 else 1}f} to {high:,.0f} FLOP a parameter"
-    return f"Size does not tell the work: for one sample, 80 % of the networks here compute {span}"
+    span = f"{low:,.{0 if low >= 10 else 1}f} to {high:,.0f} FLOP per parameter"
+    return f"Size does not determine the work: 80 % of the networks compute {span} per sample"

@@ -16,6 +16,7 @@ from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.constants import LEVELS
@@ -180,7 +181,8 @@ def chosen(
         for name in wanted:
             if name not in (names_known := _names(column)):
                 suggestions = ", ".join(nearest(name, sorted(names_known), 3, letters=len(name)))
-                raise ValueError(f"no run by {column} {shown(name)} was judged; nearest names: {suggestions}")
+                reason = f"no run by {column} {shown(name)} was evaluated; nearest names: {suggestions}"
+                raise Refused(Refusal(reason, field=f"{column}s".replace("model", "network")))
         if wanted:
             names = rows[column].map(network_of) if column == "model" else rows[column]
             masks[f"{column}s".replace("model", "network")] = names.isin(wanted).to_numpy()
@@ -189,9 +191,8 @@ def chosen(
         others = {name: np.logical_and.reduce([masks[other] for other in masks if other != name]) for name in masks}
         counts = [f"{np.sum(mask & np.ones(len(rows), bool)):,} of all {name}" for name, mask in others.items()]
         counts_shown = f" ({', '.join(counts)})" if len(masks) > 1 else ""
-        raise ValueError(
-            f"0 such runs were measured{counts_shown}: choose another kind, or fewer publishers, accelerators, networks"
-        )
+        remedy = "choose another kind, or fewer publishers, accelerators, networks"
+        raise Refused(Refusal(f"0 such runs were measured{counts_shown}: {remedy}", field="kind"))
     return selected
 
 
@@ -298,7 +299,8 @@ def _ratios_of(rows: pd.DataFrame, model: str) -> pd.Series:
     model = MODEL.read(model, "model")
     ratios = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
     if not len(ratios):
-        raise ValueError(f"nothing is predicted {shown(model)} for these runs: another kind has it")
+        reason = f"nothing is predicted {shown(model)} for these runs: choose another kind of runs"
+        raise Refused(Refusal(reason, field="model"))
     return ratios
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.evidence import measurement_rows
 from cookbook.prediction.neighbours import LABEL_COSTS, MAX_DISTANCE, Runs, distances
 from cookbook.units import shown
@@ -280,11 +280,11 @@ def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
         match = everything().query("id == @near")
         if not len(match):
             suggestions = ", ".join(nearest(near, everything()["id"].tolist(), 3))
-            raise ValueError(f"no measurement has id = {shown(near)}; nearest: {suggestions}")
+            raise Refused(Refusal(f"no measurement has id = {shown(near)}; nearest: {suggestions}", field="near"))
         return {name: match.iloc[0][name] for name in ASKED}
     unknown = [name for name in near if name not in ASKED]
     if unknown:
-        raise ValueError(f"near has no {shown(unknown[0])}; it takes {', '.join(ASKED)}")
+        raise Refused(Refusal(f"near has no {shown(unknown[0])}; it takes {', '.join(ASKED)}", field="near"))
     fields = dict(near)
     all_rows = everything()
     for name, kind in (("accelerator", "accelerators"), ("model", "models")):
@@ -453,14 +453,14 @@ Y = {
     "value": ("stated value", "counted"),
     "throughput": ("throughput", "unit"),
     "time": ("time", "time_of"),
-    "per_device": ("rate of one device", "unit"),
-    "per_watt": ("rate per watt of design power", "unit"),
+    "per_device": ("throughput per device", "unit"),
+    "per_watt": ("throughput per watt of design power", "unit"),
     "weak_efficiency": ("weak scaling efficiency", ""),
     "strong_efficiency": ("strong scaling efficiency", ""),
     "utilisation": ("share of the peak FLOP/s", ""),
 }
 SHARES = ("utilisation", "weak_efficiency", "strong_efficiency")
-NUMBERS = {"year": "year", "devices": "devices", "batch": "batch of all devices", "batch_per_device": "batch a device"}
+NUMBERS = {"year": "year", "devices": "devices", "batch": "global batch", "batch_per_device": "batch per device"}
 NAMES = {
     "accelerator": "accelerator",
     "generation": "generation",
@@ -519,10 +519,8 @@ class Selected:
         counts = self.stated[column].value_counts()
         if self.unit and self.unit not in counts:
             offered = ", ".join(counts.index[:4])
-            raise ValueError(
-                f"no measurement matches: none of these counts {self.unit!r}, but {offered}; "
-                "choose one of them under Counted in"
-            )
+            reason = f"no measurement matches: none of these counts {self.unit!r}, but {offered}"
+            raise Refused(Refusal(f"{reason}; choose one of them under Counted in", field="unit"))
         return self.unit or str(counts.index[0])
 
     @cached_property
@@ -531,10 +529,8 @@ class Selected:
         rows = _filtered(self.rows, self.rows[self.y] > 0)
         if not len(rows):
             quantity = f"{Y[self.y][0]}{MISSING_REASONS.get(self.y, '')}"
-            raise ValueError(
-                f"no measurement matches: {len(self.rows):,} pass the filters, but none states {quantity}; "
-                "choose another value, or loosen a filter"
-            )
+            reason = f"no measurement matches: {len(self.rows):,} pass the filters, but none states {quantity}"
+            raise Refused(Refusal(f"{reason}; choose another value, or loosen a filter", field="y"))
         return rows
 
     @cached_property
@@ -560,10 +556,8 @@ class Selected:
         if self.x in NUMBERS:
             rows = _filtered(rows, rows[self.x] > 0)
         if not len(rows):
-            raise ValueError(
-                f"no measurement matches: none of {len(self.of_unit):,} states its {self.words_x}; "
-                "choose another horizontal axis, or loosen a filter"
-            )
+            reason = f"no measurement matches: none of {len(self.of_unit):,} states its {self.words_x}"
+            raise Refused(Refusal(f"{reason}; choose another horizontal axis, or loosen a filter", field="x"))
         return rows if self.aggregate == "all" else rows.loc[self._chosen(rows)]
 
     def _chosen(self, rows: pd.DataFrame) -> pd.Index:
@@ -585,9 +579,9 @@ class Selected:
     def unit_words(self) -> str:
         """Return the unit of the values shown."""
         if self.y == "time":
-            return "s" if self.counted == "all" else f"s a {self.counted}"
+            return "s" if self.counted == "all" else f"s per {self.counted}"
         base = "in mixed units" if self.counted == "all" else self.counted
-        return base + {"per_device": " a device", "per_watt": " per W"}.get(self.y, "")
+        return base + {"per_device": " per device", "per_watt": " per W"}.get(self.y, "")
 
     @cached_property
     def beside(self) -> np.ndarray:

@@ -169,10 +169,11 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     arrivals = np.fft.irfft(np.exp(means[:, None] * (wave - 1)), wide, axis=1)
     arrivals = np.hstack([np.zeros((len(means), count)), np.maximum(arrivals[:, :count], 0.0)])
     left = np.clip(np.arange(count) - out, 0, count - 1)[:, None]
-    matrix = arrivals[inverse[:, None], np.arange(count) + count - left]
+    at_zero = inverse[:, None] * (2 * count) + np.arange(count) + count  # entries of `arrivals`, read in one piece
+    matrix = arrivals.take(at_zero - left)
     part = np.maximum(units - out, 0.0)[:, None]
     if part.max() > TINY:
-        matrix += part * (arrivals[inverse[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
+        matrix += part * (arrivals.take(at_zero - np.maximum(left - 1, 0)) - matrix)
     matrix[:, -1] += np.maximum(1 - matrix.sum(1), 0.0)
     system = np.vstack([(matrix / matrix.sum(1, keepdims=True)).T - np.eye(count), np.ones(count)])
     solution = np.linalg.lstsq(system, np.eye(count + 1)[-1], rcond=None)[0] if count < 3 else _stationary(system)
@@ -210,7 +211,10 @@ def _poisson(mean: Array, share: Array) -> Array:
     count, term = np.zeros_like(mean), np.exp(-mean)
     below = term.copy()
     for number in range(1, int(mean.max() + 8 * np.sqrt(mean.max()) + 12)):
-        count += share > below
+        above = share > below
+        if not above.any():
+            break
+        count += above
         term = term * mean / number
         below = below + term
     return count

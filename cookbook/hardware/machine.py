@@ -14,6 +14,7 @@ from cookbook.catalog import UnknownName, constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import likeness
+from cookbook.catalog.refusals import refused
 from cookbook.hardware.accelerator import (
     LONGEST_NAME,
     MAX_COUNT,
@@ -142,10 +143,8 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
 def _resize(base: Machine, count: int) -> Machine:
     """Return the machine with another number of devices per node; for a server, no more than it has."""
     if count > base.per_node and (base.server or base.instance):
-        raise ValueError(
-            f"per_node = {count}: {base.name} has {base.per_node} accelerators; give that or fewer, or name the "
-            f"accelerator, {base.accelerator.name}"
-        )
+        remedy = f"give that or fewer, or name the accelerator, {base.accelerator.name}"
+        raise refused("per_node", count, f": {base.name} has {base.per_node} accelerators; {remedy}")
     more = base.per_node / count if base.network_shared else 1.0
     return replace(base, per_node=count, network=base.network * more, ring_network=base.ring_network * more)
 

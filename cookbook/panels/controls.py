@@ -47,7 +47,7 @@ class Own:
     show : callable
         Value to (text, label).
     files : str
-        What a file may be called whose text can be taken, such as ".json"; blank: none is offered.
+        Ending of files whose text is accepted, such as ".json"; blank: no file is offered.
     most : int
         Letters that a text may have.
     """
@@ -63,14 +63,14 @@ class Own:
 
 @dataclass(frozen=True)
 class Described:
-    """What every control says of itself.
+    """Description that all controls share.
 
     Attributes
     ----------
     name, label, group : str
         Parameter, words beside the control, heading above it. Without a label, that of the field in the schema.
     more : bool
-        Whether it stands under "more".
+        True if it is under "More".
     place : str
         "controls", or "picture" for the row above the picture.
     tooltip : str
@@ -91,24 +91,24 @@ class Described:
     phase: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        """Take what is not said from the field of the schema."""
-        known = self.declared
-        if known is None:
+        """Take missing words from the field of the schema."""
+        row = self.declared
+        if row is None:
             return
-        empty = f"; empty: {known.default}" if getattr(self, "optional", False) and known.default else ""
-        taken = {"label": known.label[:1].upper() + known.label[1:], "tooltip": f"{known.description}{empty}"}
-        for name, words in taken.items():
+        empty = f"; empty: {row.default}" if getattr(self, "optional", False) and row.default else ""
+        defaults = {"label": row.label[:1].upper() + row.label[1:], "tooltip": f"{row.description}{empty}"}
+        for name, words in defaults.items():
             if not getattr(self, name):
                 object.__setattr__(self, name, words)
 
     @property
     def declared(self) -> Field | None:
         """Row of ``data/schema/scenario.csv`` that the control sets; None where it sets another argument."""
-        known = fields(self.phase).get(self.argument or self.name)
-        return known if known and self.takes(known.type in NUMERIC) else None
+        row = fields(self.phase).get(self.argument or self.name)
+        return row if row and self.takes(row.type in NUMERIC) else None
 
     def takes(self, number: bool) -> bool:
-        """Whether it can set a field that is a number, or one that is none."""
+        """Return True if the control can set a field of this kind: a number, or not a number."""
         return True
 
     def sets(self, argument: str) -> bool:
@@ -137,11 +137,11 @@ class Described:
         return sentence
 
     def refused(self, raw: Any, what: str) -> Refused:
-        """The error for what a reader gave, under the words beside the control."""
+        """Return the error for a value of the reader, under the label of the control."""
         return refused(self.argument or self.name, raw, what, name=self.label)
 
     def unusable(self, sentence: str) -> Refused:
-        """The error of such a sentence about it."""
+        """Return the error of a sentence about the control."""
         return Refused(Refusal(sentence, field=self.argument or self.name))
 
     def _described(self, kind: str, **own: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Combo(Described):
     many : bool
         Several at a time; `least` to `limit`.
     own : Own, optional
-        What "custom…" takes.
+        The entry under "custom…".
     plain : callable, optional
         A record of the reader's to what the control keeps: a name, or a dict.
     short : callable, optional
@@ -179,11 +179,11 @@ class Combo(Described):
     ranked: bool = False
 
     def takes(self, number: bool) -> bool:
-        """Whether it can set a field: names."""
+        """Return True for fields that are names."""
         return not number
 
     def describe(self) -> dict[str, Any]:
-        """What the browser needs to draw it."""
+        """Return the description of the control for the browser."""
         own = self.own and {name: getattr(self.own, name) for name in ("label", "help", "example", "files", "most")}
         groups = list(dict.fromkeys(group for *_, group in self.options))
         options = [list(option) for option in sorted(self.options, key=lambda option: groups.index(option[3]))]
@@ -210,8 +210,8 @@ class Combo(Described):
 
     def _names(self, text: str) -> list[str]:
         """Names in a text with commas between them; a comma in brackets or in a known name is part of it."""
-        known = any(text.casefold() == label.casefold() for _, label, _, _ in self.options) if "," in text else True
-        return [text] if known else pieces(text)
+        is_name = any(text.casefold() == label.casefold() for _, label, _, _ in self.options) if "," in text else True
+        return [text] if is_name else pieces(text)
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
@@ -236,7 +236,7 @@ class Combo(Described):
         return "", shown(entry)
 
     def typed(self, raw: Any) -> bool:
-        """Whether a value, or one of several, is a text that the reader typed under "custom…"."""
+        """Return True if a value, or one of several, is a text that the reader typed under "custom…"."""
         return any(_custom(entry) for entry in (raw if isinstance(raw, (list, tuple)) else [raw]))
 
     def _as_typed(self, entries: Sequence[Any]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ class Combo(Described):
         return [*([*others, entry] for entry in like if entry not in others), others, last]
 
     def told(self, value: Any, now: Any = None) -> str:
-        """A value in the words of the control; of several what differs from those `now` chosen."""
+        """Return a value in the words of the control; of several, the difference to those chosen `now`."""
         if not self.many:
             return str(self.show(value)["text"])
         before = now if isinstance(now, (list, tuple)) else [now]
@@ -322,8 +322,8 @@ class Combo(Described):
         """Value of a link: names of the list, or a text for `own`; ValueError names anything else."""
         if isinstance(raw, list) != self.many:
             raise self.refused(raw, f"is not {'a list of names' if self.many else 'one name'}")
-        found = [self._from_link(entry) for entry in (raw if self.many else [raw])]
-        return self.read(found if self.many else found[0])
+        values = [self._from_link(entry) for entry in (raw if self.many else [raw])]
+        return self.read(values if self.many else values[0])
 
     def _from_link(self, entry: Any) -> Any:
         if _custom(entry) and isinstance(entry["custom"], str):
@@ -336,9 +336,9 @@ class Combo(Described):
 
     def _key(self, name: str) -> str | None:
         """Value of the option that a name means: the value itself, what is printed, or another spelling of it."""
-        told = _words(name)
+        words = _words(name)
         for key, label, also, _ in self.options:
-            if name == key or (told.strip() and told in map(_words, (key, label, *also.split(";")))):
+            if name == key or (words.strip() and words in map(_words, (key, label, *also.split(";")))):
                 return key
         return None
 
@@ -376,13 +376,13 @@ class Slider(Described):
     unit : str
         Words beside the number; for `seconds` the number carries its own unit.
     whole : bool
-        Whether only whole numbers are allowed.
+        True if only integers are allowed.
     seconds : bool
         A duration: shown and typed as "8 h".
     optional : bool
-        Whether it may be left empty, which reads as None.
+        True if it may be left empty, which is read as None.
     zero : str
-        What 0 stands for, in words, where it is no amount: "list price". The panel shows them, and takes them typed.
+        Words for 0 where it is not an amount, such as "list price". The panel shows them and accepts them as input.
     """
 
     stops: tuple[float, ...] = ()
@@ -401,11 +401,11 @@ class Slider(Described):
             object.__setattr__(self, "unit", self.unit or self.declared.unit)
 
     def takes(self, number: bool) -> bool:
-        """Whether it can set a field: a number."""
+        """Return True for fields that are numbers."""
         return number
 
     def describe(self) -> dict[str, Any]:
-        """What the browser needs to draw it."""
+        """Return the description of the control for the browser."""
         stops = [[stop, self._worded(stop)] for stop in self.stops]
         return self._described("slider", stops=stops, unit=self.unit, zero=self.zero)
 
@@ -457,7 +457,7 @@ class Slider(Described):
         return [*hints, *dict.fromkeys(self.stops[each] for each in around if self.stops[each] != value), last]
 
     def told(self, value: Any, now: Any = None) -> str:
-        """A value with its unit, or what 0 stands for; empty where it is left open."""
+        """Return a value with its unit, or the words for 0; "empty" where it is None."""
         if value is None:
             return "empty"
         if self.zero and not value:
@@ -470,7 +470,7 @@ class Slider(Described):
         return f"{text} {self.unit}".rstrip()
 
     def said(self, value: Any) -> str:
-        """A value as `told`; nothing where it is left empty."""
+        """Return a value as `told` does; "" where it is None."""
         return "" if value is None else self.told(value)
 
     def _worded(self, value: float) -> str:
@@ -522,14 +522,14 @@ class Choice(Described):
     options: tuple[tuple[str, str, str], ...] = ()
 
     def describe(self) -> dict[str, Any]:
-        """What the browser needs to draw it."""
+        """Return the description of the control for the browser."""
         return self._described("choice", options=[list(option) for option in self.options])
 
     def read(self, raw: Any) -> str:
-        """One of the values; ValueError names them all."""
-        known = [value for value, _, _ in self.options]
-        if not isinstance(raw, str) or raw not in known:
-            raise self.refused(raw, f"is not a choice; take one of {', '.join(known)}")
+        """Return one of the values; the ValueError for another lists them all."""
+        names = [value for value, _, _ in self.options]
+        if not isinstance(raw, str) or raw not in names:
+            raise self.refused(raw, f"is not a choice; take one of {', '.join(names)}")
         return raw
 
     def to_link(self, value: Any) -> Any:
@@ -561,15 +561,15 @@ Control = Combo | Slider | Choice
 
 
 def place() -> dict[str, str]:
-    """Where a panel is made, for links to it: the Binder and the cell of the notebook; "" where there is none.
+    """Return the Binder and the notebook cell of a panel, for links to it; "" where there is none.
 
     The cell tells panels of one kind in a notebook apart; it has the same id in every session.
     """
-    host, asked = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
+    host, request = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
     parent: Any = getattr(getattr(get_ipython(), "kernel", None), "get_parent", dict)()
     cell = (parent or {}).get("metadata", {}).get("cellId", "")
     return {
-        "binder": f"{host.rstrip('/')}/{asked}" if host.startswith("https://") and asked else "",
+        "binder": f"{host.rstrip('/')}/{request}" if host.startswith("https://") and request else "",
         "cell": cell if isinstance(cell, str) and len(cell) <= LONGEST else "",
     }
 
@@ -612,37 +612,37 @@ def from_link(controls: Mapping[str, Control], state: Any, defaults: Mapping[str
     """
     if not isinstance(state, str) or len(state) > LONGEST_LINK:
         raise ValueError(f"the link is longer than {LONGEST_LINK:,} letters; copy it anew with Copy link")
-    asked = json_of(state, "the state in the link")
-    if not isinstance(asked, dict):
+    entries = json_of(state, "the state in the link")
+    if not isinstance(entries, dict):
         raise ValueError("the state in the link is not a list of controls and values; copy it anew with Copy link")
-    found = dict[str, Any]()
-    for name, raw in asked.items():
+    values = dict[str, Any]()
+    for name, raw in entries.items():
         if name not in controls:
             has = ", ".join(controls)
             raise ValueError(f"the link sets {shown(name)}, which this panel does not have; it has {has}")
         try:
             usual = type(raw) is type(defaults[name]) and same(raw, defaults[name])
-            found[name] = raw if usual else controls[name].from_link(raw)
+            values[name] = raw if usual else controls[name].from_link(raw)
         except MISUSED as problem:
             raise ValueError(f"the link cannot be used: {problem.args[0] if problem.args else problem}") from None
-    return found
+    return values
 
 
 @lru_cache(maxsize=1)
 def _popular() -> dict[str, int]:
-    """How often each network and accelerator was measured."""
+    """Return the number of measurements of each network and accelerator."""
     folder = catalog.data_directory()
-    known, found = index("models", folder), Counter[str]()
+    names, counts = index("models", folder), Counter[str]()
     for table in MEASURED:  # as text: a list of names waits for no reading of figures
         file = as_text(table, folder)
-        found.update(file.column("accelerator"))
+        counts.update(file.column("accelerator"))
         for name, count in Counter(file.column("model")).items():
-            found[known.get(normalise(name), "")] += count
-    return {key: count for key, count in found.items() if key}
+            counts[names.get(normalise(name), "")] += count
+    return {key: count for key, count in counts.items() if key}
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; what cannot be compared, such as an array, is not."""
+    """Return True if two values are equal; values that cannot be compared, such as arrays, are not."""
     try:
         return bool(one == other)
     except (TypeError, ValueError, RecursionError):

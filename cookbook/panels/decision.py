@@ -31,7 +31,7 @@ _CHARTS = Path(live.__file__).parent
 Row = tuple[str, str, str]
 Section = tuple[str, list[Row]]
 LONGEST_QUESTION, LONGEST_NOTE, LONGEST_DATE = 300, 10_000, 10  # letters
-CODE = "Code that gives it again"
+CODE = "Code that reproduces it"
 MOST_ROWS, LONGEST_PICTURE = 15, 6_000_000  # of a table in a report; letters of its chart
 PICTURE = "data:image/png;base64,"
 # What Markdown gives a meaning anywhere in a line; what it would read as a heading or a list stands behind a label.
@@ -81,7 +81,7 @@ class Record(anywidget.AnyWidget):
         self.said = self._live()
 
     def _live(self) -> list[Any]:
-        """What the form shows besides its fields: it changes with the panel, and stays while that tells an error."""
+        """Return the sections of the form, which follow the panel and stay while it shows an error."""
         if self._panel and self.said and self._panel.error:
             return self.said
         rows = [("Decision", [(label, text, "") for label, text in self._decided.items()])]
@@ -123,7 +123,7 @@ class Record(anywidget.AnyWidget):
         return page(self.question, f"<h1>{escape(self.question)}</h1>\n{self.sheet(picture)}", report=True)
 
     def sheet(self, picture: str = "") -> str:
-        """Return what stands below the title of a report, as HTML: decision, answer, chart and inputs on one page.
+        """Return the body of a report as HTML: decision, answer, chart and inputs on one page.
 
         All of it is of the chart that the panel was made with, whichever is looked at. Table, assumptions, code and
         sources are folded behind the rest; opened, they are printed too.
@@ -239,7 +239,7 @@ def page(title: str, body: str, report: bool = False) -> str:
 
 
 def _is_picture(text: str) -> bool:
-    """Whether a text is the address of a PNG that holds its own data, and nothing else."""
+    """Return True if a text is a data address of a PNG and nothing else."""
     data = text.removeprefix(PICTURE)
     if data == text or len(text) > LONGEST_PICTURE:
         return False
@@ -268,7 +268,7 @@ def _table(panel: Panel) -> str:
 
 
 def _problem(question: str, note: str, day: str) -> str:
-    """Why the reader's words make no record; "" where they do."""
+    """Return the reason why the reader's words make no record; "" where they do."""
     for what, text, most in (("question", question, LONGEST_QUESTION), ("note", note, LONGEST_NOTE)):
         if len(text) > most:
             return f"The {what} has {len(text):,} letters; write at most {most:,}."
@@ -280,19 +280,19 @@ def _problem(question: str, note: str, day: str) -> str:
 
 
 def _of_panel(panel: Panel) -> list[Section]:
-    """What a panel says in its last valid state; the largest part is named, since it holds the answer back."""
+    """Return the sections of a panel in its last valid state; the largest part, the bottleneck, is named."""
     view = panel.view
     headline, facts = levels(view.answer)
     parts = [(part.name, part.text, "") for part in view.parts]
     largest = max(view.parts, key=lambda part: part.value, default=None)
     most = [("Largest part", largest.name, "")] if largest else []
-    found: list[Section] = [
+    sections: list[Section] = [
         ("Answer", [("", text.replace("**", ""), "") for text in (headline, *facts)]),
         (f"Inputs: {panel.shape['title']}", [(label, text, "") for label, text in panel.inputs]),
         (view.parts_title, [*most, *parts]),
         ("How this is known", [(label, why, "") for label, why in view.chips]),
     ]
-    return [(heading, rows) for heading, rows in found if rows]
+    return [(heading, rows) for heading, rows in sections if rows]
 
 
 def _markdown_text(text: str) -> str:
@@ -307,7 +307,7 @@ def _line(label: str, text: str, url: str) -> str:
 
 
 def _web(url: str) -> bool:
-    """Whether an address is of the web, and can stand in Markdown as it is."""
+    """Return True if an address is of the web and is valid in Markdown without escapes."""
     return url.startswith(("https://", "http://")) and not set(url) & set(" <>()\\\n")
 
 

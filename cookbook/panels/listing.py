@@ -16,7 +16,7 @@ EXHAUSTED = "There is not enough memory for this panel. Close pages that you no 
 
 
 class Door(anywidget.AnyWidget):
-    """Tells the process which panel the address of its page names; says so if none comes."""
+    """Widget that sends the panel named in the page's address to the process, and says if none arrives."""
 
     _esm = """export default { render({ model, el }) {
       el.setAttribute("role", "status");
@@ -31,7 +31,7 @@ class Door(anywidget.AnyWidget):
 
 
 def page(most_bytes: float | None = None) -> ipywidgets.VBox:
-    """What the notebook of the app shows: nothing yet, then the panel that the reader's page asks for.
+    """Return the box of the app's notebook: empty at first, then with the requested panel.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ def page(most_bytes: float | None = None) -> ipywidgets.VBox:
 
 
 def opened(box: ipywidgets.VBox, message: Mapping[str, Any]) -> bool:
-    """Whether the panel that a page names now stands in the box; why not stands there otherwise."""
+    """Return True if the box now contains the requested panel; otherwise it contains the reason."""
     name = message.get("panel")
     if name not in panels.RECIPES:
-        known = ", ".join(panels.RECIPES)
-        box.children = (_told(f"There is no panel {str(name)[:60]!r}; there are {known}."),)
+        names = ", ".join(panels.RECIPES)
+        box.children = (_told(f"There is no panel {str(name)[:60]!r}; there are {names}."),)
         return False
     try:
         box.children = (getattr(panels, name)(),)
@@ -74,7 +74,7 @@ def _told(text: str) -> ipywidgets.HTML:
 
 
 def keep_within(most_bytes: float) -> bool:
-    """Whether this process now gets a MemoryError, which its panel tells in words, in place of more memory than this.
+    """Limit the memory of this process, so that its panel can report a MemoryError; return True if that was possible.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What panels offer and print of tables of the catalogue, and the parts of a training step."""
+"""Options and names from tables of the catalogue, and the parts of a training step, for all panels."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def networks(language: bool | None = None, serving: bool = False) -> tuple[Optio
     if language is not None:
         rows = rows[rows["builder"].isin(ANSWERING if serving else LANGUAGE_MODELS) == language]
     columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
-    found = ((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
+    options = ((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
     return tuple(
         sorted(
-            found,
+            options,
             key=lambda one: [
                 "".join(letters).zfill(6) if number else "".join(letters)
                 for number, letters in groupby(one[1].casefold(), str.isdigit)
@@ -127,8 +127,8 @@ def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
 
     `unseen` stands before the note of a source that nobody opened.
     """
-    known = catalog.table("sources").set_index("key")[["title", "url", "seen"]].to_dict("index")
-    rows = {key: known.get(key, {"title": key, "url": "", "seen": ""}) for key in notes if key}
+    by_key = catalog.table("sources").set_index("key")[["title", "url", "seen"]].to_dict("index")
+    rows = {key: by_key.get(key, {"title": key, "url": "", "seen": ""}) for key in notes if key}
     return tuple(
         (row["title"], row["url"], f"{unseen if row['seen'] == 'no' else ''}{notes[key]}") for key, row in rows.items()
     )
@@ -136,21 +136,24 @@ def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
 
 @lru_cache(maxsize=256)
 def printed(table: str, key: str, column: str, name: str) -> str:
-    """What a table says in one column of the row of a name, found as `catalog.lookup` does in the column `key`."""
+    """Return the cell of a table in one column, in the row whose `key` is the name, as `catalog.lookup` finds it."""
     rows = catalog.table(table).set_index(key)
     return str(rows.loc[catalog.lookup(table, name), column])
 
 
 def own_model(example: str = "") -> Own:
     """A network of the reader's: the configuration that is published with its weights, or its layers."""
-    start, written = example or A_CONFIGURATION, "A config.json of Hugging Face, or one JSON object as for cb.layers."
+    start, written = (
+        example or A_CONFIGURATION,
+        "A config.json of Hugging Face, or a JSON object with input and layers.",
+    )
     return Own("custom…: your own network", written, start, _read_model, partial(_show_model, start), ".json")
 
 
 def own_work() -> Own:
     """A network of the reader's, or the time of one step of it."""
-    written = "A config.json of Hugging Face, one JSON object as for cb.layers, or one step with its unit (120 ms)."
-    label = "custom…: your own network, or time of one step"
+    written = "A config.json of Hugging Face, a JSON object with input and layers, or one step with its unit (120 ms)."
+    label = "custom…: your own network, or time of a step"
     return Own(label, written, SOME_LAYERS, _read_work, _show_work, ".json")
 
 
@@ -163,17 +166,17 @@ def _show_work(value: Any) -> tuple[str, str]:
 
 
 def plain_work(value: Any) -> Any:
-    """What a control keeps of a network, or the seconds of one step."""
+    """Return the value of a control for a network, or for the seconds of one step."""
     return value if is_time(value) else plain_model(value)
 
 
 def is_time(value: Any) -> bool:
-    """Whether a control keeps the seconds of one step, and no network."""
+    """Return True if the value of a control is the seconds of one step and not a network."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def plain_model(value: Any) -> Any:
-    """What a control keeps of a network: its name, its record, a table of layers, or a configuration."""
+    """Return the value of a control for a network: its name, its record, a table of layers, or a configuration."""
     listed = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
     if not (listed or _configured(value) or isinstance(value, (str, Workload))):
         raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or a config.json as a dict")
@@ -181,7 +184,7 @@ def plain_model(value: Any) -> Any:
 
 
 def _configured(value: Any) -> bool:
-    """Whether a value is what stands in a configuration of Hugging Face."""
+    """Return True if a value is the content of a Hugging Face configuration."""
     return isinstance(value, dict) and not CONFIGURED.isdisjoint(value)
 
 
@@ -246,22 +249,22 @@ def _built(text: str) -> Workload:
 
 
 def assumed(value: Any) -> str:
-    """What the reader's own network does not say, as a fact; nothing for a name or a time.
+    """Return the assumptions about the reader's own network as a fact; "" for a name or a time.
 
     The whole list stands where the network is printed.
     """
     if not isinstance(value, (dict, Workload)):
         return ""
     workload = model_of(value)
-    told, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
-    return f"Assumed: {told}{f'; and {more} more' if more > 0 else ''}." if told else ""
+    first, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
+    return f"Assumed: {first}{f'; and {more} more' if more > 0 else ''}." if first else ""
 
 
 def own_accelerator(alone: str = "") -> Own:
     """Accelerators like others, in the reader's own words; one of them for a control that takes it `alone`."""
     start, peak = ("", "bf16") if alone else ("One a line: ", "fp16")
     return Own(
-        "custom…: one like another",
+        "custom…: a device like another",
         f"{start}like=, then what differs (memory_bytes, mem_bandwidth, peak_{peak} …).",
         ONE_LIKE_ANOTHER,
         read=partial(_read_devices, alone),
@@ -288,7 +291,7 @@ def _show_device(value: dict[str, Any]) -> tuple[str, str]:
 
 
 def plain_device(device: Any) -> Any:
-    """What a control keeps of an accelerator: its name, or what differs from another.
+    """Return the value of a control for an accelerator: its name, or the differences to another.
 
     Raises
     ------
@@ -318,12 +321,12 @@ def named_device(value: Any) -> Any:
 
 def keys_of(devices: list[Any]) -> list[str]:
     """Return what a click, the state and the picture call each device: its key, or the name of one's own."""
-    found: list[str] = []
+    keys: list[str] = []
     for value in devices:
         name = device_of(value).name if isinstance(value, dict) else ""
-        again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
-        found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
-    return found
+        again = sum(each == name or each.startswith(f"{name} (") for each in keys) if name else 0
+        keys.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
+    return keys
 
 
 @lru_cache(maxsize=256)
@@ -347,8 +350,8 @@ def _stated(key: str, column: str) -> tuple[tuple[str, ...], bool]:
 
 def peak_column(device: hardware.Accelerator, precision: str) -> str:
     """Column of the peak that counts for a precision; "" where the accelerator has none."""
-    known = (c for c in _peak_columns(precision) if not math.isnan(device.peaks.get(c, math.nan)))
-    return next(known, "")
+    columns = (c for c in _peak_columns(precision) if not math.isnan(device.peaks.get(c, math.nan)))
+    return next(columns, "")
 
 
 @lru_cache(maxsize=32)
@@ -358,21 +361,21 @@ def _peak_columns(precision: str) -> tuple[str, ...]:
 
 
 def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Place 4: the parts of a step [s], in the order and colours of every chart."""
-    known = [(float(seconds[name]), group) for name, group in part_groups().items() if name in seconds]
-    parts = (Part(group.name, value, human(value, "s"), group.colour, group.explanation) for value, group in known)
+    """Return the parts of a step [s], in the order and colours of every chart."""
+    groups = [(float(seconds[name]), group) for name, group in part_groups().items() if name in seconds]
+    parts = (Part(group.name, value, human(value, "s"), group.colour, group.explanation) for value, group in groups)
     return few(parts, told=partial(human, unit="s"))
 
 
 def few(parts: Iterable[Part], told: Callable[[float], str], most: int = 5) -> tuple[Part, ...]:
     """The largest parts in their order; smaller ones stand together at the end."""
-    kept = [part for part in parts if part.value]
-    large = sorted(kept, key=lambda part: -part.value)[: most if len(kept) > most + 1 else most + 1]
-    small = [part for part in kept if part not in large]
+    nonzero = [part for part in parts if part.value]
+    large = sorted(nonzero, key=lambda part: -part.value)[: most if len(nonzero) > most + 1 else most + 1]
+    small = [part for part in nonzero if part not in large]
     value = sum(part.value for part in small)
     words = "; ".join(f"{part.name} {part.text}" for part in small)
     other = [Part("other", value, told(value), MUTED, f"{words}.")] if small else []
-    return (*(part for part in kept if part in large), *other)
+    return (*(part for part in nonzero if part in large), *other)
 
 
 def rounded(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:

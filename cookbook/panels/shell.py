@@ -1,4 +1,4 @@
-"""One shape for every panel: answer, controls, picture, parts, tools. It knows no physics."""
+"""Structure of every panel: answer, controls, chart, parts, tools; without physics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TRIES, PATIENCE, FIXES = 8, 0.5, 3
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the sum in place 4: its value, how it is printed, its colour, and how it is computed in words."""
+    """One part of a sum: its value, its text, its colour, and its formula in words."""
 
     name: str
     value: float
@@ -69,11 +69,11 @@ class View:
     headline : dict of str to float
         What Pin compares, under the names that the sentence uses.
     chips : tuple of (label, tooltip)
-        How the answer is known.
+        Badges: how the answer is known.
     picture : Picture
         The chart now shown.
     parts, parts_title
-        How the number is made up.
+        Parts of the answer's number.
     table : callable
         Gives rows as they are printed, with units in the headings; the first 15 are shown, when asked for. A cell
         may be (text, address): a link.
@@ -190,7 +190,7 @@ class Panel(anywidget.AnyWidget):
         self._show()
 
     def _first(self, defaults: Mapping[str, Any]) -> tuple[View, str]:
-        """First view; a bad start is told, above the picture of the defaults."""
+        """Return the first view; of an invalid state, that of the defaults, with the reason."""
         try:
             values = self._read(self._state)
             view = self._draw(values, None)
@@ -225,12 +225,12 @@ class Panel(anywidget.AnyWidget):
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the controls are set to."""
+        """Values of the controls."""
         return dict(self._state)
 
     @property
     def inputs(self) -> list[tuple[str, str]]:
-        """What each control stands at in the last valid state, in words; those left empty or off are left out."""
+        """Labels and values of the controls in the last valid state, in words, without empty or disabled ones."""
         return [
             (control.label, text)
             for name, control in self._controls.items()
@@ -240,9 +240,9 @@ class Panel(anywidget.AnyWidget):
         ]
 
     def _said(self, name: str, control: Control) -> str:
-        """What a control is set to in words; what was left open with what was taken for it."""
-        text, taken = control.said(self._good[name]), self._view.stood_for.get(name)
-        words = "" if taken is None else control.said(taken)
+        """Return the value of a control in words; of an empty one, with the value that was used."""
+        text, used = control.said(self._good[name]), self._view.stood_for.get(name)
+        words = "" if used is None else control.said(used)
         return f"{text or 'automatic'}: {words}" if words and words != text else text
 
     @property
@@ -251,13 +251,13 @@ class Panel(anywidget.AnyWidget):
         return self._view.sources()
 
     def printed(self, most: int) -> tuple[list[str], list[list[str]], int]:
-        """Headings and rows of the table as they are printed, so many at most, and how many there are."""
+        """Return headings and the first `most` rows of the table as printed, and the number of rows."""
         table = self._view.table()
         rows = [[str(cell[0] if isinstance(cell, tuple) else cell) for cell in row] for row in table.head(most).values]
         return [str(name) for name in table.columns], rows, table.attrs.get("rows", len(table))
 
     def update(self, **values: Any) -> None:
-        """Set controls and redraw; a value that cannot be used is told in the answer, and the picture stays.
+        """Set controls and redraw; of an invalid value the answer gives the reason, and the chart stays.
 
         Raises
         ------
@@ -271,12 +271,12 @@ class Panel(anywidget.AnyWidget):
 
     @property
     def error(self) -> str:
-        """Why the present state has no answer; "" where it has one."""
+        """Reason why the present state has no answer; "" where it has one."""
         return self._error
 
     @property
     def view(self) -> View:
-        """What the last valid state shows, with the answer as it is printed."""
+        """View of the last valid state, with the answer as printed."""
         return replace(self._view, answer=self._answer())
 
     @property
@@ -293,7 +293,7 @@ class Panel(anywidget.AnyWidget):
 
     @contextmanager
     def decided(self) -> Iterator[None]:
-        """Let the panel tell of its last valid state with the chart it was made with; the page sees nothing of it."""
+        """Show the last valid state with the first chart within the context; the page is not changed."""
         now = {name: getattr(self, name) for name in ("_state", "_good", "_view", "_off", "_error")}
         first = {name: value for name, value in self._start.items() if name == "picture"}
         try:
@@ -327,15 +327,15 @@ class Panel(anywidget.AnyWidget):
         return to_link(self._name, self._controls, self._good, self._defaults, self.shape["cell"])
 
     def follow(self, state: str) -> None:
-        """Take the state in a link; what the panel does not offer is told in the answer, and nothing changes."""
+        """Take the state of a link; an invalid one changes nothing but the answer, which gives the reason."""
         try:
-            asked = from_link(self._controls, state, self._defaults)
+            values = from_link(self._controls, state, self._defaults)
         except ValueError as problem:
             self._error, self._faulty, self._fixes = sentence(problem), "", [("Go on without the link", {})]
             self._show()
             return
         self._typed.clear()
-        self._state = {**self._defaults, **asked}
+        self._state = {**self._defaults, **values}
         self._redraw()
 
     def csv(self) -> str:
@@ -379,7 +379,7 @@ class Panel(anywidget.AnyWidget):
         return {name: control.read(state[name]) for name, control in self._controls.items()}
 
     def _redraw(self, changed: Mapping[str, Any] | None = None) -> None:
-        """New view, or the reason why there is none; never half of each."""
+        """Draw a new view, or show the reason why there is none."""
         try:
             values = self._read(self._state)
             self._view = self._draw(values, self._pinned)
@@ -425,7 +425,7 @@ class Panel(anywidget.AnyWidget):
     def _suspects(self, problem: Exception, changed: Iterable[str]) -> list[str]:
         """Controls that may be at fault: not readable, refused, or with the unknown name; those changed come last."""
         unread, holds = [], self._holding(problem)
-        at_fault = [control.name for control in self._controls.values() if control.sets(_field(problem))]
+        at_fault = [control.name for control in self._controls.values() if control.sets(refusal_of(problem).field)]
         if holds:  # of several controls with an unknown name, the one of its table, else what was changed
             at_fault = [n for n in at_fault if n in holds] or [n for n in holds if n in changed] or holds
         for name, control in self._controls.items():
@@ -436,28 +436,28 @@ class Panel(anywidget.AnyWidget):
         return list(dict.fromkeys([*unread, *at_fault, *holds, *changed]))
 
     def _holding(self, problem: Exception) -> list[str]:
-        """Controls that hold a name which no table has."""
+        """Return the controls whose value is a name that no table contains."""
         named = getattr(problem, "name", None)
         entries = {name: value if isinstance(value, list) else [value] for name, value in self._state.items()}
         return [name for name, chosen in entries.items() if named and any(same(named, one) for one in chosen)]
 
     def _remember(self) -> None:
-        """Keep the text that a reader typed for as long as its value stands."""
+        """Keep the text that a reader typed while its value is in use."""
         for name, control in self._controls.items():
             if isinstance(control, Combo) and control.typed(self._state[name]):
                 self._typed[name] = self._state[name]
 
     def _stands(self, name: str) -> Any:
-        """What a control shows: the text that a reader typed, its value, or what an empty one stands for."""
+        """Return the content of a control: the typed text, its value, or the value used for an empty one."""
         now = self._typed.get(name, self._state[name])
         return self._view.stood_for.get(name) if now is None and not self._error else now
 
     def _told(self, problem: Exception, changed: Mapping[str, Any]) -> str:
-        """The sentence, with the words beside a control in place of the name of its parameter."""
+        """Return the sentence of a problem, with the label of a control in place of the name of its parameter."""
         if not isinstance(problem, REFUSALS):
             what = ", ".join(f"{self._controls[name].label} = {shown(changed[name])}" for name in list(changed)[:3])
             return no_answer(problem, what)
-        text, field = sentence(problem), _field(problem)
+        text, field = sentence(problem), refusal_of(problem).field
         own = any(text.startswith(f"{control.label} = ") for control in self._controls.values())
         for control in self._controls.values():
             if isinstance(control, Combo) and control.sets(field) and refusal_of(problem).code == NOT_READ:
@@ -469,7 +469,7 @@ class Panel(anywidget.AnyWidget):
         return text
 
     def _unavailable(self) -> dict[str, dict[str, str]]:
-        """What cannot be chosen now; where that cannot be told, what could not be before."""
+        """Return the options that are not available; where that cannot be computed, those of the last state."""
         values = {} if self._error else self._state
         for name, control in self._controls.items() if self._error else ():
             with suppress(*PROBLEMS):
@@ -483,12 +483,12 @@ class Panel(anywidget.AnyWidget):
         if self._pinned is None:
             return self._view.answer
         then = self._pinned.headline
-        both = [(what, now, then[what]) for what, now in self._view.headline.items() if then.get(what)]
-        ratios = [f"{what} **{ratio(now / before)}×**" for what, now, before in both]
+        pairs = [(what, now, then[what]) for what, now in self._view.headline.items() if then.get(what)]
+        ratios = [f"{what} **{ratio(now / before)}×**" for what, now, before in pairs]
         return f"{self._view.answer} Against the pinned scenario: {', '.join(ratios)}."
 
     def _chips(self) -> tuple[tuple[str, str], ...]:
-        """How the answer is known; nothing where there is none."""
+        """Return the badges; none where there is no answer."""
         return () if self._error else self._view.chips
 
     def _show(self) -> None:
@@ -555,12 +555,6 @@ class Panel(anywidget.AnyWidget):
         return kept(bundle, panel_card(shown, None if picture else self._view.table()))
 
 
-def _field(problem: Exception) -> str:
-    """Return the argument at fault; of an error that does not say it as data, what stands before its equals sign."""
-    why = refusal_of(problem)
-    return why.field or why.partition(" = ")[0]
-
-
 @lru_cache(maxsize=16)
 def _made(controls: Callable[[], Sequence[Control]]) -> Sequence[Control]:
     return controls()
@@ -569,8 +563,10 @@ def _made(controls: Callable[[], Sequence[Control]]) -> Sequence[Control]:
 @lru_cache(maxsize=16)
 def defaults_of(make: Callable[..., Panel]) -> Mapping[str, Any]:
     """State of the panel that a recipe's function makes without arguments; tuples as lists, as controls keep them."""
-    found = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
-    return MappingProxyType({name: list(value) if isinstance(value, tuple) else value for name, value in found.items()})
+    defaults = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
+    return MappingProxyType(
+        {name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()}
+    )
 
 
 def panel_call(
@@ -585,8 +581,8 @@ def panel_call(
     """
     defaults = good or defaults_of(make)
     changed = [each for each, value in values.items() if value != defaults[each]]
-    given = ", ".join(f"{each}={(written or {}).get(each) or as_python(values[each])}" for each in changed)
+    arguments = ", ".join(f"{each}={(written or {}).get(each) or as_python(values[each])}" for each in changed)
     chosen = [each for value in values.values() for each in (value if isinstance(value, list) else [value])]
     lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and workload_text(each) == UNNAMED]
     before = f"# {UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
-    return f"{before}cb.panels.{make.__name__}({given})"
+    return f"{before}cb.panels.{make.__name__}({arguments})"

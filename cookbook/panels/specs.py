@@ -44,10 +44,10 @@ def _code() -> str:
 def _built() -> dict[str, Spec]:
     """Specs by the names of their charts; none where no build wrote them, or one of other code."""
     try:
-        found = json.loads(FILE.read_text(encoding="utf-8"))
+        content = json.loads(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found["specs"] if isinstance(found, dict) and found.get("code") == _code() else {}
+    return content["specs"] if isinstance(content, dict) and content.get("code") == _code() else {}
 
 
 def spec_of(chart: str, make: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Spec:

@@ -31,12 +31,12 @@ ARGUMENTS = {
     "checkpoint_bandwidth": "checkpoint write bandwidth",
     "neighbours": "correction by similar measurements",
     "think": "think time",
-    "max_sequences": "most sequences of an iteration",
-    "example_tokens": "tokens of an example",
-    "runs": "runs a month",
+    "max_sequences": "largest number of sequences per iteration",
+    "example_tokens": "tokens per example",
+    "runs": "runs per month",
     "deadline": "deadline of a run",
-    "rate": "requests a second",
-    "hours": "hours a day",
+    "rate": "requests per second",
+    "hours": "hours per day",
 }
 SWITCHES, YES_OR_NO = ("pinned", "shuffled", "asynchronous"), {"0": "no", "1": "yes"}
 # Short words for a reason, by how it is told in full.
@@ -52,7 +52,7 @@ SHORT = (
 
 
 def json_of(text: str, what: str) -> Any:
-    """What a reader's JSON says.
+    """Return the value of a reader's JSON.
 
     Raises
     ------
@@ -95,15 +95,15 @@ class Leader(Protocol):
 
     @property
     def measured(self) -> tuple[bool, ...]:
-        """Whether measured runs of each of these went into its value."""
+        """For each candidate, True if measured runs were used for its value."""
 
     @property
     def named(self) -> bool:
-        """Whether the first may be called the best."""
+        """True if the first may be called the best."""
 
     @property
     def tied(self) -> tuple[int, ...]:
-        """Places of the first and of those that cannot be distinguished from it."""
+        """Positions of the first and of those that cannot be distinguished from it."""
 
 
 def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
@@ -119,23 +119,23 @@ def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
     >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10]))
     ''
     """
-    tied, seen = [names[each] for each in lead.tied], sum(lead.measured)
+    tied, measured = [names[each] for each in lead.tied], sum(lead.measured)
     if lead.named:
         return ""
     if len(tied) == 1:
         return f"{mark}{tied[0]}{mark} leads by its datasheet alone: it was not measured"
     why = (
         "their intervals overlap"
-        if seen == len(tied)
-        else f"only {seen} {'was' if seen == 1 else 'were'} measured"
-        if seen
+        if measured == len(tied)
+        else f"only {measured} {'was' if measured == 1 else 'were'} measured"
+        if measured
         else f"{'neither' if len(tied) == 2 else 'none'} was measured"
     )
     return f"{mark}{listed(tied, 3 if len(tied) == 3 else 2)}{mark} cannot be distinguished: {why}"
 
 
 def no_answer(problem: Exception, what: str) -> str:
-    """Why a state has no answer, where the reason itself is in Python's words.
+    """Return the reason why a state has no answer, where the error is in Python's words.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def sentences(text: str) -> list[str]:
 
 
 def sent(cell: Any) -> Any:
-    """A cell of a table as it travels: its text; (text, address) becomes a link."""
+    """Return a cell of a table as sent to the page: its text; (text, address) becomes a link."""
     if isinstance(cell, tuple):
         return {"text": str(cell[0]), "url": str(cell[1])}
     return "" if cell is None else str(cell)
 
 
 def table_of(table: pd.DataFrame, most: int) -> dict[str, Any]:
-    """A table as it travels to the page: so many rows at most, and of how many; `attrs` has that of one cut before."""
+    """Return the first `most` rows of a table as sent to the page, with the number of rows, also from `attrs`."""
     head, count = table.head(most), table.attrs.get("rows", len(table))
     caption = f"first {len(head)} of {count:,}; the CSV has all" if count > len(head) else counted(len(head), "row")
     rows = [[sent(cell) for cell in row] for row in head.itertuples(index=False)]
@@ -210,13 +210,13 @@ def file_name(*words: str) -> str:
 
 
 def sources_of(sources: Sequence[Source]) -> dict[str, Any]:
-    """Sources as they travel to the page."""
-    intro = f"{len(sources)} sources went into what is shown; a figure quoted from memory is marked recalled."
+    """Return the sources as sent to the page."""
+    intro = f"The values come from {counted(len(sources), 'source')}; a value quoted from memory is marked recalled."
     return {"intro": intro, "items": [list(source) for source in sources]}
 
 
 def sentence(problem: Exception) -> str:
-    """What went wrong, as one plain sentence.
+    """Return a problem as one plain sentence.
 
     Examples
     --------
@@ -269,9 +269,9 @@ def at_your_price(usd: float) -> str:
     Examples
     --------
     >>> at_your_price(2.5)
-    'at your price of $2.50 an hour'
+    'at your price of $2.50 per hour'
     """
-    return f"at your price of {dollars(usd)} an hour"
+    return f"at your price of {dollars(usd)} per hour"
 
 
 def in_words(assumed: Iterable[str]) -> str:
@@ -286,13 +286,13 @@ def in_words(assumed: Iterable[str]) -> str:
 
 
 def _worded(text: str) -> str:
-    """One entry of `in_words`."""
-    found, (*heads, last) = "", text.split(" = ")
+    """Return one entry of `in_words`."""
+    words, (*heads, last) = "", text.split(" = ")
     for head in heads:
         name = head.split()[-1].lstrip("(")
-        found += f"{head.removesuffix(name)}{label_of(name)}: "
+        words += f"{head.removesuffix(name)}{label_of(name)}: "
     first = text.partition(" = ")[0]
-    return found + (YES_OR_NO.get(last, last) if first in SWITCHES else last)
+    return words + (YES_OR_NO.get(last, last) if first in SWITCHES else last)
 
 
 def label_of(name: str) -> str:
@@ -322,25 +322,25 @@ def duration(seconds: float) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """What stands between the commas of a text; a comma in brackets is part of a name.
+    """Return the pieces of a text between commas; a comma in brackets is part of a name.
 
     Examples
     --------
     >>> pieces("Tesla K80 (board, 2x GK210), t4")
     ['Tesla K80 (board, 2x GK210)', 't4']
     """
-    found, depth = [""], 0
+    texts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
         if letter == "," and depth <= 0:
-            found.append("")
+            texts.append("")
         else:
-            found[-1] += letter
-    return [piece.strip() for piece in found if piece.strip()]
+            texts[-1] += letter
+    return [piece.strip() for piece in texts if piece.strip()]
 
 
 def short_name(name: str) -> str:
-    """A name without what stands in brackets, unless that tells how much hardware it is.
+    """Return a name without its brackets, unless they state the number of devices.
 
     Examples
     --------
@@ -350,8 +350,8 @@ def short_name(name: str) -> str:
     'GH200'
     """
     front, _, rest = name.partition(" (")
-    told = [piece for piece in rest.rstrip(")").split(", ") if _devices(piece) or {"board", "one"} & {*piece.split()}]
-    return f"{front} ({', '.join(told)})" if told else front
+    counts = [piece for piece in rest.rstrip(")").split(", ") if _devices(piece) or {"board", "one"} & {*piece.split()}]
+    return f"{front} ({', '.join(counts)})" if counts else front
 
 
 def short(why: str) -> str:
@@ -360,9 +360,9 @@ def short(why: str) -> str:
     Examples
     --------
     >>> short("no row of data/cloud_prices.csv states a price on demand of k40"), short("something else")
-    ('no price', 'no figure')
+    ('no price', 'no value')
     """
-    return next((words for part, words in SHORT if part in why), "no figure" if why else "not known")
+    return next((words for part, words in SHORT if part in why), "no value" if why else "not known")
 
 
 def measured_badges(runs: Sequence[Measurement]) -> tuple[tuple[str, str], ...]:
@@ -401,13 +401,13 @@ def price_badge(price: Price) -> tuple[str, str]:
         months = " to ".join(dict.fromkeys((price.first[:MONTH], price.last[:MONTH])))
         return (
             f"{counted(price.rows, 'price')}, {months or 'undated'}",
-            "Median and quartiles of the newest twelve months of list prices on demand. Set your own under More.",
+            "Median and quartiles of on-demand list prices of the last twelve months. Set your own under More.",
         )
-    return ("price given", "Your own price.") if price.median == price.median else ("no price", price.why)
+    return ("your price", "The price that you set.") if price.median == price.median else ("no price", price.why)
 
 
 def memories(name: str) -> int:
-    """How many separate memories the hardware of one row has, as its name says.
+    """Return the number of separate memories in the name of a device.
 
     Examples
     --------
@@ -418,7 +418,7 @@ def memories(name: str) -> int:
 
 
 def _devices(piece: str) -> int:
-    """How many devices "2x GK210" and "4 chips" count; 0 where a text counts none."""
+    """Return the number of devices in a text such as "2x GK210" or "4 chips"; 0 where there is none."""
     first, _, rest = piece.partition(" ")
     number = first.removesuffix("x")
     return int(number) if number.isdecimal() and (number != first or rest == "chips") else 0

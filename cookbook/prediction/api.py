@@ -380,10 +380,11 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
     fabrics = [fabric(name) if name else None for name in names]
     for record in fabrics:
         if record is not None and record.kind == "torus":
-            raise ValueError(
-                f"fabric = {record.key!r} is a torus: its links join the whole slice, which the estimate for its "
-                "accelerator counts already; leave fabric out"
+            reason = (
+                "is a torus: its links join the whole slice, which the estimate for its accelerator counts already; "
+                "leave fabric out"
             )
+            raise refused("fabric", record.key, reason)
     read = {
         "network": lambda record: record.network_bandwidth,
         "pod": lambda record: record.group,
@@ -526,7 +527,7 @@ def answers(
 ) -> Scenario:
     """Return batches of answers as scenarios, arguments as for `generate`."""
     if not answers_tokens(network):
-        raise ValueError(f"model = {network.title!r} is no language model; use cb.forward_pass")
+        raise refused("model", network.title, "is no language model; use cb.forward_pass")
     comes = request_rate is not None
     batch = 1 if batch is None and not comes else batch
     return scenario(

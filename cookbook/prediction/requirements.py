@@ -344,7 +344,7 @@ def checked_seq(workload: zoo.Workload, seq: float | None) -> float | None:
     """Return the sequence length to use; refuse one of a fixed input, and none where the model states none."""
     if seq is None:
         if workload.seq is None and workload.ops.needs_seq:
-            raise ValueError(f"seq = None, but {workload.title} has no length of its own; give seq >= 1")
+            raise refused("seq", None, f", but {workload.title} has no length of its own; give seq >= 1")
         return workload.seq
     if not workload.ops.needs_seq:
         raise refused("seq", seq, f": the input of {workload.title} is fixed; leave seq out")
@@ -409,7 +409,7 @@ def sizes_of(precision: str, optimiser: str) -> tuple[Sizes, str, str, list[str]
     formats = catalog.table("number_formats")
     if row["trains"] != "yes":
         able = ", ".join(formats.loc[formats["trains"] == "yes", "name"])
-        raise ValueError(f"precision = {row['name']!r} does not train a network; take one of {able}")
+        raise refused("precision", row["name"], f"does not train a network; take one of {able}")
     sizes = Sizes(
         weight=row["weight_bytes"],
         gradient=row["gradient_bytes"],

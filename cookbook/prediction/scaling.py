@@ -13,7 +13,7 @@ import pandas as pd
 from cookbook import catalog, hardware
 from cookbook.catalog import constant
 from cookbook.catalog.fields import MAX_TOKENS, Field
-from cookbook.catalog.refusals import Refused, refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.formulas import collectives
 from cookbook.formulas import parallelism as data_parallel
 from cookbook.formulas.networks import exchange_exposed_seconds
@@ -162,10 +162,12 @@ def _is_single(devices: Any) -> bool:
 def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
     """Return the samples of the device with most."""
     if mode == "strong" and batch < max(counts):
-        raise ValueError(
+        fewer = 2 ** int(np.log2(batch))
+        reason = (
             f"batch = {batch:,.0f} cannot be split over devices = {max(counts):,}: take {max(counts):,} samples or "
-            f"more, at most {2 ** int(np.log2(batch)):,} devices, or mode weak"
+            f"more, at most {fewer:,} devices, or mode weak"
         )
+        raise Refused(Refusal(reason, field="batch"))
     return np.ceil(batch / np.asarray(counts)) if mode == "strong" else np.full(len(counts), float(batch))
 
 

@@ -24,7 +24,7 @@ RATES = pd.DataFrame(
     [
         ["A needs", "need", 2.6e14, None, None, None, None, "260 TFLOP/s"],
         ["B", "device", 3.1e14, 2.0e14, 2.7e14, 5, "possible", "84 %|within what was measured"],
-        ["C", "device", 1.2e14, 1e14, 1e14, 1, "cannot at its peak", "220 %|3 devices at least"],
+        ["C", "device", 1.2e14, 1e14, 1e14, 1, "too slow at its peak", "220 %|3 devices at least"],
         ["D", "device", None, None, None, None, "cannot tell", "no bf16 peak known"],
     ],
     columns=["row", "role", "rate", "low", "high", "measured", "verdict", "text"],
@@ -58,7 +58,7 @@ COVERAGE = pd.DataFrame(
     columns=["row", "share", "low", "high", "verdict", "text"],
 )
 EFFECTS = pd.DataFrame(
-    [["a (300)", 1.4, 1.1, "nearer with it", False], ["b (2)", 0.9, 0.8, "further off with it", True]],
+    [["a (300)", 1.4, 1.1, "more accurate", False], ["b (2)", 0.9, 0.8, "less accurate", True]],
     columns=["row", "before", "after", "verdict", "few"],
 )
 MACHINE = pd.DataFrame(
@@ -94,7 +94,7 @@ LAYOUTS = pd.DataFrame(
 )
 COSTS = pd.DataFrame(
     [
-        ["a", 90.0, 70.0, 120.0, "cheapest that will do", "$90"],
+        ["a", 90.0, 70.0, 120.0, "cheapest feasible", "$90"],
         ["b", 50.0, 40.0, 60.0, "will not do", "too late"],
         ["c", 95.0, 80.0, 300.0, "will do", "$95"],
         ["d", None, None, None, "will not do", "no price"],
@@ -155,9 +155,9 @@ LOADS = pd.DataFrame(
 HELD = pd.DataFrame(
     [
         ["bf16", "weights", 16.0, "90 requests"],
-        ["bf16", "room for keys and values", 56.0, None],
+        ["bf16", "KV cache free", 56.0, None],
         ["int4", "weights", 5.0, "110 requests"],
-        ["int4", "room for keys and values", 67.0, None],
+        ["int4", "KV cache free", 67.0, None],
     ],
     columns=["row", "part", "value", "text"],
 )

@@ -13,7 +13,7 @@ from cookbook.prediction.requirements import requirements
 
 
 def memory(model: str = "resnet50", batch: Any = 8) -> Panel:
-    """The panel "How much memory does training take?", in the state that the arguments say."""
+    """Return the panel "How much memory does training take?" in the state that the arguments describe."""
     return Panel(
         memory, "How much memory does training take?", _controls, {"memory": charts.memory_bars}, _draw, locals()
     )

@@ -179,12 +179,12 @@ def costs_agree(state: State) -> None:
     """The cheapest place is that of the chart."""
     drawn, title, bold = state["drawn"], state["title"], state["bold"]
     if "will do" in bold or bold.startswith("None of"):
-        assert state["picture"] != "costs" or (drawn["verdict"] != "cheapest that will do").all()
+        assert state["picture"] != "costs" or (drawn["verdict"] != "cheapest feasible").all()
     elif state["picture"] == "costs":
-        able = drawn[drawn["verdict"].isin(["will do", "cheapest that will do"])]
+        able = drawn[drawn["verdict"].isin(["will do", "cheapest feasible"])]
         best = able.loc[able["usd"].idxmin()]
         clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
-        assert (drawn["verdict"] == "cheapest that will do").any() == clear, "the mark contradicts the title"
+        assert (drawn["verdict"] == "cheapest feasible").any() == clear, "the mark contradicts the title"
         words = "is cheapest at" if clear else "is first at"
         assert f": {best['row']} {'is the ' if clear else 'leads '}" in state["headline"]
         assert title.startswith(f"{best['row']} {words} {bold}") and told(bold, dollars, best["usd"])
@@ -289,7 +289,7 @@ def stages_agree(state: State) -> None:
 
 def devices_agree(state: State) -> None:
     """The best device is that of the chart."""
-    units = {"throughput": "samples/s", "energy": "J a sample", "cost": "a million samples"}
+    units = {"throughput": "samples/s", "energy": "J per sample", "cost": "per million samples"}
     drawn, picture = state["drawn"], state["picture"]
     if picture == "roofline":
         ops = drawn[drawn["what"] == "op"]
@@ -375,7 +375,7 @@ def needs_agree(state: State) -> set[str]:
         fine = devices["verdict"].isin(["possible", "possible under a condition"])
         assert int(fine.sum()) == can and title.startswith(f"{can or 'None'} of {len(devices)} accelerator"), title
         assert (devices.loc[fine, "rate"] >= rate).all()
-        assert (devices.loc[devices["verdict"] == "cannot at its peak", "rate"] < rate).all()
+        assert (devices.loc[devices["verdict"] == "too slow at its peak", "rate"] < rate).all()
         return {"some can" if can else "none can"}
     size, fits = float(need["bytes"].sum()), devices["verdict"] == "fits"
     takes = re.search(r" takes ([\d.,]+ \w+): it fits (none|\d+) of (\d+) ", title)
@@ -435,10 +435,10 @@ def serving_agrees(state: State) -> set[str]:
             if values[name] is not None:
                 assert missed or milliseconds <= values[name] * (1 + ROUNDED)
     elif state["picture"] == "costs":
-        best = drawn[drawn["verdict"] == "cheapest that will do"]
+        best = drawn[drawn["verdict"] == "cheapest feasible"]
         undecided = "cannot be distinguished" in title or "by its datasheet alone" in title
         assert len(best) == (not undecided and not title.startswith("No accelerator"))
-        priced = drawn[drawn["verdict"].isin(["will do", "cheapest that will do"])].dropna(subset=["usd"])
+        priced = drawn[drawn["verdict"].isin(["will do", "cheapest feasible"])].dropna(subset=["usd"])
         clear = len(best) and priced["low"].astype(float).drop(best.index).min() > float(best["high"].iloc[0])
         assert best.empty or clear or len(priced) == 1, "a winner's band of prices overlaps another's"
         assert best.empty or title.startswith(f"{best['row'].iloc[0]} is the cheapest of {len(drawn)} accelerators")
@@ -542,10 +542,10 @@ def stacks_agree(state: State) -> set[str]:
         assert bold.split()[0] == str(count) and f" {cases} application" in state["headline"] and bold in title
         assert len(best) == cases == drawn["case"].nunique()
     else:
-        able = drawn[drawn["verdict"].isin(["will do", "cheapest that will do"])]
+        able = drawn[drawn["verdict"].isin(["will do", "cheapest feasible"])]
         best = able.loc[able["usd"].idxmin()]
         clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
-        assert (drawn["verdict"] == "cheapest that will do").any() == clear, "the mark contradicts the title"
+        assert (drawn["verdict"] == "cheapest feasible").any() == clear, "the mark contradicts the title"
         assert f": {best['row']} is {'the ' if clear else 'first of '}" in state["headline"]
         assert title.startswith(f"{best['row']} {'is cheapest at' if clear else 'is first at'} {bold}")
         assert told(bold, dollars, best["usd"])

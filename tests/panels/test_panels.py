@@ -538,7 +538,7 @@ def test_the_zoo_speaks_of_the_networks_here() -> None:
     assert "of the networks here" in panel._view.picture.title and "for one sample" in panel._view.picture.title
     zoo = cb.models().set_index("name")
     panel.update(model=zoo.index[zoo["how"] == "parameters only"][0])
-    assert panel._view.chips[1][0] == "parameters verified, MAC not"
+    assert panel._view.chips[1][0] == "parameters verified, MAC unverified"
 
 
 @pytest.mark.parametrize(

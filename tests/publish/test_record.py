@@ -182,7 +182,7 @@ def test_every_panel_gives_a_record(name: str) -> None:
         ("accelerators", {}, "Precision", "usual: fp16 on H100 SXM5 80GB"),
         ("finetuning", {"method": "qlora"}, "Checkpointing", "if needed: yes"),
         ("stack", {}, "Network", "The usual one: ResNet-50 (v1)"),
-        ("stack", {}, "Runs a month", "automatic: 4"),
+        ("stack", {}, "Runs per month", "automatic: 4"),
         ("where_to_run", {}, "Batch", "automatic: 512"),
         ("where_to_run", {"batch": 64}, "Batch", "64"),
     ],
@@ -207,4 +207,4 @@ def test_a_zero_that_stands_for_something_else_is_said_in_words() -> None:
     assert dict(cb.panels.serving(devices=8).inputs)["Devices"] == "8"
     inputs = dict(cb.panels.storage().inputs)
     assert (inputs["Price"], inputs["Checkpoint every"]) == ("list price", "never")
-    assert dict(cb.panels.where_to_run().inputs)["Utilisation"] == "that of this task alone"
+    assert dict(cb.panels.where_to_run().inputs)["Utilisation"] == "from this task alone"

@@ -455,7 +455,7 @@ def test_answers_say_that_states_have_no_constants_of_their_own():
 
 def test_the_panel_offers_hybrids_and_names_what_is_read():
     panel = cb.panels.serving(model=PURE, users=200)
-    assert "Mamba-2 2.7B" in panel.answer and "keys, values and states read" in str(panel._view.parts)
+    assert "Mamba-2 2.7B" in panel.answer and "KV cache and states read" in str(panel._view.parts)
     assert "states" not in str(cb.panels.serving(users=200)._view.parts)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.catalog.refusals import Refusal, Refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.evidence import ENOUGH as LEAST
 from cookbook.evidence import evaluation, paired
@@ -24,11 +24,11 @@ from cookbook.topics.accuracy.charts import percent, verdict
 
 BANDS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 PICTURES = {"points": charts.points, "errors": charts.errors, "coverage": charts.coverage, "effects": charts.effects}
-COLOURS, MOST_GROUPS, ENOUGH = 4, 16, 20
-# Decades, across and up, between two numbers in a picture, so that both can be read; and by which runs are spread.
+MAX_COLOURS, MAX_GROUPS, MIN_RUNS = 4, 16, 20
+# Decades, across and up, between two numbers in a chart, so that both can be read; and by which runs are jittered.
 APART, SPREAD = np.array((0.2, 0.13)), 0.16
-NO_INTERVALS = "only the full model has intervals"
-NO_EFFECT = "choose a prediction without something, or a rule to beat"
+NO_INTERVALS = "intervals are known of the full model alone"
+NO_EFFECT = "choose a prediction without one of its parts, or a baseline"
 OFF = {
     "picture": lambda v: {
         **({} if v.get("model") == evaluation.FULL else {"coverage": NO_INTERVALS}),
@@ -39,14 +39,14 @@ EDGES = (
     (0.1, "within 10 %", PALETTE[2]),
     (0.2, "10 to 20 %", PALETTE[0]),
     (0.5, "20 to 50 %", PALETTE[3]),
-    (np.inf, "further off", PALETTE[1]),
+    (np.inf, "above 50 %", PALETTE[1]),
 )
-# What groups the runs, in a sentence.
-BY = {"generation": "device", "tier": "evidence", "software_level": "level of software"}
-# Changes of a median error that count as one: a tenth of it, and a fiftieth for "no matter".
-MUCH, LITTLE = 1.1, 1.02
-# Groups in the chart of what a term changes, and changes of a speed that count there.
-MOST_EFFECTS, SEEN = 20, 0.005
+# Names of what groups the runs, in a sentence.
+BY = {"generation": "device", "tier": "evidence", "software_level": "software level"}
+# Ratios of median errors from which a change is reported as one, and up to which it is reported as none.
+CLEARLY_WORSE, ABOUT_EQUAL = 1.1, 1.02
+# Groups in the chart of what a part changes, and the smallest logarithmic change of a speed that counts there.
+MAX_EFFECTS, MIN_GAIN = 20, 0.005
 RUNS = {
     "both": "training runs",
     "transformer": "training runs of transformers",
@@ -55,7 +55,7 @@ RUNS = {
     "generation": "generation runs",
 }
 # Groups of predictions in the list.
-FULL, FLATTERING, RULE, TERM = "the prediction", "a flattering test", "rule to beat", "term off"
+FULL, FLATTERING, RULE, TERM = "the prediction", "an easier test", "baseline", "one part left out"
 
 
 def accuracy(
@@ -68,16 +68,16 @@ def accuracy(
     picture: str = "points",
     networks: Any = (),
 ) -> Panel:
-    """The panel "How far can you trust a prediction?", in the state that the arguments say.
+    """Return the panel "How far can you trust a prediction?" in the state that the arguments describe.
 
     Parameters
     ----------
     kind, publishers, accelerators, model, networks
         As for `cb.accuracy`.
     by : str
-        What colours and groups: "publisher", "generation", "year", "tier" or "software_level".
+        Property that colours and groups the runs: "publisher", "generation", "year", "tier" or "software_level".
     band : float
-        Error that still counts as good [%].
+        Largest error that counts as acceptable [%].
     picture : {"points", "errors", "coverage", "effects"}
         The chart to start with.
 
@@ -108,7 +108,7 @@ def _controls() -> tuple[Control, ...]:
                 ("transformer", "transformers", "Language models in training, on up to thousands of devices"),
                 ("classic", "other networks", "Convolutional, recurrent and other classic networks in training"),
                 ("inference", "inference", "Forward passes"),
-                ("generation", "generation", "Answers of language models"),
+                ("generation", "generation", "Token generation by language models"),
             ),
             tooltip="Kind of measured runs",
         ),
@@ -120,7 +120,7 @@ def _controls() -> tuple[Control, ...]:
             many=True,
             limit=4,
             ranked=True,
-            tooltip="What was run, four at most; empty: all",
+            tooltip="Networks to include, four at most; empty: all",
         ),
         Combo(
             "accelerators",
@@ -130,14 +130,14 @@ def _controls() -> tuple[Control, ...]:
             many=True,
             limit=4,
             ranked=True,
-            tooltip="What the runs used, four at most; empty: all",
+            tooltip="Accelerators to include, four at most; empty: all",
         ),
         Combo(
             "model",
             "Prediction",
             "Predicted by",
             models,
-            tooltip="The full model, the model without one term (all constants fitted anew), or a rule to beat",
+            tooltip="The full model, the model without one of its parts (all constants fitted anew), or a baseline",
         ),
         Combo(
             "publishers",
@@ -147,22 +147,24 @@ def _controls() -> tuple[Control, ...]:
             many=True,
             limit=4,
             more=True,
-            tooltip="Who published the measurements, four at most; empty: all",
+            tooltip="Publishers to include, four at most; empty: all",
         ),
         Choice(
             "by",
             "Colour and group by",
             "Shown as",
             (
-                ("publisher", "publisher", "Who measured"),
+                ("publisher", "publisher", "Organisation that published the run"),
                 ("generation", "device", "Generation of the accelerator"),
                 ("year", "year", "Year of the measurement"),
-                ("tier", "evidence", "How well other publishers' measurements cover the run"),
+                ("tier", "evidence", "Coverage of the run by measurements of other publishers"),
                 ("software_level", "software", "Level of the software stack"),
             ),
-            tooltip="What the runs are grouped by",
+            tooltip="Property that groups the runs",
         ),
-        Slider("band", "Good means within", "Shown as", BANDS, unit="%", tooltip="Error that still counts as good"),
+        Slider(
+            "band", "Acceptable error", "Shown as", BANDS, unit="%", tooltip="Largest error that counts as acceptable"
+        ),
         Choice(
             "picture",
             "Chart",
@@ -171,7 +173,7 @@ def _controls() -> tuple[Control, ...]:
                 ("points", "Predicted over measured", "Every run, over the number of its accelerators"),
                 ("errors", "Error by group", "Median and middle half of each group"),
                 ("coverage", "Coverage", "Share of the runs inside their 80 % interval"),
-                ("effects", "With and without", "Each group without a term, and with it"),
+                ("effects", "With and without", "Each group without one part of the model, and with it"),
             ),
             place="picture",
         ),
@@ -179,32 +181,36 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _options(column: str, table: str = "", key: str = "", name: str = "") -> tuple[Option, ...]:
-    """Names that judged runs have, most runs first, and of a table those that were never measured.
+    """Return the names in evaluated runs, most runs first, then those of a table that were never measured.
 
-    A network stands once, however its publishers spell it; a search finds it by each of their spellings.
+    A network is listed once, however its publishers spell it; a search finds it by each of their spellings.
     """
     spelled = pd.concat([evaluation.chosen(kind)[column] for kind in RUNS if kind != "both"])
     runs = spelled.map(evaluation.network_of) if column == "model" else spelled
     counts = runs[runs != ""].value_counts().to_dict()
     words = catalog.table(table).set_index(key)[name].to_dict() if table else {}
     also = spelled.groupby(runs).agg(lambda names: ";".join(sorted(set(names)))) if column == "model" else {}
-    known = counts | {each: 0 for each in words if each not in counts}
+    all_counts = counts | {each: 0 for each in words if each not in counts}
     other = readable if column == "model" else str
     return tuple(
         (each, words.get(each) or other(each), also.get(each, ""), counted(count, "run"))
-        for each, count in known.items()
+        for each, count in all_counts.items()
     )
 
 
 def _family(model: str) -> str:
-    """Group of a prediction in the list."""
-    known = {evaluation.FULL: FULL, evaluation.ROW_ALONE: FLATTERING, **dict.fromkeys(evaluation.RULES.values(), RULE)}
-    return known.get(model, TERM)
+    """Return the group of a prediction in the list."""
+    families = {
+        evaluation.FULL: FULL,
+        evaluation.ROW_ALONE: FLATTERING,
+        **dict.fromkeys(evaluation.RULES.values(), RULE),
+    }
+    return families.get(model, TERM)
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Judged runs, what predicts them, and what groups them; never change it."""
+    """Evaluated runs with the model that predicts them and the property that groups them; read-only."""
 
     rows: pd.DataFrame
     model: str
@@ -213,54 +219,56 @@ class Chosen:
 
     @cached_property
     def known(self) -> pd.DataFrame:
-        """The runs that the model says something of, with `ratio` and `predicted`."""
+        """Return the runs that the model predicts, with `ratio` and `predicted`."""
         ratio = self.rows.get(self.model, self.rows[evaluation.FULL] * np.nan).dropna()
         if not len(ratio):
-            raise ValueError(f"{self.model} says nothing of these runs: it belongs to another kind; set Runs")
-        found = self.rows.loc[ratio.index]
-        return found.assign(ratio=np.exp(ratio), predicted=found["measured"] * np.exp(ratio))
+            raise Refused(
+                Refusal(f"{self.model} does not predict runs of this kind; set Runs to another", field="kind")
+            )
+        rows = self.rows.loc[ratio.index]
+        return rows.assign(ratio=np.exp(ratio), predicted=rows["measured"] * np.exp(ratio))
 
     @cached_property
     def error(self) -> np.ndarray:
-        """Errors of those runs."""
+        """Return the errors of those runs."""
         return np.abs(self.known["ratio"].to_numpy() - 1)
 
     @cached_property
     def whole(self) -> dict[str, Any]:
-        """Figures of all of them."""
+        """Return the summary of all runs."""
         return dict(evaluation.grouped(self.rows, "all", self.model).iloc[0])
 
     @property
     def base(self) -> str:
-        """What the model is compared with: terms were switched off without correction by neighbours."""
+        """Return the model to compare with: parts were switched off without correction by neighbours."""
         return evaluation.base_of(self.model)
 
     @cached_property
     def groups(self) -> pd.DataFrame:
-        """Figures of each group, the largest first; the smallest are taken together where there are many."""
-        return evaluation.grouped(self.rows.assign(group=self.labels(MOST_GROUPS, self.rows)), "group", self.model)
+        """Return the summary of each group, the largest first; where there are many, the smallest are combined."""
+        return evaluation.grouped(self.rows.assign(group=self.labels(MAX_GROUPS, self.rows)), "group", self.model)
 
     def labels(self, most: int, rows: pd.DataFrame) -> np.ndarray:
-        """Group of each run, the smaller groups called others."""
+        """Return the group of each run; the smaller groups are called others."""
         names = rows[self.by].astype(str)
         counts = names.value_counts()
-        kept = counts.index[: most if len(counts) > most + 1 else most + 1]
-        return names.where(names.isin(kept), charts.OTHERS).to_numpy()
+        largest = counts.index[: most if len(counts) > most + 1 else most + 1]
+        return names.where(names.isin(largest), charts.OTHERS).to_numpy()
 
     def sorted_by(self, column: str) -> pd.DataFrame:
-        """Groups: years in their order, others by the figure shown; those taken together come last."""
+        """Return the groups, years in their order and others by the value shown; combined ones come last."""
         table = self.groups.sort_values("group" if self.by == "year" else column, kind="stable")
         return pd.concat([table[table["group"] != charts.OTHERS], table[table["group"] == charts.OTHERS]])
 
     @cached_property
     def effects(self) -> pd.DataFrame:
-        """Predicted over measured speed in the middle of each group: without what is off, and with it; most helped
-        first.
+        """Return the median ratio of predicted to measured speed of each group, without the part that is off and with
+        it, the largest gain first.
         """
-        known = self.known
-        faster = np.where(known["unit"].str.contains("/s"), 1, -1)
-        speeds = pd.DataFrame({"before": faster * np.log(known["ratio"]), "after": faster * known[self.base]})
-        each = speeds.groupby(self.labels(MOST_EFFECTS, known))
+        rows = self.known
+        faster = np.where(rows["unit"].str.contains("/s"), 1, -1)
+        speeds = pd.DataFrame({"before": faster * np.log(rows["ratio"]), "after": faster * rows[self.base]})
+        each = speeds.groupby(self.labels(MAX_EFFECTS, rows))
         table = each.median().assign(runs=each.size())
         table["gain"] = table["before"].abs() - table["after"].abs()
         table = table.sort_values("gain", ascending=False, kind="stable")
@@ -268,35 +276,35 @@ class Chosen:
 
     @cached_property
     def worse(self) -> tuple[float, float, float]:
-        """By how many points publishers are predicted worse than by what the model is compared with, and its ends."""
-        known = self.known
-        found = paired(np.log(known["ratio"].to_numpy()), known[self.base].to_numpy(), known["publisher"].to_numpy())
-        return 100 * found[0], 100 * found[1], 100 * found[2]
+        """Return the points by which publishers are predicted worse than by the base model, with the interval."""
+        rows = self.known
+        difference = paired(np.log(rows["ratio"].to_numpy()), rows[self.base].to_numpy(), rows["publisher"].to_numpy())
+        return 100 * difference[0], 100 * difference[1], 100 * difference[2]
 
     @cached_property
     def furthest(self) -> np.ndarray:
-        """Places of the runs furthest off, by ratio, the worst first."""
+        """Return the positions of the runs with the largest errors, by ratio, the worst first."""
         return np.argsort(-np.abs(np.log(self.known["ratio"].to_numpy())), kind="stable")[:MOST_ROWS]
 
     @cached_property
     def points(self) -> tuple[pd.DataFrame, dict[str, Any]]:
-        """What `charts.points` draws, and its signals; names travel as places in lists."""
-        known = self.known
-        group = self.labels(COLOURS, known)
+        """Return the frame of `charts.points` and its signals; names are sent as positions in lists."""
+        rows = self.known
+        group = self.labels(MAX_COLOURS, rows)
         order = [g for g in pd.Series(group).value_counts().index if g != charts.OTHERS]
-        known = known.assign(model=known["model"].replace(network_titles()))
-        named = {name: pd.factorize(known[name]) for name in ("model", "device", "source", "unit")}
-        first = known.iloc[np.unique(named["source"][0], return_index=True)[1]]
-        at = known["devices"].to_numpy() * 10 ** (SPREAD * spread(len(known)))
+        rows = rows.assign(model=rows["model"].replace(network_titles()))
+        named = {name: pd.factorize(rows[name]) for name in ("model", "device", "source", "unit")}
+        first = rows.iloc[np.unique(named["source"][0], return_index=True)[1]]
+        at = rows["devices"].to_numpy() * 10 ** (SPREAD * spread(len(rows)))
         frame = pd.DataFrame(
             {
                 "at": at,
-                "ratio": known["ratio"].round(3).to_numpy(),
+                "ratio": rows["ratio"].round(3).to_numpy(),
                 "group": group,
                 "rank": self._ranks(at),
-                "measured": known["measured"].to_numpy(),
-                "predicted": known["predicted"].to_numpy(),
-                "count": known["devices"].astype(int).to_numpy(),
+                "measured": rows["measured"].to_numpy(),
+                "predicted": rows["predicted"].to_numpy(),
+                "count": rows["devices"].astype(int).to_numpy(),
                 **{name: places for name, (places, _) in named.items()},
             }
         )
@@ -311,21 +319,21 @@ class Chosen:
         }
 
     def _ranks(self, at: np.ndarray) -> list[float | None]:
-        """Numbers of the runs furthest off; 0 where a number would cover a ring or a worse one's."""
+        """Return the ranks of the largest errors; 0 where a number would cover a ring or the number of a worse one."""
         ranks: list[float | None] = [None] * len(at)
         drawn = np.log10(self.known["ratio"].clip(*charts.RATIOS).to_numpy())
         spots = np.column_stack([np.log10(at), drawn])
-        taken: list[int] = []
+        numbered: list[int] = []
         for number, run in enumerate(self.furthest, start=1):
             place = spots[run] + np.array([0, np.sign(drawn[run])]) * APART / 2
-            near = any((np.abs(spots[run] - spots[other]) < APART).all() for other in taken)
+            near = any((np.abs(spots[run] - spots[other]) < APART).all() for other in numbered)
             near |= any((np.abs(place - spots[other]) < 0.4 * APART).all() for other in self.furthest if other != run)
             ranks[run] = 0 if near else number
-            taken += [] if near else [run]
+            numbered += [] if near else [run]
         return ranks
 
     def within(self, band: float) -> float:
-        """Share of the runs that are off by no more than this."""
+        """Return the share of the runs whose error is at most `band`."""
         return float(np.mean(self.error <= band))
 
 
@@ -337,11 +345,11 @@ def _chosen(kind: str, model: str, by: str, *names: tuple[str, ...]) -> Chosen:
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     model, by, picture, band = values["model"], values["by"], values["picture"], values["band"] / 100
     if model not in evaluation.models_of():
-        raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(evaluation.models_of())}")
+        raise refused("model", model, f"is not a choice; take one of {', '.join(evaluation.models_of())}")
     if picture == "coverage" and model != evaluation.FULL:
-        raise Refused(Refusal(f"{NO_INTERVALS}: choose Prediction full, or another picture", field="model"))
+        raise Refused(Refusal(f"{NO_INTERVALS}: choose Prediction full, or another chart", field="model"))
     if picture == "effects" and model in (evaluation.FULL, evaluation.ROW_ALONE):
-        raise ValueError(f"nothing is switched off: {NO_EFFECT}")
+        raise Refused(Refusal(f"nothing is switched off: {NO_EFFECT}", field="model"))
     filters = (tuple(values[name]) for name in ("publishers", "accelerators", "networks"))
     view = _chosen(values["kind"], model, by, *filters)
     draw, table = {
@@ -368,9 +376,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any]) -> str:
-    asked = {name: values[name] for name in ("kind", "publishers", "accelerators", "networks", "model")}
+    filters = {name: values[name] for name in ("kind", "publishers", "accelerators", "networks", "model")}
     call = {"by": "row" if values["picture"] == "points" else values["by"]}
-    call |= {name: value for name, value in asked.items() if value != defaults_of(accuracy)[name]}
+    call |= {name: value for name, value in filters.items() if value != defaults_of(accuracy)[name]}
     return f"{panel_call(accuracy, values)}\ncb.accuracy({keywords(call)})"
 
 
@@ -378,16 +386,16 @@ def _code(values: dict[str, Any]) -> str:
 
 
 def _scatter(view: Chosen, band: float) -> Picture:
-    """Every run as a point; those furthest off are numbered."""
+    """Return the chart of every run as a point; the largest errors are numbered."""
     frame, signals = view.points
     title = f"{100 * view.within(band):.0f} % of {counted(len(frame), 'run')} are predicted within {100 * band:.0f} %"
     return Picture("points", frame, title, signals)
 
 
 def _errors_picture(view: Chosen, band: float) -> Picture:
-    """Error of each group, beside that of what the model is compared with."""
+    """Return the chart of the error of each group, beside that of the base model."""
     table = view.sorted_by("median_error")
-    same = view.known.assign(group=view.labels(MOST_GROUPS, view.rows)[view.rows.index.isin(view.known.index)])
+    same = view.known.assign(group=view.labels(MAX_GROUPS, view.rows)[view.rows.index.isin(view.known.index)])
     before = evaluation.grouped(same, "group", view.base).set_index("group")["median_error"]
     frame = pd.DataFrame(
         {
@@ -407,7 +415,7 @@ def _verdicts(table: pd.DataFrame) -> list[str]:
 
 
 def _coverage_picture(view: Chosen, _band: float) -> Picture:
-    """Coverage of each group, beside what chance allows."""
+    """Return the chart of the coverage of each group, beside the range expected by chance."""
     table = view.sorted_by("coverage_80")
     frame = pd.DataFrame(
         {
@@ -423,14 +431,16 @@ def _coverage_picture(view: Chosen, _band: float) -> Picture:
 
 
 def _effects_picture(view: Chosen, _band: float) -> Picture:
-    """Each group without what is off and with it; the title says what that is worth on publishers left out."""
+    """Return the chart of each group without one part and with it; its title is the effect on held-out publishers."""
     table = view.effects
     frame = pd.DataFrame(
         {
             "row": [f"{group} ({runs:,})" for group, runs in table["runs"].items()],
             "before": table["before"].clip(*charts.RATIOS),
             "after": table["after"].clip(*charts.RATIOS),
-            "verdict": [list(charts.NEARER)[1 - int(gain > SEEN) + int(gain < -SEEN)] for gain in table["gain"]],
+            "verdict": [
+                list(charts.NEARER)[1 - int(gain > MIN_GAIN) + int(gain < -MIN_GAIN)] for gain in table["gain"]
+            ],
             "few": table["runs"] < LEAST,
         }
     ).reset_index(drop=True)
@@ -440,7 +450,7 @@ def _effects_picture(view: Chosen, _band: float) -> Picture:
 
 
 def _effects_table(view: Chosen) -> pd.DataFrame:
-    """The same as printed text."""
+    """Return the same as printed text."""
     table = view.effects
     return pd.DataFrame(
         {
@@ -453,42 +463,42 @@ def _effects_table(view: Chosen) -> pd.DataFrame:
 
 
 def _parts(view: Chosen) -> tuple[Part, ...]:
-    """Place 4: shares of the runs by error."""
-    found, below = [], 0
+    """Return the shares of the runs by error."""
+    parts, below = [], 0
     for edge, name, colour in EDGES:
         count = int(np.sum(view.error <= edge)) - below
         below += count
         share = count / len(view.error)
-        text = f"{counted(count, 'run')} whose |predicted / measured - 1| lies there."
-        found.append(Part(name, share, f"{100 * share:.0f} %", colour, text))
-    return tuple(found)
+        text = f"{counted(count, 'run')} whose |predicted / measured - 1| is in this range."
+        parts.append(Part(name, share, f"{100 * share:.0f} %", colour, text))
+    return tuple(parts)
 
 
 def _run_table(view: Chosen) -> pd.DataFrame:
-    """The runs furthest off, as numbered in the picture, each with its source."""
-    known = view.known.iloc[view.furthest]
-    ends = zip(known["predicted"], np.exp(known["half_80"]), strict=True)
+    """Return the runs with the largest errors, as numbered in the chart, each with its source."""
+    rows = view.known.iloc[view.furthest]
+    ends = zip(rows["predicted"], np.exp(rows["half_80"]), strict=True)
     full = view.model == evaluation.FULL
     return pd.DataFrame(
         {
-            "No.": [str(i) for i in range(1, len(known) + 1)],
-            "Network": known["model"].replace(network_titles()),
-            "Accelerator": known["device"],
-            "Devices": [f"{count:,.0f}" for count in known["devices"]],
-            "Measured": [f"{figure(row.measured)} {row.unit}" for row in known.itertuples()],
-            "Predicted": [f"{figure(row.predicted)} {row.unit}" for row in known.itertuples()],
+            "No.": [str(i) for i in range(1, len(rows) + 1)],
+            "Network": rows["model"].replace(network_titles()),
+            "Accelerator": rows["device"],
+            "Devices": [f"{count:,.0f}" for count in rows["devices"]],
+            "Measured": [f"{figure(row.measured)} {row.unit}" for row in rows.itertuples()],
+            "Predicted": [f"{figure(row.predicted)} {row.unit}" for row in rows.itertuples()],
             **({"80 % interval": [f"{figure(p / reach)}-{figure(p * reach)}" for p, reach in ends]} if full else {}),
-            "Predicted / measured": [f"{ratio:.2f}" for ratio in known["ratio"]],
-            "Published by": [(row.publisher, row.url) for row in known.itertuples()],
+            "Predicted / measured": [f"{ratio:.2f}" for ratio in rows["ratio"]],
+            "Published by": [(row.publisher, row.url) for row in rows.itertuples()],
         }
     )
 
 
 def _group_table(view: Chosen) -> pd.DataFrame:
-    """Figures of each group as printed text."""
+    """Return the summary of each group as printed text."""
     table = view.sorted_by("median_error")
     shares = {name: [percent(100 * value) for value in table[name]] for name in table.select_dtypes("number")}
-    found = {
+    columns = {
         capital(view.by.replace("_", " ")): table["group"],
         "Runs": [f"{rows:,}" for rows in table["rows"]],
         "Median error": shares["median_error"],
@@ -499,49 +509,51 @@ def _group_table(view: Chosen) -> pd.DataFrame:
         "Within 20 %": shares["within_20"],
     }
     if view.model == evaluation.FULL:
-        found["Inside 80 % interval"] = shares["coverage_80"]
-        found["Chance allows"] = [
+        columns["Inside 80 % interval"] = shares["coverage_80"]
+        columns["Expected by chance"] = [
             f"{100 * row.band_low_80:.0f}-{100 * row.band_high_80:.0f} %" for row in table.itertuples()
         ]
-        found["Interval reaches"] = [f"{factor:.2f}×" for factor in table["factor_80"]]
-    return pd.DataFrame(found)
+        columns["Interval factor"] = [f"{factor:.2f}×" for factor in table["factor_80"]]
+    return pd.DataFrame(columns)
 
 
 # Words.
 
 
 def _spoken(model: str) -> str:
-    """A prediction in a sentence."""
+    """Return the words for a prediction in a sentence."""
     if model == evaluation.ROW_ALONE:
         return "the full model"
     return f"the {model} model" if model == evaluation.FULL else f"the model {model}" if "without" in model else model
 
 
 def _finding(view: Chosen) -> str:
-    """What it costs to do without, on publishers left out."""
+    """Return the effect of a part, or of a baseline, on held-out publishers."""
     more, low, high = view.worse
     words = capital(view.model) if _family(view.model) == TERM else f"By {view.model}"
     points = f"{abs(more):.1f} points {'worse' if more > 0 else 'better'}"
-    told = "neither better nor worse" if low <= 0 <= high else points
-    return f"{words}, {view.runs} are **{told}** on publishers left out"
+    change = "neither better nor worse" if low <= 0 <= high else points
+    return f"{words}, {view.runs} are predicted **{change}** for held-out publishers"
 
 
 def _moved(view: Chosen) -> str:
-    """The interval of that, who gains most by what is switched off, and whether most do."""
+    """Return the interval of that effect, the number of groups that gain, and the group that gains most."""
     more, low, high = view.worse
     table = view.effects[view.effects["runs"] >= LEAST]
-    said = f"Interval (90 %): {more:+.1f} points [{low:.1f}, {high:.1f}]."
+    sentences = f"Interval (90 %): {more:+.1f} points [{low:.1f}, {high:.1f}]."
     if not len(table):
-        return said
-    gained, best = int((table["gain"] > SEEN).sum()), table.iloc[0]
-    said += f" Groups: {gained} of {len(table)} with {LEAST} runs or more are nearer to what was measured with it."
-    if best["gain"] <= SEEN:
-        return said
-    return f"{said} Most: {best.name}, from {best['before']:.2f}× to {best['after']:.2f}× of the measured speed."
+        return sentences
+    gained, best = int((table["gain"] > MIN_GAIN).sum()), table.iloc[0]
+    sentences += f" Groups: {gained} of {len(table)} with {LEAST} runs or more are predicted more accurately with it."
+    if best["gain"] <= MIN_GAIN:
+        return sentences
+    return (
+        f"{sentences} Largest gain: {best.name}, from {best['before']:.2f}× to {best['after']:.2f}× the measured speed."
+    )
 
 
 def _answer(view: Chosen, band: float, picture: str) -> str:
-    """The sentence in place 1, and what to take from the picture shown."""
+    """Return the headline, and the facts of the chart shown."""
     if picture == "effects":
         return f"{_finding(view)}. {_moved(view)}"
     whole, full = view.whole, view.model == evaluation.FULL
@@ -555,83 +567,87 @@ def _answer(view: Chosen, band: float, picture: str) -> str:
 
 
 def _reach(view: Chosen) -> str:
-    """What an interval adds to the point."""
+    """Return the width and the coverage of the intervals."""
     whole = view.whole
     return (
-        f"Interval: a factor of {whole['factor_80']:.2f} each way was to hold 80 % and held "
-        f"{100 * whole['coverage_80']:.0f} % of the runs, {100 * whole['publishers_covered_80']:.0f} % as the mean of "
-        "publishers. Advice: plan with the interval, not with the point."
+        f"Interval: a factor of {whole['factor_80']:.2f} each way should contain 80 % of the runs and contains "
+        f"{100 * whole['coverage_80']:.0f} %, or {100 * whole['publishers_covered_80']:.0f} % averaged over "
+        "publishers. Advice: plan with the interval, not with the point estimate."
     )
 
 
 def _groups(view: Chosen) -> str:
-    """Where to trust the point most and least."""
-    table = view.groups[view.groups["rows"] >= ENOUGH]
+    """Return the groups with the smallest and the largest error."""
+    table = view.groups[view.groups["rows"] >= MIN_RUNS]
     if len(table) < 2:
-        return "Groups: too few of twenty runs to tell where to trust it more."
+        return f"Groups: too few with {MIN_RUNS} runs or more to compare."
     best, worst = (table.loc[at] for at in (table["median_error"].idxmin(), table["median_error"].idxmax()))
     return (
-        f"Trust most: {best['group']}, median {percent(100 * best['median_error'])}. Trust least: {worst['group']}, "
-        f"{percent(100 * worst['median_error'])}, of groups with {ENOUGH} runs or more. Advice: ask which group your "
-        "own case resembles."
+        f"Most accurate: {best['group']}, median error {percent(100 * best['median_error'])}. Least accurate: "
+        f"{worst['group']}, {percent(100 * worst['median_error'])}, of groups with {MIN_RUNS} runs or more. Advice: "
+        "find the group that your own case resembles."
     )
 
 
 def _coverage(view: Chosen) -> str:
-    """Whether intervals keep their promise, group by group."""
-    table, found = view.groups, _verdicts(view.groups)
-    low, outside = found.count("too seldom"), len(found) - found.count("within chance")
-    held = f"Interval: 80 % intervals held {100 * view.whole['coverage_80']:.0f} % of all runs"
+    """Return the coverage of the intervals, group by group."""
+    table, verdicts = view.groups, _verdicts(view.groups)
+    low, outside = verdicts.count("less than chance"), len(verdicts) - verdicts.count("within chance")
+    sentence = f"Interval: 80 % intervals contain {100 * view.whole['coverage_80']:.0f} % of all runs"
     if len(table) == 1:
-        chance = f"{'less' if low else 'more'} than chance allows, were runs independent" if outside else "as promised"
-        return f"{held}, {chance}."
+        few = "fewer" if low else "more"
+        chance = f"{few} than chance would allow if runs were independent" if outside else "as they should"
+        return f"{sentence}, {chance}."
     span = f"{100 * table['coverage_80'].min():.0f} to {100 * table['coverage_80'].max():.0f} %"
-    held = f"{held}, {span} by {BY.get(view.by, view.by)}"
+    sentence = f"{sentence}, {span} by {BY.get(view.by, view.by)}"
     if not outside:
-        return f"{held}, all as chance allows: the promise is kept here."
+        return f"{sentence}, all within the range of chance."
     advice = (
-        "runs of one publisher are off together, so expect to lie anywhere in that span"
+        "errors of one publisher's runs are correlated, so expect any coverage in that range"
         if view.by == "publisher"
-        else "ask which group your own case resembles"
+        else "find the group that your own case resembles"
     )
     together = view.rows[view.by].nunique() - len(table) + 1
-    groups = f"{len(table)}" + (f" ({together} small ones taken together)" if together > 1 else "")
+    groups = f"{len(table)}" + (f" ({together} small ones combined)" if together > 1 else "")
     return (
-        f"{held}. Groups: {outside} of {groups} lie outside what chance allows, {low or 'none'} below it. Advice: "
+        f"{sentence}. Groups: {outside} of {groups} are outside the range of chance, {low or 'none'} below it. Advice: "
         f"{advice}."
     )
 
 
 def _beside_full(view: Chosen) -> str:
-    """The figure before and after, on the same runs."""
+    """Return the median error of the base model on the same runs."""
     now = view.whole["median_error"]
     before = evaluation.grouped(view.known, "all", view.base).iloc[0]["median_error"]
     if view.model == evaluation.ROW_ALONE:
         return (
-            f"Compared: with the publisher unseen the same runs are off by {percent(100 * before)}; the difference is "
-            "what a familiar publisher flatters."
+            f"Compared: with publishers held out, the median error of the same runs is {percent(100 * before)}; runs "
+            "of the same publisher make the test that much easier."
         )
     term = _family(view.model) == TERM
     other = "Compared: the model with it" if term else "Compared: the full model"
-    off = ", neighbours aside," if view.base != evaluation.FULL else ""
-    with_it = f"{other}{off} is off by {percent(100 * before)} on the same runs"
-    if now > before * MUCH:
-        return f"{with_it}: {'the term earns its' if term else 'the formulas earn their'} place here."
-    if now > before / LITTLE:
-        return f"{with_it}: here, the constants that stay make up for most of it."
-    return f"{with_it}: on these runs, less is more."
+    off = ", without neighbours," if view.base != evaluation.FULL else ""
+    with_it = f"{other}{off} has a median error of {percent(100 * before)} on the same runs"
+    if now > before * CLEARLY_WORSE:
+        return f"{with_it}: {'this part improves' if term else 'the formulas improve'} predictions here."
+    if now > before / ABOUT_EQUAL:
+        return f"{with_it}: here the remaining constants compensate for most of it."
+    return f"{with_it}: on these runs the simpler model is no less accurate."
 
 
 def _chips(view: Chosen) -> tuple[tuple[str, str], ...]:
-    """How the figures are known."""
-    unseen = ("publisher unseen", "No run of a publisher went into the constants and intervals that predict it.")
+    """Return the badges: how the values are known."""
+    unseen = (
+        "held-out publishers",
+        "Leave-one-publisher-out cross-validation: no run of a publisher was used to predict its own runs.",
+    )
     return (
-        ("publisher seen", "Only the run itself was kept from its own prediction.")
+        ("publishers not held out", "Only the run itself was left out of its own prediction.")
         if view.model == evaluation.ROW_ALONE
         else unseen,
         (
             counted(view.known["publisher"].nunique(), "publisher"),
-            "Runs of one publisher share machines, software and habits: they are no independent tests.",
+            "Runs of one publisher share machines, software and settings, so they are not independent tests.",
         ),
-        ("measured, never an input", "What came out of a run is compared with, and is never told to the model."),
+        ("measured, never an input", "Measured results are compared with predictions; they are never an input."),
     )

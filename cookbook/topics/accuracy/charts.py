@@ -42,9 +42,9 @@ LETTER, MOST_LETTERS, WIDE = 6.7, 46, 20
 MARGIN, SPREAD = 0.03, 0.55
 OTHERS, UNKNOWN = "others", "not stated"
 _GRID = "#e0e0e0"
-# What stands at the left takes no more than so much of a narrow picture.
+# Largest width of the labels at the left in a narrow chart.
 _LEFT = "min(left, 0.55 * width)"
-_KEY = "A click on a mark tells what it is, with its source."
+_KEY = "Click a mark to see what it is, with its source."
 _FIRST: dict[str, Any] = {
     "groups": [""],
     "across": SIDE,
@@ -61,7 +61,7 @@ _TIP = (
 
 
 def explored(frame: pd.DataFrame, title: str = "") -> Any:
-    """Measurements, and whatever stands beside them, at places that were computed before.
+    """Return the chart of measurements and their predictions, at positions that were computed before.
 
     Parameters
     ----------
@@ -103,22 +103,22 @@ def explored(frame: pd.DataFrame, title: str = "") -> Any:
     layers = [grid, lines, _measured(x, y), *_predictions(x, y), *_texts(x, y)]
     signals = {**_FIRST, **{name: [] for name in LISTS}, **{name: nothing(name) for name in BESIDE}}
     words = (
-        "Measurements as marks, one colour and shape a group, over gridlines with their values; the table below the "
+        "Measurements as marks, one colour and shape per group, over gridlines with their values; the table below the "
         "panel lists the first of them with their sources."
     )
     return look.finished(frame, layers, title, _KEY, words, **signals)
 
 
 def nothing(signal: str) -> dict[str, list[Any]]:
-    """Value of a signal of `BESIDE` where there is nothing to draw."""
+    """Return the value of a signal of `BESIDE` where there is nothing to draw."""
     return {name: [] for name in BESIDE[signal]}
 
 
 def _of(signal: str) -> Any:
-    """A chart over the lists of a signal."""
+    """Return a chart over the lists of a signal."""
     cells = {name: f"{signal}.{name}[datum.i]" for name in BESIDE[signal]}
-    one = alt.Chart(alt.sequence(0, 1, as_="one")).transform_calculate(i=f"sequence(length({signal}.x))")
-    return one.transform_flatten(["i"]).transform_calculate(**cells)
+    row = alt.Chart(alt.sequence(0, 1, as_="one")).transform_calculate(i=f"sequence(length({signal}.x))")
+    return row.transform_flatten(["i"]).transform_calculate(**cells)
 
 
 def _looks() -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _measured(x: Any, y: Any) -> Any:
 
 
 def _predictions(x: Any, y: Any) -> list[Any]:
-    """Intervals, predictions as hollow diamonds, rings around measurements."""
+    """Return intervals, predictions as hollow diamonds, and rings around measurements."""
     interval = _of("intervals").mark_rule(color=INK, strokeWidth=1, opacity=0.45)
     point = _of("predictions").mark_point(shape="diamond", color=INK, size=34, strokeWidth=1.2, opacity=0.8)
     ring = _of("rings").mark_point(size=150, strokeWidth=2, color=INK, filled=False, shape="circle")
@@ -150,7 +150,7 @@ def _predictions(x: Any, y: Any) -> list[Any]:
 
 
 def _texts(x: Any, y: Any) -> list[Any]:
-    """Values under the picture, names or values at its left, titles of panes."""
+    """Return the values under the chart, names or values at its left, and titles of panes."""
     size = {"fontSize": 12, "color": INK}
     marks = [
         _of("ticks").transform_filter("!narrow || datum.i % 2 == 0").mark_text(dy=13, baseline="middle", **size),
@@ -169,7 +169,7 @@ def _texts(x: Any, y: Any) -> list[Any]:
 
 
 def panes(count: int, letters: int = 0) -> tuple[int, int]:
-    """Columns and rows of small multiples; two columns where the longest title has many `letters`.
+    """Return the columns and rows of small multiples; two columns where the longest title has many `letters`.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def panes(count: int, letters: int = 0) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Places from 0 to 1 on one axis: of the marks, and of ticks with their text.
+    """Positions from 0 to 1 on one axis: of the marks, and of ticks with their text.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class Axis:
     log: bool = False
 
     def place(self, values: Any) -> np.ndarray:
-        """Places of other values on the same axis, held inside it."""
+        """Return the positions of other values on the same axis, clipped to it."""
         low, high = self.ends
         with np.errstate(invalid="ignore", divide="ignore"):
             way = np.log(values / low) / np.log(high / low) if self.log else (values - low) / (high - low)
@@ -209,7 +209,7 @@ class Axis:
 
 
 def number_axis(values: pd.Series, log: bool, most: int) -> Axis:
-    """Axis over amounts (logarithmic) or years, at which marks are spread; a margin keeps them off its ends."""
+    """Return the axis over amounts (logarithmic) or years, with jitter and a margin at its ends."""
     low, high = float(values.min()), float(values.max())
     if not log:
         return _axis(values + SPREAD * look.spread(len(values)), (low - 0.6, high + 0.6), False, most, whole=True)
@@ -218,9 +218,9 @@ def number_axis(values: pd.Series, log: bool, most: int) -> Axis:
 
 
 def value_axis(values: pd.Series, log: bool, most: int, beside: np.ndarray) -> Axis:
-    """Axis over outcomes: logarithmic, or from 0 for shares, with room for what is drawn `beside` them."""
-    known = np.concatenate([values.to_numpy(), beside[np.isfinite(beside)]])
-    ends = number_axis(pd.Series(known), True, most).ends if log else (0.0, look.nice_ceiling(float(known.max())))
+    """Return the axis over outcomes: logarithmic, or from 0 for shares, wide enough for predictions `beside` them."""
+    finite = np.concatenate([values.to_numpy(), beside[np.isfinite(beside)]])
+    ends = number_axis(pd.Series(finite), True, most).ends if log else (0.0, look.nice_ceiling(float(finite.max())))
     return _axis(values, ends, log, most)
 
 
@@ -232,18 +232,18 @@ def _axis(values: pd.Series, ends: tuple[float, float], log: bool, most: int, wh
 
 
 def name_axis(names: pd.Series, values: pd.Series, least: bool) -> Axis:
-    """Axis over names, one row each, the best median at the top; marks are spread a little within their row."""
+    """Return the axis over names, one row each, the best median at the top; marks are jittered within their row."""
     middle = values.groupby(names).median().sort_values(ascending=not least, kind="stable")
     order = {name: at for at, name in enumerate(middle.index)}
     aside = SPREAD * look.spread(len(names)) * (len(names) > len(order))
     at = (names.map(order).to_numpy(dtype=float) + 0.5 + aside) / len(order)
     counts = names.value_counts()
-    told = {name: f"{middle_out(name)} ({counts[name]:,})" for name in order}
-    return Axis(at, [((place + 0.5) / len(order), told[name]) for name, place in order.items()])
+    labels = {name: f"{middle_out(name)} ({counts[name]:,})" for name in order}
+    return Axis(at, [((place + 0.5) / len(order), labels[name]) for name, place in order.items()])
 
 
 def middle_out(name: str) -> str:
-    """A name in full, or without its middle where no picture has room for it.
+    """Return a name, without its middle where it is too long for a chart.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def middle_out(name: str) -> str:
 
 
 def few(names: pd.Series, most: int) -> pd.Series:
-    """Names with the rarer ones called others, unless there is but one of those; blank is not stated."""
+    """Return names, the rarer ones as others unless there is only one of those; blank is not stated."""
     names = names.where(names.notna(), "").astype(str) if names.dtype != float else names.map("{:g}".format)
     names = names.mask(names.isin(["", "nan"]), UNKNOWN)
     counts = names.value_counts()
@@ -272,42 +272,42 @@ class Places:
 
     @property
     def across(self) -> int:
-        """Right end of the last pane."""
+        """Return the right end of the last pane."""
         return self.panes[0] * SIDE + (self.panes[0] - 1) * GAP
 
     @property
     def down(self) -> int:
-        """Upper end of the first pane, with room for titles where there are several."""
+        """Return the upper end of the first pane, with a margin for titles where there are several."""
         several = self.panes != (1, 1)
         return self.panes[1] * SIDE + (self.panes[1] - 1) * 2 * GAP + (GAP if several else 0)
 
     @property
     def left(self) -> int:
-        """Pixels for what stands at the left: the longest name has `letters`."""
+        """Return the pixels for the labels at the left; the longest name has `letters`."""
         least, most = ROOM
         return min(max(math.ceil(LETTER * self.letters) + 14, least), most) if self.named else NARROW_ROOM
 
     def most_names(self) -> int:
-        """How many names there is room for."""
+        """Return the number of names that fit."""
         return 16 if self.panes[1] == 1 else 5
 
     def most_ticks(self, across: bool) -> int:
-        """How many values there is room for, along the bottom or upwards."""
+        """Return the number of values that fit, along the bottom or upwards."""
         return (9, 6, 4)[self.panes[0] - 1] if across else (7, 4, 3)[self.panes[1] - 1]
 
     def _corner(self, pane: Any) -> tuple[Any, Any]:
-        """Lower left corner of panes, counted from the upper left."""
+        """Return the lower left corners of panes, counted from the upper left."""
         column, row = pane % self.panes[0], pane // self.panes[0]
         return column * (SIDE + GAP), (self.panes[1] - 1 - row) * (SIDE + 2 * GAP)
 
     def points(self, pane: np.ndarray, x: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Places across and up of marks, (2, n): names run upwards, numbers across."""
+        """Return the horizontal and vertical positions of marks, (2, n); names are vertical, numbers horizontal."""
         across, up = (values, x) if self.named else (x, values)
         left, below = self._corner(pane)
         return np.array([left + np.round(across * SIDE), below + np.round(up * SIDE)]).astype(int)
 
     def grid(self, x: Axis, values: Axis) -> dict[str, dict[str, list[Any]]]:
-        """Gridlines of every pane, values under the lowest panes, labels left of the first ones."""
+        """Return gridlines of every pane, values under the lowest panes, and labels left of the first ones."""
         across, up = (values, x) if self.named else (x, values)
         count = self.panes[0] * self.panes[1]
         grid, under, beside = nothing("grid"), nothing("ticks"), nothing("labels")
@@ -324,19 +324,19 @@ class Places:
         return {"grid": grid, "ticks": under, "labels": beside}
 
     def titles(self, names: list[str]) -> dict[str, list[Any]]:
-        """Names of panes, above each."""
-        found = nothing("titles")
+        """Return the names of panes, above each."""
+        texts = nothing("titles")
         for pane, name in enumerate(names):
             left, below = self._corner(pane)
-            _add(found, x=left, y=below + SIDE, text=name)
-        return found
+            _add(texts, x=left, y=below + SIDE, text=name)
+        return texts
 
     def intervals(
         self, pane: np.ndarray, x: np.ndarray, beside: np.ndarray, values: Axis
     ) -> dict[str, dict[str, list[Any]]]:
-        """Predicted values and their intervals, (n, 3) `beside`: point, low, high; none where none is known."""
-        known, reach = np.isfinite(beside[:, 0]), np.isfinite(beside[:, 1])
-        at = self.points(pane[known], x[known], values.place(beside[known, 0]))
+        """Return predicted values and their intervals from (n, 3) `beside`: point, low, high; NaN where not known."""
+        has_point, reach = np.isfinite(beside[:, 0]), np.isfinite(beside[:, 1])
+        at = self.points(pane[has_point], x[has_point], values.place(beside[has_point, 0]))
         low, high = (self.points(pane[reach], x[reach], values.place(beside[reach, end])) for end in (1, 2))
         names = ("x", "y", "x2", "y2")
         return {
@@ -358,7 +358,7 @@ def placed(
     lines: bool,
     ringed: np.ndarray,
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Places of measurements, (2, n), and the signals of all that stands beside them.
+    """Return the positions of measurements, (2, n), and the signals of everything drawn with them.
 
     Parameters
     ----------
@@ -385,20 +385,20 @@ def placed(
         axis = number_axis(x, x.name != "year", places.most_ticks(across=True))
     pane = group if several else np.zeros(len(values), dtype=int)
     along = places.points(pane, axis.at, upright.at)
-    found = {name: nothing(name) for name in BESIDE} | places.grid(axis, upright)
+    signals = {name: nothing(name) for name in BESIDE} | places.grid(axis, upright)
     if several:
-        found["titles"] = places.titles(groups)
+        signals["titles"] = places.titles(groups)
     if len(beside):
-        found |= places.intervals(pane, axis.at, beside, upright)
+        signals |= places.intervals(pane, axis.at, beside, upright)
     if lines and not named:
         drawn = np.array(groups)[group] != OTHERS
-        found["lines"] = joined(along[:, drawn], group[drawn])
-    found["rings"] = {"x": along[0][ringed].tolist(), "y": along[1][ringed].tolist()}
-    return along, {"across": places.across, "down": places.down, "left": places.left, **found}
+        signals["lines"] = joined(along[:, drawn], group[drawn])
+    signals["rings"] = {"x": along[0][ringed].tolist(), "y": along[1][ringed].tolist()}
+    return along, {"across": places.across, "down": places.down, "left": places.left, **signals}
 
 
 def joined(along: np.ndarray, group: np.ndarray) -> dict[str, list[Any]]:
-    """Lines from each mark of a group to the next one to the right."""
+    """Return lines from each mark of a group to the next one to the right."""
     order = np.lexsort((along[0], group))
     start, end = order[:-1], order[1:]
     same = group[start] == group[end]
@@ -418,31 +418,34 @@ RATIOS = (0.15, 8.0)
 ERRORS = (1.0, 300.0)
 COVERED = {
     "within chance": (PALETTE[2], "circle"),
-    "too seldom": (PALETTE[1], "cross"),
-    "more often": (PALETTE[0], "diamond"),
+    "less than chance": (PALETTE[1], "cross"),
+    "more than chance": (PALETTE[0], "diamond"),
 }
 NEARER = {
-    "nearer with it": (PALETTE[2], "circle"),
-    "as near": (MUTED, "square"),
-    "further off with it": (PALETTE[1], "cross"),
+    "more accurate": (PALETTE[2], "circle"),
+    "as accurate": (MUTED, "square"),
+    "less accurate": (PALETTE[1], "cross"),
 }
 MOST_LISTED = ("publishers", "urls", "models", "devices", "units")
 _REST = "#767676"
 # Pixels for the longest label, "device and engine measured": which groups are shown changes in place.
 _ROOM = 184
-_POINTS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room; a click opens the source."
-_GROUPS_KEY = "Filled: median. Bar: middle half. Hollow (a term is off, or a rule): what it is compared with."
-_EFFECTS_KEY = ["Hollow: without it. Filled: with it.", "Cross: further off. Faint: few runs. Brackets: 90 %."]
-_COVERAGE_KEY = "Grey: what chance allows around 80 % in 95 of 100 cases, were runs independent."
+_POINTS_KEY = "The bands are 10 % and 20 %. Rings are the largest errors, as numbered below; a click opens the source."
+_GROUPS_KEY = "Filled marks are medians, bars are the middle half. Hollow marks are the model to compare with."
+_EFFECTS_KEY = [
+    "Hollow marks are without it, filled marks with it.",
+    "A cross is less accurate; faint rows are few runs.",
+]
+_COVERAGE_KEY = "Grey bars are the range of chance around 80 % in 95 of 100 cases, if runs were independent."
 
 
 def points(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Predicted over measured outcome of every run, over the number of its accelerators, with bands of 10 and 20 %.
+    """Return the chart of predicted over measured outcomes of all runs by number of accelerators, with two bands.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `at` (accelerators, spread a little so that runs can be told apart), `ratio` (predicted over
+        Tidy rows: `at` (accelerators, with jitter so that runs can be distinguished), `ratio` (predicted over
         measured), `group` (five at most), `rank` (number among those furthest off, 0 for a ring without it, else
         missing), `measured`, `predicted` (each in the unit of its run), `count` (accelerators), and `source`, `model`,
         `device`, `unit`: places in the lists of names.
@@ -465,7 +468,7 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     ends = look.log_scale("low", "high")
     ticks = alt.Axis(values=[10.0**power for power in range(6)], format="~s")
-    x = alt.X("at:Q", title="Accelerators of the run, logarithmic, spread a little", scale=ends, axis=ticks)
+    x = alt.X("at:Q", title="Number of accelerators, logarithmic, with jitter", scale=ends, axis=ticks)
     ratios = alt.Scale(type="log", domain=list(RATIOS), clamp=True, nice=False)
     ticks = alt.Axis(values=[0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format="~g")
     y = alt.Y("ratio:Q", title="Predicted / measured, logarithmic", scale=ratios, axis=ticks)
@@ -480,8 +483,8 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     title = title or f"{100 * inside:.0f} % of {len(frame):,} runs are predicted within {100 * BANDS[0]:.0f} %"
     words = (
         "Scatter of measured training runs: predicted over measured outcome, over the number of accelerators, both "
-        "logarithmic. The line is 1; two grey bands around it are 10 and 20 %. The runs furthest off are ringed, and "
-        "numbered as in the table below where there is room."
+        "logarithmic. The line is 1; two grey bands around it are 10 and 20 %. The largest errors are ringed, and "
+        "numbered as in the table below where the numbers fit."
     )
     lists: dict[str, Any] = {name: [] for name in MOST_LISTED}
     groups = list(dict.fromkeys(frame["group"]))
@@ -489,12 +492,12 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def device_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of `points`."""
+    """Return the ends of the axis of `points`."""
     return 0.7, float(10 ** np.ceil(np.log10(max(frame["at"].max(), 2))))
 
 
 def _ends(ratio: float, below: float) -> Any:
-    """Two rows, at the ends of the axis, at one height and at another below."""
+    """Return two rows, at the ends of the axis, at one height and at another below."""
     ends = look.one_row(both="[low, high]").transform_flatten(["both"], ["at"])
     return ends.transform_calculate(ratio=str(ratio), below=str(below))
 
@@ -510,9 +513,9 @@ def _runs(x: Any, y: Any) -> Any:
         was="format(datum.measured, ',.4~g') + ' ' + units[datum.unit]",
         told="format(datum.predicted, ',.4~g') + ' ' + units[datum.unit]",
     )
-    said = {"network": "network", "on": "on", "was": "measured", "told": "predicted"}
+    titles = {"network": "network", "accelerator": "on", "was": "measured", "told": "predicted"}
     tip = [
-        *(alt.Tooltip(f"{name}:N", title=word) for name, word in said.items()),
+        *(alt.Tooltip(f"{name}:N", title=word) for name, word in titles.items()),
         alt.Tooltip("ratio:Q", title="predicted / measured", format=".3~g"),
         alt.Tooltip("publisher:N", title="published by"),
     ]
@@ -528,7 +531,7 @@ def _runs(x: Any, y: Any) -> Any:
 
 
 def _furthest(x: Any, y: Any) -> list[Any]:
-    """Rings of the runs that the table lists, and where there is room their numbers, away from the line."""
+    """Return rings of the runs that the table lists, and their numbers where they fit, away from the line."""
     chosen = look.rows_with("rank")
     ring = chosen.mark_point(size=110, strokeWidth=2, color=INK, filled=False, shape="circle")
     away = alt.ExprRef(f"inrange(datum.ratio, [{RATIOS[0]}, 1]) ? 16 : -14")
@@ -537,7 +540,7 @@ def _furthest(x: Any, y: Any) -> list[Any]:
 
 
 def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Error of each group: median, and the middle half of its runs.
+    """Return the chart of the error of each group: median, and the middle half of its runs.
 
     Parameters
     ----------
@@ -586,15 +589,15 @@ def _tip(*columns: str) -> list[Any]:
 
 
 def errors_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `errors`."""
+    """Return the takeaway of `errors`."""
     low, high = frame.loc[frame["median"].idxmin()], frame.loc[frame["median"].idxmax()]
     if len(frame) == 1:
         return f"Half of the runs are off by less than {percent(low['median'])}"
-    return f"Median errors from {percent(low['median'])} to {percent(high['median'])} ({high['row']})"
+    return f"Median errors range from {percent(low['median'])} to {percent(high['median'])} ({high['row']})"
 
 
 def percent(value: float) -> str:
-    """A percentage with two digits.
+    """Return a percentage with two digits.
 
     Examples
     --------
@@ -605,15 +608,15 @@ def percent(value: float) -> str:
 
 
 def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Share of the runs of each group that lie inside their interval, beside what it promises.
+    """Return the chart of the share of runs inside their interval, by group, beside the nominal coverage.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (label, in order from the top), `share`, `low`, `high` (what chance allows), in per cent,
+        Tidy rows: `row` (label, in order from the top), `share`, `low`, `high` (the range of chance), in per cent,
         `verdict` (a key of `COVERED`), `text` (words at the right).
     title : str, optional
-        The takeaway; how many groups lie below what chance allows by default.
+        The takeaway; the number of groups below the range of chance by default.
 
     Returns
     -------
@@ -623,9 +626,9 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> rows = [["a", 90.0, 70.0, 88.0, "more often", ""], ["b", 50.0, 70.0, 88.0, "too seldom", ""]]
+    >>> rows = [["a", 90.0, 70.0, 88.0, "more than chance", ""], ["b", 50.0, 70.0, 88.0, "less than chance", ""]]
     >>> coverage(pd.DataFrame(rows, columns=["row", "share", "low", "high", "verdict", "text"])).title.text
-    '1 of 2 groups lies inside its interval more seldom than chance allows'
+    '1 of 2 groups is inside its interval less often than chance allows'
     """
     scale = alt.Scale(domain=[0, 100], nice=False)
     x = alt.X("share:Q", title="Runs inside their 80 % interval [%]", scale=scale, axis=alt.Axis(tickCount=6))
@@ -639,22 +642,22 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
         base.mark_point(filled=True, size=100, opacity=1).encode(x=x, y=y, tooltip=tip, **verdicts),
     ]
     words = (
-        "One row for each group of runs: a mark at the share inside the 80 % interval, a grey bar at what chance "
-        "allows around 80 %, were the runs independent, and a rule at 80 %."
+        "One row for each group of runs: a mark at the share inside the 80 % interval, a grey bar at the range of "
+        "chance around 80 % if runs were independent, and a rule at 80 %."
     )
     return look.finished(frame, layers, title or coverage_title(frame), _COVERAGE_KEY, words, promised=80)
 
 
 def effects(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Predicted over measured speed of each group in the middle of its runs, without something and with it.
+    """Return the chart of the median predicted over measured speed of each group, without a part and with it.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `before`, `after` (predicted over measured speed without it and
-        with it), `verdict` (a key of `NEARER`), `few` (whether few runs stand behind it).
+        with it), `verdict` (a key of `NEARER`), `few` (True where it rests on few runs).
     title : str, optional
-        The takeaway; how many groups are nearer to 1 with it by default.
+        The takeaway; the number of groups nearer to 1 with it by default.
 
     Returns
     -------
@@ -664,9 +667,9 @@ def effects(frame: pd.DataFrame, title: str | None = None) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> rows = [["a", 1.4, 1.1, "nearer with it", False], ["b", 0.9, 0.8, "further off with it", True]]
+    >>> rows = [["a", 1.4, 1.1, "more accurate", False], ["b", 0.9, 0.8, "less accurate", True]]
     >>> effects(pd.DataFrame(rows, columns=["row", "before", "after", "verdict", "few"])).title.text
-    'With it, 1 of 2 groups is predicted nearer to what was measured'
+    'With it, 1 of 2 groups is predicted more accurately'
     """
     ticks = alt.Axis(values=[0.125, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format="~g", labelOverlap="greedy")
     scale = look.log_scale("low", "high")
@@ -687,40 +690,40 @@ def effects(frame: pd.DataFrame, title: str | None = None) -> Any:
     ]
     words = (
         "One row for each group of runs, on a logarithmic axis of predicted over measured speed: a line from a hollow "
-        "diamond, the middle of its runs without what is switched off, to a filled mark, the middle with it, a cross "
-        "where that is further off; a rule at 1, where the prediction was exact. Groups with fewer than five runs are "
+        "diamond, the median of its runs without the part that is off, to a filled mark, the median with it, a cross "
+        "where that is less accurate; a rule at 1, where the prediction is exact. Groups of fewer than five runs are "
         "faint."
     )
     return look.finished(frame, layers, title or effects_title(frame), _EFFECTS_KEY, words, low=low, high=high)
 
 
 def effect_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of `effects`: as far below 1 as above."""
+    """Return the ends of the axis of `effects`: as far below 1 as above."""
     furthest = float(np.exp(np.abs(np.log(frame[["before", "after"]].to_numpy(dtype=float))).max()))
     high = next(end for end in (1.25, 1.5, 2, 3, 5, RATIOS[1]) if end >= min(furthest, RATIOS[1]))
     return 1 / high, high
 
 
 def effects_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `effects`."""
-    count = int((frame["verdict"] == "nearer with it").sum())
+    """Return the takeaway of `effects`."""
+    count = int((frame["verdict"] == "more accurate").sum())
     are = "is" if count == 1 else "are"
-    return f"With it, {count or 'none'} of {len(frame)} groups {are} predicted nearer to what was measured"
+    return f"With it, {count or 'none'} of {len(frame)} groups {are} predicted more accurately"
 
 
 def coverage_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `coverage`."""
-    few = int((frame["verdict"] == "too seldom").sum())
-    count, lie = few or "None", "lies inside its" if few < 2 else "lie inside their"
-    return f"{count} of {len(frame)} groups {lie} interval more seldom than chance allows"
+    """Return the takeaway of `coverage`."""
+    few = int((frame["verdict"] == "less than chance").sum())
+    count, lie = few or "None", "is inside its" if few < 2 else "are inside their"
+    return f"{count} of {len(frame)} groups {lie} interval less often than chance allows"
 
 
 def verdict(share: float, low: float, high: float) -> str:
-    """Word for a coverage beside what chance allows.
+    """Return the verdict on a coverage beside the range of chance.
 
     Examples
     --------
     >>> verdict(0.5, 0.7, 0.9)
-    'too seldom'
+    'less than chance'
     """
-    return "too seldom" if share < low else "more often" if share > high else "within chance"
+    return "less than chance" if share < low else "more than chance" if share > high else "within chance"

@@ -12,25 +12,25 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.catalog.refusals import Refusal, Refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.evidence import measurements as explore
 from cookbook.evidence.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
 from cookbook.panels.pasted import as_python, keywords
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, panel_call
-from cookbook.panels.text import capital, counted, figure, json_of, percent, sources_by_count
+from cookbook.panels.text import counted, figure, json_of, percent, sources_by_count
 from cookbook.topics.accuracy import charts
 from cookbook.topics.accuracy.charts import OTHERS, UNKNOWN, few
 from cookbook.units import human, shown
 
-# Filters: parameter -> (column, words, heading, "more").
+# Filters: parameter -> (column, label, heading, whether it is under More).
 FILTERS = {
-    "networks": ("network", "Networks", "Only", False),
-    "accelerators": ("accelerator", "Accelerators", "Only", False),
-    "frameworks": ("framework", "Frameworks", "Only more", True),
-    "precision": ("precision", "Precision", "Only more", True),
-    "years": ("year", "Years", "Only more", True),
-    "publishers": ("publisher", "Publishers", "Only more", True),
+    "networks": ("network", "Networks", "Filters", False),
+    "accelerators": ("accelerator", "Accelerators", "Filters", False),
+    "frameworks": ("framework", "Frameworks", "Filters, more", True),
+    "precision": ("precision", "Precision", "Filters, more", True),
+    "years": ("year", "Years", "Filters, more", True),
+    "publishers": ("publisher", "Publishers", "Filters, more", True),
 }
 DEFAULTS: dict[str, Any] = {
     "y": "per_device",
@@ -53,12 +53,12 @@ DEFAULTS: dict[str, Any] = {
 }
 CODES = {"model": "network", "device": "device", "source": "publisher"}
 EXAMPLE = {"model": "resnet50", "accelerator": "v100-sxm2-16gb", "devices": 8, "batch_per_device": 64}
-# Predictions above the last number hide each other, and the measurements.
-RINGS, ENOUGH, MOST_PREDICTED = 8, 5, 500
+# Rings; measurements of a group that is compared; predictions up to which they are drawn, as more hide each other.
+MAX_RINGS, MIN_ROWS, MAX_PREDICTED = 8, 5, 500
 
 
 def measurements(**state: Any) -> Panel:
-    """The panel "What did others measure?", in the state that the arguments say.
+    """Return the panel "What did others measure?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -67,9 +67,10 @@ def measurements(**state: Any) -> Panel:
         "strong_efficiency".
         x: a column of `cb.measurements`, such as "year", "devices", "framework"; by: another one, or "".
         kind: one kind, or "" for every one. networks, accelerators, frameworks, precision, years, publishers: lists of
-        what to keep; empty: all.
-        unit: what is counted, such as "images/s"; "": the most frequent, "all": every one.
-        scaling: "", "weak" or "strong": runs with the same batch a device, or in all, on several numbers of devices.
+        entries to keep; empty: all.
+        unit: the unit, such as "images/s"; "": the most frequent, "all": every one.
+        scaling: "", "weak" or "strong": runs on several numbers of devices with the same batch
+        per device, or with the same global batch.
         most_devices: largest number of devices; 16384 keeps those without a number too.
         near: a configuration or the id of a row, as for `cb.measurements`.
         aggregate: "all", "best" or "median" run of each place and group.
@@ -118,39 +119,39 @@ def _controls() -> tuple[Control, ...]:
         _show,
     )
     return (
-        Combo("y", "Value", "Question", values, tooltip="What came out of the run"),
-        Combo("x", "Against", "Question", axes, tooltip="Numbers run across; names stand in rows"),
+        Combo("y", "Value", "Question", values, tooltip="Measured quantity"),
+        Combo("x", "Against", "Question", axes, tooltip="Horizontal axis for numbers; names are listed in rows"),
         Combo(
             "by",
             "Colour",
             "Question",
             (("", "nothing", "", ""), *names, ("year", "year", "", "")),
-            tooltip="What colours the marks, five groups and the others; also what small multiples are of",
+            tooltip="Property that colours the marks, five groups and the others, and that separates small multiples",
         ),
         Combo(
             "kind",
             "Kind",
-            "Only",
+            "Filters",
             (*((name, name, "", f"{count:,}") for name, count in kinds), ("", "every kind", "", "")),
-            tooltip="What was measured",
+            tooltip="Kind of measurement",
         ),
         *(control for control in filters if not control.more),
         Combo(
             "unit",
             "Counted in",
-            "Only more",
+            "Filters, more",
             _units(),
             more=True,
-            tooltip="Rates of different things cannot be compared: one unit at a time",
+            tooltip="Unit of the values; rates in different units cannot be compared",
         ),
         Choice(
             "scaling",
             "Scaling",
-            "Only more",
+            "Filters, more",
             (
                 ("", "any", "Every run"),
-                ("weak", "weak", "Curves with the same batch a device"),
-                ("strong", "strong", "Curves with the same batch in all"),
+                ("weak", "weak", "Curves with the same batch per device"),
+                ("strong", "strong", "Curves with the same global batch"),
             ),
             tooltip="Kind of curve",
             more=True,
@@ -158,10 +159,10 @@ def _controls() -> tuple[Control, ...]:
         Slider(
             "most_devices",
             "Devices at most",
-            "Only more",
+            "Filters, more",
             powers_of_two(0, 14),
             more=True,
-            tooltip="At its end, runs without a number of devices are kept too",
+            tooltip="At the end of the slider, runs without a number of devices are included",
         ),
         *(control for control in filters if control.more),
         Combo(
@@ -172,7 +173,7 @@ def _controls() -> tuple[Control, ...]:
             own=own,
             more=True,
             plain=_like,
-            tooltip="A configuration of yours: rings show what was measured most like it; so does a click on a mark",
+            tooltip="Your configuration: rings show the most similar measurements; so does a click on a mark",
         ),
         Choice(
             "aggregate",
@@ -180,8 +181,8 @@ def _controls() -> tuple[Control, ...]:
             "",
             (
                 ("all", "Every run", "All measurements"),
-                ("best", "Best", "The best run of each place and group"),
-                ("median", "Median", "The middle run of each place and group"),
+                ("best", "Best", "The best run of each position and group"),
+                ("median", "Median", "The median run of each position and group"),
             ),
             place="picture",
         ),
@@ -189,7 +190,7 @@ def _controls() -> tuple[Control, ...]:
             "several",
             "Panes",
             "",
-            (("no", "One chart", "All groups together"), ("yes", "Small multiples", "One pane a group")),
+            (("no", "One chart", "All groups together"), ("yes", "Small multiples", "One pane per group")),
             place="picture",
         ),
         Choice(
@@ -198,7 +199,7 @@ def _controls() -> tuple[Control, ...]:
             "",
             (
                 ("no", "Measured", "Measurements alone"),
-                ("yes", "Predicted too", "Our prediction of each, its publisher left out, with its 80 % interval"),
+                ("yes", "Predicted too", "Our prediction of each, with its publisher held out, and its 80 % interval"),
             ),
             place="picture",
         ),
@@ -230,7 +231,7 @@ def _filter(name: str, column: str, label: str, group: str, more: bool) -> Combo
 
 
 def _year(value: Any) -> str:
-    """A year as the list has it."""
+    """Return a year as it is listed."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and 1900 <= value <= 2100
     text = f"{value:.0f}" if number else value
     if not (isinstance(text, str) and len(text) == 4 and text.isascii() and text.isdecimal()):
@@ -239,35 +240,35 @@ def _year(value: Any) -> str:
 
 
 def _examples() -> tuple[Option, ...]:
-    """A run of each kind, to start from."""
+    """Return a run of each kind, to start from."""
     rows = explore.everything().query("device != ''").drop_duplicates("kind")
     titles = _titles()
-    found = (
+    options = (
         (row.id, f"{titles.get(row.network, row.network)} on {row.device}", row.id, row.kind)
         for row in rows.itertuples()
     )
-    return (("", "nothing", "", ""), *found)
+    return (("", "nothing", "", ""), *options)
 
 
 def _units() -> tuple[Option, ...]:
     rows = explore.everything()
-    found = [("", "the most frequent", "", ""), ("all", "all, mixed", "", "")]
+    options = [("", "the most frequent", "", ""), ("all", "all, mixed", "", "")]
     for column, what in (("unit", "rate"), ("time_of", "time of"), ("counted", "stated value")):
         counts = rows[rows[column] != ""][column].value_counts()
-        known = {value for value, *_ in found}
-        found += [(value, value, "", f"{what}, {count:,}") for value, count in counts.items() if value not in known]
-    return tuple(found)
+        listed = {value for value, *_ in options}
+        options += [(value, value, "", f"{what}, {count:,}") for value, count in counts.items() if value not in listed]
+    return tuple(options)
 
 
 def _read(text: str) -> Any:
-    """A configuration, or the id of a row, as a reader types it."""
+    """Return the configuration, or the id of a row, that a reader types."""
     if not text.strip().startswith("{"):
         return text.strip()
     return _like(json_of(text, "your configuration"))
 
 
 def _like(value: Any) -> Any:
-    """What a control keeps of a configuration: the id of a row, also where a click tells its number, or a mapping."""
+    """Return the value of a control for a configuration: a mapping, or the id of a row, also from its number."""
     ids = explore.everything()["id"]
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(ids):
         return ids.iloc[value]
@@ -289,14 +290,14 @@ def _titles() -> dict[str, str]:
 
 
 def printed(rows: pd.DataFrame, column: str) -> pd.Series:
-    """A column as names in print: of accelerators and networks not their keys."""
+    """Return a column as printed names; those of accelerators and networks are not their keys."""
     if column == "network":
         return rows["network"].map(_titles()).fillna(rows["network"])
     return rows["device" if column == "accelerator" else column]
 
 
 def _where(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Filters as `cb.measurements` takes them."""
+    """Return the filters as arguments of `cb.measurements`."""
     where = {"kind": values["kind"]} if values["kind"] else {}
     where |= {column: values[name] for name, (column, *_) in FILTERS.items() if values[name] and column != "year"}
     if values["networks"]:
@@ -310,9 +311,9 @@ def _where(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _variants(networks: tuple[str, ...]) -> tuple[str, ...]:
-    """Variants of networks, such as version 1.5 beside version 1."""
-    found = ((name, *name.rpartition("_v")) for name in explore.everything()["network"].unique())
-    return tuple(name for name, front, _, back in found if front in networks and "." in back and name not in networks)
+    """Return the variants of networks, such as version 1.5 beside version 1."""
+    parts = ((name, *name.rpartition("_v")) for name in explore.everything()["network"].unique())
+    return tuple(name for name, front, _, back in parts if front in networks and "." in back and name not in networks)
 
 
 @lru_cache(maxsize=4)
@@ -327,7 +328,7 @@ def _kept(classic_flop: bool, where: str, years: tuple[str, ...]) -> Any:
 
 @lru_cache(maxsize=8)
 def _asked(key: str) -> Asked:
-    """One question, kept: what changes nothing that is drawn sends nothing."""
+    """Return the selected measurements, cached, so that an unchanged chart is not sent again."""
     values = json.loads(key)
     flop, where, years = values["y"] == "utilisation", _where(values), tuple(values["years"])
     rows = _kept(flop, json.dumps(where), years)
@@ -343,7 +344,7 @@ def _asked(key: str) -> Asked:
 
 @dataclass(frozen=True, eq=False)
 class Asked(Selected):
-    """One question to the measurements and how it is drawn.
+    """Selected measurements and how they are drawn.
 
     Attributes
     ----------
@@ -362,19 +363,19 @@ class Asked(Selected):
 
     @cached_property
     def labels(self) -> pd.Series:
-        """Group of each row shown; the smaller ones are called others."""
+        """Return the group of each row shown; the smaller ones are called others."""
         if not self.by:
             return pd.Series("measured", index=self.shown.index)
         return few(printed(self.shown, self.by), charts.MOST_PANES - 1)
 
     @cached_property
     def groups(self) -> list[str]:
-        """Groups with most rows first, others last."""
+        """Return the groups, those with most rows first and others last."""
         return sorted(self.labels.value_counts().index, key=lambda name: name == OTHERS)
 
     @cached_property
     def picture(self) -> Picture:
-        """Places of everything that is drawn."""
+        """Return the chart: positions of everything that is drawn."""
         shown = self.shown
         group = self.labels.map({name: at for at, name in enumerate(self.groups)}).to_numpy()
         x = shown[self.x] if self.x in NUMBERS else printed(shown, self.x).replace("", UNKNOWN)
@@ -388,7 +389,7 @@ class Asked(Selected):
             least=self.y == "time",
             several=self.several,
             lines=self.aggregate != "all",
-            ringed=np.flatnonzero(shown["id"].isin(self.near[:RINGS]).to_numpy()),
+            ringed=np.flatnonzero(shown["id"].isin(self.near[:MAX_RINGS]).to_numpy()),
         )
         codes = {name: pd.factorize(printed(shown, column)) for name, column in CODES.items()}
         marks = pd.DataFrame(
@@ -420,90 +421,98 @@ class Asked(Selected):
 
     @property
     def drawn(self) -> np.ndarray:
-        """What of `beside` is drawn: nothing where it was not asked for, or is too much."""
-        return self.beside if self.predicted and len(self.shown) <= MOST_PREDICTED else np.empty((0, 3))
+        """Return the predictions that are drawn: none unless requested, and none of too many."""
+        return self.beside if self.predicted and len(self.shown) <= MAX_PREDICTED else np.empty((0, 3))
 
     @property
     def title(self) -> str:
-        """The takeaway above the picture: what is on its axes."""
+        """Return the takeaway, the group with the highest median or the median of all, with the axes in brackets."""
         name = Y[self.y][0] if self.aggregate == "all" else f"{self.aggregate} {Y[self.y][0]}"
-        unit = "" if self.y in SHARES else f" [{self.unit_words}], logarithmic"
-        axes = f"{capital(name)}{unit} ({'along the bottom' if self.x in NAMES else 'upwards'}) by {self.words_x}"
-        return axes if self.counted == "all" else f"{axes}: median {self.middle}"
+        scale = "" if self.y in SHARES else ", logarithmic"
+        axes = f"({'horizontal' if self.x in NAMES else 'vertical'}: {name}{scale}; by {self.words_x})"
+        if self.counted == "all":
+            return f"{counted(len(self.shown), 'measurement')} in several units {axes}"
+        medians = self.group_medians
+        if len(medians) < 2:
+            return f"The median is {self.printed(float(self.shown[self.y].median()))} {axes}"
+        return f"{medians.index[-1]} has the highest median, {self.printed(medians.iloc[-1])} {axes}"
 
-    @property
-    def middle(self) -> str:
-        """Median of what is shown, as the axis counts."""
-        return self.printed(float(self.shown[self.y].median())).removesuffix(f" {self.unit_words}")
+    @cached_property
+    def group_medians(self) -> pd.Series:
+        """Return the medians of the groups with enough measurements to compare them, ascending."""
+        if not self.by:
+            return pd.Series(dtype=float)
+        values = self.shown[self.y].groupby(self.labels)
+        return values.median()[values.size() >= MIN_ROWS].drop(OTHERS, errors="ignore").sort_values(kind="stable")
 
     def printed(self, value: float) -> str:
-        """A value with its unit."""
+        """Return a value with its unit."""
         if self.y in SHARES:
             return f"{100 * value:.3g} %"
         if self.y == "time":
-            return f"{human(value, 's')} a {self.counted}" if self.counted != "all" else human(value, "s")
+            return f"{human(value, 's')} per {self.counted}" if self.counted != "all" else human(value, "s")
         return f"{figure(value)} {self.unit_words}"
 
     @cached_property
     def listed(self) -> pd.DataFrame:
-        """Rows as the table has them: the nearest first, else the best first."""
+        """Return the rows of the table: the nearest first, else the best first."""
         if self.near:
             order = {name: at for at, name in enumerate(self.near)}
-            found = self.rows[self.rows["id"].isin(order)]
-            return found.iloc[np.argsort(found["id"].map(order).to_numpy(), kind="stable")]
+            rows = self.rows[self.rows["id"].isin(order)]
+            return rows.iloc[np.argsort(rows["id"].map(order).to_numpy(), kind="stable")]
         return self.shown.sort_values(self.y, ascending=self.y == "time", kind="stable")
 
 
 def _digits(values: np.ndarray) -> np.ndarray:
-    """Four significant digits."""
+    """Return values with four significant digits."""
     with np.errstate(divide="ignore"):
         scale = 10.0 ** (3 - np.floor(np.log10(np.abs(values))))
     return np.where(values == 0, 0, np.round(values * scale) / scale)
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    for name, known in (("y", [*Y]), ("x", [*NUMBERS, *NAMES]), ("by", ["", "year", *NAMES])):
-        if values[name] not in known:
-            raise ValueError(f"{name} = {values[name]!r} is not a choice; take one of {', '.join(filter(None, known))}")
-    asked = _asked(json.dumps(values))
-    shown, values_by = asked.shown, asked.shown[asked.y].groupby(asked.labels)
+    for name, choices in (("y", [*Y]), ("x", [*NUMBERS, *NAMES]), ("by", ["", "year", *NAMES])):
+        if values[name] not in choices:
+            raise refused(name, values[name], f"is not a choice; take one of {', '.join(filter(None, choices))}")
+    selection = _asked(json.dumps(values))
+    shown, values_by = selection.shown, selection.shown[selection.y].groupby(selection.labels)
     counts, middle = values_by.size(), values_by.median()
     return View(
-        answer=_answer(asked),
-        headline={"median": float(shown[asked.y].median()), "measurements": len(shown)},
-        chips=_chips(asked),
-        picture=asked.picture,
+        answer=_answer(selection),
+        headline={"median": float(shown[selection.y].median()), "measurements": len(shown)},
+        chips=_chips(selection),
+        picture=selection.picture,
         parts=tuple(
             Part(
                 name,
                 float(counts[name]),
                 f"{counts[name]:,}",
                 charts.COLOURS[at],
-                f"Their median is {asked.printed(middle[name])}.",
+                f"Their median is {selection.printed(middle[name])}.",
             )
-            for at, name in enumerate(asked.groups)
+            for at, name in enumerate(selection.groups)
         ),
-        parts_title=f"{counted(len(shown), 'measurement')} by {NAMES.get(asked.by, asked.by) or 'nothing'}",
-        table=partial(_table, asked),
+        parts_title=f"{counted(len(shown), 'measurement')} by {NAMES.get(selection.by, selection.by) or 'nothing'}",
+        table=partial(_table, selection),
         data=lambda: shown[[name for name in explore.COLUMNS if name in shown]],
         sources=partial(sources_by_count, shown, "measurement"),
-        code=_code(values, asked),
+        code=_code(values, selection),
     )
 
 
-def _code(values: dict[str, Any], asked: Asked) -> str:
+def _code(values: dict[str, Any], selection: Asked) -> str:
     where = _where(values)
-    if asked.counted not in ("", "all"):
-        where[Y[asked.y][1]] = asked.counted
-    if asked.y == "utilisation":
+    if selection.counted not in ("", "all"):
+        where[Y[selection.y][1]] = selection.counted
+    if selection.y == "utilisation":
         where["classic_flop"] = True
-    stated = [f"{name} > 0" for name in (asked.y, asked.x) if name in {**Y, **NUMBERS}]
+    stated = [f"{name} > 0" for name in (selection.y, selection.x) if name in {**Y, **NUMBERS}]
     stated += [f"year in [{', '.join(values['years'])}]"] if values["years"] else []
     call = f"cb.measurements({keywords(where)}).query({as_python(' and '.join(stated))})"
-    if asked.aggregate != "all":
-        keys = list(dict.fromkeys(filter(None, (asked.x, asked.by))))
-        how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if asked.y == "time" else "max()"}
-        call += f'.groupby({as_python(keys)})["{asked.y}"].{how[asked.aggregate]}'
+    if selection.aggregate != "all":
+        keys = list(dict.fromkeys(filter(None, (selection.x, selection.by))))
+        how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if selection.y == "time" else "max()"}
+        call += f'.groupby({as_python(keys)})["{selection.y}"].{how[selection.aggregate]}'
     lines = [panel_call(measurements, values, DEFAULTS), call]
     if values["near"]:
         lines.append(f"cb.measurements({keywords({'near': values['near'], **where})}).head(15)")
@@ -513,17 +522,17 @@ def _code(values: dict[str, Any], asked: Asked) -> str:
 # The table.
 
 
-def _table(asked: Asked) -> pd.DataFrame:
-    """The first rows as printed text, each with its source."""
-    rows = asked.listed.head(MOST_ROWS)
+def _table(selection: Asked) -> pd.DataFrame:
+    """Return the first rows as printed text, each with its source."""
+    rows = selection.listed.head(MOST_ROWS)
     ends = zip(rows["predicted"], rows["low80"], rows["high80"], strict=True)
-    found = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "Measured": [_outcome(row) for row in rows.itertuples()],
             "Network or operation": printed(rows, "network"),
-            "On": [_machine(row, UNKNOWN) for row in rows.itertuples()],
-            "Batch a device": [_known(each) for each in rows["batch_per_device"]],
-            "Format": rows["precision"],
+            "Hardware": [_machine(row, UNKNOWN) for row in rows.itertuples()],
+            "Batch per device": [_known(each) for each in rows["batch_per_device"]],
+            "Precision": rows["precision"],
             "Software": rows["software"],
             "Date": rows["date"],
             "Predicted (80 %)": [
@@ -533,14 +542,14 @@ def _table(asked: Asked) -> pd.DataFrame:
             "Row": rows["id"],
         }
     )
-    found.attrs["rows"] = len(asked.listed)
-    return found
+    table.attrs["rows"] = len(selection.listed)
+    return table
 
 
 def _outcome(row: Any) -> str:
     if row.throughput == row.throughput:
         return f"{figure(row.throughput)} {row.unit}"
-    return f"{human(row.time, 's')} a {row.time_of}"
+    return f"{human(row.time, 's')} per {row.time_of}"
 
 
 def _machine(row: Any, unknown: str = "a machine that is not named") -> str:
@@ -555,52 +564,54 @@ def _known(value: float) -> str:
 # Words.
 
 
-def _answer(asked: Asked) -> str:
-    """The sentence in place 1."""
-    said = [_near(asked)] if asked.near else [_span(asked)]
-    if not asked.near and asked.counted != "all":
-        said.append(_groups(asked) or _best(asked))
-    if asked.predicted:
-        said.append(_predicted(asked))
-    said.append(_chosen(asked))
-    return " ".join(filter(None, [*said, _aside(asked)]))
+def _answer(selection: Asked) -> str:
+    """Return the headline and the facts below it."""
+    facts = [_near(selection)] if selection.near else [_span(selection)]
+    if not selection.near and selection.counted != "all":
+        facts.append(_groups(selection) or _best(selection))
+    if selection.predicted:
+        facts.append(_predicted(selection))
+    facts.append(_chosen(selection))
+    return " ".join(filter(None, [*facts, _aside(selection)]))
 
 
-def _span(asked: Asked) -> str:
-    values, count = asked.shown[asked.y], len(asked.shown)
-    what = "measurement" if asked.aggregate == "all" else f"{asked.aggregate} measurement"
-    by = f"Publishers: {asked.shown['publisher'].nunique():,}"
-    if asked.counted == "all":
-        units = asked.shown[Y[asked.y][1]].nunique()
-        return f"**{counted(count, what)}**, counted in {units} ways: compare only what counts the same. {by}."
+def _span(selection: Asked) -> str:
+    values, count = selection.shown[selection.y], len(selection.shown)
+    what = "measurement" if selection.aggregate == "all" else f"{selection.aggregate} measurement"
+    by = f"Publishers: {selection.shown['publisher'].nunique():,}"
+    if selection.counted == "all":
+        units = selection.shown[Y[selection.y][1]].nunique()
+        return f"**{counted(count, what)}**, in {units} units: compare only values in the same unit. {by}."
     if count == 1:
-        return f"One {what} states **{asked.printed(float(values.iloc[0]))}**. {by}."
-    low, high = (asked.printed(values.quantile(share)) for share in (0.25, 0.75))
-    low = low.removesuffix(f" {asked.unit_words}") if asked.y != "time" else low
-    middle = asked.printed(float(values.median()))
-    half = f"half of their values lie between {low} and {high}"
+        return f"One {what} states **{selection.printed(float(values.iloc[0]))}**. {by}."
+    low, high = (selection.printed(values.quantile(share)) for share in (0.25, 0.75))
+    low = low.removesuffix(f" {selection.unit_words}") if selection.y != "time" else low
+    middle = selection.printed(float(values.median()))
+    half = f"half of the values are between {low} and {high}"
     return f"The median of {counted(count, what)} is **{middle}**. {by}; {half}."
 
 
-def _chosen(asked: Asked) -> str:
-    """Variants that stand beside the networks chosen, and entries of filters of which nothing is drawn."""
-    variants = [name for name in _variants(asked.wanted.get("network", ())) if (asked.shown["network"] == name).any()]
-    said = f"Counted too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
+def _chosen(selection: Asked) -> str:
+    """Return the variants drawn with the chosen networks, and the filter entries of which nothing is drawn."""
+    variants = [
+        name for name in _variants(selection.wanted.get("network", ())) if (selection.shown["network"] == name).any()
+    ]
+    included = f"Included too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
     none = [
         name
-        for column, names in asked.wanted.items()
+        for column, names in selection.wanted.items()
         for name in names
-        if not (_entries(asked.shown, column) == name).any()
+        if not (_entries(selection.shown, column) == name).any()
     ]
     if not none:
-        return said
+        return included
     devices = dict(zip(explore.everything()["accelerator"], explore.everything()["device"], strict=True))
     named = ", ".join(_titles().get(name) or devices.get(name) or name for name in none)
-    return " ".join(filter(None, [said, f"Filters: 0 such runs were measured of {named}."]))
+    return " ".join(filter(None, [included, f"Filters: 0 such runs were measured on or with {named}."]))
 
 
 def _entries(rows: pd.DataFrame, column: str) -> pd.Series:
-    """A column as the entries of its filter."""
+    """Return a column as the entries of its filter."""
     return rows[column].map("{:.0f}".format) if column == "year" else rows[column]
 
 
@@ -608,88 +619,89 @@ def _network(row: Any) -> str:
     return _titles().get(row["network"], row["network"])
 
 
-def _best(asked: Asked) -> str:
-    row = asked.shown.loc[asked.shown[asked.y].idxmin() if asked.y == "time" else asked.shown[asked.y].idxmax()]
+def _best(selection: Asked) -> str:
+    row = selection.shown.loc[
+        selection.shown[selection.y].idxmin() if selection.y == "time" else selection.shown[selection.y].idxmax()
+    ]
     when = "" if row["year"] != row["year"] else f", {row['year']:.0f}"
-    verb = "Shortest" if asked.y == "time" else "Highest"
-    return f"{verb}: {asked.printed(row[asked.y])}, {_network(row)} on {_machine(row)} ({row['publisher']}{when})."
-
-
-def _groups(asked: Asked) -> str:
-    """Which group has the highest middle, where groups hold enough measurements to say so."""
-    if not asked.by:
-        return ""
-    values = asked.shown[asked.y].groupby(asked.labels)
-    middle = values.median()[values.size() >= ENOUGH].drop(OTHERS, errors="ignore").sort_values(kind="stable")
-    if len(middle) < 2:
-        return ""
-    least, most = middle.index[0], middle.index[-1]
+    verb = "Shortest" if selection.y == "time" else "Highest"
     return (
-        f"Groups: by median {most} lies highest ({asked.printed(middle.iloc[-1])}), {least} lowest "
-        f"({asked.printed(middle.iloc[0])}); they also differ in what else was run."
+        f"{verb}: {selection.printed(row[selection.y])}, {_network(row)} on {_machine(row)} ({row['publisher']}{when})."
     )
 
 
-def _predicted(asked: Asked) -> str:
-    """How many of the intervals hold what was measured."""
-    point, low, high = asked.beside.T
-    known, value = np.isfinite(point), asked.shown[asked.y].to_numpy()
-    reach = known & np.isfinite(low)
-    if not known.any():
-        return "Predicted: none of them, only training on known settings and JPEG decoding are."
-    drawn = "diamonds" if len(value) <= MOST_PREDICTED else "too many to draw: filter"
-    words = f"Predicted: {int(known.sum()):,} of them, with their publisher left out ({drawn})"
+def _groups(selection: Asked) -> str:
+    """Return the groups with the highest and the lowest median, where there are enough measurements."""
+    medians = selection.group_medians
+    if len(medians) < 2:
+        return ""
+    least, most = medians.index[0], medians.index[-1]
+    return (
+        f"Groups: {most} has the highest median ({selection.printed(medians.iloc[-1])}), {least} the lowest "
+        f"({selection.printed(medians.iloc[0])}); they also differ in what else was run."
+    )
+
+
+def _predicted(selection: Asked) -> str:
+    """Return the share of intervals that contain the measured value."""
+    point, low, high = selection.beside.T
+    has_prediction, value = np.isfinite(point), selection.shown[selection.y].to_numpy()
+    reach = has_prediction & np.isfinite(low)
+    if not has_prediction.any():
+        return "Predicted: none of them; only training with known settings and JPEG decoding are predicted."
+    drawn = "diamonds" if len(value) <= MAX_PREDICTED else "too many to draw; filter them"
+    words = f"Predicted: {int(has_prediction.sum()):,} of them, with their publisher held out ({drawn})"
     if not reach.any():
         return f"{words}, without an interval."
     share = np.mean((low[reach] <= value[reach]) & (value[reach] <= high[reach]))
-    return f"{words}; their 80 % intervals hold {percent(share)}."
+    return f"{words}; their 80 % intervals contain {percent(share)}."
 
 
-def _near(asked: Asked) -> str:
-    row = asked.listed.iloc[0]
+def _near(selection: Asked) -> str:
+    row = selection.listed.iloc[0]
     when = f", {row['date']}" if row["date"] else ""
-    each, value = row["batch_per_device"], row[asked.y]
-    batch = "" if each != each else f", batch {each:,.4g} a device"
-    alike = asked.counted in ("", row[Y[asked.y][1]]) if Y[asked.y][1] else True
-    told = asked.printed(value) if alike else _outcome(row)
-    stated = f"**{told}**" if value == value else f"it **states no {Y[asked.y][0]}**"
-    shown = int(asked.shown["id"].isin(asked.near).sum())
+    each, value = row["batch_per_device"], row[selection.y]
+    batch = "" if each != each else f", batch {each:,.4g} per device"
+    alike = selection.counted in ("", row[Y[selection.y][1]]) if Y[selection.y][1] else True
+    result = selection.printed(value) if alike else _outcome(row)
+    stated = f"**{result}**" if value == value else f"it **states no {Y[selection.y][0]}**"
+    shown = int(selection.shown["id"].isin(selection.near).sum())
     precision = row["precision"] or "precision not stated"
     return (
         f"Nearest measurement: {stated}, {_network(row)}. Measured: on {_machine(row)}{batch}, {precision}, "
-        f"{row['software'] or 'software not stated'}, by {row['publisher']}{when}. Table: it and the next "
-        f"{min(len(asked.near), 15) - 1}, each with its source; {min(shown, RINGS)} are ringed here."
+        f"{row['software'] or 'software not stated'}, by {row['publisher']}{when}. Table: this one and the next "
+        f"{min(len(selection.near), 15) - 1}, each with its source; {min(shown, MAX_RINGS)} are ringed here."
     )
 
 
-def _aside(asked: Asked) -> str:
-    """What matches and is not in the picture."""
-    other, silent = len(asked.stated) - len(asked.of_unit), len(asked.rows) - len(asked.stated)
-    lost = len(asked.of_unit) - len(asked.shown) if asked.aggregate == "all" else 0
-    said = [
-        f"{other:,} more count something else (Counted in)" if other else "",
-        f"{lost:,} do not state their {asked.words_x}" if lost else "",
-        f"{silent:,} state no such value" if silent else "",
+def _aside(selection: Asked) -> str:
+    """Return the number of measurements that match and are not drawn, with the reasons."""
+    other, silent = len(selection.stated) - len(selection.of_unit), len(selection.rows) - len(selection.stated)
+    lost = len(selection.of_unit) - len(selection.shown) if selection.aggregate == "all" else 0
+    reasons = [
+        f"{other:,} in other units (Counted in)" if other else "",
+        f"{lost:,} without {selection.words_x}" if lost else "",
+        f"{silent:,} without this value" if silent else "",
     ]
-    text = "; ".join(filter(None, said))
+    text = "; ".join(filter(None, reasons))
     return f"Left out: {text}." if text else ""
 
 
-def _chips(asked: Asked) -> tuple[tuple[str, str], ...]:
-    """How the figures are known."""
+def _chips(selection: Asked) -> tuple[tuple[str, str], ...]:
+    """Return the badges: how the values are known."""
     curve = (
         "same publisher, fewer devices",
         "Against the fewest devices of the same publisher, network, software, "
-        "precision and batch (a device: weak; in all: strong).",
+        "precision and batch (per device for weak scaling, global for strong scaling).",
     )
     own = {
-        "per_watt": ("TDP, not power", "Design power of the devices: no power was measured, hosts are left out."),
-        "utilisation": ("counted by us", "FLOP of the network's own layers over the dense peak in the precision."),
+        "per_watt": ("TDP, not power", "Design power of the devices; no power was measured, and hosts are excluded."),
+        "utilisation": ("counted by us", "FLOP of the network's own layers, over the dense peak in the precision."),
         "weak_efficiency": curve,
         "strong_efficiency": curve,
     }
     return (
-        ("measured by others", "Published measurements, each with its source; none was made for this book."),
-        ("development set", "The predictions were developed with these measurements; none of them is hidden."),
-        *([own[asked.y]] if asked.y in own else []),
+        ("measured by others", "Published measurements, each with its source; none was made for this cookbook."),
+        ("development set", "The predictions were developed with these measurements; none of them is held back."),
+        *([own[selection.y]] if selection.y in own else []),
     )

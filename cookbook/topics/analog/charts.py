@@ -27,9 +27,13 @@ ROOFS = {
     "digital devices": (MUTED, [1, 0]),
 }
 ORIGINS = {"ours": (PALETTE[0], "circle"), "published": (PALETTE[1], "diamond")}
-_CURVE_KEY = "Line: mean of the draws; band: worst to best. Dashed: the network in floating point. Ring: as chosen."
-_ROOF_KEY = "Level lines: weights stay in the crossbar. Digital: peak or memory over design power. Marks: this network."
-_BESIDE_KEY = "A full tile of each machine: published peak, and ours from its tile and bits. Nothing is fitted to them."
+_CURVE_KEY = (
+    "The line is the mean of the draws, the band worst to best. Dashed is floating point; the ring is your choice."
+)
+_ROOF_KEY = (
+    "Weights stay in a crossbar, so its lines are level. Digital devices are at design power. Marks are this network."
+)
+_BESIDE_KEY = "Diamonds are published peaks, circles our values for the same tile and bits. Nothing is fitted to them."
 _LABEL_WIDTH = 190
 
 
@@ -60,7 +64,7 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
     """
     scale = alt.Scale(type="point", domain=alt.ExprRef("labels"), padding=0.3)
     x = alt.X("label:O", title=AXES[over], scale=scale, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
-    y = partial(alt.Y, title="Test digits read right [%]", scale=alt.Scale(domain=[0, 100], nice=False))
+    y = partial(alt.Y, title="Test digits recognised [%]", scale=alt.Scale(domain=[0, 100], nice=False))
     tip = [alt.Tooltip("label:N", title=AXES[over]), *look.number_tips(".1f", "mean", "least", "most")]
     base, current = alt.Chart(), alt.Chart().transform_filter("datum.here")
     layers = [
@@ -71,10 +75,10 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
         current.mark_point(size=330, color=INK, strokeWidth=2, filled=False).encode(x=x, y=y("mean:Q")),
     ]
     words = (
-        f"Share of test digits read right over settings ({AXES[over]}): a line with a band from the worst to the best "
+        f"Share of test digits recognised over settings ({AXES[over]}): a line with a band from the worst to the best "
         "draw of the cells, and a dashed line for floating point. A ring marks what is chosen."
     )
-    best = title or f"Up to {frame['mean'].max():.1f} % of the digits are read right"
+    best = title or f"Up to {frame['mean'].max():.1f} % of the digits are recognised"
     return look.finished(frame, layers, best, _CURVE_KEY, words, labels=list(frame["label"]))
 
 
@@ -109,14 +113,16 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         axis=tenths,
         scale=look.log_scale("left", "right"),
     )
-    y = alt.Y("y:Q", title="For one joule [FLOP/J], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top"))
+    y = alt.Y(
+        "y:Q", title="Operations per joule [FLOP/J], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top")
+    )
     key = look.top_legend(columns=2, symbolType="stroke")
     colour = look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, key)
     dash = alt.StrokeDash(
         "kind:N", legend=key, scale=alt.Scale(domain=list(ROOFS), range=[dash for _, dash in ROOFS.values()])
     )
     tip = [
-        alt.Tooltip("text:N", title="on"),
+        alt.Tooltip("text:N", title="device"),
         alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
         alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
     ]
@@ -175,7 +181,9 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     low, high = beside_domain(frame)
     scale, y = look.log_scale("low", "high"), look.rows_axis(_LABEL_WIDTH)
-    x = alt.X("value:Q", title="For one joule [FLOP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18))
+    x = alt.X(
+        "value:Q", title="Operations per joule [FLOP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18)
+    )
     marked = look.rows_with("value")
     tip = [alt.Tooltip("row:N", title="machine"), alt.Tooltip("whose:N"), *look.number_tips(".3~s", "value")]
     layers = [
@@ -189,10 +197,10 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     ]
     count = frame.loc[frame["value"].notna() & frame["other"].notna(), "row"].nunique()
     words = (
-        "One row for each published machine: a diamond at its peak operations for a joule, a circle at ours, on a "
+        "One row for each published machine: a diamond at its peak operations per joule, a circle at our value, on a "
         "logarithmic axis; at the right their ratio, or what is not stated."
     )
-    headline = title or f"{count} machine{'s' * (count != 1)} beside our figures"
+    headline = title or f"{count} machine{'s' * (count != 1)} beside our values"
     return look.finished(frame, layers, headline, _BESIDE_KEY, words, low=low, high=high)
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.refusals import refused
 from cookbook.formulas import crossbar as formulas
 from cookbook.hardware import Accelerator
 from cookbook.hardware import accelerator as device_named
@@ -139,10 +140,11 @@ def crossbar_tile(
     slices = int(formulas.slices(sizes["weight_bits"] - 1, sizes["cell_bits"]))
     cycles = int(formulas.slices(sizes["input_bits"], sizes["drive_bits"]))
     if sizes["columns"] < 2 * slices:
-        raise ValueError(
-            f"columns = {sizes['columns']} is outside [{2 * slices}, {_SIDES[1]}]: one weight takes {2 * slices} cells "
-            f"side by side, so give {2 * slices} columns or more, or cells of more bits"
+        reason = (
+            f"is outside [{2 * slices}, {_SIDES[1]}]: one weight takes {2 * slices} cells side by side, so give "
+            f"{2 * slices} columns or more, or cells of more bits"
         )
+        raise refused("columns", sizes["columns"], reason)
     joules = _joules(sizes["adc_bits"], sizes["drive_bits"], True, constant("crossbar-pulse"), converter)
     return Tile(**sizes, slices=slices, cycles=cycles, joules=joules, arguments={**sizes, "converter": converter})
 
@@ -361,7 +363,7 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
     # A layer of several products of one shape with different weights (experts, recurrent gates) has more groups.
     matrices = np.maximum(np.rint(ops.weights[stored] / (n * k)), groups)
     if not stored.any():
-        raise ValueError(f"model = {network.title!r} has no layer with weights to store: take another network")
+        raise refused("model", network.title, "has no layer with weights to store: take another network")
     return pd.DataFrame(
         {
             "layer": ops.name[stored],

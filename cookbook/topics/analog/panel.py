@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import refused
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators, cited, network_titles, networks, printed
 from cookbook.panels.pasted import as_python, keywords
@@ -42,10 +43,10 @@ PICTURES = {name: partial(charts.accuracy, over=name) for name in CURVES} | {
 # Draws of the cells, rows that the digits fill, and the factor that counts as near.
 DRAWS, LARGEST, NEAR = 3, 64, 2.0
 WORDS = {
-    "ADC": "Conversions of column currents: rows share one, slices and cycles multiply them.",
-    "DAC": "Rows that are driven, cycle by cycle; a driver of more bits costs twice as much for each.",
-    "cells": "Heat of the cells: conductance times voltage squared times the length of a pulse.",
-    "digital sums": "Shifting and adding what was converted.",
+    "ADC": "Conversions of column currents: one for all rows, times slices and cycles.",
+    "DAC": "Drivers of the rows, cycle by cycle; each further bit of a driver doubles its energy.",
+    "cells": "Heat in the cells: conductance × voltage squared × length of a pulse.",
+    "digital sums": "Shifting and adding the converted values.",
 }
 _READS = ("programming", "wire_ohms", "days")
 
@@ -65,7 +66,7 @@ def crossbar(
     batch: Any = 1,
     picture: str = "adc_bits",
 ) -> Panel:
-    """The panel "What do the converters leave?", in the state that the arguments say.
+    """Return the panel "What do the converters leave?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -99,11 +100,11 @@ def crossbar(
 
 
 def _curve_alone(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("picture") in CURVES else {"*": "this chart does not read digits"}
+    return {} if values.get("picture") in CURVES else {"*": "this chart shows no digits"}
 
 
 def _roof_alone(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("picture") == "roofline" else {"*": "used in the roofline alone"}
+    return {} if values.get("picture") == "roofline" else {"*": "used by the roofline alone"}
 
 
 OFF = {**dict.fromkeys(_READS, _curve_alone), **dict.fromkeys(("model", "accelerators", "batch"), _roof_alone)}
@@ -118,21 +119,21 @@ def _controls() -> tuple[Control, ...]:
             "ADC bits",
             "Converters",
             tuple(range(2, 13)),
-            tooltip="Resolution of what turns a column's current into a number, its sign included",
+            tooltip="Resolution of the converters of column currents, sign included",
         ),
         Slider(
             "rows",
             "Rows of a tile",
             "Tile",
             powers_of_two(3, 9),
-            tooltip="Rows that are summed by one column, and as many columns; one weight must fit side by side",
+            tooltip="Rows that one column sums, and number of columns; the cells of a weight are side by side",
         ),
         Slider(
             "weight_bits",
             "Weight bits",
             "Tile",
             tuple(range(2, 9)),
-            tooltip="Bits of a weight, its sign included: a pair of cells holds the sign",
+            tooltip="Bits of a weight, sign included; a pair of cells represents the sign",
         ),
         Slider(
             "programming",
@@ -141,9 +142,9 @@ def _controls() -> tuple[Control, ...]:
             (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50),
             unit="%",
             whole=False,
-            tooltip="Standard deviation of what is programmed, of the largest conductance",
+            tooltip="Standard deviation of programmed conductances, relative to the largest",
         ),
-        Combo("model", "Model", "Roofline", networks(), tooltip="Network whose weights are laid on tiles"),
+        Combo("model", "Model", "Roofline", networks(), tooltip="Network whose weights are mapped to tiles"),
         Combo(
             "accelerators",
             "Digital devices",
@@ -160,16 +161,16 @@ def _controls() -> tuple[Control, ...]:
             "Tile",
             (1, 2, 3, 4),
             more=True,
-            tooltip="Bits of one cell: fewer mean more slices of a weight",
+            tooltip="Bits of one cell; fewer bits need more slices per weight",
         ),
         Slider("input_bits", "Input bits", "Converters", bits, more=True, tooltip="Bits of an input"),
         Slider(
             "drive_bits",
-            "Bits a cycle",
+            "Bits per cycle",
             "Converters",
             (1, 2, 4, 8),
             more=True,
-            tooltip="Bits of an input that a row is driven with at once: fewer mean more cycles",
+            tooltip="Bits of an input applied to a row at once; fewer bits need more cycles",
         ),
         Slider(
             "wire_ohms",
@@ -183,7 +184,7 @@ def _controls() -> tuple[Control, ...]:
         ),
         Slider(
             "days",
-            "Days since",
+            "Days since programming",
             "Cells",
             (0, 1, 7, 30, 365, 3650),
             unit="days",
@@ -197,7 +198,7 @@ def _controls() -> tuple[Control, ...]:
             group="Roofline",
             stops=powers_of_two(0, 10),
             more=True,
-            tooltip="Samples, or tokens of a language model, that digital devices compute together",
+            tooltip="Samples, or tokens of a language model, per batch of the digital devices",
         ),
         Choice(
             "picture",
@@ -208,8 +209,8 @@ def _controls() -> tuple[Control, ...]:
                 ("weight_bits", "Weights", "Accuracy over the bits of a weight"),
                 ("programming", "Noise", "Accuracy over the spread of programming"),
                 ("rows", "Tile", "Accuracy over the size of a tile"),
-                ("roofline", "Roofline", "Operations for a joule beside digital devices, conversion included"),
-                ("published", "Published", "Operations for a joule of published machines, beside ours"),
+                ("roofline", "Roofline", "Operations per joule, conversion included, beside digital devices"),
+                ("published", "Published", "Operations per joule of published machines, beside our values"),
             ),
             place="picture",
         ),
@@ -219,22 +220,21 @@ def _controls() -> tuple[Control, ...]:
 def _tile(values: dict[str, Any]) -> Tile:
     names = ("adc_bits", "rows", "weight_bits", "cell_bits", "input_bits", "drive_bits")
     if values["drive_bits"] > values["input_bits"]:
-        raise ValueError(
-            f"drive_bits = {values['drive_bits']} is more than an input has; take one of 1 to {values['input_bits']}"
-        )
+        what = f"is more than the bits of an input; take one of 1 to {values['input_bits']}"
+        raise refused("drive_bits", values["drive_bits"], what)
     return crossbar_tile(**{name: values[name] for name in names})
 
 
 @lru_cache(maxsize=1024)
 def _point(over: str, value: float, tile: tuple[tuple[str, Any], ...], **noise: Any) -> tuple[float, float, float]:
-    """Mean, least and most accuracy at one point of a curve: at the next stop of its slider the others are the same."""
+    """Return mean, least and largest accuracy at one point of a curve; the other points stay in the cache."""
     curve = accuracy_curve(over, (value,), crossbar_tile(**dict(tile)), draws=DRAWS, **noise)
     mean, least, most = curve[["mean", "least", "most"]].iloc[0]
     return mean, least, most
 
 
 def _key(tile: Tile) -> tuple[tuple[str, Any], ...]:
-    """What made a tile, to be remembered by; a panel takes no other converter."""
+    """Return the arguments of a tile as a key of caches; a panel takes no other converter."""
     return tuple((name, value) for name, value in tile.arguments.items() if name != "converter")
 
 
@@ -263,7 +263,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
 
 
 def _accuracy(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
-    """Accuracy over one figure, the one chosen among those tried."""
+    """Return the view of the accuracy over one setting, with the chosen one."""
     over = values["picture"]
     chosen = values[over]
     least = 2 * tile.slices if over == "rows" else 0
@@ -287,15 +287,18 @@ def _accuracy(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     here = frame[frame["here"]].iloc[0]
     share, lost = f"{here['mean']:.1f} %", 100 * exact - here["mean"]
     points = f"{abs(lost):.1f} point{'s' * (f'{abs(lost):.1f}' != '1.0')}"
-    against = f"{points} {'fewer' if lost > 0 else 'more'} than" if round(lost, 1) else "as many as"
+    against = f"{points} {'less' if lost > 0 else 'more'} than" if round(lost, 1) else "as much as"
     return View(
-        answer=f"**{share}** of the test digits are read right on crossbars, {against} in floating point. "
-        f"Draws: {here['least']:.1f} to {here['most']:.1f} % over {DRAWS} programmings of all cells. "
+        answer=f"**{share}** of the test digits are recognised correctly on crossbars, {against} in floating point. "
+        f"Range: {here['least']:.1f} to {here['most']:.1f} % when all cells are programmed {DRAWS} times. "
         f"{_converters(tile)} {_energy(mapped)} {_tiles(mapped)}",
-        headline={"digits read right [%]": float(here["mean"])},
+        headline={"digits recognised [%]": float(here["mean"])},
         chips=_CHIPS[over != "rows" :] if values["rows"] <= LARGEST else _CHIPS,
         picture=Picture(
-            over, frame, f"{share} of the digits with {_setting(over, chosen)}", {"labels": list(frame["label"])}
+            over,
+            frame,
+            f"{share} of the test digits are recognised with {_setting(over, chosen)}",
+            {"labels": list(frame["label"])},
         ),
         parts=_parts(mapped),
         parts_title="Energy of one MAC of the digit network",
@@ -316,7 +319,7 @@ def _setting(over: str, value: float) -> str:
 
 
 def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
-    """The crossbar's level lines beside the roofs of digital devices."""
+    """Return the view of the crossbar's level lines beside the rooflines of digital devices."""
     at = digital_intensity(values["model"], values["batch"])
     ends = (min(1.0, at), max(1e4, at))
     corners = [ends[0] * (ends[1] / ends[0]) ** (step / 60) for step in range(61)]
@@ -345,14 +348,15 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     rate = _per_joule(ours)
     return View(
         answer=f"**{rate}** on crossbars, converters included: {figure(gain)}× {best['name'].split(' (')[0]} at batch "
-        f"{values['batch']:,}. Network: {network}. {_energy(mapped)} ADC for nothing: at most "
-        f"{1 / (1 - share):.2f}× as good, by Amdahl's law. {_tiles(mapped)} Time: {mapped.pace()}.",
-        headline={"operations for a joule": ours},
+        f"{values['batch']:,}. Network: {network}. {_energy(mapped)} Free ADCs: at most "
+        f"{1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)} Time: {mapped.pace()}.",
+        headline={"operations per joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
         picture=Picture(
             "roofline",
             frame,
-            f"{network}: {rate} with converters, {_per_joule(best['flop_per_joule'])} on {best['name'].split(' (')[0]}",
+            f"{network}: {rate} on crossbars with converters, "
+            f"{_per_joule(best['flop_per_joule'])} on {best['name'].split(' (')[0]}",
             {"left": left, "right": right, "bottom": bottom, "top": up},
         ),
         parts=_parts(mapped),
@@ -365,34 +369,34 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
 
 
 def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
-    """Published machines beside our figures for them."""
+    """Return the view of published machines beside our values for them."""
     rows = published_crossbars().sort_values("efficiency", ascending=False, na_position="last", kind="stable")
     marks: list[tuple[Any, ...]] = []
     for row in rows.to_dict("records"):
         label = f"{row['name']}, {row['year']:.0f}"
-        both = not math.isnan(row["ratio"])
-        text = f"ours {row['ratio']:.2g}×" if both else "tile not stated" if row["efficiency"] > 0 else "not stated"
+        has_both = not math.isnan(row["ratio"])
+        text = f"ours {row['ratio']:.2g}×" if has_both else "tile not stated" if row["efficiency"] > 0 else "not stated"
         marks += [
             (label, whose, _or_none(row[column]), _or_none(row[other]), text if whose == "ours" else None)
             for whose, column, other in (("ours", "ours", "efficiency"), ("published", "efficiency", "ours"))
         ]
     frame = pd.DataFrame(marks, columns=["row", "whose", "value", "other", "text"])
-    known = rows.dropna(subset=["ratio"])
+    comparable = rows.dropna(subset=["ratio"])
     left = listed(list(rows[rows["ratio"].isna()]["name"]))
-    near = known[(known["ratio"] <= NEAR) & (known["ratio"] >= 1 / NEAR)]
+    near = comparable[(comparable["ratio"] <= NEAR) & (comparable["ratio"] >= 1 / NEAR)]
     low, high = charts.beside_domain(frame)
-    said = f"{len(near)} of {len(known)}"
-    ends = f"{known['ratio'].min():.2g} to {known['ratio'].max():.2g}×"
+    fraction = f"{len(near)} of {len(comparable)}"
+    ends = f"{comparable['ratio'].min():.2g} to {comparable['ratio'].max():.2g}×"
     return View(
-        answer=f"**{said}** machines lie within a factor of two of our figure, which knows only ISAAC's energies. "
-        f"Ratio: ours is {ends} what was published. Left out: {left} do not state their tile or energy. "
+        answer=f"**{fraction}** machines are within a factor of two of our value, which uses only ISAAC's energies. "
+        f"Ratio: our value is {ends} the published one. Left out: {left} do not state their tile or energy. "
         f"Largest: {rows['name'].iloc[0]}, {rows['evidence'].iloc[0]}. {_energy(mapped)}",
         headline={"machines within a factor of two": float(len(near))},
-        chips=(("published peaks", "Each counts what its authors counted; see the table."), *_CHIPS[2:]),
+        chips=(("published peaks", "Each value includes what its authors included; see the table."), *_CHIPS[2:]),
         picture=Picture(
             "published",
             frame,
-            f"{said} machines lie within a factor of two of our figure",
+            f"{fraction} machines are within a factor of two of our value",
             {"rows": list(dict.fromkeys(frame["row"])), "low": low, "high": high},
         ),
         parts=_parts(mapped),
@@ -413,32 +417,35 @@ def _or_none(value: float) -> float | None:
 
 
 _CHIPS = (
-    ("64 inputs", "The digits have 64 inputs: rows beyond them stay empty."),
+    ("64 inputs", "The digits have 64 inputs; further rows stay empty."),
     ("tiles alone", "Cells, wires and converters by formulas; buffers, routers and activations are not counted."),
-    ("energies of ISAAC", "Converters as ISAAC counted them in 2016 for 32 nm; published ones differ by 10×."),
+    (
+        "energies of ISAAC",
+        "Energies of converters as in ISAAC (2016, 32 nm); published values differ by a factor of 10.",
+    ),
 )
 
 
 _DIGITAL = (
     "INT8 at design power",
-    "Digital devices multiply 8-bit integers at their peak, or as fast as memory gives "
+    "Digital devices multiply 8-bit integers at their peak, or as fast as memory delivers "
     "weights, which a batch reads once; activations stay on the chip.",
 )
 
 
 def _converters(tile: Tile) -> str:
     need = tile.lossless_bits
-    return f"Converters: {counted(tile.adc_bits, 'bit')}; {need} would tell every sum of a full column apart."
+    return f"Converters: {counted(tile.adc_bits, 'bit')}; {need} would distinguish every sum of a full column."
 
 
 def _energy(mapped: Mapped) -> str:
-    return f"Energy: {human(mapped.mac_joules, 'J')} a MAC, {percent(mapped.share('ADC'))} of it in ADCs."
+    return f"Energy: {human(mapped.mac_joules, 'J')} per MAC, {percent(mapped.share('ADC'))} of it in ADCs."
 
 
 def _tiles(mapped: Mapped) -> str:
     tile = mapped.tile
     return (
-        f"Tiles: {counted(int(mapped.tiles), 'tile')} of {tile.rows} × {tile.columns}, a weight in "
+        f"Tiles: {int(mapped.tiles):,} of {tile.rows} × {tile.columns}; a weight takes "
         f"{counted(2 * tile.slices, 'cell')} and {counted(tile.cycles, 'cycle')}."
     )
 
@@ -452,8 +459,8 @@ def _parts(mapped: Mapped) -> tuple[Part, ...]:
 
 
 def _code(values: dict[str, Any], tile: Tile, call: str) -> str:
-    given = {name: value for name, value in tile.arguments.items() if name not in ("columns", "converter")}
-    return f"{panel_call(crossbar, values)}\ntile = cb.planning.crossbar_tile({keywords(given)})\n{call}"
+    arguments = {name: value for name, value in tile.arguments.items() if name not in ("columns", "converter")}
+    return f"{panel_call(crossbar, values)}\ntile = cb.planning.crossbar_tile({keywords(arguments)})\n{call}"
 
 
 def _curve_table(frame: pd.DataFrame, over: str) -> pd.DataFrame:
@@ -476,11 +483,11 @@ def _device_table(digital: pd.DataFrame, mapped: Mapped, at: float, batch: int) 
     return pd.DataFrame(
         {
             "On": [*here["name"], "crossbar"],
-            "Energy of a MAC here": [
+            "Energy per MAC here": [
                 *here["mac_joules"].map(lambda each: human(each, "J")),
                 human(mapped.mac_joules, "J"),
             ],
-            "For one joule here": [*here["flop_per_joule"].map(_per_joule), _per_joule(mapped.flop_per_joule)],
+            "Operations per joule here": [*here["flop_per_joule"].map(_per_joule), _per_joule(mapped.flop_per_joule)],
             f"From {mapped.sample} to {mapped.sample}, full": [human(value, "s") for value in (*each, mapped.seconds)],
             f"One {mapped.sample} alone or in its batch": [
                 human(value, "s") for value in (*(batch * value for value in each), mapped.latency)
@@ -498,7 +505,7 @@ def _machine_table(rows: pd.DataFrame) -> pd.DataFrame:
         {
             "Machine": rows["name"],
             "Year": rows["year"].map("{:.0f}".format),
-            "Known by": rows["evidence"],
+            "Evidence": rows["evidence"],
             "Published": told("efficiency"),
             "Ours": told("ours"),
             "Ratio": ["" if math.isnan(each) else f"{each:.2g}×" for each in rows["ratio"]],
@@ -511,6 +518,6 @@ def _sources(devices: Any = ()) -> tuple[tuple[str, str, str], ...]:
     rows = catalog.table("constants")
     rows = rows[rows["name"].str.startswith("crossbar-")]
     notes = dict.fromkeys(";".join(rows["source"]).split(";"), "cells and converters")
-    found = cited({**notes, "uci-optdigits": "the digits"})
+    sources = cited({**notes, "uci-optdigits": "the digits"})
     named = [printed("accelerators", "key", "name", each) for each in devices if isinstance(each, str)]
-    return (*found, *((each, "", "INT8 peak, bandwidth and power of its row of accelerators") for each in named))
+    return (*sources, *((each, "", "INT8 peak, bandwidth and power of its row of accelerators") for each in named))

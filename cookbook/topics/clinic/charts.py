@@ -23,7 +23,7 @@ TERMS = {
 }
 # Pixels for the longest label: which rows are shown changes in place.
 _LABEL_WIDTH = 110
-_KEY = "Bars: a mean step of each stretch of the run; every instant counts once. Right: its length."
+_KEY = "Each bar is the mean step of a stretch of the run, with its length at the right; every instant counts once."
 
 
 def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -49,7 +49,7 @@ def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> attribution(pd.DataFrame(rows, columns=["row", "part", "start", "end", "text"])).title.text
     'input takes most of a step'
     """
-    x = alt.X("start:Q", title="Time of a mean step [ms]", scale=look.linear_scale("most"), axis=alt.Axis(tickCount=6))
+    x = alt.X("start:Q", title="Mean time of a step [ms]", scale=look.linear_scale("most"), axis=alt.Axis(tickCount=6))
     tip = [alt.Tooltip("row:N", title="stretch"), alt.Tooltip("part:N"), *look.number_tips(",.3~g", "start", "end")]
     legend = look.top_legend(columns=4, symbolType="square", values=alt.ExprRef("parts"))
     bar = (

@@ -23,14 +23,14 @@ from cookbook.units import human, shown
 MILLI = 1e-3
 WORDS = {
     "compute": "Matmuls and convolutions, unless they are too thin to be limited by arithmetic.",
-    "memory traffic": "All other long operations, and matmuls with a side below 16: they wait for memory.",
+    "memory traffic": "All other long operations, and matmuls with a side below 16, which are limited by memory.",
     "launch": "Operations shorter than 20 µs, and the framework and Python between them.",
-    "communication": "Exchanges while nothing computes: what hides behind computing is not counted.",
+    "communication": "Communication while nothing computes; communication hidden behind computation is not counted.",
     "input": "The training process waits for its loader.",
-    "checkpoint": "Ranges named so, or slow steps that return in equal distances.",
-    "slowdown": "What steps take more after the run has become slower, to its end.",
+    "checkpoint": "Ranges of this name, or slow steps at equal intervals.",
+    "slowdown": "Extra time of steps after the run became slower, until its end.",
     "idle": "Nothing was recorded, or single steps that were slow.",
-    "steady": "The usual step of a log, which does not say what it is made of.",
+    "steady": "A typical step of a log, which does not state its parts.",
 }
 NOT_MEANT = "not stated"
 MOST_LETTERS = 4_000_000  # of a text that a page sends: a trace of some steps; larger files are read by their path
@@ -39,7 +39,7 @@ STEPS = "step,step_time_s\n1,0.52\n2,0.50\n3,0.51\n4,0.52"
 
 @dataclass(frozen=True)
 class Given:
-    """Files of the reader's own: their paths where the kernel runs, or the text of one."""
+    """The reader's own files: their paths where the kernel runs, or the text of one."""
 
     paths: tuple[str, ...] = ()
     text: str = field(default="", repr=False)
@@ -52,7 +52,7 @@ class Given:
 
     @property
     def stamps(self) -> tuple[int, ...]:
-        """When each file was last written [ns], so that one that has changed is read again."""
+        """Return the times at which the files were last written [ns], so that a changed file is read anew."""
         files = [path for path in map(Path, self.paths) if path.is_file()]
         return tuple(path.stat().st_mtime_ns for path in files)
 
@@ -64,7 +64,7 @@ class Given:
 
 
 def clinic(patient: Any = "dmitri", precision: str = NOT_MEANT, stretches: Any = 5, files: str = "all") -> Panel:
-    """The panel "What holds the step back?", in the state that the arguments say.
+    """Return the panel "What holds the step back?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def clinic(patient: Any = "dmitri", precision: str = NOT_MEANT, stretches: Any =
 
 
 def _own(patient: Any) -> Any:
-    """A patient's name as it is, and paths as files of the caller's: only who runs Python may name files here."""
+    """Return a patient's name unchanged, and paths as files of the caller; only Python code may name files."""
     paths = [patient] if isinstance(patient, (str, Path)) else patient
     if isinstance(patient, str) and ("." not in patient or patient in set(catalog.table("traces")["patient"])):
         return patient
@@ -109,10 +109,10 @@ def _checked(patient: Any) -> Any:
 
 
 def _alone(values: dict[str, Any]) -> dict[str, str]:
-    """Why there is no choice of files."""
+    """Return the reason why files cannot be chosen."""
     patient, rows = values.get("patient"), catalog.table("traces").set_index("patient")["files"]
     several = len(patient.paths) > 1 if isinstance(patient, Given) else ";" in rows.get(patient, ";")
-    return {} if several else {"*": "this run was one process"}
+    return {} if several else {"*": "this run had one process"}
 
 
 OFF = {"files": _alone}
@@ -141,11 +141,11 @@ def _controls() -> tuple[Control, ...]:
                 ".json,.jsonl,.csv,.log,.txt,.out,.gz",
                 MOST_LETTERS,
             ),
-            tooltip="A run that was recorded and whose cause was planted, or a run of your own",
+            tooltip="A recorded run with a planted cause, or a run of your own",
         ),
         Choice(
             "precision",
-            "Precision meant",
+            "Intended precision",
             "Run",
             (
                 (NOT_MEANT, "not stated", "FP64 counts as an accident, FP32 does not"),
@@ -153,14 +153,14 @@ def _controls() -> tuple[Control, ...]:
                 ("fp32", "FP32", "Single precision on purpose"),
                 ("bf16", "BF16", "Mixed precision was meant"),
             ),
-            tooltip="Number format that the training should have had",
+            tooltip="Precision that the training was meant to use",
         ),
         Slider(
             "stretches",
             "Stretches",
             "Run",
             tuple(range(1, 13)),
-            tooltip="Pieces of the run in the chart; shares and gains have their intervals over them",
+            tooltip="Sections of the run in the chart; the intervals of shares and gains are taken over them",
         ),
         Choice(
             "files",
@@ -168,9 +168,9 @@ def _controls() -> tuple[Control, ...]:
             "Run",
             (
                 ("all", "all processes", "Traces of all processes side by side"),
-                ("first", "first alone", "As somebody sees it who looks at one process"),
+                ("first", "first alone", "The trace of the first process alone"),
             ),
-            tooltip="What is read of a run of several processes",
+            tooltip="Traces that are read of a run of several processes",
         ),
     )
 
@@ -187,7 +187,7 @@ def _found_of(own: Given, stamps: tuple[int, ...], precision: str, files: str, s
 
 @lru_cache(maxsize=2)  # each holds on to a run of some MB
 def _read(patient: str | Given, _stamps: tuple[int, ...], files: str) -> list[Any]:
-    """What the files of a run say, read once however often it is cut into other stretches."""
+    """Return the readings of the files of a run; they are cached for any division into stretches."""
     if isinstance(patient, Given) and not patient.paths:
         return [read_text(patient.text, "your text")]
     paths = [*(patient.paths if isinstance(patient, Given) else files_of(patient))][: 1 if files == "first" else None]
@@ -202,7 +202,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     patient, precision, files = values["patient"], values["precision"], values["files"]
     own = patient if isinstance(patient, Given) else None
     how = (precision, files, values["stretches"])
-    found = _found_of(own, own.stamps, *how) if own else _found(patient, *how)
+    diagnosis = _found_of(own, own.stamps, *how) if own else _found(patient, *how)
     rows = catalog.table("traces").set_index("patient")
     run = own.written if own else f"cb.measure.patient({as_python(patient)})"
     some = "" if files == "all" else "[:1]" if own is None or len(own.paths) > 1 else ""
@@ -213,14 +213,14 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
         if own
         else ("own run", f"Recorded {rows['recorded'][patient]} by a {rows['tool'][patient]}.")
     )
-    cited_for = {} if own else {"dl-cookbook-clinic": "the run and its reading"}
+    cited_for = {} if own else {"dl-cookbook-clinic": "the run and its trace"}
     call = panel_call(clinic, values, written={"patient": own.written} if own else None)
     saved = "# your-file is what you gave this panel: save it beside the notebook\n" if own and own.text else ""
     return View(
-        answer=found.answer,
-        headline={"share of the time": found.share} if found.share > 0 else {},
-        chips=(first, (found.kinds[0], "What the file is, told by its content and not by its name.")),
-        picture=_picture(own.label if own else patient.capitalize(), found),
+        answer=diagnosis.answer,
+        headline={"share of the time": diagnosis.share} if diagnosis.share > 0 else {},
+        chips=(first, (diagnosis.kinds[0], "Kind of the file, recognised by its content and not by its name.")),
+        picture=_picture(own.label if own else patient.capitalize(), diagnosis),
         parts=few(
             [
                 Part(
@@ -230,13 +230,13 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
                     charts.TERMS[each["term"]],
                     WORDS[each["term"]],
                 )
-                for each in found.terms
+                for each in diagnosis.terms
             ],
             lambda seconds: human(seconds, "s"),
         ),
-        parts_title="A mean step of the run",
-        table=lambda: _table(found),
-        data=found.frame,
+        parts_title="Mean step of the run",
+        table=lambda: _table(diagnosis),
+        data=diagnosis.frame,
         sources=lambda: cited(
             {**cited_for, **dict.fromkeys(catalog.table("remedies")["source"], "runs, remedies: judgements")}
         ),
@@ -244,17 +244,17 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     )
 
 
-def _picture(name: str, found: Diagnosis) -> Picture:
-    """Mean step of the run and of its stretches, part by part; of counters alone, that there is none."""
-    lines: list[list[Any]] = [] if found.stretches else [["no steps", "idle", 0.0, 0.0, "no file has steps"]]
-    for label, seconds in found.stretches:
+def _picture(name: str, diagnosis: Diagnosis) -> Picture:
+    """Return the chart of the mean step of the run and of its stretches by part; of counters alone, an empty one."""
+    lines: list[list[Any]] = [] if diagnosis.stretches else [["no steps", "idle", 0.0, 0.0, "no file has steps"]]
+    for label, seconds in diagnosis.stretches:
         at, last = 0.0, list(seconds)[-1]
         for term, length in seconds.items():
             text = human(sum(seconds.values()), "s") if term == last else None
             lines.append([label, term, round(at / MILLI, 4), round((at + length) / MILLI, 4), text])
             at += length
     frame = pd.DataFrame(lines, columns=["row", "part", "start", "end", "text"])
-    title = f"{name}: {found.answer.split('. ')[0].replace('**', '')}"
+    title = f"{name}: {diagnosis.answer.split('. ')[0].replace('**', '')}"
     return Picture(
         "run",
         frame,
@@ -267,14 +267,14 @@ def _picture(name: str, found: Diagnosis) -> Picture:
     )
 
 
-def _table(found: Diagnosis) -> pd.DataFrame:
-    """Terms beside what is usual."""
+def _table(diagnosis: Diagnosis) -> pd.DataFrame:
+    """Return the parts of a step beside their usual shares."""
     return pd.DataFrame(
         {
-            "Part": [each["term"] for each in found.terms],
-            "Mean step": [human(each["seconds"], "s") for each in found.terms],
-            "Share": [f"{100 * each['share']:.0f} %" for each in found.terms],
-            "Over the run": [f"{100 * each['low']:.0f} to {100 * each['high']:.0f} %" for each in found.terms],
-            "Usual, up to": [f"{100 * each['usual']:.0f} %" for each in found.terms],
+            "Part": [each["term"] for each in diagnosis.terms],
+            "Mean step": [human(each["seconds"], "s") for each in diagnosis.terms],
+            "Share": [f"{100 * each['share']:.0f} %" for each in diagnosis.terms],
+            "Over the run": [f"{100 * each['low']:.0f} to {100 * each['high']:.0f} %" for each in diagnosis.terms],
+            "Usual, at most": [f"{100 * each['usual']:.0f} %" for each in diagnosis.terms],
         }
     )

@@ -22,8 +22,8 @@ TEAMS = {
 HOURS_AROUND = 24  # that are drawn on either side of the hour chosen
 _DAYS = "['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']"
 _CLOCK = f"{_DAYS}[floor((datum.value + 168) / 24) % 7] + ' ' + format((datum.value + 168) % 24, '02d') + ':00'"
-_KEY = "One line a GPU; gap: idle. The rule is the hour chosen: words above say what was in use and who waited."
-_GAINS_KEY = "Points: mean over weeks; lines: 90 % interval. Dashed: what is claimed."
+_KEY = "Each line is one GPU; a gap is idle time. The rule is the chosen hour, with its use and waiting jobs above."
+_GAINS_KEY = "Points are means over weeks, lines 90 % intervals. The dashed line is the claimed gain."
 
 
 def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False) -> Any:
@@ -165,7 +165,7 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     best = frame.loc[frame[of].idxmax()]
     x = alt.X(
         "load:Q",
-        title="Load: GPU time asked over that there is",
+        title="Load: requested GPU time over capacity",
         scale=alt.Scale(zero=False, nice=False, padding=12),
         axis=alt.Axis(values=sorted(set(frame["load"])), format="~g"),
     )
@@ -188,7 +188,7 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     ]
     if claim is not None:
         layers.append(look.one_row(claimed=str(claim)).mark_rule(color=MUTED, strokeDash=[6, 4]).encode(y="claimed:Q"))
-    headline = f"At most {100 * best[of]:.0f} % is gained, by {best['policy']} at a load of {best['load']:g}"
+    headline = f"The largest gain is {100 * best[of]:.0f} %, with {best['policy']} at a load of {best['load']:g}"
     loads = f"{frame['load'].min():g} to {frame['load'].max():g}"
     words = f"Lines of what {len(colours)} policies gain over loads from {loads}, with intervals."
     return look.finished(frame, layers, title or headline, _GAINS_KEY, words)

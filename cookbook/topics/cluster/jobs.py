@@ -74,10 +74,8 @@ def speeds_of(
     rows = {(row["devices"], row["per_node"], row["network"]): row for row in table.to_dict("records")}
     requested = rows[gpus, max(count for count in nodes if count <= gpus), network]
     if not requested["rate"] > 0:
-        raise ValueError(
-            f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({requested['why']}); "
-            "take another accelerator"
-        )
+        reason = f": no step of {model} on {gpus} is predicted ({requested['why']}); take another accelerator"
+        raise refused("accelerator", accelerator, reason)
     # Spreading never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
     packed = {
         count: rows[count, max(node_size for node_size in nodes if node_size <= count), network]["rate"]

@@ -22,24 +22,24 @@ PER_NODE = 8
 POLICIES = (
     ("static", "static", "Each team has its own GPUs, which nobody else may use"),
     ("fifo", "FIFO", "One queue for all; nobody overtakes"),
-    ("backfill", "backfill", "A job may overtake if by prediction it delays nobody (EASY)"),
-    ("fair", "fair share", "The team that holds least goes first"),
+    ("backfill", "backfill", "A job may overtake if it is predicted to delay no other (EASY)"),
+    ("fair", "fair share", "The team that uses the fewest GPUs goes first"),
     ("priority", "priority", "Urgent jobs stop others, which write a checkpoint and wait again"),
     ("elastic", "elastic", "Jobs shrink when others wait, and grow when nobody does"),
 )
 PLACES = (
-    ("pack", "packed", "A job lies on as few nodes as can be"),
-    ("same node", "same node", "A job waits until the fewest nodes have room"),
-    ("spread", "spread", "A job lies on as many nodes as have room"),
+    ("pack", "packed", "A job uses as few nodes as possible"),
+    ("same node", "same node", "A job waits until the smallest number of nodes can take it"),
+    ("spread", "spread", "A job is spread over all nodes with free GPUs"),
 )
 MIXES = (
     ("research", "research", "Many small jobs"),
     ("mixed", "mixed", "Jobs of all sizes"),
-    ("large", "large", "More jobs of whole nodes and of several"),
+    ("large", "large", "More jobs of one or several whole nodes"),
 )
 NIGHTS = (
     ("day and night", "kept", "The service keeps the GPUs of its peak all day and night"),
-    ("by day", "lent", "Training has at night what people do not need"),
+    ("by day", "lent", "Training uses the GPUs that the service does not need at night"),
 )
 PRESETS = (
     ("Each team keeps its own quarter", {"policy": "static"}),
@@ -64,7 +64,7 @@ def cluster(
     night: str = "day and night",
     seed: Any = 0,
 ) -> Panel:
-    """The panel "Why is my cluster idle while people wait?", in the state that the arguments say.
+    """Return the panel "Why is my cluster idle while people wait?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ def cluster(
 
 
 def _no_service(values: dict[str, Any]) -> dict[str, str]:
-    """Why there is nothing to lend."""
-    return {"*": "there is no service"} if values.get("service") == 0 else {}
+    """Return the reason why nothing can be lent at night."""
+    return {"*": "there is no service; set Service above 0"} if values.get("service") == 0 else {}
 
 
 OFF = {"night": _no_service}
@@ -114,14 +114,18 @@ OFF = {"night": _no_service}
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Choice("policy", "Policy", "Who goes next", POLICIES, tooltip="Who gets GPUs when some are free"),
-        Slider("load", "Load", "Jobs", LOADS, whole=False, tooltip="GPU time that jobs ask, over what there is"),
-        Choice("mix", "Mix", "Jobs", MIXES, tooltip="Which classes of jobs come how often"),
+        Choice(
+            "policy", "Policy", "Who goes next", POLICIES, tooltip="Rule by which free GPUs are given to waiting jobs"
+        ),
+        Slider(
+            "load", "Load", "Jobs", LOADS, whole=False, tooltip="GPU time that jobs request, relative to the capacity"
+        ),
+        Choice("mix", "Mix", "Jobs", MIXES, tooltip="Frequencies of the classes of jobs"),
         Slider(
             "nodes", "Nodes", "Cluster", (2, 3, 4, 6, 8, 10, 12, 16), "nodes of 8 GPUs", tooltip="Nodes of eight A100"
         ),
         Slider("hour", "Hour", "Week", tuple(range(169)), "h", tooltip="Hour of the week, from Monday: drag to scrub"),
-        Slider("seed", "Week", "Week", SEEDS, tooltip="Another week of the same kind: other jobs are drawn"),
+        Slider("seed", "Week", "Week", SEEDS, tooltip="Another week of jobs drawn from the same distributions"),
         Slider("teams", "Teams", "Jobs", tuple(range(1, 9)), more=True, tooltip="Teams that share the cluster"),
         Slider(
             "skew",
@@ -131,17 +135,17 @@ def _controls() -> tuple[Control, ...]:
             "× the quietest",
             whole=False,
             more=True,
-            tooltip="How many times as many jobs the busiest team sends as the quietest",
+            tooltip="Jobs of the busiest team, relative to the quietest",
         ),
-        Choice("place", "Placement", "Cluster", PLACES, more=True, tooltip="Which of the free GPUs a job gets"),
+        Choice("place", "Placement", "Cluster", PLACES, more=True, tooltip="Choice among the free GPUs for a job"),
         Slider(
             "share",
-            "Share a GPU",
+            "Shared GPU",
             "Cluster",
             tuple(range(1, 6)),
             "small jobs",
             more=True,
-            tooltip="Notebooks and tests that may share a GPU, each with its part of it",
+            tooltip="Largest number of notebooks and tests that share one GPU",
         ),
         Slider(
             "service",
@@ -151,20 +155,27 @@ def _controls() -> tuple[Control, ...]:
             "GPUs at its peak",
             more=True,
             zero="none",
-            tooltip="GPUs that a service for people needs in the afternoon",
+            tooltip="GPUs that an interactive service needs in the afternoon",
         ),
-        Choice("night", "Its nights", "Cluster", NIGHTS, more=True, tooltip="Who has what the service leaves at night"),
+        Choice(
+            "night",
+            "Service at night",
+            "Cluster",
+            NIGHTS,
+            more=True,
+            tooltip="Use of the GPUs that the service does not need at night",
+        ),
     )
 
 
 @lru_cache(maxsize=64)
-def _run(**asked: Any) -> tuple[ClusterRun, pd.DataFrame]:
-    found = simulate(**asked, per_node=PER_NODE, progress=False)
-    return found, found.drawn()
+def _run(**arguments: Any) -> tuple[ClusterRun, pd.DataFrame]:
+    result = simulate(**arguments, per_node=PER_NODE, progress=False)
+    return result, result.drawn()
 
 
 def _asked(values: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of the simulation: without the hour, and with what the panel says in words."""
+    """Return the arguments of the simulation: without the hour, and with the values of words."""
     return {
         **{name: value for name, value in values.items() if name not in ("hour", "night")},
         "beside": values["night"] == "by day",
@@ -172,18 +183,18 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
-    asked = _asked(values)
-    found, drawn = _run(**asked)
-    measures, name = found.measures, dict((key, label) for key, label, _ in POLICIES)[values["policy"]]
+    arguments = _asked(values)
+    result, drawn = _run(**arguments)
+    measures, name = result.measures, dict((key, label) for key, label, _ in POLICIES)[values["policy"]]
     idle = f"{100 * measures['idle_waiting']:.0f} %"
     sources = dict.fromkeys(catalog.table("cluster_jobs")["source"], "classes of jobs: assumptions")
     sources |= dict.fromkeys(catalog.table("cluster_facts")["source"], "published clusters, and the claim")
     return View(
-        answer=_answer(measures, name, idle, found.gpus),
+        answer=_answer(measures, name, idle, result.gpus),
         headline={"idle while jobs wait": measures["idle_waiting"], "mean wait": measures["wait_mean"]},
         chips=(
-            ("a simulated week", "Jobs are drawn from stated distributions; another week gives other figures."),
-            ("speeds predicted", "On other numbers of GPUs and across nodes, by cb.train_step."),
+            ("a simulated week", "Jobs are drawn from stated distributions; another week gives other values."),
+            ("speeds predicted", "Speeds on other numbers of GPUs and across nodes are predicted by cb.train_step."),
         ),
         picture=Picture(
             "gpus",
@@ -197,52 +208,57 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
             },
         ),
         parts=_parts(measures),
-        parts_title=f"GPU time of the week: {found.gpus} GPUs",
-        table=lambda: _table(found),
-        data=lambda: found.jobs,
+        parts_title=f"GPU time of the week: {result.gpus} GPUs",
+        table=lambda: _table(result),
+        data=lambda: result.jobs,
         sources=lambda: cited(sources, "not opened: "),
-        code=f"{panel_call(cluster, values)}\ncb.planning.cluster({_arguments(asked)})",
+        code=f"{panel_call(cluster, values)}\ncb.planning.cluster({_arguments(arguments)})",
     )
 
 
-def _arguments(asked: dict[str, Any]) -> str:
-    plain = {name: value for name, value in asked.items() if name not in ("policy", "beside") or value is False}
-    named = [f"{name}={as_python(value)}" for name, value in plain.items() if asked["service"] or name != "beside"]
-    return ", ".join([as_python(asked["policy"]), *(each for each in named if each != "service=0")])
+def _arguments(arguments: dict[str, Any]) -> str:
+    plain = {name: value for name, value in arguments.items() if name not in ("policy", "beside") or value is False}
+    named = [f"{name}={as_python(value)}" for name, value in plain.items() if arguments["service"] or name != "beside"]
+    return ", ".join([as_python(arguments["policy"]), *(each for each in named if each != "service=0")])
 
 
 def _answer(measures: Any, name: str, idle: str, gpus: int) -> str:
-    """What is idle while jobs wait, and how long they wait."""
+    """Return the share of GPU time that is idle while jobs wait, and the waits."""
     waits = [human(measures[f"wait_{part}"], "s") for part in ("mean", "p50", "p95")]
     served = f", {100 * measures['service']:.0f} % by the service" if measures["service"] else ""
     return (
         f"**{idle}** of GPU time is idle while jobs wait: {name}, {gpus:,} GPUs, mean wait {waits[0]}. "
-        f"Waits: half of the jobs {waits[1]} or less, one in twenty more than {waits[2]}. "
+        f"Waits: half of the jobs wait {waits[1]} or less, one in twenty more than {waits[2]}. "
         f"In use: {100 * measures['utilisation']:.0f} % by jobs{served}. "
         f"Done: {measures['finished']:,.0f} jobs in the week. "
         f"Fairness between teams: {measures['fairness']:.2f} of 1. "
-        f"Cost: {dollars(measures['usd_per_job'])} a job, all GPUs paid all week."
+        f"Cost: {dollars(measures['usd_per_job'])} per job, with all GPUs paid for the whole week."
     )
 
 
 def _parts(measures: Any) -> tuple[Part, ...]:
-    """Place 4: where the GPU time of the week went."""
-    held, work = measures["utilisation"], min(measures["effective"], measures["utilisation"])
-    waiting, rest = measures["idle_waiting"], 1 - held - measures["service"]
+    """Return the shares of the GPU time of the week."""
+    used, work = measures["utilisation"], min(measures["effective"], measures["utilisation"])
+    waiting, rest = measures["idle_waiting"], 1 - used - measures["service"]
     parts = (
-        ("useful work", work, TIME_PARTS["compute"], "Work, at the speed of a packed job that keeps GPUs busy."),
         (
-            "held, not used",
-            held - work,
-            TIME_PARTS["optimiser"],
-            "Held by jobs beyond that: restarts, lost work, slow places, GPUs that small jobs leave idle.",
+            "useful work",
+            work,
+            TIME_PARTS["compute"],
+            "Work, counted at the speed of a packed job that keeps its GPUs busy.",
         ),
-        ("service", measures["service"], MUTED, "GPUs of the service for people."),
+        (
+            "allocated, not used",
+            used - work,
+            TIME_PARTS["optimiser"],
+            "Allocated without useful work: restarts, lost work, slow placements, GPUs that small jobs use partly.",
+        ),
+        ("service", measures["service"], MUTED, "GPUs of the interactive service."),
         (
             "idle, jobs wait",
             waiting,
             TIME_PARTS["waiting"],
-            "Free GPUs while at least one job waits: too few for it, of another team, or kept for a larger job.",
+            "Free GPUs while at least one job waits: too few for it, of another team, or reserved for a larger job.",
         ),
         (
             "idle, nobody waits",
@@ -256,10 +272,10 @@ def _parts(measures: Any) -> tuple[Part, ...]:
     )
 
 
-def _table(found: ClusterRun) -> pd.DataFrame:
-    """Each class of jobs: how many, how long they waited and ran."""
-    begin, end = found.window
-    each = found.jobs[found.jobs["arrival"].between(begin, end)]
+def _table(result: ClusterRun) -> pd.DataFrame:
+    """Return number, waits and run time of each class of jobs."""
+    begin, end = result.window
+    each = result.jobs[result.jobs["arrival"].between(begin, end)]
     names = catalog.table("cluster_jobs").set_index("key")["name"]
     rows = []
     for kind, own in each.groupby("kind", sort=False):
@@ -270,7 +286,7 @@ def _table(found: ClusterRun) -> pd.DataFrame:
                 "Number": f"{len(own):,}",
                 "Mean wait": human(own["wait"].mean(), "s"),
                 "Longest wait": human(own["wait"].max(), "s"),
-                "Mean from start to end": human((own["end"] - own["start"]).mean(), "s"),
+                "Mean time, start to end": human((own["end"] - own["start"]).mean(), "s"),
                 "GPU time": f"{100 * own['granted'].sum() / each['granted'].sum():.0f} %",
             }
         )

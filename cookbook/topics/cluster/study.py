@@ -361,11 +361,11 @@ def cluster(
     sums = simulated.run(sent, marks, progress, to_end=jobs is not None)
     unfinished = [job for job in sent if math.isnan(job.ended)]
     if unfinished:
-        raise ValueError(
-            f"policy = {policy if isinstance(policy, str) else shown(policy)} never starts "
-            f"{len(unfinished):,} of {len(sent):,} jobs, such as one of {unfinished[0].gpus} GPUs of team "
+        reason = (
+            f"never starts {len(unfinished):,} of {len(sent):,} jobs, such as one of {unfinished[0].gpus} GPUs of team "
             f"{unfinished[0].team}; let it start each job when nothing else runs"
         )
+        raise refused("policy", policy, reason)
     window = (marks[0], marks[1] if jobs is None else max(job.ended for job in sent))
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
     measures = _measures(sent, sums, window, rules, accelerator)
@@ -396,9 +396,7 @@ def _rules(
     """Return rules of the cluster."""
     count, size, wanted = nodes, per_node, service
     if wanted >= count * size:
-        raise ValueError(
-            f"service = {wanted} takes all {count * size} GPUs: no job can run; lower service or add nodes"
-        )
+        raise refused("service", wanted, f"takes all {count * size} GPUs: no job can run; lower service or add nodes")
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = constant("cluster-restart"), constant("cluster-checkpoint")
     service_at = partial(_service_gpus, wanted, beside) if wanted else None
@@ -464,7 +462,7 @@ def _jobs_and_demand(
         )
     sent = jobs.generate(mix, gpus, load, seconds, demand, rhythm, seed, place)
     if not sent:
-        raise ValueError(f"load = {load:g} on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
+        raise refused("load", load, f"on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
     return sent, demand
 
 
@@ -507,20 +505,18 @@ def _check_possible(sent: Sequence[Job], rules: Rules, owned: Mapping[str, int] 
     gpus, reserved = rules.nodes * rules.per_node, min(_service_by_hour(rules))
     for job in sorted(sent, key=lambda other: -other.gpus):
         if job.gpus > gpus:
-            raise ValueError(
-                f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or ask fewer"
-            )
+            reason = f"of job {job.order} are more than the {gpus} that exist; add nodes, or ask fewer"
+            raise refused("gpus", job.gpus, reason)
         if job.gpus > gpus - reserved:
-            raise ValueError(
-                f"service = {reserved} at least and a job that asks {job.gpus} GPUs contradict each other on "
-                f"{gpus} GPUs; lower service or add nodes"
-            )
+            reason = f"at least and a job that requests {job.gpus} GPUs contradict each other on {gpus} GPUs"
+            raise refused("service", reserved, f"{reason}; lower service or add nodes")
         if owned is not None and job.gpus > owned[job.team]:
             remedy = "add nodes" if equal else "raise its quota"
-            raise ValueError(
-                f"policy = 'static' and a job of team {job.team} that asks {job.gpus} GPUs contradict each other: "
-                f"the team owns {owned[job.team]}; {remedy}, or take another policy"
+            reason = (
+                f"and a job of team {job.team} that requests {job.gpus} GPUs contradict each other: the team owns "
+                f"{owned[job.team]}; {remedy}, or take another policy"
             )
+            raise refused("policy", "static", reason)
 
 
 def _measures(

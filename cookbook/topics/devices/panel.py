@@ -14,6 +14,7 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog.parts import part_groups
 from cookbook.catalog.prices import BOUGHT, RENT
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MUTED, PALETTE, row_order
 from cookbook.hardware import Accelerator
@@ -56,21 +57,21 @@ PICTURES: dict[str, Callable[[Any], Any]] = {
     "cost": partial(charts.per_device, what="cost"),
     "roofline": charts.roofline,
 }
-MOST, MOST_PARTS = 12, 5
-# Picture: the columns of its figure, of its ends, and of the reason where there is none.
+MAX_DEVICES, MAX_PARTS = 12, 5
+# Chart: the columns of its value, of its ends, and of the reason where there is none.
 COLUMNS = {
     "throughput": ("samples_per_s", "low", "high", "why"),
     "energy": ("joules", "joules_low", "joules_high", "why_joules"),
     "cost": ("usd_per_million", "usd_per_million_low", "usd_per_million_high", "why_usd"),
 }
 WRITE = {"cost": units.dollars}  # what is not written by `figure`
-UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "a million samples"}
+UNIT = {"throughput": "samples/s", "energy": "J per sample", "cost": "per million samples"}
 # What Pin compares: figures of the device looked at.
-PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "cost a sample": "usd_per_million"}
+PINNED = {"samples/s": "samples_per_s", "J per sample": "joules", "cost per sample": "usd_per_million"}
 VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
-ANSWERS = "Answers: tokens generated one after the other are the subject of recipe 10, Serve a model."
-PROMPT = "One pass over a prompt of that many tokens. No constant was fitted to passes of language models."
+ANSWERS = "Answers: recipe 10, Serve a model, is about generating tokens one after the other."
+PROMPT = "One pass over a prompt of this number of tokens. No constant was fitted to forward passes of language models."
 
 
 def accelerators(
@@ -85,7 +86,7 @@ def accelerators(
     op: str = "",
     picture: str = DEFAULTS["picture"],
 ) -> Panel:
-    """The panel "Which accelerator for this work?", in the state that the arguments say.
+    """Return the panel "Which accelerator for this work?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def accelerators(
     own = [accelerators] if isinstance(accelerators, (str, Accelerator)) else list(accelerators)
     chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
     usual = DEFAULTS["on"] if DEFAULTS["on"] in chosen else ""
-    given = {
+    state = {
         "model": model,
         "phase": phase,
         "batch": batch,
@@ -133,7 +134,7 @@ def accelerators(
         "picture": picture,
     }
     return Panel(
-        "accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given, OFF, good=DEFAULTS
+        "accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, state, OFF, good=DEFAULTS
     )
 
 
@@ -157,14 +158,14 @@ def _controls() -> tuple[Control, ...]:
                 ("training", "training", "A step: forward, backward, update"),
                 ("inference", "inference", "One forward pass of a batch"),
             ),
-            tooltip="What is done with it",
+            tooltip="Training or inference",
         ),
         Slider("batch", group="Workload", stops=powers_of_two(0, 10), tooltip="Samples of one pass"),
         Combo(
             "software",
             group="Workload",
             options=_software(),
-            tooltip="What runs the network on GPUs; others have compilers of their own",
+            tooltip="Software that runs the network on GPUs; other devices have their own compilers",
         ),
         Combo(
             "accelerators",
@@ -173,28 +174,28 @@ def _controls() -> tuple[Control, ...]:
             options.accelerators(),
             many=True,
             least=2,
-            limit=MOST,
+            limit=MAX_DEVICES,
             own=options.own_accelerator(),
             plain=options.plain_device,
             short=_short,
-            tooltip="Two to twelve devices, one of each; custom… takes one like another with other figures",
+            tooltip="Two to twelve devices, one of each; custom… takes a device like another with changed values",
         ),
         Choice(
             "precision",
             group="Hardware",
             options=(
-                (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
+                (USUAL, "usual", "For each device, the first that it supports of bf16, fp16, fp32 and so on"),
                 *((str(name), str(name), "") for name in formats),
             ),
-            tooltip="In what numbers are multiplied",
+            tooltip="Precision of the matmuls",
         ),
         Combo(
             "on",
-            "Look at",
+            "Selected device",
             "Hardware",
             options.accelerators(),
             more=True,
-            tooltip="The device of the sentence, the parts and the roofline; a click on its mark chooses it too",
+            tooltip="Device of the answer, the parts and the roofline; click a mark to select it",
         ),
         Combo(
             "way",
@@ -202,7 +203,7 @@ def _controls() -> tuple[Control, ...]:
             "Money",
             tuple((way, way, "", "") for way in (*RENT, BOUGHT)),
             more=True,
-            tooltip="Rented from a cloud, or bought and used up over its years",
+            tooltip="Rented from a cloud, or bought and written off over its years of use",
         ),
         Combo(
             "op",
@@ -210,17 +211,17 @@ def _controls() -> tuple[Control, ...]:
             "Roofline",
             (("", "the longest", "", ""),),
             more=True,
-            tooltip="Name of an operation in the table; a click on its mark chooses it too",
+            tooltip="Operation of the table; click its mark to select it",
         ),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("throughput", "Throughput", "Samples a second, with intervals"),
-                ("energy", "Energy", "Joules a sample"),
-                ("cost", "Cost", "Dollars for a million samples"),
-                ("roofline", "Roofline", "Every operation under the roofs of these devices"),
+                ("throughput", "Throughput", "Samples per second, with intervals"),
+                ("energy", "Energy", "Joules per sample"),
+                ("cost", "Cost", "Dollars per million samples"),
+                ("roofline", "Roofline", "Every operation under the rooflines of these devices"),
             ),
             place="picture",
         ),
@@ -234,9 +235,9 @@ def _short(name: str) -> str:
 def _software() -> tuple[tuple[str, str, str, str], ...]:
     """Products of the table, the usual one of each device among them."""
     rows = catalog.table("software")
-    known = rows[rows["product"] != "usual"].drop_duplicates("product")
-    listed = zip(known["product"], known["other_names"], strict=True)
-    return (("", "the usual of each device", "pytorch eager", ""), *((name, name, also, "") for name, also in listed))
+    products = rows[rows["product"] != "usual"].drop_duplicates("product")
+    listed = zip(products["product"], products["other_names"], strict=True)
+    return (("", "the default of each device", "pytorch eager", ""), *((name, name, also, "") for name, also in listed))
 
 
 def _formats(values: dict[str, Any]) -> dict[str, str]:
@@ -264,17 +265,17 @@ def _compared(
     way: str,
 ) -> pd.DataFrame:
     wanted = "" if precision == USUAL else precision
-    found = compare(model, devices, phase=phase, batch=batch, precision=wanted, software=software, way=way)
+    table = compare(model, devices, phase=phase, batch=batch, precision=wanted, software=software, way=way)
     own = [isinstance(device, Accelerator) for device in devices]
-    return found.assign(
+    return table.assign(
         key=list(names),
-        name=[name if mine else printed for name, printed, mine in zip(names, found["name"], own, strict=True)],
+        name=[name if mine else printed for name, printed, mine in zip(names, table["name"], own, strict=True)],
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """One comparison, the device looked at and the operation asked for; never change it."""
+    """A comparison with the selected device and operation; read-only."""
 
     model: Any
     title: str
@@ -301,40 +302,41 @@ class Compared:
         return {name: rows.loc[(rows["fits"] == "no").sort_values(kind="stable").index] for name, rows in best.items()}
 
     def known(self, picture: str) -> pd.DataFrame:
-        """Devices that hold the model and have the figure of a picture, the best first."""
+        """Return the devices that fit the model and have the value of a chart, the best first."""
         rows = self.ranks[picture]
         return rows[rows[COLUMNS[picture][0]].notna() & (rows["fits"] != "no")]
 
     def lead(self, picture: str) -> Lead | None:
-        """The best of the devices known, and whether it may be called so."""
+        """Return the best of the devices with a value, and whether it may be called so."""
         point, low, high, _ = COLUMNS[picture]
         rows = self.known(picture)
         return lead(rows[point], rows[low], rows[high], evidence=rows["evidence"], most=picture == "throughput")
 
     @property
     def nothing(self) -> str:
-        """Start of a sentence where no device can be ranked."""
+        """Return the start of a sentence where no device can be ranked."""
         full = int((self.table["fits"] == "no").sum())
         if full == len(self.table):
-            return f"None of these {full} devices holds"
-        return f"None of these {len(self.table)} devices {'can be compared' if full else 'has this figure'} for"
+            return f"None of these {full} devices has the memory for"
+        return f"None of these {len(self.table)} devices {'can be compared' if full else 'has this value'} for"
 
     @cached_property
     def looked(self) -> pd.Series:
-        """Row of the device looked at."""
+        """Return the row of the selected device."""
         return self.table[self.table["key"] == self.on].iloc[0]
 
     @cached_property
     def ops(self) -> pd.DataFrame:
-        """Operations of one forward pass on the device looked at."""
+        """Return the operations of one forward pass on the selected device."""
         row = self.looked
         if not row["precision"] or not math.isfinite(row["ridge"]):
-            raise ValueError(f"{row['name']} has no roofline here: {row['why'] or 'its memory bandwidth is not known'}")
+            reason = row["why"] or "its memory bandwidth is not known"
+            raise Refused(Refusal(f"{row['name']} has no roofline here: {reason}", field="on"))
         return operations(self.model, self.device, self.batch, precision=row["precision"])
 
     @cached_property
     def chosen(self) -> pd.Series:
-        """The operation asked for; the longest where none is, or the network has none of that name."""
+        """Return the selected operation; the longest where none is, or the network has none of that name."""
         named = np.flatnonzero(self.ops["name"] == self.op)
         return self.ops.iloc[named[0] if len(named) else 0]
 
@@ -344,14 +346,14 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     devices = tuple(options.device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
     precision, phase, picture = values["precision"], values["phase"], values["picture"]
     if precision in _formats(values):
-        raise ValueError(f"precision = {precision!r} does not train a network; take one that does, or inference")
+        raise refused("precision", precision, "does not train a network; take one that does, or inference")
     model = options.named_model(values["model"])
     found = _compared(
         model, devices, tuple(pairs), phase, values["batch"], precision, values["software"], values["way"]
     )
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
-    told = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
+    notes = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
     view = Compared(
         model,
         options.title_of(model, tokens=True),
@@ -361,7 +363,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         values["on"],
         devices[list(pairs).index(values["on"])],
         values["op"],
-        told[:2],
+        notes[:2],
         values["software"],
     )
     roof = picture == "roofline"
@@ -386,9 +388,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     )
 
 
-def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]:
-    """Device to look at, and a sentence where it is not the one asked for."""
-    able = found["samples_per_s"].where(found["fits"] != "no", 0.0)
+def _looked_at(on: str, keys: list[str], table: pd.DataFrame) -> tuple[str, str]:
+    """Return the selected device, and a sentence where it is not the requested one."""
+    able = table["samples_per_s"].where(table["fits"] != "no", 0.0)
     at = int(np.nanargmax(able)) if able.notna().any() else 0
     try:
         key = on if on in keys else catalog.lookup("accelerators", on) if on else keys[at]
@@ -397,12 +399,12 @@ def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]
     if key in keys:
         return key, ""
     names = catalog.table("accelerators").set_index("key")["name"]
-    asked, taken = names.get(key, key), found["name"][at]
-    return keys[at], f"Look at: {asked} is not among the devices compared; {taken} is looked at."
+    requested, selected = names.get(key, key), table["name"][at]
+    return keys[at], f"Selected: {requested} is not among the devices compared; {selected} is selected instead."
 
 
 def _prompt(model: Any, phase: str) -> str:
-    """Where answers are the subject, if this is one pass over a prompt."""
+    """Return a pointer to the recipe about answers, if this is one pass over a prompt."""
     return ANSWERS if phase == "inference" and answers_tokens(options.model_of(model)) else ""
 
 
@@ -422,7 +424,7 @@ def _code(values: dict[str, Any], view: Compared) -> str:
 
 
 def _range(row: Any, picture: str, alone: bool = False) -> str:
-    """A figure with its ends, or `alone` with its unit; in short why there is none."""
+    """Return a value with its ends, or `alone` with its unit; or a short reason why there is none."""
     point, low, high, why = COLUMNS[picture]
     if not math.isfinite(row[point]):
         return text.short(row[why])
@@ -431,41 +433,42 @@ def _range(row: Any, picture: str, alone: bool = False) -> str:
 
 
 def _picture_title(view: Compared, picture: str) -> str:
-    """Takeaway of the picture."""
+    """Return the takeaway of the chart."""
     if picture == "roofline":
         slow = float(view.ops.loc[view.ops["bound_by"] == "memory", "share"].sum())
         return f"{_short(view.looked['name'])}: memory limits {percent(slow)} of the time of a forward pass, unfused"
-    known, ahead = view.known(picture), view.lead(picture)
+    rows, ahead = view.known(picture), view.lead(picture)
     if ahead is None:
         return f"{view.nothing} {view.title.partition(' (')[0]}"
     if not ahead.named:
-        return undecided(known["name"].map(_short).tolist(), ahead)
-    point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
-    said = f"{_short(first['name'])}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
-    if len(known) == 1:
-        return said
+        return undecided(rows["name"].map(_short).tolist(), ahead)
+    point, first, last = COLUMNS[picture][0], rows.iloc[0], rows.iloc[-1]
+    best = BEST[picture].format(VERB[view.phase])
+    takeaway = f"{_short(first['name'])} {best}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
+    if len(rows) == 1:
+        return takeaway
     if picture == "throughput":
-        return f"{said}, {ratio(first[point] / last[point])} times {_short(last['name'])}"
-    return f"{said}, {_short(last['name'])} {ratio(last[point] / first[point])}×"
+        return f"{takeaway}, {ratio(first[point] / last[point])} times as fast as {_short(last['name'])}"
+    return f"{takeaway}; {_short(last['name'])} needs {ratio(last[point] / first[point])} times as much"
 
 
 def _answer(view: Compared, picture: str) -> str:
-    """The sentence in place 1: the best device where there is one, the one looked at, those without a figure."""
-    known, ahead, work = view.known(picture), view.lead(picture), f"{view.title} at batch {view.batch:,}"
+    """Return the answer: the best device where there is one, the selected one, those without a value."""
+    rows, ahead, work = view.known(picture), view.lead(picture), f"{view.title} at batch {view.batch:,}"
     if ahead is None:
         head, rest = view.nothing.split(" devices ")
         return f"**{head} devices** {rest} {work}. {_looked(view, picture)}{_lacking(view, picture)}"
     point, low, high, _ = COLUMNS[picture]
     write, fast = WRITE.get(picture, figure), picture == "throughput"
-    first, tied = known.iloc[0], known.iloc[[*ahead.tied]]
+    first, tied = rows.iloc[0], rows.iloc[[*ahead.tied]]
     ends = f"{write(first[low])}-{write(first[high])}"
     tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
-    head, interval = undecided(known["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
+    head, interval = undecided(rows["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
     if ahead.named:
         does = f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}"
         head = (
             f"{does}: **{write(first[point])} {UNIT[picture]}** for {work}{tokens}. {capital(interval)}: {ends}; "
-            "clear of all others."
+            "no other interval overlaps it."
         )
     else:
         head += (
@@ -478,24 +481,24 @@ def _answer(view: Compared, picture: str) -> str:
 def _full(view: Compared) -> str:
     """Devices whose memory is too small, which are not ranked."""
     full = view.table.loc[view.table["fits"] == "no", "name"].map(_short).tolist()
-    return f" Memory: {listed(full, 2)} {'does' if len(full) == 1 else 'do'} not hold it." if full else ""
+    return f" Memory: it does not fit {listed(full, 2)}." if full else ""
 
 
 def _lacking(view: Compared, picture: str) -> str:
-    """Devices without the figure, and why the first of them has none."""
+    """Return the devices without the value, and the reason for the first of them."""
     lacks = view.ranks[picture][view.ranks[picture][COLUMNS[picture][0]].isna()]
     if lacks.empty or len(view.told) + bool(_full(view)) > 2:  # five facts are enough
         return ""
     row = lacks.iloc[0]
     more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
-    return f" No figure: {_short(row['name'])} ({text.short(row[COLUMNS[picture][3]])}){more}."
+    return f" No value: {_short(row['name'])} ({text.short(row[COLUMNS[picture][3]])}){more}."
 
 
 def _looked(view: Compared, picture: str) -> str:
     row, point = view.looked, COLUMNS[picture][0]
     if math.isnan(row[point]):
-        return f"Looked at: {row['name']}, {text.short(row[COLUMNS[picture][3]])}."
-    start = f"Looked at: {row['name']}, {_range(row, picture, True)}"
+        return f"Selected: {row['name']}, {text.short(row[COLUMNS[picture][3]])}."
+    start = f"Selected: {row['name']}, {_range(row, picture, True)}"
     if picture == "throughput":
         fits = ", and does not fit its memory" if row["fits"] == "no" else ""
         return (
@@ -505,7 +508,7 @@ def _looked(view: Compared, picture: str) -> str:
         )
     if picture == "energy":
         return (
-            f"{start} at about {row['watts']:,.0f} of {row['tdp_watts']:,.0f} W rated, its host left out; no power was "
+            f"{start} at about {row['watts']:,.0f} of {row['tdp_watts']:,.0f} W rated, without its host; no power was "
             "measured."
         )
     return (
@@ -529,7 +532,7 @@ def _under_the_roof(view: Compared) -> str:
 
 
 def _formula(view: Compared, op: Any) -> str:
-    """How the time of one operation at the roofline comes about, in numbers."""
+    """Return the time of one operation at the roofline as a formula in numbers."""
     row, times = view.looked, f"{op['count']:,.0f} × " if op["count"] > 1 else ""
     flop, moved = op["flop"] / op["count"], op["bytes"] / op["count"]
     peak, wide = units.human(row["peak_flops"], "FLOP/s"), units.human(row["mem_bandwidth"], "B/s")
@@ -537,30 +540,33 @@ def _formula(view: Compared, op: Any) -> str:
     return (
         f"{op['kind']}: {times}max({units.human(flop, 'FLOP')} / {peak}, {units.human(moved, 'B')} / {wide}) = "
         f"{units.human(op['seconds'], 's')}; {figure(op['intensity'])} FLOP/B against {figure(row['ridge'])} at the "
-        f"ridge, so {longer} decides."
+        f"ridge, so {longer} is the limit."
     )
 
 
 def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
-    """How the figures are known."""
+    """Return the badges: how the values are known."""
     row, here = view.looked, int((view.table["evidence"] == "measured here").sum())
     return (
         (
             f"{row['name']}: {row['evidence'] or 'no prediction'}",
-            "Measured here: runs of this device went into the constants. Sibling: same maker, or other software.",
+            "Measured here: runs of this device were used for the constants. Sibling: same maker, or other software.",
         ),
         *text.measured_badges(view.measured(row)),
         (
             f"{here} of {len(view.table)} devices measured",
-            "Devices of which the tables hold measured runs; intervals of the others are wider.",
+            "Devices with measured runs in the tables; intervals of the others are wider.",
         ),
-        ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
+        (
+            "flexibility is a judgement",
+            "The effort to program each kind of device is a judgement, in the table programmability.",
+        ),
         *((("a prompt, not an answer", PROMPT),) if _prompt(view.model, view.phase) else ()),
     )
 
 
 def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -> Picture:
-    """One figure a device, the best first."""
+    """Return the chart of one value per device, the best first."""
     point, low, high, _ = COLUMNS[picture]
     table = view.ranks[picture]
     before = {} if pinned is None else dict(zip(pinned.kept["key"], pinned.kept[point], strict=True))
@@ -592,14 +598,14 @@ def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -
 
 
 def _roofline(view: Compared, title: str) -> Picture:
-    """Operations of the network under the roofs of all devices compared."""
+    """Return the chart of the operations of the network under the rooflines of all devices compared."""
     frame = charts.under_roofs(view.ops, partial(roofs, view.table), view.chosen["name"], view.on)
     ends = charts.roofline_domain(frame)
     return Picture("roofline", frame, title, dict(zip(("left", "right", "bottom", "top"), ends, strict=True)))
 
 
 def _time_parts(view: Compared) -> tuple[Part, ...]:
-    """Time of one pass on the device looked at."""
+    """Return the time of one pass on the selected device by part."""
     times = [(group, float(view.looked.get(f"{name} seconds", math.nan))) for name, group in part_groups().items()]
     return options.few(
         (
@@ -614,14 +620,16 @@ def _time_parts(view: Compared) -> tuple[Part, ...]:
 def _op_parts(view: Compared) -> tuple[Part, ...]:
     """Operations of one forward pass at the roofline, the longest first, the rest together."""
     colours = (*PALETTE[:4], "#A170C6")
-    found = [
+    parts = [
         Part(str(op["name"]), op["seconds"], units.human(op["seconds"], "s"), colour, _formula(view, op))
-        for op, colour in zip(view.ops.head(MOST_PARTS).to_dict("records"), colours, strict=False)
+        for op, colour in zip(view.ops.head(MAX_PARTS).to_dict("records"), colours, strict=False)
     ]
-    rest = view.ops.iloc[MOST_PARTS:]
-    words = f"{rest['count'].sum():,.0f} more operations, each the longer of arithmetic and traffic."
+    rest = view.ops.iloc[MAX_PARTS:]
+    words = (
+        f"{rest['count'].sum():,.0f} more operations, each limited by arithmetic or by traffic, whichever takes longer."
+    )
     seconds = float(rest["seconds"].sum())
-    return (*found, *([Part("other", seconds, units.human(seconds, "s"), MUTED, words)] if len(rest) else []))
+    return (*parts, *([Part("other", seconds, units.human(seconds, "s"), MUTED, words)] if len(rest) else []))
 
 
 def _device_table(view: Compared) -> pd.DataFrame:
@@ -633,19 +641,19 @@ def _device_table(view: Compared) -> pd.DataFrame:
             {
                 "Device": row["name"],
                 "Kind": row["kind"],
-                "Format": row["precision"] or "none",
+                "Precision": row["precision"] or "none",
                 "Samples/s": _range(row, "throughput"),
                 **({"Tokens/s": figure(row["tokens_per_s"]) if row["tokens_per_s"] > 0 else "none"} if speaks else {}),
                 "Of peak [%]": "none" if math.isnan(row["share_of_peak"]) else f"{100 * row['share_of_peak']:.2g}",
-                "J a sample": _range(row, "energy"),
-                "$ a million": _range(row, "cost"),
-                "Prices of": f"{row['price_first'][:7]} to {row['price_last'][:7]}"
+                "J per sample": _range(row, "energy"),
+                "$ per million samples": _range(row, "cost"),
+                "Prices dated": f"{row['price_first'][:7]} to {row['price_last'][:7]}"
                 if row["price_last"]
                 else "no price",
                 "Memory": f"{units.human(row['memory_bytes'], 'iB')} of {units.human(row['capacity_bytes'], 'iB')}"
                 if row["fits"] in ("yes", "no")
                 else row["fits"] or "none",
-                "Known": row["evidence"] or row["why"],
+                "Evidence": row["evidence"] or row["why"],
                 "Measured": next(map(str, view.measured(row)), "no such run"),
                 "Effort to program (judgement)": effort[row["kind"]],
             }
@@ -665,9 +673,9 @@ def _op_table(view: Compared) -> pd.DataFrame:
                 "GFLOP": f"{op['flop'] / 1e9:,.3g}",
                 "MB moved": f"{op['bytes'] / 1e6:,.3g}",
                 "FLOP/B": figure(op["intensity"]),
-                "Time at best [µs]": f"{op['seconds'] * 1e6:,.3g}",
+                "Time at the roofline [µs]": f"{op['seconds'] * 1e6:,.3g}",
                 "Share [%]": f"{100 * op['share']:.1f}",
-                "Held back by": op["bound_by"],
+                "Limited by": op["bound_by"],
             }
             for op in view.ops.head(MOST_ROWS).to_dict("records")
         ]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook.catalog.refusals import refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator, peak_flops
@@ -40,8 +41,8 @@ PICTURES = {
 # How a network is predicted: the columns of times and errors, and how a sentence begins.
 WAYS = {
     "datasheet": ("before", "By the datasheet"),
-    "calibrated": ("after", "Calibrated to these very rows"),
-    "left out": ("left_out", "By the other networks alone"),
+    "calibrated": ("after", "Calibrated to the same rows"),
+    "left out": ("left_out", "Calibrated to the other networks alone"),
 }
 PHASES = {"training": ("training step",), "forward": ("forward pass",), "answers": ("prefill", "decode")}
 # What a picture shows: its frame, headline, facts, title, and the figure that Pin compares.
@@ -57,7 +58,7 @@ def this_machine(
     batch: Any = DEFAULTS["batch"],
     picture: str = DEFAULTS["picture"],
 ) -> Panel:
-    """The panel "What does this machine do?", in the state that the arguments say.
+    """Return the panel "What does this machine do?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -85,26 +86,26 @@ def this_machine(
     >>> panel.answer.split(":")[0]
     'By the datasheet, 19 runs are predicted within 111 % at the median. Furthest'
     """
-    known = report if isinstance(report, Calibration) else _ours() if report is None else calibrate(report)
+    calibration = report if isinstance(report, Calibration) else _ours() if report is None else calibrate(report)
     text = "" if report is None else repr(str(report)) if not hasattr(report, "summary") else "report"
-    given = {"precision": precision, "prediction": prediction, "phase": phase, "batch": batch, "picture": picture}
-    if not known.judged and picture == DEFAULTS["picture"]:
-        given["picture"] = _good(known)["picture"]
+    arguments = {"precision": precision, "prediction": prediction, "phase": phase, "batch": batch, "picture": picture}
+    if not calibration.judged and picture == DEFAULTS["picture"]:
+        arguments["picture"] = _good(calibration)["picture"]
     return Panel(
         "this_machine",
         "What does this machine do?",
         _controls,
         PICTURES,
-        partial(_draw, known, text),
-        given,
+        partial(_draw, calibration, text),
+        arguments,
         OFF,
-        good=_good(known),
+        good=_good(calibration),
     )
 
 
-def _good(known: Calibration) -> dict[str, Any]:
-    """A state that can be shown: networks where some were measured."""
-    return DEFAULTS if known.judged else {**DEFAULTS, "picture": "products"}
+def _good(calibration: Calibration) -> dict[str, Any]:
+    """Return a valid state: networks where some were measured."""
+    return DEFAULTS if calibration.judged else {**DEFAULTS, "picture": "products"}
 
 
 @lru_cache(maxsize=1)
@@ -119,11 +120,11 @@ def _controls() -> tuple[Control, ...]:
             "Predicted by",
             "Networks",
             (
-                ("datasheet", "datasheet", "The device that the report names, or the nearest of the catalogue"),
+                ("datasheet", "datasheet", "The device named in the report, or the nearest of the catalogue"),
                 ("calibrated", "calibrated", "Factors fitted to all of these networks"),
                 ("left out", "left out", "Factors fitted to the other networks alone"),
             ),
-            tooltip="What the predictions know of this machine",
+            tooltip="Measurements of this machine that the predictions use",
         ),
         Choice(
             "phase",
@@ -135,28 +136,28 @@ def _controls() -> tuple[Control, ...]:
                 ("forward", "forward", "Forward passes"),
                 ("answers", "answers", "Prompts and tokens of a language model"),
             ),
-            tooltip="Which of the measured networks",
+            tooltip="Measured networks to show",
         ),
         Choice(
             "precision",
-            group="Matrix products",
+            group="Matmuls",
             options=(("fp32", "fp32", "32 bits"), ("bf16", "bf16", "16 bits")),
-            tooltip="In what numbers products are made",
+            tooltip="Precision of the matmuls",
         ),
         Slider(
             "batch",
             group="Step in parts",
             stops=powers_of_two(0, 10),
-            tooltip="Samples of the step whose time and parts the calibrated machine is asked for",
+            tooltip="Samples of the step that is predicted for this machine by part",
         ),
         Choice(
             "picture",
-            "Picture",
+            "Chart",
             "",
             (
-                ("networks", "Networks", "Each measured network and what is predicted for it"),
-                ("products", "Matrix products", "Rate by size, beside the datasheet"),
-                ("memory", "Memory", "What copies and narrow products reach"),
+                ("networks", "Networks", "Each measured network beside its prediction"),
+                ("products", "Matmuls", "Rate by size, beside the datasheet"),
+                ("memory", "Memory", "Bandwidth of copies and narrow matmuls"),
             ),
             place="picture",
         ),
@@ -164,42 +165,50 @@ def _controls() -> tuple[Control, ...]:
 
 
 OFF: dict[str, Any] = {
-    "precision": lambda v: {} if v.get("picture") == "products" else {"*": "only matrix products have a format"},
+    "precision": lambda v: {} if v.get("picture") == "products" else {"*": "only matmuls have a precision"},
     "prediction": lambda v: {} if v.get("picture") == "networks" else {"*": "only networks are predicted"},
     "phase": lambda v: {} if v.get("picture") == "networks" else {"*": "only networks have phases"},
 }
 
 
-def _draw(known: Calibration, text: str, values: dict[str, Any], _pinned: View | None) -> View:
-    picture, step = values["picture"], _step(known, values["batch"])
+def _draw(calibration: Calibration, text: str, values: dict[str, Any], _pinned: View | None) -> View:
+    picture, step = values["picture"], _step(calibration, values["batch"])
     if picture == "networks":
-        frame, said, facts, title, headline = _networks(known, values)
+        frame, sentence, facts, title, headline = _networks(calibration, values)
     elif picture == "products":
-        frame, said, facts, title, headline = _products(known, values["precision"])
+        frame, sentence, facts, title, headline = _products(calibration, values["precision"])
     else:
-        frame, said, facts, title, headline = _memory(known)
-    found = PREDICTORS[step["benchmark"]](step, known.accelerator).one()
-    facts = [*facts, _told(step, found), f"Machine: {known.accelerator.name}.", f"Datasheet: {known.before.name}."]
+        frame, sentence, facts, title, headline = _memory(calibration)
+    estimate = PREDICTORS[step["benchmark"]](step, calibration.accelerator).one()
+    facts = [
+        *facts,
+        _told(step, estimate),
+        f"Machine: {calibration.accelerator.name}.",
+        f"Datasheet: {calibration.before.name}.",
+    ]
     ends = dict(zip(("start", "end"), charts.figure_domain(frame), strict=True))
-    given = panel_call(this_machine, values, _good(known)).partition("(")[2]
+    arguments = panel_call(this_machine, values, _good(calibration)).partition("(")[2]
     return View(
-        answer=" ".join([said, *facts]),
+        answer=" ".join([sentence, *facts]),
         headline=headline,
         chips=_CHIPS,
         picture=Picture(picture, frame, title, {"rows": row_order(frame), **ends}),
-        parts=step_parts(found.by_part),
+        parts=step_parts(estimate.by_part),
         parts_title=f"{_title(step['model'])}, {SHORT[step['benchmark']]}, batch {step['batch']:,}, on this machine",
-        table=partial(_table, known, picture, frame),
-        data=partial(_data, known, picture, values),
+        table=partial(_table, calibration, picture, frame),
+        data=partial(_data, calibration, picture, values),
         sources=lambda: _SOURCES,
-        code=f"cb.panels.this_machine({text}{', ' if text and given != ')' else ''}{given}\n"
+        code=f"cb.panels.this_machine({text}{', ' if text and arguments != ')' else ''}{arguments}\n"
         f"cb.measure.calibrate({text or 'cb.measure.own_run()'}).predictions()",
     )
 
 
 _CHIPS = (
-    ("measured here", "Every mark rests on a run of this machine; nothing was taken from elsewhere but the datasheet."),
-    ("80 % intervals", "Of single operations the middle of the samples, of predictions that of networks left out."),
+    ("measured here", "Every mark comes from a run of this machine; only the datasheet is from elsewhere."),
+    (
+        "80 % intervals",
+        "The middle 80 % of the samples of operations; for predictions, that of held-out networks.",
+    ),
 )
 _SOURCES = (
     ("A run of python -m cookbook measure: data/own_run_epyc.json, or your own file", "", "measured"),
@@ -207,9 +216,9 @@ _SOURCES = (
 )
 
 
-def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
-    """Each measured network: predicted, with the interval of networks that were left out, and measured."""
-    rows = _chosen(known, values["phase"])
+def _networks(calibration: Calibration, values: Mapping[str, Any]) -> Shown:
+    """Return the rows of measured networks with their predictions, and the interval of held-out networks."""
+    rows = _chosen(calibration, values["phase"])
     column, words = WAYS[values["prediction"]]
     reach = math.exp(float(np.log(rows["high80_s"] / rows["left_out_s"]).iloc[0])) if column == "left_out" else math.nan
     point = rows[f"{column}_s"].to_numpy(dtype=float)
@@ -231,19 +240,19 @@ def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
         }
     )
     worst = int(np.nanargmax(np.abs(errors)))
-    furthest = f"Furthest: {frame['row'][worst]}, {_off(errors[worst])}."
-    held = int(rows["inside80"].sum())
-    inside = [f"Inside 80 % intervals: {held} of {len(rows)}."] if column == "left_out" else []
-    said = (
-        f"{words}, {counted(len(rows), 'run')} {'is' if len(rows) == 1 else 'are'} predicted within "
-        f"**{percent(middle)}** at the median."
+    furthest = f"Largest error: {frame['row'][worst]}, {_off(errors[worst])}."
+    covered = int(rows["inside80"].sum())
+    inside = [f"Inside 80 % intervals: {covered} of {len(rows)}."] if column == "left_out" else []
+    sentence = (
+        f"{words}, {counted(len(rows), 'run')} {'has' if len(rows) == 1 else 'have'} a median error of "
+        f"**{percent(middle)}**."
     )
-    title = f"{words}: {percent(middle)} off at the median"
-    return frame, said, [furthest, *inside], title, {"median error": middle}
+    title = f"{words}: the median error is {percent(middle)}"
+    return frame, sentence, [furthest, *inside], title, {"median error": middle}
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
-    """Network and phase of each row, with batch and tokens where others are called the same."""
+    """Return network and phase of each row, with batch and tokens where others have the same name."""
     pairs = zip(rows["model"], rows["benchmark"], strict=True)
     named = [f"{_title(model)}, {SHORT[benchmark]}" for model, benchmark in pairs]
     for more in (
@@ -268,20 +277,20 @@ def _off(error: float) -> str:
     return "as measured" if abs(error) < 0.005 else f"{percent(abs(error))} too {'slow' if error > 0 else 'fast'}"
 
 
-def _chosen(known: Calibration, phase: str) -> pd.DataFrame:
-    rows = known.predictions()
+def _chosen(calibration: Calibration, phase: str) -> pd.DataFrame:
+    rows = calibration.predictions()
     if rows.empty:
-        raise ValueError("picture = 'networks': the report measured no network; take products or memory")
+        raise refused("picture", "networks", ": the report measured no network; take products or memory")
     rows = rows[rows["benchmark"].isin(PHASES[phase])] if phase in PHASES else rows
     if rows.empty:
-        raise ValueError(f"phase = {phase!r}: the report measured none; take all")
+        raise refused("phase", phase, ": the report measured none; take all")
     return rows.reset_index(drop=True)
 
 
-def _singles(known: Calibration, starts: str, precision: str = "") -> list[Figure]:
+def _singles(calibration: Calibration, starts: str, precision: str = "") -> list[Figure]:
     return [
         each
-        for each in known.constants
+        for each in calibration.constants
         if each.says == "a row"
         and each.constant.startswith(starts)
         and (not precision or each.number_format == precision)
@@ -306,69 +315,69 @@ def _frame(figures: list[Figure], names: list[str], peaks: list[float], texts: l
     )
 
 
-def _products(known: Calibration, precision: str) -> Shown:
-    """Rate of matrix products by size beside the peak of the datasheet."""
-    found = _singles(known, "matmul of ", precision)
-    if not found:
-        raise ValueError(f"precision = {precision!r}: the report has no product in it; take another")
-    peak = _peak(known.before, precision)
-    names = [each.constant.removeprefix("matmul of ").replace("x", " × ") for each in found]
-    best, least = (pick(found, key=lambda each: each.value) for pick in (max, min))
+def _products(calibration: Calibration, precision: str) -> Shown:
+    """Return the rates of matmuls by size beside the peak of the datasheet."""
+    figures = _singles(calibration, "matmul of ", precision)
+    if not figures:
+        raise refused("precision", precision, ": the report measured no matmul in it; take another")
+    peak = _peak(calibration.before, precision)
+    names = [each.constant.removeprefix("matmul of ").replace("x", " × ") for each in figures]
+    best, least = (pick(figures, key=lambda each: each.value) for pick in (max, min))
     shares = [
-        f"{percent(each.value / peak)} of the peak" if math.isfinite(peak) else figure(each.value) for each in found
+        f"{percent(each.value / peak)} of the peak" if math.isfinite(peak) else figure(each.value) for each in figures
     ]
-    frame = _frame(found, names, [peak] * len(found), shares)
+    frame = _frame(figures, names, [peak] * len(figures), shares)
     rate, of = human(best.value, "FLOP/s"), (percent(best.value / peak) if math.isfinite(peak) else "")
     sheet = f"{of} of the datasheet" if of else "with no peak in the datasheet"
     facts = [
-        f"Best: {names[found.index(best)]}.",
-        f"Least: {names[found.index(least)]}, {human(least.value, 'FLOP/s')}.",
+        f"Best: {names[figures.index(best)]}.",
+        f"Least: {names[figures.index(least)]}, {human(least.value, 'FLOP/s')}.",
     ]
-    said = f"Matrix products in {precision} reach **{rate}**, {sheet}."
-    return frame, said, facts, f"{precision}: {rate} at best, {sheet}", {"best rate": best.value}
+    sentence = f"Matmuls in {precision} reach **{rate}**, {sheet}."
+    return frame, sentence, facts, f"Matmuls in {precision} reach {rate}, {sheet}", {"best rate": best.value}
 
 
 def _peak(device: Accelerator, precision: str) -> float:
     return peak_flops(device, precision)
 
 
-def _memory(known: Calibration) -> Shown:
-    """Rates of memory by operation beside the datasheet."""
-    found = _singles(known, "memory bandwidth, ")
-    sheet = known.before.mem_bandwidth
-    names = [each.constant.removeprefix("memory bandwidth, ") for each in found]
-    best = max(found, key=lambda each: each.value)
-    times = [f"{figure(each.value / sheet)}× the datasheet" for each in found]
-    frame = _frame(found, names, [sheet] * len(found), times)
+def _memory(calibration: Calibration) -> Shown:
+    """Return the memory bandwidth by operation beside the datasheet."""
+    figures = _singles(calibration, "memory bandwidth, ")
+    sheet = calibration.before.mem_bandwidth
+    names = [each.constant.removeprefix("memory bandwidth, ") for each in figures]
+    best = max(figures, key=lambda each: each.value)
+    times = [f"{figure(each.value / sheet)}× the datasheet" for each in figures]
+    frame = _frame(figures, names, [sheet] * len(figures), times)
     rate, over = human(best.value, "B/s"), f"{figure(best.value / sheet)}× the datasheet"
-    facts = [f"Fastest: {names[found.index(best)]}."]
-    title = f"Memory: {rate} at best, {over}"
-    return frame, f"Memory moves **{rate}**, {over}.", facts, title, {"best rate": best.value}
+    facts = [f"Fastest: {names[figures.index(best)]}."]
+    title = f"Memory reaches {rate}, {over}"
+    return frame, f"Memory reaches **{rate}**, {over}.", facts, title, {"best rate": best.value}
 
 
-def _step(known: Calibration, batch: int) -> dict[str, Any]:
-    """The first training step that was measured, or whatever network was, at a batch of the reader's."""
-    rows = [each for each in known.judged if each["benchmark"] == "training step"] or list(known.judged)
+def _step(calibration: Calibration, batch: int) -> dict[str, Any]:
+    """Return the first measured training step, else the first measured network, at the reader's batch."""
+    rows = [each for each in calibration.judged if each["benchmark"] == "training step"] or list(calibration.judged)
     usual: Mapping[str, Any] = {"benchmark": "training step", "model": "resnet50"}
     names = ("benchmark", "model", "seq", "number_format", "path")
     return {**{name: (rows[0] if rows else usual).get(name) for name in names}, "batch": batch}
 
 
-def _told(step: Mapping[str, Any], found: Estimate) -> str:
-    low, high = human(found.low80, "s"), human(found.high80, "s")
-    return f"{_title(step['model'])}, batch {step['batch']:,}: {human(found.point, 's')} (80 %: {low} to {high})."
+def _told(step: Mapping[str, Any], estimate: Estimate) -> str:
+    low, high = human(estimate.low80, "s"), human(estimate.high80, "s")
+    return f"{_title(step['model'])}, batch {step['batch']:,}: {human(estimate.point, 's')} (80 %: {low} to {high})."
 
 
-def _table(known: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows as they are printed."""
+def _table(calibration: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows as printed text."""
     unit = {"networks": "s", "products": "FLOP/s", "memory": "B/s"}[picture]
     first, last = ("Predicted", "Measured") if picture == "networks" else ("Measured", "Datasheet")
-    told = {
+    columns = {
         name: [human(value, unit) if math.isfinite(value) else "" for value in frame[column]]
         for name, column in ((first, "point"), ("80 % from", "low"), ("to", "high"), (last, "peak"))
     }
-    return pd.DataFrame({"What": frame["row"], **told, "Reads": frame["text"]})
+    return pd.DataFrame({"Measured run": frame["row"], **columns, "Result": frame["text"]})
 
 
-def _data(known: Calibration, picture: str, values: Mapping[str, Any]) -> pd.DataFrame:
-    return _chosen(known, values["phase"]) if picture == "networks" else known.frame()
+def _data(calibration: Calibration, picture: str, values: Mapping[str, Any]) -> pd.DataFrame:
+    return _chosen(calibration, values["phase"]) if picture == "networks" else calibration.frame()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cookbook import catalog, hardware
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
@@ -31,7 +32,7 @@ from cookbook.panels.options import (
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, panel_call
-from cookbook.panels.text import Source, duration, listed, memories, share_of_peak, short_name, spoken
+from cookbook.panels.text import Source, counted, duration, listed, memories, share_of_peak, short_name, spoken
 from cookbook.prediction.kernels import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
 from cookbook.units import human
@@ -51,18 +52,18 @@ DATA_SETS = (60_000, 50_000, 1_281_167, 14_000_000)
 PICTURES = {"rate": charts.rate_needed, "memory": charts.memory_bars, "zoo": charts.parameters_vs_flop}
 UNITS = {"tokens": "does not read tokens: set Samples", "samples": "reads tokens: set Tokens"}
 SCENARIO = ("batch", "seq", "precision", "optimiser", "samples", "epochs", "target_seconds", "recompute")
-HOW = {"parameters only": "parameters verified, MAC not"}
+HOW = {"parameters only": "parameters verified, MAC unverified"}
 PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
-MOST_TALL_ROWS = 8
+MAX_TALL_ROWS = 8
 # How a verdict in words starts, and the mark that it is drawn with.
 MARKS = {
-    "cannot tell": "cannot tell",
+    "not known": "not known",
     "cannot: does not fit": "does not fit",
-    "cannot": "cannot at its peak",
+    "cannot": "too slow at its peak",
     "possible only": "possible under a condition",
     "possible": "possible",
 }
-CONDITIONS = {"fused": "only if operations are fused", "best matmul": "only above the best matmul measured"}
+CONDITIONS = {"fused": "with fused operations only", "best matmul": "only above the best measured matmul"}
 MEMORY, BANDWIDTH, RECALLED = "memory_bytes", "mem_bandwidth", " (recalled)"
 
 
@@ -81,13 +82,13 @@ def model_zoo(
     tokens: Any = 1e9,
     picture: str = "rate",
 ) -> Panel:
-    """The panel "What does this model need?", in the state that the arguments say.
+    """Return the panel "What does this model need?" in the state that the arguments describe.
 
     Parameters
     ----------
     model : str, Workload or dict
-        Name in the zoo, a network of your own (`cb.layers`, `cb.model`), ``{"layers": [...], "input": [...]}``, or what
-        stands in a Hugging Face configuration.
+        Name in the zoo, a network of your own (`cb.layers`, `cb.model`), ``{"layers": [...], "input": [...]}``, or the
+        mapping of a Hugging Face configuration.
     batch, precision, samples, target_seconds, seq, optimiser, epochs, recompute
         As for `cb.requirements`; `samples` of networks that do not read tokens.
     tokens : float
@@ -137,27 +138,27 @@ def _controls() -> tuple[Control, ...]:
             "batch",
             group="Workload",
             stops=powers_of_two(0, 16),
-            tooltip="Samples that one accelerator holds at a time",
+            tooltip="Samples that one accelerator processes at a time",
         ),
         Choice(
             "precision",
             group="Workload",
             options=_choices("number_formats"),
             more=True,
-            tooltip="What the matrix products are computed in",
+            tooltip="Precision of the matmuls",
         ),
         Slider(
             "tokens",
             "Tokens",
             "Data",
             one_two_five(1, 1e14, (1.5e13,)),
-            tooltip="Tokens that one epoch of a language model reads",
+            tooltip="Tokens in one epoch of a language model",
         ),
         Slider(
             "samples",
             group="Data",
             stops=one_two_five(1, 1e14, DATA_SETS),
-            tooltip="Images or other samples that one epoch sees",
+            tooltip="Images or other samples in one epoch",
         ),
         Slider(
             "target_seconds",
@@ -166,7 +167,7 @@ def _controls() -> tuple[Control, ...]:
             TIMES,
             whole=False,
             seconds=True,
-            tooltip="Target for all epochs; type 90 min, 8 h, 3 d",
+            tooltip="Target for all epochs, such as 90 min, 8 h or 3 d",
         ),
         Combo(
             "accelerators",
@@ -190,7 +191,7 @@ def _controls() -> tuple[Control, ...]:
             limit=3,
             more=True,
             plain=plain_model,
-            tooltip="Further networks in the same picture, three at most",
+            tooltip="Further networks in the same chart, three at most",
         ),
         Slider("seq", group="Workload", stops=powers_of_two(5, 20), unit="tokens", more=True, optional=True),
         Combo(
@@ -198,7 +199,7 @@ def _controls() -> tuple[Control, ...]:
             group="Workload",
             options=tuple((*each[::2], "", "") for each in _choices("optimisers")),
             more=True,
-            tooltip="Decides how many states each parameter needs",
+            tooltip="Optimiser; it determines the number of states per parameter",
         ),
         Slider("epochs", group="Data", stops=one_two_five(1, 1000, (3, 90, 300)), more=True),
         Choice(
@@ -207,17 +208,17 @@ def _controls() -> tuple[Control, ...]:
             "Memory",
             (
                 ("none", "no", "Keep every activation for the backward pass"),
-                ("full", "yes", "Keep the inputs of blocks, compute the rest once more"),
+                ("full", "yes", "Keep the inputs of blocks, recompute the rest"),
             ),
             more=True,
-            tooltip="Memory against arithmetic",
+            tooltip="Activation recomputation trades memory for compute",
         ),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("rate", "Rate needed", "Needed rate against each accelerator's peak"),
+                ("rate", "Required rate", "Required rate against each accelerator's peak"),
                 ("memory", "Memory", "Memory by part against each accelerator's capacity"),
                 ("zoo", "All models", "Parameters against FLOP of every network"),
             ),
@@ -234,7 +235,8 @@ def _choices(table: str) -> tuple[tuple[str, str, str], ...]:
 def _need(values: dict[str, Any], workload: zoo.Workload, devices: list[Accelerator]) -> Requirements:
     seq = values["seq"] if workload.ops.needs_seq else None
     if seq is None and workload.ops.needs_seq and workload.seq is None:
-        raise ValueError(f"{workload.title} has no sequence length of its own: set Sequence (under More)")
+        reason = f"{workload.title} has no sequence length of its own: set Sequence (under More)"
+        raise Refused(Refusal(reason, field="seq"))
     return requirements(workload, accelerators=devices, **_scenario(values, workload) | {"seq": seq})
 
 
@@ -243,17 +245,24 @@ def _reads_tokens(workload: zoo.Workload) -> bool:
 
 
 def _scenario(values: dict[str, Any], workload: zoo.Workload) -> dict[str, Any]:
-    """Arguments of `cb.requirements`; tokens are so many sequences."""
-    given, length = {name: values[name] for name in SCENARIO}, values["seq"] or workload.seq or 1
+    """Return the arguments of `cb.requirements`, with tokens as a number of sequences."""
+    scenario, length = {name: values[name] for name in SCENARIO}, values["seq"] or workload.seq or 1
     if not _reads_tokens(workload):
-        return given
+        return scenario
     if values["tokens"] < length:
-        raise ValueError(f"tokens = {values['tokens']:,} are less than one sequence of {length:,.0f}; give more tokens")
-    return given | {"samples": values["tokens"] / length}
+        reason = f"tokens = {values['tokens']:,} are less than one sequence of {length:,.0f}; give more tokens"
+        raise Refused(Refusal(reason, field="tokens"))
+    return scenario | {"samples": values["tokens"] / length}
 
 
 def draw(values: dict[str, Any], pinned: View | None) -> View:
-    """All that the panel shows for the values of its controls; ValueError and KeyError where it cannot."""
+    """Return the view for the values of the controls.
+
+    Raises
+    ------
+    ValueError, KeyError
+        For values without an answer.
+    """
     workloads = [model_of(name) for name in (values["model"], *values["compare"])]
     devices = [device_of(device) for device in values["accelerators"]]
     needs = [_need(values, workload, devices) for workload in workloads]
@@ -288,16 +297,16 @@ def _chips(need: Requirements) -> tuple[tuple[str, str], ...]:
     return (
         (
             "bounds only",
-            "The arithmetic as defined, done at peak. Fast algorithms such as Winograd's can do less "
-            "arithmetic. No efficiency is assumed, nothing is predicted.",
+            "The arithmetic as defined, at peak. Fast algorithms such as Winograd's can do less arithmetic. No "
+            "efficiency is assumed, and nothing is predicted.",
         ),
         (
             HOW.get(need.workload.how, f"model {need.workload.how}"),
-            "Whether our parameters and MAC equal figures in print.",
+            "Comparison of our parameters and MAC with published values.",
         ),
         (
             f"matmul measured on {measured} of {len(need.devices)}",
-            "Accelerators with measured matrix products in this precision; most are the best shape of one search.",
+            "Accelerators with measured matmuls in this precision; most are the best shape of one search.",
         ),
     )
 
@@ -308,11 +317,11 @@ def _formats(values: dict[str, Any]) -> dict[str, str]:
 
 def _sequence(values: dict[str, Any]) -> dict[str, str]:
     workload = model_of(values["model"])
-    return {} if workload.ops.needs_seq else {"*": f"{workload.title} takes inputs of one size"}
+    return {} if workload.ops.needs_seq else {"*": f"{workload.title} has inputs of fixed size"}
 
 
 def _data_of(name: str, values: dict[str, Any]) -> dict[str, str]:
-    """Why data are not counted so."""
+    """Return the reason why a network has no tokens, or no samples."""
     workloads = [model_of(each) for each in (values["model"], *values["compare"])]
     counted_so = any(_reads_tokens(each) == (name == "tokens") for each in workloads)
     return {} if counted_so else {"*": f"{workloads[0].title} {UNITS[name]}"}
@@ -322,7 +331,7 @@ def _data_of(name: str, values: dict[str, Any]) -> dict[str, str]:
 def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
     able = {name for device in devices for name in hardware.formats(device_of(json.loads(device)))}
     table = catalog.table("number_formats")
-    reasons = {name: "no chosen accelerator has a peak in it" for name in table["name"] if name not in able}
+    reasons = {name: "no chosen accelerator has a peak in this precision" for name in table["name"] if name not in able}
     return reasons | {name: "does not train a network" for name in table.loc[table["trains"] != "yes", "name"]}
 
 
@@ -356,7 +365,7 @@ def _labelled(devices: pd.DataFrame) -> list[tuple[str, Any]]:
 
 
 def _note(name: str) -> str:
-    """What to know about a row that is several devices in one."""
+    """Return a note about a row that is several devices in one."""
     count = memories(name)
     return f"{count} separate memories, counted as one" if count > 1 else ""
 
@@ -383,7 +392,7 @@ def _rate_picture(needs: Sequence[Requirements], pinned: Requirements | None) ->
     ]
     columns = ["row", "role", "rate", "low", "high", "measured", "verdict", "note", "text"]
     frame = pd.DataFrame(rows, columns=columns)
-    if len(frame) > MOST_TALL_ROWS:
+    if len(frame) > MAX_TALL_ROWS:
         frame["text"] = [text.split("|")[0] for text in frame["text"]]
     low, high = charts.rate_domain(frame)
     return Picture("rate", frame, charts.rate_title(frame), {"x_low": low, "x_high": high, "rows": row_order(frame)})
@@ -392,7 +401,7 @@ def _rate_picture(needs: Sequence[Requirements], pinned: Requirements | None) ->
 def _memory_picture(needs: Sequence[Requirements], pinned: Requirements | None) -> Picture:
     """Memory by part above the capacity of each accelerator."""
     first, above, devices = needs[0], _above(needs, pinned), _labelled(needs[0].devices)
-    roomy = len(above) + len(devices) <= MOST_TALL_ROWS
+    roomy = len(above) + len(devices) <= MAX_TALL_ROWS
     rows: list[dict[str, Any]] = [
         {"row": label, "role": role, "part": name, "bytes": value, "text": None if i else _need_words(need, roomy)}
         for label, role, need in above
@@ -425,7 +434,7 @@ def _ordered(need: Requirements) -> list[tuple[str, float]]:
 
 @lru_cache(maxsize=1)
 def _zoo_frame() -> pd.DataFrame:
-    """The zoo as `parameters_vs_flop` draws it (builds every network once)."""
+    """Return the zoo as `parameters_vs_flop` draws it; every network is built once."""
     models = zoo.models()
     return pd.DataFrame(
         {
@@ -461,7 +470,7 @@ def _zoo_picture(needs: Sequence[Requirements], _pinned: Requirements | None) ->
     return Picture("zoo", frame, charts.zoo_title(frame), charts.zoo_ends(frame))
 
 
-# What each picture shows of the needs of one or several networks, and of pinned ones.
+# Charts of the requirements of one or several networks, and of pinned ones.
 DRAWN: dict[str, Callable[[Sequence[Requirements], Requirements | None], Picture]] = {
     "rate": _rate_picture,
     "memory": _memory_picture,
@@ -470,19 +479,19 @@ DRAWN: dict[str, Callable[[Sequence[Requirements], Requirements | None], Picture
 
 
 def _parts(need: Requirements) -> tuple[Part, ...]:
-    """Place 4: memory by part, and how each is computed in words."""
+    """Return the memory by part, each with its formula in words."""
     formats = catalog.row("number_formats", need.precision)
     states = catalog.row("optimisers", need.optimiser)["state_elements"]
     count = f"{need.parameters:,.0f} parameters"
-    samples = f"{need.batch:,.0f} {need.workload.sample or 'sample'}s"
+    samples = counted(int(need.batch), need.workload.sample or "sample")
     words = {
         "weights": f"{count} × {formats['weight_bytes']:g} B ({need.precision}).",
         "fp32 copy": f"{count} × {formats['master_bytes']:g} B: full-precision weights that the optimiser updates.",
         "gradients": f"{count} × {formats['gradient_bytes']:g} B, one for each weight.",
         "optimiser states": f"{count} × {states:g} states of {need.optimiser} × 4 B.",
-        "activations": f"What the forward pass of {samples} keeps for the backward pass, "
-        f"{formats['activation_bytes']:g} B an element.",
-        "workspace": "The largest buffer in flight, and what driver and libraries hold on the device.",
+        "activations": f"Values that the forward pass of {samples} keeps for the backward pass, "
+        f"{formats['activation_bytes']:g} B per element.",
+        "workspace": "The largest buffer in flight, and the memory of driver and libraries on the device.",
     }
     return tuple(
         Part(name, value, human(value, "iB"), MEMORY_PARTS.get(name, "#616161"), words.get(name, ""))
@@ -506,7 +515,7 @@ def _device_row(label: str, device: Accelerator, row: Any, precision: str) -> di
     return {
         "Accelerator": label,
         f"Peak {precision} [TFLOP/s]": stated(row.peak_flops / 1e12, peak_column(device, precision)),
-        "Needed": share_of_peak(row.needed_fraction),
+        "Required rate": share_of_peak(row.needed_fraction),
         "Measured matmul [% of peak]": _measured(row),
         "Memory [GiB]": stated(row.capacity_bytes / 2**30, MEMORY),
         "Bandwidth [TB/s]": stated(row.mem_bandwidth / 1e12, BANDWIDTH),
@@ -527,7 +536,7 @@ def _model_table(frame: pd.DataFrame) -> pd.DataFrame:
         "Forward [GFLOP]": rows["flop"] / 1e9,
     }
     printed = {head: values.map("{:,.4g}".format) for head, values in sizes.items()}
-    return pd.DataFrame({"Network": rows["title"], "Kind": rows["group"], **printed, "Figures": rows["status"]})
+    return pd.DataFrame({"Network": rows["title"], "Kind": rows["group"], **printed, "Counts": rows["status"]})
 
 
 def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> tuple[Source, ...]:
@@ -551,21 +560,23 @@ def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> t
             stated, recalled = origin(device, column)
             use(stated, what, label + (RECALLED if recalled else ""))
         use(_measured_sources(device.key, need.precision), "matmul measured on", label)
-    found = cited(
+    sources = cited(
         {
             key: "(recalled, not opened) " * key.startswith("recalled")
             + "; ".join(f"{what} {', '.join(names)}" for what, names in used.items())
             for key, used in uses.items()
         }
     )
-    own = [(f"Your own figures for {label}", "", ", ".join(d.changed)) for label, d in labelled if d.changed]
-    return (*found, *own)
+    own = [(f"Your own values for {label}", "", ", ".join(d.changed)) for label, d in labelled if d.changed]
+    return (*sources, *own)
 
 
 @lru_cache(maxsize=256)
 def _measured_sources(key: str, precision: str) -> tuple[str, ...]:
-    seen = observed_efficiency()
-    cells = seen.loc[(seen["key"] == key) & (seen["number_format"] == precision), "observed_sources"]
+    efficiencies = observed_efficiency()
+    cells = efficiencies.loc[
+        (efficiencies["key"] == key) & (efficiencies["number_format"] == precision), "observed_sources"
+    ]
     return tuple(dict.fromkeys(";".join(cells).split(";")))
 
 
@@ -591,11 +602,11 @@ def _measured(row: Any) -> str:
 
 def _mark(verdict: str) -> str:
     """Mark that a verdict in words is drawn with."""
-    return next((mark for start, mark in MARKS.items() if verdict.startswith(start)), "cannot tell")
+    return next((mark for start, mark in MARKS.items() if verdict.startswith(start)), "not known")
 
 
 def _share_words(row: Any, precision: str) -> str:
-    """Two short lines beside an accelerator: what share of its peak is needed, and what that means."""
+    """Return two short lines beside an accelerator: the required share of its peak, and its meaning."""
     if math.isnan(row.peak_flops):
         return f"no {precision} peak known"
     share = share_of_peak(row.needed_fraction)
@@ -607,12 +618,12 @@ def _share_words(row: Any, precision: str) -> str:
 
 
 def _beside_measured(row: Any) -> str:
-    """Where the need lies beside the matrix products measured."""
+    """Return the position of the required rate relative to the measured matmuls."""
     if math.isnan(row.observed_high):
-        return "no measurement"
+        return "not measured"
     if row.needed_fraction < row.observed_low:
-        return "needs less than measured"
-    return "within what was measured" if row.needed_fraction <= row.observed_best else "above the best measured"
+        return "below the measured rates"
+    return "within the measured rates" if row.needed_fraction <= row.observed_best else "above the best measured"
 
 
 def _fitting(largest: float) -> str:
@@ -620,12 +631,12 @@ def _fitting(largest: float) -> str:
 
 
 def _need_words(need: Requirements, roomy: bool) -> str:
-    """Memory and batch beside a network's bar, on two lines where there is room."""
+    """Memory and batch beside a network's bar, on two lines where they fit."""
     return f"{human(need.memory_bytes, 'iB')}{'|' if roomy else ', '}batch {need.batch:,.0f}"
 
 
 def _capacity_words(row: Any, roomy: bool) -> str:
-    """Memory of an accelerator and the largest batch, on two lines where there is room."""
+    """Memory of an accelerator and the largest batch, on two lines where they fit."""
     if math.isnan(row.capacity_bytes):
         return "memory not known"
     count = memories(row.name)
@@ -638,13 +649,13 @@ def _capacity_words(row: Any, roomy: bool) -> str:
 
 
 def _answer(need: Requirements) -> str:
-    """The sentence in place 1."""
+    """Return the headline and the facts below it."""
     epochs = "1 epoch" if need.epochs == 1 else f"{need.epochs:,g} epochs"
     at = "" if need.seq is None else f" of {need.seq:,.0f} tokens"
     work, data = f"{human(need.needed_macs, 'MAC/s')}; 1 MAC = 2 FLOP", f"{need.samples:,.0f} {need.workload.sample}s"
     if need.seq is not None and _reads_tokens(need.workload):
         data = f"{spoken(need.samples * need.seq)} tokens"
-        work = f"{human(need.training_flop_per_sample / need.seq, 'FLOP')} a token"
+        work = f"{human(need.training_flop_per_sample / need.seq, 'FLOP')} per token"
     return (
         f"{need.workload.title} needs **{human(need.needed_flops, 'FLOP/s')}** sustained to train in "
         f"{duration(need.target_seconds)}. Accelerators: {_who_can(need.devices)} Memory: "
@@ -654,22 +665,22 @@ def _answer(need: Requirements) -> str:
 
 
 def _who_can(devices: pd.DataFrame) -> str:
-    """Which accelerators are not ruled out, each condition after those that it holds for."""
+    """Return the accelerators that are not ruled out, each with its condition."""
     groups: dict[str, list[str]] = {"": [], **{words: [] for words in CONDITIONS.values()}, "under a condition": []}
     unknown: list[str] = []
     for label, row in _labelled(devices):
         mark = _mark(row.verdict)
-        if mark == "cannot tell":
+        if mark == "not known":
             unknown.append(label)
         elif mark.startswith("possible"):
             words = next((words for sign, words in CONDITIONS.items() if sign in row.verdict), "under a condition")
             groups["" if mark == "possible" else words].append(label)
     total, count = f"{len(devices):,}", sum(map(len, groups.values()))
-    rest = f" Unknown: too little is known of {listed(unknown)}." if unknown else ""
+    rest = f" Unknown: {listed(unknown)}, of which too little is known." if unknown else ""
     if not count:
         return _nobody(devices, total, rest)
-    told = [f"{listed(labels)} {condition}".rstrip() for condition, labels in groups.items() if labels]
-    return f"{count} of {total} {'is' if count == 1 else 'are'} not ruled out: {'; '.join(told)}.{rest}"
+    phrases = [f"{listed(labels)} {condition}".rstrip() for condition, labels in groups.items() if labels]
+    return f"{count} of {total} {'is' if count == 1 else 'are'} not ruled out: {'; '.join(phrases)}.{rest}"
 
 
 def _nobody(devices: pd.DataFrame, total: str, rest: str) -> str:
@@ -681,4 +692,4 @@ def _nobody(devices: pd.DataFrame, total: str, rest: str) -> str:
     else:
         why = row["why"] or row["verdict"]
         short = f"{row['name']} is fast enough, but {why[0].lower()}{why[1:]}"
-    return f"none of {total} could do it alone: {short}.{rest}"
+    return f"none of {total} could meet the target alone: {short}.{rest}"

@@ -1,4 +1,4 @@
-"""Chart of stacks: every application beside every stack, each cell what it costs over the best."""
+"""Chart of stacks: the cost of every stack relative to the best one, by application."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ROOM = 216
 DARKEST = 1000.0
 # Words on cells, which keep their colours in dark themes too.
 _DARK, _PALE = "#101010", "#fdfdfd"
-_KEY = "Number: times the cost of the best stack of the column. Outlined: the best. No number: it will not do."
+_KEY = "Numbers are costs relative to the best stack of the column, which is outlined; empty cells are not feasible."
 
 
 def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each stack costs over the best one, application by application.
+    """Return the chart of the cost of each stack relative to the best one, by application.
 
     Parameters
     ----------
@@ -69,19 +69,19 @@ def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.Tooltip("text:N", title="times the best"),
         alt.Tooltip("why:N", title="note"),
     ]
-    known = alt.Chart().transform_filter("isValid(datum.ratio)")
+    feasible = alt.Chart().transform_filter("isValid(datum.ratio)")
     none = alt.Chart().transform_filter("!isValid(datum.ratio)")
     best = alt.condition("datum.ratio <= 1.0000001", alt.value(PALETTE[1]), alt.value("#00000000"))
     words = alt.condition("datum.ratio > 30", alt.value(_PALE), alt.value(_DARK))
     layers = [
         none.mark_rect(fill="#9e9e9e", opacity=0.18).encode(x=x, y=y, tooltip=tip),
-        known.mark_rect(strokeWidth=2.5).encode(x=x, y=y, color=shade, stroke=best, tooltip=tip),
-        known.mark_text(fontSize=12).encode(x=x, y=y, text="text:N", color=words, tooltip=tip),
+        feasible.mark_rect(strokeWidth=2.5).encode(x=x, y=y, color=shade, stroke=best, tooltip=tip),
+        feasible.mark_text(fontSize=12).encode(x=x, y=y, text="text:N", color=words, tooltip=tip),
     ]
     count = frame.loc[frame["ratio"] <= 1, "row"].nunique()
-    said = (
+    description = (
         "A grid of stacks in rows by uses in columns. Each cell tells how many times the best stack of its column this "
         "one costs, darker where more; grey cells will not do."
     )
     title = title or f"{count} stack{' is' if count == 1 else 's are'} best somewhere"
-    return look.finished(frame, layers, title, _KEY, said, cases=cases)
+    return look.finished(frame, layers, title, _KEY, description, cases=cases)

@@ -357,7 +357,7 @@ def _service(model: str | Workload) -> Price:
     items = catalog.table("tco").query("category == 'api_price'")["item"].unique()
     fitting = sorted((most, item) for item in items if (most := _most(item)) >= size)
     if not fitting:
-        return replace(missing, why=f"no service in data/tco.csv fine-tunes {size / 1e9:.0f} billion parameters")
+        return replace(missing, why=f"no service in the catalogue fine-tunes {size / 1e9:.0f} billion parameters")
     return stated("api_price", items=fitting[0][1])
 
 

@@ -19,6 +19,7 @@ from cookbook import catalog, units
 from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
 from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
@@ -553,7 +554,7 @@ def pick_stack(
     sized = candidates(replace(wanted, runs=1.0, years=1.0))  # how often and how long it runs changes its cost alone
     choice = StackChoice(wanted, sized, limits, by, assumed)
     if not choice.ranked["will_do"].any():
-        raise ValueError(contradiction(choice.ranked, wanted, limits))
+        raise Refused(contradiction(choice.ranked, wanted, limits))
     return choice
 
 
@@ -621,17 +622,16 @@ def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> N
     wrong = mismatch(network.name, data) if zoo else ""
     if wrong:
         others = row["networks"].replace(";", ", ")
-        raise ValueError(
-            f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: "
-            f"take one of {others}, or other data"
+        reason = (
+            f"takes {network.data_kind}, and data = {data!r} is something else: take one of {others}, or other data"
         )
+        raise refused("model", network.name, reason)
     speaks, prompted = answers_tokens(network), row["prompt"] > 0
     if row["task"] == SERVE and speaks != prompted:
         how = "answers token by token" if speaks else "is no language model"
         other = "take application = 'chat'" if speaks else f"take one such as {row['network']!r}"
-        raise ValueError(
-            f"model = {network.title!r} {how}, which is not what serving {row['application']!r} asks for: {other}"
-        )
+        what = f"{how}, which is not what serving {row['application']!r} asks for: {other}"
+        raise refused("model", network.title, what)
 
 
 def _or(value: Any, other: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog.refusals import Refusal
 from cookbook.topics.costs.cost import HOUR
 from cookbook.topics.purchase.places import PRIVACY
 from cookbook.topics.purchase.stack_sizes import SERVE, Wanted, told_time
@@ -82,8 +83,8 @@ def _spell(value: float, unit: str) -> str:
     return units.dollars(value) if unit == "USD" else units.human(value, unit)
 
 
-def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any]) -> str:
-    """Return the fewest limits that no stack keeps together, and by how much, in words; "" where one stack keeps all.
+def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any]) -> Refusal:
+    """Return the fewest limits that no stack keeps together, and by how much; an empty refusal where one keeps all.
 
     Parameters
     ----------
@@ -98,15 +99,17 @@ def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any
     broken = {name: check(able) for name, check in by_name.items()}
     if able.empty:
         reasons = "; ".join(f"{row['name']}: {row['why']}" for _, row in ranked.head(3).iterrows())
-        return f"no stack can do this at all ({reasons}); take a smaller network, or other stacks"
+        return Refusal(
+            f"no stack can do this at all ({reasons}); take a smaller network, or other stacks", field="model"
+        )
     if limits["stacks"] is not None and all(broken["stacks"].values()):
         reasons = "; ".join(f"{ranked.loc[key, 'name']}: {ranked.loc[key, 'why']}" for key in limits["stacks"])
-        return f"none of the stacks asked for can do this ({reasons}); take others"
+        return Refusal(f"none of the requested stacks can do this ({reasons}); take others", field="stacks")
     for size in range(1, len(by_name) + 1):
         for names in combinations(by_name, size):
             if all(any(broken[name][key] for name in names) for key in able.index):
-                return _said(limits, able, broken, names)
-    return ""
+                return Refusal(_said(limits, able, broken, names), field=names[0])
+    return Refusal()
 
 
 def _said(

@@ -40,7 +40,7 @@ LIMITS = {
     "exchange": "communication",
     "weight exchange": "communication",
     "decoding": "decoding on the host",
-    "network": "the network to storage",
+    "network": "the storage network",
     "storage": "the storage",
     "copying": "copies to the accelerator",
 }
@@ -83,7 +83,7 @@ def stack(
     hourly: Any = 0,
     picture: str = "costs",
 ) -> Panel:
-    """The panel "Which stack?", in the state that the arguments say.
+    """Return the panel "Which stack?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -116,16 +116,16 @@ def stack(
 
 def _one_alone(values: dict[str, Any]) -> dict[str, str]:
     whole = values.get("picture") == "matrix"
-    return {"*": "the chart of all applications takes usual targets"} if whole else {}
+    return {"*": "the chart of all applications uses typical targets"} if whole else {}
 
 
 def _serving_only(values: dict[str, Any]) -> dict[str, str]:
-    alone = {} if values.get("task") == SERVE else {"*": "this is set for a service alone"}
+    alone = {} if values.get("task") == SERVE else {"*": "this applies to services alone"}
     return alone or _one_alone(values)
 
 
 def _runs_only(values: dict[str, Any]) -> dict[str, str]:
-    alone = {"*": "a service does not run and end"} if values.get("task") == SERVE else {}
+    alone = {"*": "this applies to runs alone"} if values.get("task") == SERVE else {}
     return alone or _one_alone(values)
 
 
@@ -145,24 +145,24 @@ def _applications() -> tuple[tuple[str, str, str, str], ...]:
 
 
 def _controls() -> tuple[Control, ...]:
-    usual = (USUAL, "The usual one", "default", "of the application")
+    usual = (USUAL, "The typical network", "default", "of the application")
     return (
-        Combo("application", "Application", "Task", _applications(), ranked=True, tooltip="What it is for"),
+        Combo("application", "Application", "Task", _applications(), ranked=True, tooltip="Field of application"),
         Choice(
             "task",
             "Task",
             "Task",
             tuple((name, name.capitalize(), f"To {name} the network") for name in TASKS),
-            tooltip="What is to be done",
+            tooltip="Task",
         ),
         Slider(
             "runs",
-            "Runs a month",
+            "Runs per month",
             "Task",
             one_two_five(0.1, 200, also=[4]),
             whole=False,
             optional=True,
-            tooltip="How often a run is made. Empty: as is usual for the application",
+            tooltip="Number of runs per month. Empty: typical of the application",
         ),
         Slider(
             "rate",
@@ -171,19 +171,19 @@ def _controls() -> tuple[Control, ...]:
             one_two_five(0.1, 100_000),
             whole=False,
             optional=True,
-            unit="a second",
-            tooltip="Requests a second, day and night. Empty: as is usual for the application",
+            unit="per second",
+            tooltip="Requests per second, day and night. Empty: typical of the application",
         ),
         Choice(
             "private",
-            "Data may lie",
+            "Data location",
             "Limits",
             (
-                ("anywhere", "anywhere", "With a provider too"),
-                ("own machines", "own machines", "Also on own machines in another's building"),
-                ("in house", "in house", "Nowhere else"),
+                ("anywhere", "anywhere", "Also with a provider"),
+                ("own machines", "own machines", "Also on your machines in another building"),
+                ("in house", "in house", "In your building alone"),
             ),
-            tooltip="Where the data may lie: a hard limit",
+            tooltip="Locations where the data may be stored: a hard limit",
         ),
         Slider(
             "budget",
@@ -193,7 +193,7 @@ def _controls() -> tuple[Control, ...]:
             unit="$",
             whole=False,
             zero="no limit",
-            tooltip="Most that may be spent over the horizon. 0: no limit",
+            tooltip="Largest cost over the horizon. 0: no limit",
         ),
         Combo(
             "model",
@@ -201,7 +201,7 @@ def _controls() -> tuple[Control, ...]:
             options=(usual, *networks()),
             ranked=True,
             more=True,
-            tooltip="The network. One that does not suit the application is refused",
+            tooltip="Network; one that does not suit the application is refused",
         ),
         Slider(
             "deadline",
@@ -212,29 +212,29 @@ def _controls() -> tuple[Control, ...]:
             whole=False,
             optional=True,
             more=True,
-            tooltip="Longest time of one run, upload of the data included. Empty: as is usual",
+            tooltip="Longest time of one run, including the upload of the data. Empty: typical",
         ),
         Slider(
             "latency",
-            "Longest answer",
+            "Latency limit",
             "Limits",
             LATENCIES,
             seconds=True,
             whole=False,
             optional=True,
             more=True,
-            tooltip="Time to an answer, of a chat to its first token, the way to the user included. Empty: usual",
+            tooltip="Longest time to an answer (of a chat, to its first token), including the network. Empty: typical",
         ),
         Slider(
             "power",
-            "Power in the house",
+            "On-premises power",
             "Limits",
             (0.0, *one_two_five(0.1, 1000)),
             unit="kW",
             whole=False,
             more=True,
             zero="no limit",
-            tooltip="Most that machines in the house may be rated for. 0: no limit",
+            tooltip="Largest rated power of machines on the premises. 0: no limit",
         ),
         Slider(
             "years",
@@ -246,14 +246,14 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Time over which costs are counted",
         ),
-        *quotes("stacks", "stack"),
+        *quotes("stacks"),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("costs", "This application", "Every stack with its band"),
-                ("matrix", "All applications", "Every application beside every stack"),
+                ("costs", "This application", "Every stack with its interval"),
+                ("matrix", "All applications", "Every application and every stack"),
             ),
             place="picture",
         ),
@@ -264,71 +264,71 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
     """Keywords of `pick_stack` that a state means."""
     whole = values["picture"] == "matrix"
     names = () if whole else ("runs", "deadline") if values["task"] != SERVE else ("rate", "latency")
-    found = {name: values[name] for name in names if values[name] is not None}
-    found |= {"private": values["private"]} if values["private"] != "anywhere" else {}
-    found |= {"budget": values["budget"]} if values["budget"] else {}
-    found |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
-    found |= {"power": values["power"] * KILO} if values["power"] else {}
-    found |= {"prices": prices} if (prices := own_prices("stacks", values["quoted"], values["hourly"])) else {}
-    return found | ({"years": values["years"]} if values["years"] != 3 else {})
+    choice = {name: values[name] for name in names if values[name] is not None}
+    choice |= {"private": values["private"]} if values["private"] != "anywhere" else {}
+    choice |= {"budget": values["budget"]} if values["budget"] else {}
+    choice |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
+    choice |= {"power": values["power"] * KILO} if values["power"] else {}
+    choice |= {"prices": prices} if (prices := own_prices("stacks", values["quoted"], values["hourly"])) else {}
+    return choice | ({"years": values["years"]} if values["years"] != 3 else {})
 
 
-def _keywords(asked: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """What a state asks for as keywords of a call: prices are a mapping there."""
-    return {name: dict(value) if name == "prices" else value for name, value in asked}
-
-
-@lru_cache(maxsize=64)
-def _found(application: str, task: str, asked: tuple[tuple[str, Any], ...]) -> StackChoice:
-    return pick_stack(application, task, **_keywords(asked))
+def _keywords(arguments: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a state as keywords of a call, with prices as a mapping."""
+    return {name: dict(value) if name == "prices" else value for name, value in arguments}
 
 
 @lru_cache(maxsize=64)
-def _changes(found: StackChoice) -> pd.DataFrame:
-    return found.changes()
+def _found(application: str, task: str, arguments: tuple[tuple[str, Any], ...]) -> StackChoice:
+    return pick_stack(application, task, **_keywords(arguments))
+
+
+@lru_cache(maxsize=64)
+def _changes(choice: StackChoice) -> pd.DataFrame:
+    return choice.changes()
 
 
 @lru_cache(maxsize=32)
-def _matrix(task: str, asked: tuple[tuple[str, Any], ...]) -> OneSize:
-    return one_size(task, **_keywords(asked))
+def _matrix(task: str, arguments: tuple[tuple[str, Any], ...]) -> OneSize:
+    return one_size(task, **_keywords(arguments))
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
-    asked = _asked(values)
-    found = _found(values["application"], values["task"], tuple(asked.items()))
-    row = _frame(found).iloc[0]
+    arguments = _asked(values)
+    choice = _found(values["application"], values["task"], tuple(arguments.items()))
+    row = _frame(choice).iloc[0]
     whole = values["picture"] == "matrix"
-    sizes = _matrix(values["task"], tuple(asked.items())) if whole else None
+    sizes = _matrix(values["task"], tuple(arguments.items())) if whole else None
     return View(
-        answer=(_of_all(sizes, values["task"], row) if sizes else _answer(found, values))
+        answer=(_of_all(sizes, values["task"], row) if sizes else _answer(choice, values))
         + quoted_price("stacks", values),
         headline={"stacks that win": float(len(set(sizes.wins.values())))} if sizes else {"cost": float(row["usd"])},
-        chips=_chips(found),
-        picture=_grid(sizes, values["task"]) if sizes else _costs(found),
-        parts=_parts(found),
-        parts_title=f"{row['name']}: cost over {_years(found)} by part, figures at their medians",
-        table=partial(_matrix_table, sizes) if sizes else partial(_table, found),
-        data=(lambda: sizes.table) if sizes else partial(_frame(found).reset_index),
-        sources=partial(_source_rows, found),
-        code=_code(values, asked),
-        stood_for={name: value for name, value in _usual(found).items() if values[name] in (None, USUAL)},
+        chips=_chips(choice),
+        picture=_grid(sizes, values["task"]) if sizes else _costs(choice),
+        parts=_parts(choice),
+        parts_title=f"{row['name']}: cost over {_years(choice)} by part, inputs at their medians",
+        table=partial(_matrix_table, sizes) if sizes else partial(_table, choice),
+        data=(lambda: sizes.table) if sizes else partial(_frame(choice).reset_index),
+        sources=partial(_source_rows, choice),
+        code=_code(values, arguments),
+        stood_for={name: value for name, value in _usual(choice).items() if values[name] in (None, USUAL)},
     )
 
 
 @lru_cache(maxsize=64)
-def _frame(found: StackChoice) -> pd.DataFrame:
-    """What sentence, chart and table all read; never change it."""
-    return found.frame()
+def _frame(choice: StackChoice) -> pd.DataFrame:
+    """Return the frame of answer, chart and table; read-only."""
+    return choice.frame()
 
 
-def _usual(found: StackChoice) -> dict[str, Any]:
-    asked = found.wanted
-    if asked.task == SERVE:
-        return {"model": asked.model, "rate": asked.rate, "latency": found.limits["latency"]}
-    return {"model": asked.model, "runs": asked.runs, "deadline": found.limits["deadline"]}
+def _usual(choice: StackChoice) -> dict[str, Any]:
+    wanted = choice.wanted
+    if wanted.task == SERVE:
+        return {"model": wanted.model, "rate": wanted.rate, "latency": choice.limits["latency"]}
+    return {"model": wanted.model, "runs": wanted.runs, "deadline": choice.limits["deadline"]}
 
 
-def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
+def _code(values: dict[str, Any], arguments: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
     plain = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
@@ -336,72 +336,73 @@ def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
     times_ = {name: duration(values[name]) for name in ("deadline", "latency") if values[name] is not None}
     written = {name: as_python(value) for name, value in (plain | times_).items()}
     panel = panel_call(stack, values, written=written)
-    given = {
+    keyword_values = {
         name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
-        for name, value in _keywords(asked.items()).items()
+        for name, value in _keywords(arguments.items()).items()
     }
     if values["picture"] == "matrix":
-        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(given)}).frame()"
-    call = f"cb.planning.pick_stack({as_python(values['application'])}, {as_python(values['task'])}{_more(given)})"
+        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(keyword_values)}).frame()"
+    case = f"{as_python(values['application'])}, {as_python(values['task'])}"
+    call = f"cb.planning.pick_stack({case}{_more(keyword_values)})"
     return f"{panel}\nfound = {call}\nfound.frame()\nfound.changes()"
 
 
-def _more(given: dict[str, Any]) -> str:
-    return f", {keywords(given)}" if given else ""
+def _more(arguments: dict[str, Any]) -> str:
+    return f", {keywords(arguments)}" if arguments else ""
 
 
-def _years(found: StackChoice) -> str:
-    years = found.wanted.years
+def _years(choice: StackChoice) -> str:
+    years = choice.wanted.years
     return "1 year" if years == 1 else f"{years:g} years"
 
 
-def _answer(found: StackChoice, values: dict[str, Any]) -> str:
-    """Place 1: the best stack, how sure that is, what it is made of, and what would change it."""
-    table = _frame(found)
+def _answer(choice: StackChoice, values: dict[str, Any]) -> str:
+    """Return the answer: the best stack, its certainty, its composition, and what would change it."""
+    table = _frame(choice)
     row, count = table.iloc[0], int(table["will_do"].sum())
-    open_ = doubt(found.odds[found.best], row["tier"])
+    open_ = doubt(choice.odds[choice.best], row["tier"])
     among = (
-        "the only stack that will do"
+        "the only feasible stack"
         if count == 1
-        else f"first of {count} stacks, {open_}"
+        else f"first of {count} feasible stacks, {open_}"
         if open_
-        else (f"the cheapest of {count} stacks")
+        else (f"the cheapest of {count} feasible stacks")
     )
-    network = printed("models", "name", "title", str(found.wanted.model))
+    network = printed("models", "name", "title", str(choice.wanted.model))
     second = "" if count < 2 else f"; second: {table['name'].iloc[1]} at {dollars(table['usd'].iloc[1])}"
     return (
-        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. "
+        f"**{dollars(row['usd'])}** over {_years(choice)}: {row['name']} is {among}. "
         f"Interval (80 %): {dollar_range(row['usd_low'], row['usd_high'])}; the cheapest in "
-        f"{percent(found.odds[found.best])} of {_samples(found)}{second}. "
-        f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(found, row)}"
-        f"{_within(found)}. "
-        f"Stack: {_made_of(row)}. What would change it: {_turns(found)}."
+        f"{percent(choice.odds[choice.best])} of {_samples(choice)}{second}. "
+        f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(choice, row)}"
+        f"{_within(choice)}. "
+        f"Stack: {_made_of(row)}. Changes with: {_turns(choice)}."
     )
 
 
-def _samples(found: StackChoice) -> str:
-    """What the odds count: of a service, its machines are not drawn."""
-    serves = found.wanted.task == SERVE
-    return "samples of prices, with as many machines as now" if serves else "Monte Carlo samples"
+def _samples(choice: StackChoice) -> str:
+    """Return the name of the samples; those of a service draw prices alone."""
+    serves = choice.wanted.task == SERVE
+    return "samples of prices, with this number of machines" if serves else "Monte Carlo samples"
 
 
-def _does(found: StackChoice, row: Any) -> str:
-    """What the stack does and what holds it back."""
+def _does(choice: StackChoice, row: Any) -> str:
+    """Return the performance of the stack and its limit."""
     limit = LIMITS.get(row["limit"], row["limit"])
-    held = f", held back by {limit}" if limit else ""
-    if found.wanted.task == SERVE:
-        return f"{found.wanted.rate:,g} requests/s, an answer in {told_time(row['latency'])}{held}"
-    return f"a run takes {human(row['hours'] * 3600, 's')}{held}"
+    limited = f", limited by {limit}" if limit else ""
+    if choice.wanted.task == SERVE:
+        return f"{choice.wanted.rate:,g} requests/s, an answer in {told_time(row['latency'])}{limited}"
+    return f"a run takes {human(row['hours'] * 3600, 's')}{limited}"
 
 
-def _within(found: StackChoice) -> str:
+def _within(choice: StackChoice) -> str:
     """Limits of money and power that were set."""
-    budget, power = (found.limits[name] for name in ("budget", "power"))
-    told = [
+    budget, power = (choice.limits[name] for name in ("budget", "power"))
+    limits = [
         *([f"{dollars(budget)} in all"] if budget else []),
-        *([f"{human(power, 'W')} in the house"] if power else []),
+        *([f"{human(power, 'W')} on the premises"] if power else []),
     ]
-    return f", within {' and '.join(told)}" if told else ""
+    return f", within {' and '.join(limits)}" if limits else ""
 
 
 def _made_of(row: Any) -> str:
@@ -414,34 +415,34 @@ def _made_of(row: Any) -> str:
     return f"{count}{row['devices'] // row['machines']:,} × {device}{system}, {storage}, {row['network']}, {software}"
 
 
-def _turns(found: StackChoice, most: int = 2) -> str:
+def _turns(choice: StackChoice, most: int = 2) -> str:
     """The nearest changes from which another stack wins."""
-    table = _changes(found)
+    table = _changes(choice)
     if table.empty:
-        return "none of the inputs, each up to a hundred times as large or as small"
-    said = list[str]()
+        return "no input alone, up to a hundred times as large or as small"
+    phrases = list[str]()
     for row in table.itertuples():
-        if any(words.endswith(row.name) for words in said):
+        if any(words.endswith(row.name) for words in phrases):
             continue
-        said.append(f"{_turned(found, row)} and {'it is ' if row.wins else ''}{row.name}")
-    return ", or ".join(said[:most])
+        phrases.append(f"{_turned(choice, row)} (then {row.name})")
+    return ", or ".join(phrases[:most])
 
 
-def _turned(found: StackChoice, row: Any) -> str:
-    """One change in words: what it is now and from where another stack wins."""
+def _turned(choice: StackChoice, row: Any) -> str:
+    """Return one change in words: the value from which another stack is cheaper."""
     if row.input == "price":
-        return f"its price {times(row.factor)}"
+        return f"its price at {times(row.factor)}"
     spell = {
         "use": _use,
         "volume": _volume,
         "years": lambda value, _: f"{value:.3g} years",
         "deadline": lambda value, _: f"a deadline of {human(value, 's')}",
     }[row.input]
-    return spell(row.at, found.wanted.task)
+    return spell(row.at, choice.wanted.task)
 
 
 def _use(value: float, task: str) -> str:
-    return f"{value:.3g} hours a day" if task == SERVE else f"{value:,.3g} runs a month"
+    return f"{value:.3g} hours per day" if task == SERVE else f"{value:,.3g} runs per month"
 
 
 def _volume(value: float, task: str) -> str:
@@ -453,54 +454,54 @@ def _digits(value: float) -> str:
 
 
 def _of_all(sizes: OneSize, task: str, row: Any) -> str:
-    """The headline question: does one size fit all?"""
+    """Return the answer to whether one size fits all."""
     different, cases = len(set(sizes.wins.values())), len(sizes.wins)
     name = printed("stacks", "key", "name", sizes.size)
-    fits = "one size does fit all" if different == 1 else "no one size fits all"
+    fits = "one size fits all" if different == 1 else "no one size fits all"
     won = pd.Series(list(sizes.wins.values())).value_counts()
     winners = ", ".join(f"{printed('stacks', 'key', 'name', key)} ({count})" for key, count in won.items())
-    alone = f"for {times(sizes.penalty)} of the best as a geometric mean and {times(sizes.worst)} at most"
-    alone = f"it does {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
-    left = f" Left out: {counted(sizes.left, 'application')} that no stack can do within the limits."
+    alone = f"at {times(sizes.penalty)} the best cost as a geometric mean and {times(sizes.worst)} at most"
+    alone = f"feasible for {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
+    left = f" Left out: {counted(sizes.left, 'application')} without a feasible stack within the limits."
     left = left if sizes.left else ""
     return (
         f"**{counted(different, 'stack')}** {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
         f"{DOES[task]}: {fits}. Winners: {winners}. One size: {name}; {alone}.{left} "
-        f"Here: {row['name']}, {dollars(row['usd'])} for the application chosen."
+        f"Your application: {row['name']}, {dollars(row['usd'])}."
     )
 
 
-def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
-    """How the answer is known."""
-    row = _frame(found).iloc[0]
+def _chips(choice: StackChoice) -> tuple[tuple[str, str], ...]:
+    """Return the badges: how the answer is known."""
+    row = _frame(choice).iloc[0]
     names = {
-        f"model = {found.wanted.model}": ("models", "name", "title", found.wanted.model),
-        f"data = {found.wanted.data}": ("data_sets", "key", "name", found.wanted.data),
+        f"model = {choice.wanted.model}": ("models", "name", "title", choice.wanted.model),
+        f"data = {choice.wanted.data}": ("data_sets", "key", "name", choice.wanted.data),
     }
-    given = in_words(
-        f"{each.partition(' = ')[0]} = {printed(*names[each])}" if each in names else each for each in found.assumed
+    assumptions = in_words(
+        f"{each.partition(' = ')[0]} = {printed(*names[each])}" if each in names else each for each in choice.assumed
     )
     return (
         (
             f"priced {row['priced']}" if row["priced"] else "price undated",
-            "Prices are dated rows with a spread; set your own under More.",
+            "Prices are dated and have a range; set your own under More.",
         ),
-        (row["tier"] or "time not predicted", "How well measurements cover the predicted time."),
-        ("usual targets", f"Taken where nothing was set: {given}."),
+        (row["tier"] or "time not predicted", "Coverage of the predicted time by measurements."),
+        ("typical targets", f"Values used where nothing is set: {assumptions}."),
         ("power unvalidated", UNVALIDATED),
         (
             "10th to 90th percentile of 2,000 samples",
-            "Every figure is drawn from its range; a service takes the machines that either end of its speed needs. In "
-            "how many samples it is cheapest is counted with as many machines as now.",
+            "Every input is drawn from its range; a service takes the machines that either end of its speed needs. The "
+            "share of samples in which it is cheapest is counted with the present number of machines.",
         ),
     )
 
 
-def _costs(found: StackChoice) -> Picture:
-    """Every stack, the cheapest that will do on top."""
-    rows = _frame(found)
-    best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
-    open_ = doubt(found.odds[found.best], best["tier"])
+def _costs(choice: StackChoice) -> Picture:
+    """Return the chart of every stack, the cheapest feasible one on top."""
+    rows = _frame(choice)
+    best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "feasible stack")
+    open_ = doubt(choice.odds[choice.best], best["tier"])
     frame = pd.DataFrame(
         {
             "row": rows["name"],
@@ -508,27 +509,28 @@ def _costs(found: StackChoice) -> Picture:
                 name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
                 for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
             },
-            "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
+            "verdict": [_verdict(row, None if open_ else choice.best) for _, row in rows.iterrows()],
             "text": [_short(row) for _, row in rows.iterrows()],
         }
     ).reset_index(drop=True)
     low, high = devices.cost_domain(frame)
-    leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
-    title = f"{best['name']} {leads}; {count} will do"
+    usd = dollars(best["usd"])
+    leads = f"is first of {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
+    title = f"{best['name']} {leads}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
 def _verdict(row: Any, best: str | None) -> str:
     if row["why"].startswith("its time"):
-        return "cannot tell"
-    return "cheapest that will do" if row.name == best else "will do" if row["will_do"] else "will not do"
+        return "not known"
+    return "cheapest feasible" if row.name == best else "feasible" if row["will_do"] else "not feasible"
 
 
 def _short(row: Any) -> str:
     """Cost, or the reason against a stack, beside its row."""
     if row["why"]:
-        return next((words for start, words in SHORT.items() if row["why"].startswith(start)), "cannot do it")
-    return dollars(row["usd"]) + (f", {row['machines']:,.0f} of them" if several(row) else "")
+        return next((words for start, words in SHORT.items() if row["why"].startswith(start)), "not possible")
+    return dollars(row["usd"]) + (f", {row['machines']:,.0f} machines" if several(row) else "")
 
 
 def _grid(sizes: OneSize, task: str) -> Picture:
@@ -547,7 +549,7 @@ def _grid(sizes: OneSize, task: str) -> Picture:
             "case": rows["application"],
             "ratio": [None if math.isnan(value) else float(f"{value:.5g}") for value in rows["ratio"]],
             "text": ["" if math.isnan(value) else _times_short(value) for value in rows["ratio"]],
-            "why": [why or "it will do" for why in rows["why"]],
+            "why": [why or "feasible" for why in rows["why"]],
         }
     ).reset_index(drop=True)
     different, cases = len(set(sizes.wins.values())), len(sizes.wins)
@@ -564,9 +566,9 @@ def _times_short(value: float) -> str:
     return f"{value:.2g}" if value < 10 else f"{value:.0f}" if value < 1000 else f"{value / KILO:.0f}k"
 
 
-def _parts(found: StackChoice) -> tuple[Part, ...]:
-    """Place 4: what the cost of the best stack is made of, at the medians."""
-    each = {name: float(np.ravel(value)[0]) for name, value in found.where.points[found.best]["parts"].items()}
+def _parts(choice: StackChoice) -> tuple[Part, ...]:
+    """Return the parts of the cost of the best stack, at the medians."""
+    each = {name: float(np.ravel(value)[0]) for name, value in choice.where.points[choice.best]["parts"].items()}
     return few(
         (
             Part(name, each[name], dollars(each[name]), colour, HOW[name])
@@ -577,18 +579,18 @@ def _parts(found: StackChoice) -> tuple[Part, ...]:
     )
 
 
-def _table(found: StackChoice) -> pd.DataFrame:
+def _table(choice: StackChoice) -> pd.DataFrame:
     """Every stack as printed text."""
-    rows, serves = _frame(found), found.wanted.task == SERVE
+    rows, serves = _frame(choice), choice.wanted.task == SERVE
     took = (
         {"Answer": [told_time(value) for value in rows["latency"]]}
         if serves
-        else {"Hours a run": [_range(row, "hours") for _, row in rows.iterrows()]}
+        else {"Hours per run": [_range(row, "hours") for _, row in rows.iterrows()]}
     )
     return pd.DataFrame(
         {
             "Stack": rows["name"],
-            "Will do": [
+            "Feasible": [
                 "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
             ],
             "Cost over the horizon": [
@@ -603,7 +605,7 @@ def _table(found: StackChoice) -> pd.DataFrame:
                 for _, row in rows.iterrows()
             ],
             "Storage": [printed("storage", "key", "name", key) if key else "the provider's" for key in rows["storage"]],
-            "Held back by": [LIMITS.get(each, each) or "not known" for each in rows["limit"]],
+            "Limited by": [LIMITS.get(each, each) or "not known" for each in rows["limit"]],
             "Energy": [_range(row, "kwh", " MWh", KILO) for _, row in rows.iterrows()],
             "CO2e": ["not known" if math.isnan(kg) else f"{kg / KILO:.3g} t" for kg in rows["kgco2e"]],
             "Priced": rows["priced"].replace("", "undated"),
@@ -618,7 +620,7 @@ def _range(row: Any, name: str, unit: str = "", scale: float = 1.0) -> str:
 
 def _matrix_table(sizes: OneSize) -> pd.DataFrame:
     """Times the best of each application, as printed text."""
-    text = [times(value) if value == value else "will not do" for value in sizes.table["ratio"]]
+    text = [times(value) if value == value else "not feasible" for value in sizes.table["ratio"]]
     wide = sizes.table.assign(text=text)
     wide = wide.pivot(index="name", columns="application", values="text")
     order = list(dict.fromkeys(_grid(sizes, TRAIN).frame["row"]))
@@ -628,10 +630,10 @@ def _matrix_table(sizes: OneSize) -> pd.DataFrame:
     ).rename_axis(columns=None)
 
 
-def _source_rows(found: StackChoice) -> tuple[tuple[str, str, str], ...]:
+def _source_rows(choice: StackChoice) -> tuple[tuple[str, str, str], ...]:
     """(title, link, what for) of every source of prices and figures, recalled ones marked."""
     used: dict[str, set[str]] = {"recalled-typical": {"stacks and usual targets"}}
-    for place in found.where.places.values():
+    for place in choice.where.places.values():
         for name, figure in place.figures.items():
             for key in figure.source if name != "step" else ():
                 used.setdefault(key, set()).add(FIGURES[name])

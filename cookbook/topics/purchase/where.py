@@ -17,6 +17,7 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
+from cookbook.catalog.refusals import refused
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.kinds.transformer import USUAL_SEQ
 from cookbook.result import Result, plain
@@ -327,7 +328,7 @@ def where_to_run(
     speaks = sites.language_model(model)
     if speaks and samples is None and card["data_type"] != "text":
         kind, reader = card["data_type"], network.title if network.name == "custom" else network.name
-        raise ValueError(f"data = {data!r} holds {kind} samples, but {reader} reads text; take c4-en-tokens")
+        raise refused("data", data, f"contains {kind} samples, but {reader} reads text; take c4-en-tokens")
     length = seq if seq is not None else network.seq or (USUAL_SEQ if speaks else None)
     task = Task(
         model=model,

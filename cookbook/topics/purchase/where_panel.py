@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog, units
+from cookbook import catalog
 from cookbook.catalog.prices import RENT
+from cookbook.catalog.refusals import refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
@@ -42,25 +43,25 @@ DAY, KILO = 86400.0, 1e3
 PICTURES = {"costs": charts.place_costs, "paid": charts.paid, "tornado": charts.tornado}
 DEADLINES = (3600.0, 7200.0, 14400.0, 28800.0, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 60 * DAY, 90 * DAY)
 SHARES = (0.0, 1.0, 2.0, 5.0, 10.0, 15.0, *(float(share) for share in range(20, 101, 10)))
-# Figures shown in the tornado, and the part of the widest bar below which one cannot be seen.
-MOST_FIGURES, LEAST = 10, 0.01
+# Inputs shown in the tornado, and the share of the widest bar below which a bar cannot be seen.
+MAX_INPUTS, MIN_SWING = 10, 0.01
 POINTS = 13
 HOW = {
-    "hardware": "Price of purchase, spread over years of use with the cost of money, times the horizon.",
+    "hardware": "Purchase price, spread over the years of use with the cost of money, for the horizon.",
     "network": "Switches and cables as a share of the hardware.",
     "storage": "Shared storage as a share of the hardware.",
-    "maintenance": "Support and repair of a year as a share of all hardware.",
-    "electricity": "Idle power all the time and more while it computes, times the tariff. Unvalidated.",
+    "maintenance": "Support and repair per year as a share of all hardware.",
+    "electricity": "Idle power at all times and more while computing, times the tariff; not validated.",
     "cooling": "Electricity times (power usage effectiveness - 1).",
-    "staff": "Part of an administrator.",
-    "space": "Rent of space and power feed for each rated kW; electricity is billed beside it.",
+    "staff": "Share of an administrator.",
+    "space": "Rent of space and power feed per rated kW; electricity is billed separately.",
     "rent": "Hours used, or all hours of the term, times the price; or tokens times the price.",
-    "data": "Data kept with the provider, each run's result and at the end the data brought home.",
+    "data": "Data stored with the provider, and egress of each run's result and finally of the data.",
 }
-# How figures are called in a picture.
+# Names of inputs in a chart.
 FIGURES = {
     "price": "price",
-    "step": "time of a step",
+    "step": "step time",
     "tariff": "electricity price",
     "pue": "cooling (PUE)",
     "rated": "rated power",
@@ -87,9 +88,9 @@ SHORT = {
     "its time": "time not stated",
     "no row": "no price",
     "services fine-tune": "trains no such network",
-    "data/tco": "no electricity price",
+    "the catalogue": "no electricity price",
 }
-RULES = {"anywhere": "anywhere", "own machines": "on own machines", "in house": "in the house"}
+RULES = {"anywhere": "anywhere", "own machines": "on your machines", "in house": "on the premises"}
 
 
 def where_to_run(
@@ -109,7 +110,7 @@ def where_to_run(
     hourly: Any = 0,
     picture: str = "costs",
 ) -> Panel:
-    """The panel "Where should it run?", in the state that the arguments say.
+    """Return the panel "Where should it run?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -167,11 +168,11 @@ def _controls() -> tuple[Control, ...]:
         Combo("data", group="Workload", options=data_sets(), tooltip="Samples of an epoch, and bytes to upload"),
         Slider(
             "runs",
-            "Runs a month",
+            "Runs per month",
             "Workload",
             one_two_five(0.1, 200, also=[4]),
             whole=False,
-            tooltip="How often the whole training is run",
+            tooltip="Number of complete training runs per month",
         ),
         Slider(
             "deadline",
@@ -180,7 +181,7 @@ def _controls() -> tuple[Control, ...]:
             DEADLINES,
             seconds=True,
             whole=False,
-            tooltip="Longest time of one run, upload of the data included",
+            tooltip="Longest time of one run, including the upload of the data",
         ),
         Slider(
             "years",
@@ -198,21 +199,21 @@ def _controls() -> tuple[Control, ...]:
             SHARES,
             unit="% of hours",
             whole=False,
-            zero="that of this task alone",
-            tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
+            zero="from this task alone",
+            tooltip="Hours in which purchased or reserved machines are busy, other work included, which pays its "
             "share. 0: this task alone pays for whole machines",
         ),
         Choice(
             "private",
-            "Data may lie",
+            "Data location",
             "Rules",
             (
-                ("anywhere", "anywhere", "With a provider too"),
-                ("own machines", "own machines", "Also on own machines in another's building"),
-                ("in house", "in house", "Nowhere else"),
+                ("anywhere", "anywhere", "Also with a provider"),
+                ("own machines", "own machines", "Also on your machines in another building"),
+                ("in house", "in house", "In your building alone"),
             ),
             more=True,
-            tooltip="Where the data may lie: a hard filter",
+            tooltip="Locations where the data may be stored: a hard filter",
         ),
         Combo(
             "region",
@@ -235,7 +236,7 @@ def _controls() -> tuple[Control, ...]:
             stops=powers_of_two(0, 12),
             optional=True,
             more=True,
-            tooltip="Samples on each accelerator in one step. Empty: the fastest that each place holds",
+            tooltip="Samples on each accelerator in one step. Empty: the fastest batch of each option",
         ),
         Slider(
             "seq",
@@ -244,7 +245,7 @@ def _controls() -> tuple[Control, ...]:
             optional=True,
             more=True,
             unit="tokens",
-            tooltip="Tokens of a sample of a language model. Empty: as long as the model reads",
+            tooltip="Tokens of a sample of a language model. Empty: the context of the model",
         ),
         Slider(
             "uplink",
@@ -254,32 +255,30 @@ def _controls() -> tuple[Control, ...]:
             unit="Gb/s",
             whole=False,
             more=True,
-            tooltip="Rate at which data leave the house",
+            tooltip="Upload bandwidth of your site",
         ),
-        *quotes("places", "place"),
+        *quotes("places"),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("costs", "Cost by place", "Every place with its band"),
-                ("paid", "Paid by month", "Owning beside renting, until they meet"),
-                ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end"),
+                ("costs", "Cost by option", "Every option with its interval"),
+                ("paid", "Payments by month", "Owning against renting, up to the break-even"),
+                ("tornado", "Sensitivity", "Each input of the cheapest option from its low to its high end"),
             ),
             place="picture",
         ),
     )
 
 
-def quotes(table: str, what: str) -> tuple[Control, Control]:
-    """Controls of the reader's own price: what an hour of one accelerator costs, and of which rented row of a table.
+def quotes(table: str) -> tuple[Control, Control]:
+    """Return the controls of the reader's own price: per accelerator-hour, and the rented row to which it applies.
 
     Parameters
     ----------
     table : str
         ``places`` or ``stacks``.
-    what : str
-        What a row is called.
     """
     offers = tuple(option for option in listed_options(table) if option[0] in rented(table))
     return (
@@ -289,24 +288,24 @@ def quotes(table: str, what: str) -> tuple[Control, Control]:
             "Money",
             (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
             whole=False,
-            unit="$ an hour",
+            unit="$ per hour",
             zero="list price",
             more=True,
-            tooltip="What you pay for an hour of one accelerator; 0: list prices of the last 12 months",
+            tooltip="Your price per accelerator-hour; 0: list prices of the last 12 months",
         ),
         Combo(
             "quoted",
-            f"Your price is of this {what}",
+            "Your price applies to",
             "Money",
             offers,
             more=True,
-            tooltip="What your own price is for; the others keep list prices",
+            tooltip="Row to which your price applies; the others keep list prices",
         ),
     )
 
 
 def unquoted(values: dict[str, Any]) -> dict[str, str]:
-    """Why no row is to be chosen while the reader states no price, for `Panel`."""
+    """Return the reason why no row can be chosen without a price of the reader, for `Panel`."""
     return {} if values.get("hourly") else {"*": "set your price first"}
 
 
@@ -321,7 +320,7 @@ def own_prices(table: str, quoted: str, hourly: float) -> tuple[tuple[str, float
     """Return the reader's price as pairs for the argument ``prices``; none where list prices hold."""
     keys = rented(table)
     if quoted not in keys:
-        raise ValueError(f"Your price: {units.shown(quoted)} is not rented by the hour; take one of {', '.join(keys)}")
+        raise refused("quoted", quoted, f"is not rented by the hour; take one of {', '.join(keys)}")
     return ((quoted, float(hourly)),) if hourly else ()
 
 
@@ -330,19 +329,19 @@ def quoted_price(table: str, values: Mapping[str, Any]) -> str:
     if not values["hourly"]:
         return ""
     name = printed(table, "key", "name", values["quoted"])
-    return f" Price: {name} counts {at_your_price(values['hourly'])} per accelerator, all others at list prices."
+    return f" Price: {name} is {at_your_price(values['hourly'])}, all others at list prices."
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
-    found = _of(values)
-    off = {} if _even(found)[0] else {"paid": "there is nothing to compare: one sort of place will not do"}
-    return off if found.best else {**off, "tornado": "no place will do"}
+    comparison = _of(values)
+    off = {} if _even(comparison)[0] else {"paid": "owning or renting is not feasible, so there is nothing to compare"}
+    return off if comparison.best else {**off, "tornado": "no option is feasible"}
 
 
 def _of(values: dict[str, Any]) -> WhereToRun:
-    """What the controls ask for; the picture changes nothing."""
-    asked = {name: value for name, value in values.items() if name != "picture"}
-    return _found(**asked | {"model": named_model(values["model"])})
+    """Return the comparison for the values of the controls; it does not depend on the chart."""
+    arguments = {name: value for name, value in values.items() if name != "picture"}
+    return _found(**arguments | {"model": named_model(values["model"])})
 
 
 @lru_cache(maxsize=64)
@@ -355,59 +354,58 @@ def _found(uplink: float, utilisation: float, quoted: str, hourly: float, **valu
     )
 
 
-def _plainly(why: str) -> str:
-    """A reason without the name of a file."""
-    return why.replace("data/tco.csv has", "we have").replace(" in data/tco.csv", "")
-
-
 @lru_cache(maxsize=8)
-def _even(found: WhereToRun) -> tuple[BreakEven | None, str]:
+def _even(comparison: WhereToRun) -> tuple[BreakEven | None, str]:
     try:
-        return break_even(found), ""
+        return break_even(comparison), ""
     except ValueError as problem:
-        return None, _plainly(str(problem))
+        return None, str(problem)
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    found = _of(values)
-    even, reason = _even(found)
-    shown, table, data = _shown(values["picture"], found, even, reason)
-    best = found.best
-    whole = f"{found.places[best].name}: cost over {_years(found)} by part, figures at their medians" if best else ""
-    told = f"{_answer(found, even, reason, title_of(values['model']))}{quoted_price('places', values)}"
+    comparison = _of(values)
+    even, reason = _even(comparison)
+    shown, table, data = _shown(values["picture"], comparison, even, reason)
+    best = comparison.best
+    whole = (
+        f"{comparison.places[best].name}: cost over {_years(comparison)} by part, inputs at their medians"
+        if best
+        else ""
+    )
+    answer = f"{_answer(comparison, even, reason, title_of(values['model']))}{quoted_price('places', values)}"
     return View(
-        answer=f"{told} {assumed(values['model'])}".rstrip(),
-        headline={"cost": float(_frame(found).loc[best, "usd"])} if best else {},
-        chips=_chips(found),
+        answer=f"{answer} {assumed(values['model'])}".rstrip(),
+        headline={"cost": float(_frame(comparison).loc[best, "usd"])} if best else {},
+        chips=_chips(comparison),
         picture=shown,
-        parts=_parts(found, best),
-        parts_title=whole or "No place will do, so that there is nothing to add up",
+        parts=_parts(comparison, best),
+        parts_title=whole or "No option is feasible, so there are no parts",
         table=table,
         data=data,
-        sources=partial(_source_rows, found),
+        sources=partial(_source_rows, comparison),
         code=_code(values),
-        stood_for={"batch": int(_frame(found).loc[best, "batch"]) or None} if best else {},
+        stood_for={"batch": int(_frame(comparison).loc[best, "batch"]) or None} if best else {},
     )
 
 
 @lru_cache(maxsize=16)
-def _frame(found: WhereToRun) -> pd.DataFrame:
-    """What sentence, chart and table all read; never change it."""
-    return found.frame()
+def _frame(comparison: WhereToRun) -> pd.DataFrame:
+    """Return the frame of answer, chart and table; read-only."""
+    return comparison.frame()
 
 
 def _shown(
-    picture: str, found: WhereToRun, even: BreakEven | None, reason: str
+    picture: str, comparison: WhereToRun, even: BreakEven | None, reason: str
 ) -> tuple[Picture, Callable[[], pd.DataFrame], Callable[[], pd.DataFrame]]:
     """The chart chosen, its table and its data."""
     if picture == "costs":
-        return _costs(found), partial(_place_table, found), partial(_frame(found).reset_index)
+        return _costs(comparison), partial(_place_table, comparison), partial(_frame(comparison).reset_index)
     if picture == "tornado":
-        return _tornado(found), partial(_tornado_table, found), found.tornado
+        return _tornado(comparison), partial(_tornado_table, comparison), comparison.tornado
     if even is None:
         raise ValueError(reason)
-    data = partial(cumulative, found, [even.own, even.rent])
-    return _paid(found, even), partial(_paid_table, found, even), data
+    data = partial(cumulative, comparison, [even.own, even.rent])
+    return _paid(comparison, even), partial(_paid_table, comparison, even), data
 
 
 def _code(values: dict[str, Any]) -> str:
@@ -420,62 +418,62 @@ def _code(values: dict[str, Any]) -> str:
     call |= {"utilisation": values["utilisation"] / 100 or None}
     call |= {"prices": dict(own_prices("places", str(call.pop("quoted")), float(call.pop("hourly")))) or None}
     call = {name: value for name, value in call.items() if value is not None}
-    given = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
+    arguments = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
-    lines = [panel, f"found = cb.planning.where_to_run({given})"]
+    lines = [panel, f"found = cb.planning.where_to_run({arguments})"]
     last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
     return "\n".join([*lines, last[values["picture"]]])
 
 
-def _years(found: WhereToRun) -> str:
-    return "1 year" if found.task.years == 1 else f"{found.task.years:g} years"
+def _years(comparison: WhereToRun) -> str:
+    return "1 year" if comparison.task.years == 1 else f"{comparison.task.years:g} years"
 
 
-def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str) -> str:
-    """Place 1: the cheapest place that will do, how sure that is, and when another would win."""
-    best, frame = found.best, _frame(found)
+def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network: str) -> str:
+    """Return the answer: the cheapest feasible option, its certainty, and when another would be cheaper."""
+    best, frame = comparison.best, _frame(comparison)
     if best is None:
         timed = frame[frame["hours"].notna() & frame["why"].str.startswith("too")]
         row = timed.loc[timed["hours"].idxmin()] if len(timed) else frame.iloc[0]
         return (
-            f"**None of {counted(len(frame), 'place')}** will do. Workload: {network}. Nearest: {row['name']}, "
-            f"{_plainly(row['why'])}.{_laptop(found)}"
+            f"**None of {counted(len(frame), 'option')}** is feasible. Workload: {network}. Nearest: {row['name']}, "
+            f"{row['why']}.{_laptop(comparison)}"
         )
     row, count = frame.loc[best], int(frame["will_do"].sum())
-    several = f" ({row['units']:.0f} of them)" if row["units"] > 1 else ""
+    several = f", {row['units']:.0f} machines" if row["units"] > 1 else ""
     band = dollar_range(row["usd_low"], row["usd_high"])
-    bought = f"; {dollars(row['usd_to_buy'])} to buy, of which the share used counts" if row["way"] == BOUGHT else ""
+    bought = f"; {dollars(row['usd_to_buy'])} to buy, counted by its share of use" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
-    open_ = doubt(found.odds[best], row["tier"])
+    open_ = doubt(comparison.odds[best], row["tier"])
     among = (
-        "is the only place that will do"
+        "the only feasible option"
         if count == 1
-        else f"leads {count} places, {open_}"
+        else f"first of {count} feasible options, {open_}"
         if open_
-        else (f"is the cheapest of {count} places")
+        else (f"the cheapest of {count} feasible options")
     )
     return (
-        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} {among}. Interval (80 %): {band}{several}; "
-        f"the cheapest in {percent(found.odds[best])} of Monte Carlo samples. Run: {dollars(row['usd_per_run'])} and "
-        f"{human(row['hours'] * 3600, 's')} for {network}{after}{bought}. Own or rent: "
-        f"{_meets(found, even, reason)}{_laptop(found)}"
+        f"**{dollars(row['usd'])}** over {_years(comparison)}: {row['name']}{several}, {among}. Interval (80 %): {band}"
+        f"; the cheapest in {percent(comparison.odds[best])} of Monte Carlo samples. Run: "
+        f"{dollars(row['usd_per_run'])} and {human(row['hours'] * 3600, 's')} for {network}{after}{bought}. "
+        f"Own or rent: {_meets(comparison, even, reason)}{_laptop(comparison)}"
     )
 
 
-def _meets(found: WhereToRun, even: BreakEven | None, reason: str) -> str:
-    """From when on owning beats renting."""
+def _meets(comparison: WhereToRun, even: BreakEven | None, reason: str) -> str:
+    """Return the use above which owning costs less than renting."""
     if even is None:
         return f"{reason}."
-    own, rent = found.places[even.own].name, found.places[even.rent].name
+    own, rent = comparison.places[even.own].name, comparison.places[even.rent].name
     low, middle, high = even.runs
     if math.isinf(middle) or even.use[1] > 1:
-        return f"{own} does not beat {rent}, not even when always in use."
+        return f"{own} costs more than {rent} even when always in use."
     if middle == 0:
-        return f"{own} costs less than {rent} even unused, since that is paid for all hours."
-    share = f"{percent(even.use[1])} of its hours"
-    if found.task.utilisation is not None:
-        return f"{own} beats {rent} from a utilisation of {percent(even.use[1])}."
-    return f"{own} beats {rent} from {_runs(middle)} runs a month ({_runs(low)}-{_runs(high)}), {share}."
+        return f"{own} costs less than {rent} even unused, since {rent} is paid for all hours."
+    share = f"a utilisation of {percent(even.use[1])}"
+    if comparison.task.utilisation is not None:
+        return f"{own} costs less than {rent} above a utilisation of {percent(even.use[1])}."
+    return f"{own} costs less than {rent} above {_runs(middle)} runs per month ({_runs(low)}-{_runs(high)}), {share}."
 
 
 def _runs(value: float) -> str:
@@ -483,40 +481,40 @@ def _runs(value: float) -> str:
     return "never" if math.isinf(value) else f"{float(f'{value:.2g}'):,g}"
 
 
-def _laptop(found: WhereToRun) -> str:
-    """Which part of the data a laptop gets through, where it is too slow for all of it."""
-    frame = _frame(found)
+def _laptop(comparison: WhereToRun) -> str:
+    """Return the share of the data that a laptop processes, where it is too slow for all of it."""
+    frame = _frame(comparison)
     rows = frame[(frame["kind"] == "laptop") & frame["why"].str.startswith("too") & (frame["part"] < 1)]
     if rows.empty or not rows["part"].iloc[0] > 0:
         return ""
-    return f" Laptop: it gets through {percent(rows['part'].iloc[0])} of the data by the deadline."
+    return f" Laptop: it processes {percent(rows['part'].iloc[0])} of the data by the deadline."
 
 
-def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
-    """How the answer is known."""
-    row = _frame(found).loc[found.best or _frame(found).index[0]]
+def _chips(comparison: WhereToRun) -> tuple[tuple[str, str], ...]:
+    """Return the badges: how the answer is known."""
+    row = _frame(comparison).loc[comparison.best or _frame(comparison).index[0]]
     dated = row["priced"].partition(";")[0] or "price undated"
     price = f"priced {dated}" if dated[:1].isdigit() else dated
     own = "Purchases are spread over years of use." if row["way"] == BOUGHT else "Rent includes power and staff."
-    asked = f"{row['name']}: {dollars(row['price_low'])} to {human(row['price_high'], row['price_unit'])}"
-    held = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
+    price_range = f"{row['name']}: {dollars(row['price_low'])} to {human(row['price_high'], row['price_unit'])}"
+    batch = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
     return (
-        (price, f"{asked}, {row['priced']}. Stale the day it is printed: set your own under More. {own}"),
-        (row["tier"] or "time not predicted", "How well measurements cover the predicted time of a step."),
-        (held, "Samples on each accelerator in one step; where none is set, each place takes the fastest it holds."),
+        (price, f"{price_range}, {row['priced']}. Prices change: set your own under More. {own}"),
+        (row["tier"] or "time not predicted", "Coverage of the predicted time of a step by measurements."),
+        (batch, "Per-accelerator batch; where none is set, each option uses the fastest that fits."),
         ("power unvalidated", UNVALIDATED),
         (
             "10th to 90th percentile of 2,000 samples",
-            "Every figure is drawn from its range, whose ends count as 10th and 90th percentile.",
+            "Every input is drawn from its range, whose ends are its 10th and 90th percentile.",
         ),
     )
 
 
-def _costs(found: WhereToRun) -> Picture:
+def _costs(comparison: WhereToRun) -> Picture:
     """Every place, the cheapest on top, those without a cost at the end."""
-    rows = _frame(found).sort_values("usd", kind="stable")
-    first = rows.loc[found.best or rows.index[0]]
-    open_ = doubt(found.odds[found.best], first["tier"]) if found.best else ""
+    rows = _frame(comparison).sort_values("usd", kind="stable")
+    first = rows.loc[comparison.best or rows.index[0]]
+    open_ = doubt(comparison.odds[comparison.best], first["tier"]) if comparison.best else ""
     frame = pd.DataFrame(
         {
             "row": rows["name"],
@@ -524,23 +522,24 @@ def _costs(found: WhereToRun) -> Picture:
                 name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
                 for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
             },
-            "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
+            "verdict": [_verdict(row, None if open_ else comparison.best) for _, row in rows.iterrows()],
             "text": [_short(row) for _, row in rows.iterrows()],
         }
     ).reset_index(drop=True)
     low, high = charts.cost_domain(frame)
-    where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} a run"
-    count = counted(int(rows["will_do"].sum()), "place")
-    leads = f"is first at {dollars(first['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(first['usd'])}"
-    title = f"{first['name']} {leads}; {count} will do" if found.best else f"No place will do with {where}"
+    where = f"data {RULES[comparison.task.private]} and {human(comparison.task.deadline, 's')} per run"
+    count = counted(int(rows["will_do"].sum()), "feasible option")
+    usd = dollars(first["usd"])
+    leads = f"is first of {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
+    title = f"{first['name']} {leads}" if comparison.best else f"No option is feasible with {where}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
 def _verdict(row: Any, best: str | None) -> str:
     """Word for a place, a key of the chart's verdicts."""
     if row["why"] == UNTIMED:
-        return "cannot tell"
-    return "cheapest that will do" if row.name == best else "will do" if row["will_do"] else "will not do"
+        return "not known"
+    return "cheapest feasible" if row.name == best else "feasible" if row["will_do"] else "not feasible"
 
 
 def _short(row: Any) -> str:
@@ -548,15 +547,15 @@ def _short(row: Any) -> str:
     if row["why"]:
         cost = f"{dollars(row['usd'])}, " if row["why"] == UNTIMED else ""
         reason = (words for start, words in SHORT.items() if row["why"].startswith(start))
-        return cost + next(reason, "a figure is missing")
-    return dollars(row["usd"]) + (f", {row['units']:.0f} of them" if row["units"] > 1 else "")
+        return cost + next(reason, "a value is missing")
+    return dollars(row["usd"]) + (f", {row['units']:.0f} machines" if row["units"] > 1 else "")
 
 
-def _tornado(found: WhereToRun) -> Picture:
+def _tornado(comparison: WhereToRun) -> Picture:
     """The cheapest place's figures, the one that matters most on top."""
-    place, table = found.place(), found.tornado().head(MOST_FIGURES)
-    table = table[table["swing"] >= LEAST * table["swing"].max()]
-    centre = float(np.sum([float(np.ravel(part)[0]) for part in found.points[place.key]["parts"].values()]))
+    place, table = comparison.place(), comparison.tornado().head(MAX_INPUTS)
+    table = table[table["swing"] >= MIN_SWING * table["swing"].max()]
+    centre = float(np.sum([float(np.ravel(part)[0]) for part in comparison.points[place.key]["parts"].values()]))
     frame = pd.DataFrame(
         {
             "row": [FIGURES[name] for name in table["figure"]],
@@ -576,7 +575,7 @@ def _tornado(found: WhereToRun) -> Picture:
 def _ends(row: Any) -> str:
     low, high, unit = row.low, row.high, row.unit
     if unit.startswith("fraction"):
-        return f"{100 * low:.3g} to {100 * high:.3g} %" + (" a year" if unit.endswith("year") else "")
+        return f"{100 * low:.3g} to {100 * high:.3g} %" + (" per year" if unit.endswith("year") else "")
     if unit == "USD":
         return dollar_range(low, high)
     if unit in ("s", "W"):
@@ -584,9 +583,9 @@ def _ends(row: Any) -> str:
     return f"{low:.3g} to {high:.3g} {'' if unit == 'ratio' else unit}".rstrip()
 
 
-def _paid(found: WhereToRun, even: BreakEven) -> Picture:
+def _paid(comparison: WhereToRun, even: BreakEven) -> Picture:
     """Owning beside renting, month by month; at the end what is bought counts with the share that was used."""
-    rows = cumulative(found, [even.own, even.rent], POINTS)
+    rows = cumulative(comparison, [even.own, even.rent], POINTS)
     last = float(rows["month"].max())
     ends = rows[rows["month"] == last]
     at_end = ends.assign(**{name: ends[name.replace("usd", "counted")] for name in ("usd", "usd_low", "usd_high")})
@@ -604,25 +603,25 @@ def _paid(found: WhereToRun, even: BreakEven) -> Picture:
             "meets": even.months[1] if even.months[1] <= last else None,
         }
     )
-    return Picture("paid", frame, _paid_title(found, even), {"top": charts.paid_top(frame), "last": last})
+    return Picture("paid", frame, _paid_title(comparison, even), {"top": charts.paid_top(frame), "last": last})
 
 
-def _paid_title(found: WhereToRun, even: BreakEven) -> str:
+def _paid_title(comparison: WhereToRun, even: BreakEven) -> str:
     """Takeaway of what has been paid: who costs less, and when a purchase has paid for itself."""
-    frame, months = _frame(found), even.months[1]
+    frame, months = _frame(comparison), even.months[1]
     less, more = sorted((even.own, even.rent), key=lambda key: frame.loc[key, "usd"])
     costs = f"{dollars(frame.loc[less, 'usd'])} against {dollars(frame.loc[more, 'usd'])}"
     when = "is never paid back" if math.isinf(months) else f"is paid back after {months:.0f} months"
-    beyond = ", beyond the horizon" if MONTHS * found.task.years < months < math.inf else ""
+    beyond = ", beyond the horizon" if MONTHS * comparison.task.years < months < math.inf else ""
     own = "it" if less == even.own else "buying"
-    return f"{frame.loc[less, 'name']} costs less over {_years(found)}, {costs}; {own} {when}{beyond}"
+    return f"{frame.loc[less, 'name']} costs less over {_years(comparison)}, {costs}; {own} {when}{beyond}"
 
 
-def _parts(found: WhereToRun, key: str | None) -> tuple[Part, ...]:
-    """Place 4: what the cost of a place is made of, at the medians."""
+def _parts(comparison: WhereToRun, key: str | None) -> tuple[Part, ...]:
+    """Return the parts of the cost of an option, at the medians."""
     if key is None:
         return ()
-    each = {name: float(np.ravel(value)[0]) for name, value in found.points[key]["parts"].items()}
+    each = {name: float(np.ravel(value)[0]) for name, value in comparison.points[key]["parts"].items()}
     return few(
         (
             Part(name, each[name], dollars(each[name]), colour, HOW[name])
@@ -633,13 +632,13 @@ def _parts(found: WhereToRun, key: str | None) -> tuple[Part, ...]:
     )
 
 
-def _place_table(found: WhereToRun) -> pd.DataFrame:
+def _place_table(comparison: WhereToRun) -> pd.DataFrame:
     """Every place as printed text."""
-    rows = _frame(found)
+    rows = _frame(comparison)
     return pd.DataFrame(
         {
-            "Place": rows["name"],
-            "Will do": [
+            "Option": rows["name"],
+            "Feasible": [
                 "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
             ],
             "Cost over the horizon": [
@@ -648,13 +647,13 @@ def _place_table(found: WhereToRun) -> pd.DataFrame:
                 else f"{dollars(row.usd)} ({dollar_range(row.usd_low, row.usd_high)})"
                 for row in rows.itertuples()
             ],
-            "A run": [dollars(value) for value in rows["usd_per_run"]],
-            "Hours a run": [_number(value) for value in rows["hours"]],
+            "Cost per run": [dollars(value) for value in rows["usd_per_run"]],
+            "Hours per run": [_number(value) for value in rows["hours"]],
             "Batch": [f"{size:,.0f}" if size else "not stated" for size in rows["batch"]],
-            "In use": [_in_use(row) for row in rows.itertuples()],
+            "Utilisation": [_in_use(row) for row in rows.itertuples()],
             "Energy": [_number(kwh / KILO, " MWh") for kwh in rows["kwh"]],
             "CO2e": [_number(kg / KILO, " t") for kg in rows["kgco2e"]],
-            "Data done by the deadline": [_number(100 * part, " %") for part in rows["part"]],
+            "Data processed by the deadline": [_number(100 * part, " %") for part in rows["part"]],
             "Price": [human(row.price, row.price_unit) for row in rows.itertuples()],
             "Priced": rows["priced"].replace("", "undated"),
         }
@@ -673,37 +672,37 @@ def _number(value: float, unit: str = "") -> str:
     return "not known" if math.isnan(value) else (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + unit
 
 
-def _tornado_table(found: WhereToRun) -> pd.DataFrame:
-    """What each figure does, as printed text."""
-    table = found.tornado()
+def _tornado_table(comparison: WhereToRun) -> pd.DataFrame:
+    """Return the effect of each input as printed text."""
+    table = comparison.tornado()
     return pd.DataFrame(
         {
-            "Figure": [FIGURES[name] for name in table["figure"]],
-            "From ... to": [_ends(row) for row in table.itertuples()],
+            "Input": [FIGURES[name] for name in table["figure"]],
+            "Range": [_ends(row) for row in table.itertuples()],
             "Cost at the low end": [dollars(value) for value in table["usd_low"]],
             "Cost at the high end": [dollars(value) for value in table["usd_high"]],
-            "Moves it by": [dollars(value) for value in table["swing"]],
+            "Difference": [dollars(value) for value in table["swing"]],
         }
     )
 
 
-def _paid_table(found: WhereToRun, even: BreakEven) -> pd.DataFrame:
-    """What has been paid, as printed text, and below it what the sentence compares."""
-    rows = cumulative(found, [even.own, even.rent], 7)
+def _paid_table(comparison: WhereToRun, even: BreakEven) -> pd.DataFrame:
+    """Return the payments as printed text, and below them the costs that the answer compares."""
+    rows = cumulative(comparison, [even.own, even.rent], 7)
     wide = rows.pivot(index="month", columns="name", values="usd")
     counts = rows.drop_duplicates("name").set_index("name")["counted"]
     return pd.DataFrame(
         {
-            "Month": [*(f"{month:.0f}" for month in wide.index), "counted: share of a purchase"],
+            "Month": [*(f"{month:.0f}" for month in wide.index), "counted at the share of use"],
             **{name: [*map(dollars, [*wide[name], counts[name]])] for name in wide},
         }
     )
 
 
-def _source_rows(found: WhereToRun) -> tuple[tuple[str, str, str], ...]:
+def _source_rows(comparison: WhereToRun) -> tuple[tuple[str, str, str], ...]:
     """(title, link, what for) of every source of prices and figures, recalled ones marked."""
     used: dict[str, set[str]] = {}
-    for place in found.places.values():
+    for place in comparison.places.values():
         for name, figure in place.figures.items():
             for key in figure.source if name != "step" else ():
                 used.setdefault(key, set()).add(FIGURES[name])

@@ -15,9 +15,11 @@ from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, TIME_PARTS, alt
 
 PHASES = {"forward": PALETTE[0], "backward": PALETTE[1], "weight gradients": PALETTE[2]}
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-_SPEEDUPS_KEY = "Dotted: ideal. Bands: 80 % intervals. Crosses: measured, a click opens it. Grey: pinned."
-PARTS_KEY = "Bars as long as the first mean that nothing is lost. Right: what is left of the ideal."
-_LINE_KEY = "One row a device; the number is the micro-batch. Gap: the device waits."
+_SPEEDUPS_KEY = (
+    "The dotted line is the ideal, bands are 80 % intervals, crosses measurements; click one for its source."
+)
+PARTS_KEY = "Bars as long as the first mean no loss. At the right is the share of the ideal."
+_LINE_KEY = "Each row is a device and each number a micro-batch; in a gap the device waits."
 # Pixels for the longest label of a row, and most bars that still hold a number.
 _ROOM, _NUMBERED = 140, 160
 _POWERS = [2.0**power for power in range(-7, 17)]
@@ -55,7 +57,7 @@ def speedups(frame: pd.DataFrame, title: str | None = None, key: str = _SPEEDUPS
 
 
 def least(frame: pd.DataFrame) -> float:
-    """Where the axis of `speedups` begins: 1, or the power of two below the smallest speed-up."""
+    """Return the start of the axis of `speedups`: 1, or the power of two below the smallest speed-up."""
     return float(min(1.0, 2.0 ** np.floor(np.log2(frame["speed_up"].astype(float).min()))))
 
 
@@ -73,7 +75,7 @@ def efficiencies(frame: pd.DataFrame, title: str | None = None, key: str = _SPEE
     """
     ends = alt.Scale(domain=[0, 125], nice=False)
     ticks = alt.Axis(values=[0, 20, 40, 60, 80, 100, 120])
-    y = partial(alt.Y, title="Of the ideal speed-up [%]", scale=ends, axis=ticks)
+    y = partial(alt.Y, title="Share of the ideal speed-up [%]", scale=ends, axis=ticks)
     return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame), key)
 
 
@@ -156,9 +158,9 @@ def _figure(value: float) -> str:
 
 
 def step_parts(
-    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]", key: str = PARTS_KEY
+    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time per sample [ms]", key: str = PARTS_KEY
 ) -> Any:
-    """What a step is made of, one stacked bar a row.
+    """Return the chart of the parts of a step, one stacked bar per row.
 
     Parameters
     ----------
@@ -198,15 +200,15 @@ def step_parts(
         x=x, y=look.rows_axis(_ROOM), tooltip=tip, color=colour, order=alt.Order("place:Q")
     )
     totals = frame.groupby("row", sort=False)["value"].sum()
-    told = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
-    words = "Stacked bars, one a row: the parts of a step in one fixed order and colour."
+    takeaway = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
+    words = "Stacked bars, one per row: the parts of a step in one fixed order and colour."
     whisker = (
         look.rows_with("high")
         .mark_rule(strokeWidth=2, color=INK, clip=True)
         .encode(x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
-    return look.finished(frame, layers, title or told, key, words, **part_ends(frame))
+    return look.finished(frame, layers, title or takeaway, key, words, **part_ends(frame))
 
 
 def part_ends(frame: pd.DataFrame) -> dict[str, Any]:
@@ -259,19 +261,19 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     numbers = wide.mark_text(fontSize=12, color="#ffffff").encode(
         x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity
     )
-    said = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
-    words = "One row a device, time to the right, a bar for each forward and backward pass of a micro-batch."
-    return look.finished(frame, [bars, numbers], title or said, _LINE_KEY, words, most=float(frame["end"].max()))
+    takeaway = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
+    words = "One row per device, time to the right, a bar for each forward and backward pass of a micro-batch."
+    return look.finished(frame, [bars, numbers], title or takeaway, _LINE_KEY, words, most=float(frame["end"].max()))
 
 
-_CURVE_KEY = "Numbers: devices. Cross: 80 % interval of the days, and their cost at either end of the price."
-_HOURS_KEY = "Numbers: devices. Cross: 80 % interval of the days."
-_CHECKPOINTS_KEY = "Line: middle of published failure rates; band: the extremes."
-_LAYOUTS_KEY = "Line: 80 % interval. Right: days of the run, and memory of the fullest device."
+_CURVE_KEY = "Numbers are devices. The cross is the 80 % interval of the days, and the range of the cost by price."
+_HOURS_KEY = "Numbers are devices. The cross is the 80 % interval of the days."
+_CHECKPOINTS_KEY = "The line is at the median of published failure rates, the band at their extremes."
+_LAYOUTS_KEY = "Lines are 80 % intervals. At the right are the days, and the memory of the fullest device."
 
 
 def days_usd(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What a run costs over how long it takes, a point for each number of devices.
+    """Return the chart of the cost of a run over its duration, a point for each number of devices.
 
     Parameters
     ----------
@@ -345,11 +347,11 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
             x=x, y=y, tooltip=tip
         ),
     ]
-    told = (
+    description = (
         "A line through numbers of devices: what the run costs over the days that it takes, both logarithmic. A cross "
         "marks the number chosen, with its intervals; dashed rules are the deadline and the budget."
     )
-    return look.finished(frame, layers, title, key, told, **ends(frame))
+    return look.finished(frame, layers, title, key, description, **ends(frame))
 
 
 def ends(frame: pd.DataFrame) -> dict[str, float]:
@@ -365,14 +367,14 @@ def curve_title(frame: pd.DataFrame, what: str = "cost") -> str:
     curve = frame[frame["what"] == "curve"].astype({"days": float, "cost": float})
     cheap, fast = (curve.loc[curve[name].idxmin()] for name in ("cost", "days"))
     if cheap["text"] == fast["text"]:
-        return f"{cheap['text']} devices are done first, at the least {what}"
+        return f"{cheap['text']} devices finish first, at the lowest {what}"
     faster, dearer = cheap["days"] / fast["days"], fast["cost"] / cheap["cost"]
     gain = f"{fast['text']} devices are {faster:.3g} times as fast as {cheap['text']}"
     return f"{gain}, for {dearer:.3g} times the {what}"
 
 
 def layout_parts(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What a step is made of, one bar a layout, as `step_parts` draws it.
+    """Return the chart of the parts of a step, one bar per configuration, as `step_parts` draws it.
 
     Parameters
     ----------
@@ -381,7 +383,7 @@ def layout_parts(frame: pd.DataFrame, title: str | None = None) -> Any:
     title : str, optional
         The takeaway; longest and shortest bar by default.
     """
-    return step_parts(frame, title, "Step [s]", _LAYOUTS_KEY)
+    return step_parts(frame, title, "Time of a step [s]", _LAYOUTS_KEY)
 
 
 def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -438,8 +440,8 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
         "kept, which rises, peaks and falls; a band for other published failure rates, and marks at the intervals by "
         "Young and by Daly."
     )
-    told = f"At best {frame['useful'].max():.1f} % of the time is useful"
-    return look.finished(frame, layers, title or told, _CHECKPOINTS_KEY, words, **checkpoint_ends(frame))
+    takeaway = f"At best {frame['useful'].max():.1f} % of the time is useful"
+    return look.finished(frame, layers, title or takeaway, _CHECKPOINTS_KEY, words, **checkpoint_ends(frame))
 
 
 def checkpoint_ends(frame: pd.DataFrame) -> dict[str, float]:

@@ -13,7 +13,7 @@ from cookbook import units
 from cookbook.catalog import constant
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
-from cookbook.catalog.refusals import Refused, refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.hardware import Machine
 from cookbook.prediction.api import plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
@@ -287,10 +287,9 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
     """Return the arguments of a call with defaults; those of all rows are in `same`."""
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
-        raise ValueError(
-            f"no memory size is known of {machine.accelerator.name}: give one like it with its "
-            "memory_bytes, as cb.accelerator does"
-        )
+        name = machine.accelerator.name
+        remedy = "give one like it with its memory_bytes, as cb.accelerator does"
+        raise Refused(Refusal(f"no memory size is known of {name}: {remedy}", field="accelerator"))
     seq = LENGTH if arguments["seq"] is None else arguments["seq"]
     software = arguments["software"] or SOFTWARE
     batch = arguments["global_batch"]
@@ -314,10 +313,9 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
     for count in job["devices"]:
         share = count * job["micro_batch"]
         if job["global_batch"] and job["global_batch"] % share:
-            raise ValueError(
-                f"global_batch = {job['global_batch']:,} is not a multiple of devices x micro_batch = "
-                f"{share:,}; take {max(job['global_batch'] // share, 1) * share:,}"
-            )
+            reason = f"is not a multiple of devices x micro_batch = {share:,}"
+            nearest = max(job["global_batch"] // share, 1) * share
+            raise refused("global_batch", job["global_batch"], f"{reason}; take {nearest:,}", nearest=(nearest,))
     defaults = (
         ("software", arguments["software"], software),
         ("seq", arguments["seq"], f"{seq:,} tokens"),

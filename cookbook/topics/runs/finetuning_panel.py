@@ -35,25 +35,27 @@ from cookbook.workloads import zoo
 GIBI, MILLION, HOUR = 2.0**30, 1e6, 3600.0
 FITS = {"yes": "fits", "likely": "likely fits", "unlikely": "probably does not fit", "no": "does not fit"}
 OPTIMISERS = (
-    ("adam", "AdamW", "Two states of 4 bytes a parameter"),
+    ("adam", "AdamW", "Two states of 4 bytes per parameter"),
     ("adam-8bit", "8-bit", "AdamW with states of one byte"),
-    ("adafactor", "Adafactor", "Sums of rows and columns, next to nothing"),
+    ("adafactor", "Adafactor", "Sums of rows and columns, a negligible size"),
     ("galore", "GaLore", "AdamW on gradients of low rank"),
 )
 PASSED = ("devices", "rank", "optimiser", "seq", "micro_batch")
 # Parts of `cb.finetune` as they are drawn, with how each is computed in words.
 PARTS = {
-    "weights": (("weights",), "2 bytes a parameter; QLoRA keeps frozen weights in 4 bits. Adapters are added."),
-    "gradients": (("gradients",), "2 bytes for each parameter that trains."),
+    "weights": (("weights",), "2 bytes per parameter; QLoRA stores frozen weights in 4 bits. Adapters are included."),
+    "gradients": (("gradients",), "2 bytes per trained parameter."),
     "optimiser states": (
         ("optimiser",),
-        "For each parameter that trains: an fp32 copy of 4 bytes and the states of "
-        "the optimiser; AdamW keeps two of 4 bytes.",
+        "Per trained parameter: an fp32 copy of 4 bytes and the states of the optimiser; AdamW has two of 4 bytes.",
     ),
-    "activations": (("activations",), "What the forward pass keeps; with checkpointing, the inputs of blocks alone."),
+    "activations": (
+        ("activations",),
+        "Values kept by the forward pass; with checkpointing, only the inputs of blocks.",
+    ),
     "workspace": (
         ("gathered", "transient", "reserved"),
-        "Logits of the loss, the layer at work, and what driver, libraries and allocator hold.",
+        "Logits of the loss, the layer being computed, and the memory of driver, libraries and allocator.",
     ),
 }
 
@@ -70,7 +72,7 @@ def finetuning(
     recompute: str = "best",
     tokens: Any = 20,
 ) -> Panel:
-    """The panel "Can I fine-tune this model on that GPU?", in the state that the arguments say.
+    """Return the panel "Can I fine-tune this model on that GPU?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -128,21 +130,19 @@ def _controls() -> tuple[Control, ...]:
             accelerators(),
             own=own_accelerator("GPU"),
             plain=plain_device,
-            tooltip="Each of them holds its share of the memory shown",
+            tooltip="Accelerator; each one holds the memory shown",
         ),
-        Slider(
-            "devices", "GPUs", "Hardware", tuple(map(float, range(1, 9))), tooltip="How many of them, eight at most"
-        ),
+        Slider("devices", "GPUs", "Hardware", tuple(map(float, range(1, 9))), tooltip="Number of GPUs, eight at most"),
         Choice(
             "method",
             "Method",
             "Fine-tuning",
             (
-                ("full", "full", "Every weight trains"),
-                ("lora", "LoRA", "Weights are frozen in 16 bits; two thin matrices beside each product train"),
+                ("full", "full", "All weights are trained"),
+                ("lora", "LoRA", "Weights are frozen in 16 bits; two thin matrices beside each matmul are trained"),
                 ("qlora", "QLoRA", "As LoRA, with the frozen weights in 4 bits"),
             ),
-            tooltip="Which weights train",
+            tooltip="Weights that are trained",
         ),
         Slider("seq", group="Workload", stops=powers_of_two(5, 17), unit="tokens"),
         Slider(
@@ -150,7 +150,7 @@ def _controls() -> tuple[Control, ...]:
             group="Workload",
             stops=powers_of_two(0, 8),
             unit="sequences",
-            tooltip="Sequences that one GPU holds at a time",
+            tooltip="Sequences that one GPU processes at a time",
         ),
         Slider("rank", group="Fine-tuning", stops=powers_of_two(0, 10), more=True),
         Choice(
@@ -158,7 +158,7 @@ def _controls() -> tuple[Control, ...]:
             group="Fine-tuning",
             options=OPTIMISERS,
             more=True,
-            tooltip="Decides how many states each trained parameter needs",
+            tooltip="Optimiser; it determines the number of states per trained parameter",
         ),
         Choice(
             "recompute",
@@ -166,11 +166,11 @@ def _controls() -> tuple[Control, ...]:
             "Fine-tuning",
             (
                 ("none", "no", "Keep every activation for the backward pass"),
-                ("best", "if needed", "Take it where the memory needs it"),
-                ("full", "yes", "Keep the inputs of blocks, compute the rest once more"),
+                ("best", "if needed", "Used where the memory requires it"),
+                ("full", "yes", "Keep the inputs of blocks, recompute the rest"),
             ),
             more=True,
-            tooltip="Memory against arithmetic",
+            tooltip="Activation checkpointing trades compute for memory",
         ),
         Slider(
             "tokens",
@@ -180,7 +180,7 @@ def _controls() -> tuple[Control, ...]:
             unit="million",
             whole=False,
             more=True,
-            tooltip="Tokens to train on, all epochs together",
+            tooltip="Tokens to train on, over all epochs",
         ),
     )
 
@@ -244,7 +244,7 @@ def _of(row: dict[str, Any]) -> str:
 
 
 def _answer(values: dict[str, Any], tuned: FineTuning, own: dict[str, Any], what: str, device: Accelerator) -> str:
-    """Place 1: whether it fits, then time and cost of a million tokens, and what would help or what is still free."""
+    """Return the answer: whether it fits, time and cost per million tokens, and the memory left."""
     head = f"{what} {FITS[own['fits']]} {own['devices']} × {short_name(device.name)}: **{_of(own)}**."
     low, high = (human(own[f"memory_{end}"], "iB") for end in ("low", "high"))
     each = " on each" if own["devices"] > 1 else ""
@@ -252,25 +252,25 @@ def _answer(values: dict[str, Any], tuned: FineTuning, own: dict[str, Any], what
     if own["why"]:
         return f"{head} {capital(own['why'].partition('; ')[2])}. {interval}."
     cost, whole = _ends(tuned, own, "usd"), human(HOUR * own["hours"], "s")
-    paid = f"and {cost}" if cost else "at a price that is not known"
+    paid = f"and cost {cost}" if cost else "at an unknown price"
     spare = (own["largest_seq"] > values["seq"], own["largest_micro_batch"] > values["micro_batch"])
-    longer = f"{own['largest_seq']:,} tokens a sequence"
+    longer = f"{own['largest_seq']:,} tokens per sequence"
     more = f"{counted(own['largest_micro_batch'], 'sequence')} at a time"
     room = " or ".join(words for words, fits in zip((longer, more), spare, strict=True) if fits)
     left = (
-        f"Room: with {room}, it still fits."
+        f"Memory left: it also fits with {room}."
         if room
-        else ("No room: neither sequences twice as long nor twice as many fit.")
+        else ("Memory left: sequences twice as long, or twice as many, do not fit.")
     )
     return (
-        f"{head} {interval}{'' if own['fits'] == 'yes' else ', and its upper end does not fit'}. Time and cost: a "
-        f"million tokens take {human(HOUR * _per_million(tuned, own, 'hours'), 's')} {paid}; all "
+        f"{head} {interval}{'' if own['fits'] == 'yes' else ', and its upper end does not fit'}. Time and cost: "
+        f"one million tokens take {human(HOUR * _per_million(tuned, own, 'hours'), 's')} {paid}; all "
         f"{values['tokens']:,g} million take {whole}. {left}"
     )
 
 
 def _ends(tuned: FineTuning, row: dict[str, Any], name: str) -> str:
-    """A figure of a million tokens with its interval; nothing where it is not known."""
+    """Return a value per million tokens with its interval; "" where it is not known."""
     point, low, high = (_per_million(tuned, row, f"{name}{end}") for end in ("", "_low", "_high"))
     write = dollars if name == "usd" else ratio
     return "" if point != point else f"{write(point)} ({write(low)}-{write(high)})"
@@ -281,10 +281,10 @@ def _chips(tuned: FineTuning) -> tuple[tuple[str, str], ...]:
     return (
         (
             "memory 80 % interval",
-            'As memory that publishers state lies about ours; "likely" fits at the point, and not at the upper end.',
+            'Spread of published memory around ours. "Likely" fits at the point estimate but not at the upper end.',
         ),
         price_badge(price),
-        (f"{len(tuned.assumed)} assumed", f"Taken where nothing is set: {in_words(tuned.assumed)}."),
+        (f"{len(tuned.assumed)} assumed", f"Values used where nothing is set: {in_words(tuned.assumed)}."),
     )
 
 
@@ -295,21 +295,21 @@ def _picture(
     device: Accelerator,
     ghost: dict[str, float] | None,
 ) -> Picture:
-    """One bar a method, by part, against the memory of the device."""
-    found: list[dict[str, Any]] = []
+    """Return the chart of one bar per method, by part, against the memory of the device."""
+    cells: list[dict[str, Any]] = []
     for name, row in rows.items():
         label = f"{METHODS[name]} needs" if name == own["method"] else METHODS[name]
         text = f"{human(row['memory_bytes'], 'iB')}|{FITS[row['fits']]}"
         ends = {"text": text, "low": row["memory_low"], "high": row["memory_high"]}
-        found += [
+        cells += [
             {"row": capital(label), "role": "need", "part": part, "bytes": size, **({} if at else ends)}
             for at, (part, size) in enumerate(memory[name].items())
         ]
-    found += [
+    cells += [
         {"row": "Pinned needs", "role": "pinned", "part": part, "bytes": size} for part, size in (ghost or {}).items()
     ]
-    found.append({"row": device.name, "role": "device", "part": "capacity", "bytes": own["capacity_bytes"]})
-    frame = pd.DataFrame(found, columns=["row", "role", "part", "bytes", "low", "high", "text"])
+    cells.append({"row": device.name, "role": "device", "part": "capacity", "bytes": own["capacity_bytes"]})
+    frame = pd.DataFrame(cells, columns=["row", "role", "part", "bytes", "low", "high", "text"])
     ends = {"yes": "", "likely": " (likely)"}
     able = [METHODS[name] + ends[row["fits"]] for name, row in rows.items() if row["fits"] in ends]
     title = f"{capital(listed(able)) if able else 'No method'} can train in {human(own['capacity_bytes'], 'iB')}"
@@ -317,7 +317,7 @@ def _picture(
 
 
 def _table(tuned: FineTuning) -> pd.DataFrame:
-    """One row a method, as printed."""
+    """Return one row per method as printed text."""
     return pd.DataFrame(
         [
             {
@@ -330,7 +330,7 @@ def _table(tuned: FineTuning) -> pd.DataFrame:
                 "Checkpointing": "yes" if row["recompute"] == "full" else "no",
                 "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
                 "Hours per million tokens": _ends(tuned, row, "hours"),
-                "Cost of a million tokens": _ends(tuned, row, "usd") or "not known",
+                "Cost per million tokens": _ends(tuned, row, "usd") or "not known",
                 "Longest sequence": f"{row['largest_seq']:,}",
                 "Largest micro-batch": f"{row['largest_micro_batch']:,}",
             }
@@ -341,7 +341,7 @@ def _table(tuned: FineTuning) -> pd.DataFrame:
 
 def _sources(model: zoo.Workload, device: Accelerator, tuned: FineTuning, optimiser: str) -> tuple[Source, ...]:
     keys = dict.fromkeys(model.sources, "layers of the model")
-    keys |= dict.fromkeys(device.sources, "figures of the device")
+    keys |= dict.fromkeys(device.sources, "datasheet of the device")
     keys |= dict.fromkeys(catalog.row("optimisers", optimiser)["source"].split(";"), "states of the optimiser")
     price = tuned.price
     keys |= dict.fromkeys(price.source, price_badge(price)[0])

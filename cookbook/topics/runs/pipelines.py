@@ -16,7 +16,7 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.fields import MAX_DEVICES, MAX_SEQUENCES, MAX_TOKENS, Field, checked
-from cookbook.catalog.refusals import Refusal, Refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.formulas import collectives, parallelism
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
@@ -139,9 +139,8 @@ def assembly_line(
     kind, depth, fed, forward = schedule, stages, micro_batches, float(seconds)
     chunks = interleave if kind == "interleaved" else 1
     if depth * fed * chunks > MAX_PASSES / 2:
-        raise ValueError(
-            f"stages = {depth:,}, micro_batches = {fed:,}: more than {MAX_PASSES // 2:,} passes each way; take fewer"
-        )
+        reason = f", micro_batches = {fed:,}: more than {MAX_PASSES // 2:,} passes each way; take fewer"
+        raise refused("stages", depth, reason)
     plan = parallelism.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
     passes = pd.DataFrame(plan).astype({"device": int, "micro_batch": int, "chunk": int})
     end = float(passes["end"].max())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from cookbook.catalog.refusals import refused
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.pasted import as_python
@@ -21,7 +22,7 @@ MILLI = 1e-3
 
 
 def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any = 8, follow: Any = 0) -> Panel:
-    """The panel "Who waits in a pipeline?", in the state that the arguments say.
+    """Return the panel "Who waits in a pipeline?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -58,15 +59,21 @@ def _controls() -> tuple[Control, ...]:
                 ("interleaved", "interleaved", "1F1B with two chunks of layers on each device"),
                 ("zero-bubble", "zero-bubble", "1F1B in which weight gradients fill the bubble"),
             ),
-            tooltip="Who works on which micro-batch when",
+            tooltip="Order of the passes of micro-batches",
         ),
-        Slider("stages", "Stages", "Pipeline", tuple(range(2, 17)), tooltip="Devices in line, each with its layers"),
+        Slider(
+            "stages",
+            "Stages",
+            "Pipeline",
+            tuple(range(2, 17)),
+            tooltip="Devices, each with its own layers",
+        ),
         Slider(
             "micro_batches",
             "Micro-batches",
             "Pipeline",
             tuple(range(1, 65)),
-            tooltip="What passes the pipeline between two updates: independent chunks of the batch",
+            tooltip="Micro-batches between two updates: independent pieces of the batch",
         ),
         Slider(
             "follow",
@@ -74,7 +81,7 @@ def _controls() -> tuple[Control, ...]:
             "Pipeline",
             tuple(range(65)),
             zero="none",
-            tooltip="Its passes need one another, in order: a dependency group",
+            tooltip="Micro-batch to highlight; its passes depend on one another, in order",
         ),
     )
 
@@ -83,11 +90,10 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     stages, fed, schedule, follow = (values[name] for name in ("stages", "micro_batches", "schedule", "follow"))
     if schedule == "interleaved" and fed % stages:
         near = max(round(fed / stages), 1) * stages
-        raise ValueError(
-            f"micro_batches = {fed} is no multiple of {stages} stages, which interleaving needs; take {near}"
-        )
+        reason = f"is no multiple of {stages} stages, which interleaving needs; take {near}"
+        raise refused("micro_batches", fed, reason, nearest=(near,))
     if follow > fed:
-        raise ValueError(f"follow = {follow} is more than the micro-batches; take one of 0 to {fed}")
+        raise refused("follow", follow, f"is more than the micro-batches; take one of 0 to {fed}")
     line = run(schedule, stages, fed, MILLI)
     return View(
         answer=_answer(values, line),
@@ -104,9 +110,9 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
 
 
 _CHIPS = (
-    ("a schedule, no interval", "Every pass starts when its device is free and its input is there."),
+    ("a schedule, no interval", "Every pass starts when its device is free and its input has arrived."),
     ("backward = 2 x forward", "Gradients of inputs and of weights, each as much work as the forward pass."),
-    ("equal stages", "Messages between stages take no time here."),
+    ("equal stages", "All stages take the same time, and communication between them takes none."),
 )
 _SOURCES = (
     ("Huang et al., GPipe, NeurIPS 2019", "https://arxiv.org/abs/1811.06965", "recalled"),
@@ -122,17 +128,17 @@ _SOURCES = (
     ),
 )
 _LESSONS = {
-    "gpipe": "GPipe keeps all of them until the first backward pass: 1F1B waits as long and keeps fewer.",
-    "1f1b": "It keeps no more than there are stages: more micro-batches shorten the wait and cost no memory.",
-    "interleaved": "Two chunks a device halve the time to fill the line; micro-batches cross twice as many cuts.",
-    "zero-bubble": "Nobody waits for gradients of weights, so they fill the bubble.",
+    "gpipe": "GPipe keeps them all until the first backward pass; 1F1B waits as long and keeps fewer.",
+    "1f1b": "1F1B keeps at most one per stage, so more micro-batches shorten the wait and cost no memory.",
+    "interleaved": "two chunks per device halve the time to fill it; micro-batches cross twice as many stages.",
+    "zero-bubble": "no other pass waits for weight gradients, so they fill the bubble.",
 }
 
 
 def _answer(values: dict[str, Any], line: AssemblyLine) -> str:
-    """What the pipeline costs and keeps, and what to take from it."""
+    """Return the answer: the waiting time, the activations kept, and the reason."""
     few = values["micro_batches"] < values["stages"]
-    lesson = "There are fewer micro-batches than stages: at no time is every device at work."
+    lesson = "there are fewer micro-batches than stages, so some device is always idle."
     return (
         f"Devices wait **{100 * line.waiting:.0f} %** of the time with {SCHEDULES[values['schedule']]}, "
         f"{values['stages']} stages and {_batches(values['micro_batches'])}. Memory: one device "
@@ -146,12 +152,12 @@ def _batches(count: float) -> str:
 
 
 def _followed(micro_batch: int, line: AssemblyLine) -> str:
-    """How long one micro-batch is on the line, and how much of that somebody works on it."""
+    """Return the time of one micro-batch in the pipeline, and the part of it that is computation."""
     if not micro_batch:
         return ""
     own = line.passes[line.passes["micro_batch"] == micro_batch - 1]
     stay, work = own["end"].max() - own["start"].min(), (own["end"] - own["start"]).sum()
-    return f" Micro-batch {micro_batch}: on the line for {human(stay, 's')}, worked on for {human(work, 's')}."
+    return f" Micro-batch {micro_batch}: {human(stay, 's')} in the pipeline, {human(work, 's')} of it computation."
 
 
 def _code(values: dict[str, Any]) -> str:
@@ -160,7 +166,7 @@ def _code(values: dict[str, Any]) -> str:
 
 
 def _line(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:
-    """Every pass on its device; those of one micro-batch may stand out."""
+    """Return the chart of every pass on its device; one micro-batch may be highlighted."""
     passes = line.passes
     frame = pd.DataFrame(
         {
@@ -173,13 +179,13 @@ def _line(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:
         }
     )
     rows = [f"device {device + 1}" for device in sorted(set(passes["device"]))]
-    title = f"{schedule}: {100 * line.waiting:.0f} % of the time is waiting; up to {_batches(line.kept)} kept"
+    title = f"{schedule}: devices wait {100 * line.waiting:.0f} % of the time and keep up to {_batches(line.kept)}"
     return Picture("line", frame, title, {"rows": rows, "most": float(frame["end"].max())})
 
 
 def _parts(line: AssemblyLine) -> tuple[Part, ...]:
-    """Place 4: shares of the devices' time."""
-    words = "Pipeline bubble: at the start until work arrives, at the end when it has gone on."
+    """Return the shares of the devices' time."""
+    words = "Pipeline bubble: waiting for the first micro-batch at the start, and after the last at the end."
     return tuple(
         Part(
             name,
@@ -193,14 +199,14 @@ def _parts(line: AssemblyLine) -> tuple[Part, ...]:
 
 
 def _table(line: AssemblyLine) -> pd.DataFrame:
-    """Each device: when it starts and ends, and how long it waits."""
+    """Return start, end and waiting time of each device."""
     each = line.devices
     return pd.DataFrame(
         {
             "Device": (each["device"] + 1).astype(str),
-            "First pass at": [human(at, "s") for at in each["start"]],
-            "Last pass ends at": [human(at, "s") for at in each["end"]],
+            "First pass starts": [human(at, "s") for at in each["start"]],
+            "Last pass ends": [human(at, "s") for at in each["end"]],
             "Passes": each["passes"].map("{:,}".format),
-            "Waits": (100 * each["waiting"]).map("{:.0f} %".format),
+            "Waiting": (100 * each["waiting"]).map("{:.0f} %".format),
         }
     )

@@ -12,6 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.parts import part_groups
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.evidence import evaluation
 from cookbook.hardware import machine
@@ -53,11 +54,11 @@ CHARTS: dict[str, Callable[[Any], Any]] = {
     "parts": charts.step_parts,
 }
 EXPLAINED = {
-    "hierarchical": "A ring in the node, trees between nodes: what measured stacks do",
+    "hierarchical": "A ring in the node, trees between nodes, as measured software does",
     "flat ring": "One ring through all devices",
     "halving-doubling": "A ring in the node, recursive halving and doubling between nodes",
     "in-network": "In-network reduction (SHARP): the switches between nodes add the gradients",
-    "parameter server": "All nodes send to one of them",
+    "parameter server": "All nodes send their gradients to one of them",
     "HPE 2017": "The founding formula, 2 w log2(p) / beta, between nodes",
 }
 
@@ -75,7 +76,7 @@ def scaling(
     precision: str = "fp32",
     picture: str = "efficiency",
 ) -> Panel:
-    """The panel "Where does scaling stop, and why?", in the state that the arguments say.
+    """Return the panel "Where does scaling stop, and why?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -131,10 +132,10 @@ def _controls() -> tuple[Control, ...]:
             "Scaling",
             "Workload",
             (
-                ("weak", "weak", "Each further device brings a batch of its own"),
-                ("strong", "strong", "One batch is split over ever more devices"),
+                ("weak", "weak", "Each further device adds its own batch"),
+                ("strong", "strong", "One global batch is split over more devices"),
             ),
-            tooltip="What grows with the devices",
+            tooltip="Quantity that grows with the number of devices",
         ),
         Combo(
             "accelerator",
@@ -150,14 +151,14 @@ def _controls() -> tuple[Control, ...]:
             "Between nodes",
             "Hardware",
             _links(),
-            tooltip="The machine's own network, or one port of another link for each device",
+            tooltip="The machine's own network, or one port of another link per device",
         ),
         Combo(
             "exchange",
             "All-reduce",
             "Hardware",
             tuple((name, name, EXPLAINED[name], "") for name in EXCHANGES),
-            tooltip="How the gradients of all devices are added up",
+            tooltip="Algorithm that sums the gradients of all devices",
         ),
         Combo(
             "compare",
@@ -169,19 +170,21 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Further networks in the same chart, three at most",
         ),
-        Slider("devices", "Devices up to", "Hardware", powers_of_two(1, 10), more=True, tooltip="End of the axis"),
+        Slider(
+            "devices", "Devices up to", "Hardware", powers_of_two(1, 10), more=True, tooltip="Largest number of devices"
+        ),
         Choice(
             "buckets",
             "Buckets",
             "Hardware",
             (
-                (MEASURED, "measured", "As much of the all-reduce is hidden as measured stacks hide"),
-                ("1", "1", "Nothing is hidden: the all-reduce starts after the backward pass"),
+                (MEASURED, "measured", "The all-reduce is hidden to the extent that was measured"),
+                ("1", "1", "The all-reduce starts after the backward pass, so nothing is hidden"),
                 ("4", "4", "Four buckets, each sent while the backward pass goes on"),
                 ("25", "25", "Twenty-five buckets"),
             ),
             more=True,
-            tooltip="Buckets in which gradients are sent",
+            tooltip="Number of buckets in which gradients are sent",
         ),
         Choice(
             "precision",
@@ -191,16 +194,16 @@ def _controls() -> tuple[Control, ...]:
                 *((name, name, f"Matmuls in {name}") for name in TRAINING_FORMATS),
             ),
             more=True,
-            tooltip="What matmuls are computed in",
+            tooltip="Precision of the matmuls",
         ),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("efficiency", "Efficiency", "Share of the ideal speed-up, where small losses can be seen"),
-                ("speedups", "Speed-up", "The same over devices, beside the ideal and what was measured"),
-                ("parts", "Parts", "What a step is made of, over devices"),
+                ("efficiency", "Efficiency", "Share of the ideal speed-up, which shows small losses"),
+                ("speedups", "Speed-up", "Speed-up over devices, beside the ideal and measurements"),
+                ("parts", "Parts", "Parts of a step, over devices"),
             ),
             place="picture",
         ),
@@ -217,7 +220,7 @@ def _links() -> tuple[Option, ...]:
 
 
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
-    """Why a precision cannot be chosen."""
+    """Return the reasons why precisions cannot be chosen."""
     offered = formats_of(named_device(values["accelerator"]))
     return {name: f"the machine has {', '.join(offered)}" for name in TRAINING_FORMATS if name not in offered}
 
@@ -257,10 +260,11 @@ class Scaled:
         names = list(dict.fromkeys([named_model(model), *compare]))
         first, *others = [model_of(name) for name in names]
         if not isinstance(model, str) and is_language_model(first):
-            raise ValueError(
-                f"Network = {first.title} is a language model, which is split in more ways than data "
-                "parallel; recipe 08 plans its training, here take a network of another kind"
+            reason = (
+                f"Network = {first.title} is a language model, which is split in more ways than data parallel; recipe "
+                "08 plans its training, here take a network of another kind"
             )
+            raise Refused(Refusal(reason, field="model"))
         tables = [_scaled(name, tuple(arguments.items())) for name in names]
         titles, title = [each.title for each in others], title_of(model)
         title += " (yours)" * (title in titles)
@@ -268,14 +272,14 @@ class Scaled:
             [table.assign(network=each) for table, each in zip(tables, [title, *titles], strict=True)],
             ignore_index=True,
         )
-        device, known = device_of(arguments["accelerator"]), evaluation.pairs()
+        device, pairs = device_of(arguments["accelerator"]), evaluation.pairs()
         name = first.name if isinstance(names[0], str) else ""  # nothing was measured of the reader's own
-        known = known[(known["network"] == name) & (known["accelerator"] == device)]
-        known = known[known["devices"] <= tables[0]["devices"].max()]
-        known = known if arguments["mode"] == "weak" else known[:0]
+        pairs = pairs[(pairs["network"] == name) & (pairs["accelerator"] == device)]
+        pairs = pairs[pairs["devices"] <= tables[0]["devices"].max()]
+        pairs = pairs if arguments["mode"] == "weak" else pairs[:0]
         work = float(first.ops.total("macs", 1, first.seq)) / first.ops.parameter_count
         work *= float(tables[0]["batch"].iloc[-1])
-        return cls(first, title, assumed(model), whole, known, work, device, MappingProxyType(dict(arguments)))
+        return cls(first, title, assumed(model), whole, pairs, work, device, MappingProxyType(dict(arguments)))
 
     @cached_property
     def own(self) -> pd.DataFrame:
@@ -284,7 +288,7 @@ class Scaled:
 
     @cached_property
     def seconds(self) -> pd.DataFrame:
-        """Step by part [s], one row a number of devices."""
+        """Return the step by part [s], one row per number of devices."""
         parts = self.own[[f"{name} [s]" for name in TIME_PARTS if f"{name} [s]" in self.own]]
         return parts.rename(columns=lambda name: name.removesuffix(" [s]"))
 
@@ -296,7 +300,7 @@ class Scaled:
 
     @cached_property
     def growth(self) -> tuple[str, float]:
-        """Part that a sample costs most more of on the last row than on the first, and its share of all that grows."""
+        """Return the part that grows most per sample from the first to the last row, and its share of the growth."""
         more = self.shares.iloc[-1] - self.shares.iloc[0]
         added = float(more.clip(lower=0).sum())
         return str(more.idxmax()), float(more.max()) / added if added > 0 else 0.0
@@ -328,28 +332,28 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.scaling` beyond the network."""
-    given = {"accelerator": named_device(values["accelerator"])}
-    given |= {name: values[name] for name in ("devices", "batch", "mode", "exchange")}
-    given["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
-    return given | {name: "" if values[name] == OWN else values[name] for name in ("link", "precision")}
+    arguments = {"accelerator": named_device(values["accelerator"])}
+    arguments |= {name: values[name] for name in ("devices", "batch", "mode", "exchange")}
+    arguments["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
+    return arguments | {name: "" if values[name] == OWN else values[name] for name in ("link", "precision")}
 
 
 def _code(values: dict[str, Any]) -> str:
     usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
-    given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
-    del given["accelerator"]
+    arguments = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
+    del arguments["accelerator"]
     what = f"model={model_text(values['model'])}, accelerator={device_text(values['accelerator'])}"
-    call = f"cb.scaling({what}, {keywords(given)})"
+    call = f"cb.scaling({what}, {keywords(arguments)})"
     return f"{panel_call(scaling, values)}\n{call}"
 
 
 def _answer(view: Scaled) -> str:
-    """The sentence in place 1, and where and why scaling stops."""
-    last, asked = view.own.iloc[-1], view.arguments
-    known = last["low80"] == last["low80"]
-    interval = f" Interval (80 %): {figure(last['low80'])}-{figure(last['high80'])}×." if known else ""
-    full = asked["mode"] == "strong" and last["devices"] < asked["devices"]
-    more = f" Batch: {asked['batch']:,} samples in all cannot be split over more devices." if full else ""
+    """Return the answer: the speed-up, the limit of scaling and its reason."""
+    last, arguments = view.own.iloc[-1], view.arguments
+    has_interval = last["low80"] == last["low80"]
+    interval = f" Interval (80 %): {figure(last['low80'])}-{figure(last['high80'])}×." if has_interval else ""
+    full = arguments["mode"] == "strong" and last["devices"] < arguments["devices"]
+    more = f" Batch: {arguments['batch']:,} samples cannot be split over more devices." if full else ""
     return (
         f"{counted(last['devices'], 'device')} train {view.title} **{figure(last['speed_up'])}×** as fast as one, "
         f"{percent(last['efficiency'])} of the ideal.{interval} {_stop(view.own)} {_why(view, bool(more))}{more} "
@@ -358,45 +362,42 @@ def _answer(view: Scaled) -> str:
 
 
 def _stop(own: pd.DataFrame) -> str:
-    """Where scaling stops."""
+    """Return the number of devices at which scaling stops being worthwhile."""
     peak = own.loc[own["speed_up"].idxmax()]
     if peak["devices"] < own["devices"].iloc[-1]:
-        return f"Stops: beyond {counted(peak['devices'], 'device')}, more make it slower."
+        return f"Limit: beyond {counted(peak['devices'], 'device')}, further ones make it slower."
     worth = own.loc[own["efficiency"] >= WORTH, "devices"].max()
     if worth == own["devices"].iloc[-1]:
-        return f"Stops: nowhere up to here, where efficiency is still above {100 * WORTH:.0f} %."
+        return f"Limit: none up to here; efficiency is still above {100 * WORTH:.0f} %."
     if worth == 1:
-        return f"Stops: the second device already leaves less than {100 * WORTH:.0f} %."
-    return f"Stops: efficiency stays above {100 * WORTH:.0f} % up to {worth:,} devices."
+        return f"Limit: efficiency is below {100 * WORTH:.0f} % from the second device on."
+    return f"Limit: efficiency stays above {100 * WORTH:.0f} % up to {worth:,} devices."
 
 
 def _why(view: Scaled, crowded: bool) -> str:
-    """What takes most of the loss, and the ratio that decides, unless facts `crowded` the place."""
+    """Return the largest part of the loss, and the intensity unless the facts are `crowded`."""
     part, share = view.growth
     if share == 0:
-        return "Bottleneck: none, nothing is lost."
-    bottleneck = f"Bottleneck: {100 * share:.0f} % of what is lost is {part_groups()[part].scaling}."
+        return "Bottleneck: none, since nothing is lost."
+    bottleneck = f"Bottleneck: {100 * share:.0f} % of the loss is {part_groups()[part].scaling}."
     if crowded and view.told:
         return bottleneck
-    return (
-        f"{bottleneck} Intensity: a step computes {view.work:,.0f} MAC for each parameter whose gradient is "
-        "communicated."
-    )
+    return f"{bottleneck} Intensity: a step computes {view.work:,.0f} MAC per parameter whose gradient is communicated."
 
 
 def _chips(view: Scaled) -> tuple[tuple[str, str], ...]:
-    """How the figures are known."""
+    """Return the badges: how the values are known."""
     runs = len(view.measured)
     return (
         (
             "interval from measured speed-ups",
-            "How far speed-ups were off whose publisher was left out of the fit; it "
-            "reaches further down beyond one node, where few were measured.",
+            "Errors of measured speed-ups whose publisher was held out; the interval is wider "
+            "downwards beyond one node, where few were measured.",
         )
         if view.own["low80"].notna().all()
-        else ("a formula, no interval", "No measured run is known to use this, so nothing tells how far it is off."),
+        else ("a formula, no interval", "No measured run uses this setting, so its error is not known."),
         (f"{runs} measured" if runs else "none measured", "Measured speed-ups of this network on this accelerator."),
-        (str(view.own["tier"].iloc[-1]), "How well measurements cover the time of a step here."),
+        (str(view.own["tier"].iloc[-1]), "Coverage of the time of a step by measurements."),
     )
 
 
@@ -415,9 +416,9 @@ def _speedups(view: Scaled, ghost: Scaled | None) -> Picture:
             "pinned": False,
         }
     )
-    kept = (ghost.own if ghost else view.own[:0])[["devices", "speed_up"]]
-    kept = kept.assign(network="pinned", measured=False, url="", pinned=True)
-    frame = pd.concat([rows for rows in (lines, points, kept) if len(rows)], ignore_index=True)
+    pinned_rows = (ghost.own if ghost else view.own[:0])[["devices", "speed_up"]]
+    pinned_rows = pinned_rows.assign(network="pinned", measured=False, url="", pinned=True)
+    frame = pd.concat([rows for rows in (lines, points, pinned_rows) if len(rows)], ignore_index=True)
     signals = {
         "most": int(lines["devices"].max()),
         "least": charts.least(frame),
@@ -426,7 +427,7 @@ def _speedups(view: Scaled, ghost: Scaled | None) -> Picture:
     frame = rounded(frame, ("speed_up", "low", "high"))
     last, best = view.own.iloc[-1], view.own.loc[view.own["speed_up"].idxmax()]
     title = (
-        f"{view.title} is fastest on {counted(best['devices'], 'device')}: more make it slower"
+        f"{view.title} is fastest on {counted(best['devices'], 'device')}; further ones make it slower"
         if best["devices"] < last["devices"]
         else f"{counted(last['devices'], 'device')} train {view.title} {figure(last['speed_up'])}× as fast as one"
     )
@@ -467,7 +468,7 @@ def _parts(view: Scaled, _ghost: Scaled | None) -> Picture:
             for part in shares
         ]
     )
-    title = f"On {labels[-1]}, {left[-1]}: what grows is {view.growth[0]}"
+    title = f"On {labels[-1]}, {left[-1]}: {view.growth[0]} grows most"
     return Picture("parts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
 
 
@@ -488,7 +489,7 @@ def _table(view: Scaled) -> pd.DataFrame:
             "Throughput [samples/s]": own["samples_per_second"].map("{:,.0f}".format),
             "Speed-up": own["speed_up"].map("{:,.1f}".format),
             **({"80 % interval": ends} if own["low80"].notna().all() else {}),
-            "Of the ideal": own["efficiency"].map(percent),
+            "Share of the ideal": own["efficiency"].map(percent),
             "Communication": (100 * share).map("{:.0f} % of a step".format),
         }
     )
@@ -498,9 +499,9 @@ def _sources(view: Scaled) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the network, the accelerator, the link, and the measured speed-ups drawn."""
     devices, links = (catalog.table(name).set_index("key")["source"] for name in ("accelerators", "interconnects"))
     keys = dict.fromkeys(view.network.sources, "layers of the network")
-    keys |= dict.fromkeys(devices[view.device.rstrip("*")].split(";"), "figures of the device")
+    keys |= dict.fromkeys(devices[view.device.rstrip("*")].split(";"), "datasheet of the device")
     if view.arguments["link"]:
-        keys |= dict.fromkeys(links[view.arguments["link"]].split(";"), "figures of the link")
+        keys |= dict.fromkeys(links[view.arguments["link"]].split(";"), "datasheet of the link")
     runs = view.measured[["source", "url"]].value_counts().reset_index(name="runs")
     drawn = [(row.source, row.url, f"{row.runs:,} measured speed-ups") for row in runs.itertuples(index=False)]
     return (*cited(keys), *drawn)

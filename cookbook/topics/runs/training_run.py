@@ -297,10 +297,11 @@ class TrainingRun(Result):
         in_time = table[table[column] <= wanted]
         if in_time.empty:
             best = table.loc[table[column].idxmin()]
-            raise ValueError(
-                f"days = {wanted:g}: the fastest of those tried, {best['devices']:,} devices, takes "
-                f"{best[column]:.3g} days; give more days, more devices or fewer tokens"
+            reason = (
+                f": the fastest of those tried, {best['devices']:,} devices, takes {best[column]:.3g} days; give more "
+                "days, more devices or fewer tokens"
             )
+            raise refused("days", wanted, reason)
         return in_time.loc[in_time["devices"].idxmin()]
 
     def tokens_possible(self, usd: float) -> pd.Series:

@@ -58,10 +58,10 @@ CHARTS: dict[str, Any] = {
     "memory": memory_charts.memory_bars,
     "checkpoints": charts.checkpoints,
 }
-# Numbers of devices that the curve is drawn through, and most bars of a chart.
-DRAWN, SHOWN = tuple(2**power for power in range(3, 15)), 8
+# Numbers of devices of the curve, and largest number of bars of a chart.
+CURVE_DEVICES, MAX_BARS = tuple(2**power for power in range(3, 15)), 8
 FORMATS = ("bf16", "fp16", "tf32", "fp32", "fp8")
-AGAIN = {"selective": ", recomputes some", "full": ", recomputes all"}
+RECOMPUTATION = {"selective": ", partial recomputation", "full": ", full recomputation"}
 MEMORY = {
     "weights": ("weights", "gathered"),
     "gradients": ("gradients",),
@@ -99,7 +99,7 @@ def training_run(
     storage: Any = None,
     picture: str = "curve",
 ) -> Panel:
-    """The panel "What does it take to train a transformer?", in the state that the arguments say.
+    """Return the panel "What does it take to train a transformer?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _controls() -> tuple[Control, ...]:
             stops=powers_of_two(3, 16),
             unit="sequences",
             argument="global_batch",
-            tooltip="Sequences of one update of all devices",
+            tooltip="Sequences per update, over all devices",
         ),
         Combo(
             "accelerator",
@@ -189,7 +189,9 @@ def _controls() -> tuple[Control, ...]:
             plain=plain_device,
             tooltip="An accelerator (in nodes of eight) or a server",
         ),
-        Slider("devices", group="Hardware", stops=tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
+        Slider(
+            "devices", group="Hardware", stops=tuple(map(float, CURVE_DEVICES)), tooltip="Total number of accelerators"
+        ),
         Slider(
             "deadline",
             "Deadline",
@@ -198,7 +200,7 @@ def _controls() -> tuple[Control, ...]:
             unit="days",
             whole=False,
             optional=True,
-            tooltip="Days until the last token; empty: none",
+            tooltip="Days until the last token; empty: no deadline",
         ),
         more(
             "budget",
@@ -206,7 +208,7 @@ def _controls() -> tuple[Control, ...]:
             "Goal",
             one_two_five(0.01, 10_000),
             unit="million $",
-            tooltip="What the run may cost; empty: no matter",
+            tooltip="Largest cost of the run; empty: no limit",
         ),
         more(
             "seq",
@@ -214,8 +216,7 @@ def _controls() -> tuple[Control, ...]:
             stops=powers_of_two(9, 20),
             unit="tokens",
             whole=True,
-            tooltip="Tokens of a sequence; empty: the model's. The global batch in sequences stays, so more tokens a "
-            "step",
+            tooltip="Tokens per sequence; empty: as the model. The global batch is in sequences, so its tokens change",
         ),
         Choice(
             "precision",
@@ -225,7 +226,7 @@ def _controls() -> tuple[Control, ...]:
                 *((name, name, f"Matmuls in {name}") for name in FORMATS),
             ),
             more=True,
-            tooltip="What matmuls are computed in",
+            tooltip="Precision of the matmuls",
         ),
         more(
             "per_node",
@@ -234,14 +235,14 @@ def _controls() -> tuple[Control, ...]:
             (1, 2, 4, 8, 16, 32, 64, 72, 144, 256, 576),
             unit="devices",
             whole=True,
-            tooltip="Devices of an NVLink (scale-up) domain; empty: those of the machine",
+            tooltip="Devices per NVLink (scale-up) domain; empty: as the machine",
         ),
         more(
             "network",
             group="Hardware",
             stops=(10, 25, 50, 100, 200, 400, 800, 1600, 3200),
-            unit="Gbit/s a device",
-            tooltip="Rate of the network for one device; empty: the machine's",
+            unit="Gbit/s per device",
+            tooltip="Network bandwidth per device; empty: as the machine",
         ),
         more(
             "tp",
@@ -264,8 +265,8 @@ def _controls() -> tuple[Control, ...]:
             "Price",
             "Money",
             (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
-            unit="$ an hour",
-            tooltip="An hour of one device; empty: the range of dated prices",
+            unit="$ per hour",
+            tooltip="Price per device-hour; empty: the range of dated prices",
         ),
         more(
             "mtbf",
@@ -274,7 +275,7 @@ def _controls() -> tuple[Control, ...]:
             (0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50),
             unit="years",
             argument="mtbf_hours",
-            tooltip="Mean time between failures, the share of host and network included; empty: as published",
+            tooltip="Mean time between failures, including the share of host and network; empty: as published",
         ),
         more(
             "storage",
@@ -283,17 +284,21 @@ def _controls() -> tuple[Control, ...]:
             (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000),
             unit="GB/s",
             argument="checkpoint_bandwidth",
-            tooltip="Rate of the storage; empty: so much a device as published",
+            tooltip="Write bandwidth of the storage; empty: as published, per device",
         ),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("curve", "Days and cost", "Every number of devices, each with its fastest layout"),
-                ("layouts", "Layouts", "What a step is made of, in the fastest layouts of this number of devices"),
-                ("memory", "Memory", "What the fullest device holds in them"),
-                ("checkpoints", "Checkpoints", "Useful share of the time over the interval"),
+                ("curve", "Days and cost", "Every number of devices, each with its fastest configuration"),
+                (
+                    "layouts",
+                    "Configurations",
+                    "Parts of a step in the fastest configurations of these devices",
+                ),
+                ("memory", "Memory", "Memory of the fullest device in these configurations"),
+                ("checkpoints", "Checkpoints", "Useful share of the time over the checkpoint interval"),
             ),
             place="picture",
         ),
@@ -301,12 +306,12 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _machine(value: Any) -> Any:
-    """A name as it stands; the accelerator that a reader made up."""
+    """Return a name unchanged, and the accelerator of a reader's own entry."""
     return hardware.accelerator(**value) if isinstance(value, Mapping) else value
 
 
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
-    """Why a precision cannot be chosen."""
+    """Return the reasons why precisions cannot be chosen."""
     offered = hardware.formats(machine_of(_machine(values["accelerator"])).accelerator)
     return {name: f"the machine has {', '.join(offered)}" for name in FORMATS if name not in offered}
 
@@ -333,7 +338,7 @@ class Planned:
 
     @cached_property
     def priced(self) -> bool:
-        """Whether an hour of the device has a price."""
+        """Return True if the price of a device-hour is known."""
         return bool(np.isfinite(self.run.price.median))
 
     @cached_property
@@ -349,20 +354,20 @@ class Planned:
 
     @cached_property
     def verdict(self) -> str:
-        """How the number chosen, and the nearest to it that fares otherwise, stand to the deadline; "" without one."""
+        """Return the margin to the deadline of the chosen number, and of the nearest with the other outcome."""
         deadline, days = self.values["deadline"], self.run.table.set_index("devices")["days"].dropna()
         if not deadline:
             return ""
         here, chosen = float(self.own["days"]), self.values["devices"]
         met, words = here <= deadline, ("miss", "meet")
         first = f"{chosen:,} devices {words[met]} the deadline of {_days(deadline)}{_spare(deadline - here)}"
-        first += ", though not for certain" if met and self.own["days_high"] > deadline else ""
+        first += ", though not certainly" if met and self.own["days_high"] > deadline else ""
         other = days[(days <= deadline) != met]
         least = days[days <= deadline].index.min()
         if met and least < chosen:
             first += f", as {least:,} do{_spare(deadline - days[least])}"
         if other.empty:
-            return first if met else f"{first}; no number drawn meets it"
+            return first if met else f"{first}; none of the numbers tried meets it"
         near = other.index[0] if not met else (other - deadline).idxmin()
         return f"{first}; {near:,} {words[not met]} it{_spare(deadline - other[near])}"
 
@@ -373,8 +378,9 @@ class Planned:
 
 
 def _days(days: float) -> str:
-    """Return a number of days with its noun."""
-    return f"{figure(days)} day{'' if figure(days) == '1' else 's'}"
+    """Return a number of days with its noun; below one day, hours."""
+    value, unit = (figure(days), "day") if days >= 1 else (figure(24 * days), "hour")
+    return f"{value} {unit}{'' if value == '1' else 's'}"
 
 
 def _spare(days: float) -> str:
@@ -388,14 +394,14 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     picture = values["picture"]
     layouts = picture in ("layouts", "memory")
     figures = {"days": float(view.own["days"]), "cost": float(view.own["usd"])}
-    facts = [said(view) for said in (_headline, _interval, _goal, _layout, _failures)]
+    facts = [fact(view) for fact in (_headline, _interval, _goal, _layout, _failures)]
     return View(
         answer=" ".join(filter(None, [*facts, assumed(model)])),
         headline={name: value for name, value in figures.items() if value == value},
         chips=_chips(view),
         picture=PICTURES[picture](view),
         parts=step_parts(view.seconds),
-        parts_title=f"One step, {view.run.tokens_per_step:,.0f} tokens, in the fastest layout",
+        parts_title=f"One step of {view.run.tokens_per_step:,.0f} tokens in the fastest configuration",
         table=partial(_layout_table, view) if layouts else lambda: view.run.tables()["Numbers of devices"],
         data=lambda: view.layouts if layouts else view.run.frame(),
         sources=partial(_sources, view),
@@ -406,10 +412,10 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _run(values: dict[str, Any]) -> TrainingRun:
-    """The run on the numbers drawn and on the chosen one; what is wrong with the chosen one is told."""
+    """Return the run on the numbers of the curve and on the chosen one, whose refusal is raised."""
     arguments, chosen, system = _arguments(values), values["devices"], _machine(values["accelerator"])
     try:
-        run = plan_run(named_model(values["model"]), system, sorted({*DRAWN, chosen}), **arguments)
+        run = plan_run(named_model(values["model"]), system, sorted({*CURVE_DEVICES, chosen}), **arguments)
     except ValueError:
         run = plan_run(named_model(values["model"]), system, chosen, **arguments)
     if why := run.table.set_index("devices").loc[chosen, "why"]:
@@ -419,17 +425,17 @@ def _run(values: dict[str, Any]) -> TrainingRun:
 
 def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.planning.plan_run` beyond model, machine and devices."""
-    given: dict[str, Any] = {"tokens": values["tokens"] * BILLION, "global_batch": values["batch"]}
-    given |= {name: values[name] for name in ("seq", "per_node", "hourly") if values[name] is not None}
+    arguments: dict[str, Any] = {"tokens": values["tokens"] * BILLION, "global_batch": values["batch"]}
+    arguments |= {name: values[name] for name in ("seq", "per_node", "hourly") if values[name] is not None}
     scales = {
         "network": ("network", GIGABIT),
         "storage": ("checkpoint_bandwidth", GIGA),
         "mtbf": ("mtbf_hours", HOURS_A_YEAR),
     }
-    given |= {new: values[name] * scale for name, (new, scale) in scales.items() if values[name] is not None}
-    held = {name: values[name] for name in ("tp", "pp") if values[name] is not None}
-    given |= {"layout": held} if held else {}
-    return given | ({} if values["precision"] == "own" else {"precision": values["precision"]})
+    arguments |= {new: values[name] * scale for name, (new, scale) in scales.items() if values[name] is not None}
+    fixed = {name: values[name] for name in ("tp", "pp") if values[name] is not None}
+    arguments |= {"layout": fixed} if fixed else {}
+    return arguments | ({} if values["precision"] == "own" else {"precision": values["precision"]})
 
 
 def _code(values: dict[str, Any]) -> str:
@@ -449,10 +455,12 @@ def _interval(view: Planned) -> str:
     own = view.own
     ends = dollar_range(own["usd_low"], own["usd_high"])
     rows, hourly = view.run.price.rows, view.values["hourly"]
-    by = at_your_price(hourly) if hourly else "by quartiles of prices" if rows > 1 else "by the only price"
+    by = at_your_price(hourly) if hourly else "by the quartiles of prices" if rows > 1 else "by the only price"
     cost = f"{ends} {by}" if view.priced else "price not known"
     tokens = human(view.run.tokens).replace(" G", " billion").replace(" T", " trillion").strip()
-    return f"Interval (80 %): {figure(own['days_low'])} to {figure(own['days_high'])} days for {tokens} tokens; {cost}."
+    low, high = _days(own["days_low"]).split(), _days(own["days_high"])
+    start = low[0] if high.split()[1].startswith(low[1].rstrip("s")) else " ".join(low)
+    return f"Interval (80 %): {start} to {high} for {tokens} tokens; {cost}."
 
 
 def _layout(view: Planned) -> str:
@@ -462,7 +470,7 @@ def _layout(view: Planned) -> str:
     hfu = f", HFU {percent(own['hfu'])}" if own["hfu"] > own["mfu"] * 1.005 else ""
     return (
         f"Bottleneck: after computing, {part_groups()[most].title} ({percent(parts[most] / view.seconds.sum())} of a "
-        f"step) in {layout_words(own)}, the fastest layout of those tried (MFU {percent(own['mfu'])}{hfu})."
+        f"step) in {layout_words(own)}, the fastest configuration tried (MFU {percent(own['mfu'])}{hfu})."
     )
 
 
@@ -476,25 +484,28 @@ def _failures(view: Planned) -> str:
 
 def _goal(view: Planned) -> str:
     """Deadline and budget, where the reader set them."""
-    budget, said = view.values["budget"], [view.verdict] if view.verdict else []
+    budget, goals = view.values["budget"], [view.verdict] if view.verdict else []
     if budget and view.priced:
         tokens = float(view.run.tokens_possible(budget * MILLION)[view.values["devices"]])
-        said.append(f"{dollars(budget * MILLION)} pay for {figure(tokens / BILLION)} billion tokens")
-    return f"Goal: {'; '.join(said)}." if said else ""
+        goals.append(f"{dollars(budget * MILLION)} pay for {figure(tokens / BILLION)} billion tokens")
+    return f"Goal: {'; '.join(goals)}." if goals else ""
 
 
 def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
-    """How the figures are known, and what was assumed."""
+    """Return the badges: how the values are known, and the assumptions."""
     price = view.run.price
     step = view.run.layouts.prediction.one(int(view.own["row"]))
     return (
-        (step.tier, "How well measurements of other runs cover the time of a step here."),
+        (step.tier, "Coverage of the time of a step by measurements of other runs."),
         *measured_badges(step.measured),
         price_badge(price),
-        ("failures given", "Set under More.")
+        ("your failure rate", "Set under More.")
         if view.values["mtbf"] is not None
-        else ("failures published", "Median of what a few long runs and clusters report; the others set the band."),
-        (f"{len(view.run.assumed)} assumed", f"Taken where nothing is set: {in_words(view.run.assumed)}."),
+        else (
+            "failures published",
+            "Median of the rates that a few long runs and clusters report, with their range.",
+        ),
+        (f"{len(view.run.assumed)} assumed", f"Values used where nothing is set: {in_words(view.run.assumed)}."),
     )
 
 
@@ -543,17 +554,17 @@ def _beside(view: Planned, table: pd.DataFrame, cost: str) -> str:
     larger = table[table["devices"] > view.values["devices"]]
     rest = larger.head(1) if len(larger) else table[table["devices"] < view.values["devices"]].tail(1)
     paid = dollars if view.priced else lambda hours: f"{large(hours)} device-hours"
-    said = [
+    phrases = [
         f"{row['devices']:,} {'devices ' * (not at)}take {_days(row['days'])} for {paid(row[cost])}"
         for at, (_, row) in enumerate([(0, view.own), *rest.iterrows()])
     ]
-    return "; ".join(said)
+    return "; ".join(phrases)
 
 
 def _layouts(view: Planned) -> Picture:
-    """What a step is made of, in the fastest layouts."""
-    best = view.layouts.head(SHOWN)
-    parts = view.of_rows(view.run.layouts.prediction.by_part, SHOWN)
+    """Return the chart of the parts of a step in the fastest configurations."""
+    best = view.layouts.head(MAX_BARS)
+    parts = view.of_rows(view.run.layouts.prediction.by_part, MAX_BARS)
     frame = pd.DataFrame(
         [
             {
@@ -568,7 +579,7 @@ def _layouts(view: Planned) -> Picture:
         ]
     )
     longest = best["step_seconds"].iloc[-1] / best["step_seconds"].iloc[0]
-    title = f"{best['words'].iloc[0]} is fastest of those tried" + (
+    title = f"{best['words'].iloc[0]} is the fastest configuration tried" + (
         f"; the slowest shown takes {longest:.2f}× as long" if len(best) > 1 else ""
     )
     return Picture("layouts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
@@ -576,12 +587,12 @@ def _layouts(view: Planned) -> Picture:
 
 def _beside_layout(row: Any) -> tuple[float, float, str]:
     """Interval of the step [s], and words beside the bar."""
-    return row["low80"], row["high80"], f"{figure(row['days'])} days, {human(row['memory_bytes'], 'iB')}"
+    return row["low80"], row["high80"], f"{_days(row['days'])}, {human(row['memory_bytes'], 'iB')}"
 
 
 def _memory(view: Planned) -> Picture:
-    """What the fullest device holds, by part, in the fastest layouts."""
-    best, held = view.layouts.head(SHOWN - 1), view.of_rows(view.run.layouts.prediction.memory)
+    """Return the chart of the memory of the fullest device by part, in the fastest configurations."""
+    best, memory = view.layouts.head(MAX_BARS - 1), view.of_rows(view.run.layouts.prediction.memory)
     capacity = float(best["memory_bytes"].iloc[0] + best["headroom_bytes"].iloc[0])
     rows: list[dict[str, Any]] = []
     for at, (_, row) in enumerate(best.iterrows()):
@@ -591,12 +602,12 @@ def _memory(view: Planned) -> Picture:
                     "row": row["words"],
                     "role": "compared" if at else "need",
                     "part": name,
-                    "bytes": float(sum(held[part].iloc[at] for part in parts)),
+                    "bytes": float(sum(memory[part].iloc[at] for part in parts)),
                     "verdict": None,
                     "text": None,
                 }
             )
-        rows[-1]["text"] = f"{human(row['memory_bytes'], 'iB')}{AGAIN.get(row['recompute'], '')}"
+        rows[-1]["text"] = f"{human(row['memory_bytes'], 'iB')}{RECOMPUTATION.get(row['recompute'], '')}"
     rows.append(
         {
             "row": view.device.name,
@@ -611,22 +622,22 @@ def _memory(view: Planned) -> Picture:
     first = frame[frame["role"] == "need"]
     most = first.loc[first["bytes"].idxmax()]
     share = most["bytes"] / first["bytes"].sum()
-    title = f"{str(most['part']).capitalize()} take {100 * share:.0f} % of the memory used in the fastest layout"
+    title = f"{str(most['part']).capitalize()} take {100 * share:.0f} % of the memory in the fastest configuration"
     return Picture("memory", frame, title, {"rows": row_order(frame), "x_high": memory_charts.memory_domain(frame)})
 
 
 def _checkpoints(view: Planned) -> Picture:
     """Useful share of the time over the interval between checkpoints."""
-    own, found = view.own, view.run.over_intervals(view.values["devices"])
-    curve = found["by"] == "curve"
+    own, intervals = view.own, view.run.over_intervals(view.values["devices"])
+    curve = intervals["by"] == "curve"
     frame = pd.DataFrame(
         {
             "what": np.where(curve, "curve", "mark"),
-            "minutes": found["interval_seconds"] / MINUTE,
-            "useful": 100 * found["goodput"],
-            "low": 100 * found["goodput_low"].where(curve),
-            "high": 100 * found["goodput_high"].where(curve),
-            "text": found["by"].where(~curve, None),
+            "minutes": intervals["interval_seconds"] / MINUTE,
+            "useful": 100 * intervals["goodput"],
+            "low": 100 * intervals["goodput_low"].where(curve),
+            "high": 100 * intervals["goodput_high"].where(curve),
+            "text": intervals["by"].where(~curve, None),
         }
     )
     frame = rounded(frame, ("minutes", "useful", "low", "high"))
@@ -649,7 +660,7 @@ def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the model, the device, prices and failures."""
     price = view.run.price
     keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
-    keys |= dict.fromkeys(view.device.sources, "figures of the device")
+    keys |= dict.fromkeys(view.device.sources, "datasheet of the device")
     keys |= dict.fromkeys(price.source, price_badge(price)[0])
     keys |= dict.fromkeys(view.run.failures.source, "failures, checkpoint write bandwidth, restarts")
     return cited(keys)

@@ -21,12 +21,12 @@ LATENCIES = {
 }
 ENGINE_MEMORY = {
     "weights": PALETTE[0],
-    "keys and values in use": PALETTE[1],
-    "room for keys and values": PALETTE[2],
-    "kept back": "#767676",
+    "KV cache in use": PALETTE[1],
+    "KV cache free": PALETTE[2],
+    "reserved": "#767676",
 }
-_KNEE_KEY = "Dashed: half wait no longer, shaded: 80 %; solid: 95 of 100. Dot: the load chosen. Grey: limits, capacity."
-_ENGINE_KEY = "One device of an engine. Right: requests that it holds at once."
+_KNEE_KEY = "Dashed lines are p50 with 80 % bands, solid lines p95. Dots are your load, grey rules limits and capacity."
+_ENGINE_KEY = "Each bar is one device of an engine. At the right is the number of requests that fit at once."
 
 
 def knee(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -73,15 +73,15 @@ def knee(frame: pd.DataFrame, title: str | None = None) -> Any:
         *look.end_names(line, "series", x, y, colour, "0.07 * log(high / low)", log=True),
     ]
     drawn = frame[(frame["what"] == "line") & (frame["series"] == frame["series"].iloc[0])]
-    told = (
+    takeaway = (
         f"{drawn['series'].iloc[0]} grows {drawn['ms'].max() / drawn['ms'].min():.1f}× up to "
-        f"{drawn['rate'].max():.3g} requests a second"
+        f"{drawn['rate'].max():.3g} requests per second"
     )
-    said = (
-        "Lines of the time to the first token and of the time of each further one over the load in requests a second: "
+    description = (
+        "Lines of the time to the first token and of the time of each further one over the load in requests/s: "
         "nearly flat at first, then bending upwards where requests wait. Grey rules are the limits and the capacity."
     )
-    return look.finished(frame, layers, title or told, _KNEE_KEY, said, **knee_ends(frame))
+    return look.finished(frame, layers, title or takeaway, _KNEE_KEY, description, **knee_ends(frame))
 
 
 def knee_ends(frame: pd.DataFrame) -> dict[str, float]:
@@ -91,7 +91,7 @@ def knee_ends(frame: pd.DataFrame) -> dict[str, float]:
 
 
 def engine_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What the memory of one device of an engine holds: weights against keys and values.
+    """Return the chart of the memory of one device of an engine: weights against KV cache.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def engine_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> rows = [["bf16", "weights", 16.0, "9"], ["bf16", "room for keys and values", 48.0, None]]
+    >>> rows = [["bf16", "weights", 16.0, "9"], ["bf16", "KV cache free", 48.0, None]]
     >>> engine_memory(pd.DataFrame(rows, columns=["row", "part", "value", "text"])).title.text
     'Weights take 25 % of the memory of bf16'
     """
@@ -128,10 +128,10 @@ def engine_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     first = frame[frame["row"] == frame["row"].iloc[0]]
     share = first.loc[first["part"] == "weights", "value"].sum() / first["value"].sum()
-    told = f"Weights take {100 * share:.0f} % of the memory of {frame['row'].iloc[0]}"
-    said = (
-        "Stacked bars, one a way to hold the model: weights, keys and values in use, room for more of them, and what "
-        "the software keeps back."
+    takeaway = f"Weights take {100 * share:.0f} % of the memory of {frame['row'].iloc[0]}"
+    description = (
+        "Stacked bars, one per way to store the model: weights, KV cache in use and free, and memory reserved by the "
+        "software."
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars]
-    return look.finished(frame, layers, title or told, _ENGINE_KEY, said, most=look.longest_row(frame))
+    return look.finished(frame, layers, title or takeaway, _ENGINE_KEY, description, most=look.longest_row(frame))

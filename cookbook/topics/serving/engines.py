@@ -308,10 +308,10 @@ def costs_of(network: Workload, machine: Any, options: EngineOptions, batching: 
         As for `engine_costs`.
     """
     if batching.two_batches and options.groups == 1:
-        raise ValueError(
-            "two_batches = True: halves of a batch take turns where experts are spread over groups; give "
-            "ep above tp, or leave it out"
+        reason = (
+            ": halves of a batch take turns where experts are spread over groups; give ep above tp, or leave it out"
         )
+        raise refused("two_batches", True, reason)
     costs = _engine(network, machine, options, float(prompt), bool(batching.two_batches))
     limits: dict[str, Any] = {"max_sequences": batching.max_sequences, "chunk": batching.chunk}
     return replace(costs, **{name: limit * options.groups for name, limit in limits.items() if limit is not None})

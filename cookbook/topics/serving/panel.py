@@ -62,10 +62,10 @@ CHARTS: dict[str, Any] = {
     "knee": charts.knee,
     "costs": partial(
         cost_charts.place_costs,
-        axis="$ per million tokens of answers, logarithmic",
+        axis="Cost [$ per million output tokens], logarithmic",
         each="accelerator",
-        key="Fewest devices that keep the limits. Bar: quartiles of the price, none of a single price; no mark: no "
-        "price or no way.",
+        key="Marks are the fewest devices that meet the limits, bars the quartiles of several prices. Rows without "
+        "a mark have no price, or cannot meet the limits.",
     ),
     "memory": charts.engine_memory,
 }
@@ -88,10 +88,10 @@ STEP = (
         "Weights are read from memory once for all requests while "
         "matmuls run; the longer of the two hides most of the other.",
     ),
-    (("products",), "matmuls", "compute", "What matmuls add to the time in which weights are read."),
-    (("cache",), "keys and values read", "input", "Keys and values of each request over the memory bandwidth."),
+    (("products",), "matmuls", "compute", "Time of matmuls beyond the time in which weights are read."),
+    (("cache",), "KV cache read", "input", "KV cache of each request over the memory bandwidth."),
     (("elementwise",), "other memory traffic", "bubble", "Activations between matmuls over the memory bandwidth."),
-    (("launch",), "launch", "launch", "Host time for each layer, each step and each request of it."),
+    (("launch",), "launch", "launch", "Host time per layer, per step and per request."),
     (
         ("tensor_exchange",),
         "communication",
@@ -99,7 +99,7 @@ STEP = (
         "All-reduces over the devices that share each layer.",
     ),
 )
-STATES = "keys, values and states read"
+STATES = "KV cache and states read"
 
 
 def serving(
@@ -118,7 +118,7 @@ def serving(
     hourly: Any = 0,
     picture: str = "knee",
 ) -> Panel:
-    """The panel "Which GPUs serve this model?", in the state that the arguments say.
+    """Return the panel "Which GPUs serve this model?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _controls() -> tuple[Control, ...]:
             "Users",
             "Workload",
             one_two_five(1, 20_000),
-            tooltip="People who ask again some time after they have their answer",
+            tooltip="People who send their next request some time after an answer",
         ),
         Combo(
             "accelerator",
@@ -198,7 +198,7 @@ def _controls() -> tuple[Control, ...]:
             options=accelerators(),
             own=own_accelerator("Accelerator"),
             plain=plain_device,
-            tooltip="Each replica of the model runs on one or several of them",
+            tooltip="Accelerator; each replica of the model runs on one or several",
         ),
         Slider(
             "devices",
@@ -206,7 +206,7 @@ def _controls() -> tuple[Control, ...]:
             stops=(0.0, *powers_of_two(0, 12)),
             optional=True,
             zero="chosen automatically",
-            tooltip="Devices in all; 0: the fewest that keep the limits",
+            tooltip="Total number of devices; 0: the fewest that meet the limits",
         ),
         Slider(
             "ttft",
@@ -216,7 +216,7 @@ def _controls() -> tuple[Control, ...]:
             unit="ms",
             whole=False,
             optional=True,
-            tooltip="Longest time to the first token for 95 of 100 requests; empty: no matter",
+            tooltip="Longest time to the first token for 95 of 100 requests; empty: no limit",
         ),
         Slider(
             "tpot",
@@ -226,7 +226,7 @@ def _controls() -> tuple[Control, ...]:
             unit="ms",
             whole=False,
             optional=True,
-            tooltip="Longest time for each further token for 95 of 100 requests; empty: no matter",
+            tooltip="Longest time for each further token for 95 of 100 requests; empty: no limit",
         ),
         Slider(
             "prompt",
@@ -259,7 +259,7 @@ def _controls() -> tuple[Control, ...]:
             whole=False,
             more=True,
             zero="requests at once",
-            tooltip="Between an answer and a user's next request; 0: requests at once",
+            tooltip="Time between an answer and the user's next request; 0: requests at once",
         ),
         Choice(
             "precision",
@@ -268,15 +268,15 @@ def _controls() -> tuple[Control, ...]:
             formats,
             more=True,
             argument="weights_format",
-            tooltip="Format of weights and matmuls; with 4 bits, of the weights alone",
+            tooltip="Precision of weights and matmuls; 4 bits apply to weights alone",
         ),
         Choice(
             "kv",
-            "Keys and values",
+            "KV cache",
             "Hardware",
             (
-                ("own", "16 bits", "Keys and values in 16 bits, whatever the matmuls are in"),
-                ("fp8", "fp8", "Keys and values in fp8"),
+                ("own", "16 bits", "KV cache in 16 bits, whatever the precision of the matmuls"),
+                ("fp8", "fp8", "KV cache in fp8"),
             ),
             more=True,
             argument="kv_format",
@@ -286,9 +286,9 @@ def _controls() -> tuple[Control, ...]:
             "Policy",
             "Hardware",
             (
-                (POLICIES[0], "chunked", "Each iteration takes a piece of the prompts along"),
-                (POLICIES[1], "prefill first", "Prompts go before the next tokens"),
-                (POLICIES[2], "split", "Prompts on engines of their own"),
+                (POLICIES[0], "chunked", "Each iteration also processes a piece of the prompts"),
+                (POLICIES[1], "prefill first", "Prompts are processed before the next tokens"),
+                (POLICIES[2], "split", "Prompts have their own engines"),
             ),
             more=True,
             tooltip="How prompts and answers share the devices",
@@ -298,18 +298,18 @@ def _controls() -> tuple[Control, ...]:
             "Price",
             "Money",
             (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
-            unit="$ an hour",
+            unit="$ per hour",
             zero="list price",
-            tooltip="What you pay for an hour of one device; 0: list prices of the last 12 months",
+            tooltip="Your price per device-hour; 0: list prices of the last 12 months",
         ),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("knee", "Latency", "Waiting over the load, up to capacity"),
-                ("costs", "Cost", "The fewest devices of each kind, by cost of a million tokens"),
-                ("memory", "Memory", "Weights against keys and values"),
+                ("knee", "Latency", "Latency over the load, up to capacity"),
+                ("costs", "Cost", "The fewest devices of each kind, by cost per million tokens"),
+                ("memory", "Memory", "Weights against KV cache"),
             ),
             place="picture",
         ),
@@ -317,7 +317,7 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
-    """Why a format cannot be chosen."""
+    """Return the reason why a format cannot be chosen."""
     offered = hardware.formats(device_of(values["accelerator"]))
     return {} if "fp8" in offered else {"fp8": f"the accelerator has {', '.join(offered)}"}
 
@@ -367,31 +367,31 @@ def _formats(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.serve` beyond model, accelerator and devices."""
-    given = {"users": values["users"], "input_len": values["prompt"], "output_len": values["answer"]}
-    given |= {name: round(values[name] * MILLI, 9) for name in ("ttft", "tpot") if values[name] is not None}
-    given |= {name: values[name] for name in UNSET if values[name] not in (UNSET[name], None)}
-    return given | _formats(values)
+    arguments = {"users": values["users"], "input_len": values["prompt"], "output_len": values["answer"]}
+    arguments |= {name: round(values[name] * MILLI, 9) for name in ("ttft", "tpot") if values[name] is not None}
+    arguments |= {name: values[name] for name in UNSET if values[name] not in (UNSET[name], None)}
+    return arguments | _formats(values)
 
 
 @lru_cache(maxsize=256)
-def _serve(model: str, device: Accelerator, given: tuple[tuple[str, Any], ...]) -> Service:
-    return serve(model, device, **dict(given))
+def _serve(model: str, device: Accelerator, arguments: tuple[tuple[str, Any], ...]) -> Service:
+    return serve(model, device, **dict(arguments))
 
 
 def _found(values: Mapping[str, Any], **changes: Any) -> Service:
-    """The service that the controls say, with changes."""
-    given = {**_arguments(values), "devices": values["devices"] or None, **changes}
+    """Return the service of the controls, with changes."""
+    arguments = {**_arguments(values), "devices": values["devices"] or None, **changes}
     return _serve(
         named_model(values["model"]),
         device_of(changes.pop("on", values["accelerator"])),
-        tuple((name, value) for name, value in given.items() if name != "on"),
+        tuple((name, value) for name, value in arguments.items() if name != "on"),
     )
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    found = _found(values)
+    service = _found(values)
     view = Served(
-        MappingProxyType(dict(values)), found, model_of(values["model"]).title, device_of(values["accelerator"])
+        MappingProxyType(dict(values)), service, model_of(values["model"]).title, device_of(values["accelerator"])
     )
     own, picture = view.own, values["picture"]
     usd = float(own["usd_per_million_output"])
@@ -401,9 +401,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         chips=_chips(view),
         picture=PICTURES[picture](view),
         parts=_parts(view),
-        parts_title=f"One further token for {own['batch']:.0f} requests of an engine, prompts apart",
+        parts_title=f"One further token for {own['batch']:.0f} requests of an engine, without prompts",
         table=partial(_cost_table if picture == "costs" else _table, view),
-        data=lambda: _rivals(view) if picture == "costs" else found.table,
+        data=lambda: _rivals(view) if picture == "costs" else service.table,
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
@@ -417,30 +417,32 @@ def _usual(view: Served) -> dict[str, str]:
 
 
 def _parts(view: Served) -> tuple[Part, ...]:
-    """What one further token takes; of weights and matmuls, which overlap, each has its share of the longer."""
-    found = []
+    """Return the parts of one further token; weights and matmuls overlap and share the longer of their times."""
+    parts = []
     for names, name, colour, formula in STEP:
         seconds = sum(float(np.ravel(view.step.parts[each])[0]) for each in names)
-        both = names == ("cache",) and "states" in view.step.memory
-        found.append(Part(name if not both else STATES, seconds, human(seconds, "s"), TIME_PARTS[colour], formula))
-    return tuple(found)
+        has_states = names == ("cache",) and "states" in view.step.memory
+        parts.append(
+            Part(name if not has_states else STATES, seconds, human(seconds, "s"), TIME_PARTS[colour], formula)
+        )
+    return tuple(parts)
 
 
 def _code(values: dict[str, Any]) -> str:
-    given = _arguments(values) | ({"devices": values["devices"]} if values["devices"] else {})
+    arguments = _arguments(values) | ({"devices": values["devices"]} if values["devices"] else {})
     first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
-    return f"{panel_call(serving, values)}\ncb.serve({first}, {keywords(given)})"
+    return f"{panel_call(serving, values)}\ncb.serve({first}, {keywords(arguments)})"
 
 
 def _answer(view: Served) -> str:
-    """Place 1: devices and the cost of a million tokens, then prices, delays, load and what the limits cost."""
+    """Return the answer: devices and cost per million tokens, then prices, latencies, load and the cost of limits."""
     own, users = view.own, counted(view.values["users"], "user")
     devices, serve = f"{own['devices']:,} {short_name(view.device.name)}", "serves" if own["devices"] == 1 else "serve"
     usd, low, high = (float(own[f"usd_per_million_output{end}"]) for end in ("", "_low", "_high"))
     if not own["meets"]:
         head = f"{devices} {serve} {view.title} to {users}, and the **{own['binds']} is missed**."
     elif usd != usd:
-        head = f"**{devices}** {serve} {view.title} to {users} at a price that is not known."
+        head = f"**{devices}** {serve} {view.title} to {users} at an unknown price."
     else:
         head = f"{devices} {serve} {view.title} to {users} for **{dollars(usd)}** per million output tokens."
     hour, rows = float(own["usd_per_hour"]), next(iter(view.service.price.values())).rows
@@ -455,15 +457,15 @@ def _answer(view: Served) -> str:
         ""
         if usd != usd
         else (
-            f"Cost: {dollars(hour)} an hour, {dollars(hour * MONTH / HOUR)} a month, {reach}; "
-            f"{dollars(own['usd_per_million_input'])} per million tokens of prompts."
+            f"Cost: {dollars(hour)} per hour, {dollars(hour * MONTH / HOUR)} per month, {reach}; "
+            f"{dollars(own['usd_per_million_input'])} per million input tokens."
         )
     )
     return " ".join(filter(None, [head, cost, *_kept(view), assumed(model_of(view.values["model"]))]))
 
 
 def _kept(view: Served) -> Iterator[str]:
-    """Delays and limits, load against capacity and what binds, and what the limits cost."""
+    """Yield latencies with limits, load against capacity and its bound, and the cost of the limits."""
     own, values = view.own, view.values
     for name in ("ttft", "tpot"):
         limit = f" (limit {human(values[name] * MILLI, 's')})" if values[name] else ""
@@ -472,10 +474,10 @@ def _kept(view: Served) -> Iterator[str]:
             f"{human(own[f'{name}_p95'], 's')}{limit}."
         )
     used = (
-        f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests a second, "
-        f"about {large(own['in_service'])} in service at a time"
+        f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests per second, "
+        f"about {large(own['in_service'])} in service at any time"
     )
-    yield f"{used}; a full engine is held back by {own['binds']}." if own["meets"] else f"{used}."
+    yield f"{used}; a full engine is limited by {own['binds']}." if own["meets"] else f"{used}."
     if own["costly"]:
         costly = own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of ")
         yield f"Limits: {costly}."
@@ -490,13 +492,13 @@ def _chips(view: Served) -> tuple[tuple[str, str], ...]:
     price = next(iter(view.service.price.values()))
     assumed = view.service.assumed
     return (
-        (str(view.step.tier), "How well measurements of other runs cover the time of an iteration here."),
+        (str(view.step.tier), "Coverage of the time of an iteration by measurements of other runs."),
         price_badge(price),
         (
             "queue not measured",
-            "Waiting follows from times of iterations; no published load test of this stack is in it.",
+            "Waiting times are derived from iteration times; no published load test of this stack is used.",
         ),
-        (f"{len(assumed)} assumed", f"Taken where nothing is set: {in_words(assumed)}."),
+        (f"{len(assumed)} assumed", f"Values used where nothing is set: {in_words(assumed)}."),
     )
 
 
@@ -542,14 +544,14 @@ def _column(series: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator, hourly: float) -> pd.DataFrame:
+def _compared(model: str, arguments: tuple[tuple[str, Any], ...], own: Accelerator, hourly: float) -> pd.DataFrame:
     """The fewest devices of each rival; those that cannot, with the reason. The reader's price is that of `own`."""
     devices = {device.key: device for device in (own, *map(hardware.accelerator, RIVALS))}
     rows = []
     for key, device in devices.items():
         paid = (("hourly", hourly),) if device is own and hourly else ()
         try:
-            service = _serve(model, device, given + paid)
+            service = _serve(model, device, arguments + paid)
             row = {**service.rows[0], "prices": next(iter(service.price.values())).rows}
         except ValueError as problem:
             row = {"accelerator": key, "why": refusal_of(problem), "meets": False}
@@ -559,21 +561,21 @@ def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator, 
 
 def _rivals(view: Served) -> pd.DataFrame:
     """Sizing of each accelerator, the chosen one at the reader's price."""
-    given = {name: value for name, value in _arguments(view.values).items() if name != "hourly"}
+    arguments = {name: value for name, value in _arguments(view.values).items() if name != "hourly"}
     frame = _compared(
-        named_model(view.values["model"]), tuple(given.items()), view.device, float(view.values["hourly"] or 0)
+        named_model(view.values["model"]), tuple(arguments.items()), view.device, float(view.values["hourly"] or 0)
     ).copy()
     return frame.sort_values("usd_per_million_output", kind="stable").reset_index(drop=True)
 
 
 def _cheapest(rows: pd.DataFrame) -> Lead | None:
-    """The cheapest that keeps the limits, with the rivals whose bands of price and of speed overlap its own."""
+    """Return the cheapest that meets the limits, with the rivals whose intervals overlap its own."""
     if "usd_per_hour" not in rows:
         return None
     answers, hour = rows.filter(like="usd_per_million_output"), rows["usd_per_hour"]
     ends = answers.div(answers["usd_per_million_output"], axis=0)
-    known = [evidence(str(tier)) if isinstance(tier, str) else "" for tier in rows["tier"]]
-    return lead(hour, hour * ends.min(axis=1), hour * ends.max(axis=1), evidence=known, able=rows["meets"].astype(bool))
+    tiers = [evidence(str(tier)) if isinstance(tier, str) else "" for tier in rows["tier"]]
+    return lead(hour, hour * ends.min(axis=1), hour * ends.max(axis=1), evidence=tiers, able=rows["meets"].astype(bool))
 
 
 def _costs(view: Served) -> Picture:
@@ -581,11 +583,11 @@ def _costs(view: Served) -> Picture:
     rows, tails = _rivals(view), {"usd": "", "low": "_low", "high": "_high"}
     best = _cheapest(rows)
     verdicts = [
-        "cheapest that will do"
+        "cheapest feasible"
         if best is not None and best.named and at == best.first
-        else "will do"
+        else "feasible"
         if fine
-        else "will not do"
+        else "not feasible"
         for at, fine in enumerate(rows["meets"])
     ]
     frame = pd.DataFrame(
@@ -594,7 +596,7 @@ def _costs(view: Served) -> Picture:
             **{name: rows[f"usd_per_million_output{tail}"] for name, tail in tails.items()},
             "verdict": verdicts,
             "text": [
-                "cannot keep the limits"
+                "cannot meet the limits"
                 if row["why"]
                 else counted(int(row["devices"]), "device")
                 + ("" if row["usd_per_hour"] == row["usd_per_hour"] else ", no price")
@@ -604,7 +606,7 @@ def _costs(view: Served) -> Picture:
     )
     low, high = cost_charts.cost_domain(frame)
     frame = rounded(frame, tuple(tails))
-    title = "No accelerator compared has a price and keeps the limits"
+    title = "No accelerator compared has a price and meets the limits"
     if best is not None:
         only = ", by its only price" if rows["prices"][best.first] == 1 else ""
         title = capital(undecided(list(frame["row"]), best)) or (
@@ -622,14 +624,14 @@ def _memory(view: Served) -> Picture:
         f"TP {2 * tp}": {**stack, "tp": 2 * tp},
         "weights in fp8": {**stack, **FORMATS["fp8"]},
         "weights in int4": {**stack, **FORMATS["int4"]},
-        "keys and values in fp8": {**stack, "kv_format": "fp8"},
+        "KV cache in fp8": {**stack, "kv_format": "fp8"},
     }
     rows: list[dict[str, Any]] = []
     for name, way in ways.items():
-        held = _held(named_model(view.values["model"]), device, tuple(way.items()))
-        if held is None or (rows and way == stack):
+        engine = _held(named_model(view.values["model"]), device, tuple(way.items()))
+        if engine is None or (rows and way == stack):
             continue
-        weights, costs = held
+        weights, costs = engine
         room = max(share * capacity - weights, 0.0)
         used = room * float(own["kv_share"]) if way is stack else 0.0
         parts = zip(charts.ENGINE_MEMORY, (weights, used, room - used, (1 - share) * capacity), strict=True)
@@ -639,19 +641,19 @@ def _memory(view: Served) -> Picture:
             for part, value in parts
         ]
     frame = rounded(pd.DataFrame(rows), ("value",))
-    taken = float(frame["value"].iloc[0])
+    weights_gib = float(frame["value"].iloc[0])
     title = (
-        f"Weights take {percent(taken / capacity)} of each device; the load fills {percent(own['kv_share'])} of "
+        f"Weights take {percent(weights_gib / capacity)} of each device; the load fills {percent(own['kv_share'])} of "
         "the KV cache"
     )
     if not math.isfinite(capacity):
-        title = f"Weights take {human(taken * 2**30, 'iB')} of each device, whose memory is not in the catalogue"
+        title = f"Weights take {human(weights_gib * 2**30, 'iB')} of each device, whose memory is not in the catalogue"
     return Picture("memory", frame, title, {"rows": row_order(frame), "most": longest_row(frame)})
 
 
 @lru_cache(maxsize=128)
 def _held(model: str, device: Accelerator, way: tuple[tuple[str, Any], ...]) -> tuple[float, StepCosts] | None:
-    """GiB of weights on one device, and the costs of an engine with what it holds; None where it cannot."""
+    """Return GiB of weights on one device and the costs of an engine; None where the model does not fit."""
     try:
         costs = engine_costs(model, device, **dict(way))
         memory = generate(model, device, input_len=1, output_len=2, **dict(way)).memory
@@ -664,7 +666,7 @@ PICTURES: dict[str, Callable[[Served], Picture]] = {"knee": _knee, "costs": _cos
 
 
 def _table(view: Served) -> pd.DataFrame:
-    """Half, as many and twice the devices, as printed."""
+    """Return the service on half, the same and up to four times the devices, as printed text."""
     each = int(view.own["devices"] // view.own["engines"])
     counts = sorted({max(round(view.own["engines"] * part), 1) * each for part in (0.5, 1, 1.5, 2, 4)})
     rows = []
@@ -693,6 +695,6 @@ def _sources(view: Served) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the model, the device and its prices."""
     price = next(iter(view.service.price.values()))
     keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
-    keys |= dict.fromkeys(view.device.sources, "figures of the device")
+    keys |= dict.fromkeys(view.device.sources, "datasheet of the device")
     keys |= dict.fromkeys(price.source, price_badge(price)[0])
     return cited(keys)

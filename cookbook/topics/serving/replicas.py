@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from cookbook import units
 from cookbook.catalog import constant
-from cookbook.catalog.refusals import Refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.formulas.serving import held_tokens, service_latencies
 from cookbook.prediction.kinds.serving_memory import REQUEST_TOO_LONG
 from cookbook.topics.costs.cost import HOUR, Price, machine_power, power_watts
@@ -33,6 +33,8 @@ __all__ = ["COLUMNS", "Overload", "Replicas"]
 MILLION = 1e6
 # Engines more than a load needs where its queue would grow without end, and most engines of a search.
 SPARE_ENGINES, MAX_ENGINES = 0.02, 4096
+# Steady states of one engine that are remembered.
+MAX_STATES = 512
 # Engines over those that the throughput needs: from here on limits are costly, and the number of the looser limits that
 # are suggested.
 COSTLY_RATIO, LOOSER_RATIO = 3, 1.25
@@ -85,7 +87,13 @@ COLUMNS = (
 )
 
 
-class Overload(ValueError):
+@lru_cache(maxsize=128)
+def _states(*engine: Any) -> dict[tuple[float | None, ...], dict[str, Any]]:
+    """Return the steady states that were solved for an engine and a mix of requests, by rate, clients and pause."""
+    return {}
+
+
+class Overload(Refused):
     """A load above the capacity of a number of engines."""
 
 
@@ -136,7 +144,8 @@ class Replicas:
         self.context, self.attended, _ = held_tokens(**self.lengths).tolist()
         self.fitting = self.costs.kv_tokens / (self.context + self.costs.state)
         self.slots = max(min(self.costs.max_sequences, self.fitting), 1.0)
-        self.costs, self.solved = replace(self.costs, transfer=self._transfer()), dict[float, dict[str, Any]]()
+        self.costs = replace(self.costs, transfer=self._transfer())
+        self.solved = _states(network, machine, options, batching, replace(load, rate=0.0, clients=0.0, think=0.0))
         self._check_limits()
 
     def _check_length(self) -> None:
@@ -167,10 +176,11 @@ class Replicas:
                 self._too_tight(name, least)
 
     def _too_tight(self, name: str, least: float, share: str = "") -> None:
-        raise ValueError(
+        reason = (
             f"{name} = {getattr(self.limits, name):.3g} s: an idle engine of {self.engine_devices} × {self.name} needs "
             f"{least:.3g} s{share}; give {name} above that, a larger tp or a faster accelerator"
         )
+        raise Refused(Refusal(reason, field=name))
 
     def assumed_overlap(self) -> str:
         """Return the gain in capacity from two batches in turn, in words."""
@@ -204,9 +214,8 @@ class Replicas:
     def engines_of(self, devices: int) -> int:
         """Return the number of engines on a number of devices."""
         if devices % self.unit_devices or devices < self.unit_devices:
-            raise ValueError(
-                f"devices = {devices} does not hold engines of {self.unit_devices} devices each; give a multiple"
-            )
+            reason = f"is no multiple of the {self.unit_devices} devices of an engine; give one"
+            raise refused("devices", devices, reason)
         return devices // self.unit_devices
 
     def refuse(self, engines: int) -> None:
@@ -214,19 +223,27 @@ class Replicas:
         if self.load.rate / engines >= self.capacity:
             least = math.ceil(self.load.rate / self.capacity + SPARE_ENGINES)
             devices = engines * self.unit_devices
-            raise Overload(
+            reason = (
                 f"rate = {self.load.rate:.3g} requests/s is above the capacity of {devices:,} devices, "
                 f"{engines * self.capacity:.3g} requests/s: the queue grows without end; take "
                 f"{least * self.unit_devices:,} devices or more, or shorter requests"
             )
+            raise Overload(Refusal(reason, field="rate"))
 
     def solve(self, engines: float) -> dict[str, Any]:
-        """Return the steady state of one engine of `engines`, solved once."""
-        if engines not in self.solved:
-            self.solved[engines] = self._solve(self.load.share(engines))
-        return self.solved[engines]
+        """Return the steady state of one engine of `engines`."""
+        return self._solve(self.load.share(engines))
 
     def _solve(self, load: Load) -> dict[str, Any]:
+        """Return the steady state of one engine under a load, solved once whatever the limits."""
+        key = tuple(None if math.isnan(value) else value for value in (load.rate, load.clients, load.think))
+        if key not in self.solved:
+            if len(self.solved) >= MAX_STATES:
+                self.solved.clear()
+            self.solved[key] = self._steady(load)
+        return self.solved[key]
+
+    def _steady(self, load: Load) -> dict[str, Any]:
         if load.closed and (load.think or self.policy == SPLIT):
             return self._closed_loop(load)
         if load.clients < 1:  # the one client of an engine shares its time with others
@@ -378,7 +395,7 @@ class Replicas:
     def _beats(self, least: int, best: float) -> None:
         """Refuse at once where `least` engines are on no fewer devices than the best so far."""
         if least * self.unit_devices >= best:
-            raise ValueError(f"tp = {self.tp} needs no fewer devices than fewer shards do")
+            raise refused("tp", self.tp, "needs no fewer devices than fewer shards do")
 
     @cached_property
     def fewest_by_load(self) -> int:

@@ -18,7 +18,7 @@ import pandas as pd
 from cookbook import catalog, hardware, units
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
-from cookbook.catalog.refusals import Refused, refusal_of
+from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.prediction.api import network_of
 from cookbook.prediction.kinds.serving_memory import TOO_LONG
 from cookbook.prediction.kinds.transformer import answers_tokens
@@ -359,7 +359,7 @@ def serve(
     )
     network = network_of(model)
     if not answers_tokens(network):
-        raise ValueError(f"model = {network.title!r} is no language model; cb.forward_pass answers for it")
+        raise refused("model", network.title, "is no language model; cb.forward_pass answers for it")
     limits = Limits.of(ttft, tpot, kept)
     options = EngineOptions(tp, pp, ep, precision, weights_format, kv_format, software, acceptance, drafted, prefix_hit)
     batching = Batching(max_sequences, chunk, two_batches, policy, prefill_engines)

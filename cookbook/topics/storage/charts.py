@@ -16,7 +16,7 @@ from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, alt
 # Use of a link: a colour, a width and a word, never a colour alone.
 LEVELS = {
     "not used": ("#767676", 1),
-    "less than half used": (PALETTE[0], 2),
+    "below half used": (PALETTE[0], 2),
     "half used or more": (PALETTE[3], 4),
     "full": (PALETTE[1], 7),
 }
@@ -27,13 +27,13 @@ _LEFT, _BENDS = -0.19, tuple(step / 12 for step in range(13))
 # Two labels nearer than this would cover one another.
 _WIDE, _HIGH = 0.075, 0.06
 _ROOM = 120
-_GRAPH_KEY = "Width and colour: use of a link in its busier direction. Percentages: one of each alike."
-_GETS_KEY = "Filled: what it gets. Hollow: what keeps it busy. Nominal rates of links, one direction."
-_CORES_KEY = "Solid: a worker for each core, with its 80 % interval. Dashed: the workers chosen."
+_GRAPH_KEY = "Width and colour show the use of a link in its busier direction; equal links have one percentage."
+_GETS_KEY = "Filled marks are actual rates, hollow marks the rates that keep the accelerator busy; per direction."
+_CORES_KEY = "The solid line is one worker per core, with its 80 % interval; the dashed line is the chosen workers."
 
 
 def level(share: float) -> str:
-    """Word for the use of a link.
+    """Return the word for the use of a link.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def drawing(nodes: pd.DataFrame, links: pd.DataFrame, rows: Mapping[str, float])
 
 
 def _label(ends: list[float]) -> float:
-    """Where a label stands: in the middle of an arc, beyond that of a line, where lines have parted."""
+    """Return the position of a label: at the middle of an arc, beyond that of a line, where lines diverge."""
     return ends[len(ends) // 2] if len(ends) > 2 else 0.4 * ends[0] + 0.6 * ends[1]
 
 
@@ -161,7 +161,7 @@ def _links(x: Any, y: Any) -> list[Any]:
 
 
 def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each accelerator gets beside what it needs.
+    """Return the chart of the actual rate of each flow beside the rate that it requires.
 
     Parameters
     ----------
@@ -242,12 +242,12 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
     ticks = alt.Axis(values=[0.25, 0.5, 1, 2, 4, 8, 16, 32, 64], format="~g")
     x = alt.X(
         "cores:Q",
-        title="Physical cores for one accelerator, logarithmic",
+        title="Physical cores per accelerator, logarithmic",
         axis=ticks,
         scale=alt.Scale(type="log", domain=[min(0.5, ends[0]), 64], nice=False),
     )
     scale = look.linear_scale("top")
-    y = alt.Y("rate:Q", title="Decoded for one accelerator [samples/s]", scale=scale)
+    y = alt.Y("rate:Q", title="Decoding rate per accelerator [samples/s]", scale=scale)
     tip = [alt.Tooltip("cores:Q", format=".3~g"), alt.Tooltip("rate:Q", format=",.0f")]
     line, demand, here = (look.rows_of(name) for name in ("curve", "demand", "here"))
     words, low = {"fontSize": 12, "color": INK}, alt.Y("low:Q", scale=scale)
@@ -265,7 +265,7 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
     curve = frame[frame["what"] == "curve"]
     need = float(curve.loc[curve["rate"] >= frame.loc[frame["what"] == "demand", "rate"].min(), "cores"].min())
     headline = title or (
-        f"{need:g} core{'s' * (need != 1)} an accelerator meet the demand"
+        f"{need:g} core{'s' * (need != 1)} per accelerator meet the demand"
         if need > 0
         else "No number of cores meets the demand"
     )
@@ -277,7 +277,7 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def top_of(frame: pd.DataFrame) -> float:
-    """End of the axis of `over_cores`: the demand lies in its lower half, unless the curve ends before."""
+    """Return the end of the axis of `over_cores`: the demand is in its lower half, unless the curve ends before."""
     marked = float(frame.loc[frame["what"] != "curve", "rate"].max())
     return look.nice_ceiling(min(1.2 * float(frame["rate"].max()), 2.5 * marked))
 
@@ -288,16 +288,16 @@ TIMES = {"computing": PALETTE[0], "waiting for input": PALETTE[1], "writing chec
 LINES = {"later epochs": (PALETTE[0], [1, 0]), "first epoch": (PALETTE[1], [6, 4]), "pinned": (MUTED, [2, 3])}
 # Pixels for the longest label: which rows are shown changes in place.
 _ROOM_BESIDE = 148
-_CHAIN_KEY = "Upright rule: what accelerators could take. Line: 80 % interval. Bar to the edge: more. Hollow: pinned."
-_SCALE_KEY = "Same hosts and storage. Dashed rule: the utilisation to keep. Point: as chosen. Band: 80 % interval."
-_EPOCH_KEY = "Time of one epoch, by what accelerators do in it."
-_CHANGE_KEY = "Later epochs, after one change. Upright rule: what the accelerators could take. Line: 80 % interval."
+_CHAIN_KEY = "The rule is the demand of the accelerators, the line an 80 % interval. Bars at the edge are longer."
+_SCALE_KEY = "Hosts and storage are the same. The dashed rule is the target utilisation, the point your choice."
+_EPOCH_KEY = "Each bar is the time of one epoch, by activity of the accelerators."
+_CHANGE_KEY = "Rates are of later epochs after one change. The rule is the demand of the accelerators."
 _CLOCK = "format(datum.value / unit, '.3~g') + ' ' + clock"
 _TICKS = "[0, 0.2 * most, 0.4 * most, 0.6 * most, 0.8 * most, most]"
 
 
 def chain(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each stage could deliver, beside what the accelerators could take.
+    """Return the chart of the rate of each stage beside the demand of the accelerators.
 
     Parameters
     ----------
@@ -324,11 +324,11 @@ def chain(frame: pd.DataFrame, title: str | None = None) -> Any:
     slow = frame.loc[frame["state"] == "slowest stage", "row"]
     title = title or f"Slowest stage: {slow.iloc[0] if len(slow) else 'none'}"
     ghost = hollow.encode(x=_rates("before"), y=look.rows_axis(_ROOM_BESIDE))
-    return _bars(frame, STATES, title, _CHAIN_KEY, "stage of the input chain", ghost)
+    return _bars(frame, STATES, title, _CHAIN_KEY, "stage of the input pipeline", ghost)
 
 
 def changes(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """What each change alone would give.
+    """Return the chart of the rate after each change alone.
 
     Parameters
     ----------
@@ -343,12 +343,14 @@ def changes(frame: pd.DataFrame, title: str | None = None) -> Any:
     altair.LayerChart
         Signals as for `chain`.
     """
-    title = title or (f"First: {frame['row'].iloc[1]}" if len(frame) > 1 else "No change here brings half a per cent")
+    title = title or (
+        f"First: {frame['row'].iloc[1]}" if len(frame) > 1 else "No change here increases the rate by 0.5 %"
+    )
     return _bars(frame, PRICED, title, _CHANGE_KEY, "change")
 
 
 def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what: str, *more: Any) -> Any:
-    """Bars from nothing, cut at the end of the axis, the rule of the demand, words, and what stands over them."""
+    """Return bars from zero, cut at the end of the axis, with the rule of the demand, words, and layers above them."""
     tip = [
         alt.Tooltip("row:N", title="what"),
         alt.Tooltip("rate:Q", title="samples/s", format=",.4~s"),
@@ -373,8 +375,8 @@ def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what
     layers, most = [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar, whisker, demand, *more], float(frame["rate"].max())
     most = most if most > 0 else 1.0
     words = (
-        f"Horizontal bars, one for each {what}, in samples a second on a linear axis; a vertical rule marks what the "
-        "accelerators could take. Words at the right give the figures."
+        f"Horizontal bars, one for each {what}, in samples a second on a linear axis; a vertical rule marks the "
+        "demand of the accelerators. Words at the right give the figures."
     )
     return look.finished(frame, layers, title, key, words, most=most, demand=most)
 
@@ -382,7 +384,7 @@ def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what
 def _rates(column: str) -> Any:
     scale = look.linear_scale("most", clamp=True)
     axis = alt.Axis(tickCount=5, labelExpr="format(datum.value, '~s')")
-    return alt.X(f"{column}:Q", title="Samples a second", scale=scale, axis=axis)
+    return alt.X(f"{column}:Q", title="Samples per second", scale=scale, axis=axis)
 
 
 def scaling(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -500,7 +502,7 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     longest, layers = float(frame["end"].max()), [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar]
     about = (
-        "Stacked horizontal bars of time, one a kind of epoch: computing, waiting for input, writing checkpoints. "
+        "Stacked horizontal bars of time, one per kind of epoch: computing, waiting for input, writing checkpoints. "
         "Words at the right give the totals."
     )
     title = title or f"The longest epoch takes {longest:.0f} s"

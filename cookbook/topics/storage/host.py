@@ -15,6 +15,7 @@ import pandas as pd
 
 from cookbook import hardware
 from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.formulas.collectives import ring_all_reduce_seconds
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
@@ -351,7 +352,8 @@ def _traffic(box: Topology, traffic: str, sample: float, exchange: float, load: 
     inputs = [] if traffic == "gradients" else box.input_flows("storage" if traffic == "storage" else "memory")
     rings = box.rings() if traffic in EXCHANGED else []
     if not inputs and not rings:
-        raise ValueError(f"{box.name} has one accelerator: no gradients cross; set traffic to 'memory', the input")
+        reason = f"{box.name} has one accelerator: no gradients cross; set traffic to 'memory', the input"
+        raise Refused(Refusal(reason, field="traffic"))
     flows = [*inputs, *(flow for ring in rings for flow in ring)]
     per_ring = exchange / max(len(rings), 1)
     requested = np.array([sample] * len(inputs) + [per_ring] * (len(flows) - len(inputs)))

@@ -37,8 +37,8 @@ WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0
 CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 PICTURES = {"machine": charts.machine, "gets": charts.gets, "cores": charts.over_cores}
 OFF = {
-    "picture": lambda v: {} if v.get("traffic") in DECODED else {"cores": "this traffic has nothing that cores decode"}
-} | dict.fromkeys(("workers", "cores"), lambda v: {} if _decodes(v) else {"*": "nothing of this input is decoded"})
+    "picture": lambda v: {} if v.get("traffic") in DECODED else {"cores": "cores decode nothing of this traffic"}
+} | dict.fromkeys(("workers", "cores"), lambda v: {} if _decodes(v) else {"*": "this input is not decoded"})
 LEAF = "leaf"
 ROWS = {
     "memory": "memory",
@@ -50,18 +50,18 @@ ROWS = {
     "nvswitch": "NVSwitch",
 }
 PARTS = {
-    "computing": ("compute", "Predicted step of one accelerator that never waits."),
+    "computing": ("compute", "Predicted step of one accelerator without waiting."),
     "decoding": (
         "input",
-        "Workers decode on the cores there are, and one process collects their samples into batches.",
+        "Workers decode on the available cores, and one process collects their samples into batches.",
     ),
     "links": (
         "data-parallel communication",
-        "The busiest link, at the part of its nominal rate that copies reach, carries what one step asks of it.",
+        "The busiest link carries the traffic of one step, at the share of its nominal rate that copies reach.",
     ),
 }
-# Room that still counts as tight, and a gain that is worth a sentence.
-_TIGHT, _WORTH = 1.2, 1.01
+# Spare factor up to which a stage counts as tight, and the smallest gain that is reported.
+_TIGHT, _MIN_GAIN = 1.2, 1.01
 
 
 def host(
@@ -75,7 +75,7 @@ def host(
     cores: Any = None,
     picture: str = "machine",
 ) -> Panel:
-    """The panel "Does the host feed its accelerators?", in the state that the arguments say.
+    """Return the panel "Does the host feed its accelerators?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -120,11 +120,11 @@ def _controls() -> tuple[Control, ...]:
             "Machine",
             "Host",
             listed_options("system_topologies", also="aliases", group="root"),
-            tooltip="A server or workstation whose inside is known",
+            tooltip="Server or workstation with known internal links",
         ),
         Slider(
             "workers",
-            "Workers an accelerator",
+            "Workers per accelerator",
             "Host",
             WORKERS,
             tooltip="Processes that decode and augment samples for one accelerator",
@@ -137,40 +137,40 @@ def _controls() -> tuple[Control, ...]:
                 ("both", "both", "Decoded samples from memory, and gradients around rings"),
                 ("memory", "input", "Decoded samples from host memory to each accelerator"),
                 ("gradients", "gradients", "Gradients alone, as with synthetic data"),
-                ("storage", "drives", "Stored samples straight from drives; accelerators decode them"),
+                ("storage", "drives", "Stored samples directly from drives; accelerators decode them"),
             ),
-            tooltip="What crosses links at the same time",
+            tooltip="Traffic that shares the links",
         ),
         Choice(
             "load",
-            "Flows ask for",
+            "Requested rate",
             "Links",
             (
-                (LOADS[0], "what is needed", "What keeps accelerators busy"),
-                (LOADS[1], "all they can", "As much as links give, shared fairly"),
+                (LOADS[0], "what is needed", "The rates that keep accelerators busy"),
+                (LOADS[1], "all they can", "The full rates of the links, shared fairly"),
             ),
-            tooltip="How much every flow asks for",
+            tooltip="Rate that every flow requests",
         ),
         Combo(
             "model", "Model", "Workload", networks(), own=own_model(), plain=plain_model, tooltip="The network to train"
         ),
-        Combo("data", group="Workload", options=data_sets(), tooltip="What is read, decoded and copied"),
+        Combo("data", group="Workload", options=data_sets(), tooltip="Data set that is read, decoded and copied"),
         Slider(
             "batch",
             group="Workload",
             stops=powers_of_two(0, 12),
             more=True,
-            tooltip="Samples of one step of one accelerator; gradients are exchanged once a step",
+            tooltip="Per-accelerator batch; gradients are communicated once per step",
         ),
         Slider(
             "cores",
-            "Cores an accelerator",
+            "Cores per accelerator",
             "Host",
             CORES,
             whole=False,
             more=True,
             optional=True,
-            tooltip="Physical cores; empty: those of the machine in the catalogue",
+            tooltip="Physical cores; empty: as in the catalogue",
         ),
         Choice(
             "picture",
@@ -178,8 +178,12 @@ def _controls() -> tuple[Control, ...]:
             "",
             (
                 ("machine", "Machine", "The graph of the machine, with the use of each link"),
-                ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),
-                ("cores", "Cores", "Samples a second over cores"),
+                (
+                    "gets",
+                    "Actual and required rates",
+                    "Rate of each flow beside the rate that it requires",
+                ),
+                ("cores", "Cores", "Samples per second over cores"),
             ),
             place="picture",
         ),
@@ -187,7 +191,7 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _decodes(values: Mapping[str, Any]) -> bool:
-    """Whether cores have something to decode: tokens, for one, are read as they are used."""
+    """Return True if cores decode the data; tokens, for example, are used as they are stored."""
     work = dict(catalog.table("data_sets")[["key", "decode_work"]].itertuples(index=False))
     return values.get("traffic") in DECODED and work.get(values.get("data"), 1.0) > 0
 
@@ -200,9 +204,7 @@ def _sized(machine: str, model: Any, data: str, traffic: str, **more: Any) -> Ho
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     picture = values["picture"]
     if picture == "cores" and values["traffic"] not in DECODED:
-        raise Refused(
-            Refusal("this traffic has nothing that cores decode: set Traffic to input or both", field="traffic")
-        )
+        raise Refused(Refusal("cores decode nothing of this traffic: set Traffic to input or both", field="traffic"))
     size = _sized(
         **{name: value for name, value in values.items() if name != "picture"} | {"model": named_model(values["model"])}
     )
@@ -214,7 +216,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     network, samples = title_of(values["model"]), printed("data_sets", "key", "name", values["data"])
     return View(
         answer=f"{_rate(size, network, samples)} {_advice(size)} {_links(size)} {assumed(values['model'])}".rstrip(),
-        headline={"samples/s of an accelerator": size.rate},
+        headline={"samples/s per accelerator": size.rate},
         chips=_chips(size),
         picture=drawn(size),
         parts=tuple(_part(size, name) for name in size.stages),
@@ -234,8 +236,8 @@ def _code(values: dict[str, Any], size: HostSize) -> str:
     flows, source = size.traffic, '"storage"' if values["traffic"] == "storage" else ""
     parts = [f"box.input_flows({source})"] * bool(flows.inputs) + ["box.ring_flows()"] * bool(flows.rings)
     counts = (flows.inputs, len(flows.flows) - flows.inputs)
-    asked = [f"[{rate:.6g}] * {count}" for rate, count in zip(flows.asked[[0, -1]], counts, strict=True) if count]
-    limits = f", {' + '.join(asked)}" if values["load"] == LOADS[0] else ""
+    requests = [f"[{rate:.6g}] * {count}" for rate, count in zip(flows.asked[[0, -1]], counts, strict=True) if count]
+    limits = f", {' + '.join(requests)}" if values["load"] == LOADS[0] else ""
     lines.append(f"box.traffic({' + '.join(parts)}{limits})")
     if values["traffic"] in DECODED and size.cores > 0:
         count = len(size.machine.named("accelerator"))
@@ -255,7 +257,7 @@ def _code(values: dict[str, Any], size: HostSize) -> str:
 
 
 def _machine_picture(size: HostSize) -> Picture:
-    """The graph: from memory, or from drives where they are read straight; the network plays no part here."""
+    """Return the chart of the machine: from memory, or from drives where they are read directly; without a network."""
     nodes, rows = _layout(size)
     links = size.links()
     links = links[links["start"].isin(nodes.index) & links["end"].isin(nodes.index)]
@@ -269,10 +271,10 @@ def _machine_picture(size: HostSize) -> Picture:
     full, worst = int((use["share"] >= 1 - 1e-6).sum()), use.loc[use["share"].round(9).idxmax()]
     names = _between(size, worst["from"], worst["to"])
     title = (
-        f"{full} link direction{'s are' if full > 1 else ' is'} full, first {names}"
+        f"{full} link direction{'s are' if full > 1 else ' is'} fully used, first {names}"
         if full
-        else f"No link is full{', decoding holds back' * (size.limit == 'decoding')}; the busiest, {names}, is used at "
-        f" {_percent(worst['share'])}"
+        else f"No link is fully used{', decoding is the limit' * (size.limit == 'decoding')}; the busiest, "
+        f"{names}, is used at {_percent(worst['share'])}"
     )
     return Picture("machine", charts.drawing(nodes, links.assign(text=text, tip=tips), rows), title)
 
@@ -282,7 +284,7 @@ def _between(size: HostSize, start: str, end: str) -> str:
 
 
 def _layout(size: HostSize) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Where each node stands, in rows by kind; height of each row by its name."""
+    """Return the positions of nodes in rows by kind, and the height of each row by its name."""
     box, frame = size.machine, size.machine.frame()
     used = {node for flow in size.traffic.flows[: size.traffic.inputs] for node in flow}
     unseen = "memory" if used & set(box.named("storage")) else "storage"
@@ -301,19 +303,19 @@ def _layout(size: HostSize) -> tuple[pd.DataFrame, dict[str, float]]:
         for a in box.named("pcie_switch")
     }
     rows = {ROWS[kind]: 1 - level / max(len(kinds) - 1, 1) for level, kind in enumerate(kinds)}
-    found = {}
+    positions = {}
     for kind, names in kinds.items():
         for place, name in enumerate(names):
             x = float(np.mean(below[name])) if below.get(name) else (place + 0.5) / len(names)
             spoken = box.spoken(name)
-            found[name] = (
+            positions[name] = (
                 x,
                 rows[ROWS[kind]],
                 ROWS[kind],
                 spoken.rpartition(" ")[2] if name[-1:].isdigit() else "all",
                 spoken,
             )
-    return pd.DataFrame.from_dict(found, orient="index", columns=["x", "y", "row", "text", "tip"]), rows
+    return pd.DataFrame.from_dict(positions, orient="index", columns=["x", "y", "row", "text", "tip"]), rows
 
 
 def _gets_picture(size: HostSize) -> Picture:
@@ -329,10 +331,10 @@ def _gets_picture(size: HostSize) -> Picture:
     )
     enough = int((ratios >= charts.FULL).sum())
     flow = counted(len(flows), "flow")
-    they = "gets what it needs" if len(flows) == 1 else "get what they need"
+    they = "has its required rate" if len(flows) == 1 else "have their required rates"
     title = {
-        "decoding": f"Decoding holds the accelerators back, although {enough} of {flow} {they}",
-        "links": f"Links hold the accelerators back: {enough} of {flow} {they}",
+        "decoding": f"Decoding limits the accelerators, although {enough} of {flow} {they}",
+        "links": f"Links limit the accelerators: {enough} of {flow} {they}",
     }.get(size.limit, f"{enough} of {flow} {they}")
     low, high = charts.rate_domain(frame)
     return Picture("gets", frame, title, {"rows": row_order(frame), "low": low, "high": high})
@@ -340,18 +342,18 @@ def _gets_picture(size: HostSize) -> Picture:
 
 def _of_need(ratio: float) -> str:
     if charts.FULL <= ratio <= 2 - charts.FULL:
-        return "all that it needs"
-    return f"{ratio:.3g}× its need" if ratio > 1 else f"{100 * ratio:.0f} % of its need"
+        return "the required rate"
+    return f"{ratio:.3g}× the required rate" if ratio > 1 else f"{100 * ratio:.0f} % of the required rate"
 
 
 def _cores_picture(size: HostSize) -> Picture:
     """Samples a second over cores, with demand and machine."""
-    demand, known = size.stages["computing"], not math.isnan(size.stages["decoding"])
-    reach = size.decoding_range[1] / size.stages["decoding"] if known else 1.0
+    demand, has_decoding = size.stages["computing"], not math.isnan(size.stages["decoding"])
+    reach = size.decoding_range[1] / size.stages["decoding"] if has_decoding else 1.0
     thin = size.curve.iloc[[*range(0, min(32, len(size.curve))), *range(32, len(size.curve), 4)]]
     curve = thin.assign(what="curve", low=thin["rate"] / reach, high=thin["rate"] * reach, text="")
-    marks = [{"what": "demand", "cores": 1.0, "rate": demand, "text": f"accelerator takes {demand:,.0f}/s"}]
-    if known:
+    marks = [{"what": "demand", "cores": 1.0, "rate": demand, "text": f"accelerator demand {demand:,.0f}/s"}]
+    if has_decoding:
         here = min(max(size.cores, 0.5), 64.0)
         marks.append(
             {
@@ -371,11 +373,11 @@ def _cores_title(size: HostSize) -> str:
         return "No number of cores behind one loader meets the demand"
     if size.limit == "decoding" and size.cores_needed <= size.cores:
         few = counted(int(size.workers), "worker")
-        return f"{_cores(size.cores_needed)}, a worker on each, would meet the demand; {few} cannot"
+        return f"{_cores(size.cores_needed)} with a worker each would meet the demand; {few} cannot"
     if size.limit == "links":
-        return f"Links, not cores, hold it back: {_cores(size.cores_needed)} an accelerator would meet the demand"
-    rule = "more than the rule of 1-2" if size.cores_needed > 2 else "within the rule of 1-2"
-    return f"{_cores(size.cores_needed)} an accelerator meet the demand: {rule}"
+        return f"Links are the limit, not cores: {_cores(size.cores_needed)} per accelerator would meet the demand"
+    rule = "more than the usual 1-2" if size.cores_needed > 2 else "within the usual 1-2"
+    return f"{_cores(size.cores_needed)} per accelerator meet the demand, {rule}"
 
 
 def _cores(count: float) -> str:
@@ -383,7 +385,7 @@ def _cores(count: float) -> str:
 
 
 def _part(size: HostSize, name: str) -> Part:
-    """Place 4: time of one batch of one accelerator in a stage."""
+    """Return the time of one batch of one accelerator in a stage."""
     rate, (colour, how) = size.stages[name], PARTS[name]
     seconds = size.batch / rate if math.isfinite(rate) else 0.0
     text = "not known" if math.isnan(rate) else "none" if math.isinf(rate) else f"{1e3 * seconds:.3g} ms"
@@ -401,7 +403,7 @@ def _link_table(size: HostSize) -> pd.DataFrame:
             "Rate": rows["bandwidth"].map(_bytes),
             "Used": rows["used"].map(_bytes),
             "Share": rows["share"].map(_percent),
-            "Other way": rows["back"].map(_bytes),
+            "Other direction": rows["back"].map(_bytes),
             "Flows": rows["flows"].map("{:.0f}".format),
             "Link": rows["name"] + recalled,
         }
@@ -413,9 +415,9 @@ def _gets_table(size: HostSize) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Flow": rows["flow"],
-            "Gets": rows["got"].map(_bytes),
-            "Needs": rows["need"].map(_bytes),
-            "In words": (rows["got"] / rows["need"]).map(_of_need),
+            "Actual rate": rows["got"].map(_bytes),
+            "Required rate": rows["need"].map(_bytes),
+            "Comparison": (rows["got"] / rows["need"]).map(_of_need),
         }
     )
 
@@ -424,9 +426,9 @@ def _cores_table(size: HostSize) -> pd.DataFrame:
     rows = size.curve[size.curve["cores"].isin([0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])]
     return pd.DataFrame(
         {
-            "Cores an accelerator": rows["cores"].map("{:g}".format),
-            "As many workers [samples/s]": rows["rate"].map("{:,.0f}".format),
-            "Workers chosen [samples/s]": rows["chosen"].map("{:,.0f}".format),
+            "Cores per accelerator": rows["cores"].map("{:g}".format),
+            "One worker per core [samples/s]": rows["rate"].map("{:,.0f}".format),
+            "Chosen workers [samples/s]": rows["chosen"].map("{:,.0f}".format),
             "Meets the demand": np.where(rows["rate"] >= size.stages["computing"], "yes", "no"),
         }
     )
@@ -464,23 +466,23 @@ def _rate(size: HostSize, network: str, samples: str) -> str:
     work = f"{samples.partition(' (')[0].partition(',')[0]} for {network} on {size.machine.name}"
     ranges = [] if math.isinf(high) else [f"{figure(low)}-{figure(high)} samples/s"]
     if limit == "computing":
-        headline = f"**{figure(size.rate)} samples/s** at best: the host feeds each accelerator all that it can take."
+        headline = f"**{figure(size.rate)} samples/s** at best: the host supplies each accelerator at its full rate."
     else:
         sure = "" if (size.rate if math.isinf(high) else high) < ends[0] else ", probably"
         headline = (
-            f"**{figure(size.rate)} samples/s** of the {figure(can)} that each accelerator could take: {_held(limit)}"
-            f"{sure}."
+            f"**{figure(size.rate)} samples/s** of the {figure(can)} that each accelerator could process: "
+            f"{_held(limit)}{sure}."
         )
-        ranges.append(f"it could take {figure(ends[0])}-{figure(ends[1])}")
+        ranges.append(f"each accelerator could process {figure(ends[0])}-{figure(ends[1])}")
     return f"{headline} Workload: {work}. Interval (80 %): {'; '.join(ranges)}."
 
 
 def _held(limit: str) -> str:
-    return f"{limit} hold{'s' * (limit == 'decoding')} it back"
+    return f"{limit} {'is' if limit == 'decoding' else 'are'} the limit"
 
 
 def _advice(size: HostSize) -> str:
-    """What to change or buy first."""
+    """Return what to change or buy first."""
     if math.isnan(size.stages["decoding"]):
         return (
             "Buy first: cores of this machine are not in the catalogue, so that decoding is left out; set Cores "
@@ -492,69 +494,69 @@ def _advice(size: HostSize) -> str:
 def _nothing(size: HostSize) -> str:
     room = size.stages["decoding"] / size.stages["computing"]
     if math.isinf(room):
-        return "nothing, no core decodes here."
+        return "nothing; no core decodes here."
     here = size.curve[size.curve["cores"] <= size.cores]["rate"]
     full = (float(here.max()) if len(here) else size.stages["decoding"]) / size.stages["computing"]
     if full < _TIGHT:
-        return f"nothing; its cores could decode {full:.2f}× of that, so a faster accelerator will starve."
+        return f"nothing; its cores could decode only {full:.2f}× that rate, so a faster accelerator would starve."
     if room < _TIGHT:
         return (
-            f"nothing; {counted(int(size.workers), 'worker')} decode {room:.2f}× of that, one on each of its "
-            f"{size.cores:g} cores would {full:.1f}×."
+            f"nothing; {counted(int(size.workers), 'worker')} decode {room:.2f}× that rate; one on each of its "
+            f"{size.cores:g} cores would decode {full:.1f}×."
         )
     return (
-        f"nothing; decoding has {figure(room)}× of that, and {size.cores_needed:g} of its {size.cores:g} cores an "
-        "accelerator would do."
+        f"nothing; decoding reaches {figure(room)}× that rate, and {size.cores_needed:g} of its {size.cores:g} cores "
+        "per accelerator would suffice."
     )
 
 
 def _more_cores(size: HostSize) -> str:
     if math.isfinite(size.workers_needed):
-        then = "; then links hold it back" if size.stages["links"] < size.stages["computing"] else ""
+        then = "; then links are the limit" if size.stages["links"] < size.stages["computing"] else ""
         return (
-            f"nothing yet; {size.workers_needed:.0f} workers an accelerator instead of {size.workers:g} would do on "
-            f"its {size.cores:g} cores{then}."
+            f"nothing yet; {size.workers_needed:.0f} workers per accelerator instead of {size.workers:g} would suffice "
+            f"on its {size.cores:g} cores{then}."
         )
     if math.isfinite(size.cores_needed):
         return (
-            f"cores; {size.cores_needed:g} an accelerator would do, it has {size.cores:g}, and twice as many give "
-            f"{size.changes['twice the cores']:.2f}×."
+            f"cores; {size.cores_needed:g} per accelerator would suffice, it has {size.cores:g}, and twice as many "
+            f"give {size.changes['twice the cores']:.2f}×."
         )
     return (
         f"no cores; the process that collects batches stops at {figure(size.curve['rate'].max())} samples/s; run "
-        "several loaders, store samples decoded, or decode on the accelerator."
+        "several loaders, store decoded samples, or decode on the accelerator."
     )
 
 
 def _wider_links(size: HostSize) -> str:
     gain = size.changes["links twice as wide"]
-    worth = f"twice the width gives {gain:.2f}×" if gain > _WORTH else "twice the width gives little"
+    worth = f"twice the width gives {gain:.2f}×" if gain > _MIN_GAIN else "twice the width gives little"
     if size.stages["decoding"] < size.stages["computing"]:
-        return f"wider links ({worth}); decoding is the next to hold it back."
-    return f"wider links ({worth}), or another layout; a larger batch exchanges gradients less often."
+        return f"wider links ({worth}); decoding is the next limit."
+    return f"wider links ({worth}), or another topology; a larger batch communicates gradients less often."
 
 
 def _links(size: HostSize) -> str:
     start, end, share = size.busiest
     names = _between(size, start, end)
     if share > 1:
-        return f"Busiest link: at full speed {names} would have to carry {figure(share)} times its rate."
-    return f"Busiest link: at full speed {names} is used at {_percent(share)} of its nominal rate."
+        return f"Busiest link: at full speed, {names} would need {figure(share)} times its rate."
+    return f"Busiest link: at full speed, {names} uses {_percent(share)} of its nominal rate."
 
 
 def _chips(size: HostSize) -> tuple[tuple[str, str], ...]:
-    """How the answer is known."""
-    cores = "cores not known" if math.isnan(size.cores) else f"{_cores(size.cores)} an accelerator"
-    about = f"Physical cores, {size.processor or 'a usual processor'}; of the catalogue unless you set them."
-    found = [(cores, about), (size.machine.root, "Whether all accelerators hang below one processor.")]
+    """Return the badges: how the answer is known."""
+    cores = "cores not known" if math.isnan(size.cores) else f"{_cores(size.cores)} per accelerator"
+    about = f"Physical cores, {size.processor or 'a usual processor'}; from the catalogue unless you set them."
+    badges = [(cores, about), (size.machine.root, "Single root: all accelerators are connected below one processor.")]
     if not math.isnan(size.cacheable):
         fits = size.stored <= size.cacheable
-        found.append(
+        badges.append(
             (
                 "data fit in memory" if fits else "data exceed memory",
-                f"The data set has {size.stored / 1e9:,.3g} GB; {size.cacheable / 1e9:,.0f} GB of memory may cache it. "
-                + ("Later epochs read no storage." if fits else "Every epoch reads storage again."),
+                f"The data set takes {size.stored / 1e9:,.3g} GB; the memory can cache {size.cacheable / 1e9:,.0f} GB. "
+                + ("Later epochs do not read storage." if fits else "Every epoch reads from storage."),
             )
         )
-    found.append(("at best", "Stages overlap perfectly and the slowest decides; storage is not part of this picture."))
-    return tuple(found)
+    badges.append(("at best", "Stages overlap perfectly and the slowest is the limit; storage is not included."))
+    return tuple(badges)

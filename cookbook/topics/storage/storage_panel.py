@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import nice_ceiling, row_order
 from cookbook.panels import options, pasted, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
@@ -36,17 +37,23 @@ AS_THE_BENCHMARK = (OWN_DATA, "as the benchmark has it", "", "benchmark")
 _BEYOND, _POINTS, _KEPT = 1.2, 33, 0.005
 # Stages in the order of the picture: what its row is called, and how it is computed.
 STAGES = {
-    "storage": ("storage", "Least of bandwidth, operations a second x file size, and requests in flight over latency."),
-    "network": ("network", "Network of all hosts together; drives in the hosts need none."),
-    "reading": ("storage and cache", "Later epochs: part of the files comes from page cache, the rest from storage."),
-    "decoding": ("decoding", "What the loader processes decode together, on the cores that there are."),
+    "storage": (
+        "storage",
+        "Least of bandwidth, operations per second × file size, and requests over latency.",
+    ),
+    "network": ("network", "Network of all hosts combined; drives in the hosts need none."),
+    "reading": (
+        "storage and cache",
+        "Later epochs: part of the files is in the page cache, the rest in storage.",
+    ),
+    "decoding": ("decoding", "Decoding rate of all loader processes on the available cores."),
     "copying": ("copying to devices", "Copies from pinned memory over the host link of each accelerator."),
     "accelerators": ("accelerators", "The demand: batch over the time of a step, for all accelerators."),
 }
 PARTS = {
-    "computing": "Utilisation x the rest after checkpoints.",
-    "waiting for input": "The rest of the time that no checkpoint takes.",
-    "writing checkpoints": "Time of a write over itself and the interval between writes.",
+    "computing": "Utilisation × the time without checkpoints.",
+    "waiting for input": "The rest of the time without checkpoints.",
+    "writing checkpoints": "Time of a write over the sum of itself and the interval between writes.",
 }
 
 
@@ -70,7 +77,7 @@ def storage(
     asynchronous: str = "no",
     picture: str = "chain",
 ) -> Panel:
-    """The panel "Will my GPUs starve?", in the state that the arguments say.
+    """Return the panel "Will my GPUs starve?" in the state that the arguments describe.
 
     Parameters
     ----------
@@ -127,7 +134,7 @@ def _controls() -> tuple[Control, ...]:
             group="Workload",
             options=(*options.data_sets(), AS_THE_BENCHMARK),
             own=options.OWN_BYTES,
-            tooltip="What an epoch reads",
+            tooltip="Data set of an epoch",
         ),
         Combo(
             "model",
@@ -135,7 +142,7 @@ def _controls() -> tuple[Control, ...]:
             options=(*options.networks(), *options.benchmarks()),
             own=options.own_work(),
             plain=options.plain_work,
-            tooltip="What trains: its predicted step is the demand",
+            tooltip="Network to train; its predicted step sets the demand",
         ),
         Combo(
             "system",
@@ -144,17 +151,17 @@ def _controls() -> tuple[Control, ...]:
             options.accelerators(),
             own=options.own_accelerator("Accelerator"),
             plain=options.plain_device,
-            tooltip="What computes the steps",
+            tooltip="Accelerator that computes the steps",
         ),
-        Slider("accelerators", group="Hardware", stops=powers_of_two(0, 10), tooltip="In all hosts together"),
-        Combo("storage", group="Hardware", options=options.storages(), tooltip="Where the data set lies"),
+        Slider("accelerators", group="Hardware", stops=powers_of_two(0, 10), tooltip="Total number in all hosts"),
+        Combo("storage", group="Hardware", options=options.storages(), tooltip="Storage of the data set"),
         Slider(
             "memory",
             "Memory of a host",
             "Hardware",
             powers_of_two(3, 13),
             unit="GB",
-            tooltip="Most of it may hold files already read: the page cache",
+            tooltip="Most of it is available as page cache for files already read",
         ),
         Slider("batch", group="Workload", stops=powers_of_two(0, 16), more=True, phase="input_pipeline"),
         Choice(
@@ -162,12 +169,12 @@ def _controls() -> tuple[Control, ...]:
             "Files",
             "Workload",
             (
-                ("as is", "as is", "As the card of the data set says"),
-                ("shards", "packed", "Packed in large files that are read from end to end"),
+                ("as is", "as is", "As described in the data set"),
+                ("shards", "packed", "Packed in large files that are read sequentially"),
             ),
             more=True,
         ),
-        Slider("workers", "Loader processes", "Host", powers_of_two(0, 7), unit="for each accelerator", more=True),
+        Slider("workers", "Loader processes", "Host", powers_of_two(0, 7), unit="per accelerator", more=True),
         Slider("cores", "Cores of a host", "Host", powers_of_two(0, 9), more=True),
         Slider("hosts", group="Host", stops=powers_of_two(0, 8), more=True),
         Slider("drives", "Drives or nodes", "Storage", powers_of_two(0, 8), more=True),
@@ -180,7 +187,7 @@ def _controls() -> tuple[Control, ...]:
             unit="$/TB",
             more=True,
             zero="list price",
-            tooltip="Of this storage; the list price is that of the table, where there is one",
+            tooltip="Price of this storage; the list price is from the table, where there is one",
         ),
         Slider("epochs", group="Training", stops=one_two_five(1, 1000), more=True),
         Slider(
@@ -191,27 +198,27 @@ def _controls() -> tuple[Control, ...]:
             unit="min",
             more=True,
             zero="never",
-            tooltip="How often the state of the training is written; never, unless you say so",
+            tooltip="Interval between checkpoints of the training state; never by default",
         ),
         Choice(
             "asynchronous",
             group="Training",
             options=(
                 ("no", "no", "Training waits for the write"),
-                ("yes", "yes", "A copy is written while training goes on"),
+                ("yes", "yes", "A copy is written while training continues"),
             ),
             more=True,
-            tooltip="How checkpoints are written",
+            tooltip="Whether training waits for the write",
         ),
         Choice(
             "picture",
             "Chart",
             "",
             (
-                ("chain", "Chain", "What each stage could deliver"),
-                ("changes", "What to change first", "What each change alone would give"),
+                ("chain", "Chain", "Rate of each stage"),
+                ("changes", "What to change first", "Rate after each change alone"),
                 ("scaling", "More accelerators", "Utilisation on the same storage"),
-                ("epochs", "Epochs", "The first and a later one"),
+                ("epochs", "Epochs", "The first epoch and a later one"),
             ),
             place="picture",
         ),
@@ -219,29 +226,31 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _is_benchmark(model: Any) -> bool:
-    """Whether a workload is one of MLPerf Storage, which states step, batch and data."""
+    """Return True for a workload of MLPerf Storage, which states step, batch and data."""
     return isinstance(model, str) and model.startswith(BENCHMARK)
 
 
 @lru_cache(maxsize=256)
 def _local(storage: str) -> bool:
-    """Whether a row of the table ``storage`` stands in the hosts."""
+    """Return True if a row of the table ``storage`` is in the hosts."""
     return bool(catalogued(catalog.lookup("storage", storage))[0]["local"])
 
 
 OFF = {
-    "batch": lambda v: {"*": "the benchmark states its own"} if _is_benchmark(v["model"]) else {},
+    "batch": lambda v: {"*": "the benchmark has its own batch"} if _is_benchmark(v["model"]) else {},
     "layout": lambda v: (
-        {"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or not isinstance(v["data"], str) else {}
+        {"*": "the files of these data are not known"}
+        if v["data"] == OWN_DATA or not isinstance(v["data"], str)
+        else {}
     ),
-    "network": lambda v: {"*": "these drives stand in the hosts"} if _local(v["storage"]) else {},
+    "network": lambda v: {"*": "these drives are in the hosts"} if _local(v["storage"]) else {},
     "asynchronous": lambda v: {} if v["checkpoints"] else {"*": "no checkpoint is written"},
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One state of the controls and what `cb.match_storage` says of it.
+    """One state of the controls with the result of `cb.match_storage`.
 
     Attributes
     ----------
@@ -282,13 +291,13 @@ class Scene:
 
     @cached_property
     def first(self) -> tuple[Change, Any] | None:
-        """The first change whose gain can be read in the rate, as "1.1×" and not as "1.0×"."""
+        """The first change whose gain is visible in the printed ratio, as "1.1×" and not as "1.0×"."""
         now = self.found.samples_per_s
         return next((each for each in self.ranked if _times(each[0].samples_per_s / now) != _times(1.0)), None)
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, StorageMatch]:
-        """Numbers of accelerators, and what holds for each on the same hosts and storage."""
+        """Numbers of accelerators, and the result for each on the same hosts and storage."""
         low, high = float(self.given["hosts"]), 4.0 * max(self.given["accelerators"], 8)
         most = self.found.largest_accelerators
         high = max(high, min(2 * most, 4096.0)) if np.isfinite(most) else high
@@ -303,27 +312,26 @@ def _scene(*values: Any) -> Scene:
     v = dict(zip(SCENE, values, strict=True))
     benchmark = _is_benchmark(v["model"])
     if v["hosts"] > v["accelerators"]:
-        raise ValueError(f"hosts = {v['hosts']:,} is more than {v['accelerators']:,} accelerators; give at most that")
+        raise refused("hosts", v["hosts"], f"is more than {v['accelerators']:,} accelerators; give at most that")
     if v["data"] == OWN_DATA and not benchmark:
-        raise ValueError("data = benchmark goes with a network of MLPerf Storage; choose a card, or such a network")
+        reason = "data = benchmark goes with a network of MLPerf Storage; choose a data set, or such a network"
+        raise Refused(Refusal(reason, field="data"))
     if v["checkpoints"] and (benchmark or options.is_time(v["model"])):
-        raise ValueError(
-            f"checkpoints = {v['checkpoints']} needs a network, whose parameters give the size of a "
-            "checkpoint; set it to 0, or choose a network"
-        )
+        reason = "needs a network, whose parameters give the size of a checkpoint; set it to 0, or choose a network"
+        raise refused("checkpoints", v["checkpoints"], reason)
     drives = {"storage": v["storage"], "drives": v["drives"]} | ({"price_usd_per_tb": v["price"]} if v["price"] else {})
     data = None if v["data"] == OWN_DATA else v["data"]
     if v["layout"] != "as is" and isinstance(data, str):
         data = {"card": data, "layout": v["layout"]}
     names = (v["model"], v["system"], drives if len(drives) > 2 or v["drives"] > 1 else v["storage"], data)
-    given: dict[str, Any] = {} if benchmark else {"batch": v["batch"]}
-    given |= {name: v[name] for name in ("accelerators", "hosts", "workers", "cores")}
-    given |= {"memory": f"{v['memory']} GB", "epochs": v["epochs"]}
+    arguments: dict[str, Any] = {} if benchmark else {"batch": v["batch"]}
+    arguments |= {name: v[name] for name in ("accelerators", "hosts", "workers", "cores")}
+    arguments |= {"memory": f"{v['memory']} GB", "epochs": v["epochs"]}
     if not _local(v["storage"]):
-        given["network"] = f"{v['network']} Gb/s"
+        arguments["network"] = f"{v['network']} Gb/s"
     if v["checkpoints"]:
-        given |= {"checkpoint_interval": 60 * v["checkpoints"], "asynchronous": int(v["asynchronous"] == "yes")}
-    return Scene(names, MappingProxyType(given), match_storage(*names, **given))
+        arguments |= {"checkpoint_interval": 60 * v["checkpoints"], "asynchronous": int(v["asynchronous"] == "yes")}
+    return Scene(names, MappingProxyType(arguments), match_storage(*names, **arguments))
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -338,12 +346,12 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         "scaling": (_scaling_picture, _scaling_table),
         "epochs": (_epochs_picture, _epoch_table),
     }[values["picture"]]
-    found = scene.found
-    usd = found.usd_per_hour
-    shares = epoch_parts(found).set_index(["epoch", "part"])["share"]["each later epoch"]
+    result = scene.found
+    usd = result.usd_per_hour
+    shares = epoch_parts(result).set_index(["epoch", "part"])["share"]["each later epoch"]
     return View(
         answer=f"{_answer(scene)} {options.assumed(values['model'])}".rstrip(),
-        headline={"samples a second": found.samples_per_s, "utilisation": found.utilisation},
+        headline={"samples per second": result.samples_per_s, "utilisation": result.utilisation},
         chips=_chips(scene),
         picture=drawn(scene, pinned.kept if pinned else None),
         parts=tuple(
@@ -357,9 +365,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
             for name, share in shares.items()
         ),
         parts_title=f"An hour of the accelerators ({'no price known' if math.isnan(usd) else dollars(usd)}), "
-        "by what they do in it",
+        "by activity",
         table=partial(table, scene),
-        data=partial(chain_figures, found),
+        data=partial(chain_figures, result),
         sources=partial(_sources, scene),
         code=_code(values, scene),
         kept=scene,
@@ -386,14 +394,14 @@ def _chain_picture(scene: Scene, ghost: Scene | None) -> Picture:
     frame = pd.DataFrame(rows, columns=["row", "rate", "low", "high", "state", "before", "text"])
     cache = ", page cache included," if scene.shown == "reading" else ""
     share = percent(rates[scene.shown] / demand)
-    title = f"{capital(scene.found.bottleneck)}{cache} delivers {share} of what the accelerators could take"
+    title = f"{capital(scene.found.bottleneck)}{cache} delivers {share} of the rate that the accelerators could process"
     if scene.found.bottleneck == "accelerators":
         title = f"The input keeps up: accelerators compute {percent(scene.found.utilisation)} of the time"
     return Picture("chain", frame.replace(math.inf, math.nan), title, _rate_signals(frame, demand))
 
 
 def _state(scene: Scene, stage: str) -> str:
-    """What the picture says of a stage."""
+    """Return the state of a stage in the chart."""
     rates = scene.found.stages
     if stage == scene.shown:
         return "slowest stage"
@@ -415,7 +423,7 @@ def _changes_picture(scene: Scene, _: Scene | None) -> Picture:
         lines.append((row.short, change.samples_per_s, math.nan, math.nan, priced, text))
     frame = pd.DataFrame(lines, columns=["row", "rate", "low", "high", "state", "text"])
     title = (
-        "No change here adds a twentieth to the rate"
+        "No change here increases the rate by 5 %"
         if scene.first is None
         else (f"First: {scene.first[0].name}, {_times(scene.first[0].samples_per_s / now)} the rate")
     )
@@ -423,11 +431,11 @@ def _changes_picture(scene: Scene, _: Scene | None) -> Picture:
 
 
 def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
-    counts, found = scene.scaled
+    counts, result = scene.scaled
     names, no = ("count", "utilisation", "low", "high", "line"), np.nan
     lines = [
-        (counts, found.utilisation, *found.utilisation_range, "later epochs"),
-        (counts, found.first_utilisation, no, no, "first epoch"),
+        (counts, result.utilisation, *result.utilisation_range, "later epochs"),
+        (counts, result.first_utilisation, no, no, "first epoch"),
     ]
     lines += [(ghost.scaled[0], ghost.scaled[1].utilisation, no, no, "pinned")] if ghost else []
     frame = pd.concat([pd.DataFrame(dict(zip(names, each, strict=True))) for each in lines])
@@ -438,7 +446,7 @@ def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
         if math.isinf(most)
         else f"Not even one accelerator reaches a utilisation of {bar}"
         if most < 1
-        else f"From {most + 1:,.0f} accelerators on, utilisation falls below {bar}"
+        else f"Utilisation falls below {bar} from {counted(int(most + 1), 'accelerator')} on"
     )
     signals = {
         "most": float(counts.max()),
@@ -450,16 +458,18 @@ def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
 
 
 def _epochs_picture(scene: Scene, _: Scene | None) -> Picture:
-    found = scene.found
-    frame = epoch_parts(found).rename(columns={"epoch": "row"}).drop(columns="share")
-    told = {name: f"{human(seconds, 's')}|{percent(used)} computing" for name, seconds, used in _epochs(scene)}
+    result = scene.found
+    frame = epoch_parts(result).rename(columns={"epoch": "row"}).drop(columns="share")
+    texts = {name: f"{human(seconds, 's')}|{percent(used)} computing" for name, seconds, used in _epochs(scene)}
     frame = frame.assign(
-        text=[told[row] if part == "computing" else None for row, part in zip(frame["row"], frame["part"], strict=True)]
+        text=[
+            texts[row] if part == "computing" else None for row, part in zip(frame["row"], frame["part"], strict=True)
+        ]
     )
-    longest, longer = frame["end"].max(), found.first_epoch_seconds / found.later_epoch_seconds
+    longest, longer = frame["end"].max(), result.first_epoch_seconds / result.later_epoch_seconds
     unit, clock = next(pair for pair in CLOCK if longest >= pair[0] or pair[0] == 1)
     signals = {"rows": row_order(frame), "most": unit * nice_ceiling(longest / unit), "unit": unit, "clock": clock}
-    hits = f"the page cache serves {percent(found.hit_rate)} of later reads"
+    hits = f"the page cache serves {percent(result.hit_rate)} of later reads"
     title = (
         f"The first epoch takes {longer:.2f}× as long as a later one: {hits}"
         if longer >= 1 + _KEPT
@@ -469,22 +479,22 @@ def _epochs_picture(scene: Scene, _: Scene | None) -> Picture:
 
 
 def _epochs(scene: Scene) -> list[tuple[str, float, float]]:
-    found = scene.found
+    result = scene.found
     return [
-        ("first epoch", found.first_epoch_seconds, found.first_utilisation),
-        ("each later epoch", found.later_epoch_seconds, found.utilisation),
+        ("first epoch", result.first_epoch_seconds, result.first_utilisation),
+        ("each later epoch", result.later_epoch_seconds, result.utilisation),
     ]
 
 
 def _stage_table(scene: Scene) -> pd.DataFrame:
-    found, demand = scene.found, scene.found.stages["accelerators"]
+    result, demand = scene.found, scene.found.stages["accelerators"]
     return pd.DataFrame(
         {
             "Stage": [label for label, _ in STAGES.values()],
-            "Samples a second": [_samples(found.stages[name]) for name in STAGES],
-            "Times the demand": [_times(found.stages[name] / demand) for name in STAGES],
-            "One sample (accelerators: one step)": [human(found.latency[name], "s") for name in STAGES],
-            "How": [how for _, how in STAGES.values()],
+            "Samples per second": [_samples(result.stages[name]) for name in STAGES],
+            "Relative to the demand": [_times(result.stages[name] / demand) for name in STAGES],
+            "Time per sample (accelerators: per step)": [human(result.latency[name], "s") for name in STAGES],
+            "Limit": [how for _, how in STAGES.values()],
         }
     )
 
@@ -492,7 +502,7 @@ def _stage_table(scene: Scene) -> pd.DataFrame:
 def _change_table(scene: Scene) -> pd.DataFrame:
     rows: list[tuple[str, ...]] = []
     for change, row in scene.ranked:
-        month = " a month" if change.per == "month" else ""
+        month = " per month" if change.per == "month" else ""
         paid = (f"{dollars(change.usd)}{month}", dollars(row.usd_per_hour), _samples(row.gain_per_usd))
         after = human(3600 * row.pays_after, "s") if row.pays_after > 0 else ""
         if change.usd == 0 or math.isnan(change.usd):
@@ -515,15 +525,15 @@ def _change_table(scene: Scene) -> pd.DataFrame:
     columns = [
         "No.",
         "Change",
-        "Samples a second",
+        "Samples per second",
         "Gain",
         "Utilisation",
         "Cost",
-        "Cost an hour",
-        "Gain for each $/h [1/s]",
-        "Saves an hour",
-        "Pays after",
-        "Price rests on",
+        "Cost per hour",
+        "Gain per $/h [1/s]",
+        "Savings per hour",
+        "Pays back after",
+        "Source of the price",
     ]
     return pd.DataFrame(rows, columns=columns)
 
@@ -531,15 +541,15 @@ def _change_table(scene: Scene) -> pd.DataFrame:
 def _scaling_table(scene: Scene) -> pd.DataFrame:
     """Powers of two of the picture, as printed text."""
     counts = [2**power for power in range(13) if scene.given["hosts"] <= 2**power <= scene.scaled[0].max()]
-    found = scene.over(accelerators=np.array(counts, dtype=float))
+    result = scene.over(accelerators=np.array(counts, dtype=float))
     return pd.DataFrame(
         {
             "Accelerators": [f"{count:,}" for count in counts],
-            "Samples a second": map(_samples, found.samples_per_s),
-            "Utilisation": map(percent, found.utilisation),
-            "First epoch": map(percent, found.first_utilisation),
-            "Slowest stage": map(str, found.bottleneck),
-            "Waiting, an hour": map(dollars, found.idle_usd_per_hour),
+            "Samples per second": map(_samples, result.samples_per_s),
+            "Utilisation": map(percent, result.utilisation),
+            "First epoch": map(percent, result.first_utilisation),
+            "Slowest stage": map(str, result.bottleneck),
+            "Cost of waiting per hour": map(dollars, result.idle_usd_per_hour),
         }
     )
 
@@ -547,10 +557,10 @@ def _scaling_table(scene: Scene) -> pd.DataFrame:
 def _epoch_table(scene: Scene) -> pd.DataFrame:
     rows = [(name, human(seconds, "s"), percent(used)) for name, seconds, used in _epochs(scene)]
     rows += [
-        ("to the first batch", human(scene.found.warm_up_seconds, "s"), ""),
+        ("until the first batch", human(scene.found.warm_up_seconds, "s"), ""),
         ("all epochs", human(scene.found.total_seconds, "s"), ""),
     ]
-    return pd.DataFrame(rows, columns=["What", "Time", "Utilisation"])
+    return pd.DataFrame(rows, columns=["Period", "Time", "Utilisation"])
 
 
 def _sources(scene: Scene) -> tuple[Source, ...]:
@@ -561,9 +571,9 @@ def _sources(scene: Scene) -> tuple[Source, ...]:
         ("accelerators", "key", system.rstrip("*"), "accelerator"),
         ("data_sets", "key", scene.data_set, "data set"),
         ("storage_workloads", "workload", str(model).removeprefix(BENCHMARK), "benchmark"),
-        ("cloud_prices", "accelerator_key", system, "price of an hour"),
+        ("cloud_prices", "accelerator_key", system, "price per hour"),
         ("tco", "category", "part_price", "price of memory"),
-        ("pipeline_constants", "fitted", "yes", "constants of the input chain"),
+        ("pipeline_constants", "fitted", "yes", "constants of the input pipeline"),
     ]
     uses: dict[str, dict[str, None]] = {}
     for table, column, value, use in wanted:
@@ -575,22 +585,22 @@ def _sources(scene: Scene) -> tuple[Source, ...]:
 
 
 def _answer(scene: Scene) -> str:
-    """The sentence in place 1."""
-    found = scene.found
-    held = "not starved" if found.bottleneck == "accelerators" else f"starved by {found.bottleneck}"
+    """Return the headline and the facts below it."""
+    result = scene.found
+    state = "not starved" if result.bottleneck == "accelerators" else f"starved by {result.bottleneck}"
     device = short_name(options.device_of(scene.names[1]).name)
     count = scene.given["accelerators"]
     headline = (
-        f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(found.samples_per_s)} samples/s**, {held}: "
-        f"{percent(found.utilisation)} utilisation."
+        f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(result.samples_per_s)} samples/s**, {state}: "
+        f"{percent(result.utilisation)} utilisation."
     )
     return " ".join((headline, _interval(scene), _cost(scene), _training(scene), _first_change(scene)))
 
 
 def _interval(scene: Scene) -> str:
-    """What is trained on what, with the interval where there is one."""
-    found = scene.found
-    (least, most), (low, high) = found.samples_range, found.utilisation_range
+    """Return the workload, with the interval where there is one."""
+    result = scene.found
+    (least, most), (low, high) = result.samples_range, result.utilisation_range
     reach = "" if math.isnan(low) or high - low < _KEPT else f", {100 * low:.0f}-{100 * high:.0f} % utilisation"
     ends = f"{_samples(least)}-{_samples(most)}"
     range_ = "" if _samples(least) == _samples(most) else f"; 80 % interval {ends} samples/s"
@@ -600,7 +610,7 @@ def _interval(scene: Scene) -> str:
 def _work(scene: Scene) -> str:
     model = scene.names[0]
     if options.is_time(model):
-        return f"{human(model, 's')} a step"
+        return f"{human(model, 's')} per step"
     return f"MLPerf Storage {model.removeprefix(BENCHMARK)}" if _is_benchmark(model) else options.title_of(model)
 
 
@@ -620,54 +630,54 @@ def _files(scene: Scene) -> str:
 
 
 def _cost(scene: Scene) -> str:
-    """What waiting costs, a price that nobody states being no price of nothing, and how many can be fed."""
-    found, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
+    """Return the cost of waiting, where a price is known, and the number of accelerators that can be supplied."""
+    result, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
     usd = (
-        f"of {dollars(found.usd_per_hour)} an hour, {dollars(found.idle_usd_per_hour)} pay for waiting"
-        if math.isfinite(found.usd_per_hour)
-        else "what waiting costs is not known, no cloud lists this accelerator"
+        f"{dollars(result.idle_usd_per_hour)} of {dollars(result.usd_per_hour)} per hour pays for waiting"
+        if math.isfinite(result.usd_per_hour)
+        else "the cost of waiting is not known, since no cloud lists this accelerator"
     )
-    kept = "any number" if math.isinf(many) else "not even one" if many < 1 else f"at most {many:,.0f}"
-    return f"Cost: {usd}; {kept} of them stay{'s' * (many <= 1)} at {bar}."
+    number = "any number of" if math.isinf(many) else "not even one" if many < 1 else f"at most {many:,.0f}"
+    return f"Cost: {usd}; {number} {'accelerator' if many <= 1 else 'accelerators'} can be kept at {bar}."
 
 
 def _training(scene: Scene) -> str:
-    found, epochs = scene.found, scene.given["epochs"]
-    total = f"Time: {counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(found.total_seconds, 's')}"
+    result, epochs = scene.found, scene.given["epochs"]
+    total = f"Time: {counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(result.total_seconds, 's')}"
     first = (
-        f", the first at {percent(found.first_utilisation)}"
-        if abs(found.first_utilisation - found.utilisation) >= _KEPT
+        f", the first at {percent(result.first_utilisation)} utilisation"
+        if abs(result.first_utilisation - result.utilisation) >= _KEPT
         else ""
     )
     return f"{total}{first}{_stall(scene)}{_credits(scene)}."
 
 
 def _credits(scene: Scene) -> str:
-    """How long storage lends speed; the answer is what holds after that."""
-    found = scene.found
-    if math.isinf(found.credit_seconds):
+    """Return the duration of burst credits; the answer is for the time after them."""
+    result = scene.found
+    if math.isinf(result.credit_seconds):
         return ""
-    lasting = human(found.credit_seconds, "s")
-    if found.credit_seconds >= found.total_seconds:
+    lasting = human(result.credit_seconds, "s")
+    if result.credit_seconds >= result.total_seconds:
         return f"; that is without burst credits, which last {lasting}, longer than the training"
     return f"; burst credits last {lasting}, and the rates are those after them"
 
 
 def _stall(scene: Scene) -> str:
-    found = scene.found
+    result = scene.found
     if "checkpoint_interval" not in scene.given:
         return ""
-    how, share = "behind" if scene.given["asynchronous"] else "in front of", percent(found.checkpoint_stall)
-    size, gap = human(found.checkpoint_bytes, "B"), human(scene.given["checkpoint_interval"], "s")
-    return f"; checkpoints of {size} every {gap}, {how} the training, stop it for {share} of it"
+    how, share = "asynchronous" if scene.given["asynchronous"] else "synchronous", percent(result.checkpoint_stall)
+    size, gap = human(result.checkpoint_bytes, "B"), human(scene.given["checkpoint_interval"], "s")
+    return f"; {how} checkpoints of {size} every {gap} stop the training for {share} of the time"
 
 
 def _first_change(scene: Scene) -> str:
     """The first change, with what it gains and costs."""
     if scene.first is None:
-        return "Change first: nothing, no change here adds a twentieth to the rate."
+        return "Change first: nothing; no change here increases the rate by 5 %."
     change, row = scene.first
-    soon = f", paid after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
+    soon = f", pays back after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
     return f"Change first: {change.name} (to {percent(change.utilisation)} utilisation, {_paid(change)}{soon})."
 
 
@@ -678,28 +688,31 @@ def _paid(change: Change) -> str:
 
 
 def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
-    """How the figures are known."""
-    found, model = scene.found, scene.names[0]
+    """Return the badges: how the values are known."""
+    result, model = scene.found, scene.names[0]
     step = (
         ("step of the benchmark", "The emulated step that MLPerf Storage states.")
         if _is_benchmark(model)
         else (
-            ("step given", "The time of a step is your own.")
+            ("your step time", "The time of a step is your own.")
             if options.is_time(model)
             else (
                 "step predicted",
-                "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
-                "80 % intervals of step, decoding and storage together.",
+                "Predicted for one accelerator; gradient communication would lower the demand. Intervals "
+                "are 80 % for step, decoding and storage combined.",
             )
         )
     )
-    price = ("no price" if math.isnan(found.usd_per_hour) else found.price_basis.rpartition(": ")[2], found.price_basis)
-    assumed = [each for each in (*found.assumed.told(), found.remark) if each]
-    return step, price, (counted(len(assumed), "assumption"), in_words(assumed) or "Nothing had to stand in.")
+    price = (
+        "no price" if math.isnan(result.usd_per_hour) else result.price_basis.rpartition(": ")[2],
+        result.price_basis,
+    )
+    assumed = [each for each in (*result.assumed.told(), result.remark) if each]
+    return step, price, (counted(len(assumed), "assumption"), in_words(assumed) or "Nothing was assumed.")
 
 
 def _samples(value: float) -> str:
-    """Samples a second with three digits.
+    """Return samples per second with three digits.
 
     Examples
     --------

@@ -125,7 +125,7 @@ def test_a_planted_effect_is_found_and_none_is_not() -> None:
     assert table.loc["p3", "after"] == pytest.approx(np.exp(0.1))
     picture = _effects_picture(found, 0.2)
     verdicts = picture.frame.set_index("row")["verdict"]
-    assert verdicts["p3 (20)"] == "nearer with it" and verdicts["few (2)"] == "as near"
+    assert verdicts["p3 (20)"] == "more accurate" and verdicts["few (2)"] == "as near"
     assert picture.frame.set_index("row")["few"].to_dict()["few (2)"]
     worse = 100 * (np.expm1(0.2) - np.expm1(0.1)) * 10 / 10.2
     assert found.worse[0] == pytest.approx(worse, rel=1e-3) and found.worse[1] > 0
@@ -180,7 +180,7 @@ def test_coverage_is_known_for_the_full_model_alone(panel: Any) -> None:
     panel.update(model="Paleo 2017")
     assert "intervals" in panel.shown["off"]["picture"]["coverage"]
     panel.update(picture="coverage")
-    assert "only the full model has intervals" in panel.answer.lower() and panel.shown["error"]
+    assert "intervals are known of the full model alone" in panel.answer.lower() and panel.shown["error"]
     panel.update(model="full")
     assert panel.shown["error"] == "" and panel.shown["picture"] == "coverage"
 
@@ -238,7 +238,7 @@ def test_parts_are_shares_of_the_runs(panel: Any) -> None:
         ({"kind": "transformer", "publishers": ["lambda"]}, ["0 such runs were measured"]),
         ({"accelerators": ["h100"]}, ["h100", "h100-sxm"]),
         ({"networks": ["gpt3_175b"], "accelerators": ["rtx-4070-laptop"]}, ["0 such runs were measured"]),
-        ({"band": 0}, ["Good means within", "1 to 50"]),
+        ({"band": 0}, ["Acceptable error", "1 to 50"]),
         ({"by": "colour"}, ["colour", "publisher"]),
         ({"publishers": ["lambda"] * 5}, ["at most 4"]),
     ],

@@ -410,7 +410,7 @@ def test_the_chart_of_all_applications_takes_the_limits_that_all_share() -> None
     rules = import_module("cookbook.topics.purchase.stack_panel").OFF
     off = {name: rule({"picture": "matrix", "task": "train"}) for name, rule in rules.items()}
     assert set(off) >= {"runs", "deadline", "rate", "latency", "model"} and all(off.values())
-    assert off["runs"] == {"*": "the chart of all applications takes usual targets"}
+    assert off["runs"] == {"*": "the chart of all applications uses typical targets"}
     assert not rules["runs"]({"picture": "costs", "task": "train"})
 
 

@@ -72,7 +72,7 @@ def test_the_code_gives_the_same_state(panel: Any, picture: str) -> None:
     [
         ({"region": "Atlantis"}, ["No region called 'Atlantis'", "nearest"]),
         ({"years": 0}, ["Horizon = 0", "0.25 to 6"]),
-        ({"runs": "many"}, ["Runs a month", "many"]),
+        ({"runs": "many"}, ["Runs per month", "many"]),
         ({"deadline": "7"}, ["Deadline", "no unit"]),
         ({"model": "resnet999"}, ["resnet999", "none that is spelt alike"]),
         ({"private": "secret"}, ["secret"]),
@@ -98,7 +98,7 @@ def test_sentence_and_chart_compare_the_same_cost_over_a_short_horizon(panel: An
     counted = rows.dropna(subset=["counted"]).set_index("what")["counted"]
     assert counted["owned"] < counted["rented"] and panel.answer.startswith(f"{dollars(counted['owned'])} over")
     assert rows.loc[rows["what"] == "owned", "usd"].max() > 2 * counted["owned"], "what is paid is more than its share"
-    assert "$25 k to buy, of which the share used counts" in panel.answer
+    assert "$25 k to buy, of which the share of use is counted" in panel.answer
     assert panel.shown["signals"]["live_title"].startswith("Workstation, 6 × RTX 4090 costs less over 1 year")
 
 

@@ -142,7 +142,7 @@ def test_strong_scaling_over_another_link_can_be_sent(panel: Any, picture: str) 
     json.dumps([panel.shown, panel.columns], allow_nan=False)
     assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
     panel.receive({"do": "open", "what": "sources"})
-    assert {item[2] for item in panel.shown["sources"]["items"]} >= {"layers of the network", "figures of the link"}
+    assert {item[2] for item in panel.shown["sources"]["items"]} >= {"layers of the network", "datasheet of the link"}
 
 
 @pytest.mark.parametrize(

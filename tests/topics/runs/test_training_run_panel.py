@@ -77,9 +77,9 @@ def test_deadline_and_budget_are_answered(panel: Any) -> None:
     assert re.search(r"meet the deadline of 1,000 days by .* as 8 do by", panel.answer)
     assert "$1 M pay for" in panel.answer
     panel.update(deadline=float(days[64]) * 1.01, budget=None)
-    assert ", though not for certain" in panel.answer
+    assert ", though not certainly" in panel.answer
     panel.update(tokens=100_000, deadline=1)
-    assert "no number drawn meets it" in panel.answer
+    assert "none of the numbers tried meets it" in panel.answer
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_costs_are_those_of_sizing_each_kind(panel: Any) -> None:
         assert rows.loc[kind, "usd_per_million_output"] == pytest.approx(alone["usd_per_million_output"])
         assert rows.loc[kind, "devices"] == alone["devices"]
     drawn = pd.DataFrame(panel.columns)
-    best, title = drawn.loc[drawn["verdict"] == "cheapest that will do", "row"], panel.shown["signals"]["live_title"]
+    best, title = drawn.loc[drawn["verdict"] == "cheapest feasible", "row"], panel.shown["signals"]["live_title"]
     hourly = rows.loc[rows["meets"].astype(bool), "usd_per_hour"]
     cheapest = rows.loc[hourly.idxmin(), "name"]
     # One whose interval overlaps with others' is named first, but not as the winner.

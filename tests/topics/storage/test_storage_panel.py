@@ -89,7 +89,7 @@ def test_ranked_changes_are_those_of_the_call(panel: Any) -> None:
     assert table["Change"].tolist() == ranked["change"].tolist()
     drive = table[table["Change"].str.startswith("twice the drives")].iloc[0]
     assert drive["Cost"] == "$79"
-    worth = [float(text.replace(",", "")) for text in table["Gain for each $/h [1/s]"]]
+    worth = [float(text.replace(",", "")) for text in table["Gain per $/h [1/s]"]]
     assert worth == pytest.approx(ranked["gain_per_usd"].tolist(), rel=0.01)
     panel.update(price=0)
     panel.receive({"do": "open", "what": "table"})
@@ -271,7 +271,7 @@ def test_the_csv_is_in_si(panel: Any) -> None:
 def test_sources_name_what_they_gave(panel: Any) -> None:
     panel.receive({"do": "open", "what": "sources"})
     notes = " ".join(note for _, _, note in panel.shown["sources"]["items"])
-    assert all(word in notes for word in ("storage", "data set", "accelerator", "price of an hour", "constants"))
+    assert all(word in notes for word in ("storage", "data set", "accelerator", "price per hour", "constants"))
 
 
 @pytest.mark.parametrize("picture", PICTURES)
