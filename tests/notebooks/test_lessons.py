@@ -390,8 +390,25 @@ def test_10_answers_of_its_questions():
     load = dict(rate=20, devices=2, input_len=512, output_len=256)
     two, one = (cb.serve("llama3_8b", "h100-sxm", **load, tp=tp).table.iloc[0] for tp in (1, 2))
     assert two.capacity > one.capacity and two.ttft_p95 > one.ttft_p95
-    near = cb.serve("llama3_8b", "h100-sxm", input_len=512, output_len=256, devices=1, rate=0.48 * two.capacity)
-    assert near.table.tpot_p95[0] > 0.05 and near.table.ttft_p95[0] < 1
+    large = [cb.serve("llama3_70b", "h100-sxm", **load | {"rate": 0.5, "devices": 8}, tp=tp).best for tp in (2, 4)]
+    assert large[1]["capacity"] > 1.2 * large[0]["capacity"] and large[0]["binds"] == "KV memory"
+
+
+@pytest.mark.parametrize(("places", "breaks"), [(1024, "TPOT"), (256, "TTFT")])
+def test_10_the_limit_that_breaks_first_depends_on_the_requests_of_an_iteration(places, breaks):
+    engine = dict(input_len=512, output_len=256, devices=1, software="vllm", max_sequences=places)
+    capacity = cb.serve("llama3_8b", "h100-sxm", rate=0.01, **engine).table.capacity[0]
+    near = cb.serve("llama3_8b", "h100-sxm", rate=0.97 * capacity, **engine).table.iloc[0]
+    assert (near.ttft_p95 > 1, near.tpot_p95 > 0.05) == (breaks == "TTFT", breaks == "TPOT")
+    assert "Up to 1,024 requests share an iteration" in prose("10") and "Set `max_sequences` to 256" in prose("10")
+
+
+def test_10_the_knee_by_hand():
+    words = prose("10")
+    alone = 1e3 * cb.generate("llama3_8b", "h100-sxm", input_len=512, output_len=2, delay_of="token").point
+    assert f"$a$ = {alone:.1f} ms" in words
+    by_hand = [round(alone / (1 - share)) for share in (0.5, 0.8, 0.9)]
+    assert f"at half load needs {by_hand[0]} ms per token, at 80 % {by_hand[1]} ms, at 90 % {by_hand[2]} ms" in words
 
 
 def test_history_the_grid_of_the_deck():

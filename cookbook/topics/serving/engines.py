@@ -148,6 +148,10 @@ class Load:
         """Return the load of one engine of `engines`."""
         return replace(self, rate=self.rate / engines, clients=self.clients / engines)
 
+    def in_units(self, seconds: float) -> Load:
+        """Return the same requests with time counted in units of so many seconds."""
+        return replace(self, rate=self.rate * seconds, think=self.think / seconds)
+
     def at_rate(self, rate: float) -> Load:
         """Return the same requests, arriving at a rate [1/s]."""
         return replace(self, rate=rate, clients=math.nan, think=0.0)

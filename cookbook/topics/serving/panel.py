@@ -478,6 +478,9 @@ def _kept(view: Served) -> Iterator[str]:
         f"about {large(own['in_service'])} in service at any time"
     )
     yield f"{used}; a full engine is limited by {own['binds']}." if own["meets"] else f"{used}."
+    slow = own["devices_slow"]
+    if own["meets"] and slow > own["devices"]:
+        yield f"Slow end: if the engine is as slow as its intervals allow, {slow:,.0f} devices meet the limits."
     if own["costly"]:
         costly = own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of ")
         yield f"Limits: {costly}."
@@ -518,7 +521,8 @@ def _knee(view: Served) -> Picture:
             ]
             for name in ("TTFT p50", "TPOT p50"):
                 low, high = (at[f"{_column(name)}_{end}80"] / MILLI for end in ("low", "high"))
-                rows.append({"what": "band", "series": name, "rate": rate * engines, "ms": low, "high": high})
+                if math.isfinite(high):  # an engine at the slow end keeps up with the load
+                    rows.append({"what": "band", "series": name, "rate": rate * engines, "ms": low, "high": high})
     rows += [
         {"what": "here", "series": name, "rate": own["requests_per_second"], "ms": own[_column(name)] / MILLI}
         for name in charts.LATENCIES

@@ -73,6 +73,7 @@ COLUMNS = (
     "meets",
     "tier",
     "why",
+    "devices_slow",
     *(
         f"{name}_{end}80"
         for name in (
@@ -474,20 +475,20 @@ class Replicas:
         return columns
 
     def ends(self, row: dict[str, Any]) -> dict[str, float]:
-        """Return 80 % intervals by measured latencies and rates of services.
+        """Return 80 % intervals by measured latencies and rates of services, each end solved with its own queues.
 
-        Clients send fewer requests where they wait longer.
+        Where all times are longer, requests of an open load queue longer too, and without end once they exceed the
+        capacity; clients of a closed load send fewer.
         """
-        (alone, loaded, other), rate, load = self.factors, row["requests_per_second"], self.load
-        first = loaded if row["batch"] > 1 else alone
-        low, high = min(1.0, row["capacity"] / other / rate), 1.0
-        if load.closed:
-            answer = load.clients / rate - load.think
-            low = min(low, load.clients / (load.think + answer * other) / rate)
-            high = load.clients / (load.think + answer / other) / rate
+        (alone, loaded, other), load, engines = self.factors, self.load, row["engines"]
+        first, now = loaded if row["batch"] > 1 else alone, self.solve(engines)
+        slow, fast = (self._at_speed(engines, factor) for factor in (other, 1 / other))
+        within = min(1.0, row["capacity"] / other / row["requests_per_second"])
+        low, high = (slow["rate"] / now["rate"], fast["rate"] / now["rate"]) if load.closed else (within, 1.0)
+        least, most = ({name: end[name] / now[name] for name in ("ttft_p50", "tpot_p50")} for end in (fast, slow))
         pairs = {
-            "ttft_p50": (1 / first, first),
-            "tpot_p50": (1 / other, other),
+            "ttft_p50": (min(1 / first, least["ttft_p50"]), max(first, most["ttft_p50"])),
+            "tpot_p50": (least["tpot_p50"], most["tpot_p50"]),
             "output_tokens_per_second": (low, high),
             **{f"usd_per_million_{kind}": (1 / high, 1 / low) for kind in ("input", "output")},
         }
@@ -496,6 +497,29 @@ class Replicas:
             for name, pair in pairs.items()
             for end, factor in zip(("low", "high"), pair, strict=True)
         }
+
+    def _at_speed(self, engines: float, factor: float) -> dict[str, Any]:
+        """Return rate and median latencies of one engine of `engines` whose iterations take `factor` times as long.
+
+        With time counted in units of `factor`, that is this engine under requests and pauses that are so much shorter.
+        """
+        load = self.load.share(engines).in_units(factor)
+        if not load.closed and load.rate >= self.capacity:
+            return {"rate": self.capacity / factor, "ttft_p50": math.inf, "tpot_p50": math.inf}
+        state = self._solve(load)
+        latencies = {name: state[name] * factor for name in ("ttft_p50", "tpot_p50")}
+        return {"rate": state["rate"] / factor, **latencies}
+
+    def fewest_slow(self) -> float:
+        """Return the fewest devices within the limits where every time is at its slow end; NaN if no number is."""
+        slow, limits = self.factors[2], self.limits
+        limits = replace(limits, ttft=limits.ttft / slow, tpot=limits.tpot / slow)
+        try:
+            load = self.load.in_units(slow)
+            engines = Replicas(self.network, self.machine, self.options, self.batching, load, limits).fewest()
+        except ValueError:
+            return math.nan
+        return float(engines * self.unit_devices)
 
     def simulate(self, engines: int, seed: int) -> dict[str, Any]:
         """Return the state of one engine as `solve` does, from single requests."""

@@ -64,9 +64,11 @@ class Service(Result):
         [requests/s]; usd_per_hour, usd_per_million_input and usd_per_million_output with _low and _high of the price;
         joule_per_token of answers with _low and _high of the power; binds, what limits it; costly, what a looser limit
         would save where limits take several times the devices that throughput does; meets, whether the limits are kept;
-        tier, how well measurements cover the engine; why, where there is none. ttft_p50, tpot_p50,
-        output_tokens_per_second and both usd_per_million also with _low80 and _high80, 80 % intervals from measured
-        services; how queues change with speed is not in them. A copy each time.
+        tier, how well measurements cover the engine; why, where there is none; devices_slow, the fewest devices of the
+        same engines that keep the limits where every time is at the slow end of its interval, where the fewest are
+        asked for and any number does. ttft_p50, tpot_p50, output_tokens_per_second and both usd_per_million also with
+        _low80 and _high80, 80 % intervals from measured services, with the queues of an engine of that speed: without
+        end where such an engine is overloaded. A copy each time.
     load : Load
         Requests: their rate or clients, lengths and spreads.
     limits : Limits
@@ -139,9 +141,10 @@ class Service(Result):
         Returns
         -------
         pandas.DataFrame
-            provider, model, date, usd_per_request of the API and of the stack at its load, break_even: requests per
-            second at which an hour of the stack costs as much as its requests there; reachable, whether the stack can
-            serve that rate; cheaper ("api" or "own") at this load. No rows where the table has no price of the model.
+            provider, model, date, usd_per_request of the API and of the stack at its load, with low and high ends by
+            the quartiles of its price; break_even: requests per second at which an hour of the stack costs as much as
+            its requests there; reachable, whether the stack can serve that rate; cheaper at this load: "api", "own", or
+            "cannot tell" between the ends. No rows where the table has no price of the model.
 
         Raises
         ------
@@ -154,12 +157,16 @@ class Service(Result):
         prices = prices[prices["model"] == self.model]
         api = (prices["usd_input"] * self.load.prompt + prices["usd_output"] * self.load.answer) / MILLION
         own, break_even = row["usd_per_hour"] / HOUR / row["requests_per_second"], row["usd_per_hour"] / HOUR / api
+        price = self.price[row["accelerator"]]
+        low, high = (own * end / price.median for end in (price.low, price.high))
         comparison = prices[["provider", "model", "date"]].assign(
             usd_per_request=api,
             own_usd_per_request=own,
+            own_usd_per_request_low=low,
+            own_usd_per_request_high=high,
             break_even=break_even,
             reachable=break_even <= row["capacity"],
-            cheaper=np.where(api < own, "api", "own"),
+            cheaper=np.select([api < low, api > high], ["api", "own"], "cannot tell"),
             how=prices["how"],
             source=prices["source"],
         )
@@ -435,12 +442,14 @@ def _row(
         "why": "",
         "costly": "",
         "meets": False,
+        "devices_slow": math.nan,
     }
     stacks, reasons, assumed = _stacks(question, machine, count)
     if stacks:
         stack = min(stacks, key=lambda stack: stack.devices)
         row |= stack.replicas.row(stack.engines, price, question.seed)
-        row["costly"] = stack.replicas.costly(stack.engines) if count is None else ""
+        if count is None:
+            row["costly"], row["devices_slow"] = stack.replicas.costly(stack.engines), stack.replicas.fewest_slow()
         return row, assumed + _assumed(question, stack.replicas)
     # A stack that is too slow for the load is a better reason than one that does not fit the weights.
     overloads = [reason for reason in reasons if isinstance(reason, Overload)]

@@ -1,6 +1,7 @@
 """Services of language models: the simulation against queues that are solved in textbooks, the steady state against
 the simulation, and the door."""
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -746,7 +747,10 @@ def test_costs_between_the_counts_they_are_drawn_at_are_those_of_the_formula():
 
 def test_api_prices_break_even(chat):
     found = chat.against_apis()
-    assert len(found) >= 2 and set(found["cheaper"]) <= {"api", "own"}
+    assert len(found) >= 2 and set(found["cheaper"]) <= {"api", "own", "cannot tell"}
+    own, low, high = (found[f"own_usd_per_request{end}"] for end in ("", "_low", "_high"))
+    between = (low <= found["usd_per_request"]) & (found["usd_per_request"] <= high)
+    assert (low < own).all() and (own < high).all() and (between == (found["cheaper"] == "cannot tell")).all()
     price = chat.best["usd_per_hour"] / 3600
     assert (found["break_even"] * found["usd_per_request"]).tolist() == pytest.approx([price] * len(found))
 
@@ -900,6 +904,27 @@ def test_intervals_hold_the_point_and_a_rate_is_not_exceeded(chat):
         assert closed[f"{name}_low80"] < closed[name] < closed[f"{name}_high80"]
     row = chat.table.iloc[0]
     assert row["output_tokens_per_second_high80"] == row["output_tokens_per_second"]
+
+
+def test_the_slow_end_is_that_of_an_engine_with_its_own_queues():
+    """Times that are all k times as long are the same engine with pauses and limits of 1/k, and k times its times."""
+    limits, crowd = {"ttft": 1.0, "tpot": 0.05}, {"users": 1000, "think": 30.0}
+    row = cb.serve("llama3_8b", "h100-sxm", **crowd, **limits, **CHAT).best
+    slow = cb.serve("llama3_8b", "h100-sxm", concurrency=8, devices=1, **CHAT).table.iloc[0]
+    slow = slow["tpot_p50_high80"] / slow["tpot_p50"]  # no pause: the factor alone
+    hurried = crowd | {"think": crowd["think"] / slow}
+    same = cb.serve("llama3_8b", "h100-sxm", **hurried, devices=row["devices"], **CHAT).table.iloc[0]
+    assert row["tpot_p50_high80"] == pytest.approx(slow * same["tpot_p50"])
+    assert row["tpot_p50_high80"] > slow * row["tpot_p50"]
+    tight = {name: limit / slow for name, limit in limits.items()}
+    assert row["devices_slow"] == cb.serve("llama3_8b", "h100-sxm", **hurried, **tight, **CHAT).best["devices"]
+    assert row["devices_slow"] >= row["devices"]
+
+
+def test_an_open_load_beyond_the_slow_end_waits_without_end():
+    one = cb.serve("llama3_8b", "h100-sxm", rate=0.1, devices=1, **CHAT).table.iloc[0]
+    high = cb.serve("llama3_8b", "h100-sxm", rate=0.97 * one["capacity"], devices=1, **CHAT).table.iloc[0]
+    assert math.isinf(high["tpot_p50_high80"]) and math.isfinite(high["tpot_p50"])
 
 
 def test_a_context_beyond_the_table_is_told():
