@@ -411,6 +411,29 @@ def test_10_the_knee_by_hand():
     assert f"at half load needs {by_hand[0]} ms per token, at 80 % {by_hand[1]} ms, at 90 % {by_hand[2]} ms" in words
 
 
+def test_13_waits_by_formula_and_what_a_claim_holds():
+    words = prose("13")
+    assert "With $\\rho = 0.8$ and $s = 1$ h that is 4 h" in words
+    one, four = (cb.planning.erlang_wait_seconds(gpus, 0.8 * gpus, 1.0) for gpus in (1, 4))
+    assert one == pytest.approx(4) and four < one / 5
+    gains = cb.planning.cluster_gains(cb.table("cluster_weeks"))
+    fair = gains[gains.policy == "fair"].set_index(["load", "mix"])
+    assert (fair.both.xs(0.7, level="load") < 0.2).all()
+    static = cb.table("cluster_weeks").query("policy == 'static' and load == 0.7")
+    assert "more than eight tenths of the jobs" in words and (static.finished / static.jobs).mean() > 0.8
+    over = cb.planning.cluster_gains(cb.table("cluster_weeks"), against="fifo").query("policy == 'fair'")
+    assert (over[over.load <= 1].utilisation < 0.05).all() and (over.wait_high < 1).all()
+
+
+def test_13_one_fair_queue_waits_less_than_quarters_of_twice_the_gpus():
+    """The answer of the last question, in most weeks on the same jobs, and more than half of the new GPUs idle."""
+    same = dict(mix="mixed", weeks=12, progress=False)
+    fair = cb.planning.cluster_weeks(["fair"], load=0.8, nodes=8, **same)
+    twice = cb.planning.cluster_weeks(["static"], load=0.4, nodes=16, **same)
+    assert fair.jobs.tolist() == twice.jobs.tolist() and twice.utilisation.mean() < 0.5
+    assert fair.wait_mean.mean() < 0.6 * twice.wait_mean.mean()
+
+
 def test_history_the_grid_of_the_deck():
     words = prose("where")
     assert "30 GB/s for $p = 1$ and 300 GB/s for $p = 10$" in words and "$n = 2{,}000$" in words
