@@ -365,10 +365,44 @@ def test_09_power_and_cooling_are_a_few_per_cent_up_to_a_fifth():
 def test_09_figures_of_the_sellers_example():
     words, box = prose("09"), cb.table("worked_examples").set_index(["example", "quantity"]).value["lenovo-2025"]
     dollar = r"<span>\$</span>"
-    for number in (f"{box['hardware']:,.0f}", f"{box['running']:g} an hour", f"{box['rent']:g} an hour"):
+    for number in (f"{box['hardware']:,.0f}", f"{box['running']:g} per hour", f"{box['rent']:g} per hour"):
         assert dollar + number in words
     listed = cb.table("cloud_prices").query("instance == 'p5.48xlarge' and date == '2025-11'").usd_per_hour.min()
     assert f"listed at {dollar}{listed:.2f}" in words
+
+
+def test_09_which_of_time_and_price_is_less_certain_depends_on_the_device():
+    """The answer of the first question: prices of some devices differ by more than their times, of others by less."""
+    wider = []
+    for device in ("rtx-4090", "l40s", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "mi300x", "b200-sxm"):
+        step = cb.train_step("llama3.2_3b", device, devices=1, batch=1, global_batch=8, seq=2048)
+        price = cb.planning.hourly_usd(device)
+        wider.append(price.high / price.low > step.high80 / step.low80)
+    assert 2 <= sum(wider) <= 5
+
+
+def test_09_the_break_even_by_hand():
+    words, task = prose("09"), dict(epochs=3, deadline="7 d", region="us", seq=2048)
+    found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", runs=8, years=3, **task)
+    fixed = sum(usd[0] for usd in found.points["on-premises-h100"]["parts"].values()) / 3
+    rent = found.frame().loc["cloud-h100"]
+    shares = [100 * fixed / (8766 * (usd - 0.7)) for usd in (rent.price, rent.price_high)]
+    assert "about 123,000 dollars per year" in words and fixed == pytest.approx(123e3, rel=0.01)
+    assert f"about {shares[0]:.0f} %: the server must work three hours of five" in words
+    assert f"35 dollars, {shares[1]:.0f} % would do" in words
+    use = cb.planning.break_even(found, "on-premises-h100", "cloud-h100").use[1]
+    assert 100 * use == pytest.approx(shares[0], abs=2)
+
+
+def test_09_the_use_moves_the_cost_most():
+    task = dict(epochs=3, region="us", seq=2048, years=2, places=["on-premises-h100"])
+    busy, half = (
+        cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", runs=8, utilisation=use, **task) for use in (0.8, 0.5)
+    )
+    swings = busy.tornado().set_index("figure")
+    cost = [sum(usd[0] for usd in found.points["on-premises-h100"]["parts"].values()) for found in (busy, half)]
+    assert cost[1] / cost[0] == pytest.approx(1.6, abs=0.05)
+    assert cost[1] - cost[0] > swings.swing[["price", "staff"]].max() and swings.swing["price"] < 0.2 * cost[0]
 
 
 def test_10_bounds_by_hand_and_bytes_of_a_token():

@@ -27,10 +27,11 @@ def follows(options: pd.DataFrame, record: dict[str, str]) -> bool:
     tied = {first} | {name for name in rivals if float(dict(ratios)[name.partition(",")[0]]) <= 1}
     named = set(re.findall(r"\w+, \d+ nodes", record["Choice"]))
     costs = {name: text for name, text in options[MORE].items() if name in record["Mean wait (80 % of weeks)"]}
-    quoted = f"${max(costs.values(), key=lambda text: float(text.replace(',', '')))} more" in record["Twice the GPUs instead"]
-    repeated = all(
-        f"{name} {options[WAIT][name]} h" in record["Mean wait (80 % of weeks)"] for name in (*tied, *costs)
+    quoted = (
+        f"${max(costs.values(), key=lambda text: float(text.replace(',', '')))} more"
+        in record["Twice the GPUs instead"]
     )
+    repeated = all(f"{name} {options[WAIT][name]} h" in record["Mean wait (80 % of weeks)"] for name in (*tied, *costs))
     return named == tied and set(dict(ratios)) == compared and quoted and repeated
 
 

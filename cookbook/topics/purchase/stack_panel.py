@@ -23,7 +23,7 @@ from cookbook.topics.devices.comparison import doubt
 from cookbook.topics.purchase import charts
 from cookbook.topics.purchase.stack import OneSize, StackChoice, one_size, pick_stack, several, times
 from cookbook.topics.purchase.stack_sizes import SERVE, TASKS, TRAIN, told_time
-from cookbook.topics.purchase.where_panel import DEADLINES, FIGURES, HOW, own_prices, quoted_price, quotes, unquoted
+from cookbook.topics.purchase.where_panel import DEADLINES, FIGURES, HOW, UNQUOTED, own_prices, quoted_price, quotes
 from cookbook.units import dollars, human
 
 USUAL = "usual"
@@ -81,6 +81,8 @@ def stack(
     years: Any = 3,
     quoted: str = "cloud-h100",
     hourly: Any = 0,
+    bought: str = "workstation",
+    purchase: Any = 0,
     picture: str = "costs",
 ) -> Panel:
     """Return the panel "Which stack?" in the state that the arguments describe.
@@ -96,6 +98,8 @@ def stack(
         A network of the zoo; "usual" for the one of the table ``applications``.
     quoted, hourly
         A rented stack, and your price of an hour of one of its accelerators [USD]; 0 for list prices.
+    bought, purchase
+        A stack that is bought, and your quote for one machine of it [USD]; 0 for list prices.
     picture : {"costs", "matrix"}
         The chart to start with.
 
@@ -135,7 +139,7 @@ OFF = {
     "rate": _serving_only,
     "latency": _serving_only,
     "model": _one_alone,
-    "quoted": unquoted,
+    **UNQUOTED,
 }
 
 
@@ -269,7 +273,7 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
     choice |= {"budget": values["budget"]} if values["budget"] else {}
     choice |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
     choice |= {"power": values["power"] * KILO} if values["power"] else {}
-    choice |= {"prices": prices} if (prices := own_prices("stacks", values["quoted"], values["hourly"])) else {}
+    choice |= {"prices": prices} if (prices := own_prices("stacks", values)) else {}
     return choice | ({"years": values["years"]} if values["years"] != 3 else {})
 
 

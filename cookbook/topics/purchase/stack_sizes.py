@@ -474,17 +474,18 @@ def _language(wanted: Wanted, row: Mapping[str, Any], served: Mapping[str, Any])
     engine, per_machine = int(served["tp"]) * int(served["pp"]), int(row["devices"])
     if engine > per_machine:
         return {"why": f"one copy of the weights takes {engine} accelerators, and one machine has {per_machine}"}
-    slow, fast = (float(served[f"tpot_p50_{end}80"]) / float(served["tpot_p50"]) for end in ("high", "low"))
+    fewest = max(int(served["devices"]), 1)
+    # Where no number keeps the limits at one end, that of the median stands for it.
+    fast, slow = (float(served[f"devices_{end}"]) / fewest for end in ("fast", "slow"))
     late = max(float(served["tpot_p95"]) / wanted.tpot, 1.0) if not served["meets"] and wanted.tpot > 0 else 1.0
     first = max(float(served["ttft_p95"]) + away(wanted, row), wanted.latency * late if late > 1 else 0.0)
-    need = max(int(served["devices"]), 1) / per_machine
     return {
         "why": "",
-        "need": need,
+        "need": fewest / per_machine,
         "batch": 1,
         "latency": first,
-        "fast": fast,
-        "slow": slow,
+        "fast": fast if math.isfinite(fast) else 1.0,
+        "slow": slow if math.isfinite(slow) else 1.0,
         "active": min(float(served["busy"]), 1.0),
         "tier": "engine measured",
         "limit": str(served["binds"]),

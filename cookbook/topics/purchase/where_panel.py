@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -90,6 +90,8 @@ SHORT = {
     "services fine-tune": "trains no such network",
     "the catalogue": "no electricity price",
 }
+# Controls of the reader's own prices.
+MONEY = ("quoted", "hourly", "bought", "purchase")
 RULES = {"anywhere": "anywhere", "own machines": "on your machines", "in house": "on the premises"}
 
 
@@ -108,6 +110,8 @@ def where_to_run(
     utilisation: Any = 0,
     quoted: str = "cloud-h100",
     hourly: Any = 0,
+    bought: str = "on-premises-h100",
+    purchase: Any = 0,
     picture: str = "costs",
 ) -> Panel:
     """Return the panel "Where should it run?" in the state that the arguments describe.
@@ -128,6 +132,8 @@ def where_to_run(
         it, and pays for whole machines.
     quoted, hourly
         A rented place, and your price of an hour of one of its accelerators [USD]; 0 for list prices.
+    bought, purchase
+        A place that is bought, and your quote for its machine [USD]; 0 for list prices.
     picture : {"costs", "paid", "tornado"}
         The chart to start with.
 
@@ -150,7 +156,7 @@ def where_to_run(
         PICTURES,
         _draw,
         locals(),
-        {"picture": _pictures, "quoted": unquoted},
+        {"picture": _pictures, **UNQUOTED},
     )
 
 
@@ -272,15 +278,18 @@ def _controls() -> tuple[Control, ...]:
     )
 
 
-def quotes(table: str) -> tuple[Control, Control]:
-    """Return the controls of the reader's own price: per accelerator-hour, and the rented row to which it applies.
+def quotes(table: str) -> tuple[Control, ...]:
+    """Return the controls of the reader's own prices, each with the row to which it applies.
+
+    One price is per accelerator-hour of a rented row, the other of the machine of a row that is bought.
 
     Parameters
     ----------
     table : str
         ``places`` or ``stacks``.
     """
-    offers = tuple(option for option in listed_options(table) if option[0] in rented(table))
+    rows, tooltip = listed_options(table), "Row to which your {} applies; the others keep list prices"
+    hours, machines = (tuple(row for row in rows if row[0] in paid(table, ways)) for ways in (tuple(RENT), (BOUGHT,)))
     return (
         Slider(
             "hourly",
@@ -293,14 +302,19 @@ def quotes(table: str) -> tuple[Control, Control]:
             more=True,
             tooltip="Your price per accelerator-hour; 0: list prices of the last 12 months",
         ),
-        Combo(
-            "quoted",
-            "Your price applies to",
+        Combo("quoted", "Your price applies to", "Money", hours, more=True, tooltip=tooltip.format("price")),
+        Slider(
+            "purchase",
+            "Your quote",
             "Money",
-            offers,
+            (0.0, *one_two_five(500, 1e6)),
+            whole=False,
+            unit="$",
+            zero="list price",
             more=True,
-            tooltip="Row to which your price applies; the others keep list prices",
+            tooltip="Your quote for a machine that you buy; 0: list prices",
         ),
+        Combo("bought", "Your quote applies to", "Money", machines, more=True, tooltip=tooltip.format("quote")),
     )
 
 
@@ -309,27 +323,43 @@ def unquoted(values: dict[str, Any]) -> dict[str, str]:
     return {} if values.get("hourly") else {"*": "set your price first"}
 
 
-def rented(table: str) -> list[str]:
-    """Return the keys of ``places`` or ``stacks`` that are paid by the hour."""
-    ways = catalog.table("places").set_index("key")["way"]
+def _unbought(values: dict[str, Any]) -> dict[str, str]:
+    return {} if values.get("purchase") else {"*": "set your quote first"}
+
+
+UNQUOTED = {"quoted": unquoted, "bought": _unbought}
+
+
+def paid(table: str, ways: Collection[str]) -> list[str]:
+    """Return the keys of ``places`` or ``stacks`` that are paid in one of some ways."""
+    way = catalog.table("places").set_index("key")["way"]
     rows = catalog.table(table).to_dict("records")
-    return [row["key"] for row in rows if ways.get(row.get("place", row["key"])) in RENT]
+    return [row["key"] for row in rows if way.get(row.get("place", row["key"])) in ways]
 
 
-def own_prices(table: str, quoted: str, hourly: float) -> tuple[tuple[str, float], ...]:
-    """Return the reader's price as pairs for the argument ``prices``; none where list prices hold."""
-    keys = rented(table)
-    if quoted not in keys:
-        raise refused("quoted", quoted, f"is not rented by the hour; take one of {', '.join(keys)}")
-    return ((quoted, float(hourly)),) if hourly else ()
+def own_prices(table: str, values: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    """Return the reader's prices as pairs for the argument ``prices``; none where list prices hold."""
+    pairs = []
+    for row, price, ways, how in (
+        ("quoted", "hourly", tuple(RENT), "rented by the hour"),
+        ("bought", "purchase", (BOUGHT,), "bought"),
+    ):
+        keys = paid(table, ways)
+        if values[row] not in keys:
+            raise refused(row, values[row], f"is not {how}; take one of {', '.join(keys)}")
+        pairs += [(values[row], float(values[price]))] if values[price] else []
+    return tuple(pairs)
 
 
 def quoted_price(table: str, values: Mapping[str, Any]) -> str:
-    """Return the sentence that says which row counts at the reader's price; "" where all have list prices."""
-    if not values["hourly"]:
-        return ""
-    name = printed(table, "key", "name", values["quoted"])
-    return f" Price: {name} is {at_your_price(values['hourly'])}, all others at list prices."
+    """Return the sentence that says which rows count at the reader's prices; "" where all have list prices."""
+    said = []
+    if values["hourly"]:
+        said.append(f"{printed(table, 'key', 'name', values['quoted'])} is {at_your_price(values['hourly'])}")
+    if values["purchase"]:
+        name = printed(table, "key", "name", values["bought"])
+        said.append(f"{name} is at your quote of {dollars(float(values['purchase']))}")
+    return f" Price: {', '.join(said)}, all others at list prices." if said else ""
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
@@ -340,18 +370,13 @@ def _pictures(values: dict[str, Any]) -> dict[str, str]:
 
 def _of(values: dict[str, Any]) -> WhereToRun:
     """Return the comparison for the values of the controls; it does not depend on the chart."""
-    arguments = {name: value for name, value in values.items() if name != "picture"}
-    return _found(**arguments | {"model": named_model(values["model"])})
+    arguments = {name: value for name, value in values.items() if name not in ("picture", *MONEY)}
+    return _found(own_prices("places", values), **arguments | {"model": named_model(values["model"])})
 
 
 @lru_cache(maxsize=64)
-def _found(uplink: float, utilisation: float, quoted: str, hourly: float, **values: Any) -> WhereToRun:
-    return compare(
-        uplink=uplink * 1e9 / 8,
-        utilisation=utilisation / 100 or None,
-        prices=dict(own_prices("places", quoted, hourly)),
-        **values,
-    )
+def _found(prices: tuple[tuple[str, float], ...], uplink: float, utilisation: float, **values: Any) -> WhereToRun:
+    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation / 100 or None, prices=dict(prices), **values)
 
 
 @lru_cache(maxsize=8)
@@ -416,8 +441,8 @@ def _code(values: dict[str, Any]) -> str:
     call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {"utilisation": values["utilisation"] / 100 or None}
-    call |= {"prices": dict(own_prices("places", str(call.pop("quoted")), float(call.pop("hourly")))) or None}
-    call = {name: value for name, value in call.items() if value is not None}
+    call |= {"prices": dict(own_prices("places", values)) or None}
+    call = {name: value for name, value in call.items() if value is not None and name not in MONEY}
     arguments = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
     lines = [panel, f"found = cb.planning.where_to_run({arguments})"]

@@ -73,6 +73,7 @@ COLUMNS = (
     "meets",
     "tier",
     "why",
+    "devices_fast",
     "devices_slow",
     *(
         f"{name}_{end}80"
@@ -510,12 +511,17 @@ class Replicas:
         latencies = {name: state[name] * factor for name in ("ttft_p50", "tpot_p50")}
         return {"rate": state["rate"] / factor, **latencies}
 
-    def fewest_slow(self) -> float:
-        """Return the fewest devices within the limits where every time is at its slow end; NaN if no number is."""
-        slow, limits = self.factors[2], self.limits
-        limits = replace(limits, ttft=limits.ttft / slow, tpot=limits.tpot / slow)
+    def fewest_at_ends(self) -> dict[str, float]:
+        """Return the fewest devices within the limits where every time is at one end; NaN if no number is.
+
+        The fast end needs no more and the slow end no fewer than the median.
+        """
+        return {"devices_fast": self._fewest_at(1 / self.factors[2]), "devices_slow": self._fewest_at(self.factors[2])}
+
+    def _fewest_at(self, factor: float) -> float:
+        limits = replace(self.limits, ttft=self.limits.ttft / factor, tpot=self.limits.tpot / factor)
+        load = self.load.in_units(factor)
         try:
-            load = self.load.in_units(slow)
             engines = Replicas(self.network, self.machine, self.options, self.batching, load, limits).fewest()
         except ValueError:
             return math.nan

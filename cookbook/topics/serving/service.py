@@ -64,9 +64,9 @@ class Service(Result):
         [requests/s]; usd_per_hour, usd_per_million_input and usd_per_million_output with _low and _high of the price;
         joule_per_token of answers with _low and _high of the power; binds, what limits it; costly, what a looser limit
         would save where limits take several times the devices that throughput does; meets, whether the limits are kept;
-        tier, how well measurements cover the engine; why, where there is none; devices_slow, the fewest devices of the
-        same engines that keep the limits where every time is at the slow end of its interval, where the fewest are
-        asked for and any number does. ttft_p50, tpot_p50, output_tokens_per_second and both usd_per_million also with
+        tier, how well measurements cover the engine; why, where there is none; devices_fast and devices_slow, the fewest
+        devices of the same engines that keep the limits where every time is at that end of its interval, where the
+        fewest are asked for and any number does. ttft_p50, tpot_p50, output_tokens_per_second and both usd_per_million also with
         _low80 and _high80, 80 % intervals from measured services, with the queues of an engine of that speed: without
         end where such an engine is overloaded. A copy each time.
     load : Load
@@ -442,6 +442,7 @@ def _row(
         "why": "",
         "costly": "",
         "meets": False,
+        "devices_fast": math.nan,
         "devices_slow": math.nan,
     }
     stacks, reasons, assumed = _stacks(question, machine, count)
@@ -449,7 +450,8 @@ def _row(
         stack = min(stacks, key=lambda stack: stack.devices)
         row |= stack.replicas.row(stack.engines, price, question.seed)
         if count is None:
-            row["costly"], row["devices_slow"] = stack.replicas.costly(stack.engines), stack.replicas.fewest_slow()
+            row["costly"] = stack.replicas.costly(stack.engines)
+            row |= stack.replicas.fewest_at_ends()
         return row, assumed + _assumed(question, stack.replicas)
     # A stack that is too slow for the load is a better reason than one that does not fit the weights.
     overloads = [reason for reason in reasons if isinstance(reason, Overload)]

@@ -419,6 +419,16 @@ def test_odds_of_a_service_say_what_they_count() -> None:
     assert "of Monte Carlo samples;" in cb.panels.stack("image", "train").answer
 
 
+def test_an_own_quote_in_the_panel_is_that_of_the_call():
+    panel = cb.panels.stack("image", "train")
+    panel.update(bought="workstation-5090", purchase=5000)
+    mine = cb.planning.pick_stack("image", "train", prices={"workstation-5090": 5000}).frame()
+    usual = cb.planning.pick_stack("image", "train").frame()
+    assert 'prices={"workstation-5090": 5000.0}' in panel.code
+    assert mine.at["workstation-5090", "will_do"] and not usual.at["workstation-5090", "will_do"]
+    assert "Workstation, 1 × RTX 5090 is at your quote of $5,000" in panel.answer
+
+
 def test_an_own_price_in_the_panel_is_that_of_the_call():
     panel = cb.panels.stack()
     panel.update(quoted="cloud-h100", hourly=0.4)

@@ -149,3 +149,20 @@ def test_an_own_price_of_a_rented_place_holds_for_it_alone(panel: Any) -> None:
     assert "your price" not in panel.answer
     panel.update(hourly=0.5, quoted="on-premises-h100")
     assert "is not rented by the hour; take one of" in panel.shown["error"]
+
+
+def test_an_own_quote_of_a_purchase_holds_for_it_alone(panel: Any) -> None:
+    before = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4).frame()
+    panel.update(bought="workstation", purchase=9000)
+    assert 'prices={"workstation": 9000.0}' in panel.code and "purchase=9000" in panel.code
+    prices = {"workstation": 9000}
+    after = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, prices=prices).frame()
+    assert after.at["workstation", "usd"] > before.at["workstation", "usd"]
+    assert panel.frame.set_index("place").at["workstation", "usd"] == after.at["workstation", "usd"]
+    assert "Price: Workstation, 1 × RTX 4090 is at your quote of $9,000, all others at list prices." in panel.answer
+    panel.update(hourly=0.5)
+    assert "is at your price of $0.50 per hour, Workstation, 1 × RTX 4090 is at your quote of $9,000" in panel.answer
+    panel.update(purchase=0, hourly=0)
+    assert "your quote" not in panel.answer
+    panel.update(purchase=9000, bought="cloud-h100")
+    assert "is not a choice; nearest names: " in panel.shown["error"]
