@@ -468,6 +468,39 @@ def test_13_one_fair_queue_waits_less_than_quarters_of_twice_the_gpus():
     assert fair.wait_mean.mean() < 0.6 * twice.wait_mean.mean()
 
 
+def test_14_the_bill_by_hand():
+    words, found = prose("14"), cb.planning.pick_stack("image", "train", runs=4).frame().loc["cloud-h100"]
+    rate = 115.3e6 / (found.hours * 3600)
+    assert "about 23,000 pictures per second" in words and rate == pytest.approx(23e3, rel=0.03)
+    price = cb.planning.hourly_usd("h100-sxm").median
+    assert f"times {price:.2f} dollars" in words and 200 * 8 * price == pytest.approx(4800, rel=0.01)
+    assert found.usd == pytest.approx(4800 + 120, rel=0.03)
+
+
+def test_14_what_the_votes_say_of_stacks_is_what_the_ranking_says():
+    """A workstation of one GPU misses the day; one H100 and eight cost the same; the chat is even, then rented."""
+    tuned = cb.planning.pick_stack("chat", "fine-tune").frame()
+    assert tuned.why["workstation"].startswith("too late: a run takes 2") and "more than two days" in prose("14")
+    rented = tuned[tuned.way.isin(["on demand", "spot"]) & tuned.will_do]
+    assert rented.usd.max() < tuned[(tuned.way == "bought") & tuned.will_do].usd.min()
+    assert tuned.usd["cloud-h100-1"] == pytest.approx(tuned.usd["cloud-h100"], rel=0.05)
+    served = cb.planning.pick_stack("chat", "serve", rate=10, hours=24)
+    able = served.frame().query("will_do").sort_values("usd")
+    tied = able[able.usd_low <= able.usd_high.iloc[0]]
+    assert {"bought", "on demand"} <= set(tied.way) and (tied.devices / tied.machines <= 6).all()
+    hours = served.changes().set_index("input")["at"]["use"]
+    assert "below about 22 hours" in prose("14") and hours == pytest.approx(22, abs=0.5)
+
+
+def test_14_one_size_and_two():
+    sizes = cb.planning.one_size().table
+    ratios = sizes[sizes.will_do].pivot(index="case", columns="name", values="ratio")
+    assert "six" in prose("14") and (ratios == 1).any().sum() == 6
+    alone = ratios["Cloud, 1 × A100"]
+    assert [case for case, ratio in alone.items() if ratio != ratio] == ["sensor serve"] or alone.isna().sum() == 1
+    assert 1.7 < (alone.dropna() ** (1 / 23)).prod() < 2.3 and alone.max() < 5
+
+
 def test_history_the_grid_of_the_deck():
     words = prose("where")
     assert "30 GB/s for $p = 1$ and 300 GB/s for $p = 10$" in words and "$n = 2{,}000$" in words

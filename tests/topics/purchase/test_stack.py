@@ -281,11 +281,11 @@ def test_a_wish_is_told_with_what_was_assumed(image: StackChoice) -> None:
     assert "model = resnet50" in image.assumed and "runs = 4" in image.assumed
     name = image.ranked["name"].iloc[0]
     assert image.odds[image.best] < 0.8
-    first = f"{name} is first of 12 stacks that will do by cost, but not clearly the cheapest: $"
+    first = f"{name} is first of 13 stacks that will do by cost, but not clearly the cheapest: $"
     assert image.summary().startswith(first)
     assert " is the best of 12 stacks that will do by time of a run: " in replace(image, by="hours").summary()
     energy = replace(image, by="kwh").summary()
-    assert " is first of 12 stacks that will do by energy, but not clearly the best: " in energy
+    assert " is first of 13 stacks that will do by energy, but not clearly the best: " in energy
     alone = pick_stack("image", "train", stacks=["cloud-h100"]).summary()
     assert alone.startswith("Cloud, 8 × H100 is the best of 1 stacks that will do by cost: $")
     given = pick_stack("image", "train", model="resnet50", runs=4)
