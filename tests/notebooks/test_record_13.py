@@ -1,6 +1,7 @@
 """The decision of recipe 13 follows from its table of options, and parts from it where the table changes."""
 
 import re
+from contextlib import suppress
 
 import pandas as pd
 import pytest
@@ -52,7 +53,5 @@ def test_the_record_follows_from_the_options():
 def test_another_table_gives_another_record(option, column, text):
     options = table("13", "live")
     options.loc[option, column] = text
-    try:
+    with suppress(KeyError):  # the record compares with another option
         assert not follows(options, decision("13"))
-    except KeyError:  # the record compares with another option
-        pass

@@ -64,11 +64,11 @@ class Service(Result):
         [requests/s]; usd_per_hour, usd_per_million_input and usd_per_million_output with _low and _high of the price;
         joule_per_token of answers with _low and _high of the power; binds, what limits it; costly, what a looser limit
         would save where limits take several times the devices that throughput does; meets, whether the limits are kept;
-        tier, how well measurements cover the engine; why, where there is none; devices_fast and devices_slow, the fewest
-        devices of the same engines that keep the limits where every time is at that end of its interval, where the
-        fewest are asked for and any number does. ttft_p50, tpot_p50, output_tokens_per_second and both usd_per_million also with
-        _low80 and _high80, 80 % intervals from measured services, with the queues of an engine of that speed: without
-        end where such an engine is overloaded. A copy each time.
+        tier, how well measurements cover the engine; why, where there is none; devices_fast and devices_slow, the
+        fewest devices of the same engines that keep the limits where every time is at that end of its interval, where
+        the fewest are asked for and any number does. ttft_p50, tpot_p50, output_tokens_per_second and both
+        usd_per_million also with _low80 and _high80, 80 % intervals from measured services, with the queues of an
+        engine of that speed: without end where such an engine is overloaded. A copy each time.
     load : Load
         Requests: their rate or clients, lengths and spreads.
     limits : Limits

@@ -283,7 +283,7 @@ def test_a_wish_is_told_with_what_was_assumed(image: StackChoice) -> None:
     assert image.odds[image.best] < 0.8
     first = f"{name} is first of 13 stacks that will do by cost, but not clearly the cheapest: $"
     assert image.summary().startswith(first)
-    assert " is the best of 12 stacks that will do by time of a run: " in replace(image, by="hours").summary()
+    assert " is the best of 13 stacks that will do by time of a run: " in replace(image, by="hours").summary()
     energy = replace(image, by="kwh").summary()
     assert " is first of 13 stacks that will do by energy, but not clearly the best: " in energy
     alone = pick_stack("image", "train", stacks=["cloud-h100"]).summary()
