@@ -72,8 +72,6 @@ VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training",
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
 ANSWERS = "Answers: recipe 10, Serve a model, is about generating tokens one after the other."
 PROMPT = "One pass over a prompt of this length; constants come from published prompts and first tokens."
-    "One pass over a prompt of this length, by constants from published prompts and first tokens of language models."
-)
 
 
 def accelerators(
