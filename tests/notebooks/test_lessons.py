@@ -298,22 +298,29 @@ def test_08_the_bubble():
         assert waiting / (1 + waiting) == pytest.approx(3 / 11)
 
 
-def test_05_arithmetic_of_a_token():
-    assert "two FLOP a parameter forward and four backward; 8 N counts the forward pass twice" in prose("05")
-    assert cb.utilisation.kaplan_2020(1e9) == pytest.approx(6e9)
-    assert cb.utilisation.kaplan_2020(1e9, recomputed=1) == pytest.approx(8e9)
+def test_05_chance_by_hand():
+    words, sigma = prose("05"), [(0.8 * 0.2 / n) ** 0.5 for n in (50, 135)]
+    assert "\\sqrt{0.0032} = 0.057" in words and sigma[0] == pytest.approx(0.057, rel=0.01)
+    assert "between 73 and 87 %" in words and 80 - 128 * sigma[0] == pytest.approx(73, abs=0.5)
+    assert "the deviation is 3.4 points" in words and 100 * sigma[1] == pytest.approx(3.4, abs=0.05)
+    rows = cb.accuracy(by="row", kind="transformer").query("publisher == 'bigscience'")
+    inside = rows.measured.between(rows.low_80, rows.high_80)
+    assert len(inside) == 135 and inside.mean() == pytest.approx(0.6, abs=0.03)
 
 
-def test_05_the_purchase_has_a_number_of_gpus_on_which_point_and_interval_disagree():
+def test_05_the_order_is_the_smallest_in_whole_nodes_with_nearly_the_same_batch():
     source = {cell.id: cell.source for cell in cells(next(path for path in RECIPES if path.name.startswith("05")))}
     values = {}
-    exec(source["parameters"] + "\ncounts = " + source["decision"].split("counts = ")[1].splitlines()[0], values)
-    assert "global_batch=480" in source["decision"]
-    plan = cb.planning.plan_run(
-        "llama3_8b", values["accelerator"], values["counts"], values["tokens"], global_batch=480
-    ).table
-    by_point, by_interval = plan.days <= values["deadline_days"], plan.days_high <= values["deadline_days"]
-    assert plan.days.notna().all() and (by_point & ~by_interval).any() and by_interval.any() and not by_point.all()
+    exec(source["parameters"] + "\n" + source["plans"].splitlines()[0], values)
+    counts, sizes, days = values["counts"], values["sizes"], {}
+    assert all(n % 8 == 0 and abs(size / 512 - 1) < 0.1 for n, size in sizes.items())
+    for n in range(8, max(counts) + 1, 8):
+        size = n * round(512 / n)
+        run = cb.planning.plan_run(values["model"], values["accelerator"], n, values["tokens"], global_batch=size)
+        days[n] = run.table.days[0], run.table.days_high[0]
+    point, top = (min(n for n in days if days[n][end] <= values["deadline_days"]) for end in (0, 1))
+    assert point < top and {point, top} <= set(counts), "the table shows the smallest order of either kind"
+    assert top / point == pytest.approx(days[point][1] / days[point][0], abs=8 / point)
 
 
 def test_08_a_plan_by_hand_and_the_interval_of_its_neighbours():
