@@ -28,7 +28,7 @@ def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
         record["Choice"] == "; or ".join(best)
         and record["Memory (80 %)"] == f"{row[MEMORY]} GiB of {card:.0f}"
         and record["Measured"].startswith(f"{row[MEASURED]} GiB" if row[MEASURED] != "none" else "none")
-        and record["Time (80 %)"] == f"{row[TIME]} h"
+        and record["Hours (80 %)"] == row[TIME]
         and record["Rent"].startswith(f"${row[RENT]} at $")
         and re.search(r"20\d\d-\d\d", record["Rent"]) is not None
     )

@@ -21,7 +21,7 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
     start = min((name for name in steps if fits[name] == "yes"), key=lambda name: steps[name][0])
     quickest = min(steps.values())
     tied = sum(low <= quickest[2] for _, low, _ in steps.values())
-    choice = f"open: begin with {start}; {tied} of {len(steps)} intervals overlap" if tied > 1 else f"begin with {start}"
+    choice = f"open: begin with {start}; {tied} of {len(steps)} intervals" if tied > 1 else f"begin with {start}"
     one, ours, seen = (worth.iloc[place] for place in range(3))
     gains = [float(row["speed-up"]) for row in (seen, ours)]
     days = [figures(row["days, 80 %"])[0] for row in (one, ours, seen)]

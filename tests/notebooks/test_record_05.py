@@ -42,7 +42,7 @@ def test_the_record_follows_from_the_orders():
 def test_the_record_names_what_it_assumes_and_repeats_the_coverage():
     record, line = decision("05"), words("05", "publishers").splitlines()[0]
     assert all(word in record["Load"] for word in ("llama3_8b", "sequences", "8,192", "software", "bf16"))
-    assert re.search(r"(\d+) % at or below the top", line)[1] == record["What the interval promises"].split()[0]
+    assert re.search(r"(\d+) % at or below the top", line)[1] == record["At or below the top"].split()[0]
 
 
 @pytest.mark.parametrize(
