@@ -469,10 +469,10 @@ def test_the_answer_names_the_condition_after_those_it_holds_for() -> None:
     panel = cb.panels.model_zoo(**FOUNDING, accelerators=FOUR)
     only = "A100 SXM4 80GB and H100 SXM5 80GB with fused operations only"
     assert f"4 of 4 are not ruled out: Instinct MI300X and B200 SXM 180GB; {only}." in panel.answer
-    assert "could do it alone" not in panel.answer
+    assert "could meet the target alone" not in panel.answer
     assert panel._view.picture.title == "4 of 4 accelerators are not ruled out, 2 of them under a condition"
     panel.update(target_seconds="1 min")
-    assert "none of 4 could do it alone: even B200 SXM 180GB would need 7.0× its peak." in panel.answer
+    assert "none of 4 could meet the target alone: even B200 SXM 180GB would need 7.0× its peak." in panel.answer
 
 
 def test_what_is_not_known_is_not_called_ruled_out() -> None:
