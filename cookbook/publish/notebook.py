@@ -387,7 +387,7 @@ def _words_and_pictures(prose: list[str]) -> list[str]:
 def _code_problems(cells: list[nbformat.NotebookNode]) -> list[str]:
     """Check the budgets of code.
 
-    Folded cells (questions, solutions, checks, records) have a limit of their own, since a lesson does not rest on them.
+    Folded cells (questions, solutions, checks, records) have a limit of their own: no lesson rests on them.
     """
     sources = [cell.source for cell in cells]
     shown = [cell.source for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden", False)]

@@ -591,7 +591,8 @@ def test_lint_counts_folded_checks_neither_as_prose_nor_as_code_to_follow(tmp_pa
     checks = [new_code_cell("\n".join(["x = 1"] * 9), metadata=folded) for _ in range(6)]
     assert problems(tmp_path, *GOOD, *checks) == ""
     assert "longest" not in problems(tmp_path, *GOOD, new_code_cell("\n".join(["x = 1"] * 30), metadata=folded))
-    assert "longest folded is 31" in problems(tmp_path, *GOOD, new_code_cell("\n".join(["x = 1"] * 31), metadata=folded))
+    long = new_code_cell("\n".join(["x = 1"] * 31), metadata=folded)
+    assert "longest folded is 31" in problems(tmp_path, *GOOD, long)
 
 
 def test_lint_holds_recipes_to_length_and_parameters(tmp_path):
