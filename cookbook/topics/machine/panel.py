@@ -84,7 +84,7 @@ def this_machine(
     --------
     >>> panel = this_machine(prediction="datasheet")
     >>> panel.answer.split(":")[0]
-    'By the datasheet, 19 runs are predicted within 111 % at the median. Furthest'
+    'By the datasheet, 19 runs have a median error of 111 %. Largest error'
     """
     calibration = report if isinstance(report, Calibration) else _ours() if report is None else calibrate(report)
     text = "" if report is None else repr(str(report)) if not hasattr(report, "summary") else "report"

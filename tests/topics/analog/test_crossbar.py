@@ -461,17 +461,20 @@ def test_the_panel_says_what_its_code_gives(panel: Any) -> None:
         exec(made, names)
         found = eval(call, names)
         assert f"{100 * found.mean():.1f} % of the test digits" in panel.answer
-        assert f"Draws: {100 * found.min():.1f} to {100 * found.max():.1f} %" in panel.answer
+        assert f"Range: {100 * found.min():.1f} to {100 * found.max():.1f} %" in panel.answer
     panel.update(picture="roofline", model="alexnet", rows=128)
     exec(panel.code.splitlines()[1], names)
     mapped = eval(panel.code.splitlines()[2], names)
-    assert f"{cb.human(mapped.mac_joules, 'J')} a MAC" in panel.answer and f"{mapped.tiles:,.0f} tiles" in panel.answer
+    assert (
+        f"{cb.human(mapped.mac_joules, 'J')} per MAC" in panel.answer
+        and f"Tiles: {mapped.tiles:,.0f} of" in panel.answer
+    )
 
 
 def test_parts_of_a_mac_add_up(panel: Any) -> None:
     for picture in ("adc_bits", "roofline"):
         panel.update(picture=picture)
-        told = panel.answer.split("Energy: ")[1].split(" a MAC")[0]
+        told = panel.answer.split("Energy: ")[1].split(" per MAC")[0]
         assert cb.human(sum(part["value"] for part in panel.shown["parts"]), "J") == told
 
 
@@ -479,7 +482,7 @@ def test_the_panel_refuses_what_cannot_be(panel: Any, refuses: Any) -> None:
     refuses(panel, {"adc_bits": 60}, ("ADC bits", "60"))
     refuses(panel, {"programming": -1}, ("Programming spread", "-1"))
     refuses(panel, {"rows": 8, "weight_bits": 8, "cell_bits": 1}, ("columns = 8", "14"))
-    refuses(panel, {"drive_bits": 8}, ("Bits a cycle = 8", "1 to 4"))
+    refuses(panel, {"drive_bits": 8}, ("Bits per cycle = 8", "1 to 4"))
     refuses(panel, {"model": "no_such_network"}, ("no_such_network",))
 
 
