@@ -162,7 +162,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> row = {"what": "op", "id": "a", "x": 9.0, "y": 1e12, "bound": "memory", "share": 0.5, "text": "a",
     ...        "looked": True, "control": "op", "value": "a"}
     >>> roofline(pd.DataFrame([row])).title.text
-    'Memory holds back 1 of 1 operations'
+    'Memory limits 1 of 1 operations'
     """
     left, right, bottom, top = roofline_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
@@ -298,7 +298,7 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> words = "a: 1.25×"
     >>> rows = [["device", words, 2014.0, 1.0, "x"], ["line", words, 2014.0, 1.0, ""], ["line", words, 2024.0, 9.0, ""]]
     >>> growth(pd.DataFrame(rows, columns=["what", "words", "year", "value", "name"])).title.text
-    'A year brings a 1.25×'
+    'Each year brings a 1.25×'
     """
     names = list(dict.fromkeys(frame["words"]))
     first, last = float(frame["year"].min()) - 0.5, float(frame["year"].max()) + 0.3
@@ -332,7 +332,7 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
         .encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
     ]
     quantities = [name.replace(":", "") for name in names]
-    title = title or f"Each year adds {quantities[0]}" + (f", but {quantities[-1]}" if len(quantities) > 1 else "")
+    title = title or f"Each year brings {quantities[0]}" + (f", but {quantities[-1]}" if len(quantities) > 1 else "")
     words = (
         f"{int((frame['what'] == 'device').sum())} marks over the year of launch on a logarithmic axis, and a straight "
         f"line for each of {len(names)} quantities, with its growth in a year in the legend."

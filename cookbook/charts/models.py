@@ -350,7 +350,7 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> row = {"title": "A", "group": "other", "parameters": 1e6, "flop": 2e8, "status": "published", "label": "A",
     ...        "selected": True}
     >>> parameters_vs_flop(pd.DataFrame([row])).title.text
-    'Size does not tell the work: for one sample, 80 % of the networks here compute 200 to 200 FLOP a parameter'
+    'Size does not determine the work: 80 % of the networks here compute 200 to 200 FLOP per parameter per sample'
     """
     x = alt.X(
         "parameters:Q", title="Parameters, logarithmic", scale=look.log_scale("left", "right"), axis=look.decade_axis()
@@ -426,4 +426,4 @@ def zoo_title(frame: pd.DataFrame) -> str:
     ratio = (frame["flop"] / frame["parameters"]).dropna()
     low, high = (float(f"{ratio.quantile(share):.2g}") for share in (0.1, 0.9))
     span = f"{low:,.{0 if low >= 10 else 1}f} to {high:,.0f} FLOP per parameter"
-    return f"Size does not determine the work: 80 % of the networks compute {span} per sample"
+    return f"Size does not determine the work: 80 % of the networks here compute {span} per sample"

@@ -16,7 +16,7 @@ from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import Refusal, Refused
+from cookbook.catalog.refusals import NOT_ALLOWED, Refusal, Refused
 from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.constants import LEVELS
@@ -182,7 +182,7 @@ def chosen(
             if name not in (names_known := _names(column)):
                 suggestions = ", ".join(nearest(name, sorted(names_known), 3, letters=len(name)))
                 reason = f"no run by {column} {shown(name)} was evaluated; nearest names: {suggestions}"
-                raise Refused(Refusal(reason, field=f"{column}s".replace("model", "network")))
+                raise Refused(Refusal(reason, NOT_ALLOWED, f"{column}s".replace("model", "network")))
         if wanted:
             names = rows[column].map(network_of) if column == "model" else rows[column]
             masks[f"{column}s".replace("model", "network")] = names.isin(wanted).to_numpy()

@@ -31,6 +31,8 @@ SOME_LAYERS = """{"input": [3, 224, 224],
   {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3}, {"layer": "act", "kind": "relu"},
   {"layer": "global_pool"}, {"layer": "flatten"}, {"layer": "linear", "out": 1000}]}"""
 LONGEST_TITLE = 8  # words of a network in a headline
+# Stops of the slider of the reader's own price of an hour of one device [$].
+PRICES_PER_HOUR = (0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20)
 OWN_BYTES = Own(
     "custom…: bytes of one sample",
     "One stored sample, with its unit.",

@@ -1,4 +1,4 @@
-"""What was fitted: constants by level, with what stands in where none was measured, evidence tiers and intervals."""
+"""Fitted constants: levels of software, constants by level with stand-ins, evidence tiers and intervals."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ RATE_KEYS = (
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """What one accelerator offers a kind of prediction, in SI; NaN where the catalogue has no value.
+    """Rates of one accelerator for a kind of prediction, in SI; NaN where the catalogue has no value.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What was measured of single kernels: constants by family of devices and format, and matrix products of devices."""
+"""Measurements of single kernels: constants by family of devices and format, and matrix products of devices."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class StorageMatch(Result):
             return f"{np.size(self.samples_per_s):,} matches of storage, {passing}"
         used = units.percent(float(self.utilisation))
         return (
-            f"{self._rate} samples a second, {used} utilisation, bottleneck: {self.bottleneck}; "
+            f"{self._rate} samples per second, {used} utilisation, bottleneck: {self.bottleneck}; "
             f"up to {self.largest_accelerators:,.0f} accelerators at {bar}"
         )
 
@@ -362,7 +362,7 @@ def _record(
     paid = np.where(np.equal(tier["price_per"], "purchase"), figures["price"], np.nan)
     basis = "; ".join(
         dict.fromkeys(
-            words if np.isnan(usd) else "{} an hour, {} to {}: {}".format(*map(units.dollars, (usd, low, high)), words)
+            words if np.isnan(usd) else "{} per hour, {} to {}: {}".format(*map(units.dollars, (usd, low, high)), words)
             for usd, low, high, words in money.levels
         )
     )

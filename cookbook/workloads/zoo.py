@@ -140,7 +140,8 @@ class Workload:
             return f"{self.title}: {size}, GMAC depends on the sequence length, {self.how}"
         at = "" if self.seq is None else f" at {self.seq:,.0f} tokens"
         gmac = float(self.ops.total("macs", 1, self.seq)) / 1e9
-        return f"{self.title}: {size}, {gmac:,.4g} GMAC for one {self.sample}{at}, {self.how}"
+        amount = f"{gmac:,.0f}" if gmac >= 1000 else f"{gmac:,.4g}"
+        return f"{self.title}: {size}, {amount} GMAC for one {self.sample}{at}, {self.how}"
 
 
 def model(name: str, **changes: Any) -> Workload:

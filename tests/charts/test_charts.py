@@ -25,7 +25,7 @@ RATES = pd.DataFrame(
         ["A needs", "need", 2.6e14, None, None, None, None, "260 TFLOP/s"],
         ["B", "device", 3.1e14, 2.0e14, 2.7e14, 5, "possible", "84 %|within what was measured"],
         ["C", "device", 1.2e14, 1e14, 1e14, 1, "too slow at its peak", "220 %|3 devices at least"],
-        ["D", "device", None, None, None, None, "cannot tell", "no bf16 peak known"],
+        ["D", "device", None, None, None, None, "not known", "no bf16 peak known"],
     ],
     columns=["row", "role", "rate", "low", "high", "measured", "verdict", "text"],
 )
@@ -54,7 +54,7 @@ ERRORS = pd.DataFrame(
     columns=["row", "median", "lower", "upper", "before", "text"],
 )
 COVERAGE = pd.DataFrame(
-    [["a", 90.0, 70.0, 88.0, "more often", "90 %"], ["b", 50.0, 70.0, 88.0, "too seldom", "50 %"]],
+    [["a", 90.0, 70.0, 88.0, "more than chance", "90 %"], ["b", 50.0, 70.0, 88.0, "less than chance", "50 %"]],
     columns=["row", "share", "low", "high", "verdict", "text"],
 )
 EFFECTS = pd.DataFrame(
@@ -96,9 +96,9 @@ COSTS = pd.DataFrame(
     [
         ["a", 90.0, 70.0, 120.0, "cheapest feasible", "$90"],
         ["b", 50.0, 40.0, 60.0, "will not do", "too late"],
-        ["c", 95.0, 80.0, 300.0, "will do", "$95"],
+        ["c", 95.0, 80.0, 300.0, "feasible", "$95"],
         ["d", None, None, None, "will not do", "no price"],
-        ["e", 70.0, 60.0, 80.0, "cannot tell", "$70, time not stated"],
+        ["e", 70.0, 60.0, 80.0, "not known", "$70, time not stated"],
     ],
     columns=["row", "usd", "low", "high", "verdict", "text"],
 )
@@ -385,7 +385,7 @@ def test_titles_claim_no_more_than_is_known() -> None:
     assert models.rate_title(RATES) == "1 of 3 accelerators is not ruled out; too little is known of 1"
     none = RATES.assign(verdict=RATES["verdict"].where(RATES["verdict"] != "possible", "does not fit"))
     assert models.rate_title(none).startswith("None of 3 accelerators could meet the target alone")
-    assert "of the networks here" in models.zoo_title(ZOO) and "for one sample" in models.zoo_title(ZOO)
+    assert "of the networks here" in models.zoo_title(ZOO) and "per sample" in models.zoo_title(ZOO)
 
 
 def test_effects_lie_between_ends_as_far_below_one_as_above() -> None:

@@ -171,24 +171,24 @@ def in_house_words(state: State) -> None:
 
 
 def named(place: str, state: State) -> bool:
-    """Whether the headline names a place: it is the cheapest, or leads the others."""
-    return any(f": {place} {verb} " in state["headline"] for verb in ("is", "leads"))
+    """Whether the headline names an option: it is the cheapest, or the first."""
+    return f": {place} is " in state["headline"]
 
 
 def costs_agree(state: State) -> None:
     """The cheapest place is that of the chart."""
     drawn, title, bold = state["drawn"], state["title"], state["bold"]
-    if "will do" in bold or bold.startswith("None of"):
+    if bold.startswith("None of"):
         assert state["picture"] != "costs" or (drawn["verdict"] != "cheapest feasible").all()
     elif state["picture"] == "costs":
-        able = drawn[drawn["verdict"].isin(["will do", "cheapest feasible"])]
+        able = drawn[drawn["verdict"].isin(["feasible", "cheapest feasible"])]
         best = able.loc[able["usd"].idxmin()]
         clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
         assert (drawn["verdict"] == "cheapest feasible").any() == clear, "the mark contradicts the title"
-        words = "is cheapest at" if clear else "is first at"
-        assert f": {best['row']} {'is the ' if clear else 'leads '}" in state["headline"]
-        assert title.startswith(f"{best['row']} {words} {bold}") and told(bold, dollars, best["usd"])
-        assert f"; {len(able)} place" in title
+        words = f"is {'the cheapest' if clear else 'first'} of {len(able)} feasible option"
+        assert f": {best['row']} is {'the ' if clear else 'first '}" in state["headline"]
+        assert title.startswith(f"{best['row']} {words}") and told(bold, dollars, best["usd"])
+        assert f" at {bold}" in title
     elif state["picture"] == "paid":
         ends = drawn[drawn["month"] == drawn["month"].max()].groupby("text", sort=False).last()["usd"]
         assert named(ends.idxmin(), state) and title.startswith(ends.idxmin())
@@ -215,7 +215,7 @@ def deadlines_agree(state: State) -> set[str]:
         return {word for _, word in said}
     if state["picture"] == "layouts":
         steps = drawn.groupby("row", sort=False)["value"].sum()
-        assert title.startswith(f"{steps.idxmin()} is fastest") and steps.idxmin() in state["view"].answer
+        assert title.startswith(f"{steps.idxmin()} is the fastest") and steps.idxmin() in state["view"].answer
     return set()
 
 
@@ -233,21 +233,28 @@ def efficiency_agrees(state: State) -> None:
     else:
         assert told(state["bold"], lambda value: f"{figure(value)}×", last["speed_up"])
         slower = own["speed_up"].max() > last["speed_up"]
-        assert ("more make it slower" in title) == slower and (f" {state['bold']} as fast" in title) != slower
+        assert ("further ones make it slower" in title) == slower and (f" {state['bold']} as fast" in title) != slower
 
 
 def limits_agree(state: State) -> set[str]:
     """Links and decoding are told as they are drawn."""
     title, headline = state["title"], state["headline"]
-    held = next((each for each in ("links", "decoding") if f"{each} hold" in headline), "")
+    held = next(
+        (
+            each
+            for each in ("links", "decoding")
+            if f"{each} {'are' if each == 'links' else 'is'} the limit" in headline
+        ),
+        "",
+    )
     if state["picture"] == "gets":
         enough = int((state["drawn"]["got"] >= FULL * state["drawn"]["need"]).sum())
         assert f"{enough} of {len(state['drawn'])} flow" in title
-        assert title.startswith({"links": "Links hold", "decoding": "Decoding holds", "": f"{enough} of"}[held])
+        assert title.startswith({"links": "Links limit", "decoding": "Decoding limits", "": f"{enough} of"}[held])
     elif state["picture"] == "cores":
-        assert held != "links" or title.startswith(("Links, not cores", "No number of cores"))
+        assert held != "links" or title.startswith(("Links are the limit", "No number of cores"))
     else:
-        assert held != "decoding" or "decoding holds back" in title or "full" in title.split(",")[0]
+        assert held != "decoding" or "decoding is the limit" in title or "full" in title.split(",")[0]
     return {held}
 
 
@@ -259,7 +266,7 @@ def stages_agree(state: State) -> None:
         slow = drawn[drawn["state"] == "slowest stage"].iloc[0]
         assert title.startswith("The input keeps up") != starved
         if starved and not state["values"]["checkpoints"]:
-            taken = state["view"].headline["samples a second"]
+            taken = state["view"].headline["samples per second"]
             # A stage that is nearly as slow, or a demand that is, holds the slowest up.
             close = (drawn["rate"] < 1.1 * slow["rate"]).sum() > 1
             assert (0.9 if close else 0.99) * slow["rate"] <= taken <= 1.01 * slow["rate"]
@@ -310,20 +317,23 @@ def devices_agree(state: State) -> None:
     spell = dollars if picture == "cost" else figure
     assert told(state["bold"], lambda value: f"{spell(value)} {units[picture]}", best["point"])
     start = state["title"].partition(":")[0]
-    assert best["row"].startswith(start) and state["headline"].startswith(start.split(" (")[0])
+    assert start.startswith(best["row"].partition(",")[0]) and state["headline"].startswith(start.split(" (")[0])
     assert f": {state['bold']}" in state["title"]
 
 
 def medians_agree(state: State) -> None:
     """The median is that of the marks."""
     marks, bold = state["drawn"], state["bold"]
-    if "in mixed units" in state["title"] or state["values"]["near"] or len(marks) < 2:
+    if "in several units" in state["title"] or state["values"]["near"] or len(marks) < 2:
         return
-    assert f"{len(marks):,} " in state["headline"] and bold.startswith(state["title"].rpartition(": median ")[2])
+    shown = re.match(r"The median is (.+) \(", state["title"])
+    assert f"{len(marks):,} " in state["headline"] and (
+        bold == shown[1] if shown else "highest median" in state["title"]
+    )
     number = re.match(r"[\d,.]+", bold)
     middle = float(marks["value"].median())
     digits = math.log10(middle / float(number[0].replace(",", ""))) % 1  # prefixes are powers of ten
-    assert min(digits, 1 - digits) < 0.003 or "s a" in bold or "%" in bold, (bold, middle)
+    assert min(digits, 1 - digits) < 0.003 or "s per" in bold or "%" in bold, (bold, middle)
 
 
 def shares_agree(state: State) -> None:
@@ -342,7 +352,7 @@ def shares_agree(state: State) -> None:
     elif state["picture"] == "effects":
         assert title == headline.replace("**", "").rstrip(".")
     elif state["picture"] == "coverage":
-        low = int((drawn["verdict"] == "too seldom").sum())
+        low = int((drawn["verdict"] == "less than chance").sum())
         assert title.startswith(f"{low or 'None'} of {len(drawn)} group")
     else:
         assert points(drawn["median"].min()) in title and points(drawn["median"].max()) in title
@@ -438,13 +448,13 @@ def serving_agrees(state: State) -> set[str]:
         best = drawn[drawn["verdict"] == "cheapest feasible"]
         undecided = "cannot be distinguished" in title or "by its datasheet alone" in title
         assert len(best) == (not undecided and not title.startswith("No accelerator"))
-        priced = drawn[drawn["verdict"].isin(["will do", "cheapest feasible"])].dropna(subset=["usd"])
+        priced = drawn[drawn["verdict"].isin(["feasible", "cheapest feasible"])].dropna(subset=["usd"])
         clear = len(best) and priced["low"].astype(float).drop(best.index).min() > float(best["high"].iloc[0])
         assert best.empty or clear or len(priced) == 1, "a winner's band of prices overlaps another's"
         assert best.empty or title.startswith(f"{best['row'].iloc[0]} is the cheapest of {len(drawn)} accelerators")
         own = drawn[[f" {row} serve" in state["headline"].replace("**", "") for row in drawn["row"]]]
         if not values["devices"]:
-            assert missed == (own["verdict"] == "will not do").all()
+            assert missed == (own["verdict"] == "not feasible").all()
             if not values["hourly"] and state["bold"].startswith("$"):
                 assert any(told(state["bold"], dollars, usd) for usd in own["usd"])
     else:
@@ -542,12 +552,13 @@ def stacks_agree(state: State) -> set[str]:
         assert bold.split()[0] == str(count) and f" {cases} application" in state["headline"] and bold in title
         assert len(best) == cases == drawn["case"].nunique()
     else:
-        able = drawn[drawn["verdict"].isin(["will do", "cheapest feasible"])]
+        able = drawn[drawn["verdict"].isin(["feasible", "cheapest feasible"])]
         best = able.loc[able["usd"].idxmin()]
         clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
         assert (drawn["verdict"] == "cheapest feasible").any() == clear, "the mark contradicts the title"
         assert f": {best['row']} is {'the ' if clear else 'first of '}" in state["headline"]
-        assert title.startswith(f"{best['row']} {'is cheapest at' if clear else 'is first at'} {bold}")
+        words = f"is {'the cheapest' if clear else 'first'} of {len(able)} feasible stack"
+        assert title.startswith(f"{best['row']} {words}") and f" at {bold}" in title
         assert told(bold, dollars, best["usd"])
     return {state["picture"]}
 

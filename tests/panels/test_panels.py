@@ -44,7 +44,9 @@ def test_a_language_model_is_told_in_tokens() -> None:
     parameters = cb.model("llama3_8b").ops.parameter_count
     need = panel._view.kept
     assert 1 < need.total_flop / (6 * parameters * 1e9) < 1.1
-    assert "1 epoch of 1 billion tokens (" in panel.answer and "in 2 d." in panel.answer and "a token)" in panel.answer
+    assert (
+        "1 epoch of 1 billion tokens (" in panel.answer and "in 2 d." in panel.answer and "per token)" in panel.answer
+    )
     assert "MAC" not in panel.answer and "sequences" not in panel.answer
     assert need.memory_bytes > 16 * parameters
     assert panel.shown["off"]["tokens"] == {} and "reads tokens" in panel.shown["off"]["samples"]["*"]
@@ -152,7 +154,7 @@ def test_room_that_only_repeats_the_settings_is_none() -> None:
     full = cb.panels.finetuning(accelerator="rtx-4080", method="qlora", model="qwen2.5_14b")
     row = full.frame.query("method == 'qlora' and devices == 1").iloc[0]
     assert row["fits"] == "likely" and row["largest_seq"] == full.values["seq"]
-    assert "No room: neither" in full.answer and "still fits" not in full.answer
+    assert "Memory left: sequences twice" in full.answer and "still fits" not in full.answer
     spacious = cb.panels.finetuning(accelerator="h100-sxm", method="qlora")
     row = spacious.frame.query("method == 'qlora' and devices == 1").iloc[0]
     assert row["largest_seq"] > spacious.values["seq"] and f"{row['largest_seq']:,} tokens" in spacious.answer
@@ -465,17 +467,17 @@ def test_no_exponents_in_the_answer(panel: Any) -> None:
 
 def test_the_answer_names_the_condition_after_those_it_holds_for() -> None:
     panel = cb.panels.model_zoo(**FOUNDING, accelerators=FOUR)
-    only = "A100 SXM4 80GB and H100 SXM5 80GB only if operations are fused"
+    only = "A100 SXM4 80GB and H100 SXM5 80GB with fused operations only"
     assert f"4 of 4 are not ruled out: Instinct MI300X and B200 SXM 180GB; {only}." in panel.answer
-    assert "could do it alone" not in panel.answer
+    assert "could meet the target alone" not in panel.answer
     assert panel._view.picture.title == "4 of 4 accelerators are not ruled out, 2 of them under a condition"
     panel.update(target_seconds="1 min")
-    assert "none of 4 could do it alone: even B200 SXM 180GB would need 7.0× its peak." in panel.answer
+    assert "none of 4 could meet the target alone: even B200 SXM 180GB would need 7.0× its peak." in panel.answer
 
 
 def test_what_is_not_known_is_not_called_ruled_out() -> None:
     panel = cb.panels.model_zoo(accelerators=["b200-sxm", "v100-sxm2-16gb"])
-    assert "too little is known of Tesla V100 SXM2 16GB." in panel.answer
+    assert "Unknown: Tesla V100 SXM2 16GB, of which too little is known." in panel.answer
     assert "too little is known of 1" in panel._view.picture.title
 
 
@@ -496,7 +498,7 @@ def test_how_many_measurements_is_said(panel: Any) -> None:
     cells = {row[0]: row[table["columns"].index("Measured matmul [% of peak]")] for row in table["rows"]}
     assert cells["H100 SXM5 80GB"].endswith("(n = 1)") and cells["Instinct MI300X"].endswith("(n = 2)")
     assert cells["TPU v4"] == "none"
-    assert "12 % of peak|needs less than measured" in panel.columns["text"]
+    assert "12 % of peak|below the measured rates" in panel.columns["text"]
 
 
 def test_more_than_the_peak_is_told_as_a_multiple(panel: Any) -> None:
@@ -535,7 +537,7 @@ def test_many_rows_keep_their_memory_sizes(panel: Any) -> None:
 
 def test_the_zoo_speaks_of_the_networks_here() -> None:
     panel = cb.panels.model_zoo(picture="zoo")
-    assert "of the networks here" in panel._view.picture.title and "for one sample" in panel._view.picture.title
+    assert "of the networks here" in panel._view.picture.title and "per sample" in panel._view.picture.title
     zoo = cb.models().set_index("name")
     panel.update(model=zoo.index[zoo["how"] == "parameters only"][0])
     assert panel._view.chips[1][0] == "parameters verified, MAC unverified"
@@ -591,7 +593,7 @@ def test_sources_are_those_of_the_figures_used() -> None:
         assert len(notes) == len(titles) and all("A30" in note for note in notes)
         assert all(("A30 (recalled)" in note) == (stated.how == "recalled") for note in notes), column
     assert not any("bandwidth of" in note and "H100" in note.partition("bandwidth of")[2] for _, _, note in items)
-    assert items[-1] == ["Your own figures for H100 SXM5 80GB, changed", "", "mem_bandwidth"]
+    assert items[-1] == ["Your own values for H100 SXM5 80GB, changed", "", "mem_bandwidth"]
     titles = dict(zip(cb.table("sources")["title"], cb.table("sources")["key"], strict=True))
     shown = {titles[title] for title, _, _ in items[:-1]}
     devices = {key for name in ("a30", "h100-sxm") for key in cb.accelerator(name).sources}
@@ -607,7 +609,7 @@ def test_sources_are_those_of_the_figures_used() -> None:
         ("model_zoo", {"compare": ["vgg16", "vgg19", "alexnet", "vgg20"]}, "'vgg20' is not a choice; nearest names:"),
         ("scaling", {"exchange": "rings"}, "All-reduce = 'rings' is not a choice; nearest names: flat ring"),
         ("accuracy", {"model": "without exchang"}, "is not a choice; nearest names: without exchange"),
-        ("accuracy", {"publishers": ["nvida-nemo"]}, "'nvida-nemo' was judged; nearest names: nvidia-nemo"),
+        ("accuracy", {"publishers": ["nvida-nemo"]}, "'nvida-nemo' was evaluated; nearest names: nvidia-nemo"),
         ("host", {"machine": "hgx-h10"}, "No system topology called 'hgx-h10'; nearest names: hgx-h100"),
         ("scaling", {"compare": ["vgg16", "vgg19", "resnet18", "alexnet"]}, "has 4 entries; choose at most 3"),
     ],
@@ -647,7 +649,7 @@ def test_llama_3_8b_on_one_rtx_4090(tuning: Any, method: str, words: str) -> Non
     tuning.update(method=method)
     assert tuning.answer.startswith(f"Llama 3 8B {words}")
     assert len(words.split()) + 3 <= 20
-    assert ("QLoRA (9.11 GiB)" in tuning.answer) == (method == "full") != ("a million tokens take" in tuning.answer)
+    assert ("QLoRA (9.11 GiB)" in tuning.answer) == (method == "full") != ("one million tokens take" in tuning.answer)
 
 
 def test_fine_tuning_by_part_adds_up_to_what_is_told(tuning: Any) -> None:
@@ -658,7 +660,7 @@ def test_fine_tuning_by_part_adds_up_to_what_is_told(tuning: Any) -> None:
     assert drawn.to_numpy() == pytest.approx(table["memory_bytes"].to_numpy(), rel=1e-5)
     assert sum(part["value"] for part in tuning.shown["parts"]) == pytest.approx(table["memory_bytes"]["lora"])
     hours, usd = table["hours"]["lora"] / 20, table["usd"]["lora"] / 20
-    assert f"and {dollars(usd)} (" in tuning.answer and f"take {cb.human(3600 * hours, 's')} " in tuning.answer
+    assert f"and cost {dollars(usd)} (" in tuning.answer and f"take {cb.human(3600 * hours, 's')} " in tuning.answer
 
 
 @pytest.mark.parametrize(
@@ -898,7 +900,7 @@ def test_a_pasted_configuration_is_a_network() -> None:
     panel = cb.panels.model_zoo(tokens=1e12)
     panel.update(model={"custom": json.dumps(TINY)})
     assert panel.answer.startswith("llama needs ")
-    work = float(re.search(r"\(([\d.]+) GFLOP a token\)", panel.answer)[1])  # 12 x layers x width x length / 2 added
+    work = float(re.search(r"\(([\d.]+) GFLOP per token\)", panel.answer)[1])  # 12 x layers x width x length / 2 added
     assert work == pytest.approx(6 * (1.100048384 - 0.065536) + 6 * 22 * 2048 * 2048 / 1e9, rel=0.01)
     call = panel.code.splitlines()[-1]
     assert 'cb.model({"model_type": "llama"' in call and "False" in call

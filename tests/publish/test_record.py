@@ -181,7 +181,7 @@ def test_every_panel_gives_a_record(name: str) -> None:
         ("scaling", {"precision": "own", "accelerator": "dgx-h100"}, "Precision", "best: bf16"),
         ("accelerators", {}, "Precision", "usual: fp16 on H100 SXM5 80GB"),
         ("finetuning", {"method": "qlora"}, "Checkpointing", "if needed: yes"),
-        ("stack", {}, "Network", "The usual one: ResNet-50 (v1)"),
+        ("stack", {}, "Network", "The typical network: ResNet-50 (v1)"),
         ("stack", {}, "Runs per month", "automatic: 4"),
         ("where_to_run", {}, "Batch", "automatic: 512"),
         ("where_to_run", {"batch": 64}, "Batch", "64"),

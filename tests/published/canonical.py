@@ -307,7 +307,7 @@ def _lines(head: list[str], rows: Iterable[list[str]]) -> str:
 
 def scores(answers: list[Answer]) -> str:
     """Scores by group, as Markdown."""
-    head = ["questions", "asked", "answered", "median error", "80 % interval holds"]
+    head = ["questions", "asked", "answered", "median error", "80 % interval contains"]
     return _lines(
         head,
         (

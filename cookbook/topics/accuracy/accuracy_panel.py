@@ -349,7 +349,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     if picture == "coverage" and model != evaluation.FULL:
         raise Refused(Refusal(f"{NO_INTERVALS}: choose Prediction full, or another chart", field="model"))
     if picture == "effects" and model in (evaluation.FULL, evaluation.ROW_ALONE):
-        raise Refused(Refusal(f"nothing is switched off: {NO_EFFECT}", field="model"))
+        raise Refused(Refusal(f"nothing is switched off: {NO_EFFECT}", field="picture"))
     filters = (tuple(values[name]) for name in ("publishers", "accelerators", "networks"))
     view = _chosen(values["kind"], model, by, *filters)
     draw, table = {

@@ -560,7 +560,7 @@ def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["a", 8.0, 4.0, 15.0, None, ""], ["b", 20.0, 10.0, 30.0, None, ""]]
     >>> errors(pd.DataFrame(rows, columns=["row", "median", "lower", "upper", "before", "text"])).title.text
-    'Median errors from 8.0 % to 20 % (b)'
+    'Median errors range from 8.0 % to 20 % (b)'
     """
     scale = alt.Scale(type="log", domain=list(ERRORS), clamp=True, nice=False)
     ticks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200], format="~g")

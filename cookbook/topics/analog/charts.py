@@ -60,7 +60,7 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
     >>> import pandas as pd
     >>> rows = [["2", 30.0, 20.0, 40.0, 93.0, False], ["8", 90.0, 89.0, 91.0, 93.0, True]]
     >>> accuracy(pd.DataFrame(rows, columns=["label", "mean", "least", "most", "exact", "here"])).title.text
-    'Up to 90.0 % of the digits are read right'
+    'Up to 90.0 % of the digits are recognised'
     """
     scale = alt.Scale(type="point", domain=alt.ExprRef("labels"), padding=0.3)
     x = alt.X("label:O", title=AXES[over], scale=scale, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
@@ -177,7 +177,7 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["a", "ours", 2e12, 1e12, "2×"], ["a", "published", 1e12, 2e12, None]]
     >>> beside(pd.DataFrame(rows, columns=["row", "whose", "value", "other", "text"])).title.text
-    '1 machine beside our figures'
+    '1 machine beside our values'
     """
     low, high = beside_domain(frame)
     scale, y = look.log_scale("low", "high"), look.rows_axis(_LABEL_WIDTH)

@@ -39,7 +39,7 @@ CAUSE_OF_TERM = {
     "input": "input",
     "launch": "host-bound",
     "checkpoint": "checkpoint",
-    "slowdown": "throttling",
+    "slowdown": "slowdown",
     "idle": "idle",
     "memory traffic": "memory-bound kernels",
     "communication": "communication",
@@ -48,13 +48,13 @@ HEADLINES = {
     "input": "Waiting for input holds the step back: it takes **{share}** of the time.",
     "tiny batch": "The batch is too small: **{share}** of the step moves weights for few samples.",
     "memory-bound kernels": "Memory traffic holds the step back: it takes **{share}** of the time.",
-    "host-bound": "The host holds the step back: starting small operations takes **{share}** of the time.",
-    "fp64": "Products run in double precision: they take **{share}** of the step, at least twice what they need.",
-    "fp32": "Products run in single precision although narrower was meant: they take **{share}** of the step.",
+    "host-bound": "The host holds the step back: launching small operations takes **{share}** of the time.",
+    "fp64": "The matmuls run in double precision: they take **{share}** of the step, at least twice as long as needed.",
+    "fp32": "The matmuls run in single precision although narrower was meant: they take **{share}** of the step.",
     "communication": "Communication holds the step back: **{share}** of the step waits for it.",
-    "straggler": "One process is slower than the others, which spend **{share}** of the step in exchanges.",
+    "straggler": "One process is slower than the others, which spend **{share}** of the step waiting in communication.",
     "checkpoint": "Saving stalls the training: it takes **{share}** of the time.",
-    "throttling": "The machine slowed down: **{share}** of the time is lost to it.",
+    "slowdown": "The machine slowed down: **{share}** of the time is lost to it.",
     "idle": "Nothing was recorded in **{share}** of the time: the trace does not say why.",
     "compute": "Computing takes longer than predicted: **{share}** of the step.",
     "unexplained": "Steps take **{ratio:.2g}×** as long as predicted, and a log does not say why.",
@@ -370,7 +370,7 @@ def _evidence(attribution: Attribution, term: str) -> tuple[str, ...]:
     facts, words = attribution.facts, []
     if term in ("launch", "compute", "memory traffic") and facts.get("operations"):
         words.append(
-            f"{human(round(facts['operations']))} operations a step, {100 * facts.get('short', 0):.0f} % of "
+            f"{human(round(facts['operations']))} operations per step, {100 * facts.get('short', 0):.0f} % of "
             "them shorter than 20 µs"
         )
     if term == "memory traffic" and "thin" in facts:

@@ -158,7 +158,7 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     --------
     >>> rows = [{"load": 0.5, "policy": "fifo", "finished": 0.01, "finished_low": 0.0, "finished_high": 0.02}]
     >>> gains(pd.DataFrame(rows), "finished", claim=0.2).title.text
-    'At most 1 % is gained, by fifo at a load of 0.5'
+    'The largest gain is 1 %, with fifo at a load of 0.5'
     """
     colours = dict(zip(dict.fromkeys(frame["policy"]), PALETTE, strict=False))
     low, high = f"{of}_low", f"{of}_high"

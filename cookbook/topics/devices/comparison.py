@@ -24,7 +24,7 @@ from cookbook.formulas import arithmetic, memory
 from cookbook.formulas.arithmetic import FLOP_PER_MAC
 from cookbook.hardware import Accelerator
 from cookbook.prediction.api import ACCELERATORS, FORMAT, MODEL, forward_pass, network_of, train_step
-from cookbook.prediction.constants import NEW_ENGINE, SEEN
+from cookbook.prediction.constants import FIRST_TOKEN, NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.requirements import (
@@ -220,7 +220,7 @@ def _work(
     flop = FLOP_PER_MAC * float(np.sum(network.ops.column("macs", 1, seq))) * PASSES[phase]
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     return {
-        "evidence": [evidence(tier) for tier in columns["tier"]],
+        "evidence": [evidence(*row) for row in zip(columns["tier"], table["key"], strict=True)],
         "peak_flops": peak,
         "mem_bandwidth": bandwidth,
         "ridge": arithmetic.ridge_point(peak, bandwidth),
@@ -251,16 +251,38 @@ def measured_runs(
     return forward_pass(model, accelerator, batch=batch, **how).measured
 
 
-def evidence(tier: str) -> str:
+def evidence(tier: str, key: str = "") -> str:
     """Return the evidence of a prediction in two words, "" without one; a device with other software is a sibling.
+
+    Passes over prompts have one tier for all devices: of these, the measured prompts of the device `key` count, or
+    those of its maker.
 
     Examples
     --------
     >>> evidence("device and engine measured"), evidence("engine not measured"), evidence("datasheet only")
     ('measured here', 'sibling measured', 'datasheet only')
+    >>> evidence("prompts and first tokens", "rtx-4090"), evidence("prompts and first tokens", "gaudi3")
+    ('measured here', 'datasheet only')
     """
+    if tier == FIRST_TOKEN and key in _makers():
+        timed = _timed_prompts()
+        return MEASURED if key in timed else SIBLING if _makers()[key] in timed else DATASHEET
     words = {"": "", SEEN: MEASURED, NEARBY: SIBLING, NEW_ENGINE: SIBLING}
     return words.get(tier, DATASHEET)
+
+
+@lru_cache(maxsize=1)
+def _makers() -> dict[str, str]:
+    rows = catalog.table("accelerators")
+    return dict(zip(rows["key"], rows["vendor"], strict=True))
+
+
+@lru_cache(maxsize=1)
+def _timed_prompts() -> frozenset[str]:
+    """Return the devices of which prompts or first tokens were measured, and their makers."""
+    rows = catalog.table("inference")
+    timed = rows.loc[rows["metric"].str.contains("prefill|TTFT"), "accelerator"]
+    return frozenset(timed) | {_makers()[key] for key in timed if key in _makers()}
 
 
 def _memory(

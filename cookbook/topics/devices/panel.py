@@ -71,7 +71,7 @@ PINNED = {"samples/s": "samples_per_s", "J per sample": "joules", "cost per samp
 VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
 ANSWERS = "Answers: recipe 10, Serve a model, is about generating tokens one after the other."
-PROMPT = "One pass over a prompt of this number of tokens. No constant was fitted to forward passes of language models."
+PROMPT = "One pass over a prompt of this length; constants come from published prompts and first tokens."
 
 
 def accelerators(

@@ -57,7 +57,7 @@ PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
 MAX_TALL_ROWS = 8
 # How a verdict in words starts, and the mark that it is drawn with.
 MARKS = {
-    "not known": "not known",
+    "cannot tell": "not known",
     "cannot: does not fit": "does not fit",
     "cannot": "too slow at its peak",
     "possible only": "possible under a condition",

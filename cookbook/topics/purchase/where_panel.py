@@ -12,7 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.prices import RENT
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.refusals import NOT_ALLOWED, refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
@@ -320,7 +320,7 @@ def own_prices(table: str, quoted: str, hourly: float) -> tuple[tuple[str, float
     """Return the reader's price as pairs for the argument ``prices``; none where list prices hold."""
     keys = rented(table)
     if quoted not in keys:
-        raise refused("quoted", quoted, f"is not rented by the hour; take one of {', '.join(keys)}")
+        raise refused("quoted", quoted, f"is not rented by the hour; take one of {', '.join(keys)}", NOT_ALLOWED)
     return ((quoted, float(hourly)),) if hourly else ()
 
 
@@ -440,7 +440,7 @@ def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network
             f"{row['why']}.{_laptop(comparison)}"
         )
     row, count = frame.loc[best], int(frame["will_do"].sum())
-    several = f", {row['units']:.0f} machines" if row["units"] > 1 else ""
+    several = f" for {row['units']:.0f} machines" if row["units"] > 1 else ""
     band = dollar_range(row["usd_low"], row["usd_high"])
     bought = f"; {dollars(row['usd_to_buy'])} to buy, counted by its share of use" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
@@ -448,13 +448,13 @@ def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network
     among = (
         "the only feasible option"
         if count == 1
-        else f"first of {count} feasible options, {open_}"
+        else f"first of {count} options, {open_}"
         if open_
         else (f"the cheapest of {count} feasible options")
     )
     return (
-        f"**{dollars(row['usd'])}** over {_years(comparison)}: {row['name']}{several}, {among}. Interval (80 %): {band}"
-        f"; the cheapest in {percent(comparison.odds[best])} of Monte Carlo samples. Run: "
+        f"**{dollars(row['usd'])}** over {_years(comparison)}: {row['name']} is {among}. Interval (80 %): "
+        f"{band}{several}; the cheapest in {percent(comparison.odds[best])} of Monte Carlo samples. Run: "
         f"{dollars(row['usd_per_run'])} and {human(row['hours'] * 3600, 's')} for {network}{after}{bought}. "
         f"Own or rent: {_meets(comparison, even, reason)}{_laptop(comparison)}"
     )

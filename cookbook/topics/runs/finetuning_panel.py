@@ -13,6 +13,7 @@ from cookbook.charts.look import MEMORY_PARTS
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
+    PRICES_PER_HOUR,
     accelerators,
     assumed,
     cited,
@@ -27,7 +28,7 @@ from cookbook.panels.options import (
 )
 from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
-from cookbook.panels.text import Source, capital, counted, in_words, listed, price_badge, short_name
+from cookbook.panels.text import Source, at_your_price, capital, counted, in_words, listed, price_badge, short_name
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune
 from cookbook.units import dollars, human, ratio
 from cookbook.workloads import zoo
@@ -71,6 +72,7 @@ def finetuning(
     optimiser: str = "adam",
     recompute: str = "best",
     tokens: Any = 20,
+    hourly: Any = None,
 ) -> Panel:
     """Return the panel "Can I fine-tune this model on that GPU?" in the state that the arguments describe.
 
@@ -90,6 +92,8 @@ def finetuning(
         Activation checkpointing; "best" takes it where the memory needs it.
     tokens : float
         Tokens to train on [millions].
+    hourly : float, optional
+        Price of an hour of one GPU [$]; the median of dated list prices by default.
 
     Returns
     -------
@@ -182,6 +186,17 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Tokens to train on, over all epochs",
         ),
+        Slider(
+            "hourly",
+            "Price",
+            "Money",
+            PRICES_PER_HOUR,
+            unit="$ per hour",
+            whole=False,
+            more=True,
+            optional=True,
+            tooltip="Price per device-hour; empty: the range of dated prices",
+        ),
     )
 
 
@@ -193,6 +208,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
         "method": list(METHODS),
         **{name: values[name] for name in PASSED},
         **again,
+        **({} if values["hourly"] is None else {"hourly": values["hourly"]}),
     }
 
 
@@ -252,13 +268,15 @@ def _answer(values: dict[str, Any], tuned: FineTuning, own: dict[str, Any], what
     if own["why"]:
         return f"{head} {capital(own['why'].partition('; ')[2])}. {interval}."
     cost, whole = _ends(tuned, own, "usd"), human(HOUR * own["hours"], "s")
-    paid = f"and cost {cost}" if cost else "at an unknown price"
+    at_price = "" if values["hourly"] is None else f" {at_your_price(values['hourly'])}"
+    paid = f"and cost {cost}{at_price}" if cost else "at an unknown price"
+    still = "also fits" if own["fits"] == "yes" else "probably still fits"
     spare = (own["largest_seq"] > values["seq"], own["largest_micro_batch"] > values["micro_batch"])
     longer = f"{own['largest_seq']:,} tokens per sequence"
     more = f"{counted(own['largest_micro_batch'], 'sequence')} at a time"
     room = " or ".join(words for words, fits in zip((longer, more), spare, strict=True) if fits)
     left = (
-        f"Memory left: it also fits with {room}."
+        f"Memory left: it {still} with {room}."
         if room
         else ("Memory left: sequences twice as long, or twice as many, do not fit.")
     )

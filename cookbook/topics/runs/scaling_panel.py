@@ -104,7 +104,7 @@ def scaling(
     >>> panel = scaling("resnet50", accelerator="dgx-1-v100")
     >>> panel.update(mode="strong")
     >>> panel.answer.split(" train ")[0], panel.answer.split(". ")[-1]
-    ('64 devices', 'Batch: 64 samples in all cannot be split over more devices.')
+    ('64 devices', 'Batch: 64 samples cannot be split over more devices.')
     """
     return Panel(
         scaling, "Where does scaling stop, and why?", _controls, CHARTS, _draw, locals(), {"precision": _unavailable}

@@ -359,7 +359,7 @@ def search(
         ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
         ("zero", zero, _tried(ZERO[1:])),
         ("recompute", recompute, _tried(RECOMPUTE)),
-        ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks a stage: {_tried(CHUNKS)}"),
+        ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks per stage: {_tried(CHUNKS)}"),
         ("per_node", per_node or fabric, f"{node:,}"),
         ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),

@@ -449,7 +449,7 @@ def plan_run(
         ("global_batch", global_batch, f"{BATCH:,} sequences"),
         ("way", hourly or way, WAY),
         ("mtbf_hours", mtbf_hours, f"{mean:,.0f}, the median of published runs"),
-        ("checkpoint_bandwidth", checkpoint_bandwidth, f"{bandwidth} a device"),
+        ("checkpoint_bandwidth", checkpoint_bandwidth, f"{bandwidth} per device"),
         ("restart", restart, units.human(failures.restart_seconds, "s")),
     )
     of_layouts = [note for note in layouts.assumed if not note.startswith("seq = ")]

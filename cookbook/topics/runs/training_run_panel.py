@@ -19,6 +19,7 @@ from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
+    PRICES_PER_HOUR,
     assumed,
     cited,
     machines,
@@ -264,7 +265,7 @@ def _controls() -> tuple[Control, ...]:
             "hourly",
             "Price",
             "Money",
-            (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20),
+            PRICES_PER_HOUR,
             unit="$ per hour",
             tooltip="Price per device-hour; empty: the range of dated prices",
         ),
@@ -470,7 +471,8 @@ def _layout(view: Planned) -> str:
     hfu = f", HFU {percent(own['hfu'])}" if own["hfu"] > own["mfu"] * 1.005 else ""
     return (
         f"Bottleneck: after computing, {part_groups()[most].title} ({percent(parts[most] / view.seconds.sum())} of a "
-        f"step) in {layout_words(own)}, the fastest configuration tried (MFU {percent(own['mfu'])}{hfu})."
+        f"step) in {layout_words(own)}, the fastest configuration tried (MFU {percent(own['mfu'])} by PaLM's "
+        f"convention{hfu})."
     )
 
 

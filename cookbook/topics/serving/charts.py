@@ -50,7 +50,7 @@ def knee(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["line", "TTFT p95", 1.0, 50.0, None], ["line", "TTFT p95", 9.0, 400.0, None]]
     >>> knee(pd.DataFrame(rows, columns=["what", "series", "rate", "ms", "text"])).title.text
-    'TTFT p95 grows 8.0× up to 9 requests a second'
+    'TTFT p95 grows 8.0× up to 9 requests per second'
     """
     x = alt.X("rate:Q", title="Load [requests/s]", scale=look.linear_scale("most"), axis=alt.Axis(tickCount=6))
     y = alt.Y("ms:Q", title="Latency [ms], logarithmic", scale=look.log_scale("low", "high"), axis=look.step_ticks())

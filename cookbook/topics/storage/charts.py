@@ -38,7 +38,7 @@ def level(share: float) -> str:
     Examples
     --------
     >>> level(0), level(0.2), level(0.5), level(1)
-    ('not used', 'less than half used', 'half used or more', 'full')
+    ('not used', 'below half used', 'half used or more', 'full')
     """
     names = list(LEVELS)
     return names[int(share > 0) + int(share >= HALF) + int(share >= FULL)]
@@ -236,7 +236,7 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> rows += [["demand", 2, 900, None, None, None, "takes 900"]]
     >>> columns = ["what", "cores", "rate", "low", "high", "chosen", "text"]
     >>> over_cores(pd.DataFrame(rows, columns=columns)).title.text
-    '2 cores an accelerator meet the demand'
+    '2 cores per accelerator meet the demand'
     """
     ends = [float(frame["cores"].min()), float(frame["cores"].max())]
     ticks = alt.Axis(values=[0.25, 0.5, 1, 2, 4, 8, 16, 32, 64], format="~g")

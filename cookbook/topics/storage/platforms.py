@@ -169,7 +169,8 @@ def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -
     Returns
     -------
     pandas.DataFrame
-        By instance: ``cores``, ``needed`` and ``needed with augmentation``, which costs twice the decoding.
+        By instance: ``cores``, ``needed`` and ``needed with augmentation``, an allowance of three times the
+        decoding that no measurement supports.
     """
     rows = catalog.table("systems").set_index("key")
     by_instance = {}

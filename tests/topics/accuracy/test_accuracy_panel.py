@@ -62,7 +62,7 @@ def test_a_term_off_shows_before_and_after(panel: Any) -> None:
     lines = cb.accuracy(by="prediction", kind="transformer").set_index("prediction")
     after, before = lines.loc["without attention", "median_error"], lines.loc["without neighbours", "median_error"]
     assert percent(100 * after) in panel.answer and percent(100 * before) in panel.answer and after > before
-    assert "the term earns its place" in panel.answer
+    assert "this part improves predictions" in panel.answer
     frame = dict(zip(panel.columns["row"], panel.columns["before"], strict=True))
     own = cb.accuracy(kind="transformer", model="without neighbours").set_index("publisher")["median_error"]
     assert frame["mosaicml"] == pytest.approx(100 * own["mosaicml"], rel=1e-4)
@@ -73,7 +73,9 @@ def test_a_term_off_shows_before_and_after(panel: Any) -> None:
 def test_a_rule_is_compared_with_the_full_model(panel: Any) -> None:
     panel.update(model="constant utilisation")
     whole = cb.accuracy(by="all").iloc[0]
-    assert f"the full model is off by {percent(100 * whole['median_error'])} on the same runs" in panel.answer
+    assert (
+        f"the full model has a median error of {percent(100 * whole['median_error'])} on the same runs" in panel.answer
+    )
 
 
 def test_each_publisher_is_shown_without_a_term_and_with_it(panel: Any) -> None:
@@ -92,7 +94,7 @@ def test_each_publisher_is_shown_without_a_term_and_with_it(panel: Any) -> None:
     assert (gain.diff().dropna() < 1e-4).all(), "those that gain most come first"
     table = cb.table("validation").query("kind == 'training_transformer' and by == 'all' and leave_out == 'source'")
     line = table.set_index("model").loc["without attention"]
-    words = r"Without attention, training runs of transformers are (.*) points worse .*: \+\1 points \[(.*), (.*)\]\."
+    words = r"Without attention, training runs .* are predicted (.*) points worse .*: \+\1 points \[(.*), (.*)\]\."
     told = [float(number) for number in re.match(words, panel.answer).groups()]
     assert told == pytest.approx(100 * line[["worse_by", "worse_by_low", "worse_by_high"]].to_numpy(float), abs=0.15)
 
@@ -125,11 +127,11 @@ def test_a_planted_effect_is_found_and_none_is_not() -> None:
     assert table.loc["p3", "after"] == pytest.approx(np.exp(0.1))
     picture = _effects_picture(found, 0.2)
     verdicts = picture.frame.set_index("row")["verdict"]
-    assert verdicts["p3 (20)"] == "more accurate" and verdicts["few (2)"] == "as near"
+    assert verdicts["p3 (20)"] == "more accurate" and verdicts["few (2)"] == "as accurate"
     assert picture.frame.set_index("row")["few"].to_dict()["few (2)"]
     worse = 100 * (np.expm1(0.2) - np.expm1(0.1)) * 10 / 10.2
     assert found.worse[0] == pytest.approx(worse, rel=1e-3) and found.worse[1] > 0
-    assert picture.title == f"Without launch, runs are {worse:.1f} points worse on publishers left out"
+    assert picture.title == f"Without launch, runs are predicted {worse:.1f} points worse for held-out publishers"
     assert "better" in _effects_picture(planted(-0.1), 0.2).title
     assert "neither better nor worse" in _effects_picture(planted(0.0, noise=0.1), 0.2).title
 
@@ -195,17 +197,17 @@ def test_coverage_marks_are_those_of_the_call(panel: Any) -> None:
     for row, share, word in zip(*(panel.columns[name] for name in ("row", "share", "verdict")), strict=True):
         line = own.loc[row]
         assert share == pytest.approx(100 * line["coverage_80"], rel=1e-4)
-        assert (word == "too seldom") == (line["coverage_80"] < line["band_low_80"])
+        assert (word == "less than chance") == (line["coverage_80"] < line["band_low_80"])
 
 
 def test_coverage_is_told_as_the_picture_shows_it(panel: Any) -> None:
-    for by, words in (("publisher", "runs of one publisher"), ("generation", "ask which group")):
+    for by, words in (("publisher", "errors of one publisher's runs"), ("generation", "find the group")):
         panel.update(by=by, picture="coverage")
         share, verdicts = panel.columns["share"], panel.columns["verdict"]
         assert f"{min(share):.0f} to {max(share):.0f} % by" in panel.answer and words in panel.answer
         outside = sum(verdict != "within chance" for verdict in verdicts)
         assert f"Groups: {outside} of {len(share)}" in panel.answer
-        assert f"{verdicts.count('too seldom') or 'none'} below it" in panel.answer
+        assert f"{verdicts.count('less than chance') or 'none'} below it" in panel.answer
 
 
 def test_runs_of_different_units_share_no_axis(panel: Any) -> None:
@@ -286,7 +288,7 @@ def test_sources_are_those_of_the_runs(panel: Any) -> None:
 
 def test_familiar_publishers_flatter(panel: Any) -> None:
     panel.update(kind="classic", model="full, row alone left out")
-    assert "publisher seen" in repr(panel) and "flatters" in panel.answer
+    assert "publishers not held out" in repr(panel) and "that much easier" in panel.answer
 
 
 def test_a_network_stands_once_in_the_list_in_words() -> None:

@@ -112,7 +112,7 @@ def test_predictions_are_in_the_unit_of_the_value(panel: Any) -> None:
         assert len(panel.shown["signals"]["intervals"]["x"]) == len(known)
     inside = panel.frame.dropna(subset=["low80"])
     share = inside["throughput"].between(inside["low80"], inside["high80"]).mean()
-    assert f"80 % intervals hold {percent(share)}" in panel.answer
+    assert f"80 % intervals contain {percent(share)}" in panel.answer
     panel.update(y="weak_efficiency")
     assert not panel.shown["signals"]["predictions"]["x"] and "Predicted: none of them" in panel.answer
     panel.update(y="per_device", networks=[])
@@ -146,9 +146,9 @@ def test_a_configuration_of_ones_own(panel: Any) -> None:
 def test_one_unit_at_a_time_unless_asked(panel: Any) -> None:
     panel.update(networks=[])
     most = cb.measurements(kind="training").query("per_device > 0")["unit"].value_counts().index[0]
-    assert set(panel.frame["unit"]) == {most} and "count something else" in panel.answer
+    assert set(panel.frame["unit"]) == {most} and "in other units" in panel.answer
     panel.update(unit="all")
-    assert panel.frame["unit"].nunique() > 5 and "compare only what counts the same" in panel.answer
+    assert panel.frame["unit"].nunique() > 5 and "compare only values in the same unit" in panel.answer
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,6 @@ def test_an_axis_holds_its_ends() -> None:
 def test_entries_that_add_nothing_and_variants_counted_too_are_said(panel: Any) -> None:
     assert "Included too: ResNet-50 v1.5." in panel.answer and "0 such runs" not in panel.answer
     panel.update(networks=["resnet50", "llama3_8b"], years=["2018"])
-    assert "Filters: 0 such runs were measured of Llama 3 8B." in panel.answer
+    assert "Filters: 0 such runs were measured on or with Llama 3 8B." in panel.answer
     panel.update(networks=["resnet50", "resnet50_v1.5"], years=[])
     assert "Counted too" not in panel.answer and "0 such runs" not in panel.answer

@@ -73,7 +73,7 @@ UNSEEN = {
     "saved.json.gz": "checkpoint",
     "slow-rank?.json.gz": "communication",
     "straggler-rank?.json.gz": "straggler",
-    "throttled.jsonl": "throttling",
+    "throttled.jsonl": "slowdown",
     "tiny.json.gz": "tiny batch",
 }
 
@@ -104,7 +104,7 @@ def test_all_causes_of_the_design_have_a_patient():
         "communication",
         "straggler",
         "checkpoint",
-        "throttling",
+        "slowdown",
         "healthy",
     } <= planted
     known = set(cb.table("remedies")["cause"])
@@ -448,7 +448,7 @@ def test_slow_steps_by_their_rhythm(tmp_path):
     assert (found.cause, found.share) == ("checkpoint", pytest.approx(40 / 140))
     half = [1.0] * 50 + [1.5] * 50
     found = cb.measure.diagnose(saved(tmp_path, _log(half), "b.csv"))
-    assert (found.cause, found.share) == ("throttling", pytest.approx(25 / 125))
+    assert (found.cause, found.share) == ("slowdown", pytest.approx(25 / 125))
     odd = [5.0 if number in (3, 7, 31, 40, 77) else 1.0 for number in range(1, 101)]
     found = cb.measure.diagnose(saved(tmp_path, _log(odd), "c.csv"))
     assert (found.cause, found.share) == ("idle", pytest.approx(20 / 120))

@@ -41,8 +41,8 @@ def test_the_code_gives_the_state_again(panel: Any, change: dict[str, Any]) -> N
     ("change", "words"),
     [
         ({"nodes": 1}, ["Nodes = 1", "2"]),
-        ({"service": 16}, ["static", "asks 16 GPUs", "contradict", "owns 12"]),
-        ({"teams": 8}, ["static", "asks 16 GPUs", "contradict", "owns 8"]),
+        ({"service": 16}, ["static", "requests 16 GPUs", "contradict", "owns 12"]),
+        ({"teams": 8}, ["static", "requests 16 GPUs", "contradict", "owns 8"]),
         ({"nodes": 2, "service": 16}, ["service = 16", "no job can run"]),
         ({"load": 3}, ["Load = 3", "0.2 to 1.5"]),
         ({"policy": "luck"}, ["Policy", "static"]),

@@ -33,7 +33,7 @@ def test_a_press_measures_and_shows_the_machine(monkeypatch):
     assert button.report == cb.measure.own_run() and (button.bar.value, button.bar.max) == (2, 2)
     assert "52 results on AMD EPYC, complete" in button.said.value and "models left out" in button.said.value
     (panel,) = button.found.children
-    assert panel.answer.startswith("Matrix products in fp32 reach") and "report" in panel.code
+    assert panel.answer.startswith("Matmuls in fp32 reach") and "report" in panel.code
     assert not button.start.disabled and button.stop.disabled
 
 

@@ -428,7 +428,7 @@ def test_a_missing_or_large_file_is_refused(tmp_path, monkeypatch):
         cb.measure.read(tmp_path / "gone.json")
     with pytest.raises(ValueError, match="give the path"):
         cb.measure.read(3)
-    monkeypatch.setattr(report, "LARGEST_FILE", 10)
+    monkeypatch.setattr(report, "MAX_FILE_BYTES", 10)
     with pytest.raises(ValueError, match="at most 10"):
         cb.measure.read(saved(tmp_path, written()))
 

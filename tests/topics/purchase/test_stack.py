@@ -361,7 +361,7 @@ def test_the_volume_of_a_service_turns_where_it_does_when_asked_anew(chat: Stack
 
 def test_stacks_that_cannot_do_it_are_told_each_with_its_reason() -> None:
     for stacks in (["service"], ["service", "laptop"]):
-        with pytest.raises(ValueError, match="none of the stacks asked for can do this") as told:
+        with pytest.raises(ValueError, match="none of the requested stacks can do this") as told:
             pick_stack("chat", "serve", stacks=stacks)
         words = str(told.value)
         assert "time is not stated" in words and words.endswith("take others") and "in both" not in words
@@ -415,7 +415,7 @@ def test_the_chart_of_all_applications_takes_the_limits_that_all_share() -> None
 
 
 def test_odds_of_a_service_say_what_they_count() -> None:
-    assert "of samples of prices, with as many machines as now;" in cb.panels.stack("image", "serve").answer
+    assert "of samples of prices, with this number of machines;" in cb.panels.stack("image", "serve").answer
     assert "of Monte Carlo samples;" in cb.panels.stack("image", "train").answer
 
 
@@ -429,6 +429,6 @@ def test_an_own_price_in_the_panel_is_that_of_the_call():
     assert mine.at["workstation", "usd"] == usual.at["workstation", "usd"]
     for picture in ("costs", "matrix"):
         panel.update(picture=picture)
-        assert "Price: Cloud, 8 × H100 counts at your price of $0.40 an hour per accelerator" in panel.answer
+        assert "Price: Cloud, 8 × H100 is at your price of $0.40 per hour" in panel.answer
     panel.update(picture="matrix")
     assert "prices=" in panel.code and not panel.shown["error"]

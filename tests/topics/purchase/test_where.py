@@ -247,7 +247,7 @@ def test_why_there_is_nothing_to_compare_is_said():
 
 
 def test_a_language_model_reads_no_images():
-    with pytest.raises(ValueError, match="holds image samples, but gpt2 reads text"):
+    with pytest.raises(ValueError, match="contains image samples, but gpt2 reads text"):
         cb.planning.where_to_run("gpt2", "imagenet-21k", places=["laptop"])
     assert cb.planning.where_to_run("gpt2", "imagenet-21k", samples=10, places=["laptop"]).places
 

@@ -103,8 +103,8 @@ def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     assert "price not known" in panel.answer and panel.shown["picture"] == "hours"
     assert " device-hours. Interval" in panel.answer and "$" not in panel.answer
     panel.update(hourly=10)
-    assert " at your price of $10 an hour" in panel.answer and "quartiles" not in panel.answer
-    assert panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
+    assert " at your price of $10 per hour" in panel.answer and "quartiles" not in panel.answer
+    assert panel.shown["picture"] == "curve" and "[your price]" in repr(panel)
 
 
 def test_a_pinned_run_is_compared(panel: Any) -> None:

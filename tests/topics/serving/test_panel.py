@@ -23,12 +23,12 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     row = cb.serve("llama3_8b", "h100-sxm", **CALL).table.iloc[0]
     low, usd, high = (dollars(row[f"usd_per_million_output{end}"]) for end in ("_low", "", "_high"))
     assert panel.answer.startswith(f"{row['devices']} H100 SXM5 80GB serve")
-    assert f"for {usd} per million output tokens. Cost: {dollars(row['usd_per_hour'])} an hour, " in panel.answer
+    assert f"for {usd} per million output tokens. Cost: {dollars(row['usd_per_hour'])} per hour, " in panel.answer
     assert f", {low} to {high} per million output tokens by the quartiles of prices" in panel.answer
     low, typical, high = (f"{1e3 * row[f'tpot_p50{end}']:.3g} ms" for end in ("_low80", "", "_high80"))
     assert f"TPOT: p50 is {typical} (80 %: {low} to {high})" in panel.answer
     assert f"p95 {1e3 * row['tpot_p95']:.3g} ms (limit 50 ms)" in panel.answer
-    assert f"held back by {row['binds']}." in panel.answer
+    assert f"limited by {row['binds']}." in panel.answer
 
 
 def test_a_price_of_the_reader_is_the_only_one(panel: Any) -> None:
@@ -36,7 +36,7 @@ def test_a_price_of_the_reader_is_the_only_one(panel: Any) -> None:
     list_price = {row["accelerator"]: row["usd_per_hour"] / row["devices"] for row in rivals(panel)}
     panel.update(hourly=1.99)
     row = cb.serve("llama3_8b", "h100-sxm", **CALL, hourly=1.99).rows[0]
-    assert "at your price of $1.99 an hour" in panel.answer and "quartiles" not in panel.answer
+    assert "at your price of $1.99 per hour" in panel.answer and "quartiles" not in panel.answer
     for own in rivals(panel):
         paid = own["usd_per_hour"] / own["devices"]
         assert paid == pytest.approx(1.99 if own["accelerator"] == "h100-sxm" else list_price[own["accelerator"]])
@@ -64,7 +64,7 @@ def test_no_cheapest_is_named_inside_the_interval_of_another(panel: Any) -> None
 def test_think_time_0_is_requests_at_once(panel: Any) -> None:
     panel.update(users=200, think=0, ttft=5000)
     assert panel.values["think"] == 0 and "think=0" in panel.code, panel.answer
-    assert "about 200 in service at a time" in panel.answer
+    assert "about 200 in service at any time" in panel.answer
 
 
 def test_more_users_than_can_be_served_wait(panel: Any) -> None:
@@ -147,9 +147,9 @@ def test_limits_that_are_missed_are_said(panel: Any) -> None:
 
 def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     panel.update(accelerator="gb200")
-    assert "at a price that is not known" in panel.answer and "[no price]" in repr(panel)
+    assert "at an unknown price" in panel.answer and "[no price]" in repr(panel)
     panel.update(hourly=10)
-    assert " per million output tokens" in panel.answer and "[price given]" in repr(panel)
+    assert " per million output tokens" in panel.answer and "[your price]" in repr(panel)
 
 
 @pytest.mark.parametrize(

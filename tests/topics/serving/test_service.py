@@ -962,7 +962,7 @@ def test_sizing_with_experts_apart_takes_engines_of_all_their_devices():
     [
         ({"ep": 16}, "ep = 16 is more than experts = 8; give at most as many"),
         ({"ep": 6, "tp": 4}, "ep = 6 is no multiple of tp = 4, and tp none of ep"),
-        ({"ep": 8, "tp": 1, "devices": 12}, "devices = 12 does not hold engines of 8 devices each"),
+        ({"ep": 8, "tp": 1, "devices": 12}, "devices = 12 is no multiple of the 8 devices of an engine"),
         ({"model": "llama3_8b", "ep": 8}, "ep = 8: the model has no experts; leave ep out"),
         (
             {"model": "deepseek_v3", "ep": 8, "tp": 1},

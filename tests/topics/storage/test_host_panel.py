@@ -29,12 +29,12 @@ def panel(made_once: Any) -> Any:
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     found = cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k")
-    can = f"of the {found.stages['computing']:,.0f} that each accelerator could take: decoding holds it back"
+    can = f"of the {found.stages['computing']:,.0f} that each accelerator could process: decoding is the limit"
     assert panel.answer.startswith(f"{found.rate:,.0f} samples/s {can}") and "ImageNet-1k for ResNet-50" in panel.answer
     low, high = (f"{end:,.0f}" for end in found.computing_range)
-    assert f"it could take {low}-{high}." in panel.answer
+    assert f"each accelerator could process {low}-{high}." in panel.answer
     assert (f"{can}, probably" in panel.answer) == (found.decoding_range[1] >= found.computing_range[0])
-    assert f"{found.workers_needed:.0f} workers an accelerator instead of 2 would do" in panel.answer
+    assert f"{found.workers_needed:.0f} workers per accelerator instead of 2 would suffice" in panel.answer
 
 
 def test_demand_and_decoding_are_those_of_the_engine() -> None:
@@ -163,16 +163,16 @@ def test_links_are_drawn_as_full_as_they_are(panel: Any, load: str) -> None:
 def test_titles_agree_with_the_answer(panel: Any) -> None:
     """Links that give all that is needed are no success where decoding holds the accelerators back."""
     panel.update(picture="gets")
-    assert "decoding holds it back" in panel.answer and "Decoding holds the accelerators back" in repr(panel)
+    assert "decoding is the limit" in panel.answer and "Decoding limits the accelerators" in repr(panel)
     panel.update(picture="cores")
     assert "would meet the demand; 2 workers cannot" in repr(panel)
     panel.update(workers=8)
-    assert "decoding holds" not in panel.answer and "meet the demand: more than the rule" in repr(panel)
+    assert "decoding is the limit" not in panel.answer and "meet the demand, more than the usual" in repr(panel)
 
 
 def test_the_panel_opens_where_something_matters() -> None:
     panel = cb.panels.host()
-    assert "links hold it back" in panel.answer and "full, first" in repr(panel)
+    assert "links are the limit" in panel.answer and "fully used, first" in repr(panel)
 
 
 def test_a_sized_host_is_read_only_and_prints_itself() -> None:
@@ -246,14 +246,14 @@ def test_gets_and_needs_are_printed_as_they_are(panel: Any) -> None:
     panel.update(load="needed", **HELD_BACK)
     got, need = (np.array(panel.columns[name]) for name in ("got", "need"))
     short = got < 0.99 * need
-    assert short.any() and all("% of its need" in word for word in np.array(panel.columns["text"])[short])
+    assert short.any() and all("% of the required rate" in word for word in np.array(panel.columns["text"])[short])
 
 
 def test_unknown_cores_are_said_and_can_be_set(panel: Any) -> None:
     panel.update(machine="inspur-sr-ai")
     assert "set Cores under More" in panel.answer and "[cores not known]" in repr(panel)
     panel.update(cores=2)
-    assert "set Cores" not in panel.answer and "2 cores an accelerator" in repr(panel)
+    assert "set Cores" not in panel.answer and "2 cores per accelerator" in repr(panel)
 
 
 def test_advice_follows_the_limit(panel: Any) -> None:
@@ -280,7 +280,7 @@ def test_advice_follows_the_limit(panel: Any) -> None:
         ({"traffic": "post"}, ["post", "gradients"]),
         ({"load": "some"}, ["some", "all they can"]),
         ({"machine": "gh200", "traffic": "gradients"}, ["one accelerator", "input"]),
-        ({"traffic": "gradients", "picture": "cores"}, ["nothing that cores decode"]),
+        ({"traffic": "gradients", "picture": "cores"}, ["decode nothing of this traffic"]),
     ],
 )
 def test_what_cannot_be_shown_is_told_in_one_sentence(refuses: Any, panel: Any, change: Any, words: list[str]) -> None:

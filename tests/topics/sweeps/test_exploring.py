@@ -250,7 +250,7 @@ def test_a_killed_worker_loses_nothing_that_was_kept(
     tmp_path: Path, serial: Explored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error says how to go on, and the same call with a new pool does."""
-    monkeypatch.setattr(exploring, "EVERY", 0.0)
+    monkeypatch.setattr(exploring, "CHECKPOINT_SECONDS", 0.0)
     asked = {"checkpoint": tmp_path / "kept.json", **ASKED, **AXES}
     with Deadly(2, SPAWN) as pool:
         with pytest.raises(RuntimeError, match=r"a worker died, .*fewer workers.*checkpoint"):
@@ -429,7 +429,7 @@ def test_an_exploration_goes_on_after_a_part_without_a_score(tmp_path: Path, mon
         return reduced(question, number)
 
     monkeypatch.setattr(exploring, "_reduced", dies)
-    monkeypatch.setattr(exploring, "EVERY", 0.0)
+    monkeypatch.setattr(exploring, "CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         explore("train_step", **asked)
     assert json.loads((tmp_path / "kept").read_text())["done"] == [0]

@@ -69,7 +69,7 @@ AXES = {
 
 @pytest.mark.parametrize("block", [1 << 16, 100, 1])
 def test_a_sweep_of_steps_tells_what_single_calls_tell(block, monkeypatch):
-    monkeypatch.setattr(sweeping, "GRID", block)
+    monkeypatch.setattr(sweeping, "GRID_ROWS", block)
     axes = AXES | ({} if block > 1 else {"devices": 64, "zero": 1, "model": AXES["model"][:2]})
     frame = sweep("train_step", progress=False, **axes)
     assert frame["devices"].dtype.kind == frame["tp"].dtype.kind == "i" and frame["why"].ne("").any()

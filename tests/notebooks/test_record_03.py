@@ -1,0 +1,69 @@
+"""The decision of recipe 03 follows from its table of configurations and from the price of twice the nodes."""
+
+import re
+
+import pandas as pd
+import pytest
+from records import decision, table, words
+
+STEP, FULL, MEMORY = "step, 80 % [s]", "of the GPU [%]", "memory [GB]"
+
+
+def figures(text: str) -> list[float]:
+    """Return the point and both ends of a text such as 6.70 (5.46 to 8.23)."""
+    return [float(part) for part in re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text).groups()]
+
+
+def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) -> bool:
+    """Whether the choice is the fastest that leaves a fifth of the memory, open where intervals overlap."""
+    steps = {name: figures(text) for name, text in short[STEP].items()}
+    fits = {name: "yes" if float(full) <= 80 else "probably" for name, full in short[FULL].items()}
+    start = min((name for name in steps if fits[name] == "yes"), key=lambda name: steps[name][0])
+    quickest = min(steps.values())
+    tied = sum(low <= quickest[2] for _, low, _ in steps.values())
+    choice = f"open: begin with {start}; {tied} of {len(steps)} intervals" if tied > 1 else f"begin with {start}"
+    one, ours, seen = (worth.iloc[place] for place in range(3))
+    gains = [float(row["speed-up"]) for row in (seen, ours)]
+    days = [figures(row["days, 80 %"])[0] for row in (one, ours, seen)]
+    bills = [float(row["bill [$]"].replace(",", "")) for row in (one, ours, seen)]
+    rises, gone = [bill - bills[0] for bill in bills[1:]], [days[0] - other for other in days[1:]]
+    prices = [float(row["per day saved [$]"].replace(",", "")) for row in (ours, seen)]
+    return (
+        fits == short["fits"].to_dict()
+        and record["Choice"].startswith(choice)
+        and record["Step (80 %)"] == f"{short[STEP][start]} s, {short[MEMORY][start]} GB per GPU (fits: yes)"
+        and prices == pytest.approx([rise / saved for rise, saved in zip(rises, gone, strict=True)], rel=0.03)
+        and gains == pytest.approx([days[0] / days[2], days[0] / days[1]], rel=0.01)
+        and record["Twice the nodes"]
+        == f"{gains[0]:.2f} to {gains[1]:.2f} times as fast, ${rises[0]:,.0f} to ${rises[1]:,.0f} more: "
+        f"worth it if a day is worth ${prices[0]:,.0f} to ${prices[1]:,.0f} or more"
+        and record["Run (80 %)"].startswith(f"{one['days, 80 %']} days with the fastest; ${one['bill [$]']} at $")
+        and words("03", "twice").splitlines()[0] in record["Run (80 %)"]
+        and re.search(r"20\d\d-\d\d", record["Run (80 %)"]) is not None
+    )
+
+
+def test_the_record_follows_from_the_tables():
+    assert follows(table("03", "layouts"), table("03", "twice"), decision("03"))
+
+
+def test_the_record_names_what_it_assumes():
+    load = decision("03")["Load"]
+    assert all(word in load for word in ("llama3_8b", "512 sequences", "8,192", "64 GPUs", "software", "bf16"))
+
+
+@pytest.mark.parametrize(
+    ("which", "place", "column", "text"),
+    [
+        ("short", 1, FULL, "85"),  # no longer leaves a fifth of the memory
+        ("short", 1, STEP, "6.99 (5.51 to 8.30)"),  # another one is faster
+        ("short", 6, STEP, "9.90 (8.80 to 11.10)"),  # no longer tied
+        ("worth", 2, "bill [$]", "9,875"),
+        ("worth", 1, "days, 80 %", "1.10 (0.90 to 1.30)"),
+        ("worth", 0, "bill [$]", "8,000"),
+    ],
+)
+def test_another_table_gives_another_record(which, place, column, text):
+    tables = {"short": table("03", "layouts"), "worth": table("03", "twice")}
+    tables[which].iloc[place, tables[which].columns.get_loc(column)] = text
+    assert not follows(tables["short"], tables["worth"], decision("03"))

@@ -1,0 +1,88 @@
+"""The decision of recipe 08 follows from its tables of offers, configurations and losses."""
+
+import re
+
+import pandas as pd
+import pytest
+from records import decision, table, words
+
+DAYS, STEP = "days, 80 %", "step, 80 % [s]"
+
+
+def figures(text: str) -> list[float]:
+    """Return the point and both ends of a text such as 22.4 (18.3 to 27.5)."""
+    return [float(part) for part in re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text).groups()]
+
+
+def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, record: dict[str, str]) -> bool:
+    """Whether the plan is the fewest GPUs in time at the top, and each figure is repeated from its table."""
+    deadline = float(re.search(r", of (\d+)$", record["Days (80 %)"])[1])
+    days = {name: figures(text) for name, text in offers[DAYS].items()}
+    told = [["yes" if figure <= deadline else "no" for figure in (point, high)] for point, _, high in days.values()]
+    firm, hoped = (next(name for name, row in days.items() if row[end] <= deadline) for end in (2, 0))
+    plan = f"{firm} in time by the interval; by the point {hoped.split()[0]}"
+    steps = {name: figures(text) for name, text in short[STEP].items()}
+    start = min((name for name in steps if short["fits"][name] == "yes"), key=lambda name: steps[name][0])
+    tied = sum(low <= min(steps.values())[2] for _, low, _ in steps.values())
+    bill = next(name for name in offers if name.startswith("bill"))
+    paid = words("08", "plans").split(";")[0]
+    return (
+        offers[["in time by the point", "in time by the interval"]].to_numpy().tolist() == told
+        and record["Plan"] == plan
+        and record["Days (80 %)"].startswith(f"{offers[DAYS][firm]} on {firm}")
+        and f"{'open: ' * (tied > 1)}begin with {start}; {tied} of {len(steps)} intervals" in record["Configuration"]
+        and record["Bill"].startswith(f"${offers[bill][firm]} million at {paid}")
+        and re.search(r"20\d\d-\d\d", record["Bill"]) is not None
+        and record["Useful time"].startswith(f"{waste['useful time [%]'].iloc[0]} %")
+        and f"every {waste['checkpoint every [min]'].iloc[0]} minutes" in record["Useful time"]
+    )
+
+
+def read() -> dict[str, pd.DataFrame]:
+    """Return the tables that the record follows from."""
+    return {"offers": table("08", "offers"), "short": table("08", "layouts"), "waste": table("08", "goodput")}
+
+
+def test_the_record_follows_from_the_tables():
+    assert follows(**read(), record=decision("08", "record-form"))
+
+
+def test_the_bill_is_that_of_its_days_and_price():
+    offers, price = read()["offers"], float(re.match(r"\$([\d.]+)", words("08", "plans"))[1])
+    bill = next(name for name in offers if name.startswith("bill"))
+    for name, text in offers[bill].items():
+        count = int(name.split()[0].replace(",", ""))
+        assert figures(text)[0] * 1e6 == pytest.approx(count * 24 * figures(offers[DAYS][name])[0] * price, rel=0.01)
+
+
+def test_the_record_names_what_it_assumes():
+    load = decision("08", "record-form")["Load"]
+    assert all(word in load for word in ("llama3_70b", "512 sequences", "8,192", "software", "bf16"))
+
+
+def test_the_measured_steps_are_inside_their_intervals():
+    near = table("08", "near")
+    inside = [
+        low <= float(measured) <= high
+        for measured, text in zip(near["measured [s]"], near["predicted, 80 % [s]"], strict=True)
+        for _, low, high in [figures(text)]
+    ]
+    assert all(inside), "the text says that the intervals contain these steps"
+
+
+@pytest.mark.parametrize(
+    ("which", "place", "column", "text"),
+    [
+        ("offers", 4, DAYS, "22.4 (18.3 to 31.5)"),  # late at the top
+        ("offers", 3, DAYS, "25.4 (20.7 to 29.1)"),  # fewer are in time
+        ("offers", 1, DAYS, "29.6 (28.2 to 42.4)"),  # fewer by the point
+        ("offers", 4, "bill [$ million]", "1.95 (1.03 to 2.98)"),
+        ("short", 0, "fits", "probably"),
+        ("short", 3, STEP, "6.17 (5.40 to 7.11)"),  # no longer tied
+        ("waste", 0, "useful time [%]", "92.1 (76.7 to 94.7)"),
+    ],
+)
+def test_another_table_gives_another_record(which, place, column, text):
+    tables = read()
+    tables[which].iloc[place, tables[which].columns.get_loc(column)] = text
+    assert not follows(**tables, record=decision("08", "record-form"))
