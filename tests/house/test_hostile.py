@@ -312,11 +312,13 @@ BASE: dict[str, dict[str, Any]] = {
     "where_to_run": {"model": "resnet50"},
     "accuracy_curve": {"over": "adc_bits", "values": [4], "draws": 1},
     "crossbar_accuracy": {"draws": 1},
+    "crossbar_gain": {"model": "alexnet"},
     "crossbar_tile": {"rows": 64},
     "digit_images": {},
     "published_crossbars": {},
     "digital_intensity": {"model": "alexnet"},
     "digital_roofs": {"devices": ["h100-sxm"], "intensity": 10.0},
+    "largest_crossbar_batch": {"model": "alexnet"},
     "map_to_crossbars": {"model": "alexnet"},
     "train_digits": {"epochs": 2},
 }

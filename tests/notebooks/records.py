@@ -11,8 +11,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 
 
 def outputs(number: str, cell: str) -> list[nbformat.NotebookNode]:
-    """Return the stored outputs of a cell of recipe `number`, such as "04", by the cell's id."""
-    path = next(FOLDER.glob(f"{number}-*.ipynb"))
+    """Return the stored outputs of a cell of recipe `number`, such as "04", or of a page of history, such as "ten"."""
+    path = next(path for folder in (FOLDER, FOLDER / "history") for path in folder.glob(f"{number}-*.ipynb"))
     every = {each.id: each for each in nbformat.read(path, as_version=4).cells}
     return every[cell].outputs
 

@@ -31,6 +31,7 @@ FLOP_PER_MAC = 2
 PEAK, FORMAT = "peak_int8", "INT8"
 # Columns that must be published before our formulas can predict a machine.
 REQUIRED_COLUMNS = ("rows", "columns", "cells", "conversions", "weight_bits", "input_bits", "drive_bits", "adc_bits")
+MAX_BATCH = 2**16
 _SIDES, _BITS = (1, 4096), (1, 16)
 
 
@@ -235,6 +236,15 @@ class Mapped(Result):
         """Return the operations per joule [FLOP/J]."""
         return FLOP_PER_MAC / self.mac_joules
 
+    @property
+    def chips(self) -> float:
+        """Return the number of chips of ISAAC with as many cells as these tiles.
+
+        >>> 200 < map_to_crossbars("llama3_8b").chips < 300
+        True
+        """
+        return self.tiles * self.tile.rows * self.tile.columns / constant("crossbar-chip-cells")
+
     def share(self, part: str) -> float:
         """Return a part's share of the energy.
 
@@ -256,7 +266,7 @@ class Mapped(Result):
         """Return tiles, energy per MAC and pace in one line."""
         return (
             f"{self.title}: {self.tiles:,.0f} tiles of {self.tile.rows} x {self.tile.columns}, "
-            f"{human(self.mac_joules, 'J')} a MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
+            f"{human(self.mac_joules, 'J')} per MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
             f"{self.pace()}"
         )
 
@@ -265,7 +275,7 @@ class Mapped(Result):
         if self.sample != "token":
             return f"{human(self.seconds, 's')} from {self.sample} to {self.sample} in a full pipeline"
         return (
-            f"{human(self.latency, 's')} a token of one stream; {human(self.seconds, 's')} between tokens of many "
+            f"{human(self.latency, 's')} per token of one stream; {human(self.seconds, 's')} between tokens of many "
             "streams in a full pipeline"
         )
 
@@ -464,6 +474,99 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
         rate = device.mem_bandwidth * np.minimum(peak / device.mem_bandwidth, at) / device.tdp_watts
         rows += [(device.key, device.name, x, y, FLOP_PER_MAC / y) for x, y in zip(at, rate, strict=True) if y > 0]
     return pd.DataFrame(rows, columns=["key", "name", "intensity", "flop_per_joule", "mac_joules"])
+
+
+@checked(
+    model=MODEL,
+    device=Field.named("accelerators", Accelerator),
+    tile=TILE,
+    batch=Field.count(high=1e6),
+    idle_share=Field.number(low=0, high=1),
+    seq=SEQ,
+)
+def crossbar_gain(
+    model: str | Workload = "llama3_8b",
+    device: str | Accelerator = "h100-sxm",
+    tile: Tile | None = None,
+    batch: int = 1,
+    idle_share: float = 0.0,
+    seq: float | None = None,
+) -> float:
+    """Return the energy per MAC of a digital device over that of a crossbar: how many times better the crossbar is.
+
+    Parameters
+    ----------
+    model, tile, seq
+        As in `map_to_crossbars`.
+    device : str or Accelerator
+        A digital device with an INT8 peak, a bandwidth and a design power, which it draws.
+    batch : int
+        Samples that the device computes together, and that are in the crossbar's pipeline at the same time.
+    idle_share : float
+        Power that the chips with the tiles draw all the time, as a share of the power of ISAAC's chips at full load.
+
+    Raises
+    ------
+    ValueError
+        If the device has no INT8 peak, bandwidth or design power, or the network has no layers with weights.
+
+    Examples
+    --------
+    >>> crossbar_gain(batch=1) > 10 * crossbar_gain(batch=64) > 10
+    True
+    """
+    return _gain(map_to_crossbars(model, tile, seq), model, device, batch, idle_share, seq)
+
+
+def _gain(
+    mapped: Mapped, model: str | Workload, device: str | Accelerator, batch: int, idle_share: float, seq: float | None
+) -> float:
+    roofs = digital_roofs([device], digital_intensity(model, batch, seq))
+    if roofs.empty:
+        raise refused("device", str(device), "has no INT8 peak, bandwidth or design power: take another device")
+    watts = idle_share * constant("crossbar-chip-watts") * mapped.chips
+    idle = watts * max(mapped.latency / batch, mapped.seconds) / mapped.macs
+    return float(roofs["mac_joules"][0] / (mapped.mac_joules + idle))
+
+
+@checked(
+    model=MODEL,
+    device=Field.named("accelerators", Accelerator),
+    tile=TILE,
+    gain=Field.number(low=0, high=1e6),
+    idle_share=Field.number(low=0, high=1),
+    seq=SEQ,
+)
+def largest_crossbar_batch(
+    model: str | Workload = "llama3_8b",
+    device: str | Accelerator = "h100-sxm",
+    tile: Tile | None = None,
+    gain: float = 10.0,
+    idle_share: float = 0.0,
+    seq: float | None = None,
+) -> int:
+    """Return the largest batch at which a crossbar is at least `gain` times better per joule; 0 where none is.
+
+    Parameters
+    ----------
+    model, device, tile, idle_share, seq
+        As in `crossbar_gain`.
+    gain : float
+        Energy per MAC of the device over that of the crossbar, such as a vendor's claim.
+
+    Examples
+    --------
+    >>> largest_crossbar_batch() > largest_crossbar_batch(idle_share=0.1) > 0
+    True
+    """
+    mapped, low, high = map_to_crossbars(model, tile, seq), 0, MAX_BATCH
+    if _gain(mapped, model, device, high, idle_share, seq) >= gain:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        reached = _gain(mapped, model, device, middle, idle_share, seq) >= gain
+        low, high = (middle, high) if reached else (low, middle)
+    return low
 
 
 @checked(model=MODEL, batch=Field.count(high=1e6), seq=SEQ)

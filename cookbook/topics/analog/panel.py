@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog import constant
 from cookbook.catalog.refusals import refused
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators, cited, network_titles, networks, printed
@@ -19,9 +20,11 @@ from cookbook.topics.analog import charts
 from cookbook.topics.analog.crossbar import (
     Mapped,
     Tile,
+    crossbar_gain,
     crossbar_tile,
     digital_intensity,
     digital_roofs,
+    largest_crossbar_batch,
     map_to_crossbars,
     published_crossbars,
 )
@@ -64,6 +67,7 @@ def crossbar(
     wire_ohms: Any = 1,
     days: Any = 0,
     batch: Any = 1,
+    claim: Any = 10,
     picture: str = "adc_bits",
 ) -> Panel:
     """Return the panel "What do the converters leave?" in the state that the arguments describe.
@@ -78,6 +82,8 @@ def crossbar(
         Standard deviation of programming in per cent of the largest conductance.
     model, accelerators, batch
         Network on the tiles in the roofline, digital devices beside it, and samples that these compute together.
+    claim : float
+        Claimed energy efficiency of the crossbar over that of a digital device; the roofline finds its largest batch.
     wire_ohms : float
         Resistance of the wire between two cells [ohm].
     days : float
@@ -107,7 +113,7 @@ def _roof_alone(values: dict[str, Any]) -> dict[str, str]:
     return {} if values.get("picture") == "roofline" else {"*": "used by the roofline alone"}
 
 
-OFF = {**dict.fromkeys(_READS, _curve_alone), **dict.fromkeys(("model", "accelerators", "batch"), _roof_alone)}
+OFF = {**dict.fromkeys(_READS, _curve_alone), **dict.fromkeys(("model", "accelerators", "batch", "claim"), _roof_alone)}
 
 
 def _controls() -> tuple[Control, ...]:
@@ -199,6 +205,15 @@ def _controls() -> tuple[Control, ...]:
             stops=powers_of_two(0, 10),
             more=True,
             tooltip="Samples, or tokens of a language model, per batch of the digital devices",
+        ),
+        Slider(
+            "claim",
+            "Claim",
+            "Roofline",
+            (1, 2, 3, 5, 10, 20, 50, 100),
+            unit="×",
+            more=True,
+            tooltip="Energy efficiency that a vendor claims, over that of the best digital device",
         ),
         Choice(
             "picture",
@@ -343,20 +358,20 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     frame = pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"])
     frame[["x", "y"]] = frame[["x", "y"]].map(lambda each: float(f"{each:.6g}"))
     left, right, bottom, up = charts.roofline_domain(frame)
-    share, gain = mapped.share("ADC"), ours / best["flop_per_joule"]
+    share, device = mapped.share("ADC"), str(best["name"]).split(" (")[0]
     network = network_titles().get(values["model"], mapped.title) if isinstance(values["model"], str) else mapped.title
     rate = _per_joule(ours)
     return View(
-        answer=f"**{rate}** on crossbars, converters included: {figure(gain)}× {best['name'].split(' (')[0]} at batch "
-        f"{values['batch']:,}. Network: {network}. {_energy(mapped)} Free ADCs: at most "
-        f"{1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)} Time: {mapped.pace()}.",
+        answer=f"{_claimed(values, tile, best['key'], device)} Network: {network}. {_energy(mapped)} "
+        f"Free ADCs: at most {1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)} Chips: as many cells as "
+        f"{counted(math.ceil(mapped.chips), 'chip')} of ISAAC. Time: {mapped.pace()}.",
         headline={"operations per joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
         picture=Picture(
             "roofline",
             frame,
-            f"{network}: {rate} on crossbars with converters, "
-            f"{_per_joule(best['flop_per_joule'])} on {best['name'].split(' (')[0]}",
+            f"{network}, batch {values['batch']:,}: {rate} on crossbars if idle tiles draw no power, "
+            f"{_per_joule(best['flop_per_joule'])} on {device}",
             {"left": left, "right": right, "bottom": bottom, "top": up},
         ),
         parts=_parts(mapped),
@@ -366,6 +381,27 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         sources=lambda: _sources(values["accelerators"]),
         code=_code(values, tile, f"cb.planning.map_to_crossbars({as_python(values['model'])}, tile)"),
     )
+
+
+def _claimed(values: dict[str, Any], tile: Tile, key: str, device: str) -> str:
+    """Return the batches up to which a claim holds, and the gain at the chosen one: without and with idle power."""
+    idle, gains = constant("crossbar-idle-share"), []
+    for share in (0.0, idle):
+        limit = _largest(values["model"], key, _key(tile), float(values["claim"]), share)
+        last = _largest(values["model"], key, _key(tile), 1.0, share)
+        gain = crossbar_gain(values["model"], key, crossbar_tile(**dict(_key(tile))), values["batch"], share)
+        gains.append((f"up to batch **{limit:,}**" if limit else "at **no batch**", f"{figure(gain)}×", f"{last:,}"))
+    (free, now, equal), (powered, now_powered, equal_powered) = gains
+    return (
+        f"{figure(values['claim'])} times the energy efficiency of {device}: {free} if idle tiles draw no power, "
+        f"{powered} if they draw {percent(idle)} of full power. At batch {values['batch']:,}: {now} or {now_powered}; "
+        f"no gain beyond batch {equal} or {equal_powered}."
+    )
+
+
+@lru_cache(maxsize=256)
+def _largest(model: Any, key: str, tile: tuple[tuple[str, Any], ...], gain: float, idle: float) -> int:
+    return largest_crossbar_batch(model, key, crossbar_tile(**dict(tile)), gain, idle)
 
 
 def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:

@@ -116,7 +116,7 @@ class Calibration(Result):
     left : tuple of str
         Networks that could not be predicted, with reasons.
     lacks : str
-        GPU that the report names and the catalogue lacks; `before` is then the GPU with the most similar spelling.
+        Name in the report that is no device of the catalogue; `before` then stands in for it, as `calibrate` says.
     """
 
     accelerator: Accelerator
@@ -331,8 +331,12 @@ def _named(name: str) -> Accelerator:
 
 def _unlisted(report: Report, like: str | Accelerator | None) -> str:
     """Return the device that a report names where the catalogue has none of that name; "" elsewhere."""
-    name = str(report.environment.get("device_name") or "")
-    return name if like is None and name and _gpu(name) is None else ""
+    if like is not None:
+        return ""
+    if name := str(report.environment.get("device_name") or ""):
+        return name if _gpu(name) is None else ""
+    name = str(report.environment.get("processor") or "")
+    return "" if _listed_processor(name) else name or "processor without a name"
 
 
 @lru_cache(maxsize=1)
@@ -343,16 +347,27 @@ def _cores() -> dict[str, float]:
 
 def _processor(name: str) -> Accelerator:
     """Return the catalogue's processor whose model a name states, else the newest of its maker, else the newest."""
-    rows = accelerator_table()
-    rows = rows[(rows["kind"] == "cpu") & rows["mem_bandwidth"].notna() & rows["peak_fp32"].notna()]
-    words = _words(name)
-    for key, printed in zip(rows["key"], rows["name"], strict=True):
-        model = [word for word in _words(str(printed)) if any(map(str.isdigit, word))]
-        if model and max(model, key=len) in words:
-            return accelerator(key)
+    if key := _listed_processor(name):
+        return accelerator(key)
+    rows = _processor_rows()
     maker = next((vendor for vendor in MAKERS if vendor.lower() in name.lower()), "")
     candidates = rows[rows["vendor"] == maker] if maker in set(rows["vendor"]) else rows
     return accelerator(str(candidates.sort_values("launch_date", kind="stable")["key"].iloc[-1]))
+
+
+def _processor_rows() -> pd.DataFrame:
+    rows = accelerator_table()
+    return rows[(rows["kind"] == "cpu") & rows["mem_bandwidth"].notna() & rows["peak_fp32"].notna()]
+
+
+def _listed_processor(name: str) -> str:
+    """Return the key of the catalogue's processor whose model a name states; "" where none is stated."""
+    rows, words = _processor_rows(), _words(name)
+    for key, printed in zip(rows["key"], rows["name"], strict=True):
+        model = [word for word in _words(str(printed)) if any(map(str.isdigit, word))]
+        if model and max(model, key=len) in words:
+            return str(key)
+    return ""
 
 
 def _words(name: str) -> list[str]:

@@ -184,7 +184,7 @@ def _draw(calibration: Calibration, text: str, values: dict[str, Any], _pinned: 
         *facts,
         _told(step, estimate),
         f"Machine: {calibration.accelerator.name}.",
-        f"Datasheet: {calibration.before.name}.",
+        _datasheet(calibration),
     ]
     ends = dict(zip(("start", "end"), charts.figure_domain(frame), strict=True))
     arguments = panel_call(this_machine, values, _good(calibration)).partition("(")[2]
@@ -366,6 +366,15 @@ def _step(calibration: Calibration, batch: int) -> dict[str, Any]:
 def _told(step: Mapping[str, Any], estimate: Estimate) -> str:
     low, high = human(estimate.low80, "s"), human(estimate.high80, "s")
     return f"{_title(step['model'])}, batch {step['batch']:,}: {human(estimate.point, 's')} (80 %: {low} to {high})."
+
+
+def _datasheet(calibration: Calibration) -> str:
+    """Return which datasheet was compared, and whether it is that of the device in the report."""
+    if not calibration.lacks:
+        return f"Datasheet: {calibration.before.name}."
+    return (
+        f"Datasheet (a guess, as the report names only {calibration.lacks[:60]}): {calibration.before.name} stands in."
+    )
 
 
 def _table(calibration: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -180,7 +180,7 @@ def test_a_token_takes_all_layers_and_the_next_of_its_stream_waits() -> None:
     assert found.latency > 100 * found.seconds  # 32 blocks of seven layers and a head, one behind the other
     human = cb.human
     assert found.pace() == (
-        f"{human(found.latency, 's')} a token of one stream; {human(found.seconds, 's')} between "
+        f"{human(found.latency, 's')} per token of one stream; {human(found.seconds, 's')} between "
         "tokens of many streams in a full pipeline"
     )
     assert found.pace() in repr(found)
@@ -465,10 +465,26 @@ def test_the_panel_says_what_its_code_gives(panel: Any) -> None:
     panel.update(picture="roofline", model="alexnet", rows=128)
     exec(panel.code.splitlines()[1], names)
     mapped = eval(panel.code.splitlines()[2], names)
-    assert (
-        f"{cb.human(mapped.mac_joules, 'J')} per MAC" in panel.answer
-        and f"Tiles: {mapped.tiles:,.0f} of" in panel.answer
+    assert f"{cb.human(mapped.mac_joules, 'J')} per MAC" in panel.answer
+    assert f"Tiles: {mapped.tiles:,.0f} of" in panel.answer
+
+
+def test_a_claim_is_answered_with_its_batch_its_chips_and_idle_power(panel: Any) -> None:
+    """The ratio at one token is never alone: 1 / batch for a device that waits for its memory, by hand."""
+    panel.update(
+        picture="roofline", model="llama3_8b", accelerators=["h100-sxm"], rows=128, weight_bits=8, input_bits=8
     )
+    mapped = cb.planning.map_to_crossbars("llama3_8b")
+    one = cb.planning.digital_roofs(["h100-sxm"], 2.0)["mac_joules"][0]
+    batch = int(one / (10 * mapped.mac_joules))
+    watts = 0.1 * 65.8 * mapped.tiles / 16128
+    idle = watts * mapped.latency / mapped.macs
+    powered = int((one / 10 - idle) / mapped.mac_joules)
+    assert f"up to batch {batch} if idle tiles draw no power, up to batch {powered} if" in panel.answer
+    assert f"Chips: as many cells as {-(-mapped.tiles // 16128):.0f} chips of ISAAC." in panel.answer
+    assert cb.planning.crossbar_gain(idle_share=0.1) == pytest.approx(one / (mapped.mac_joules + idle))
+    panel.update(claim=100, batch=64)
+    assert "100 times the energy efficiency of H100" in panel.answer and "at no batch if they draw" in panel.answer
 
 
 def test_parts_of_a_mac_add_up(panel: Any) -> None:

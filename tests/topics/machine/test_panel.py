@@ -17,11 +17,18 @@ def panel(made_once: Any) -> Any:
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     errors = cb.measure.calibrate(cb.measure.own_run()).errors()
-    assert f"have a median error of {100 * errors['left_out']:.0f} %" in panel.answer
+    assert f"a median error of {100 * errors['left_out']:.0f} %" in panel.answer
     inside = round(errors["inside80"] * errors["rows"])
     assert f"Inside 80 % intervals: {inside} of {errors['rows']:.0f}." in panel.answer
     panel.update(prediction="datasheet")
-    assert f"have a median error of {100 * errors['before']:.0f} %" in panel.answer
+    assert f"a median error of {100 * errors['before']:.0f} %" in panel.answer
+
+
+def test_a_datasheet_that_stands_in_is_called_a_guess(panel: Any) -> None:
+    ours = cb.measure.calibrate(cb.measure.own_run())
+    assert ours.lacks == "AMD EPYC" and f"names only {ours.lacks}): {ours.before.name} stands in." in panel.answer
+    named = cb.panels.this_machine(cb.measure.calibrate(cb.measure.own_run(), like="epyc-9654"))
+    assert "stands in" not in named.answer and "Datasheet: EPYC 9654" in named.answer
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""The decision of recipe 11 follows from the table of its jobs, and parts from it where the table changes."""
+
+import re
+
+import pandas as pd
+import pytest
+from records import decision, table
+
+
+def follows(plan: pd.DataFrame, record: dict[str, str]) -> bool:
+    """Whether each job is where its interval puts it beside the days available, and each figure is repeated."""
+    interval, fits = plan.columns[1], plan.columns[2]
+    available = float(re.search(r"done in ([\d.]+) days", fits)[1])
+    should: dict[str, list[str]] = {"start now": [], "wait for the GPUs": [], "open": []}
+    for job, text in plan[interval].items():
+        point, low, high = map(float, re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text).groups())
+        if not low <= point <= high or f"{job} {text}" not in record["Days (80 %)"]:
+            return False
+        should["start now" if high <= available else "wait for the GPUs" if low > available else "open"].append(job)
+    choice = "; ".join(f"{what}: {', '.join(jobs) or 'none'}" for what, jobs in should.items())
+    step = [float(figure) for figure in re.findall(r"\d+\.\d+", record["Step"])[:3]]
+    batch = float(re.search(r"batch (\d+)", record["Setup"])[1])
+    days = [float(plan.iloc[0, 0]) * 1e6 / batch * seconds / 86400 for seconds in step]
+    first = [float(figure) for figure in re.findall(r"[\d.]+", plan[interval].iloc[0])]
+    return choice == record["Choice"] and first == pytest.approx(days, rel=0.02)
+
+
+def test_the_record_follows_from_the_jobs():
+    assert follows(table("11", "forecast"), decision("11"))
+
+
+@pytest.mark.parametrize(
+    ("job", "column", "text"),
+    [
+        ("10 epochs", 1, "38.8 (28.5 to 40.9)"),  # all of it fits
+        ("fine-tuning", 1, "0.9 (0.7 to 51.2)"),  # no longer sure
+        ("90 epochs", 1, "349.3 (26.2 to 476.1)"),
+        ("10 epochs", 1, "38.8 (52.9 to 28.5)"),  # ends swapped
+        ("90 epochs", 0, "11.5"),
+    ],
+)
+def test_another_table_gives_another_record(job, column, text):
+    plan = table("11", "forecast")
+    plan.loc[job, plan.columns[column]] = text
+    assert not follows(plan, decision("11"))

@@ -1,0 +1,46 @@
+"""The decision of recipe 15 follows from the table of its cases, and parts from it where the table changes."""
+
+import re
+
+import pandas as pd
+import pytest
+from records import decision, table
+
+
+def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
+    """Whether all gains, none, or some of the reader's GPU reach the claim, as the choice says, each repeated."""
+    row = next(label for label in record if label.startswith("Gain over "))
+    gpu, batch = re.fullmatch(r"Gain over ([\w.-]+) at batch (\d+)", row).groups()
+    claim = float(re.search(r"claimed: ([\d.]+)", record[row])[1])
+    mine = cases[cases.index.str.endswith(f"; {gpu}")]
+    columns = [place for place, name in enumerate(cases) if name == f"gain at batch {batch}"]
+    gains = [float(text) for place in (*columns, columns[0] + 1) for text in mine.iloc[:, place]]
+    choice = "order" if min(gains) >= claim else "do not order" if max(gains) < claim else "open"
+    held = "; ".join(f"{name} {row.iloc[3]} ({row.iloc[4]} with idle power)" for name, row in cases.iterrows())
+    return (
+        record["Choice"].split(":")[0] == choice
+        and record[row] == f"{min(gains):g} to {max(gains):g}; claimed: {claim:g}"
+        and record[f"Largest batch with {claim:g} times"] == held
+        and f"{cases.iloc[0, 0]} to {cases.iloc[-1, 0]} pJ" in record["What would change it"]
+    )
+
+
+def test_the_record_follows_from_the_cases():
+    assert follows(table("15", "claims"), decision("15", "record-form"))
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        {(name, column): "9.9" for name in (0, 2, 4) for column in (1, 2)},  # none reaches the claim
+        {(name, column): "12.0" for name in (0, 2, 4) for column in (1, 2)},  # all do
+        {(4, 2): "1.8"},  # another lower end
+        {(0, 3): "7", (0, 4): "56"},  # batches swapped
+        {(5, 0): "0.36"},  # another converter
+    ],
+)
+def test_another_table_gives_another_record(mutation):
+    cases = table("15", "claims")
+    for (row, column), text in mutation.items():
+        cases.iloc[row, column] = text
+    assert not follows(cases, decision("15", "record-form"))

@@ -1,0 +1,63 @@
+"""The verdicts on the slide of "Ten years of accelerators" follow from its tables, and part from them with these."""
+
+import re
+
+import pandas as pd
+import pytest
+from records import decision, table
+
+HAND = ["traps", "rates", "claims"]
+
+
+def figures(text: str) -> list[float]:
+    return [float(figure) for figure in re.findall(r"\d[\d,]*\.?\d*", text.replace(",", ""))]
+
+
+def follows(tables: dict[str, pd.DataFrame], record: dict[str, str]) -> bool:
+    """Whether each verdict is what intervals and ratios of the tables say, with their figures."""
+    traps, rates, energy = (tables[name] for name in HAND)
+    ratio, joules = traps["new over old"], energy.columns[2]
+    rows = ("old device at its base clock", "FP32 outside matrix units", "matrix units and 16 bits")
+    printed, plain, dense = (ratio[row] for row in rows)
+    peaks = f"{printed} as printed; {plain} in FP32 outside matrix units, {dense} dense in 16 bits"
+    first, _, high = map(float, rates.loc["memory bandwidth"].iloc[:3])
+    second, low, _ = map(float, rates.loc["FLOP/s, 16 bits or wider"].iloc[:3])
+    apart = "arithmetic outgrew memory" if low > high else "open"
+    small, large = energy.index[-1], energy.columns[3].removeprefix("than ")
+    one, one_low, one_high = figures(energy.loc[small, joules])
+    other, other_low, other_high = figures(energy.loc[large, joules])
+    verdict = "no" if one_low > other_high else "yes" if one_high < other_low else "open"
+    growth, saves = record["Growth per year (80 %)"], record["A small chip saves energy"]
+    return (
+        peaks in record.values()
+        and f"FLOP/s {second:.2f} ({low:.2f} to" in growth
+        and f"bandwidth {first:.2f} (" in growth
+        and f"to {high:.2f}): {apart}" in growth
+        and saves.startswith(verdict)
+        and f"{small} {one:.0f} ({one_low:.0f} to {one_high:.0f}) J" in saves
+        and f"{large} {other:.0f} ({other_low:.0f} to {other_high:.0f}) J" in saves
+    )
+
+
+def stored() -> dict[str, pd.DataFrame]:
+    return {name: table("ten", name) for name in HAND}
+
+
+def test_the_verdicts_follow_from_the_tables():
+    assert follows(stored(), decision("ten"))
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "column", "text"),
+    [
+        ("claims", "jetson-agx-orin-64gb", 2, "292 (422 to 672)"),  # surely more
+        ("claims", "h100-sxm", 2, "139 (58 to 100)"),
+        ("rates", "memory bandwidth", 2, "1.70"),  # intervals overlap
+        ("traps", "FP32 outside matrix units", 0, "446"),
+        ("traps", "old device at its base clock", 0, "3,567"),
+    ],
+)
+def test_another_table_gives_another_verdict(name, row, column, text):
+    tables = stored()
+    tables[name].loc[row, tables[name].columns[column]] = text
+    assert not follows(tables, decision("ten"))
