@@ -590,9 +590,9 @@ def test_lint_counts_folded_checks_neither_as_prose_nor_as_code_to_follow(tmp_pa
     folded = {"tags": ["check"], "jupyter": {"source_hidden": True}}
     checks = [new_code_cell("\n".join(["x = 1"] * 9), metadata=folded) for _ in range(6)]
     assert problems(tmp_path, *GOOD, *checks) == ""
-    assert "longest" not in problems(tmp_path, *GOOD, new_code_cell("\n".join(["x = 1"] * 30), metadata=folded))
-    long = new_code_cell("\n".join(["x = 1"] * 31), metadata=folded)
-    assert "longest folded is 31" in problems(tmp_path, *GOOD, long)
+    assert "longest" not in problems(tmp_path, *GOOD, new_code_cell("\n".join(["x = 1"] * 40), metadata=folded))
+    long = new_code_cell("\n".join(["x = 1"] * 41), metadata=folded)
+    assert "longest folded is 41" in problems(tmp_path, *GOOD, long)
 
 
 def test_lint_holds_recipes_to_length_and_parameters(tmp_path):
