@@ -364,7 +364,7 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     return View(
         answer=f"{_claimed(values, tile, best['key'], device)} Network: {network}. {_energy(mapped)} "
         f"Free ADCs: at most {1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)} Chips: as many cells as "
-        f"{counted(math.ceil(mapped.chips), 'chip')} of ISAAC. Time: {mapped.pace()}.",
+        f"{counted(max(round(mapped.chips), 1), 'chip')} of ISAAC. Time: {mapped.pace()}.",
         headline={"operations per joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
         picture=Picture(
