@@ -160,7 +160,7 @@ class Record(anywidget.AnyWidget):
         }
         if problem:
             self.send({"problem": problem})
-        elif message.get("do") == "draw":
+        elif self._panel and message.get("do") == "draw":
             with self._panel.decided():
                 self.send({"chart": self._panel.chart})
         elif (kind := message.get("save")) in makers:
