@@ -467,7 +467,7 @@ def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network
     row, count = frame.loc[best], int(frame["will_do"].sum())
     several = f" for {row['units']:.0f} machines" if row["units"] > 1 else ""
     band = dollar_range(row["usd_low"], row["usd_high"])
-    bought = f"; {dollars(row['usd_to_buy'])} to buy, counted by its share of use" if row["way"] == BOUGHT else ""
+    bought = f"; {dollars(row['usd_to_buy'])} to buy, counted by use" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
     open_ = doubt(comparison.odds[best], row["tier"])
     among = (
