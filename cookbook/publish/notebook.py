@@ -299,7 +299,7 @@ def _needed(wanted: list[ast.expr], statements: list[ast.stmt], answer: str) -> 
 MAX_BYTES = 300_000
 CELLS, WORDS, PROSE_SHARE = (22, 36), (600, 2500), (0.45, 0.65)
 MEDIAN_LINES, P90_LINES, MAX_LINES, MAX_FOLDED_LINES = 3, 8, 10, 40
-MAX_IMPORTS, MAX_DEF_LINES, MAX_PARAMETERS = 4, 8, 6
+MAX_IMPORTS, MAX_DEF_LINES, MAX_PARAMETERS = 4, 14, 6
 ALLOWED_IMPORTS = ("cookbook", "numpy", "pandas", "altair", "math")
 WIDGET_CALLS = ("observe", "on_click", "interact", "interactive", "interactive_output", "jslink", "on_trait_change")
 EMPTY_LINKS = ("click here", "here", "link", "this link", "this", "more", "read more")
