@@ -128,7 +128,7 @@ def test_filters_keep_what_they_name():
     ("arguments", "said"),
     [
         ({"model": "without magic"}, "without launch"),
-        ({"model": "without bubble", "kind": "classic"}, "another kind has it"),
+        ({"model": "without bubble", "kind": "classic"}, "choose another kind of runs"),
         ({"publishers": ["nobody"]}, "no run by publisher 'nobody'"),
         ({"kind": "transformer", "publishers": ["lambda"]}, "0 such runs were measured"),
     ],

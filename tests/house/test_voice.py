@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 with (Path(__file__).parent / "voice.csv").open(encoding="utf-8", newline="") as table:
     PHRASES = [(re.compile(row["pattern"]), row["instead"], row["example"]) for row in csv.DictReader(table)]
+NO_PROSE = r"`[^`\n]*`|\]\([^)]*\)|https?://\S+|sha=\w+|^ *[\w.]+(?: = )?[\w.]*\(.*\)$"
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
 
@@ -29,7 +30,7 @@ def read(path: Path) -> str:
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.name) for path in [*NOTEBOOKS, *PAGES]])
 def test_no_phrase_of_the_list(path):
     # Code, addresses and the fingerprints of charts are not read as prose.
-    text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|https?://\S+|sha=\w+|^ *cb\..*$", " ", read(path), flags=re.M)
+    text = re.sub(NO_PROSE, " ", read(path), flags=re.M)
     found = [(match[0], instead) for pattern, instead, _ in PHRASES for match in pattern.finditer(text)]
     assert not found, "\n".join(f"{phrase!r}: write {instead}" for phrase, instead in found)
 

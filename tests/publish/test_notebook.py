@@ -549,7 +549,7 @@ def test_lint_accepts_a_page_in_budget(tmp_path):
         (new_code_cell("from cookbook.units import si"), "no deeper"),
         (new_code_cell("import ipywidgets"), "needs only"),
         (new_code_cell("slider.observe(f)"), "widget plumbing (observe)"),
-        (new_code_cell("def f():\n" + "\n".join(["    x = 1"] * 8)), "function f is longer"),
+        (new_code_cell("def f():\n" + "\n".join(["    x = 1"] * 14)), "function f is longer"),
         (new_code_cell("batch = g()  # u", metadata={"tags": ["parameters"]}), "not a plain literal"),
         (new_code_cell("batch = 3", metadata={"tags": ["parameters"]}), "does not say its unit"),
         (new_code_cell("x", metadata={"tags": ["solution"]}), "is not folded"),

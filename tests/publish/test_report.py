@@ -51,7 +51,7 @@ def test_a_report_holds_what_a_manager_asks_for(who: str, page_of: Callable[[str
         headline,
         facts[0],
         "Interval (80 %): $",
-        "What would change it:",
+        "Changes with:",
         f"What does {who} buy?",
         cb.__version__,
         "Python",

@@ -362,16 +362,16 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     network = network_titles().get(values["model"], mapped.title) if isinstance(values["model"], str) else mapped.title
     rate = _per_joule(ours)
     return View(
-        answer=f"{_claimed(values, tile, best['key'], device)} Network: {network}. {_energy(mapped)} "
-        f"Free ADCs: at most {1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)} Chips: as many cells as "
+        answer=f"{_claimed(values, tile, best['key'], device)} Network: {network}. {_energy(mapped)[:-1]}; with free "
+        f"ADCs at most {1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)[:-1]}; as many cells as "
         f"{counted(max(round(mapped.chips), 1), 'chip')} of ISAAC. Time: {mapped.pace()}.",
         headline={"operations per joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
         picture=Picture(
             "roofline",
             frame,
-            f"{network}, batch {values['batch']:,}: {rate} on crossbars if idle tiles draw no power, "
-            f"{_per_joule(best['flop_per_joule'])} on {device}",
+            f"{_claimed(values, tile, best['key'], device).partition(';')[0].replace('**', '')}; at batch "
+            f"{values['batch']:,}, {rate} against {_per_joule(best['flop_per_joule'])}",
             {"left": left, "right": right, "bottom": bottom, "top": up},
         ),
         parts=_parts(mapped),
@@ -390,11 +390,13 @@ def _claimed(values: dict[str, Any], tile: Tile, key: str, device: str) -> str:
         limit = _largest(values["model"], key, _key(tile), float(values["claim"]), share)
         last = _largest(values["model"], key, _key(tile), 1.0, share)
         gain = crossbar_gain(values["model"], key, crossbar_tile(**dict(_key(tile))), values["batch"], share)
-        gains.append((f"up to batch **{limit:,}**" if limit else "at **no batch**", f"{figure(gain)}×", f"{last:,}"))
+        gains.append((f"up to batch {limit:,}" if limit else "at no batch", f"{figure(gain)}×", f"{last:,}"))
     (free, now, equal), (powered, now_powered, equal_powered) = gains
+    where, _, batch = free.rpartition(" ")
+    bold = f"{where} **{batch}**" if batch != "batch" else "at **no batch**"
     return (
-        f"{figure(values['claim'])} times the energy efficiency of {device}: {free} if idle tiles draw no power, "
-        f"{powered} if they draw {percent(idle)} of full power. At batch {values['batch']:,}: {now} or {now_powered}; "
+        f"{figure(values['claim'])} times the efficiency of {device} {bold}; with idle power, {powered}. "
+        f"At batch {values['batch']:,}: {now}, or {now_powered} if idle tiles draw {percent(idle)} of full power; "
         f"no gain beyond batch {equal} or {equal_powered}."
     )
 

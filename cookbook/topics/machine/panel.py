@@ -372,9 +372,8 @@ def _datasheet(calibration: Calibration) -> str:
     """Return which datasheet was compared, and whether it is that of the device in the report."""
     if not calibration.lacks:
         return f"Datasheet: {calibration.before.name}."
-    return (
-        f"Datasheet (a guess, as the report names only {calibration.lacks[:60]}): {calibration.before.name} stands in."
-    )
+    guessed = f"the report names only {calibration.lacks[:60]}"
+    return f"Datasheet, a guess: {calibration.before.name} stands in, as {guessed}."
 
 
 def _table(calibration: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:

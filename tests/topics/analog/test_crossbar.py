@@ -480,11 +480,11 @@ def test_a_claim_is_answered_with_its_batch_its_chips_and_idle_power(panel: Any)
     watts = 0.1 * 65.8 * mapped.tiles / 16128
     idle = watts * mapped.latency / mapped.macs
     powered = int((one / 10 - idle) / mapped.mac_joules)
-    assert f"up to batch {batch} if idle tiles draw no power, up to batch {powered} if" in panel.answer
-    assert f"Chips: as many cells as {mapped.tiles / 16128:.0f} chips of ISAAC." in panel.answer
+    assert f"up to batch {batch}; with idle power, up to batch {powered}." in panel.answer
+    assert f"as many cells as {mapped.tiles / 16128:.0f} chips of ISAAC." in panel.answer
     assert cb.planning.crossbar_gain(idle_share=0.1) == pytest.approx(one / (mapped.mac_joules + idle))
     panel.update(claim=100, batch=64)
-    assert "100 times the energy efficiency of H100" in panel.answer and "at no batch if they draw" in panel.answer
+    assert "100 times the efficiency of H100" in panel.answer and "with idle power, at no batch." in panel.answer
 
 
 def test_parts_of_a_mac_add_up(panel: Any) -> None:
