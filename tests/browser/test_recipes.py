@@ -348,6 +348,9 @@ def visit(page: Any, panel: Any, every: bool) -> None:
     for name in [*names, "picture"] if every else names[:1]:
         move_ends(page, panel, name)
         assert panel.locator(".ck-say").inner_text().strip(), f"{name} leaves no answer"
+        if panel.locator(".ck-error").count():  # what was automatic has a value now, which may not fit the others
+            panel.get_by_role("button", name="Reset").click()
+            settle(page, panel)
 
 
 def use(page: Any, panel: Any, box: Any, text: str) -> str:
@@ -487,8 +490,11 @@ def a_click_on_a_mark_sets_its_control(page: Any, panel: Any, figures: Any) -> N
     code = panel.locator(".ck-code")
     panel.scroll_into_view_if_needed()
     still(page, panel)
-    page.mouse.click(*panel.evaluate(MARKS)[1])  # the second device: the first is looked at
-    settle(page, panel)
+    for place in (0, 1):  # one of two devices is not the one looked at
+        page.mouse.click(*panel.evaluate(MARKS)[place])
+        settle(page, panel)
+        if "on=" in code.inner_text():
+            break
     assert "on=" in code.inner_text()
     panel.locator(".ck-views [data-value=roofline]").click()
     still(page, panel)
@@ -500,7 +506,7 @@ def a_click_on_a_mark_sets_its_control(page: Any, panel: Any, figures: Any) -> N
 
 # What else a reader does in a recipe, on the page that is open.
 MORE = {
-    START: [a_network_of_ones_own],
+    "01-model-zoo.ipynb": [a_network_of_ones_own],
     "04-accelerator-comparison.ipynb": [a_click_on_a_mark_sets_its_control],
     "07-explore-measurements.ipynb": [every_measurement_at_once],
 }

@@ -91,9 +91,11 @@ def reader(lab: str, notebooks: Path, page: Any, request: Any) -> Reader:
 
 
 def names(cell: Any, context: type[ast.expr_context]) -> set[str]:
-    """Names that a cell sets or uses."""
-    found = (node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name))
-    return {node.id for node in found if isinstance(node.ctx, context)}
+    """Names that a cell sets, as variables or functions, or uses."""
+    nodes = list(ast.walk(ast.parse(cell.source)))
+    variables = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, context)}
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and context is ast.Store}
+    return variables | functions
 
 
 @pytest.fixture(scope="module", autouse=True)
