@@ -488,7 +488,7 @@ MARKS = """panel => [...panel.querySelectorAll('.vega-embed svg .mark-symbol.rol
 def a_click_on_a_mark_sets_its_control(page: Any, panel: Any, figures: Any) -> None:
     """A device by its mark, then an operation by its own: the sentence tells the numbers of what was clicked."""
     code = panel.locator(".ck-code")
-    panel.scroll_into_view_if_needed()
+    panel.locator(".ck-figure").evaluate("figure => figure.scrollIntoView({block: 'center'})")
     still(page, panel)
     for place in (0, 1):  # one of two devices is not the one looked at
         page.mouse.click(*panel.evaluate(MARKS)[place])
@@ -497,6 +497,7 @@ def a_click_on_a_mark_sets_its_control(page: Any, panel: Any, figures: Any) -> N
             break
     assert "on=" in code.inner_text()
     panel.locator(".ck-views [data-value=roofline]").click()
+    panel.locator(".ck-figure").evaluate("figure => figure.scrollIntoView({block: 'center'})")
     still(page, panel)
     before = panel.locator(".ck-say").inner_text()
     page.mouse.click(*panel.evaluate(MARKS)[2])  # the third longest operation: the longest is told
