@@ -329,9 +329,9 @@ def checked_batch(batch: Any) -> np.ndarray:
 
 def _array(batch: Any) -> Any:
     """Return a list of numbers as an array; anything else as it is. An entry of a list that is no number is refused."""
-    if not np.ndim(batch):
-        return batch.item() if isinstance(batch, np.ndarray) else batch
     try:
+        if not np.ndim(batch):
+            return batch.item() if isinstance(batch, np.ndarray) else batch
         numbers = np.asarray(batch)
         if numbers.dtype == bool or any(isinstance(entry, bool) for entry in np.ravel(np.array(batch, dtype=object))):
             raise TypeError

@@ -64,8 +64,7 @@ CHARTS: dict[str, Any] = {
         cost_charts.place_costs,
         axis="Cost [$ per million output tokens], logarithmic",
         each="accelerator",
-        key="Marks are the fewest devices that meet the limits, bars the quartiles of several prices. Rows without "
-        "a mark have no price, or cannot meet the limits.",
+        key="Marks are the fewest devices within the limits, bars the quartiles of prices. No mark: no price, or no fit.",
     ),
     "memory": charts.engine_memory,
 }
