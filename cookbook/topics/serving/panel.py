@@ -64,7 +64,7 @@ CHARTS: dict[str, Any] = {
         cost_charts.place_costs,
         axis="Cost [$ per million output tokens], logarithmic",
         each="accelerator",
-        key="Marks are the fewest devices within the limits, bars the quartiles of prices. No mark: no price, or no fit.",
+        key="Marks are the fewest devices within the limits, bars the quartiles of prices. Some have no price.",
     ),
     "memory": charts.engine_memory,
 }
