@@ -328,5 +328,11 @@ def _line(column: Column) -> str:
     kind = column.type
     if kind.startswith("choice:"):
         kind = ", ".join(kind.removeprefix("choice:").split("|"))
-    cells = (f"`{column.name}`", kind, column.unit, "yes" if column.required else "", column.description)
+    cells = (
+        f"`{column.name}`",
+        kind,
+        column.unit,
+        "yes" if column.required else column.required_with and f"with {column.required_with}",
+        column.description,
+    )
     return "| " + " | ".join(cells) + " |"

@@ -14,6 +14,8 @@ A schema is a CSV file `data/schema/<table>.csv` with the columns `column,type,u
 ``json``                  a JSON object
 ``unit``                  a unit, for a table whose values have different ones
 ========================  =====================================================================
+
+`required` is yes, no, or ``with`` and the name of a column: required in every row where that one is stated.
 """
 
 from __future__ import annotations
@@ -274,6 +276,7 @@ class Column:
     unit: str
     required: bool
     description: str
+    required_with: str = ""
 
     @property
     def numeric(self) -> bool:
@@ -325,6 +328,9 @@ def schema(table: str, directory: Path) -> Schema:
     for name in names:
         if names.count(name) > 1:
             raise CatalogError(raw.file, None, name, name, "each column once", "remove one of the rows")
+    for other in filter(None, (column.required_with for column in columns)):
+        if other not in names:
+            raise CatalogError(raw.file, None, "required", f"with {other}", "a column of this schema", "name one")
     if table not in TABLES_WITHOUT_SOURCE and ("source" not in names or "how" not in names):
         expected = "the columns how and source"
         raise CatalogError(raw.file, None, "", ",".join(names), expected, "every row says how it is known and where")
@@ -337,8 +343,10 @@ def read_column(file: str, line: int, record: dict[str, str]) -> Column:
     if not (record["type"] in PLAIN_TYPES or (kind in ("key", "keys", "choice") and rest)):
         expected = ", ".join(PLAIN_TYPES) + ", key:<table>, keys:<table> or choice:a|b"
         raise CatalogError(file, line, "type", record["type"], expected, "correct the schema")
-    if record["required"] not in ("yes", "no"):
-        raise CatalogError(file, line, "required", record["required"], "yes or no", "correct the schema")
+    needed, _, other = record["required"].partition(" ")
+    if record["required"] not in ("yes", "no") and not (needed == "with" and other):
+        expected = "yes, no, or with and another column"
+        raise CatalogError(file, line, "required", record["required"], expected, "correct the schema")
     if record["unit"]:
         if record["type"] not in NUMERIC_TYPES:
             raise CatalogError(file, line, "unit", record["unit"], "blank, as the column holds no numbers")
@@ -346,7 +354,7 @@ def read_column(file: str, line: int, record: dict[str, str]) -> Column:
             units.parse(record["unit"])
         except ValueError as error:
             raise CatalogError(file, line, "unit", record["unit"], "a known unit", str(error)) from None
-    return Column(record["column"], record["type"], record["unit"], record["required"] == "yes", record["description"])
+    return Column(record["column"], record["type"], record["unit"], needed == "yes", record["description"], other)
 
 
 def reader(column: Column, keys: frozenset[str]) -> Callable[[str], Any]:
@@ -457,10 +465,14 @@ def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[A
     missing: Any = math.nan if column.numeric else ""
     values, errors, first_lines = [], [], dict[str, int]()
     parsed: dict[str, Any] = {} if column.required else {"": missing}  # most cells occur in many rows
-    for line, cell in zip(raw.lines, raw.column(column.name), strict=True):
+    cells = raw.column(column.name)
+    others = raw.column(column.required_with) if column.required_with in raw.header else cells
+    for line, cell, other in zip(raw.lines, cells, others, strict=True):
         try:
             if not cell and column.required:
                 raise ValueError(f"a value: {column.description or column.name}")
+            if not cell and other:
+                raise ValueError(f"a value, as {column.required_with} is stated: {column.description}")
             if cell not in parsed:
                 parsed[cell] = read_cell(cell)
             if column.type == "key" and cell in first_lines:

@@ -160,13 +160,27 @@ def test_a_missing_file_is_refused(write):
     assert "restore it" in str(refused(directory))
 
 
+WITH_MEMORY = SCHEMA.replace("cores,integer,,no", "cores,integer,,with memory_bytes")
+
+
+def test_a_column_may_be_required_where_another_is_stated(write):
+    error = refused(write(GOOD.replace(",80,4,", ",80,,"), schema=WITH_MEMORY))
+    assert (error.column, error.row) == ("cores", 2) and "a value, as memory_bytes is stated: Cores" in str(error)
+
+
+@pytest.mark.parametrize("cells", [",80,4,", ",,,", ",,4,"])
+def test_elsewhere_such_a_column_may_be_blank(write, cells):
+    assert len(catalog.table("things", write(GOOD.replace(",80,4,", cells), schema=WITH_MEMORY))) == 1
+
+
 @pytest.mark.parametrize(
     ("old", "new", "column", "expected"),
     [
         ("memory_bytes,number,GB", "memory_bytes,number,GBps", "unit", "a known unit"),
         ("name,text,,yes", "name,text,GB,yes", "unit", "blank, as the column holds no numbers"),
         ("cores,integer", "cores,count", "type", "integer"),
-        ("cores,integer,,no", "cores,integer,,maybe", "required", "yes or no"),
+        ("cores,integer,,no", "cores,integer,,maybe", "required", "yes, no, or with"),
+        ("cores,integer,,no", "cores,integer,,with nothing", "required", "a column of this schema"),
         ("cores,integer", "name,integer", "name", "each column once"),
         ("source,keys:sources,,yes,Sources\n", "", "", "how and source"),
     ],

@@ -8,6 +8,7 @@ import pandas as pd
 
 import cookbook.charts.models as charts
 from cookbook.panels.controls import Choice, Control, Slider
+from cookbook.panels.options import cited
 from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.prediction.requirements import requirements
 
@@ -41,6 +42,6 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         "",
         lambda: frame[["part", "bytes"]],
         lambda: frame,
-        lambda: (),
+        lambda: cited(dict.fromkeys(need.sources, "accelerators and network")),
         panel_call(memory, values),
     )

@@ -26,9 +26,12 @@ class Copy:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for name in ("cookbook", "data", "tests/topics/devices"):
-            shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "README.md", root)
+        for name in ("cookbook", "data", "tests"):
+            shutil.copytree(
+                ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "browser", "published")
+            )
+        for name in ("README.md", "CONTRIBUTING.md", "pyproject.toml"):
+            shutil.copy(ROOT / name, root)
 
     def append(self, table: str, **cells: str) -> None:
         """Append a row to a table; cells that are not given are blank."""
@@ -58,6 +61,10 @@ class Copy:
         )
         assert process.returncode == 0, process.stdout + process.stderr
         return process.stdout
+
+    def test(self, *arguments: str) -> None:
+        """Run tests of the copy; they fail here where they fail there."""
+        self.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
 
     def ask(self, code: str) -> list[str]:
         """Run a script that begins with ``import cookbook as cb``, and return the lines that it printed."""
@@ -158,6 +165,7 @@ def test_a_field_is_a_row_a_plan_a_default_and_a_use(copy):
         print(round(float(answer(rows, "training_transformer", neighbours=False)["predicted"].diff()[1]), 9))
     """)
     assert told[0] == told[2] == told[3] == "2.0", told
+    copy.test("tests/house/test_budgets.py", "-k", "small or short")
     assert told[1].startswith("pause pause = -1") and "0 to 1" in told[1]
     assert len(copy.touched()) == FILES["field"], copy.touched()
 
@@ -179,7 +187,9 @@ def test_a_panel_is_a_module_its_name_and_a_test(copy):
             assert panel.answer != before
         """,
     )
-    copy.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/topics/devices/test_memory_panel.py")
+    copy.test("tests/topics/devices/test_memory_panel.py")
+    copy.test("tests/panels/test_conformance.py", "-k", "memory and not all", "-m", "not all")
+    copy.test("tests/house/test_budgets.py", "-k", "small or short")
     told = copy.ask("""
         from cookbook.publish import app
         print([each.title for each in app.questions() if each.name == "memory"])

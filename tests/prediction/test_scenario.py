@@ -177,3 +177,15 @@ def test_columns_with_more_combinations_than_an_integer_counts_stay_in_their_row
     numbers = rng.integers(0, 1000, (12, 4000))
     found = together(*(Coded(each, tuple(range(1000))) for each in numbers))
     assert [found.levels[code] for code in found.codes.tolist()] == [tuple(row) for row in numbers.T.tolist()]
+
+
+def test_fields_of_transformer_training_are_of_types_that_calls_and_tables_read():
+    """A field of another type would pass every check and change nothing."""
+    from cookbook.catalog.fields import names_of
+    from cookbook.prediction.kinds import transformer
+    from cookbook.prediction.parsing import tables
+
+    numbers = set(names_of("training_transformer", "count", "number", "flag", "share"))
+    assert numbers <= {*transformer.OPTIONS, *transformer.READ_SEPARATELY}
+    flags = set(names_of("training_transformer", "flag"))
+    assert numbers - flags <= {*tables.COUNTS, *tables.READ_SEPARATELY}

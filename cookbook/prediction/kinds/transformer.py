@@ -525,16 +525,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     # Layer norm is one kernel everywhere; the root-mean-square norm of gated networks is where somebody wrote one.
     one_kernel = (v["fused_norm"] == 1) | (v["gated_mlp"] == 0)
     v["stream_bytes"] = np.where(one_kernel, np.minimum(v["stream_bytes"], 20.0), v["stream_bytes"])
-    per_device = np.where(np.isnan(v["node_network"]), v["network"], v["node_network"] / v["per_node"])
-    v["network"] = np.where(np.isnan(v["network"]), per_device, v["network"])
-    beyond = v["devices"] > v["per_node"]
-    usual = v["network_usual"] * np.where(v["shared"] == 1, v["node"] / v["per_node"], 1.0)
-    assumed.append(("network [B/s]", np.isnan(v["network"]) & beyond, usual))
-    v["network"] = np.where(np.isnan(v["network"]), usual, v["network"])
-    # Links that join more than a node count where the row's nodes are boards; a slice or a large node is one domain.
-    v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
-    larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= MAX_BOARD_DEVICES)
-    v["domain"] = np.where(larger, v["domain"], v["per_node"])
+    _links(v, assumed)
     _adapters(v, assumed)
     # Where no pod is stated, the network is oversubscribed above the fast domain.
     fill("oversubscription", 1.0, False)
@@ -546,6 +537,20 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     keys["scale"] = Coded(scale, ("1 device", "1 node", "multi-node"))
     special = np.where(v["moe"] > 0, 2, np.where(v["lora"] > 0, 1, 0))
     keys["special"] = Coded(special, ("", ADAPTERS, EXPERTS))
+
+
+def _links(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
+    """Set the network of a device and the devices that fast links join, where they are not stated."""
+    per_device = np.where(np.isnan(v["node_network"]), v["network"], v["node_network"] / v["per_node"])
+    v["network"] = np.where(np.isnan(v["network"]), per_device, v["network"])
+    beyond = v["devices"] > v["per_node"]
+    usual = v["network_usual"] * np.where(v["shared"] == 1, v["node"] / v["per_node"], 1.0)
+    assumed.append(("network [B/s]", np.isnan(v["network"]) & beyond, usual))
+    v["network"] = np.where(np.isnan(v["network"]), usual, v["network"])
+    # Links that join more than a node count where the row's nodes are boards; a slice or a large node is one domain.
+    v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
+    larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= MAX_BOARD_DEVICES)
+    v["domain"] = np.where(larger, v["domain"], v["per_node"])
 
 
 def _adapters(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
