@@ -204,7 +204,8 @@ def record(
     Raises
     ------
     ValueError
-        For what is no panel, rows that are no mapping, and words that are too long.
+        For what is no panel, rows that are no mapping, words that are too long, and without a panel for no question or
+        no decision.
 
     Examples
     --------

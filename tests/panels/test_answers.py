@@ -183,10 +183,10 @@ def costs_agree(state: State) -> None:
     elif state["picture"] == "costs":
         able = drawn[drawn["verdict"].isin(["feasible", "cheapest feasible"])]
         best = able.loc[able["usd"].idxmin()]
-        clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
+        clear = ", but not clearly" not in title and "by its datasheet alone" not in title
         assert (drawn["verdict"] == "cheapest feasible").any() == clear, "the mark contradicts the title"
-        words = f"is {'the cheapest' if clear else 'first'} of {len(able)} feasible option"
-        assert f": {best['row']} is {'the ' if clear else 'first '}" in state["headline"]
+        words = f"{'is the cheapest of' if clear else 'leads'} {len(able)} feasible option"
+        assert f": {best['row']} {'is the ' if clear else 'leads '}" in state["headline"]
         assert title.startswith(f"{best['row']} {words}") and told(bold, dollars, best["usd"])
         assert f" at {bold}" in title
     elif state["picture"] == "paid":
@@ -203,7 +203,8 @@ def deadlines_agree(state: State) -> set[str]:
     drawn = state["drawn"]
     if state["picture"] == "curve":
         here = drawn[drawn["what"] == "here"].iloc[0]
-        assert state["bold"].rstrip("s") == f"{figure(here['days'])} day"
+        said, unit = state["bold"].split()
+        assert said == figure(here["days"] * {"day": 1, "hour": 24, "minute": 24 * 60}[unit.rstrip("s")])
         assert title.startswith(f"{chosen:,} devices ")
         assert f"for {dollars(here['cost'])}" in state["headline"] or "device-hours" in state["headline"]
         days = drawn[drawn["what"] == "curve"].set_index("devices")["days"].astype(float)
@@ -477,7 +478,7 @@ def causes_agree(state: State) -> None:
         "Waiting for input": "input",
         "The batch": "memory traffic",
         "The host": "launch",
-        "Products": "compute",
+        "The matmuls": "compute",
         "Communication": "communication",
         "One process": "communication",
         "Saving": "checkpoint",
@@ -554,10 +555,10 @@ def stacks_agree(state: State) -> set[str]:
     else:
         able = drawn[drawn["verdict"].isin(["feasible", "cheapest feasible"])]
         best = able.loc[able["usd"].idxmin()]
-        clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
+        clear = ", but not clearly" not in title and "by its datasheet alone" not in title
         assert (drawn["verdict"] == "cheapest feasible").any() == clear, "the mark contradicts the title"
-        assert f": {best['row']} is {'the ' if clear else 'first of '}" in state["headline"]
-        words = f"is {'the cheapest' if clear else 'first'} of {len(able)} feasible stack"
+        assert f": {best['row']} {'is the ' if clear else 'leads '}" in state["headline"]
+        words = f"{'is the cheapest of' if clear else 'leads'} {len(able)} feasible stack"
         assert title.startswith(f"{best['row']} {words}") and f" at {bold}" in title
         assert told(bold, dollars, best["usd"])
     return {state["picture"]}

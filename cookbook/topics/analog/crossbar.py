@@ -476,14 +476,17 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     return pd.DataFrame(rows, columns=["key", "name", "intensity", "flop_per_joule", "mac_joules"])
 
 
-@checked(
-    model=MODEL,
-    device=Field.named("accelerators", Accelerator),
-    tile=TILE,
-    batch=Field.count(high=1e6),
-    idle_share=Field.number(low=0, high=1),
-    seq=SEQ,
-)
+# A network on crossbars against a digital device, with a share of the chips' power that tiles draw while they wait.
+AGAINST = {
+    "model": MODEL,
+    "device": Field.named("accelerators", Accelerator),
+    "tile": TILE,
+    "idle_share": Field.number(low=0, high=1),
+    "seq": SEQ,
+}
+
+
+@checked(**AGAINST, batch=Field.count(high=1e6))
 def crossbar_gain(
     model: str | Workload = "llama3_8b",
     device: str | Accelerator = "h100-sxm",
@@ -529,14 +532,7 @@ def _gain(
     return float(roofs["mac_joules"][0] / (mapped.mac_joules + idle))
 
 
-@checked(
-    model=MODEL,
-    device=Field.named("accelerators", Accelerator),
-    tile=TILE,
-    gain=Field.number(low=0, high=1e6),
-    idle_share=Field.number(low=0, high=1),
-    seq=SEQ,
-)
+@checked(**AGAINST, gain=Field.number(low=0, high=1e6))
 def largest_crossbar_batch(
     model: str | Workload = "llama3_8b",
     device: str | Accelerator = "h100-sxm",
@@ -545,7 +541,10 @@ def largest_crossbar_batch(
     idle_share: float = 0.0,
     seq: float | None = None,
 ) -> int:
-    """Return the largest batch at which a crossbar is at least `gain` times better per joule; 0 where none is.
+    """Return the largest batch up to 65,536 at which a crossbar is at least `gain` times better per joule; 0 for none.
+
+    With idle power the gain may rise once more beyond the device's ridge, where only the crossbar still improves; the
+    batch is then one on the rising side, and smaller ones may fall short.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, listed, percent
 from cookbook.topics.analog import charts
 from cookbook.topics.analog.crossbar import (
+    MAX_BATCH,
     Mapped,
     Tile,
     crossbar_gain,
@@ -364,7 +365,7 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     return View(
         answer=f"{_claimed(values, tile, best['key'], device)} Network: {network}. {_energy(mapped)[:-1]}; with free "
         f"ADCs at most {1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)[:-1]}; as many cells as "
-        f"{counted(max(round(mapped.chips), 1), 'chip')} of ISAAC. Time: {mapped.pace()}.",
+        f"{counted(math.ceil(mapped.chips), 'chip')} of ISAAC. Time: {mapped.pace()}.",
         headline={"operations per joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
         picture=Picture(
@@ -390,15 +391,20 @@ def _claimed(values: dict[str, Any], tile: Tile, key: str, device: str) -> str:
         limit = _largest(values["model"], key, _key(tile), float(values["claim"]), share)
         last = _largest(values["model"], key, _key(tile), 1.0, share)
         gain = crossbar_gain(values["model"], key, crossbar_tile(**dict(_key(tile))), values["batch"], share)
-        gains.append((f"up to batch {limit:,}" if limit else "at no batch", f"{figure(gain)}×", f"{last:,}"))
+        gains.append((_up_to(limit), f"{figure(gain)}×", _up_to(last).replace("**", "")))
     (free, now, equal), (powered, now_powered, equal_powered) = gains
-    where, _, batch = free.rpartition(" ")
-    bold = f"{where} **{batch}**" if batch != "batch" else "at **no batch**"
     return (
-        f"{figure(values['claim'])} times the efficiency of {device} {bold}; with idle power, {powered}. "
-        f"At batch {values['batch']:,}: {now}, or {now_powered} if idle tiles draw {percent(idle)} of full power; "
-        f"no gain beyond batch {equal} or {equal_powered}."
+        f"{figure(values['claim'])} times the efficiency of {device} {free}; with idle power, "
+        f"{powered.replace('**', '')}. At batch {values['batch']:,}: {now}, or {now_powered} if idle tiles draw "
+        f"{percent(idle)} of full power; a gain {equal}, or {equal_powered}."
     )
+
+
+def _up_to(batch: int) -> str:
+    """Return the batches up to which a gain holds, in words; the search ends at `MAX_BATCH`."""
+    if batch in (0, MAX_BATCH):
+        return "at **every batch**" if batch else "at **no batch**"
+    return f"up to batch **{batch:,}**"
 
 
 @lru_cache(maxsize=256)

@@ -437,7 +437,7 @@ def lead(
 
 
 def doubt(odds: float, tier: str) -> str:
-    """Return why the first in cost is not called the cheapest, as words behind its name; empty where it may be.
+    """Return why the first in cost only leads the others, as words behind that; empty where it is called the cheapest.
 
     Parameters
     ----------
@@ -449,10 +449,10 @@ def doubt(odds: float, tier: str) -> str:
     Examples
     --------
     >>> doubt(0.5, ""), doubt(0.95, "datasheet only"), doubt(0.95, "device and engine measured")
-    ('but not clearly the cheapest', 'by its datasheet alone', '')
+    ('but not clearly', 'by its datasheet alone', '')
     """
     if odds < MIN_ODDS:
-        return "but not clearly the cheapest"
+        return "but not clearly"
     return "by its datasheet alone" if evidence(tier) == DATASHEET else ""
 
 

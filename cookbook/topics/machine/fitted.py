@@ -336,7 +336,7 @@ def _unlisted(report: Report, like: str | Accelerator | None) -> str:
     if name := str(report.environment.get("device_name") or ""):
         return name if _gpu(name) is None else ""
     name = str(report.environment.get("processor") or "")
-    return "" if _listed_processor(name) else name or "processor without a name"
+    return "" if _listed_processor(name) else name or "an unnamed processor"
 
 
 @lru_cache(maxsize=1)

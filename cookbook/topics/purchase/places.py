@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import Any
 
@@ -60,7 +61,7 @@ DRAWS, SEED = 2000, 9
 # Kinds of places that use the network, disks and rooms of an office; all others need their own.
 UNDER_A_DESK = ("laptop", "workstation")
 # A range counts as the middle 80 % of what may be: so many standard deviations of a normal either way.
-TENTH = 1.2815515655446004
+TENTH = NormalDist().inv_cdf(0.9)
 QUANTITIES = ("hours", "use", "units", "paid", "kwh", "kgco2e")
 # Figures that are shares or factors with a bound, whatever is drawn.
 BOUNDS = {"idle": (0, 1), "full": (0, 1), "pue": (1, np.inf), "money": (0, 1)}
@@ -301,7 +302,7 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
         offer = _widened(prices.hourly_usd(row["device"], row["way"], since, together), bought=False)
         return times(offer if own is None else own_price(own, "USD/h"), count, "USD/h")
     if own is not None:
-        return own_price(own, "USD")
+        return times(own_price(own, "USD"), float(row["machines"]), "USD")
     machine = (
         prices.bought_usd(row["system"], since)
         if row["system"]
@@ -313,7 +314,7 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
 def own_price(price: Any, unit: str) -> Price:
     """Return a price that the reader states; ValueError where it is none."""
     usd = Field.number(0, MAX_PRICE, unit=unit, words=False).read(price, "prices")
-    return Price(usd, usd, usd, unit, note="your own price")
+    return prices.given(usd, unit)
 
 
 # Beyond any price.

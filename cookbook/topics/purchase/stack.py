@@ -44,7 +44,6 @@ from cookbook.workloads.zoo import Workload
 
 # Columns that stacks are ranked by: unit and name.
 RANKINGS = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
-INPUTS = ("price", "use", "volume", "deadline", "years")
 # Largest factor by which inputs are changed, points per decade of a search, and bisections of each crossing.
 MAX_FACTOR, STEPS, HALVINGS = 100.0, 16, 40
 # Arguments that only runs, and only services, use.
@@ -202,7 +201,7 @@ class StackChoice(Result):
         """Return the first stack, what it takes, and whether it is clearly the best."""
         row, count = self.ranked.iloc[0], int(self.ranked["will_do"].sum())
         open_ = doubt(self.odds[self.best], row["tier"]) if self.by == "usd" else overlap(self._whole, self.by)
-        among = f"is {'first' if open_ else 'the best'} of {count} stacks that will do by {RANKINGS[self.by][1]}"
+        among = f"{'leads' if open_ else 'is the best of'} {count} stacks that will do by {RANKINGS[self.by][1]}"
         what = told_value(row[self.by], self.by)
         return f"{row['name']}{several(row)} {among}{f', {open_}' if open_ else ''}: {what}"
 
@@ -493,8 +492,8 @@ def pick_stack(
     away : float or str, optional
         Round trip of a request to machines in another building [s].
     prices : mapping, optional
-        Your own price by stack: USD of the purchase, USD per hour of one accelerator, or USD per million tokens; of
-        "electricity": USD a kWh.
+        Your own price by stack: USD of the purchase of one machine, USD per hour of one accelerator, or USD per million
+        tokens; of "electricity": USD per kWh.
     by : {"usd", "hours", "kwh"}
         What to rank by: cost over the horizon, time of a run, or energy over the horizon.
     since : int, optional

@@ -28,6 +28,8 @@ from cookbook.units import dollars, human
 
 USUAL = "usual"
 KILO = 1e3
+# A stack that costs less than this multiple of the best everywhere nearly fits all: prices are known no more closely.
+TIED = 1.05
 PICTURES = {"costs": devices.place_costs, "matrix": charts.fit_matrix}
 LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 DOES = {"train": "training", "fine-tune": "fine-tuning", "serve": "serving"}
@@ -90,7 +92,7 @@ def stack(
     Parameters
     ----------
     application, task, runs, rate, private, deadline, latency, years
-        As for `cb.planning.pick_stack`; what is left out is as its table has it.
+        As for `cb.planning.pick_stack`; those left out are those of its table.
     budget, power : float
         Most that may be spent over the horizon [USD], and most that machines in the house may be rated for [kW]; 0 for
         no limit.
@@ -366,16 +368,16 @@ def _answer(choice: StackChoice, values: dict[str, Any]) -> str:
     row, count = table.iloc[0], int(table["will_do"].sum())
     open_ = doubt(choice.odds[choice.best], row["tier"])
     among = (
-        "the only feasible stack"
+        "is the only feasible stack"
         if count == 1
-        else f"first of {count} feasible stacks, {open_}"
+        else f"leads {count} feasible stacks, {open_}"
         if open_
-        else (f"the cheapest of {count} feasible stacks")
+        else f"is the cheapest of {count} feasible stacks"
     )
     network = printed("models", "name", "title", str(choice.wanted.model))
     second = "" if count < 2 else f"; second: {table['name'].iloc[1]} at {dollars(table['usd'].iloc[1])}"
     return (
-        f"**{dollars(row['usd'])}** over {_years(choice)}: {row['name']} is {among}. "
+        f"**{dollars(row['usd'])}** over {_years(choice)}: {row['name']} {among}. "
         f"Interval (80 %): {dollar_range(row['usd_low'], row['usd_high'])}; the cheapest in "
         f"{percent(choice.odds[choice.best])} of {_samples(choice)}{second}. "
         f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(choice, row)}"
@@ -461,11 +463,13 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
     """Return the answer to whether one size fits all."""
     different, cases = len(set(sizes.wins.values())), len(sizes.wins)
     name = printed("stacks", "key", "name", sizes.size)
-    fits = "one size fits all" if different == 1 else "no one size fits all"
+    tied = different > 1 and sizes.does == cases and sizes.worst < TIED
+    fits = "one size fits all" if different == 1 else "one size nearly fits all" if tied else "no one size fits all"
     won = pd.Series(list(sizes.wins.values())).value_counts()
     winners = ", ".join(f"{printed('stacks', 'key', 'name', key)} ({count})" for key, count in won.items())
     alone = f"at {times(sizes.penalty)} the best cost as a geometric mean and {times(sizes.worst)} at most"
-    alone = f"feasible for {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
+    alone = f"within {100 * (sizes.worst - 1):.1f} % of the best cost everywhere" if tied else alone
+    alone = f"feasible for {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.001 else alone}"
     left = f" Left out: {counted(sizes.left, 'application')} without a feasible stack within the limits."
     left = left if sizes.left else ""
     return (
@@ -519,7 +523,7 @@ def _costs(choice: StackChoice) -> Picture:
     ).reset_index(drop=True)
     low, high = devices.cost_domain(frame)
     usd = dollars(best["usd"])
-    leads = f"is first of {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
+    leads = f"leads {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
     title = f"{best['name']} {leads}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 

@@ -37,6 +37,7 @@ from cookbook.workloads.zoo import Workload
 TRAIN, TUNE, SERVE = TASKS = ("train", "fine-tune", "serve")
 # Requests that are answered together, of which the most within the limit are taken.
 BATCH_SIZES = tuple(2**power for power in range(11))
+NEVER_IF_SLOW = "; no number of machines keeps the limits if the engine is as slow as its interval ends"
 # A request waits for the batch before its own, and for its own.
 BATCHES_WAITED = 2
 UNSTEADY = "it does not stay: a service needs machines that nobody carries home or takes back"
@@ -259,12 +260,12 @@ def _trained(wanted: Wanted, row: Mapping[str, Any]) -> Candidate:
 
 
 def overlap(table: pd.DataFrame, by: str) -> str:
-    """Return why the first of a ranked table is not called the best by a column; "" where it may be."""
+    """Return why the first of a ranked table only leads by a column; "" where it is called the best."""
     ends = (table[f"{by}{end}"] for end in ("", "_low", "_high"))
     first = lead(*ends, evidence=[evidence(tier) for tier in table["tier"]], able=table["will_do"])
     if first is None or first.named:
         return ""
-    return "but not clearly the best" if first.rivals else "by its datasheet alone"
+    return "but not clearly" if first.rivals else "by its datasheet alone"
 
 
 def _software(assumed: Any) -> str:
@@ -475,7 +476,7 @@ def _language(wanted: Wanted, row: Mapping[str, Any], served: Mapping[str, Any])
     if engine > per_machine:
         return {"why": f"one copy of the weights takes {engine} accelerators, and one machine has {per_machine}"}
     fewest = max(int(served["devices"]), 1)
-    # Where no number keeps the limits at one end, that of the median stands for it.
+    # Where no number keeps the limits at one end, that of the median stands for it, and the limit says so.
     fast, slow = (float(served[f"devices_{end}"]) / fewest for end in ("fast", "slow"))
     late = max(float(served["tpot_p95"]) / wanted.tpot, 1.0) if not served["meets"] and wanted.tpot > 0 else 1.0
     first = max(float(served["ttft_p95"]) + away(wanted, row), wanted.latency * late if late > 1 else 0.0)
@@ -487,8 +488,8 @@ def _language(wanted: Wanted, row: Mapping[str, Any], served: Mapping[str, Any])
         "fast": fast if math.isfinite(fast) else 1.0,
         "slow": slow if math.isfinite(slow) else 1.0,
         "active": min(float(served["busy"]), 1.0),
-        "tier": "engine measured",
-        "limit": str(served["binds"]),
+        "tier": str(served["tier"]),
+        "limit": str(served["binds"]) + ("" if math.isfinite(slow) else NEVER_IF_SLOW),
         "software": "vllm",
     }
 

@@ -61,9 +61,9 @@ class WhereToRun(Result):
         years = f"{self.task.years:g} year{'' if self.task.years == 1 else 's'}"
         open_ = doubt(self.odds[self.best], row["tier"])
         among = (
-            f"is first of {will_do} places that will do, {open_}"
+            f"leads {will_do} places that will do, {open_}"
             if open_
-            else (f"is the cheapest of {will_do} places that will do")
+            else f"is the cheapest of {will_do} places that will do"
         )
         return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
 
@@ -299,8 +299,8 @@ def where_to_run(
         Rows of the table ``places``, all by default; or your own, ``{"like": "workstation", "device": ...,
         "devices": 2, "price": 9000}``, where `device` may be a `cookbook.accelerator`.
     prices : mapping, optional
-        Your own price of a place: USD of the purchase (0: you have it already), USD per hour of one accelerator, or USD
-        a million tokens; of "electricity": USD a kWh.
+        Your own price of a place: USD of the purchase of one machine (0: you have it already), USD per hour of one
+        accelerator, or USD per million tokens; of "electricity": USD per kWh.
     since : int, optional
         First year of prices to count; the newest twelve months of each if not given.
 

@@ -471,14 +471,14 @@ def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
     open_ = doubt(comparison.odds[best], row["tier"])
     among = (
-        "the only feasible option"
+        "is the only feasible option"
         if count == 1
-        else f"first of {count} options, {open_}"
+        else f"leads {count} feasible options, {open_}"
         if open_
-        else (f"the cheapest of {count} feasible options")
+        else f"is the cheapest of {count} feasible options"
     )
     return (
-        f"**{dollars(row['usd'])}** over {_years(comparison)}: {row['name']} is {among}. Interval (80 %): "
+        f"**{dollars(row['usd'])}** over {_years(comparison)}: {row['name']} {among}. Interval (80 %): "
         f"{band}{several}; the cheapest in {percent(comparison.odds[best])} of Monte Carlo samples. Run: "
         f"{dollars(row['usd_per_run'])} and {human(row['hours'] * 3600, 's')} for {network}{after}{bought}. "
         f"Own or rent: {_meets(comparison, even, reason)}{_laptop(comparison)}"
@@ -555,7 +555,7 @@ def _costs(comparison: WhereToRun) -> Picture:
     where = f"data {RULES[comparison.task.private]} and {human(comparison.task.deadline, 's')} per run"
     count = counted(int(rows["will_do"].sum()), "feasible option")
     usd = dollars(first["usd"])
-    leads = f"is first of {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
+    leads = f"leads {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
     title = f"{first['name']} {leads}" if comparison.best else f"No option is feasible with {where}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 

@@ -167,21 +167,6 @@ class TrainingRun(Result):
             }
         )
 
-    @property
-    def reliability(self) -> pd.DataFrame:
-        """Failures and checkpoints of each row, for reading."""
-        table = self._table
-        return pd.DataFrame(
-            {
-                "devices": table["devices"],
-                "failures": table["failures"].round(1),
-                "one every [h]": (table["mtbf_seconds"] / HOUR).round(2),
-                "checkpoint every [min]": (table["checkpoint_interval_seconds"] / MINUTE).round(1),
-                "writing it [s]": table["checkpoint_seconds"].round(1),
-                **{name: table[name].round(3) for name in SHARES},
-            }
-        )
-
     def frame(self) -> pd.DataFrame:
         """Return the table, in SI units but for days and USD."""
         return self._table.drop(columns="row")

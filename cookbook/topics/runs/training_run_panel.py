@@ -361,16 +361,16 @@ class Planned:
             return ""
         here, chosen = float(self.own["days"]), self.values["devices"]
         met, words = here <= deadline, ("miss", "meet")
-        first = f"{chosen:,} devices {words[met]} the deadline of {_days(deadline)}{_spare(deadline - here)}"
+        first = f"{chosen:,} devices {words[met]} the deadline of {_days(deadline)}{_margin(deadline - here)}"
         first += ", though not certainly" if met and self.own["days_high"] > deadline else ""
         other = days[(days <= deadline) != met]
         least = days[days <= deadline].index.min()
         if met and least < chosen:
-            first += f", as {least:,} do{_spare(deadline - days[least])}"
+            first += f", as {least:,} do{_margin(deadline - days[least])}"
         if other.empty:
             return first if met else f"{first}; none of the numbers tried meets it"
         near = other.index[0] if not met else (other - deadline).idxmin()
-        return f"{first}; {near:,} {words[not met]} it{_spare(deadline - other[near])}"
+        return f"{first}; {near:,} {words[not met]} it{_margin(deadline - other[near])}"
 
     def of_rows(self, columns: Mapping[str, Any], count: int | None = None) -> pd.DataFrame:
         """Columns of the prediction for the fastest layouts."""
@@ -379,13 +379,16 @@ class Planned:
 
 
 def _days(days: float) -> str:
-    """Return a number of days with its noun; below one day, hours."""
-    value, unit = (figure(days), "day") if days >= 1 else (figure(24 * days), "hour")
+    """Return a number of days with its noun; below one day, hours, and below one hour, minutes."""
+    per_day = {"day": 1, "hour": 24, "minute": 24 * 60}
+    unit = next((unit for unit, count in per_day.items() if days * count >= 1), "minute")
+    value = figure(days * per_day[unit])
     return f"{value} {unit}{'' if value == '1' else 's'}"
 
 
-def _spare(days: float) -> str:
-    return f" by {_days(abs(days))}"
+def _margin(days: float) -> str:
+    """Return by how much a deadline is met, if days remain, or missed."""
+    return f" with {_days(days)} to spare" if days >= 0 else f" by {_days(-days)}"
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:

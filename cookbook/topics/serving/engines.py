@@ -12,7 +12,7 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog import constant
-from cookbook.catalog.fields import MAX_TOKENS, Field, Row, checked
+from cookbook.catalog.fields import MAX_TOKENS, Field, Row, checked, of_numpy
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.prediction import request_sets
@@ -561,10 +561,10 @@ def load_of(arguments: LoadArguments) -> tuple[Load, list[str]]:
 
 def _with_lengths(arguments: LoadArguments) -> tuple[LoadArguments, list[str]]:
     """Return arguments with tokens in the place of data sets and of lengths that are not given, and what is assumed."""
-    stated = {name: getattr(arguments, name) for name in request_sets.COLUMNS}
+    stated = {name: of_numpy(getattr(arguments, name)) for name in request_sets.COLUMNS}
     if not all(length is None or isinstance(length, (str, float, int)) for length in stated.values()):
         usual = {name: USUAL_LENGTHS[name] for name, length in stated.items() if length is None}
-        return replace(arguments, **usual), [f"{name} = {length}" for name, length in usual.items()]
+        return replace(arguments, **{**stated, **usual}), [f"{name} = {length}" for name, length in usual.items()]
     means = {
         name: request_sets.mean_tokens(name, length) for name, length in stated.items() if request_sets.is_name(length)
     }

@@ -478,11 +478,14 @@ def _kept(view: Served) -> Iterator[str]:
     )
     yield f"{used}; a full engine is limited by {own['binds']}." if own["meets"] else f"{used}."
     slow = own["devices_slow"]
-    if own["meets"] and slow > own["devices"]:
-        yield f"Slow end: if the engine is as slow as its intervals allow, {slow:,.0f} devices meet the limits."
-    if own["costly"]:
-        costly = own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of ")
-        yield f"Limits: {costly}."
+    limits = [
+        f"if the engine is as slow as its intervals allow, {slow:,.0f} devices meet them"
+        if own["meets"] and slow > own["devices"]
+        else "",
+        own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of "),
+    ]
+    if any(limits):
+        yield f"Limits: {'; '.join(filter(None, limits))}."
 
 
 def _span(own: dict[str, Any], name: str) -> str:

@@ -591,7 +591,7 @@ def _answer(scene: Scene) -> str:
     device = short_name(options.device_of(scene.names[1]).name)
     count = scene.given["accelerators"]
     headline = (
-        f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(result.samples_per_s)} samples/s**, {state}: "
+        f"{count:,} × {device} process{'es' * (count == 1)} **{_samples(result.samples_per_s)} samples/s**, {state}: "
         f"{percent(result.utilisation)} utilisation."
     )
     return " ".join((headline, _interval(scene), _cost(scene), _training(scene), _first_change(scene)))
@@ -633,12 +633,12 @@ def _cost(scene: Scene) -> str:
     """Return the cost of waiting, where a price is known, and the number of accelerators that can be supplied."""
     result, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
     usd = (
-        f"{dollars(result.idle_usd_per_hour)} of {dollars(result.usd_per_hour)} per hour pays for waiting"
+        f"{dollars(result.idle_usd_per_hour)} of {dollars(result.usd_per_hour)} per hour is spent on waiting"
         if math.isfinite(result.usd_per_hour)
         else "the cost of waiting is not known, since no cloud lists this accelerator"
     )
     number = "any number of" if math.isinf(many) else "not even one" if many < 1 else f"at most {many:,.0f}"
-    return f"Cost: {usd}; {number} {'accelerator' if many <= 1 else 'accelerators'} can be kept at {bar}."
+    return f"Cost: {usd}; {number} {'accelerator' if many <= 1 else 'accelerators'} can be kept {bar} busy."
 
 
 def _training(scene: Scene) -> str:

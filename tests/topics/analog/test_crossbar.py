@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations
 from typing import Any
 
@@ -481,7 +482,7 @@ def test_a_claim_is_answered_with_its_batch_its_chips_and_idle_power(panel: Any)
     idle = watts * mapped.latency / mapped.macs
     powered = int((one / 10 - idle) / mapped.mac_joules)
     assert f"up to batch {batch}; with idle power, up to batch {powered}." in panel.answer
-    assert f"as many cells as {mapped.tiles / 16128:.0f} chips of ISAAC." in panel.answer
+    assert f"as many cells as {math.ceil(mapped.tiles / 16128)} chips of ISAAC." in panel.answer
     assert cb.planning.crossbar_gain(idle_share=0.1) == pytest.approx(one / (mapped.mac_joules + idle))
     panel.update(claim=100, batch=64)
     assert "100 times the efficiency of H100" in panel.answer and "with idle power, at no batch." in panel.answer

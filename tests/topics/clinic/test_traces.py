@@ -134,6 +134,18 @@ def test_one_rank_cannot_tell_a_straggler():
     assert found.cause == "communication" and "give the traces of the others too" in found.answer
 
 
+def test_a_slow_network_costs_what_the_process_that_waits_least_spends_in_it():
+    """The rest of the other process's wait is lateness, which a faster network would not shorten."""
+    paths = cb.measure.patient("farid")
+    both = cb.measure.diagnose(paths)
+    waits = [cb.measure.diagnose(path).frame().set_index("term")["share"]["communication"] for path in paths]
+    assert both.cause == "communication" and max(waits) > 1.1 * min(waits)
+    assert both.share == pytest.approx(min(waits)) and both.low < both.share < both.high
+    assert f"{100 * min(waits):.0f} % of the step waits" in both.summary()
+    alone = cb.measure.diagnose(paths[waits.index(max(waits))])
+    assert alone.share == pytest.approx(max(waits)) and alone.remedies[0]["gain"] > both.remedies[0]["gain"]
+
+
 # -- attribution, by hand ----------------------------------------------------------------------------------------------
 
 

@@ -235,3 +235,11 @@ def test_names_carry_the_format_where_devices_differ_in_it(panel: Any) -> None:
 def test_a_language_model_is_told_as_a_prompt_of_so_many_tokens() -> None:
     panel = cb.panels.accelerators("llama2_7b", ["h100-sxm", "t4"], batch=1)
     assert "(4,096 tokens)" in panel.answer and "a prompt, not an answer" in repr(panel)
+
+
+def test_a_language_model_that_does_not_fit_has_a_row_without_measured_runs() -> None:
+    """26 GB of weights on 24 GB: the other rows, and the file, are written all the same."""
+    panel = cb.panels.accelerators("llama2_13b", ["rtx-4090", "h100-sxm"], batch=1, software="")
+    panel.receive({"do": "open", "what": "table"})
+    rows = panel.view.table().set_index("Device")
+    assert rows.loc["GeForce RTX 4090", "Measured"] == "no such run" and "of" in rows.loc["GeForce RTX 4090", "Memory"]

@@ -43,7 +43,7 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     assert f"{rate} samples/s, starved by {found.bottleneck}: {used} utilisation." in panel.answer
     assert f"80 % interval {low}-{high} samples/s" in panel.answer
     assert f"{dollars(found.idle_usd_per_hour)} of " in panel.answer
-    assert f"at most {found.largest_accelerators:,.0f} accelerators can be kept at 90 %" in panel.answer
+    assert f"at most {found.largest_accelerators:,.0f} accelerators can be kept 90 % busy" in panel.answer
     assert f"Change first: {found.changes[0].name} (" in panel.answer
 
 
