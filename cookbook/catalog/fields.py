@@ -299,7 +299,7 @@ class Field:
             raise self.refuse(value, "is empty")
         if len(value) > self.entries:
             raise refused(self.name, value, f"has more than {self.entries:,} entries; give at most that many")
-        return [entry.item() if isinstance(entry, np.generic) else entry for entry in value]
+        return [of_numpy(entry) for entry in value]
 
     def changes(self, default: Any) -> bool:
         """Return whether a default is read as another value: as a list, a number of text, or an array."""
@@ -400,9 +400,7 @@ class Field:
             bad |= np.isnan(numbers)
         if bad.any():
             first = np.extract(bad, np.asarray(value))[0]
-            raise self.refuse(
-                first.item() if isinstance(first, np.generic) else first, "is outside its range", NOT_ALLOWED
-            )
+            raise self.refuse(of_numpy(first), "is outside its range", NOT_ALLOWED)
         return numbers
 
 
@@ -422,8 +420,7 @@ _READERS: Mapping[str, Callable[[Field, Any], Any]] = {
 
 def of_numpy(value: Any) -> Any:
     """Return Python's own number, text or flag in place of a scalar of NumPy; anything else as it is."""
-    scalar = isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim)
-    return value.item() if scalar else value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _all_numbers(values: np.ndarray) -> bool:

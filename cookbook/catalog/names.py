@@ -266,7 +266,6 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     raise UnknownName(kind, name, list(_alike(kind, name[:NAME_LETTERS], folder)))
 
 
-@lru_cache(maxsize=256)
 def row(kind: str, name: str) -> pd.Series:
     """Return the row of a table from any usual spelling of its name, in SI.
 
@@ -285,5 +284,10 @@ def row(kind: str, name: str) -> pd.Series:
     >>> float(row("optimisers", "Adam")["state_elements"])
     2.0
     """
+    return _row(kind, name).copy()  # what a caller changes stays the caller's
+
+
+@lru_cache(maxsize=256)
+def _row(kind: str, name: str) -> pd.Series:
     rows = table(kind)
     return rows.loc[rows[schema(kind, folder_of(None)).key] == lookup(kind, name)].iloc[0]

@@ -132,7 +132,7 @@ class Keyed(Protocol):
 DEVICE = Field.record(str, Keyed, what="device", give="an accelerator or a system such as 'h100-sxm'")
 
 
-@checked(name=DEVICE, way=WAY, since=SINCE_YEAR, together=Field.count(high=1024))
+@checked(name=DEVICE, way=WAY, since=SINCE_YEAR, together=Field.count(high=1_000_000))
 def hourly_usd(name: Any, way: str = "on demand", since: int | None = None, together: int = 1) -> Price:
     """Return the price of one hour of an accelerator, or of a system [USD/h].
 
@@ -203,12 +203,14 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
 def hour_usd(accelerator: Any, hourly: float | None = None, way: str = "on demand", since: int | None = None) -> Price:
     """Return the price of one hour of an accelerator: the reader's own where it is given, else `device_usd` [USD/h].
 
+    Spot prices are those of single accelerators; `hourly_usd` has those of machines.
+
     >>> hour_usd("h100-sxm", 2.5).median
     2.5
     """
     if hourly is None:
         return device_usd(accelerator, way, since)
-    return Price(hourly, hourly, hourly, "USD/h", note="given")
+    return given(hourly, "USD/h")
 
 
 @checked(name=DEVICE, since=SINCE_YEAR)

@@ -169,9 +169,10 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
         yield from (("no flag", each) for each in ("perhaps", math.nan, 2))
     elif kind in ("choice", "text", "name"):
         yield from (("no text", each) for each in (math.nan, 10**400) if float not in field.records)
-        if kind == "choice" and (word := next((x for x in field.spelt if isinstance(x, str) and len(x) > 3), "")):
-            yield MISSPELT, f"{word}x"
-            yield "two lines", f"{word}\n{word}"
+        if kind == "choice":
+            word = next((each for each in field.spelt if isinstance(each, str) and len(each) > 3), "")
+            yield (MISSPELT, f"{word}x") if word else ("no choice", "abcdx")
+            yield "two lines", f"{word or 'abcd'}\n{word or 'abcd'}"
         elif kind == "name" and (table := field.table or TABLES.get(field.type)):
             yield "misspelt", f"{catalog.table(table).iloc[0, 0]}xq"
         elif kind == "text" and field.high < math.inf:

@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 with (Path(__file__).parent / "voice.csv").open(encoding="utf-8", newline="") as table:
-    PHRASES = [(re.compile(row["pattern"]), row["instead"], row["example"]) for row in csv.DictReader(table)]
-NO_PROSE = r"`[^`\n]*`|\]\([^)]*\)|https?://\S+|sha=\w+|^ *[\w.]+(?: = )?[\w.]*\(.*\)$"
+    PHRASES = [(re.compile(row["pattern"], re.I), row["instead"], row["example"]) for row in csv.DictReader(table)]
+NO_PROSE = r"`[^`\n]*`|\]\([^)]*\)|https?://\S+|sha=\w+|^ *(?!cb\.predict_first)[\w.]+(?: = )?[\w.]*\(.*\)$"
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
 
@@ -21,9 +21,10 @@ def read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     texts = []
     for cell in nbformat.read(path, as_version=4).cells:
-        said = cell.cell_type == "markdown" or {"question", "check"} & set(cell.metadata.get("tags", []))
+        said = cell.cell_type == "markdown" or {"question", "check", "parameters"} & set(cell.metadata.get("tags", []))
         texts.append(cell.source if said else "")
-        texts += [output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", [])]
+        for output in cell.get("outputs", []):
+            texts += [output.get("text", ""), output.get("data", {}).get("text/plain", "")]
     return "\n".join(texts)
 
 

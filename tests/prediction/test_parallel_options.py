@@ -229,6 +229,17 @@ def test_shards_of_activations_and_of_work_add_up(tp: int, cp: int) -> None:
     assert tp * cp * part.parts["attention"] == pytest.approx(ring * whole.parts["attention"], rel=1e-6)
 
 
+def test_what_fits_by_tensor_context_and_expert_parallelism() -> None:
+    job = dict(devices=64, batch=1, seq=8192, global_batch=512, recompute="none", pp=1, zero=1)
+    tp8 = dict(tp=8, sequence_parallel=True)
+    large = [job | tp8, job | dict(tp=1, pp=8), job | dict(tp=1, zero=3), job | dict(tp=1, zero=3, recompute="full")]
+    assert [step("llama3_70b", "dgx-h100", **how).fits for how in large] == ["yes", "no", "no", "yes"]
+    long = job | tp8 | dict(seq=131072, global_batch=64)
+    assert [step("llama3_8b", "dgx-h100", **long, cp=cp).fits for cp in (1, 2)] == ["no", "yes"]
+    experts = job | dict(tp=1, seq=None)
+    assert [step("mixtral_8x7b", "dgx-h100", **experts, ep=ep).fits for ep in (1, 8)] == ["no", "yes"]
+
+
 @pytest.mark.parametrize("zero", [1, 3])
 def test_memory_falls_with_recomputation_and_with_the_stage(zero: int) -> None:
     needed = [step(**SHARDED | {"zero": zero}, recompute=how).memory_bytes for how in ("none", "selective", "full")]

@@ -41,7 +41,7 @@ from cookbook.prediction.kernels import IDEAL_KERNELS, of_kernels
 from cookbook.prediction.kinds import serving_memory
 from cookbook.prediction.kinds.constraints import with_reason
 from cookbook.prediction.kinds.transformer import own_decoder, sizes
-from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
+from cookbook.prediction.scenario import AT_ONCE, BEYOND, Coded, Rows, Scenario, together
 from cookbook.prediction.software import assumed_software, engines, levels_of_rows, tiled, usual_formats
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -136,7 +136,7 @@ def resolve(scenario: Scenario) -> Rows:
         at.reshape(np.shape(v["usual_length"])),
         tuple(f"more than the {length:,.0f} tokens of the table models" for length in longest.tolist()),
     )
-    assumed.append(("context", v["length"] + v["answer"] > v["usual_length"], words))
+    assumed.append((BEYOND, v["length"] + v["answer"] > v["usual_length"], words))
     assumed.append(("states", v["state_bytes"] > 0, Coded(np.array(0), (UNMEASURED,))))
     _configuration(s, v, assumed)
     # What runs in waves is not as many at once as was asked for.
