@@ -230,7 +230,7 @@ def test_01_six_flop_and_sixteen_bytes_a_parameter():
 
 
 def test_01_which_method_fits_the_card_and_with_which_software():
-    assert "QLoRA surely, LoRA probably" in prose("01") and "0.5 billion parameters" in prose("01")
+    assert "QLoRA, and probably LoRA" in prose("01") and "0.5 billion parameters" in prose("01")
     tuned = cb.finetune("llama3_8b", "rtx-4090", method=["full", "lora", "qlora"])
     assert tuned.table["fits"].tolist() == ["no", "likely", "yes"]
     named, more = (cb.finetune("llama3_8b", "rtx-4090", software=name).table for name in ("torchtune", "transformers"))
@@ -278,6 +278,11 @@ def test_03_what_fits():
     full = [float(cb.train_step("llama3_8b", "dgx-h100", **how).memory_bytes) / (80 * 2**30) for how in ways]
     assert full[0] > 1 and 0.8 < full[4] < 1 and all(share < 0.8 for share in full[1:4])
     assert "*yes* only up to 80 % of a GPU's memory" in prose("03")
+    chunks = [cb.train_step("llama3_8b", "dgx-h100", **ways[4], vp=vp).memory["activations"] / 1e9 for vp in (2, 1)]
+    assert f"they even grow ({chunks[0]:.1f} instead of {chunks[1]:.1f} GB)" in prose("03")
+    assert ways[4].get("vp") is None and chunks[0] > chunks[1], "two chunks are what a pipeline takes by default"
+    default = cb.train_step("llama3_8b", "dgx-h100", **ways[4])
+    assert default.memory["activations"] / 1e9 == pytest.approx(chunks[0])
 
 
 def test_03_measured_efficiency_falls_faster_than_predicted():
@@ -338,20 +343,22 @@ def test_08_one_batch_and_the_fewest_gpus_in_time():
     """Each number of GPUs splits a batch within 10 % of 512; the offer is the fewest in time by the interval."""
     source = {cell.id: cell.source for cell in cells(next(path for path in RECIPES if path.name.startswith("08")))}
     values = {}
-    exec(source["cell-02"] + "\n" + source["cell-07"].split("\n\n")[0], values)
+    exec("\n".join([source["cell-02"], source["cell-07"].split("\n\n")[0], source["plans"].splitlines()[0]]), values)
     days = {}
-    for n in (512, 640, 768, 896, 1024):
+    for n in values["counts"]:
         assert values["size"](n) == pytest.approx(512, rel=0.1)
         plan = cb.planning.plan_run(
             values["model"], values["machine"], n, values["tokens"], global_batch=values["size"](n)
         )
         days[n] = plan.table.days[0], plan.table.days_high[0]
-    assert [min(n for n in days if days[n][end] <= values["deadline"]) for end in (0, 1)] == [768, 1024]
+    assert [min(n for n in days if days[n][end] <= values["deadline"]) for end in (0, 1)] == [768, 960]
+    assert "for which 960 of the 1,024 are enough" in prose("08")
 
 
 def test_08_failures_of_many():
     assert "five years are 44,000 hours; divided by 16,384 GPUs, 2.7 are left" in prose("08")
-    assert "= 1,700 s, or 28 minutes" in prose("08") and pytest.approx(1700, rel=0.005) == (2 * 8 * 180_000) ** 0.5
+    words = "$M$ = 52.8 h it gives $\\sqrt{2 \\times 8.4 \\times 190{,}080}$ = 1,790 s, or 30 minutes"
+    assert words in prose("08") and pytest.approx(1790, rel=0.005) == (2 * 8.4 * 52.8 * 3600) ** 0.5
     hours = 5 * 365.25 * 24
     assert hours == pytest.approx(44e3, rel=0.01)
     each = [float(cb.parallelism.cluster_mtbf_seconds(hours * 3600, count)) / 3600 for count in (16_384, 2_000, 60)]
@@ -411,6 +418,7 @@ def test_09_the_break_even_by_hand():
     fixed = sum(usd[0] for usd in found.points["on-premises-h100"]["parts"].values()) / 3
     rent = found.frame().loc["cloud-h100"]
     shares = [100 * fixed / (8766 * (usd - 0.7)) for usd in (rent.price, rent.price_high)]
+    assert words.index("three hours of five") > words.index("When should you buy it?")  # which it would answer
     assert "about 123,000 dollars per year" in words and fixed == pytest.approx(123e3, rel=0.01)
     assert f"about {shares[0]:.0f} %: the server must work three hours of five" in words
     assert f"35 dollars, {shares[1]:.0f} % would do" in words
@@ -431,10 +439,15 @@ def test_09_the_use_moves_the_cost_most():
 
 def test_10_bounds_by_hand_and_bytes_of_a_token():
     words, gpu, layers = prose("10"), cb.accelerator("h100-sxm"), cb.model("llama3_8b")
-    parameters, heads = layers.ops.parameter_count, layers.arguments
-    assert "some 60,000 tokens/s of Llama 3 8B" in words and "about 300 sequences on an H100" in words
-    assert gpu.peaks["peak_bf16"] / (2 * parameters) == pytest.approx(60e3, rel=0.05)
-    assert gpu.mem_bandwidth / (2 * parameters) == pytest.approx(200, rel=0.05)
+    heads = layers.arguments
+    weights = layers.ops.parameter_count - heads["vocab"] * heads["width"]
+    assert "some 66,000 tokens/s of Llama 3 8B" in words and "about 300 sequences on an H100" in words
+    assert gpu.peaks["peak_bf16"] / (2 * weights) == pytest.approx(66e3, rel=0.02)
+    assert gpu.mem_bandwidth / (2 * weights) == pytest.approx(220, rel=0.02)
+    bounds = 2e3 * weights * 512 / gpu.peaks["peak_bf16"], 2e3 * weights / gpu.mem_bandwidth
+    asked = words.index("How many can one user get?")
+    for bound in bounds:  # below the question, which they would answer
+        assert words.count(f"= {bound:.1f} ms") == 1 and words.index(f"= {bound:.1f} ms") > asked
     assert gpu.peaks["peak_bf16"] / gpu.mem_bandwidth == pytest.approx(300, rel=0.05)
     kept = 2 * heads["depth"] * heads["kv_heads"] * (heads["width"] // heads["heads"]) * 2
     assert f"each token keeps {kept:,} bytes" in words
@@ -495,9 +508,15 @@ def test_13_one_fair_queue_waits_less_than_quarters_of_twice_the_gpus():
 def test_14_the_bill_by_hand():
     words, found = prose("14"), cb.planning.pick_stack("image", "train", runs=4).frame().loc["cloud-h100"]
     rate = 115.3e6 / (found.hours * 3600)
-    assert "about 23,000 pictures per second" in words and rate == pytest.approx(23e3, rel=0.03)
+    assert "about 23,000 images per second" in words and rate == pytest.approx(23e3, rel=0.03)
+    assert "(1,024 on each GPU)" in words and found.batch == 1024
+    assert f"an 80 % interval of {found.hours_low:.2g} to {found.hours_high:.2g}" in words
+    step = cb.train_step("resnet50", "h100-sxm", batch=256)
+    assert "it would be 20,000" in words and 8 * step.rate == pytest.approx(20e3, rel=0.03)
     price = cb.planning.hourly_usd("h100-sxm").median
     assert f"times {price:.2f} dollars" in words and 200 * 8 * price == pytest.approx(4800, rel=0.01)
+    ends = [round(144 * hours * 8 * price, -2) for hours in (found.hours_low, found.hours_high)]
+    assert "it is {:,.0f} and {:,.0f}.".format(*ends) in words
     assert found.usd == pytest.approx(4800 + 120, rel=0.03)
 
 
@@ -514,6 +533,9 @@ def test_14_what_the_votes_say_of_stacks_is_what_the_ranking_says():
     assert {"bought", "on demand"} <= set(tied.way) and (tied.devices / tied.machines <= 6).all()
     hours = served.changes().set_index("input")["at"]["use"]
     assert "below about 22 hours" in prose("14") and hours == pytest.approx(22, abs=0.5)
+    # The crossing is one of medians: there the intervals of the two stacks overlap.
+    spans = able.set_index("name").loc[["Workstation, 6 × RTX 4090", "Cloud, 1 × A100"]]
+    assert "where the intervals overlap" in prose("14") and spans.usd_low.max() < spans.usd_high.min()
 
 
 def test_14_one_size_and_two():
@@ -582,13 +604,16 @@ def test_what_recipe_11_says_of_the_machine_holds():
     )
     one, few = rows["matmul of 1x4096x4096"], rows["matmul of 16x4096x4096"]
     assert 'answer="about a tenth"' in words and 0.09 < one / best < 0.12
-    assert "with 16 rows it is half" in words and 0.4 < few / best < 0.6
+    assert "that is what 16 rows reach here" in words and 0.4 < few / best < 0.6
     copied = rows[rows.index.str.startswith("memory bandwidth")].max()
+    assert "arithmetic takes 5.1 ms and memory 1.8 ms" in words and "We measured 10 ms, twice as much" in words
+    narrow = 16 * 2 * 4096**2 / best, 4 * (4096**2 + 2 * 16 * 4096) / copied, 16 * 2 * 4096**2 / few
+    assert narrow == pytest.approx([5.1e-3, 1.8e-3, 10e-3], rel=0.02)
     times = [2 * 4096**2 / best, 4 * 4096**2 / copied, 2 * 4096**2 / one]
     assert times == pytest.approx([0.32e-3, 1.8e-3, 3e-3], rel=0.02)
     assert "some 22 GB/s" in words and 2 * one == pytest.approx(22e9, rel=0.02)
     errors = mine.errors()
-    assert 'answer="10 to 20 %"' in words and 0.1 < errors["left_out"] < 0.2 and errors["after"] > 0.02
+    assert 'answer="10 to 20 %"' in words and 0.1 < errors["left_out"] < 0.2 and 0.02 < errors["after"] < 0.06
     start = rows["start of an operation, addition of one element, eager"]
     assert "about a hundred thousand multiply-accumulates" in words and 0.8e5 < start * best / 2 < 1.2e5
     resnet = mine.predictions().query("model == 'resnet50' and benchmark == 'training step'").iloc[0]
@@ -611,6 +636,11 @@ def test_12_symptoms_bear_out_the_votes():
     """Edith takes twice as long as Anna; Greta's second process has more work by far; Hiro's mean is no median."""
     found = {name: cb.measure.diagnose(cb.measure.patient(name)) for name in ("anna", "edith", "hiro", "ines", "jonas")}
     assert 1.6 < found["edith"].step_seconds / found["anna"].step_seconds < 2.4
+    # A neighbour on her cores is not refuted by shares: only the precision of her matmuls names the cause.
+    parts = {name: found[name].frame().set_index("term")["seconds"] for name in ("anna", "edith")}
+    small = parts["edith"][["launch", "memory traffic"]] / parts["anna"][["launch", "memory traffic"]]
+    assert "all parts are longer, and the shares stay" in prose("12") and (small > 1.5).all()
+    assert found["anna"].cause == "healthy" and found["edith"].cause == "fp64"
     work = {}
     for name in ("farid", "greta"):
         parts = [cb.measure.diagnose(path).frame().set_index("term")["seconds"] for path in cb.measure.patient(name)]

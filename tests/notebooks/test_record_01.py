@@ -1,14 +1,17 @@
 """The decision of recipe 01 follows from its table of methods, and parts from it where the table changes."""
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
+import nbformat
 import pandas as pd
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
 
 import cookbook as cb
 
-MEMORY, MEASURED, TIME, RENT = "memory, 80 % [GiB]", "measured [GiB]", "time, 80 % [h]", "rent [$]"
+MEMORY, MEASURED, TIME, RENT = "memory, 80 % [GiB]", "measured [GiB]", "time, 80 % [h]", "rent, 80 % [$]"
 SOFTWARE = ("torchtune", "transformers")
 
 
@@ -29,8 +32,8 @@ def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
         and record["Memory (80 %)"] == f"{row[MEMORY]} GiB of {card:.0f}"
         and record["Measured"].startswith(f"{row[MEASURED]} GiB" if row[MEASURED] != "none" else "none")
         and record["Hours (80 %)"] == row[TIME]
-        and record["Rent"].startswith(f"${row[RENT]} at $")
-        and re.search(r"20\d\d-\d\d", record["Rent"]) is not None
+        and record["Rent (80 %)"].startswith(f"${row[RENT]} at $")
+        and re.search(r"20\d\d-\d\d", record["Rent (80 %)"]) is not None
     )
 
 
@@ -63,3 +66,39 @@ def test_the_software_of_the_question_is_that_of_the_panel():
     """The panel names none: its answer is that of torchtune, which the question names."""
     point = cb.finetune("llama3_8b", "rtx-4090", software="torchtune").table.memory_bytes[0] / 2**30
     assert "torchtune" in words("01", "predict3") and f"{point:.1f} of 24 GiB" in words("01", "tune3")
+
+
+def record(**changed: Any) -> tuple[dict[str, str], pd.DataFrame]:
+    """Return the decision that the page writes with changed parameters, and its table of methods."""
+    every = nbformat.read(FOLDER / "01-model-zoo.ipynb", as_version=4).cells
+    source, names = {cell.id: cell.source for cell in every}, dict[str, Any]()
+    for cell in ("imports", "parameters"):
+        exec(source[cell], names)
+    names |= changed
+    written: list[dict[str, str]] = []
+    panels = SimpleNamespace(record=lambda question, decided: written.append(decided))
+    names["cb"] = SimpleNamespace(finetune=cb.finetune, table=cb.table, planning=cb.planning, panels=panels)
+    for cell in ("measured", "libraries", "methods", "decision"):
+        exec(source[cell], names)
+    return written[0], names["shown"]
+
+
+def test_where_no_method_is_safe_the_record_names_one_to_try_or_none():
+    same, _ = record()
+    assert same == decision("01")
+    small, shown = record(accelerator="rtx-3060-12gb")
+    sizes = shown[shown.fits == "probably"][MEMORY].str.split().str[0].astype(float)
+    assert not (shown.fits == "yes").any() and small["Choice"] == (
+        f"open: no method is safe; try {sizes.idxmin()} for ten steps"
+    )
+    assert small["Memory (80 %)"] == f"{shown[MEMORY][sizes.idxmin()]} GiB of 12" and small["Measured"] == "none known"
+    never, shown = record(model="llama3_405b", accelerator="rtx-3060-12gb")
+    assert set(shown.fits) <= {"no", "probably not"} and never["Memory (80 %)"] == "too much"
+    assert never["Choice"] == "none: no method is likely to fit this card"
+
+
+def test_the_longest_text_of_a_weekend_at_half_the_peak():
+    """The Tweak of section 1, whose answer is not in its table: half of the last column, 24 hours of arithmetic."""
+    most = float(table("01", "need1").loc["rtx-4090"].iloc[2])
+    flop = 6 * cb.model("llama3_8b").ops.parameter_count * most / 2 * 1e9
+    assert flop / cb.accelerator("rtx-4090").peaks["peak_bf16"] / 3600 == pytest.approx(24, rel=0.02)

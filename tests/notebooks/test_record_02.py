@@ -3,10 +3,12 @@
 import re
 from typing import Any
 
+import nbformat
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
 
 GPUS, HOURS = 8, 4000
+AFTER = "192 cores after the drive"
 
 
 def three(text: str) -> list[float]:
@@ -20,31 +22,48 @@ def page() -> dict[str, Any]:
     return {"options": table("02", "table"), "writes": table("02", "writes"), "rent": rent, "record": decision("02")}
 
 
+def verdict(cost: str, rent: float) -> str:
+    """Return what a cost per recovered hour means, such as "open" for "7.13 (1.04 to no limit)"."""
+    if not cost[0].isdigit():
+        return cost
+    _, low, high = three(cost.replace("no limit", "inf"))
+    return "they pay" if high < rent else "they do not pay" if low > rent else "open"
+
+
 def follows(page: dict[str, Any]) -> bool:
     """Whether hours follow from the shares, costs from hours and prices, and the choice from the costs."""
     options, record, costs = page["options"], page["record"], {}
-    now = three(options.iloc[0, 0])[0]
+    now, driven = (three(options.iloc[place, 0])[0] for place in (0, 1))
     for name, (busy, won, price, cost) in list(options.iterrows())[1:]:
         point, low, high = three(won)
-        if abs(point - GPUS * HOURS * (three(busy)[0] - now) / 100) > 400 or not low <= point <= high:
+        gained = GPUS * HOURS * (three(busy)[0] - (driven if name == AFTER else now)) / 100
+        if abs(point - gained) > 400 or not low <= point <= high:
             return False
         if "recovered" in cost or "no price" in cost:
             if high > 0 and price != "none yet":
                 return False
             continue
+        if price == "none yet":
+            return False
         costs[name] = three(cost)
         usd = float(price.replace(",", ""))
         if any(abs(each - usd / hours) > 0.006 for each, hours in zip(costs[name], (point, high, low), strict=True)):
             return False
-        if f"{name} ${cost}" not in record["Per recovered GPU hour (80 %)"]:
+        if name != AFTER and f"{name} ${cost}" not in record["Per recovered GPU hour (80 %)"]:
             return False
+    if not record[AFTER].startswith(verdict(options.iloc[-1, 3], page["rent"])):
+        return False
+    costs.pop(AFTER, None)  # only one addition is allowed
     cheapest = min(costs, key=lambda name: costs[name][0])
     tied = [name for name in costs if costs[name][1] <= costs[cheapest][2] and costs[name][2] < page["rent"]]
-    named = [name for name in options.index[1:] if re.search(rf"(^|or |: ){name}($| or|;)", record["Choice"])]
+    tied.sort(key=lambda name: costs[name][0])
+    choice = f"open: {' or '.join(tied)}; their intervals overlap" if len(tied) > 1 else "".join(tied)
     lost = float(page["writes"].loc["file system, pausing", "every 30 min"])
     dated = re.search(r"20\d\d-\d\d to 20\d\d-\d\d.*drive 20\d\d-\d\d; memory 20\d\d", record["Price"])
     quoted = f"GPU hour ${page['rent']:.2f}" in record["Price"] and f"{lost:.1f} %" in record["Language model"]
-    return named == tied and quoted and dated is not None
+    dates = re.search(r"drive (20\d\d-\d\d); memory (20\d\d)", record["Price"])
+    choice += f", at prices of {dates[1]} (drive) and {dates[2]} (memory)" if dates else ""
+    return record["Choice"] == choice and quoted and dated is not None
 
 
 def test_the_record_follows_from_the_page():
@@ -59,6 +78,9 @@ def test_the_record_follows_from_the_page():
         ("options", "twice the memory", 3, "0.03 (0.02 to 0.04)"),  # as cheap as the drive
         ("options", "a local drive", 1, "18,872 (19,000 to 14,589)"),  # ends swapped
         ("options", "192 cores", 1, "9,000 (8,000 to 9,900)"),  # cores recover what the table of shares denies
+        ("options", AFTER, 1, "20,134 (15,423 to 23,264)"),  # the hours of the drive are counted again
+        ("options", AFTER, 3, "0.49 (0.43 to 0.64)"),  # a price that the record does not name
+        ("options", "a local drive", 0, "100 (99 to 100)"),  # nothing is left for the cores
         ("writes", "file system, pausing", 1, "4.10"),
     ],
 )
@@ -70,3 +92,31 @@ def test_another_table_gives_another_record(cell, row, column, text):
 
 def test_a_rent_below_the_cost_gives_another_record():
     assert not follows(page() | {"rent": 0.02})
+
+
+def with_quotes(**quotes: float) -> dict[str, Any]:
+    """Return the names of the page after it computed its options and its choice with these quotes."""
+    cells = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
+    values: dict[str, Any] = {}
+    for name in ("imports", "parameters", "demand", "memory", "writes", "prices", "options", "table", "decision"):
+        exec(cells[name], values)
+        if name == "parameters":
+            values["quotes"] = {each.replace("_", " "): usd for each, usd in quotes.items()}
+    return values
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(9000, "open"), (60_000, "they do not pay")])
+def test_the_cores_are_judged_by_what_they_add_to_the_drive(cores, expected):
+    """The price of a cheap drive does not hide that of the cores, and the two never win together."""
+    found = with_quotes(**{"a_local_drive": 900, "192_cores": cores, "twice_the_memory": 6000})
+    last = found["options"].loc[AFTER]
+    assert three(last.iloc[1])[0] == pytest.approx(1262, abs=30) and last.iloc[2] == f"{cores:,}"
+    assert three(last.iloc[3].replace("no limit", "inf"))[0] == pytest.approx(cores / 1262, rel=0.03)
+    assert found["judged"] == verdict(last.iloc[3], found["rent"]) == expected
+    assert found["after"].startswith(expected) and found["first"] == "a local drive"
+
+
+def test_the_page_says_that_the_cores_come_after_the_drive():
+    cells = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
+    assert "The last row counts only what the cores add once the drive is in." in cells["explain5"]
+    assert "dates from 2016" in cells["derive"] and "(2016, one seller" in words("02", "prices")

@@ -2,9 +2,12 @@
 
 import re
 
+import nbformat
 import pandas as pd
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
+
+import cookbook as cb
 
 STEP, FULL, MEMORY = "step, 80 % [s]", "of the GPU [%]", "memory [GB]"
 
@@ -26,6 +29,8 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
     gains = [float(row["speed-up"]) for row in (seen, ours)]
     days = [figures(row["days, 80 %"])[0] for row in (one, ours, seen)]
     bills = [float(row["bill [$]"].replace(",", "")) for row in (one, ours, seen)]
+    spent = re.search(r"\$[\d,]+ \(([\d,]+) to ([\d,]+)\)", record["Run (80 %)"])
+    ends = [float(end.replace(",", "")) for end in spent.groups()]
     rises, gone = [bill - bills[0] for bill in bills[1:]], [days[0] - other for other in days[1:]]
     prices = [float(row["per day saved [$]"].replace(",", "")) for row in (ours, seen)]
     return (
@@ -36,8 +41,10 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
         and gains == pytest.approx([days[0] / days[2], days[0] / days[1]], rel=0.01)
         and record["Twice the nodes"]
         == f"{gains[0]:.2f} to {gains[1]:.2f} times as fast, ${rises[0]:,.0f} to ${rises[1]:,.0f} more: "
-        f"worth it if a day is worth ${prices[0]:,.0f} to ${prices[1]:,.0f} or more"
-        and record["Run (80 %)"].startswith(f"{one['days, 80 %']} days with the fastest; ${one['bill [$]']} at $")
+        f"worth it if a day is worth ${prices[0]:,.0f} to ${prices[1]:,.0f} or more, at a rent by the hour; "
+        "reserved or bought nodes cost more"
+        and record["Run (80 %)"].startswith(f"{one['days, 80 %']} days with the fastest; ${one['bill [$]']} (")
+        and ends == pytest.approx([bills[0] * end / days[0] for end in figures(one["days, 80 %"])[1:]], rel=0.01)
         and words("03", "twice").splitlines()[0] in record["Run (80 %)"]
         and re.search(r"20\d\d-\d\d", record["Run (80 %)"]) is not None
     )
@@ -67,3 +74,34 @@ def test_another_table_gives_another_record(which, place, column, text):
     tables = {"short": table("03", "layouts"), "worth": table("03", "twice")}
     tables[which].iloc[place, tables[which].columns.get_loc(column)] = text
     assert not follows(tables["short"], tables["worth"], decision("03"))
+
+
+def title(small: tuple[float, float], large: tuple[float, float]) -> str:
+    """Return the finding of the chart of efficiencies, from the ends of the bands of two batches at 1,024 GPUs."""
+    low, high = (f"{each[0]:.0f} to {each[1]:.0f} %" for each in (small, large))
+    return f"At 1,024 GPUs the small batch keeps {low} efficiency, the large one {high}"
+
+
+def test_the_title_of_the_chart_names_both_ends_of_its_bands():
+    """Points alone leave out what measured clusters lost from 128 to 512 GPUs, as the table below the chart has it."""
+    kept = table("03", "measured")[["measured [s]", "predicted, 80 % [s]"]]
+    assert len(kept) == 6
+    runs = cb.accuracy(by="row", kind="transformer", publishers=["mosaicml"], accelerators=["h100-sxm"])
+    runs = runs[runs.devices.isin([128, 512])].assign(off=runs.measured / runs.predicted)
+    off = runs.pivot(index="model", columns="devices", values="off")
+    loss = (off[512] / off[128]).median() ** 3.5  # doublings of 8 to 1,024 are seven, of 128 to 512 two
+    points = []
+    for size in (128, 2048):
+        plan = cb.planning.plan_run("llama3_8b", "dgx-h100", [8, 16, 32, 1024], 1e9, global_batch=size).table
+        each = plan.tokens_per_second / plan.devices
+        points.append(100 * each.iloc[-1] / each.max())
+    said = words("03", "lines")
+    assert title(*[(point / loss, point) for point in points]) in said
+    assert title(*[(point, point) for point in points]) not in said
+    assert title(*[(point / loss / 1.05, point) for point in points]) not in said
+
+
+def test_the_rule_of_what_fits_is_named_and_that_of_recipe_01_differs():
+    every = {cell.id: cell.source for cell in nbformat.read(FOLDER / "03-parallelism-trade-offs.ipynb", 4).cells}
+    assert "without an interval" in every["memory-why"] and "[recipe 01]" in every["memory-why"]
+    assert "memory, 80 % [GiB]" in table("01", "methods")

@@ -2,27 +2,38 @@
 
 import re
 
+import nbformat
 import pandas as pd
 import pytest
-from records import decision, table
+from records import FOLDER, decision, table
+
+import cookbook as cb
+
+SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "04-accelerator-comparison.ipynb", as_version=4).cells}
 
 
 def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
     """Whether the choice is every offer whose interval overlaps that of the cheapest, and each figure is repeated."""
-    column = next(name for name in offers if "per million" in name)
+    column = "per million generated tokens, prompt included [$, 80 %]"
     costs = {}
     for name, text in offers[column].items():
         if figures := re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text):
             costs[name] = [float(figure) for figure in figures.groups()]
-    cheapest = min(costs, key=lambda name: costs[name][0])
-    tied = {name for name, (_, low, _) in costs.items() if low <= costs[cheapest][2]}
-    named = {name for name in offers.index if name in record["Choice"]}
-    quoted = all(
-        f"{name} ${usd:.2f} ({low:.2f} to {high:.2f})" in record["Per million tokens (80 %)"]
-        for name, (usd, low, high) in costs.items()
+    ranked = sorted(costs, key=lambda name: costs[name][:2])
+    tied = [name for name in ranked if costs[name][1] <= costs[ranked[0]][2]]
+    several = f"open: {' or '.join(tied)}; their intervals overlap, so measure one day on each"
+    price, engine = offers.columns[0], offers.columns[-1]
+    missing = ", ".join(sorted(set(offers.index) - set(costs)))
+    ask = f"; ask for a price of {missing}" if missing else ""
+    return (
+        all(low <= usd <= high for usd, low, high in costs.values())
+        and record["Choice"] == (several if len(tied) > 1 else tied[0]) + ask
+        and record["Per million generated tokens, prompts included (80 %)"]
+        == "; ".join(f"{name} ${offers[column][name]}" for name in ranked)
+        and record["Price and engine"]
+        == "; ".join(f"{name} ${offers[price][name]}, {offers[engine][name]}, 16 bits" for name in ranked)
+        and record["Without a price"] == (missing or "none")
     )
-    missing = set(offers.index) - set(costs)
-    return named == tied and quoted and all(name in record["Without a price"] for name in missing)
 
 
 def test_the_record_follows_from_the_offers():
@@ -36,6 +47,7 @@ def test_the_record_follows_from_the_offers():
         {"a100-sxm-80gb": "0.29 (0.40 to 0.45)"},
         {"gaudi3": "0.25 (0.18 to 0.36)"},  # a quote came
         {"h200-sxm": "0.36 (0.18 to 0.25)"},  # point and end swapped
+        {"a100-sxm-80gb": "0.25 (0.17 to 0.42)"},  # another order
     ],
 )
 def test_another_table_gives_another_record(mutation):
@@ -44,3 +56,109 @@ def test_another_table_gives_another_record(mutation):
     for name, text in mutation.items():
         offers.loc[name, column] = text
     assert not follows(offers, decision("04"))
+
+
+def test_the_cost_is_per_generated_token_and_its_time_includes_the_prompts():
+    """Neither fewer answers nor a time without prompts gives the figure that the table prints."""
+    hour = float(table("04", "offers").loc["h200-sxm"].iloc[0].split()[0])
+    whole = cb.generate("llama3_8b", "h200-sxm", input_len=1024, output_len=256, batch=64)
+    usd = float(decision("04")["Per million generated tokens, prompts included (80 %)"].split("$")[1].split()[0])
+    assert usd == pytest.approx(hour / 3600 * whole.point / (64 * 256) * 1e6, abs=0.005)
+    assert usd > 2 * hour / 3600 * whole.point / (64 * (1024 + 256)) * 1e6
+
+
+def helps(gains: pd.DataFrame, contexts: pd.DataFrame) -> bool:
+    """Whether peak helps the matmuls of 512 users, then short contexts, and bandwidth few users and long contexts."""
+    wide, strong = (gains[column].astype(float) for column in ("twice the bandwidth", "twice the peak"))
+    wider, stronger = (contexts[column].astype(float) for column in ("twice the bandwidth", "twice the peak"))
+    return (
+        (wide.iloc[:2] > strong.iloc[:2]).all()
+        and (wide.iloc[2:] < strong.iloc[2:]).all()
+        and wider.is_monotonic_increasing
+        and stronger.is_monotonic_decreasing
+        and wider.iloc[0] < stronger.iloc[0]
+        and abs(wider.iloc[1] - stronger.iloc[1]) < 0.05
+        and wider.iloc[-1] > stronger.iloc[-1] + 0.05
+    )
+
+
+def test_what_helps_many_users_depends_on_their_contexts():
+    """Recomputed with both peaks of 16 bits doubled: a device doubled in another precision would gain nothing."""
+    assert helps(table("04", "twice"), table("04", "context"))
+    h100 = cb.accelerator("h100-sxm")
+    wide = cb.accelerator(like="h100-sxm", mem_bandwidth=2 * h100.mem_bandwidth)
+    strong = cb.accelerator(like="h100-sxm", **{peak: 2 * h100.peaks[peak] for peak in ("peak_bf16", "peak_fp16")})
+    for name, row in table("04", "context").iterrows():
+        how = dict(input_len=int(name.split()[0]), batch=512, delay_of="token")
+        now, more, faster = (cb.generate("llama3_8b", device, **how).point for device in (h100, wide, strong))
+        assert [float(row.iloc[1]), float(row.iloc[2])] == pytest.approx([now / more, now / faster], abs=0.006)
+        assert "answered at a time" not in cb.generate("llama3_8b", h100, **how).assumed.taken, "512 users do not fit"
+    assert 'answer="twice the arithmetic"' in SAID["predict3"] and "without their keys and values" in SAID["predict3"]
+    for cell in ("byhand", "summary"):
+        assert "speed of the matmuls; above it, arithmetic does. Keys and values" in SAID[cell]
+
+
+@pytest.mark.parametrize(
+    ("cell", "row", "column", "text"),
+    [
+        ("twice", 2, "twice the peak", "1.00"),
+        ("twice", 1, "twice the bandwidth", "0.99"),
+        ("context", 0, "twice the bandwidth", "1.30"),
+        ("context", 1, "twice the peak", "1.00"),
+        ("context", 2, "twice the bandwidth", "1.10"),
+    ],
+)
+def test_another_gain_gives_other_words(cell, row, column, text):
+    tables = {name: table("04", name) for name in ("twice", "context")}
+    tables[cell].iloc[row, tables[cell].columns.get_loc(column)] = text
+    assert not helps(tables["twice"], tables["context"])
+
+
+def test_a_pass_for_512_users_by_hand():
+    gpu, shape, weights = cb.accelerator("h100-sxm"), cb.model("llama3_8b").arguments, 7.5e9
+    kept = 2 * shape["depth"] * shape["kv_heads"] * (shape["width"] // shape["heads"]) * 2
+    arithmetic = 1e3 * 2 * weights * 512 / gpu.peaks["peak_bf16"]
+    assert kept == 128 * 1024 and "128 KiB per token of context" in SAID["kept"]
+    assert f"arithmetic takes the matmuls {arithmetic:.1f} ms" in SAID["explain3"]
+    assert f"{kept * 512 * 512 / 1e9:.0f} GB of keys and values" in SAID["explain3"]
+    assert f"another {1e3 * kept * 512 * 512 / gpu.mem_bandwidth:.1f} ms" in SAID["explain3"]
+    assert arithmetic > 1e3 * 2 * weights / gpu.mem_bandwidth, "the weights arrive while the matmuls compute"
+
+
+def widths(tokens: pd.DataFrame) -> pd.Series:
+    """Return by which factor the interval of a prompt reaches up from its point, by device."""
+    prompts = tokens["prompt [tokens/s]"].str.replace(",", "").str.extract(r"([\d.]+) \([\d.]+ to ([\d.]+)\)")
+    return prompts[1].astype(float) / prompts[0].astype(float)
+
+
+def narrow(tokens: pd.DataFrame) -> bool:
+    """Whether the device that nobody has measured has the narrowest interval of the prompts."""
+    factors = widths(tokens)
+    return factors["gaudi3"] < 0.95 * factors.drop("gaudi3").min()
+
+
+def test_the_interval_of_a_device_that_nobody_measured_is_narrower():
+    today = table("04", "tokens").index.tolist()
+    each = cb.planning.compare("llama3_8b", today, phase="inference", batch=1).set_index("key")
+    ranked = each.sort_values("samples_per_s", ascending=False)
+    assert ranked.index[1] == "gaudi3" and ranked.high["gaudi3"] > ranked.low.iloc[0], "second, and overlapping"
+    reach = each.high / each.samples_per_s
+    assert reach["gaudi3"] < reach[each.evidence == "measured here"].min()
+    assert each.evidence["gaudi3"] == "datasheet only" and narrow(table("04", "tokens"))
+    tiers = cb.accuracy(by="tier", kind="generation").set_index("tier").publishers
+    assert tiers["datasheet only"] == 2 < tiers["prompts and first tokens"]
+    assert "*narrower*" in SAID["explain4"] and "only two publishers set its width" in SAID["explain4"]
+    other = table("04", "tokens")
+    other.loc["gaudi3", "prompt [tokens/s]"] = "36,268 (18,000 to 73,000)"
+    assert not narrow(other)
+
+
+def test_users_that_do_not_fit_are_not_counted():
+    """An RTX 4090 answers 47 of 64 users at a time, so 64 tokens per pass would be too many."""
+    shown = table("04", "tokens")["64 users [tokens/s]"].str.split().str[0].str.replace(",", "").astype(float)
+    for device, rate in shown.items():
+        told = cb.generate("llama3_8b", device, input_len=1024, batch=64, delay_of="token")
+        assert rate == pytest.approx(told.tokens_per_s, abs=0.6), device
+        places = told.assumed.taken.get("answered at a time")
+        assert (rate < 0.8 * 64 / told.point) == (places is not None) == (device == "rtx-4090")
+        assert places is None or f"memory for {places} of them at a time" in SAID["explain1"]

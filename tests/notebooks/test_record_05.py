@@ -2,9 +2,12 @@
 
 import re
 
+import nbformat
 import pandas as pd
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
+
+import cookbook as cb
 
 DAYS, HOURLY, RESERVED = "days, 80 %", "by the hour [$]", "reserved [$]"
 
@@ -16,20 +19,23 @@ def follows(orders: pd.DataFrame, record: dict[str, str]) -> bool:
     for name, row in orders.iterrows():
         point, _, high = map(float, re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", row[DAYS]).groups())
         answers = ["yes" if days <= deadline else "no" for days in (point, high)]
-        if [row["in time by the point"], row["in time by the interval"]] != answers:
+        if [row["in time by the estimate"], row["in time by the interval"]] != answers:
             return False
         hoped = hoped or (name if point <= deadline else None)
         firm = firm or (name if high <= deadline else None)
     row, count = orders.loc[firm], int(firm.split()[0])
     rate = float(re.match(r"\$([\d.]+) per GPU hour", words("05", "plans").splitlines()[1])[1])
     reserved, hourly = (float(row[column].replace(",", "")) for column in (RESERVED, HOURLY))
-    days = float(row[DAYS].split()[0])
+    days, low, high = map(float, re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", row[DAYS]).groups())
+    ends = [float(end.replace(",", "")) for end in re.search(r"\(([\d,]+) to ([\d,]+)\)", record["Price"]).groups()]
     return (
-        re.match(rf"{count} × \S+ \(by the point: {int(hoped.split()[0])}\)$", record["Order"]) is not None
+        re.match(rf"{count} × \S+ \(by the estimate: {int(hoped.split()[0])}\)$", record["Order"]) is not None
         and record["Days (80 %)"] == f"{row[DAYS]} of {deadline:.0f}"
         and reserved == pytest.approx(count * 24 * deadline * rate, rel=0.005)
         and hourly == pytest.approx(count * 24 * days * rate, rel=0.005)
-        and record["Price"].startswith(f"${row[HOURLY]} by the hour, ${row[RESERVED]} reserved; ")
+        and record["Price"].startswith(f"${row[HOURLY]} (")
+        and f") by the hour, ${row[RESERVED]} reserved; " in record["Price"]
+        and ends == pytest.approx([hourly * end / days for end in (low, high)], rel=0.01)
         and words("05", "plans").splitlines()[1] in record["Price"]
         and re.search(r"20\d\d-\d\d", record["Price"]) is not None
     )
@@ -50,7 +56,7 @@ def test_the_record_names_what_it_assumes_and_repeats_the_coverage():
     [
         ("56 GPUs", DAYS, "21.2 (17.3 to 28.4)"),  # late at the top
         ("48 GPUs", DAYS, "24.6 (20.1 to 27.9)"),  # in time at the top
-        ("40 GPUs", DAYS, "27.5 (24.0 to 36.2)"),  # in time by the point
+        ("40 GPUs", DAYS, "27.5 (24.0 to 36.2)"),  # in time by the estimate
         ("56 GPUs", HOURLY, "75,063"),
         ("56 GPUs", RESERVED, "96,445"),
         ("56 GPUs", "in time by the interval", "no"),
@@ -60,3 +66,51 @@ def test_another_table_gives_another_record(name, column, text):
     orders = table("05", "orders")
     orders.loc[name, column] = text
     assert not follows(orders, decision("05"))
+
+
+SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "05-can-you-trust-it.ipynb", as_version=4).cells}
+
+
+def chance(shares: pd.Series, runs: pd.Series) -> str:
+    """Return the sentence on publishers within the range of chance, and on those that round to its end [%]."""
+    numbers = {0: "None", 1: "One", 2: "Two", 3: "Three", 12: "twelve"}
+    far, width = (shares - 80).abs(), 128 * (0.16 / runs) ** 0.5
+    within, edge = (far <= width).sum(), ((far > width) & (shares.round() == (80 + width).round())).sum()
+    verb = "publishers is" if within == 1 else "publishers are"
+    also = ", and another at its edge" if edge == 1 else f", and {edge} at its edge" if edge else ""
+    return f"{numbers[within]} of these {numbers[len(shares)]} {verb} within the range of chance{also}."
+
+
+def test_how_many_publishers_are_within_chance():
+    """Unrounded: a share above the range by a part of a point is at its edge, not within it."""
+    shown = table("05", "publishers")
+    rows = cb.accuracy(by="row", kind="transformer")
+    each = rows.assign(inside=100.0 * rows.measured.between(rows.low_80, rows.high_80)).groupby("publisher").inside
+    shares, runs = each.mean()[shown.index], shown["runs"].astype(int)
+    assert shares.round().astype(int).tolist() == shown["inside [%]"].astype(int).tolist()
+    assert runs.tolist() == each.size()[shown.index].tolist()
+    assert chance(shares, runs) in SAID["explain2"]
+    for publisher, share in (("oneflow", 60.0), ("nvidia-nemo", 82.0), ("mlcommons", 80.0)):
+        other = shares.copy()
+        other[publisher] = share
+        assert chance(other, runs) not in SAID["explain2"]
+
+
+def none_is_the_job(shown: pd.DataFrame, adapters: list[bool]) -> bool:
+    """Whether the run on one GPU trains adapters and no other does, and the others are on eight GPUs in 8 bits."""
+    gpus, fp8 = shown["GPUs"].astype(int), shown["precision"].str.startswith("fp8")
+    alone = gpus == 1
+    return alone.sum() == 1 and alone.tolist() == adapters and (fp8 == ~alone).all() and (gpus[~alone] == 8).all()
+
+
+def test_no_published_run_of_this_model_is_the_job():
+    assert "the run on one GPU trains LoRA adapters only, and those on eight are in 8 bits" in SAID["reality"]
+    rows = cb.accuracy(by="row", kind="transformer").query("accelerator == 'h100-sxm'")
+    rows = rows[rows.model.str.fullmatch(r"(?i)llama.?3[- _]8b")].sort_values(["devices", "id"])
+    adapters = (rows.tier == "low-rank adapters").tolist()
+    assert none_is_the_job(table("05", "measured"), adapters)
+    for column, place, text in (("precision", 0, "fp8 (hybrid)"), ("precision", 2, "bf16"), ("GPUs", 3, "64")):
+        other = table("05", "measured")
+        other.iloc[place, other.columns.get_loc(column)] = text
+        assert not none_is_the_job(other, adapters)
+    assert not none_is_the_job(table("05", "measured"), [False] * len(adapters))

@@ -3,11 +3,14 @@
 import re
 from typing import Any
 
+import nbformat
 import pandas as pd
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
 
-SERVERS, GPUS, YEARS, HOURS, SHARES = 8, 8, 4, 8766, {"cores": 0.25, "cards": 0.5}
+CONFIGURATION = "TP 2, ZeRO 1"
+GPUS, YEARS, HOURS, SHARES = 8, 4, 8766, {"cores": 0.25, "cards": 0.5}
+TOLERANCE = {"cores": 3000, "cards": 900}  # of a worth [$], because shares of time are shown as whole per cent
 
 
 def three(text: str) -> list[float]:
@@ -19,20 +22,21 @@ def page() -> dict[str, Any]:
     """Return what the stored page shows: tables, the price per GPU hour, and the record."""
     shown = {cell: table("06", cell) for cell in ("utilised", "cards", "memory", "table")}
     price = float(re.search(r"\$([\d.]+) per GPU hour", words("06", "price"))[1])
-    return shown | {"price": price, "record": decision("06")}
+    said = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("06-*.ipynb")), as_version=4).cells}
+    return shown | {"price": price, "record": decision("06"), "said": said, "cores": words("06", "cores")}
 
 
 def follows(page: dict[str, Any]) -> bool:
     """Whether each step is worth its waiting, and the record orders, prices or leaves open what the worths say."""
     busy = {name: three(text)[0] for name, text in page["utilised"].iloc[:, 1].items()}
-    step = {name: three(text)[0] for name, text in page["cards"].iloc[:, 1].items()}
+    step = {name: three(text)[0] for name, text in page["cards"][CONFIGURATION + ": step (80 %) [s]"].items()}
     ordered, left = [], []
     for name, row in page["table"].iterrows():
         new, what, old = re.fullmatch(r"(\d+) (\w+) instead of (\d+)", name).groups()
         saved = 1 - (busy[old] / busy[new] if what == "cores" else step[new] / step[old])
         point, low, high = three(row.iloc[1])
         exact = page["price"] * GPUS * YEARS * HOURS * SHARES[what] * saved
-        if abs(point - exact) > 0.05 * exact + 3000 or not low <= point <= high:
+        if abs(point - exact) > 0.05 * exact + TOLERANCE[what] or not low <= point <= high:
             return False
         ordered += [f"{name} at a price below ${low:,.0f}"] if low > 0 else []
         left += [f"{name}, worth ${row.iloc[1]}"] if low <= 0 < high else []
@@ -42,6 +46,7 @@ def follows(page: dict[str, Any]) -> bool:
         abs(sum(need[:-1]) - need[-1]) <= 2
         and page["record"]["Choice"] == "; ".join([*ordered, f"{size:,} GB of memory"])
         and page["record"]["Open"] == ("; ".join(left) or "nothing")
+        and CONFIGURATION.replace(",", " and") in page["record"]["Language model"]
         and f"${page['price']:.2f} per GPU hour" in page["record"]["Price"]
         and re.search(r"20\d\d-\d\d to 20\d\d-\d\d", page["record"]["Price"]) is not None
     )
@@ -51,6 +56,70 @@ def test_the_record_follows_from_the_page():
     assert follows(page())
 
 
+def cores_follow(page: dict[str, Any]) -> bool:
+    """Whether the interval of the cores is what the smallest size reaches of full use, in page, text and record."""
+    size, shares = page["utilised"].index[0], three(page["utilised"].iloc[0, 1])
+    point, low, high = map(int, re.search(r"= (\d+) cores \(80 %: (\d+) to (\d+)\)", page["cores"]).groups())
+    from_table = [100 * int(size) / share for share in (shares[0], shares[2], shares[1])]
+    return (
+        [point, low, high] == pytest.approx(from_table, rel=0.02)
+        and page["record"]["Images"].endswith(f": {point} cores (80 %: {low} to {high})")
+        and f"{low} to {high} cores" in page["said"]["hand1"]
+        and f"estimate is {point} cores" in page["said"]["hand1"]
+    )
+
+
+def words_follow(page: dict[str, Any]) -> bool:
+    """Whether the prose on cards quotes the table, its example is right, and two cards beat eight with FSDP."""
+    cards, said = page["cards"], page["said"]
+    lean, fsdp = ([three(text)[0] for text in cards[f"{way}: step (80 %) [s]"]] for way in (CONFIGURATION, "FSDP"))
+    saved = [float(three(row.iloc[0])[0]) for name, row in page["table"].iterrows() if "cards" in name]
+    share, hours = round(100 * (1 - lean[1] / lean[0]), 2), round(YEARS * HOURS * SHARES["cards"])
+    usd = round(page["price"] * GPUS * hours * share / 100, -2)
+    return (
+        "{:.2f}, {:.2f}, {:.2f} and {:.2f} s".format(*lean) in said["explain3"]
+        and "two cards with this configuration beat eight with FSDP" in said["explain3"]
+        and lean[1] < fsdp[-1]
+        and f"from {lean[0]} to {lean[1]} s, which saves {share} %" in said["loop3"]
+        and f"{hours:,} hours" in said["loop3"]
+        and said["loop3"].split("about <span>\\$</span>")[1].startswith(f"{usd:,.0f}.")
+        and usd == three(page["table"].loc["2 cards instead of 1"].iloc[1])[0]
+        and f"save {min(saved)} to {max(saved)} %" in said["explain5"]
+    )
+
+
+def test_the_interval_of_the_cores_follows():
+    assert cores_follow(page())
+    other = page()
+    other["utilised"].iloc[0, 1] = "60 (50 to 88)"
+    assert not cores_follow(other)
+    other = page()
+    other["record"]["Images"] = other["record"]["Images"].split(" (80 %")[0]
+    assert not cores_follow(other)
+
+
+@pytest.mark.parametrize(
+    ("cell", "place", "text"),
+    [
+        ("cards", ("8", 2), "6.9 (5.6 to 8.4)"),  # FSDP with eight cards is faster than the other with two
+        ("cards", ("2", 3), "7.05 (5.65 to 8.50)"),
+        ("table", ("2 cards instead of 1", 1), "87,800 (76,200 to 100,200)"),  # the worth under FSDP
+        ("table", ("8 cards instead of 4", 0), "5.5 (4.5 to 6.7)"),
+    ],
+)
+def test_the_words_on_cards_follow_from_the_tables(cell, place, text):
+    assert words_follow(page())
+    other = page()
+    changed(other[cell], place, text)
+    assert not words_follow(other)
+
+
+def test_a_record_of_another_configuration_does_not_follow():
+    other = page()
+    other["record"]["Language model"] = "llama3_8b, fully sharded over 8 servers"
+    assert not follows(other)
+
+
 def changed(frame: pd.DataFrame, place: tuple[str, int], text: str) -> None:
     frame.iloc[frame.index.get_loc(place[0]), place[1]] = text
 
@@ -58,11 +127,12 @@ def changed(frame: pd.DataFrame, place: tuple[str, int], text: str) -> None:
 @pytest.mark.parametrize(
     ("cell", "place", "text"),
     [
-        ("table", ("192 cores instead of 112", 1), "8,000 (2,000 to 57,000)"),  # no longer open
-        ("table", ("8 cards instead of 4", 1), "23,000 (28,000 to 19,000)"),  # ends swapped
+        ("table", ("192 cores instead of 112", 1), "8,300 (2,000 to 57,300)"),  # no longer open
+        ("table", ("8 cards instead of 4", 1), "2,500 (3,000 to 2,000)"),  # ends swapped
         ("table", ("112 cores instead of 64", 1), "25,000 (25,000 to 92,000)"),  # point moved to the low end
         ("utilised", ("112", 1), "72 (60 to 96)"),
-        ("cards", ("8", 1), "10.6 (8.7 to 13.0)"),  # eight cards as slow as one
+        ("cards", ("8", 3), "7.25 (5.91 to 8.90)"),  # eight cards as slow as one
+        ("table", ("2 cards instead of 1", 1), "88,000 (76,000 to 100,000)"),  # priced for FSDP
         ("memory", ("all at once", 0), "838"),
     ],
 )

@@ -1,10 +1,14 @@
 """The decision of recipe 07 follows from its tables of pairs, repeats and prices, and changes with them."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
+import nbformat
 import pytest
-from records import decision, outputs, table, words
+from records import FOLDER, decision, outputs, table, words
+
+import cookbook as cb
 
 TASK, PUBLISHER, CLAIM = "4,096 tokens", "mosaicml", 2.0
 
@@ -16,14 +20,16 @@ def three(text: str) -> list[float]:
 
 def page() -> dict[str, Any]:
     """Return what the stored page shows: pairs, repeats, what the new GPU is worth, prices, and the record."""
-    prices = dict(re.findall(r"^(\S+): \$([\d.]+) per hour", words("07", "prices"), re.M))
+    prices = re.findall(
+        r"^(\S+): \$([\d.]+) per hour .+? between \$([\d.]+) and \$([\d.]+)", words("07", "prices"), re.M
+    )
     shown = {cell: table("07", cell) for cell in ("oursshown", "noise", "worth")}
-    return shown | {"prices": {gpu: float(usd) for gpu, usd in prices.items()}, "record": decision("07")}
+    return shown | {"prices": {gpu: [float(usd) for usd in each] for gpu, *each in prices}, "record": decision("07")}
 
 
 def follows(page: dict[str, Any]) -> bool:
-    """Whether ratios, their noise, limits and the verdict on the claim are those of the pair named in the record."""
-    (old, usd), (new, _) = page["prices"].items()
+    """Whether ratios, noise and verdict are those of the pair named, and limits those of the old GPU's list prices."""
+    (old, (usd, least, most)), (new, _) = page["prices"].items()
     row, record = page["oursshown"].loc[TASK], page["record"]
     rates = [float(text.replace(",", "")) for text in row.iloc[:2]]
     noise = float(page["noise"].loc[PUBLISHER].iloc[2])
@@ -33,13 +39,19 @@ def follows(page: dict[str, Any]) -> bool:
     limits = three(page["worth"].loc[TASK].iloc[1])
     right = all(abs(a - b) < 0.02 for a, b in zip((ratio, low, high), expected, strict=True))
     right &= all(abs(a - usd * b) < 0.012 for a, b in zip(limits, (ratio, low, high), strict=True))
-    choice = f"{new} up to ${limits[1]:.2f} per hour, {old} if it costs more than ${limits[2]:.2f}; open between"
+    choice = rf"{new} up to \$([\d.]+) per hour, {old} if it costs more than \$([\d.]+); open between, with (.+)"
+    said = re.fullmatch(choice, record["Choice"])
+    ends = [float(end) for end in said.groups()[:2]]
     return (
         right
-        and record["Choice"] == choice
+        and ends == pytest.approx([low * least, high * most], abs=0.012)
+        and said[3] == f"{old} at ${least:.2f} to ${most:.2f}, list"
         and record["Measured"] == f"{ratio:.2f} times ({low:.2f} to {high:.2f})"
         and record["2 times as fast?"] == verdict == row.iloc[4]
+        and record["Pays up to"]
+        == f"${limits[0]:.2f} ({limits[1]:.2f} to {limits[2]:.2f}) per hour, with {old} at ${usd:.2f}"
         and TASK in record["Work"]
+        and record["Work"].endswith(f"published by {PUBLISHER}")
         and len(re.findall(r"20\d\d-\d\d to 20\d\d-\d\d", record["Price"])) == 2
     )
 
@@ -64,13 +76,61 @@ def test_another_table_gives_another_record(cell, row, column, text):
     assert not follows(other)
 
 
-def test_another_price_gives_other_limits():
+@pytest.mark.parametrize("changed", [[1.10, 1.39, 1.67], [1.49, 1.49, 1.67], [1.49, 1.39, 1.49]])
+def test_another_price_gives_other_limits(changed):
+    """Of the median, and of either quartile."""
     shown = page()
     (old, _), (new, usd) = shown["prices"].items()
-    assert not follows(shown | {"prices": {old: 1.10, new: usd}})
+    assert not follows(shown | {"prices": {old: changed, new: usd}})
 
 
-def test_the_table_of_pairs_has_no_pair_of_two_publishers():
+def record(**changed: Any) -> dict[str, str]:
+    """Return the decision that the page writes with changed parameters."""
+    every = nbformat.read(FOLDER / "07-explore-measurements.ipynb", as_version=4).cells
+    source, names = {cell.id: cell.source for cell in every}, dict[str, Any]()
+    for cell in ("imports", "parameters"):
+        exec(source[cell], names)
+    names |= changed
+    written: list[dict[str, str]] = []
+    names["cb"] = SimpleNamespace(
+        measurements=cb.measurements,
+        planning=cb.planning,
+        panels=SimpleNamespace(record=lambda question, decided: written.append(decided)),
+    )
+    for cell in ("pairs", "noise", "ours", "prices", "worth", "chosen", "decision"):
+        exec(source[cell], names)
+    return written[0]
+
+
+def test_the_record_decides_only_by_quotes_for_both_gpus():
+    """A quote for the new GPU alone leaves the old one at list, so limits remain; that of the old one narrows them."""
+    without = record()["Choice"]
+    assert without == decision("07")["Choice"] == record(quotes={"h100-sxm": 3.10})["Choice"]
+    ratio, low, high = three(table("07", "oursshown").loc[TASK].iloc[2])
+    own = record(quotes={"a100-sxm-80gb": 1.30})["Choice"]
+    assert own.endswith("open between, with a100-sxm-80gb at $1.30, your quote")
+    assert [float(usd) for usd in re.findall(r"\$([\d.]+)", own)[:2]] == pytest.approx(
+        [1.30 * low, 1.30 * high], abs=0.012
+    )
+    for usd, said in ((1.30 * low - 0.05, "take the offer"), (1.30 * ratio, "open: "), (1.30 * high + 0.05, "stay")):
+        assert record(quotes={"a100-sxm-80gb": 1.30, "h100-sxm": usd})["Choice"].startswith(said)
+
+
+def test_a_pair_that_is_measured_elsewhere_only_is_called_so(capsys):
+    """The Tweak of section 3: its record repeats the count and the median of the line above, and names no publisher."""
+    tweaked = record(old="h100-sxm", new="h200-sxm")
+    line = capsys.readouterr().out.splitlines()[0]
+    one, median = re.fullmatch(r"\d+ pairs, (\d+) of them by one publisher; median ratio ([\d.]+), .+", line).groups()
+    assert tweaked["Choice"] == (
+        f"open: nobody measured this pair on mpt_7b, {TASK}; elsewhere {one} pairs, median {median}; "
+        "ask the vendor for a trial"
+    )
+    assert tweaked["Work"].endswith("no pair published") and tweaked["Measured"] == "no pair"
+    nowhere = record(old="gaudi2", new="jetson-nano", work={"network": "x", "task": "y", "devices": 8})
+    assert nowhere["Choice"] == "open: nobody measured this pair on x, y; ask the vendor for a trial"
+
+
+def test_pairs_of_one_publisher_are_fewer_than_all_pairs():
     said = "".join(output.get("text", "") for output in outputs("07", "pairs"))
     every, one = re.match(r"(\d+) pairs, (\d+) of them by one publisher", said).groups()
-    assert int(one) < int(every) and float(re.search(r"to ([\d.]+)", said)[1]) < 6.7
+    assert int(one) < int(every)

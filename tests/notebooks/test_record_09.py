@@ -2,11 +2,16 @@
 
 import re
 
+import nbformat
 import pandas as pd
 import pytest
-from records import decision, table
+from records import FOLDER, decision, table
+
+import cookbook as cb
 
 ODDS, CHEQUE, ALONE, PRICED = "cheapest in [% of samples]", "to pay at once [$]", "alone [$]", "priced by"
+BUSY, EVEN = "this task's hours [% of all]", "owning pays above [% of hours]"
+PAYS, SPOT = "Share of hours from which owning pays", "One spot H100 in place of the three"
 
 
 def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
@@ -17,8 +22,8 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
         if figures := re.fullmatch(r"([\d,]+) \(([\d,]+) to ([\d,]+)\)", text):
             cost[name] = [float(figure.replace(",", "")) for figure in figures.groups()]
     first = min(cost, key=lambda name: cost[name][0])
-    tied = {name for name, (_, low, _) in cost.items() if low <= cost[first][2]}
-    named = {name for name in offers.index if name in record["Choice"].partition(";")[0]}
+    ranked = sorted(cost, key=lambda name: cost[name][0])
+    tied = [name for name in ranked if cost[name][1] <= cost[first][2]]
     length = column.partition(" [")[0]
     quoted = all(
         f"{name} ${offers[column][name]}" in record[f"Cost over {length} (80 %)"]
@@ -28,17 +33,64 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
         and f"{name} {offers[PRICED][name]}" in record["Price"]
         for name in cost
     )
-    rents = [name for name in cost if "per hour" in offers[PRICED][name]]
-    share = re.match(r"(\d+) % of hours \(([\w-]+) against ([\w-]+)\)", record["Owning pays above"])
-    use = float(re.search(r"of (\d+) %", record["Hours that others must fill"])[1])
-    bought = min((name for name in cost if name not in rents), key=lambda name: cost[name][0])
-    above = use * cost[bought][0] / cost[rents[0]][0]
-    even = (share[2], share[3]) == (bought, rents[0]) and abs(float(share[1]) - above) < 1
-    return named == tied and (len(tied) > 1) == record["Choice"].startswith("open") and quoted and even
+    rents = [name for name in ranked if "per hour" in offers[PRICED][name]]
+    several = f"open: {' or '.join(tied)}; their intervals overlap; until your use is measured, rent {rents[0]}"
+    several += ", or one spot H100 if your runs save checkpoints"
+    chosen = record["Choice"] == (several if len(tied) > 1 else first)
+    return chosen and quoted and owned(offers, {name: usd[0] for name, usd in cost.items()}, record)
+
+
+def owned(offers: pd.DataFrame, cost: dict[str, float], record: dict[str, str]) -> bool:
+    """Whether each purchase states the hours that others must fill, and the share of hours from which it pays."""
+    rents = sorted((name for name in cost if "per hour" in offers[PRICED][name]), key=cost.__getitem__)
+    gaps = re.findall(r"([\w-]+) (\d+) of (\d+) %", record["Hours that others must fill"])
+    text, _, rent = record[PAYS].partition(", against ")
+    band = r"([\w-]+) (\S+)(?: %)? \((\S+)(?: %)? to (\S+?)(?: %)?\)"
+    pays = {name: ends for name, *ends in re.findall(band, text)}
+    server = re.fullmatch(r"(\d+) \((\d+) to (\d+)\)", table("09", "breakeven")[EVEN]["cloud-h100"])
+    return (
+        {name for name, *_ in gaps} == set(pays) == set(cost) - set(rents)
+        and rent == rents[0]
+        and pays["on-premises-h100"] == [*server.groups()]
+        and all(
+            abs(float(left) - (float(use) - float(offers[BUSY][name]))) <= 1
+            and abs(float(pays[name][0]) - float(use) * cost[name] / cost[rent]) < 1
+            for name, left, use in gaps
+        )
+    )
 
 
 def test_the_record_follows_from_the_offers():
     assert follows(table("09", "choices"), decision("09"))
+
+
+def spot() -> re.Match[str]:
+    """Return the words of the record on one spot GPU: cost with its ends, and hours per run."""
+    return re.match(r"\$([\d,]+) \(([\d,]+) to ([\d,]+)\), (\d+) h per run", decision("09")[SPOT])
+
+
+def test_the_break_even_of_each_purchase_and_one_spot_gpu_are_those_of_the_package():
+    task = dict(epochs=3, runs=8, deadline="7 d", region="us", seq=2048, years=2, utilisation=0.8)
+    one = {"like": "spot-h100", "devices": 1, "name": "one"}
+    places = ["workstation-6", "on-premises-h100", "cloud-h100", one]
+    found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=places, **task)
+    for name in places[:2]:
+        use = cb.planning.break_even(found, name, "cloud-h100").use
+        low, middle, high = (f"{100 * end:.0f} %" if end <= 1 else "never" for end in use)
+        assert f"{name} {middle} ({low} to {high})" in decision("09")[PAYS]
+    row = found.frame().iloc[3]
+    usd = (f"{each:,.0f}" for each in (row.usd, row.usd_low, row.usd_high))
+    assert spot().groups() == (*usd, f"{row.hours:.0f}")
+
+
+def test_one_spot_gpu_is_in_time_and_named_where_it_costs_less_than_each_offer():
+    offers, said = table("09", "choices"), spot()
+    cost = [float(text.split()[0].replace(",", "")) for text in offers.iloc[:, 0]]
+    assert float(said[1].replace(",", "")) < min(cost) and float(said[4]) < 24 * 7
+    assert decision("09")["Choice"].endswith(", or one spot H100 if your runs save checkpoints")
+    page = nbformat.read(FOLDER / "09-where-to-run.ipynb", as_version=4)
+    words = next(cell.source for cell in page.cells if cell.id == "explain3")
+    assert f"about {said[4]} hours, interruptions included" in words and "less than any of your three offers" in words
 
 
 @pytest.mark.parametrize(
@@ -50,9 +102,26 @@ def test_the_record_follows_from_the_offers():
         ("on-premises-h100", CHEQUE, "7,817"),  # only the share of the cheque that the task takes
         ("cloud-h100", PRICED, "$2.20 per hour, your own price"),
         ("cloud-h100", 0, "6,863 (6,198 to 13,218)"),  # another rent moves the break-even
+        ("workstation-6", 0, "7,598 (4,632 to 10,747)"),  # and so does the cost of the second purchase
+        ("workstation-6", BUSY, "2"),  # the hours of the server
     ],
 )
 def test_another_table_gives_another_record(offer, column, text):
     offers = table("09", "choices")
     offers.loc[offer, offers.columns[column] if column == 0 else column] = text
     assert not follows(offers, decision("09"))
+
+
+@pytest.mark.parametrize(
+    ("row", "old", "new"),
+    [
+        ("Hours that others must fill", "; workstation-6 58 of 80 %", ""),
+        (PAYS, "(38 % to 91 %)", "(60 % to 60 %)"),
+        (PAYS, "workstation-6 64 %", "workstation-6 60 %"),
+        ("Choice", ", or one spot H100 if your runs save checkpoints", ""),
+    ],
+)
+def test_another_record_does_not_follow(row, old, new):
+    record = decision("09")
+    assert old in record[row]
+    assert not follows(table("09", "choices"), record | {row: record[row].replace(old, new)})

@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 import pytest
-from records import decision, table
+from records import decision, table, words
 
 HOUR, COUNT, PRICED = "service at the slow end [$ per hour]", "GPUs (slow end)", "priced by"
 
@@ -37,9 +37,21 @@ def follows(offers: pd.DataFrame, apis: pd.DataFrame, record: dict[str, str]) ->
         {name: float(usd) for name, usd in apis["API [$ per hour]"].items()}, abs=0.051
     )
     quoted = all(
-        f"{numbers[name]} × {name} ${offers[HOUR][name]}" in record["Dollars per hour (quartiles)"] for name in usd
+        f"{numbers[name]} × {name} ${offers[HOUR][name]}" in record["Dollars per hour (quartiles)"]
+        and f"{name} ${offers['price [$ per hour]'][name]} ({offers[PRICED][name]})" in record["Price per GPU"]
+        for name in usd
     )
-    return named == tied and (len(tied) == 1) != record["Choice"].startswith("open:") and quoted and hosted
+    cheap = [
+        name
+        for names in re.findall(r"the API of (.+) costs less than every offer", record["Choice"])
+        for name in names.split(" or ")
+    ]
+    least = min(low for _, low, _ in usd.values())
+    below = [
+        name for name, row in apis.iterrows() if row["cheaper"] == "api" and float(row["API [$ per hour]"]) < least
+    ]
+    opened = (len(tied) == 1) != record["Choice"].startswith("open:")
+    return named == tied and opened and quoted and hosted and cheap == below
 
 
 def test_the_record_follows_from_the_offers():
@@ -68,9 +80,88 @@ def test_another_price_of_an_api_gives_another_record():
     assert not follows(table("10", "offers"), apis, decision("10"))
 
 
+def test_an_api_that_is_not_surely_cheaper_is_not_in_the_choice():
+    apis = table("10", "apis")
+    apis.loc["DeepInfra", "cheaper"] = "cannot tell"
+    assert not follows(table("10", "offers"), apis, decision("10"))
+
+
 def test_the_number_of_the_record_keeps_the_limit_at_the_slow_end():
     """The interval beside the choice ends below the limit, and that of the median number above it."""
     spans = re.findall(r"(\d+) × h100-sxm (\d+) ms \((\d+) to (\d+)\)", decision("10")["Median TPOT (80 %)"])
     few, enough = ([int(figure) for figure in span] for span in spans)
     limit = int(re.search(r"TPOT (\d+) ms", decision("10")["Stack"])[1])
     assert few[0] < enough[0] and enough[3] < limit < few[3]
+
+
+def test_an_api_that_an_offer_undercuts_is_not_in_the_choice():
+    offers = table("10", "offers")
+    offers.loc["mi300x", [HOUR, "price [$ per hour]"]] = "8.00", "1.00"
+    record = decision("10")
+    record |= {label: record[label].replace("15.92", "8.00").replace("1.99", "1.00") for label in record}
+    assert not follows(offers, table("10", "apis"), record)
+    record["Choice"] = record["Choice"].partition("; if you need")[0]
+    assert follows(offers, table("10", "apis"), record)
+
+
+OWN, FROM = "own GPUs [$ per hour]", "own pays from [requests/s]"
+
+
+def reached(apis: pd.DataFrame, load: float, most: float) -> bool:
+    """Whether owning pays from the load at which the hours cost the same, and never where the GPUs do not carry it."""
+    for _, row in apis.iterrows():
+        even = load * float(row[OWN].split()[0]) / float(row["API [$ per hour]"])
+        if row[FROM] != "never" and float(row[FROM]) != pytest.approx(even, rel=0.01):
+            return False
+        if (row[FROM] == "never") != (even > most):
+            return False
+    return True
+
+
+def loads() -> tuple[float, float]:
+    """Return the load of the users and the most that the GPUs of the slow end carry [requests/s]."""
+    load, most = re.search(r"(\d+) requests/s; the GPUs carry (\d+) at most", words("10", "apis")).groups()
+    return float(load), float(most)
+
+
+def test_owning_never_pays_where_the_gpus_do_not_carry_the_load():
+    apis, (load, most) = table("10", "apis"), loads()
+    assert reached(apis, load, most) and list(apis[FROM]).count("never") == 1
+    one = float(re.search(r"([\d.]+) requests/s", words("10", "loads"))[1])
+    assert most == pytest.approx(
+        one * int(re.search(r"\((\d+)\)", table("10", "offers")[COUNT]["h100-sxm"])[1]), rel=0.01
+    )
+    assert not reached(apis, load, 400)
+    assert not reached(apis.assign(**{FROM: ["324", "144"]}), load, most)
+    assert not reached(apis.assign(**{FROM: ["never", "100"]}), load, most)
+
+
+def settles(test: str, offers: pd.DataFrame, stack: str, load: float) -> bool:
+    """Whether the load test sends the lengths of the record to one engine at its share of the load."""
+    prompt, reply = re.search(r"(\d+) \+ (\d+) tokens", stack).groups()
+    many = int(re.search(r"\((\d+)\)", offers[COUNT]["h100-sxm"])[1])
+    places, limit = re.search(r"([\d,]+) requests per iteration", stack)[1], re.search(r"TPOT (\d+) ms", stack)[1]
+    flags = dict(re.findall(r"--([\w-]+) ([\w.]+)", test))
+    return (
+        (flags["random-input-len"], flags["random-output-len"]) == (prompt, reply)
+        and flags["max-num-seqs"] == places.replace(",", "")
+        and abs(float(flags["request-rate"]) * int(flags["tensor-parallel-size"]) - load / many) < 0.1
+        and flags["metric-percentiles"] == re.search(r"at p(\d+)", stack)[1]
+        and f"checkpoint of {stack.split(',')[0]}" in test
+        and f"order {many} × h100-sxm if" in test
+        and f"TPOT below {limit} ms" in test
+    )
+
+
+def test_the_load_test_is_that_of_the_order():
+    record, offers, (load, _) = decision("10"), table("10", "offers"), loads()
+    test, stack = record["Load test to run"], record["Stack"]
+    assert settles(test, offers, stack, load)
+    for old, new in [
+        ("rate 18", "rate 29"),
+        ("input-len 512", "input-len 256"),
+        ("below 50", "below 80"),
+        ("8 ×", "5 ×"),
+    ]:
+        assert old in test and not settles(test.replace(old, new), offers, stack, load)
+    assert not settles(test, offers, stack.replace("llama3_8b", "llama3_70b"), load)

@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 import pytest
-from records import decision, table
+from records import decision, table, words
 
 
 def follows(plan: pd.DataFrame, record: dict[str, str]) -> bool:
@@ -25,8 +25,45 @@ def follows(plan: pd.DataFrame, record: dict[str, str]) -> bool:
     return choice == record["Choice"] and first == pytest.approx(days, rel=0.02)
 
 
+def what_16_rows_reach(shapes: pd.DataFrame) -> bool:
+    """Whether 16 rows reach half of the rate, which neither limit explains, and memory decides for a single row."""
+    share, arithmetic, memory, measured = shapes.astype(float).T.to_numpy()
+    rows = {name.split(" × ")[0]: place for place, name in enumerate(shapes.index) if name.endswith(" × 4,096 × 4,096")}
+    one, few = rows["1"], rows["16"]
+    return (
+        45 < share[few] < 55
+        and memory[few] < arithmetic[few] < measured[few] / 1.5
+        and memory[one] > arithmetic[one]
+        and share[one] < 15
+    )
+
+
 def test_the_record_follows_from_the_jobs():
     assert follows(table("11", "forecast"), decision("11"))
+
+
+def test_the_setup_names_the_processor_of_the_report():
+    processor = words("11", "measured").split("\n- ")[1]
+    assert f"PyTorch, {processor}, one thread" in decision("11")["Setup"]
+
+
+def test_16_rows_reach_half_of_the_rate_and_neither_limit_explains_it():
+    assert what_16_rows_reach(table("11", "products"))
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "text"),
+    [
+        ("16 × 4,096 × 4,096", 0, "96.00"),  # no longer half
+        ("16 × 4,096 × 4,096", 1, "9.90"),  # arithmetic explains the time
+        ("16 × 4,096 × 4,096", 2, "9.90"),  # memory does
+        ("1 × 4,096 × 4,096", 2, "0.11"),  # memory no longer decides for one row
+    ],
+)
+def test_another_table_gives_another_reason(row, column, text):
+    shapes = table("11", "products")
+    shapes.loc[row, shapes.columns[column]] = text
+    assert not what_16_rows_reach(shapes)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
 
 PATIENT, HOURS = "Clara", 168
 
@@ -22,6 +22,7 @@ def page() -> dict[str, Any]:
     gpus, _, weeks, hour, dates, bill = said.groups()
     money = {"gpus": int(gpus), "weeks": int(weeks), "hour": float(hour), "dates": dates}
     shown = {"triage": table("12", "triage-shown"), "twins": table("12", "twins"), "record": decision("12")}
+    shown |= {"pair": table("12", "symptoms1"), "ranks": table("12", "symptoms2"), "vote": words("12", "q2")}
     return shown | money | {"bill": float(bill.replace(",", ""))}
 
 
@@ -50,15 +51,33 @@ def follows(page: dict[str, Any]) -> bool:
         and twins
         and record["Cause"].startswith(f"{row.iloc[0]}: {row.iloc[1]} %")
         and record["Gain"] == f"{gain:.1f} times as fast ({low:.1f} to {high:.1f})"
-        and record["Saves"].startswith(f"${usd:,.0f} (${least:,.0f} to ${most:,.0f}) of ${page['bill']:,.0f};")
+        and record["Saves"].startswith(f"if Clara's toy were your job: ${usd:,.0f} (${least:,.0f} to ${most:,.0f}) of")
+        and f"of ${page['bill']:,.0f};" in record["Saves"]
+        and ("a larger batch that harms learning" in record["What would change it"]) == (row.iloc[0] == "tiny batch")
         and page["dates"] in record["Saves"]
         and abs(limit - 100 / low) < 2
         and record["Change"].startswith("open") == (low <= 1.05)
     )
 
 
+def vote_holds(page: dict[str, Any]) -> bool:
+    """Whether the table leaves open that a neighbour doubles Edith's steps, as the feedback on that vote says."""
+    *parts, steps = ([float(text.split()[0]) for text in row] for row in page["pair"].itertuples(index=False))
+    stretched = all(edith * steps[1] > 1.3 * anna * steps[0] and abs(edith - anna) <= 2 for anna, edith in parts)
+    said = "Not c): it would look just like this: all parts are longer, and the shares stay." in page["vote"]
+    return stretched == said and 1.6 < steps[1] / steps[0] < 2.4
+
+
+def network_holds(page: dict[str, Any]) -> bool:
+    """Whether the network's share of Farid's step is that of the process that waits least, in text and triage."""
+    rows = page["ranks"][page["ranks"].index.str.startswith("Farid")].astype(float)
+    share = round(100 * min(rows.iloc[:, 1] / rows.iloc[:, 2]))
+    prose = (FOLDER / "12-bottleneck-clinic.ipynb").read_text(encoding="utf-8")
+    return page["triage"].loc["Farid"].iloc[1] == f"{share}" and f"or {share} %. The panel and the tables" in prose
+
+
 def test_the_record_follows_from_the_page():
-    assert follows(page())
+    assert follows(page()) and vote_holds(page()) and network_holds(page())
 
 
 @pytest.mark.parametrize(
@@ -79,3 +98,22 @@ def test_another_table_gives_another_record(cell, row, column, text):
 
 def test_another_price_gives_another_record():
     assert not follows(page() | {"hour": 2.29})
+
+
+@pytest.mark.parametrize(("part", "share"), [("launch", "8 %"), ("memory traffic", "1 %"), ("median step", "15.0 ms")])
+def test_parts_that_a_neighbour_would_not_stretch_refute_the_vote(part, share):
+    other = page()
+    other["pair"].loc[part, "Edith"] = share
+    assert not vote_holds(other)
+
+
+def test_another_wait_gives_another_share_of_the_network():
+    other = page()
+    other["ranks"].loc["Farid, process 0", "exposed communication [ms]"] = "30.1"
+    assert not network_holds(other)
+
+
+def test_dollars_without_their_condition_do_not_follow():
+    other = page()
+    other["record"]["Saves"] = other["record"]["Saves"].partition(": ")[2]
+    assert not follows(other)

@@ -1,17 +1,27 @@
 """The decision of recipe 13 follows from its table of options, and parts from it where the table changes."""
 
 import re
-from contextlib import suppress
+from typing import Any
 
 import pandas as pd
 import pytest
-from records import decision, table
+from records import decision, table, words
 
 WAIT, MORE = "mean wait [h], 80 % of weeks", "more per week [$]"
 
 
-def follows(options: pd.DataFrame, record: dict[str, str]) -> bool:
+def payers(sizes: pd.DataFrame, tied: set[str], record: dict[str, str]) -> bool:
+    """Whether the record gives the wait of the largest jobs under each policy that is left, FIFO and static parts."""
+    said = dict(re.findall(r"(\w+) ([\d.]+) h", record["Who pays (week of section 2)"]))
+    policies = {name.partition(",")[0] for name in tied} | {"fifo", "static"}
+    return said == {name: sizes[f"{name} [h]"].loc["16"] for name in policies}
+
+
+def follows(options: pd.DataFrame, record: dict[str, str], sizes: pd.DataFrame, price: str) -> bool:
     """Whether the choice is the cheapest that keeps the accepted wait in 9 of 10 weeks, and of those the quickest."""
+    hourly, ends = re.search(r"\$([\d.]+) per hour (\([\d.]+ to [\d.]+\))", price).groups()
+    if f"at ${hourly} {ends} per A100" not in record["Twice the GPUs instead"]:
+        return False
     accepted = float(re.search(r"of ([\d.]+) h in 9 of 10 weeks", record["Accepted"])[1])
     waits = {
         name: [float(figure) for figure in re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text).groups()]
@@ -23,9 +33,10 @@ def follows(options: pd.DataFrame, record: dict[str, str]) -> bool:
         return record["Choice"].startswith("none keeps")
     first = min(able, key=lambda name: (usd[name], waits[name][0]))
     rivals = [name for name in able if usd[name] == usd[first] and name != first]
-    ratios = re.findall(r"(\w+) × [\d.]+ \(([\d.]+) to", record[f"Wait over that of {first}"]) if rivals else []
+    said = record.get(f"Wait over that of {first}", "") if rivals else ""
+    ratios = dict(re.findall(r"(\w+) × [\d.]+ \(([\d.]+) to", said))
     compared = {name.partition(",")[0] for name in rivals}
-    tied = {first} | {name for name in rivals if float(dict(ratios)[name.partition(",")[0]]) <= 1}
+    tied = {first} | {name for name in rivals if float(ratios.get(name.partition(",")[0], "inf")) <= 1}
     named = set(re.findall(r"\w+, \d+ nodes", record["Choice"]))
     costs = {name: text for name, text in options[MORE].items() if name in record["Mean wait (80 % of weeks)"]}
     quoted = (
@@ -33,11 +44,19 @@ def follows(options: pd.DataFrame, record: dict[str, str]) -> bool:
         in record["Twice the GPUs instead"]
     )
     repeated = all(f"{name} {options[WAIT][name]} h" in record["Mean wait (80 % of weeks)"] for name in (*tied, *costs))
-    return named == tied and set(dict(ratios)) == compared and quoted and repeated
+    is_open = (", open: " in record["Choice"]) == (len(tied) > 1)
+    can = any("elastic" in name for name in tied) == ("elastic only if your training" in record["Choice"])
+    others = can and payers(sizes, tied, record)
+    return named == tied and is_open and set(ratios) == compared and quoted and repeated and others
+
+
+def page() -> list[Any]:
+    """Return the table of options, the record, the waits by size of a job, and the printed price."""
+    return [table("13", "live"), decision("13"), table("13", "swap"), words("13", "live")]
 
 
 def test_the_record_follows_from_the_options():
-    assert follows(table("13", "live"), decision("13"))
+    assert follows(*page())
 
 
 @pytest.mark.parametrize(
@@ -47,11 +66,27 @@ def test_the_record_follows_from_the_options():
         ("fair, 8 nodes", MORE, "9,000"),  # no longer free
         ("static, 8 nodes", WAIT, "0.2 (0.1 to 0.3)"),  # nothing need change
         ("static, 16 nodes", MORE, "12,020"),  # another price of GPUs
-        ("static, 16 nodes", WAIT, "0.4 (0.1 to 0.9)"),  # more GPUs wait less
+        ("static, 16 nodes", WAIT, "0.4 (0.1 to 0.9)"),  # another wait with twice the GPUs
     ],
 )
 def test_another_table_gives_another_record(option, column, text):
-    options = table("13", "live")
+    options, *others = page()
     options.loc[option, column] = text
-    with suppress(KeyError):  # the record compares with another option
-        assert not follows(options, decision("13"))
+    assert not follows(options, *others)
+
+
+@pytest.mark.parametrize("policy", ["elastic", "fair", "fifo", "static"])
+def test_another_wait_of_the_largest_jobs_gives_another_record(policy):
+    options, record, sizes, price = page()
+    sizes.loc["16", f"{policy} [h]"] = "99.9"
+    assert not follows(options, record, sizes, price)
+
+
+def test_other_quartiles_of_the_price_give_another_record():
+    options, record, sizes, price = page()
+    assert not follows(options, record, sizes, price.replace("(1.39", "(1.19"))
+
+
+def test_elastic_jobs_are_chosen_under_their_condition_only():
+    options, record, *others = page()
+    assert not follows(options, record | {"Choice": record["Choice"].partition("; elastic only")[0]}, *others)

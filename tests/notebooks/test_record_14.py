@@ -6,7 +6,21 @@ import pandas as pd
 import pytest
 from records import decision, table
 
-COST, MACHINES = "3 years [$, 80 %]", "machines (fast to slow end)"
+COST, MACHINES, LATENCY = "3 years [$, 80 %]", "machines (fast to slow end)", "predicted latency [ms]"
+
+
+def right_choice(rows: pd.DataFrame, tied: list[int], said: str) -> bool:
+    """Whether a choice names its stacks, is open where a price is recalled, and sizes what is rented or bought."""
+    names, rented = [rows["stack"].iloc[at] for at in tied], [at for at in tied if "Cloud, " in rows["stack"].iloc[at]]
+    first = (rented or tied)[0]
+    count = rows[MACHINES].iloc[first]
+    sized = rows["stack"].iloc[first] + (f", machines: {count}" if "(" in count else "")
+    if len(tied) == 1:
+        recalled = rows["priced"].iloc[first].startswith("recalled")
+        return said == (f"open: {sized}; get a quote first" if recalled else sized)
+    recalled = any(rows["priced"].iloc[at].startswith("recalled") for at in tied)
+    ask = "get quotes first" if recalled else "ask for more quotes"
+    return said == f"open: {' or '.join(names)}; " + (f"start with {sized}" if rented else ask)
 
 
 def follows(buyers: pd.DataFrame, sizes: pd.DataFrame, record: dict[str, str]) -> bool:
@@ -15,14 +29,20 @@ def follows(buyers: pd.DataFrame, sizes: pd.DataFrame, record: dict[str, str]) -
         spans = [[float(figure.replace(",", "")) for figure in re.findall(r"[\d,]*\d", text)] for text in rows[COST]]
         order = sorted(range(len(spans)), key=lambda at: spans[at][0])
         first = order[0]
-        tied = [rows["stack"].iloc[at] for at in order if spans[at][1] <= spans[first][2]]
-        name, choice = rows["stack"].iloc[first], record[who]
-        if len(tied) == 1:
-            count = rows[MACHINES].iloc[first]
-            right = choice == name + (f", machines: {count}" if "(" in count else "")
-        else:
-            named = choice.removeprefix("open: ").partition(";")[0].split(" or ")
-            right = choice.startswith("open: ") and set(named) == set(tied)
+        tied = [at for at in order if spans[at][1] <= spans[first][2]]
+        name, wanted = rows["stack"].iloc[first], record.get(f"{who}: quotes to get", "")
+        recalled = {rows["stack"].iloc[at] for at in tied if rows["priced"].iloc[at].startswith("recalled")}
+        right = right_choice(rows, tied, record[who]) and recalled == set(
+            filter(None, wanted.partition(" (price recalled")[0].split(" and "))
+        )
+        right &= ("the RTX 4090 is no longer made" in wanted) == any("× RTX 4090" in each for each in recalled)
+        latency = rows[LATENCY].iloc[first]
+        slow = record.get(f"{who}: latency", "")
+        right &= (
+            slow.startswith(f"{latency} ms on {name} (limit ") and "without an interval" in slow
+            if latency
+            else not slow
+        )
         price = rows["priced"].iloc[first]
         if not (
             right and f"{name} ${rows[COST].iloc[first]}" in record[f"{who}: cost"] and price in record[f"{who}: cost"]
@@ -44,6 +64,10 @@ def test_the_record_follows_from_the_buyers():
         (1, COST, "11,408 (7,727 to 20,862)"),  # the hospital's second no longer overlaps
         (8, COST, "11,353 (5,673 to 28,798)"),  # the factory's second overlaps
         (8, MACHINES, "2 (1 to 2)"),
+        (8, "priced", "2026-05-24"),  # a dated price wins
+        (8, LATENCY, "9.9"),
+        (2, MACHINES, "2 (1 to 2)"),  # another number to rent
+        (5, "priced", "your quote"),  # one quote less to get
         (2, COST, "36,431 (35,351 to 66,827)"),  # another stack is the start-up's cheapest
         (0, "priced", "your quote"),
     ],

@@ -1,10 +1,11 @@
 """The decision of recipe 15 follows from the table of its cases, and parts from it where the table changes."""
 
+import math
 import re
 
 import pandas as pd
 import pytest
-from records import decision, table
+from records import decision, table, words
 
 
 def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
@@ -15,14 +16,37 @@ def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
     mine = cases[cases.index.str.endswith(f"; {gpu}")]
     columns = [place for place, name in enumerate(cases) if name == f"gain at batch {batch}"]
     gains = [float(text) for place in (*columns, columns[0] + 1) for text in mine.iloc[:, place]]
-    choice = "order" if min(gains) >= claim else "do not order" if max(gains) < claim else "open"
+    undecided = "open: ask for the figures below first"
+    choice = "order" if min(gains) >= claim else "do not order" if max(gains) < claim else undecided
     held = "; ".join(f"{name} {row.iloc[3]} ({row.iloc[4]} with idle power)" for name, row in cases.iterrows())
     return (
-        record["Choice"].split(":")[0] == choice
+        record["Choice"] == choice
         and record[row] == f"{min(gains):g} to {max(gains):g}; claimed: {claim:g}"
         and record[f"Largest batch with {claim:g} times"] == held
         and f"{cases.iloc[0, 0]} to {cases.iloc[-1, 0]} pJ" in record["What would change it"]
     )
+
+
+def sized(printed: str, record: dict[str, str]) -> bool:
+    """Whether the record rounds the printed chips up, and says what a chip holds."""
+    tiles, chips, whole = re.search(
+        r"([\d,]+) tiles; .* fill ([\d.]+) chips of ISAAC, ([\d,]+) rounded", printed
+    ).groups()
+    count = math.ceil(float(chips))
+    held = "a part" if count > 1 else "all"
+    return (
+        int(whole.replace(",", "")) == count
+        and record["Size"] == f"{tiles} tiles on {whole} chip{'s' * (count > 1)} of ISAAC"
+        and record["Test card"].startswith(f"a chip like ISAAC's holds {held} of ")
+        and all(word in record["Test card"] for word in ("energy of a conversion", "power of idle tiles"))
+    )
+
+
+def test_the_size_is_in_whole_chips():
+    printed, record = words("15", "mapped"), decision("15", "record-form")
+    assert sized(printed, record)
+    for old, new in (("227.2", "226.9"), ("228", "227"), ("227.2", "0.9"), ("3,664,384", "3,664,385")):
+        assert not sized(printed.replace(old, new), record)
 
 
 def test_the_record_follows_from_the_cases():

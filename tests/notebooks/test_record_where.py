@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from records import decision, table
 
-SCALED, GRID = "cell-07", "cell-15"
+SCALED, GRID, SPLIT = "cell-07", "cell-15", "split"
 
 
 def interval(text: str) -> tuple[float, float]:
@@ -14,8 +14,27 @@ def interval(text: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def follows(scaled: pd.DataFrame, grid: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether intervals, gains of the link and the count of GPUs say what the verdicts say."""
+def slower(split: pd.DataFrame, verdict: str) -> bool:
+    """Whether the speed-ups of one split batch, by ring and as in the deck, bear out the verdict and its figures."""
+    curves = {gpus: row.map(float) for gpus, row in split.iterrows() if gpus.isdigit()}
+    deck, ring = ({gpus: row[f"{way}, InfiniBand"] for gpus, row in curves.items()} for way in ("2 w log2(p)", "ring"))
+    peak, last = max(deck.values()), list(curves)[-1]
+    found = re.search(
+        r"one; with gradients sent as in the deck, ([\d.]+) times on (\d+) and ([\d.]+) on (\d+)$", verdict
+    )
+    return (
+        verdict.startswith("not with a ring: by the formulas")
+        and list(ring.values()) == sorted(ring.values())
+        and deck[last] < peak
+        and f" {last} K40 that share one batch of 1,024 over InfiniBand train {ring[last]:g} times as fast" in verdict
+        and found is not None
+        and (float(found[1]), float(found[3]), found[4]) == (peak, deck[last], last)
+        and deck[found[2]] == peak
+    )
+
+
+def follows(scaled: pd.DataFrame, grid: pd.DataFrame, split: pd.DataFrame, record: dict[str, str]) -> bool:
+    """Whether intervals, gains of the link, split batches and the count of GPUs say what the verdicts say."""
     speed, size = scaled.columns[3], scaled.columns[0]
     (_, high), (low, _) = interval(scaled.loc["alexnet", speed]), interval(scaled.loc["googlenet", speed])
     larger, link = (
@@ -32,16 +51,26 @@ def follows(scaled: pd.DataFrame, grid: pd.DataFrame, record: dict[str, str]) ->
             for name in ("alexnet", "googlenet")
         )
         and float(scaled.loc["alexnet", size]) > float(scaled.loc["googlenet", size])
-        and link.startswith("yes")
+        and link.startswith("by the point predictions, yes")
         and most == scaled.index[0]
         and f"{gains[most]:.1f} for {most}" in link
+        and slower(split, record["More workers make training slower"])
         and f"so {ten} GPUs; {float(grid.loc[ten, 'exact [GB/s]']):g} GB/s"
         in record["Ten GPUs on a grid need 300 GB/s"]
     )
 
 
+def stored() -> dict[str, pd.DataFrame]:
+    return {name: table("where", name) for name in (SCALED, GRID, SPLIT)}
+
+
 def test_the_verdicts_follow_from_the_tables():
-    assert follows(table("where", SCALED), table("where", GRID), decision("where"))
+    assert follows(*stored().values(), decision("where"))
+
+
+def test_the_record_names_its_setup():
+    setup = decision("where")["Setup"]
+    assert all(word in setup for word in ("fp32", "64 samples each", "hpe-apollo-6500-gen9-xl270d", "4 TFLOP/s"))
 
 
 @pytest.mark.parametrize(
@@ -52,11 +81,17 @@ def test_the_verdicts_follow_from_the_tables():
         (SCALED, "googlenet", 4, "2.9"),
         (GRID, "100", 2, "300.0"),
         (GRID, "100", 0, "9"),
+        (SPLIT, "64", "2 w log2(p), InfiniBand", "3.4"),  # the deck's way never gets slower
+        (SPLIT, "64", "2 w log2(p), InfiniBand", "2.4"),
+        (SPLIT, "64", "ring, InfiniBand", "10"),  # slower with a ring, too
+        (SPLIT, "64", "ring, InfiniBand", "14"),
+        (SPLIT, "4", "2 w log2(p), InfiniBand", "3.5"),  # another peak
     ],
 )
 def test_another_table_gives_another_verdict(cell, row, column, text):
-    tables = {name: table("where", name) for name in (SCALED, GRID)}
-    tables[cell].loc[row, tables[cell].columns[column]] = text
+    tables = stored()
+    column = tables[cell].columns[column] if isinstance(column, int) else column
+    tables[cell].loc[row, column] = text
     if text == "9":
         tables[cell].loc["64", "side p"] = "10"
     assert not follows(*tables.values(), decision("where"))
