@@ -127,7 +127,7 @@ def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
     why = (
         "their intervals overlap"
         if measured == len(tied)
-        else f"only {measured} of these {len(tied)} {'was' if measured == 1 else 'were'} measured"
+        else f"only {measured} of {len(tied)} {'was' if measured == 1 else 'were'} measured"
         if measured
         else f"{'neither' if len(tied) == 2 else 'none'} was measured"
     )

@@ -172,7 +172,7 @@ def in_house_words(state: State) -> None:
 
 def named(place: str, state: State) -> bool:
     """Whether the headline names an option: it is the cheapest, or the first."""
-    return f": {place} is " in state["headline"]
+    return any(f": {place} {verb} " in state["headline"] for verb in ("is", "leads"))
 
 
 def costs_agree(state: State) -> None:

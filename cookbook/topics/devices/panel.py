@@ -289,8 +289,8 @@ class Compared:
     software: str = ""
 
     def measured(self, row: Mapping[str, Any]) -> tuple[Measurement, ...]:
-        """Measured runs of this network, batch and format on the device of a row; none where it does not fit."""
-        if row["fits"] == "no":
+        """Measured runs of this network, batch and format on the device of a row; none where it has no prediction."""
+        if row["fits"] == "no" or row["why"]:
             return ()
         return measured_runs(self.model, row["key"], self.phase, self.batch, row["precision"], self.software)
 
