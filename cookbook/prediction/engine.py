@@ -128,7 +128,7 @@ class Estimate(Result):
         corrected = f", {one.corrected}" if one.neighbours else ""
         remark = f"; interval: {one.remark}" if one.remark else ""
         lacks = f"DOES NOT FIT in device memory, {one._lacking}; if it did: " if one.fits == "no" else ""
-        time = f"{lacks}{units.human(one.point, 's')} a {self._units[0]}"
+        time = f"{lacks}{units.human(one.point, 's')} per {self._units[0]}"
         measured = f"; measured: {'; '.join(map(str, one.measured[:MAX_SHOWN]))}" if one.measured else ""
         return f"{time}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}"
 
@@ -143,11 +143,11 @@ class Estimate(Result):
             "bottleneck": one.bottleneck.replace("_", " "),
             "evidence": one.tier,
             "throughput": f"{one.tokens_per_s:,.4g} tokens/s" if np.isfinite(one.tokens_per_s) else "",
-            "fits": f"{one.fits} ({units.human(one.memory_bytes, 'iB')} of a device)" if one.fits else "",
+            "fits": f"{one.fits} ({units.human(one.memory_bytes, 'iB')} per device)" if one.fits else "",
             "measured": "; ".join(map(str, one.measured[:MAX_SHOWN])),
             "assumed": one.assumed,
         }
-        head = f"{units.human(one.point, 's')} a {self._units[0]}"
+        head = f"{units.human(one.point, 's')} per {self._units[0]}"
         if one.fits == "no":
             head = f"Does not fit in device memory, {one._lacking}; if it did: {head}"
         return card(head, {name: fact for name, fact in facts.items() if fact})

@@ -6,7 +6,7 @@ COOKBOOK_NOTEBOOKS names another folder of notebooks, such as one with freshly e
 import ast
 import os
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import nbformat
@@ -68,6 +68,62 @@ def test_each_check_names_likely_mistakes_and_recomputes_what_is_right(path):
             slips = next((word.value for word in call.keywords if word.arg == "slips"), None)
             assert isinstance(slips, ast.Dict) and len(slips.keys) >= 2, f"{cell.id} names fewer than two mistakes"
             assert isinstance(call.args[1], ast.Lambda), f"{cell.id} does not recompute what is right"
+
+
+def names_of(source: str, context: type[ast.expr_context]) -> set[str]:
+    """Return the names that a cell reads, or those that it stores, imports and functions included."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        found |= {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, context) else set()
+        if context is ast.Store and isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= {(name.asname or name.name).split(".")[0] for name in node.names}
+        found |= {node.name} if context is ast.Store and isinstance(node, ast.FunctionDef) else set()
+    return found
+
+
+def needed_cells(sources: list[str], place: int) -> set[int]:
+    """Return the places of the cells above that store what a cell reads, and of those that they need in turn."""
+    found = set()
+    for name in names_of(sources[place], ast.Load) - names_of(sources[place], ast.Store):
+        above = (at for at in range(place - 1, -1, -1) if name in names_of(sources[at], ast.Store))
+        if (at := next(above, None)) is not None and at not in found:
+            found |= {at} | needed_cells(sources, at)
+    return found
+
+
+def confused(right: float, slips: dict[str, float], tolerance: float) -> list[str]:
+    """Return the pairs of a check, the answer included, of which one value passes for the other."""
+    values = [("the answer", right), *slips.items()]
+    return [
+        f"{one} ({a:.6g}) and {other} ({b:.6g})"
+        for (one, a), (other, b) in combinations(values, 2)
+        if not isinstance(a, str) and abs(a - b) <= tolerance * max(abs(a), abs(b))
+    ]
+
+
+@pytest.mark.parametrize("path", [FOLDER / "00-start-here.ipynb", *RECIPES], ids=lambda path: path.stem)
+def test_a_check_tells_its_mistakes_from_each_other_and_from_the_answer(path, monkeypatch):
+    every = [cell for cell in cells(path) if not {"question", "solution"} & set(tags(cell))]
+    sources, asked = [cell.source for cell in every], []
+    monkeypatch.setattr(cb, "check", lambda answer, right, **rest: asked.append((right, rest)))
+    for place, cell in enumerate(every):
+        if "check" not in tags(cell):
+            continue
+        names: dict[str, object] = {"answer": None}
+        for at in sorted(needed_cells(sources, place)):
+            exec(sources[at], names)
+        exec(cell.source, names)
+        right, rest = asked[-1]
+        slips = {name: value() if callable(value) else value for name, value in rest["slips"].items()}
+        alike = confused(right(), slips, rest.get("tolerance", 0.02))
+        assert not alike, f"{cell.id} cannot tell apart: {alike}"
+    assert asked
+
+
+def test_a_mistake_as_large_as_another_or_as_the_answer_is_found():
+    assert not confused(72, {"the point decides": 56, "part of a node": 65.45, "rounded down": 64}, 0.02)
+    assert confused(72, {"the point decides": 64, "rounded down": 64}, 0.02)
+    assert confused(4380, {"the half-year's hours": 4380}, 0.02) and confused(100, {"close": 101.5}, 0.02)
 
 
 @each_recipe
@@ -216,6 +272,23 @@ def test_tables_are_short(path):
 
 
 # -- numbers that stand in prose ---------------------------------------------------------------------------------------
+
+
+def names_its_run(said: str, card: str) -> bool:
+    """Whether the text names the row of a stored card that shows a published run, with the engine that was measured."""
+    named = re.search(r"The row \*(\w+)\* in the card is a published run", said)
+    rows = dict(re.findall(r"<th[^>]*>([^<]+)</th><td[^>]*>([^<]+)</td>", card))
+    return named is not None and re.search(r"tokens/s, .+ 20\d\d$", rows.get(named[1], "")) is not None
+
+
+def test_00_the_row_of_the_card_with_a_published_run():
+    every = nbformat.read(FOLDER / "00-start-here.ipynb", as_version=4).cells
+    said = next(cell.source for cell in every if cell.id == "reading")
+    shown = next(cell.outputs for cell in every if cell.id == "interval")
+    card = "".join("".join(output.get("data", {}).get("text/html", "")) for output in shown)
+    assert names_its_run(said, card)
+    assert not names_its_run(said.replace("*measured*", "*assumed*"), card)
+    assert not names_its_run(said, card.replace("measured", "evidence"))
 
 
 def test_01_six_flop_and_sixteen_bytes_a_parameter():
@@ -418,9 +491,9 @@ def test_09_the_break_even_by_hand():
     fixed = sum(usd[0] for usd in found.points["on-premises-h100"]["parts"].values()) / 3
     rent = found.frame().loc["cloud-h100"]
     shares = [100 * fixed / (8766 * (usd - 0.7)) for usd in (rent.price, rent.price_high)]
-    assert words.index("three hours of five") > words.index("When should you buy it?")  # which it would answer
+    assert words.index("three hours in five") > words.index("When should you buy it?")  # which it would answer
     assert "about 123,000 dollars per year" in words and fixed == pytest.approx(123e3, rel=0.01)
-    assert f"about {shares[0]:.0f} %: the server must work three hours of five" in words
+    assert f"about {shares[0]:.0f} %: the server must work three hours in five" in words
     assert f"35 dollars, {shares[1]:.0f} % would do" in words
     use = cb.planning.break_even(found, "on-premises-h100", "cloud-h100").use[1]
     assert 100 * use == pytest.approx(shares[0], abs=2)
@@ -479,7 +552,8 @@ def test_10_the_knee_by_hand():
     alone = 1e3 * cb.generate("llama3_8b", "h100-sxm", input_len=512, output_len=2, delay_of="token").point
     assert f"$a$ = {alone:.1f} ms" in words
     by_hand = [round(alone / (1 - share)) for share in (0.5, 0.8, 0.9)]
-    assert f"at half load needs {by_hand[0]} ms per token, at 80 % {by_hand[1]} ms, at 90 % {by_hand[2]} ms" in words
+    told = f"needs {by_hand[0]} ms per token at half load, {by_hand[1]} ms at 80 % and {by_hand[2]} ms at 90 %"
+    assert told in words
 
 
 def test_13_waits_by_formula_and_what_a_claim_holds():
@@ -625,7 +699,8 @@ def test_12_a_step_shared_out_by_hand_and_what_a_remedy_gains():
     words = prose("12")
     assert "The lengths add up to 115 ms" in words and 60 + 40 + 15 == 115
     assert "$$60 + 20 + 15 + 5 = 100$$" in words and 80 - 60 == 20
-    assert "a part of 30 % gains 1.43 times" in words and pytest.approx(1.43, abs=0.002) == 1 / (1 - 0.3)
+    assert "a part of 30 % makes the run only 1.43 times as fast" in words
+    assert pytest.approx(1.43, abs=0.002) == 1 / (1 - 0.3)
     weights = 1024 * 4096 + 4096 + 4096 * 1024 + 1024 + 1024 * 10 + 10
     assert "34 MB of gradients" in words and 4 * weights == pytest.approx(34e6, rel=0.02)
     runs = cb.table("traces").set_index("patient")["cause"]

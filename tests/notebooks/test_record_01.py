@@ -12,7 +12,8 @@ from records import FOLDER, decision, table, words
 import cookbook as cb
 
 MEMORY, MEASURED, TIME, RENT = "memory, 80 % [GiB]", "measured [GiB]", "time, 80 % [h]", "rent, 80 % [$]"
-SOFTWARE = ("torchtune", "transformers")
+CHECKPOINTING, SOFTWARE = "checkpointing", ("torchtune", "transformers")
+SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "01-model-zoo.ipynb", as_version=4).cells}
 
 
 def safe(row: pd.Series, card: float) -> bool:
@@ -26,11 +27,16 @@ def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
     card = float(re.match(r"(\d+) GiB of memory", words("01", "libraries"))[1])
     ways = [f"{method} with {software}" for software in SOFTWARE for method in ("Full", "LoRA", "QLoRA")]
     best = [next(way for way in ways if way.endswith(name) and safe(methods.loc[way], card)) for name in SOFTWARE]
-    row = methods.loc[best[0]]
+    row, saves = methods.loc[best[0]], [way for way in best if methods[CHECKPOINTING][way] == "on"]
+    held = f", activation checkpointing {'on' if saves == best else 'for ' + ' and '.join(saves)}" if saves else ""
     return (
         record["Choice"] == "; or ".join(best)
         and record["Memory (80 %)"] == f"{row[MEMORY]} GiB of {card:.0f}"
-        and record["Measured"].startswith(f"{row[MEASURED]} GiB" if row[MEASURED] != "none" else "none")
+        and record["Measured"].startswith(
+            f"{row[MEASURED]} GiB by torchtune in 2024" if row[MEASURED] != "none" else "none"
+        )
+        and record["Load"].endswith("AdamW" + held)
+        and (not saves or "activation checkpointing off" in record["What would change it"])
         and record["Hours (80 %)"] == row[TIME]
         and record["Rent (80 %)"].startswith(f"${row[RENT]} at $")
         and re.search(r"20\d\d-\d\d", record["Rent (80 %)"]) is not None
@@ -50,6 +56,8 @@ def test_the_record_follows_from_the_methods():
         ("QLoRA with transformers", MEMORY, "20.8 (6.4 to 24.1)"),
         ("LoRA with torchtune", RENT, "9.99"),
         ("LoRA with torchtune", TIME, "3.9 (2.2 to 3.0)"),
+        ("LoRA with torchtune", CHECKPOINTING, "off"),
+        ("QLoRA with transformers", CHECKPOINTING, "off"),
     ],
 )
 def test_another_table_gives_another_record(way, column, text):
@@ -66,6 +74,41 @@ def test_the_software_of_the_question_is_that_of_the_panel():
     """The panel names none: its answer is that of torchtune, which the question names."""
     point = cb.finetune("llama3_8b", "rtx-4090", software="torchtune").table.memory_bytes[0] / 2**30
     assert "torchtune" in words("01", "predict3") and f"{point:.1f} of 24 GiB" in words("01", "tune3")
+
+
+def rests_on_checkpointing(said: str, tuned: dict[str, Any]) -> bool:
+    """Whether the text states what LoRA and QLoRA need with and without checkpointing, and what it costs."""
+    gib = {how: run.table.filter(regex="memory").div(2**30) for how, run in tuned.items()}
+    kept = tuned["full"].memory.activations.div(2**30)
+    alone = cb.requirements("llama3_8b", batch=1, seq=2048, samples=1).memory["activations"] / 2**30
+    need, high = gib["none"].memory_bytes, gib["none"].memory_high
+    longer = tuned["full"].table.hours / tuned["none"].table.hours
+    return (
+        f"activations take {kept[0]:.1f} GiB and not the {alone:.1f} GiB of section 2" in said
+        and f"LoRA would need about {need[0]:.0f} GiB, and QLoRA about {need[1]:.0f} GiB" in said
+        and f"with the top of its interval at {high[1]:.0f}" in said
+        and "a third longer" in said
+        and longer.between(1.25, 1.42).all()
+        and tuned["none"].table.fits.tolist() == ["unlikely", "likely"]
+    )
+
+
+def test_the_answer_on_fine_tuning_rests_on_checkpointing():
+    """Where nothing is said, both methods use it; the vote, the text and the record say so."""
+    load, methods = dict(method=["lora", "qlora"], seq=2048), ["lora", "qlora"]
+    tuned = {how: cb.finetune("llama3_8b", "rtx-4090", 20e6, recompute=how, **load) for how in ("none", "full")}
+    assert cb.finetune("llama3_8b", "rtx-4090", **load).table.recompute.tolist() == ["full"] * len(methods)
+    assert rests_on_checkpointing(SAID["explain3"], tuned)
+    assert not rests_on_checkpointing(SAID["explain3"], tuned | {"none": tuned["full"]})
+    assert not rests_on_checkpointing(SAID["explain3"].replace("about 31", "about 29"), tuned)
+    assert "with activation checkpointing, in torchtune" in SAID["predict3"]
+    assert "`gradient_checkpointing=True`" in SAID["explain3"]
+
+
+def test_the_measurement_is_of_the_year_that_the_record_names():
+    row = cb.table("worked_examples").query("example == 'torchtune-2024' and quantity == '8B LoRA'").iloc[0]
+    assert row.source == "torchtune-2024" and "by torchtune in 2024" in decision("01")["Measured"]
+    assert "(https://github.com/meta-pytorch/torchtune/issues/2883)" in SAID["left-out"]
 
 
 def record(**changed: Any) -> tuple[dict[str, str], pd.DataFrame]:

@@ -33,6 +33,8 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
         and record["Price and engine"]
         == "; ".join(f"{name} ${offers[price][name]}, {offers[engine][name]}, 16 bits" for name in ranked)
         and record["Without a price"] == (missing or "none")
+        and record["Per token and user (80 %)"]
+        == "; ".join(f"{name} {text} ms" for name, text in offers["per token and user (80 %) [ms]"].items())
     )
 
 
@@ -65,6 +67,57 @@ def test_the_cost_is_per_generated_token_and_its_time_includes_the_prompts():
     usd = float(decision("04")["Per million generated tokens, prompts included (80 %)"].split("$")[1].split()[0])
     assert usd == pytest.approx(hour / 3600 * whole.point / (64 * 256) * 1e6, abs=0.005)
     assert usd > 2 * hour / 3600 * whole.point / (64 * (1024 + 256)) * 1e6
+
+
+def test_the_time_of_a_token_has_an_interval():
+    column = "per token and user (80 %) [ms]"
+    load = dict(input_len=1024, output_len=256, batch=64, delay_of="token")
+    for offer, text in table("04", "offers")[column].items():
+        told = cb.generate("llama3_8b", offer, **load)
+        assert text == "{:.0f} ({:.0f} to {:.0f})".format(*(1e3 * s for s in (told.point, told.low80, told.high80)))
+    other = table("04", "offers")
+    other.loc["gaudi3", column] = "19 (12 to 21)"
+    assert not follows(other, decision("04"))
+
+
+def describes(words: str, hours: dict[str, float]) -> bool:
+    """Whether the title is right on the price of the older GPU, the second offer, against that of the current one."""
+    current, older = list(hours.values())[:2]
+    return "an older one at less than half the price" in words and older < current / 2
+
+
+def test_the_offers_are_what_the_title_says():
+    prices = table("04", "offers").iloc[:2, 0]
+    hours = {offer: float(text.split()[0]) for offer, text in prices.items()}
+    assert describes(SAID["title"], hours) and "this year" not in SAID["title"]
+    assert not describes(SAID["title"], hours | {"a100-sxm-80gb": 1.90})
+    assert "divide the price of a GPU" in SAID["decide"] and "[recipe 09]" in SAID["decide"]
+
+
+def only_roughly(tokens: pd.DataFrame) -> bool:
+    """Whether the rates of prompts rise with the peaks in the main, and yet not in their order."""
+    peaks = pd.Series({name: cb.accelerator(name).peaks["peak_bf16"] for name in tokens.index})
+    rates = tokens["prompt [tokens/s]"].str.split().str[0].str.replace(",", "").astype(float)
+    return 0.7 < rates.rank().corr(peaks.rank()) < 0.99
+
+
+def test_prompts_follow_the_peaks_only_roughly():
+    assert "prompts follow the peaks only roughly" in SAID["explain1"] and only_roughly(table("04", "tokens"))
+    for rates in ([*"9876543210"], [*"4567890123"]):
+        other = table("04", "tokens")
+        order = [cb.accelerator(name).peaks["peak_bf16"] for name in other.index]
+        ranked = sorted(range(len(order)), key=lambda place: -order[place])
+        for place, rate in zip(ranked, rates, strict=True):
+            other.iloc[place, 0] = f"{rate} (0 to 9)"
+        assert not only_roughly(other)
+
+
+def test_the_traps_are_asked_of_a_peak_that_is_printed_nowhere():
+    """The exercise on sparsity: its answer cannot be read off the page."""
+    every = nbformat.read(FOLDER / "04-accelerator-comparison.ipynb", as_version=4).cells
+    dense = float(re.search(r"promises ([\d,]+) TFLOP/s in FP8", SAID["turn"])[1].replace(",", "")) / 4
+    shown = "\n".join(cell.source for cell in every if cell.cell_type == "markdown")
+    assert not re.search(rf"\b({dense:.0f}|{dense:,.0f}) TFLOP/s", shown)
 
 
 def helps(gains: pd.DataFrame, contexts: pd.DataFrame) -> bool:
@@ -119,7 +172,7 @@ def test_a_pass_for_512_users_by_hand():
     kept = 2 * shape["depth"] * shape["kv_heads"] * (shape["width"] // shape["heads"]) * 2
     arithmetic = 1e3 * 2 * weights * 512 / gpu.peaks["peak_bf16"]
     assert kept == 128 * 1024 and "128 KiB per token of context" in SAID["kept"]
-    assert f"arithmetic takes the matmuls {arithmetic:.1f} ms" in SAID["explain3"]
+    assert f"arithmetic of the matmuls takes {arithmetic:.1f} ms" in SAID["explain3"]
     assert f"{kept * 512 * 512 / 1e9:.0f} GB of keys and values" in SAID["explain3"]
     assert f"another {1e3 * kept * 512 * 512 / gpu.mem_bandwidth:.1f} ms" in SAID["explain3"]
     assert arithmetic > 1e3 * 2 * weights / gpu.mem_bandwidth, "the weights arrive while the matmuls compute"

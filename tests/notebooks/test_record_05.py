@@ -68,6 +68,22 @@ def test_another_table_gives_another_record(name, column, text):
     assert not follows(orders, decision("05"))
 
 
+def certainty(said: dict[str, str]) -> float:
+    """Return what exercise 3 pays for certainty [$], from the plan of exercise 2, or nothing if the two part."""
+    plan = r"plan for (\d+) GPUs takes (\d+) days, and the top of its interval is (\d+) days.+ in (\d+) days"
+    gpus, days, top, deadline = map(int, re.search(plan, said["turn2"]).groups())
+    orders = [8 * -(-gpus * each // (8 * deadline)) for each in (days, top)]
+    named, price = re.search(r"estimate, (\d+) GPUs.+\$</span>([\d.]+) per hour", said["turn3"]).groups()
+    return (orders[1] - orders[0]) * deadline * 24 * float(price) if int(named) == orders[0] else float("nan")
+
+
+def test_the_third_exercise_follows_from_the_second():
+    assert certainty(SAID) == eval(SAID["solution3"].removeprefix("answer = ")) == 21_120
+    assert SAID["solution2"].startswith("answer = 72 ") and SAID["solution3"].startswith("answer = (72 - 56) *")
+    assert certainty(SAID | {"turn3": SAID["turn3"].replace("56 GPUs", "64 GPUs")}) != 21_120
+    assert "Reserved, it is the rent of the extra nodes; bought, it is their price." in SAID["explain3"]
+
+
 SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "05-can-you-trust-it.ipynb", as_version=4).cells}
 
 

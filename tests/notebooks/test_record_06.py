@@ -59,11 +59,17 @@ def test_the_record_follows_from_the_page():
 def cores_follow(page: dict[str, Any]) -> bool:
     """Whether the interval of the cores is what the smallest size reaches of full use, in page, text and record."""
     size, shares = page["utilised"].index[0], three(page["utilised"].iloc[0, 1])
-    point, low, high = map(int, re.search(r"= (\d+) cores \(80 %: (\d+) to (\d+)\)", page["cores"]).groups())
+    line = r"x = (\S+) images.* c = (\S+) ms, n = (\d+) · x · (\d+) · c = (\d+) cores \(80 %: (\d+) to (\d+)\)"
+    rate, ms, gpus, factor, point, low, high = re.search(line, page["cores"]).groups()
+    by_hand = float(rate.replace(",", "")) * float(ms) / 1e3 * int(gpus) * int(factor)
+    point, low, high = int(point), int(low), int(high)
     from_table = [100 * int(size) / share for share in (shares[0], shares[2], shares[1])]
     return (
         [point, low, high] == pytest.approx(from_table, rel=0.02)
-        and page["record"]["Images"].endswith(f": {point} cores (80 %: {low} to {high})")
+        and point == pytest.approx(by_hand, rel=0.01)
+        and page["record"]["Images"].endswith(
+            f"{factor} times the work of decoding per image: {point} cores (80 %: {low} to {high})"
+        )
         and f"{low} to {high} cores" in page["said"]["hand1"]
         and f"estimate is {point} cores" in page["said"]["hand1"]
     )
@@ -96,6 +102,54 @@ def test_the_interval_of_the_cores_follows():
     other = page()
     other["record"]["Images"] = other["record"]["Images"].split(" (80 %")[0]
     assert not cores_follow(other)
+    other = page()
+    other["record"]["Images"] = other["record"]["Images"].replace("3 times", "2 times")
+    assert not cores_follow(other)
+    assert not cores_follow(page() | {"cores": words("06", "cores").replace("· 3 ·", "· 1 ·")})
+
+
+def ran(cell: str, old: str, new: str, *before: str) -> dict[str, Any]:
+    """Return the names of the page after one of its cells ran with a Tweak, and after the cells `before` it."""
+    said, names = page()["said"], dict[str, Any]()
+    for each in ("imports", "parameters", *before):
+        exec(said[each], names)
+    assert said[cell].count(old) == 1
+    exec(said[cell].replace(old, new), names)
+    return names
+
+
+def test_the_tweak_of_decoding_changes_the_factor_and_not_the_core(capsys):
+    """Its factor is printed, the time of a core stays, and the smallest size is enough."""
+    assert "change `decode_work` to 1" in page()["said"]["serving"]
+    names = ran("cores", '"decode_work": 3', '"decode_work": 1')
+    pattern = r"c = (\S+) ms, n = 8 · x · (\d+) · c = (\d+) cores"
+    (ms, one, few), (usual, three_times, many) = (
+        re.search(pattern, each).groups() for each in (capsys.readouterr().out, words("06", "cores"))
+    )
+    assert float(ms) == pytest.approx(float(usual), rel=0.03)
+    assert (one, three_times) == ("1", "3") and names["work"] == 1
+    assert 3 * int(few) == pytest.approx(int(many), abs=2) and int(few) < 64
+
+
+def test_the_tweak_of_the_configuration_changes_its_labels(capsys):
+    names = ran("cards", "tp=2", "tp=4", "cores", "utilised")
+    assert names["other"] == "TP 4, ZeRO 1" and "TP 4, ZeRO 1 sends 2" in capsys.readouterr().out
+    assert CONFIGURATION in page()["cards"].columns[-1] and "Set it back" in page()["said"]["explain3"]
+
+
+def second_card(page: dict[str, Any]) -> bool:
+    """Whether the record values the second card under FSDP by the steps of the table."""
+    steps = [three(text)[0] for text in page["cards"]["FSDP: step (80 %) [s]"]]
+    exact = page["price"] * GPUS * YEARS * HOURS * SHARES["cards"] * (1 - steps[1] / steps[0])
+    said = re.search(r"second card is then worth \$([\d,]+)\)", page["record"]["What would change it"])[1]
+    return float(said.replace(",", "")) == pytest.approx(exact, rel=0.05)
+
+
+def test_the_second_card_under_fsdp_is_worth_what_the_record_says():
+    assert second_card(page()) and not second_card(page() | {"price": 1.49})
+    other = page()
+    changed(other["cards"], ("2", 2), "9.5 (7.8 to 11.6)")
+    assert not second_card(other)
 
 
 @pytest.mark.parametrize(

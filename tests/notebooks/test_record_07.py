@@ -76,6 +76,30 @@ def test_another_table_gives_another_record(cell, row, column, text):
     assert not follows(other)
 
 
+def cheaper_at_medians(page: dict[str, Any]) -> bool:
+    """Whether short sequences alone are cheaper on the new GPU, at the medians and not at its upper quartile."""
+    (_, (usd, _, _)), (new, (median, _, upper)) = page["prices"].items()
+    column = "cheaper per token, at median prices"
+    ratios = {task: three(text) for task, text in page["oursshown"].iloc[:, 2].items()}
+    said = {task: new if median / usd / low < 1 else "open" for task, (_, low, _) in ratios.items()}
+    point, _, high = ratios["1,024 tokens"]
+    return (
+        page["worth"][column].to_dict() == said
+        and [task for task, which in said.items() if which == new] == ["1,024 tokens", "4,096 tokens"]
+        and upper / usd / point > 1
+        and upper / usd / high > 1
+    )
+
+
+def test_the_new_gpu_is_cheaper_for_short_sequences_at_median_prices_alone():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
+    assert "At the **median** list prices the H100 is cheaper per token for short sequences" in said["explain5"]
+    assert "at the upper quartile of its own prices it is not" in said["explain5"] and cheaper_at_medians(page())
+    (old, usd), (new, (median, low, _)) = page()["prices"].items()
+    assert not cheaper_at_medians(page() | {"prices": {old: usd, new: [median, low, 3.20]}})
+    assert not cheaper_at_medians(page() | {"prices": {old: usd, new: [4.41, low, 4.50]}})
+
+
 @pytest.mark.parametrize("changed", [[1.10, 1.39, 1.67], [1.49, 1.49, 1.67], [1.49, 1.39, 1.49]])
 def test_another_price_gives_other_limits(changed):
     """Of the median, and of either quartile."""

@@ -37,7 +37,10 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
     several = f"open: {' or '.join(tied)}; their intervals overlap; until your use is measured, rent {rents[0]}"
     several += ", or one spot H100 if your runs save checkpoints"
     chosen = record["Choice"] == (several if len(tied) > 1 else first)
-    return chosen and quoted and owned(offers, {name: usd[0] for name, usd in cost.items()}, record)
+    server = offers[PRICED]["on-premises-h100"].partition(", ")[2].partition(";")[0]
+    old = f"a current quote for on-premises-h100 (our prices of its GPUs are of {server}), a measured use"
+    asked = re.search(r"20\d\d", server) is not None and record["What would change it"].startswith(old)
+    return chosen and quoted and asked and owned(offers, {name: usd[0] for name, usd in cost.items()}, record)
 
 
 def owned(offers: pd.DataFrame, cost: dict[str, float], record: dict[str, str]) -> bool:
@@ -119,6 +122,8 @@ def test_another_table_gives_another_record(offer, column, text):
         (PAYS, "(38 % to 91 %)", "(60 % to 60 %)"),
         (PAYS, "workstation-6 64 %", "workstation-6 60 %"),
         ("Choice", ", or one spot H100 if your runs save checkpoints", ""),
+        ("What would change it", "2024-07-31", "2026-05-24"),  # other dates than those of the server
+        ("What would change it", "a current quote", "a signature"),
     ],
 )
 def test_another_record_does_not_follow(row, old, new):

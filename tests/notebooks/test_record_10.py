@@ -136,8 +136,8 @@ def test_owning_never_pays_where_the_gpus_do_not_carry_the_load():
     assert not reached(apis.assign(**{FROM: ["never", "100"]}), load, most)
 
 
-def settles(test: str, offers: pd.DataFrame, stack: str, load: float) -> bool:
-    """Whether the load test sends the lengths of the record to one engine at its share of the load."""
+def settles(test: str, offers: pd.DataFrame, stack: str, load: float, choice: str) -> bool:
+    """Whether the load test sends the lengths of the record to one engine at its share, and asks all open GPUs."""
     prompt, reply = re.search(r"(\d+) \+ (\d+) tokens", stack).groups()
     many = int(re.search(r"\((\d+)\)", offers[COUNT]["h100-sxm"])[1])
     places, limit = re.search(r"([\d,]+) requests per iteration", stack)[1], re.search(r"TPOT (\d+) ms", stack)[1]
@@ -148,20 +148,46 @@ def settles(test: str, offers: pd.DataFrame, stack: str, load: float) -> bool:
         and abs(float(flags["request-rate"]) * int(flags["tensor-parallel-size"]) - load / many) < 0.1
         and flags["metric-percentiles"] == re.search(r"at p(\d+)", stack)[1]
         and f"checkpoint of {stack.split(',')[0]}" in test
-        and f"order {many} × h100-sxm if" in test
+        and f"{many} × h100-sxm are enough if" in test
+        and "order" not in test
+        and (" or " not in choice.partition(";")[0] or RIVALS in test)
         and f"TPOT below {limit} ms" in test
     )
 
 
+RIVALS = "Run the same on each GPU that is still open, with its share of the load, and then compare quotes"
+
+
 def test_the_load_test_is_that_of_the_order():
     record, offers, (load, _) = decision("10"), table("10", "offers"), loads()
-    test, stack = record["Load test to run"], record["Stack"]
-    assert settles(test, offers, stack, load)
+    test, stack, choice = record["Load test to run"], record["Stack"], record["Choice"]
+    assert choice.startswith("open: ") and settles(test, offers, stack, load, choice)
     for old, new in [
         ("rate 18", "rate 29"),
         ("input-len 512", "input-len 256"),
         ("below 50", "below 80"),
         ("8 ×", "5 ×"),
+        ("are enough", "are ordered"),
+        (RIVALS, "Then order"),
     ]:
-        assert old in test and not settles(test.replace(old, new), offers, stack, load)
-    assert not settles(test, offers, stack.replace("llama3_8b", "llama3_70b"), load)
+        assert old in test and not settles(test.replace(old, new), offers, stack, load, choice)
+    assert not settles(test, offers, stack.replace("llama3_8b", "llama3_70b"), load, choice)
+
+
+def leaves_prompts_out(sizes: pd.DataFrame, load: float, reply: int) -> bool:
+    """Whether the price of a million output tokens is below all that is paid for them, as its heading says."""
+    price = next(name for name in sizes if "per million output tokens" in name)
+    paid = [float(usd) / (3600 * load * reply / 1e6) for usd in sizes["price [$ per hour]"]]
+    below = all(float(each) < 0.8 * whole for each, whole in zip(sizes[price], paid, strict=True))
+    return below == ("prompts charged apart" in price)
+
+
+def test_the_price_of_output_tokens_says_that_prompts_are_charged_apart():
+    sizes, (load, _) = table("10", "slo"), loads()
+    reply = int(re.search(r"\+ (\d+) tokens", decision("10")["Stack"])[1])
+    assert leaves_prompts_out(sizes, load, reply)
+    assert not leaves_prompts_out(
+        sizes.rename(columns=lambda name: name.replace(", prompts charged apart", "")), load, reply
+    )
+    dearer = sizes.assign(**{next(name for name in sizes if "output" in name): ["0.20", "0.13", "0.11"]})
+    assert not leaves_prompts_out(dearer, load, reply)

@@ -4,17 +4,17 @@ import re
 
 import pandas as pd
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
 
 
 def follows(plan: pd.DataFrame, record: dict[str, str]) -> bool:
     """Whether each job is where its interval puts it beside the days available, and each figure is repeated."""
     interval, fits = plan.columns[1], plan.columns[2]
-    available = float(re.search(r"done in ([\d.]+) days", fits)[1])
+    available = float(re.search(r"done in ([\d.]+) such days", fits)[1])
     should: dict[str, list[str]] = {"start now": [], "wait for the GPUs": [], "open": []}
     for job, text in plan[interval].items():
         point, low, high = map(float, re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text).groups())
-        if not low <= point <= high or f"{job} {text}" not in record["Days (80 %)"]:
+        if not low <= point <= high or f"{job} {text}" not in record["Days of processor time (80 %)"]:
             return False
         should["start now" if high <= available else "wait for the GPUs" if low > available else "open"].append(job)
     choice = "; ".join(f"{what}: {', '.join(jobs) or 'none'}" for what, jobs in should.items())
@@ -64,6 +64,56 @@ def test_another_table_gives_another_reason(row, column, text):
     shapes = table("11", "products")
     shapes.loc[row, shapes.columns[column]] = text
     assert not what_16_rows_reach(shapes)
+
+
+def needs_a_day(plan: pd.DataFrame, report: str, record: dict[str, str]) -> bool:
+    """Whether the report's fall in speed is larger than the margin of the open job, and the record asks for a day."""
+    available = float(re.search(r"done in ([\d.]+) such days", plan.columns[2])[1])
+    spare = min(abs(available / float(days) - 1) for days in plan.loc[plan[plan.columns[2]] == "open"].iloc[:, 3])
+    fallen = 1 / (int(re.search(r"ended at (\d+)%", report)[1]) / 100) - 1
+    asked = "a day of training by the wall clock, with the usual other programs" in record["What would change it"]
+    return fallen > spare and asked and "hour" not in record["What would change it"]
+
+
+def test_a_run_of_an_hour_does_not_settle_what_is_open():
+    plan, report, record = table("11", "forecast"), words("11", "measured"), decision("11")
+    assert needs_a_day(plan, report, record) and "train for a day" in FOLDER.joinpath(PAGE).read_text()
+    assert not needs_a_day(plan, report.replace("ended at 50%", "ended at 95%"), record)
+    hour = record["What would change it"].replace("a day of", "an hour of")
+    assert not needs_a_day(plan, report, record | {"What would change it": hour})
+
+
+PAGE = "11-benchmark-this-machine.ipynb"
+
+
+def counts_processor_time(plan: pd.DataFrame, record: dict[str, str]) -> bool:
+    """Whether table and record name the days of one-thread work by the clock that timed it."""
+    return (
+        all("days of processor time" in plan.columns[place] for place in (1, 3))
+        and "Days of processor time (80 %)" in record
+        and not {"Days (80 %)", "Days"} & set(record)
+    )
+
+
+def test_days_are_those_of_the_processor():
+    plan, record = table("11", "forecast"), decision("11")
+    assert counts_processor_time(plan, record)
+    assert "a job that gets half of a core takes twice as long" in FOLDER.joinpath(PAGE).read_text()
+    assert not counts_processor_time(plan.rename(columns={plan.columns[1]: "predicted days (80 %)"}), record)
+    assert not counts_processor_time(plan, {"Days (80 %)": "39"})
+
+
+def says_which_fit(panel: str, record: dict[str, str]) -> bool:
+    """Whether the panel's time of the step is that of the record, and says that all networks are in its fit."""
+    told = re.search(r"ResNet-50, batch 4: ([\d.]+) s with all networks in the fit \(", panel)
+    return told is not None and f"predicted {told[1]} s" in record["Step"]
+
+
+def test_the_panel_says_which_fit_its_step_comes_from():
+    panel, record = words("11", "panel"), decision("11")
+    assert says_which_fit(panel, record)
+    assert not says_which_fit(panel.replace(" with all networks in the fit", ""), record)
+    assert not says_which_fit(panel.replace("batch 4: 1.05 s", "batch 4: 1.12 s"), record)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def follows(options: pd.DataFrame, record: dict[str, str], sizes: pd.DataFrame, 
         return record["Choice"].startswith("none keeps")
     first = min(able, key=lambda name: (usd[name], waits[name][0]))
     rivals = [name for name in able if usd[name] == usd[first] and name != first]
-    said = record.get(f"Wait over that of {first}", "") if rivals else ""
+    said = record.get(f"Wait over that of {first}, median week (90 % interval)", "") if rivals else ""
     ratios = dict(re.findall(r"(\w+) × [\d.]+ \(([\d.]+) to", said))
     compared = {name.partition(",")[0] for name in rivals}
     tied = {first} | {name for name in rivals if float(ratios.get(name.partition(",")[0], "inf")) <= 1}
@@ -46,7 +46,13 @@ def follows(options: pd.DataFrame, record: dict[str, str], sizes: pd.DataFrame, 
     repeated = all(f"{name} {options[WAIT][name]} h" in record["Mean wait (80 % of weeks)"] for name in (*tied, *costs))
     is_open = (", open: " in record["Choice"]) == (len(tied) > 1)
     can = any("elastic" in name for name in tied) == ("elastic only if your training" in record["Choice"])
+    near = [
+        f"{name.partition(',')[0]} {most:.1f} h"
+        for name, (_, _, most) in waits.items()
+        if usd[name] == usd[first] and accepted < most <= 1.25 * accepted
+    ]
     others = can and payers(sizes, tied, record)
+    others = others and record["Just over the limit"] == ("; ".join(near) or "no option of this price")
     return named == tied and is_open and set(ratios) == compared and quoted and repeated and others
 
 
@@ -64,6 +70,8 @@ def test_the_record_follows_from_the_options():
     [
         ("fair, 8 nodes", WAIT, "1.2 (0.3 to 8.9)"),  # misses the accepted wait
         ("fair, 8 nodes", MORE, "9,000"),  # no longer free
+        ("priority, 8 nodes", WAIT, "3.3 (0.4 to 10.1)"),  # no longer just over the limit
+        ("backfill, 8 nodes", WAIT, "4.5 (0.5 to 9.2)"),  # just over it
         ("static, 8 nodes", WAIT, "0.2 (0.1 to 0.3)"),  # nothing need change
         ("static, 16 nodes", MORE, "12,020"),  # another price of GPUs
         ("static, 16 nodes", WAIT, "0.4 (0.1 to 0.9)"),  # another wait with twice the GPUs
@@ -90,3 +98,17 @@ def test_other_quartiles_of_the_price_give_another_record():
 def test_elastic_jobs_are_chosen_under_their_condition_only():
     options, record, *others = page()
     assert not follows(options, record | {"Choice": record["Choice"].partition("; elastic only")[0]}, *others)
+
+
+def named_medians(printed: str, record: dict[str, str]) -> bool:
+    """Whether every printed or recorded ratio of waits says that it is that of the median week."""
+    ratios = [line for line in printed.splitlines() if " × " in line]
+    keys = [label for label, text in record.items() if re.search(r"\w × [\d.]+ \([\d.]+ to", text)]
+    return bool(ratios and keys) and all("median week" in text for text in (*ratios, *keys))
+
+
+def test_ratios_of_waits_are_those_of_the_median_week():
+    printed, record = words("13", "claim"), decision("13")
+    assert named_medians(printed, record)
+    assert not named_medians(printed.replace(" in the median week", "", 1), record)
+    assert not named_medians(printed, {label.partition(", median")[0]: text for label, text in record.items()})

@@ -4,7 +4,9 @@ import re
 
 import pandas as pd
 import pytest
-from records import decision, table
+from records import FOLDER, decision, table
+
+import cookbook as cb
 
 COST, MACHINES, LATENCY = "3 years [$, 80 %]", "machines (fast to slow end)", "predicted latency [ms]"
 
@@ -51,7 +53,13 @@ def follows(buyers: pd.DataFrame, sizes: pd.DataFrame, record: dict[str, str]) -
     pairs = [name for name in sizes.index if " and " in name]
     mean = next(name for name in sizes if "on average" in name)
     best = min(pairs, key=lambda name: float(sizes[mean][name]))
-    return record["Two sizes"].startswith(f"{best} ×{sizes[mean][best]} on average, ×{sizes['at most'][best]} at most")
+    told = f"by the medians: {best} ×{sizes[mean][best]} on average, ×{sizes['at most'][best]} at most"
+    single = cb.planning.hourly_usd("mi300x").rows == 1 and "MI300X" in best
+    return (
+        record["One size"].startswith("by the medians: ")
+        and record["Two sizes"].startswith(told)
+        and ("the MI300X has a single list price" in record["Two sizes"]) == single
+    )
 
 
 def test_the_record_follows_from_the_buyers():
@@ -83,3 +91,32 @@ def test_another_pair_gives_another_record():
     mean = next(name for name in sizes if "on average" in name)
     sizes.loc[sizes.index[-1], mean] = "1.01"
     assert not follows(table("14", "buyers"), sizes, decision("14"))
+
+
+@pytest.mark.parametrize(
+    ("row", "old"),
+    [
+        ("One size", "by the medians: "),
+        ("Two sizes", "by the medians: "),
+        ("Two sizes", "; the MI300X has a single list price"),
+    ],
+)
+def test_sizes_without_their_caveats_do_not_follow(row, old):
+    record = decision("14")
+    assert old in record[row]
+    record |= {row: record[row].replace(old, "")}
+    assert not follows(table("14", "buyers"), table("14", "one-size"), record)
+
+
+def extra(sizes: pd.DataFrame) -> list[int]:
+    """Return by how many tenths the pairs that cover all cases cost more than the best, on average."""
+    mean = next(name for name in sizes if "on average" in name)
+    return [round(10 * (float(text) - 1)) for name, text in sizes[mean].items() if " and " in name]
+
+
+def test_the_text_says_what_both_pairs_cost_on_average():
+    sizes, text = table("14", "one-size"), (FOLDER / "14-pick-a-stack.ipynb").read_text()
+    assert extra(sizes) == [1, 3]
+    assert "The best pair costs about a tenth more" in text and "the second pair, three tenths more" in text
+    sizes.loc[sizes.index[-1], next(name for name in sizes if "on average" in name)] = "1.12"
+    assert extra(sizes) != [1, 3]

@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 import pytest
-from records import decision, table
+from records import FOLDER, decision, table, words
 
 SCALED, GRID, SPLIT = "cell-07", "cell-15", "split"
 
@@ -26,7 +26,7 @@ def slower(split: pd.DataFrame, verdict: str) -> bool:
         verdict.startswith("not with a ring: by the formulas")
         and list(ring.values()) == sorted(ring.values())
         and deck[last] < peak
-        and f" {last} K40 that share one batch of 1,024 over InfiniBand train {ring[last]:g} times as fast" in verdict
+        and f" {last} K40s that share one batch of 1,024 over InfiniBand train {ring[last]:g} times as fast" in verdict
         and found is not None
         and (float(found[1]), float(found[3]), found[4]) == (peak, deck[last], last)
         and deck[found[2]] == peak
@@ -95,3 +95,22 @@ def test_another_table_gives_another_verdict(cell, row, column, text):
     if text == "9":
         tables[cell].loc["64", "side p"] = "10"
     assert not follows(*tables.values(), decision("where"))
+
+
+def explains(printed: str, page: str) -> bool:
+    """Whether the vote on the speech network names the ratio of peaks that its cell prints, under a condition."""
+    then = re.search(r"peaks: ([\d.]+)× then", printed)[1]
+    return f"its peak was {then} times that of our stand-in CPU" in page and "If the GPU was a K40" in page
+
+
+def test_the_vote_on_speech_names_the_printed_ratio_of_peaks():
+    printed, page = words("where", "speech"), (FOLDER / "history" / "where-this-began.ipynb").read_text()
+    assert explains(printed, page)
+    assert not explains(printed.replace("3.3×", "4.3×"), page)
+    assert not explains(printed, page.replace("If the GPU was a K40, w", "W"))
+
+
+def test_each_objective_has_a_section_that_is_not_optional():
+    page = (FOLDER / "history" / "where-this-began.ipynb").read_text()
+    sections = re.findall(r'"## (\d)\. (Optional: )?', page)
+    assert [number for number, optional in sections if not optional] == ["1", "2", "3"]

@@ -113,6 +113,7 @@ TYPED = [
         "llama2_7b",
         {"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "interleaved", "global_batch": 6},
     ),
+    ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "vp": 2, "global_batch": 6}),
     ("shard-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "zero": 2, "shard": 3}),
     ("shard-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "zero": 0, "shard": 2}),
     ("value-not-allowed", "llama2_7b", {"devices": 0}),

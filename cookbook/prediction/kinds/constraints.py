@@ -253,6 +253,11 @@ def _scheduled(s: Any, *schedules: str) -> Any:
     return (s.pp > 1) & named
 
 
+def _interleaves(s: Any) -> Any:
+    """Return pipelines whose stages have chunks that take turns: said so, or with chunks and no schedule named."""
+    return _scheduled(s, "interleaved") | (_scheduled(s, "") & (s.vp > 1))
+
+
 MISSING = "a count of devices, layers, shards, batch or tokens is missing or below 1"
 # What no row of a report can be: `unnamed` says whether its accelerator is unknown.
 REPORTED = (
@@ -398,6 +403,14 @@ SPLITS = (
         lambda s: around(s.global_batch, multiples(s.global_batch, s.dp * s.micro_batch)),
     ),
 )
+# What an interleaved pipeline takes: rounds of as many micro-batches as it has stages.
+ROUNDS = Constraint(
+    "schedule-impossible",
+    lambda s: _interleaves(s) & (_fed(s) % s.pp > 0),
+    "global_batch = {:g} gives {:g} micro-batches, and an interleaved pipeline takes a multiple of "
+    "pp = {:g}; take global_batch = {:g}",
+    lambda s: (s.global_batch, _fed(s), s.pp, np.ceil(_fed(s) / s.pp) * s.pp * s.dp * s.micro_batch),
+)
 # what a schedule takes of chunks and micro-batches,
 SCHEDULES = (
     Constraint(
@@ -413,13 +426,7 @@ SCHEDULES = (
         lambda s: (s.vp,),
         lambda s: divisors(s.layers / s.pp)[1:3] or "1 and 1f1b",
     ),
-    Constraint(
-        "schedule-impossible",
-        lambda s: _scheduled(s, "interleaved") & (_fed(s) % s.pp > 0),
-        "global_batch = {:g} gives {:g} micro-batches, and an interleaved pipeline takes a multiple of "
-        "pp = {:g}; take global_batch = {:g}",
-        lambda s: (s.global_batch, _fed(s), s.pp, np.ceil(_fed(s) / s.pp) * s.pp * s.dp * s.micro_batch),
-    ),
+    ROUNDS,
     Constraint(
         "schedule-impossible",
         lambda s: _scheduled(s, "zb-v") & (s.vp != 2),
@@ -635,7 +642,12 @@ def usual_chunks(layers: Any, stages: Any) -> np.ndarray:
 
 
 def configuration_grid(
-    shape: Mapping[str, int], per_node: Mapping[int, int], batch: int, seq: int, axes: Mapping[str, Sequence[Any]]
+    shape: Mapping[str, int],
+    per_node: Mapping[int, int],
+    batch: int,
+    seq: int,
+    axes: Mapping[str, Sequence[Any]],
+    rules: Sequence[Constraint] = (*SPLITS, ROUNDS),
 ) -> dict[str, np.ndarray]:
     """Return all valid combinations of the axes, as arrays.
 
@@ -649,6 +661,8 @@ def configuration_grid(
         Sequences of one step; tokens of each.
     axes : mapping of str to sequence
         micro_batch, zero and recompute to try.
+    rules : sequence of Constraint
+        What configurations meet; by default they also fill whole rounds of an interleaved pipeline.
 
     Returns
     -------
@@ -677,6 +691,9 @@ def configuration_grid(
                 ep=ep,
                 dp=dp,
                 micro_batch=micro,
+                micro_batches=batch // (dp * micro),
+                flushes=1,
+                pipeline_schedule="",
                 global_batch=batch,
                 seq=seq,
                 **shape,
@@ -685,7 +702,7 @@ def configuration_grid(
                 experts_known=1,
                 broken=0,
             ),
-            SPLITS,
+            rules,
         )
         fits &= (vp == 1) | (pp > 1)  # one stage has no chunks
         # Gathering weights for every micro-batch of a pipeline defeats both.

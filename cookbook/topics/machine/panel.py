@@ -182,7 +182,7 @@ def _draw(calibration: Calibration, text: str, values: dict[str, Any], _pinned: 
     estimate = PREDICTORS[step["benchmark"]](step, calibration.accelerator).one()
     facts = [
         *facts,
-        _told(step, estimate),
+        _told(step, estimate, bool(calibration.judged)),
         f"Machine: {calibration.accelerator.name}.",
         _datasheet(calibration),
     ]
@@ -363,9 +363,11 @@ def _step(calibration: Calibration, batch: int) -> dict[str, Any]:
     return {**{name: (rows[0] if rows else usual).get(name) for name in names}, "batch": batch}
 
 
-def _told(step: Mapping[str, Any], estimate: Estimate) -> str:
+def _told(step: Mapping[str, Any], estimate: Estimate, fitted: bool) -> str:
+    """Return the time of the step, and which networks are in the fit that it comes from."""
     low, high = human(estimate.low80, "s"), human(estimate.high80, "s")
-    return f"{_title(step['model'])}, batch {step['batch']:,}: {human(estimate.point, 's')} (80 %: {low} to {high})."
+    of, fit = f"{_title(step['model'])}, batch {step['batch']:,}", " with all networks in the fit" if fitted else ""
+    return f"{of}: {human(estimate.point, 's')}{fit} (80 %: {low} to {high})."
 
 
 def _datasheet(calibration: Calibration) -> str:

@@ -19,7 +19,15 @@ from cookbook.prediction.api import network_of, plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric as fabric_of
-from cookbook.prediction.kinds.constraints import CHUNKS, SCHEDULES, SHARDS, configuration_grid, possible
+from cookbook.prediction.kinds.constraints import (
+    CHUNKS,
+    ROUNDS,
+    SCHEDULES,
+    SHARDS,
+    SPLITS,
+    configuration_grid,
+    possible,
+)
 from cookbook.prediction.kinds.transformer import of_model
 from cookbook.prediction.scenario import Coded
 from cookbook.result import Result, card, plain
@@ -339,7 +347,9 @@ def search(
     machine, joined = machine_of(accelerator), per_node
     domain = fabric_of(fabric).domain if fabric else math.nan
     node = joined or int(domain if math.isfinite(domain) else machine.per_node)
-    grid = configuration_grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
+    # Schedules that the reader names are checked one by one.
+    rules = SPLITS if any(more["pipeline_schedule"]) else (*SPLITS, ROUNDS)
+    grid = configuration_grid(shape, {count: min(node, count) for count in counts}, batch, length, axes, rules)
     grid = _with_more(grid, batch, more)
     if not 0 < len(grid["devices"]) <= MAX_LAYOUTS:
         raise ValueError(

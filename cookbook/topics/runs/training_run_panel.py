@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import hardware
+from cookbook import catalog, hardware
 from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as memory_charts
@@ -504,13 +504,19 @@ def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
         (step.tier, "Coverage of the time of a step by measurements of other runs."),
         *measured_badges(step.measured),
         price_badge(price),
-        ("your failure rate", "Set under More.")
-        if view.values["mtbf"] is not None
-        else (
-            "failures published",
-            "Median of the rates that a few long runs and clusters report, with their range.",
-        ),
+        ("your failure rate", "Set under More.") if view.values["mtbf"] is not None else _failure_badge(),
         (f"{len(view.run.assumed)} assumed", f"Values used where nothing is set: {in_words(view.run.assumed)}."),
+    )
+
+
+def _failure_badge() -> tuple[str, str]:
+    """Badge of the published rates of failures: how many were read at their source, and how many recalled."""
+    how = catalog.table("long_runs")["how"]
+    recalled = int((how == "recalled").sum())
+    return (
+        f"failures: {len(how) - recalled} read, {recalled} recalled",
+        "Median of the rates that a few long runs and clusters report, with their range; a recalled rate was not "
+        "checked at its source.",
     )
 
 
