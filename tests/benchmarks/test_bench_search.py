@@ -10,7 +10,7 @@ import pytest
 from cookbook.prediction.api import train_step
 from cookbook.topics.runs.search import search
 
-COUNTS = [count * 8 for count in range(1, 129)]
+COUNTS = [count * 8 for count in range(1, 193)]
 
 
 @pytest.fixture(scope="module")

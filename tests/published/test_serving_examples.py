@@ -80,7 +80,7 @@ def test_what_has_left_a_window_is_not_kept_and_the_page_says_so(words):
     kept = kept_bytes("mistral_7b", tokens)
     assert kept_bytes("mistral_7b_v0.2", tokens) / kept == pytest.approx(saving)
     assert kept == pytest.approx(kept_bytes("mistral_7b", given(window, "window")))
-    assert f"{saving:.0f} times as much for Mistral 7B at {tokens:,.0f} tokens" in words
+    assert f"{saving:.0f} times as large for Mistral 7B at {tokens:,.0f} tokens" in words
 
 
 def engine(name):
