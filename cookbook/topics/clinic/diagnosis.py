@@ -223,16 +223,14 @@ def _diagnose_readings(readings: list[Reading], predicted: Any, precision: str |
     terms = _terms(waiting, predicted)
     late = _straggling(shared, at)
     cause, term, observations = _cause(waiting, terms, late, precision)
+    if cause == "communication":
+        # A slow network costs what the process that waits least spends in it; the others also wait for that process.
+        waiting = shared[min((wait, place) for place, wait in enumerate(waits) if wait > 0)[1]]
+        terms = _terms(waiting, predicted)
     main = next(row for row in terms if row["term"] == term)
     evidence = (*observations, *_counter_words(counted, above=True))
-    waited = 1.0
-    if cause == "straggler":
-        # The remedies of a straggler shorten the others' wait; the communication itself remains.
-        waited = min(late[0] / main["share"], 1.0)
-    elif cause == "communication":
-        # A slow network costs what the process that waits least spends in it; the others also wait for that process.
-        waited = min(wait for wait in waits if wait > 0) / main["share"]
-        main = main | {end: waited * main[end] for end in ("share", "low", "high")}
+    # The remedies of a straggler shorten the others' wait; the communication itself remains.
+    waited = min(late[0] / main["share"], 1.0) if cause == "straggler" else 1.0
     remedies = () if cause == "healthy" else _remedies(cause, waiting, waited)
     meant = "" if precision is None else f"Meant: {precision[:20]}; {_formats(waiting.facts)}."
     answer = _answer(cause, waiting, main, (evidence, remedies, notes, meant), predicted is not None)
