@@ -155,11 +155,14 @@ def test_a_layout_for_gpt_3_on_512_a100(reader: Reader) -> None:
 def test_rent_or_buy_for_a_year_at_half_use(reader: Reader) -> None:
     reader.number("years", "1")
     reader.number("utilisation", "50")
-    reader.answered("rent or buy for a year at 50 % use", "over 1 year:", "Own or rent: Workstation, 6 × RTX 4090")
+    reader.answered("rent or buy for a year at 50 % use", "over 1 year:", "Own or rent: On premises, 8 × H100")
 
 
 @at("07", "measurements")
 def test_what_was_measured_for_resnet_50_on_v100(reader: Reader) -> None:
+    reader.click(reader.of("networks").locator("[role=combobox]"))
+    reader.strike("Backspace")
+    reader.choose("networks", "resnet-50")
     reader.choose("accelerators", "v100", "Enter")
     reader.answered("what was measured for ResNet-50 on V100", "measurements", "images/s")
     assert "V100" in " ".join(reader.of("accelerators").locator(".ck-tag").all_inner_texts())
@@ -167,6 +170,7 @@ def test_what_was_measured_for_resnet_50_on_v100(reader: Reader) -> None:
 
 @at("05", "accuracy")
 def test_how_wrong_for_bert_on_tpu(reader: Reader) -> None:
+    reader.click(reader.of("kind").locator("[data-value='both']"))
     reader.choose("networks", "bert")
     reader.choose("accelerators", "tpu")
     said = reader.answered("how wrong for BERT on TPU", "0 such runs were measured", "of all networks", refused=True)

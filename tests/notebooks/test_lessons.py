@@ -523,7 +523,7 @@ def test_10_bounds_by_hand_and_bytes_of_a_token():
         assert words.count(f"= {bound:.1f} ms") == 1 and words.index(f"= {bound:.1f} ms") > asked
     assert gpu.peaks["peak_bf16"] / gpu.mem_bandwidth == pytest.approx(300, rel=0.05)
     kept = 2 * heads["depth"] * heads["kv_heads"] * (heads["width"] // heads["heads"]) * 2
-    assert f"each token keeps {kept:,} bytes" in words
+    assert f"each token takes {kept:,} bytes" in words
     held = cb.generate("llama3_8b", "h100-sxm", input_len=1000, batch=[1, 2], delay_of="token").memory["cache"]
     assert held[1] - held[0] == pytest.approx(kept * (1000 + 128), rel=0.1)
 
