@@ -105,15 +105,10 @@ def test_the_chart_of_efficiencies_begins_with_its_data():
     every = {cell.id: cell.source for cell in nbformat.read(FOLDER / "03-parallelism-trade-offs.ipynb", 4).cells}
     chart = cb.charts.efficiencies(
         pd.DataFrame([{"devices": n, "share": 90.0, "network": "a", "low": 80.0, "high": 90.0} for n in (8, 64)]),
-        first=8,
-        axis="GPUs (logarithmic scale)",
     )
     across = [layer["encoding"]["x"] for layer in chart.to_dict()["layer"] if "x" in layer.get("encoding", {})]
-    assert {(x["scale"]["domainMin"], x["title"]) for x in across if "scale" in x} == {(8, "GPUs (logarithmic scale)")}
-    assert (
-        'first=counts[0], axis="GPUs (logarithmic scale)"' in every["lines"]
-        and "counts, drawn = [8," in every["efficiency"]
-    )
+    assert {x["scale"]["domainMin"] for x in across if "scale" in x} == {8}
+    assert "counts, drawn = [8," in every["efficiency"]
     assert "lower edge of each band assumes" in every["lines"]
 
 

@@ -18,7 +18,6 @@ _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 _SPEEDUPS_KEY = (
     "The dotted line is the ideal, bands are 80 % intervals, crosses measurements; click one for its source."
 )
-_DEVICES = "Devices, logarithmic"
 PARTS_KEY = "Bars as long as the first mean no loss. At the right is the share of the ideal."
 _LINE_KEY = "Each row is a device and each number a micro-batch; in a gap the device waits."
 # Pixels for the longest label of a row, and most bars that still hold a number.
@@ -62,13 +61,7 @@ def least(frame: pd.DataFrame) -> float:
     return float(min(1.0, 2.0 ** np.floor(np.log2(frame["speed_up"].astype(float).min()))))
 
 
-def efficiencies(
-    frame: pd.DataFrame,
-    title: str | None = None,
-    key: str | list[str] = _SPEEDUPS_KEY,
-    first: int = 1,
-    axis: str = _DEVICES,
-) -> Any:
+def efficiencies(frame: pd.DataFrame, title: str | None = None, key: str | list[str] = _SPEEDUPS_KEY) -> Any:
     """The same as a share of the ideal, where small losses can be seen.
 
     Parameters
@@ -79,21 +72,11 @@ def efficiencies(
         The takeaway; the smallest share by default.
     key : str or list of str
         What the marks mean, one line each.
-    first : int
-        Devices at which the horizontal axis begins.
-    axis : str
-        Title of the horizontal axis.
     """
     ends = alt.Scale(domain=[0, 125], nice=False)
     ticks = alt.Axis(values=[0, 20, 40, 60, 80, 100, 120])
     y = partial(alt.Y, title="Share of the ideal speed-up [%]", scale=ends, axis=ticks)
-    across = _devices_axis(first, axis)
-    return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame), key, across=across)
-
-
-def _devices_axis(first: int, title: str) -> Any:
-    counts = alt.Scale(type="log", base=2, nice=False, domainMin=first, domainMax=alt.ExprRef("most"))
-    return alt.X("devices:Q", title=title, scale=counts, axis=alt.Axis(values=_POWERS, format=",d"))
+    return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame), key)
 
 
 def _over_devices(
@@ -104,9 +87,10 @@ def _over_devices(
     title: str,
     key: str | list[str],
     log: bool = False,
-    across: Any = None,
 ) -> Any:
-    x = across or _devices_axis(1, _DEVICES)
+    fewest = int(frame["devices"].min())
+    counts = alt.Scale(type="log", base=2, nice=False, domainMin=fewest, domainMax=alt.ExprRef("most"))
+    x = alt.X("devices:Q", title="Devices, logarithmic", scale=counts, axis=alt.Axis(values=_POWERS, format=",d"))
     looks = {"domain": alt.ExprRef("networks")}
     colour = alt.Color("network:N", scale=alt.Scale(range=list(PALETTE[:4]), **looks), legend=None)
     dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=None)
