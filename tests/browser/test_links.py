@@ -29,7 +29,7 @@ def visit(page: Any, address: str) -> Any:
     page.wait_for_function(READY)
     page.evaluate(RUN_ALL)
     page.wait_for_function(FIRST_CHART, polling=20)
-    panel = page.locator(".cookbook-panel").first
+    panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .cookbook-panel").first
     settle(page, panel)
     page.wait_for_timeout(300)
     settle(page, panel)

@@ -23,10 +23,14 @@ MOST_BYTES = 2_000_000
 ONE = "03-parallelism-trade-offs.ipynb"  # what a change visits; the long run visits all
 START = "00-start-here.ipynb"  # shows the panel of another recipe, where every control of it is moved
 
+# The notebook of the address stands in front, not one that the workspace had open, and its kernel is idle.
 READY = """() => {
-  const kernel = window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel;
+  const named = (path) => decodeURIComponent(path ?? '').split('/').pop();
+  const asked = named(new URL(performance.getEntriesByType('navigation')[0].name).pathname);
+  const current = window.jupyterapp?.shell?.currentWidget, kernel = current?.sessionContext?.session?.kernel;
   return kernel && kernel.status === 'idle' && kernel.connectionStatus === 'connected'
-    && document.querySelector('.jp-Notebook .jp-CodeCell');
+    && (!asked.endsWith('.ipynb') || named(current.context?.path) === asked)
+    && current.node.querySelector('.jp-Notebook .jp-CodeCell');
 }"""
 # From here on `asked` holds the requests that the kernel has not finished; what it sent before is shown by then.
 LISTEN = """() => {
@@ -53,7 +57,8 @@ RUN_ALL = """() => {
 RAN = "() => window.ran && !window.asked.size && window.kernel.status === 'idle'"
 DRAWN = """() => [...document.querySelectorAll('.cookbook-panel .ck-figure')]
   .every(figure => figure.querySelector('svg, canvas, .ck-error'))"""
-FIRST_CHART = "() => document.querySelector('.vega-embed svg text, .vega-embed canvas')"
+FIRST_CHART = """() => window.jupyterapp.shell.currentWidget.node
+  .querySelector('.vega-embed svg text, .vega-embed canvas')"""
 ERRORS = """() => JSON.parse(JSON.stringify(window.jupyterapp.shell.currentWidget.content.model.sharedModel.toJSON()))
   .cells.flatMap(cell => cell.outputs ?? [])
   .filter(out => out.output_type === 'error' || out.name === 'stderr').map(out => out.evalue ?? out.text)"""
