@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,30 @@ class Result:
 
     # True to print the name of the class before the summary, where the summary does not identify the record.
     _class_in_repr = True
+    # Returns the call of a public function that gave the record; None of one that was made otherwise.
+    _made_by: Callable[[], Any] | None = None
+
+    def call(self) -> str:
+        """Return the call that gave the record as Python to paste, with ``cb`` for the package; "" where there is none.
+
+        Examples
+        --------
+        >>> import cookbook as cb
+        >>> cb.requirements("resnet50", batch=64).call()
+        'cb.requirements("resnet50", batch=64)'
+        """
+        return self._made_by().python() if self._made_by else ""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Return the keys of the table ``sources`` for what was asked about and for the prices used."""
+        of_call = self._made_by().sources() if self._made_by else ()
+        values: list[Any] = [getattr(self, field.name) for field in fields(self)] if is_dataclass(self) else []
+        prices = [member for value in values for member in (value.values() if isinstance(value, dict) else (value,))]
+        of_prices = [
+            key for member in (self, *prices) if isinstance(member, Result) for key in getattr(member, "source", ())
+        ]
+        return tuple(dict.fromkeys((*of_call, *of_prices)))
 
     def summary(self) -> str:
         """Return the record in one short line."""
@@ -46,11 +70,29 @@ class Result:
         has_lists = any(isinstance(value, list) and name not in _NAMES for name, value in columns.items())
         return pd.DataFrame(columns) if has_lists else pd.DataFrame([columns])
 
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the record's tables as printed, by title; the first one is that of the card."""
+        return {"Values": self.frame().map(short)}
+
+    def facts(self) -> dict[str, str]:
+        """Return what a card says besides the summary and the first table: sentences by label."""
+        assumed = getattr(self, "assumed", "")
+        return (
+            {"Assumed": assumed if isinstance(assumed, str) else "; ".join(map(str, assumed))} if len(assumed) else {}
+        )
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary()}>" if self._class_in_repr else f"<{self.summary()}>"
 
+    def _headline(self) -> str:
+        """Return the title of the card."""
+        return self.summary()
+
     def _repr_html_(self) -> str:
-        return card(self.summary(), self.frame().map(short))
+        tables, facts = self.tables(), self.facts()
+        if not tables:
+            return card(self._headline(), facts)
+        return card(self._headline(), next(iter(tables.values())), [f"{name}: {fact}" for name, fact in facts.items()])
 
 
 def html_text(text: str) -> str:

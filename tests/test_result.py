@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
+from cookbook.catalog.calls import as_python
 from cookbook.hardware.topology import topology
-from cookbook.result import MOST_ROWS, Result, card, plain
+from cookbook.result import MOST_ROWS, Result, card, html_text, plain
 from cookbook.topics.costs.cost import Price
 
 PACKAGE = Path(cb.__file__).parent
@@ -66,7 +68,7 @@ class Box(Result):
     most: float
     missing: float
     links: tuple[Link, ...]
-    tables: pd.DataFrame = field(repr=False)
+    rows: pd.DataFrame = field(repr=False)
 
 
 BOX = Box("a < $b", math.inf, math.nan, (Link("x", (1.0, math.nan)),), pd.DataFrame({"a": [1, 2], "b": [math.nan, 3]}))
@@ -80,7 +82,7 @@ def test_plain_values_are_what_json_takes():
         "links": [{"start": "x", "rates": [1.0, None]}],
     }
     assert plain({1: BOX}) == {"1": BOX.to_dict()}
-    assert plain(BOX.tables) == [{"a": 1, "b": None}, {"a": 2, "b": 3.0}]
+    assert plain(BOX.rows) == [{"a": 1, "b": None}, {"a": 2, "b": 3.0}]
     mixed = np.array([np.float64(1.5), "a", None, (np.int64(2),)], dtype=object)
     assert json.dumps(plain([mixed, np.array(-np.inf), np.bool_(True)]), allow_nan=False) == (
         '[[1.5, "a", null, [2]], null, true]'
@@ -131,3 +133,61 @@ def test_results_of_every_room_give_json_and_a_card(make, step):
 def test_no_estimate_says_why_in_its_card(step):
     none = replace(step.one(), why="of <this>")
     assert repr(none) == "<no estimate: of <this>>" and "of &lt;this&gt;" in none._repr_html_()
+
+
+CHANGED = cb.accelerator(like="h100-sxm", mem_bandwidth="4 TB/s")
+OWN = {"memory_bytes": 24e9, "mem_bandwidth": 1e12, "peak_fp16": 1e14}
+ASKED = {
+    "serve": lambda: cb.serve("llama3_8b", "h100-sxm", users=500),
+    "generate": lambda: cb.generate("llama3_8b", CHANGED, input_len=512, output_len=128),
+    "train_step": lambda: cb.train_step(cb.model("resnet50", image=448), "dgx-h100", micro_batch=[16, 32]),
+    "forward_pass": lambda: cb.forward_pass("resnet50", cb.machine("dgx-h100"), batch=np.array([1, 8])),
+    "plan_run": lambda: cb.plan_run("llama3_8b", "h100-sxm", tokens="1 T", devices=64),
+    "search": lambda: cb.search("llama3_8b", "dgx-h100", devices=16, global_batch=64),
+    "finetune": lambda: cb.finetune("llama3_8b", cb.accelerator("mine", **OWN), method=("lora", "qlora"), tokens=2e7),
+    "match_storage": lambda: cb.match_storage("mlperf/unet3d", "h100-sxm", "micron-9400-7-68tb-gen4"),
+    "requirements": lambda: cb.requirements("resnet50", accelerators=["h100-sxm"], batch=64),
+    "topology": lambda: cb.topology("dgx-h100"),
+    "price": lambda: cb.planning.hourly_usd("h100-sxm"),
+    "assembly_line": lambda: cb.planning.assembly_line("1f1b", 2, 4),
+}
+
+# Results that rest on no figure of an accelerator.
+WITHOUT_DEVICE = (Price, type(cb.topology("dgx-h100")))
+
+
+@pytest.mark.parametrize("make", ASKED.values(), ids=ASKED)
+def test_a_result_says_the_call_that_gives_it_again(make):
+    found = make()
+    text = found.call()
+    assert text.startswith("cb.") and eval(text, {"cb": cb}).to_dict() == found.to_dict(), text
+
+
+@pytest.mark.parametrize("make", ASKED.values(), ids=ASKED)
+def test_a_result_names_sources_that_the_table_has(make):
+    found = make()
+    known = set(cb.table("sources")["key"])
+    assert set(found.sources) <= known and "" not in found.sources
+    if "h100" in found.call() and not isinstance(found, WITHOUT_DEVICE):
+        assert set(cb.accelerator("h100-sxm").sources) <= set(found.sources)
+
+
+@pytest.mark.parametrize("make", ASKED.values(), ids=ASKED)
+def test_a_card_shows_the_facts_and_the_first_table(make):
+    """Both are text that people read: no field name, no number of more digits than are known."""
+    found = make()
+    page, tables, facts = found._repr_html_(), found.tables(), found.facts()
+    assert all(html_text(str(fact)) in page and html_text(str(label)) in page for label, fact in facts.items())
+    for table in list(tables.values())[:1]:
+        assert all(html_text(str(column)) in page for column in table.columns)
+    assert (tables or facts) and not any(isinstance(fact, float) for fact in facts.values())
+
+
+def test_a_record_without_a_name_is_the_readers_variable(monkeypatch):
+    price = Price(1.0, 2.0, 3.0, "USD/h")
+    assert as_python({"hourly": price}) == '{"hourly": cb.planning.Price(low=1.0, median=2.0, high=3.0, unit="USD/h")}'
+    own = object()
+    assert as_python(own) == "my_object"
+    monkeypatch.setattr(sys.modules["__main__"], "desk", own, raising=False)
+    assert as_python([own]) == "[desk]"
+    assert price.call() == "", "nobody called for it"

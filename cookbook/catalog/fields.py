@@ -24,7 +24,7 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
@@ -32,8 +32,10 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from cookbook import units
+from cookbook.catalog.calls import Call
 from cookbook.catalog.reading import data_directory, nearest
 from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, Refused, refused
+from cookbook.result import Result
 
 __all__ = [
     "MAX_AMOUNT",
@@ -48,6 +50,7 @@ __all__ = [
     "Field",
     "Row",
     "checked",
+    "columns",
     "declared",
     "fields",
     "names_of",
@@ -216,6 +219,11 @@ class Field:
     def spelt(self) -> Mapping[Any, Any]:
         """From every spelling of a choice to the choice."""
         return {value: value for value in self.offered()} if self.offered else self.choices
+
+    @property
+    def of_table(self) -> str:
+        """The table whose names it takes; "" where it takes none."""
+        return self.table or TABLES.get(self.type, "")
 
     @property
     def allowed(self) -> str:
@@ -452,11 +460,16 @@ class Row:
         return replace(fields(self.phase)[self.name], **{"name": argument, **self.more})
 
 
+def columns(phase: str, *names: str) -> dict[str, Row]:
+    """Declare arguments that become columns of a scenario, whose rows check them."""
+    return {name: Field.row(name, phase, optional=True, later=True) for name in names}
+
+
 def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that reads the arguments of a function as their fields declare them.
 
-    Signature, docstring and types stay those of the function. None is taken as it is where it is the default, and so is
-    "". A default is read as what is given for it, and checked by no one.
+    Signature, docstring and types stay those of the function; a result remembers the call. None is taken as it is where
+    it is the default, and so is "". A default is read as what is given for it, and checked by no one.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -492,9 +505,11 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
                 if declaration.changes(values[name])
             }
 
+        of_function = partial(Call, function.__module__, function.__name__)
+
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            by_name = readers()
+            by_name, made_by = readers(), partial(of_function, args, {**kwargs})
             if args:
                 read = [
                     by_name[name](value) if name in by_name else value for name, value in zip(names, args, strict=False)
@@ -506,7 +521,10 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
             for name, value in usual().items():
                 if name not in kwargs and name not in names[: len(args)]:
                     kwargs[name] = value
-            return function(*args, **kwargs)
+            answer = function(*args, **kwargs)
+            if isinstance(answer, Result):
+                object.__setattr__(answer, "_made_by", made_by)  # its dataclass is frozen
+            return answer
 
         call.declared = all_fields  # type: ignore[attr-defined]
         return call

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
@@ -151,6 +152,13 @@ class Accelerator(ByFigures):
     def like(self) -> str:
         """Return the key of the catalogue row that the record was built from; blank for one of the reader's own."""
         return "" if self.key.startswith(OWN) else self.key.removesuffix("*")
+
+    def python(self) -> str:
+        """Return Python that gives this accelerator: its key, or what differs from its model; "" of other ones."""
+        if not self.changed:
+            return as_python(self.key)
+        like = {"like": self.like} if self.like else {"name": self.name}
+        return "" if self.calibrated else f"cb.accelerator({keywords({**like, **self.changed})})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = [getattr(self, attribute.name) for attribute in fields(self)]

@@ -11,6 +11,7 @@ from typing import Any
 
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName, constant
+from cookbook.catalog.calls import as_python
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import likeness
@@ -93,6 +94,11 @@ class Machine(ByFigures):
     generation: str
     cores: float
     sources: tuple[str, ...] = field(repr=False)
+
+    def python(self) -> str:
+        """Return Python that names this machine: its server, its instance, or its accelerator."""
+        named = self.server or self.instance
+        return as_python(named) if named else self.accelerator.python()
 
     def __repr__(self) -> str:
         rates = f"link {units.human(self.link, 'B/s')}, network {units.human(self.network, 'B/s')} a device"

@@ -19,7 +19,7 @@ from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.formulas import topology as formulas
-from cookbook.result import Result, card
+from cookbook.result import Result
 from cookbook.units import shown
 
 Flow = tuple[str, str]
@@ -114,13 +114,18 @@ class Topology(Result):
         devices = f"{count} accelerator{'s' * (count != 1)}"
         return f"{self.name}: {devices}, {self.root}, {len(self.nodes)} nodes, {len(self.links)} links"
 
-    def _repr_html_(self) -> str:
-        facts = {"kind": "nodes", **{KIND_NAMES[kind]: len(self.named(kind)) for kind in ROWS if self.named(kind)}}
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return no table: nodes and links are those of `frame`."""
+        return {}
+
+    def facts(self) -> dict[str, str]:
+        """Return the numbers of nodes by kind, and the rates of input and of gradient rings, by label."""
+        facts = {"kind": "nodes", **{KIND_NAMES[kind]: str(len(self.named(kind))) for kind in ROWS if self.named(kind)}}
         if self.named("memory"):
             facts["input, all at once"] = f"{self.concurrent(self.input_flows()).min() / 1e9:,.3g} GB/s"
         if self.ring_flows():
             facts["rings of gradients"] = f"{self.ring_bandwidth() / 1e9:,.3g} GB/s"
-        return card(self.summary(), facts)
+        return facts
 
     def named(self, kind: str) -> list[str]:
         """Return the names of the nodes of a `kind`: accelerator, memory, storage, nic, network, socket, pcie_switch,

@@ -18,12 +18,12 @@ import pandas as pd
 import traitlets
 
 from cookbook import catalog
+from cookbook.catalog.calls import as_python
 from cookbook.catalog.files import csv_text
 from cookbook.catalog.refusals import NOT_READ, refusal_of
 from cookbook.charts import live
 from cookbook.charts.card import kept, panel_card
 from cookbook.panels.controls import PROBLEMS, Combo, Control, from_link, place, same, to_link
-from cookbook.panels.pasted import UNNAMED, as_python, workload_text
 from cookbook.panels.specs import spec_of
 from cookbook.panels.text import file_name, levels, no_answer, sentence, sources_of, table_of
 from cookbook.units import ratio, shown
@@ -583,6 +583,6 @@ def panel_call(
     changed = [each for each, value in values.items() if value != defaults[each]]
     arguments = ", ".join(f"{each}={(written or {}).get(each) or as_python(values[each])}" for each in changed)
     chosen = [each for value in values.values() for each in (value if isinstance(value, list) else [value])]
-    lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and workload_text(each) == UNNAMED]
-    before = f"# {UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
+    lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and each.python() == zoo.UNNAMED]
+    before = f"# {zoo.UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
     return f"{before}cb.panels.{make.__name__}({arguments})"

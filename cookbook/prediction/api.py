@@ -12,7 +12,7 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog import constant
-from cookbook.catalog.fields import Field, Row, checked, fields
+from cookbook.catalog.fields import Field, checked, columns, fields
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.prediction import request_sets
@@ -140,11 +140,6 @@ SYSTEMS = Field.named(
     many=True,
     kept=True,
 )
-
-
-def columns(phase: str, *names: str) -> dict[str, Row]:
-    """Declare arguments that become columns of a scenario."""
-    return {name: Field.row(name, phase, optional=True, later=True) for name in names}
 
 
 @checked(

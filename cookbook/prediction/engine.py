@@ -22,7 +22,7 @@ from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_r
 from cookbook.prediction.kinds.constraints import with_usual_configurations
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
 from cookbook.prediction.software import lacking
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 
 COLUMNS = (
     "point",
@@ -132,12 +132,17 @@ class Estimate(Result):
         measured = f"; measured: {'; '.join(map(str, one.measured[:MAX_SHOWN]))}" if one.measured else ""
         return f"{time}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}"
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return no table: several estimates are those of `frame`."""
+        return {}
+
+    def facts(self) -> dict[str, str]:
+        """Return interval, bottleneck, evidence and assumptions of a single estimate, or why there is none."""
         if len(self) != 1:
-            return card(f"{self.summary()}; .frame() shows them as a table.")
+            return {"table": ".frame() shows them all"}
         one = self.one() if np.ndim(self.point) else self
         if one.why:
-            return card("No estimate", notes=[one.why])
+            return {"why": one.why}
         facts = {
             "80 % interval": f"{units.human(one.low80, 's')} to {units.human(one.high80, 's')}",
             "bottleneck": one.bottleneck.replace("_", " "),
@@ -147,10 +152,16 @@ class Estimate(Result):
             "measured": "; ".join(map(str, one.measured[:MAX_SHOWN])),
             "assumed": one.assumed,
         }
+        return {name: fact for name, fact in facts.items() if fact}
+
+    def _headline(self) -> str:
+        if len(self) != 1:
+            return self.summary()
+        one = self.one() if np.ndim(self.point) else self
         head = f"{units.human(one.point, 's')} per {self._units[0]}"
         if one.fits == "no":
             head = f"Does not fit in device memory, {one._lacking}; if it did: {head}"
-        return card(head, {name: fact for name, fact in facts.items() if fact})
+        return "No estimate" if one.why else head
 
     @property
     def _lacking(self) -> str:

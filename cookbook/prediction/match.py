@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog.fields import Field, checked, columns
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas import storage_rates
+from cookbook.hardware import Accelerator, Machine
 from cookbook.prediction.engine import Estimate, estimate_rows, prepare
 from cookbook.prediction.kinds import input_pipeline_arguments as arguments
 from cookbook.prediction.kinds.input_pipeline import (
@@ -28,7 +30,8 @@ from cookbook.prediction.kinds.input_pipeline import (
     resolve,
 )
 from cookbook.prediction.scenario import Scenario, fields, scenario
-from cookbook.result import Result, card, plain, short
+from cookbook.result import Result, plain, short
+from cookbook.workloads.zoo import Workload
 
 DAY = 86400.0
 # Figures of a scenario that a frame has a column for: all but stages, ranges and words.
@@ -156,13 +159,18 @@ class StorageMatch(Result):
             f"up to {self.largest_accelerators:,.0f} accelerators at {bar}"
         )
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return several matches as printed; of a single one no table, but `facts`."""
+        names = ["samples_per_s", "utilisation", "bottleneck", "fits", "largest_accelerators", "why"]
+        return {"Matches": self.frame()[names].map(short)} if np.ndim(self.samples_per_s) else {}
+
+    def facts(self) -> dict[str, str]:
+        """Return rate, utilisation, the slowest stage and what to change first of a single match, by label."""
         if np.ndim(self.samples_per_s):
-            names = ["samples_per_s", "utilisation", "bottleneck", "fits", "largest_accelerators", "why"]
-            return card(self.summary(), self.frame()[names].map(short))
+            return {}
         low, high = self.samples_range
         used, bar = units.percent(float(self.utilisation)), units.percent(self.bar)
-        rows = {
+        return {
             "Samples per second": f"{self._rate} (80 % interval {low:,.3g} to {high:,.3g})",
             "Utilisation": f"{used}, {'kept' if self.fits else 'not kept'} at {bar}",
             "Slowest stage": str(self.bottleneck),
@@ -171,7 +179,6 @@ class StorageMatch(Result):
             "Change first": self.changes[0].name if self.changes else "nothing that gains half a per cent",
             "Assumed": "; ".join(filter(None, (self.assumed, self.remark))) or "nothing",
         }
-        return card(self.summary(), rows)
 
     @property
     def _rate(self) -> str:
@@ -201,6 +208,15 @@ class StorageMatch(Result):
         return plain({name: getattr(self, name) for name in (*(item.name for item in entries(self)), "fits")})
 
 
+@checked(
+    workload=Field.named("models", Workload, Estimate, int, float, optional=True, kept=True, later=True),
+    system=Field.named("accelerators", Accelerator, Machine, optional=True, kept=True, later=True),
+    storage=Field.named("storage", Mapping, many=True, kept=True),
+    data=Field.named("data_sets", Mapping, int, float, optional=True, many=True, kept=True),
+    **columns(KIND, "batch", "accelerators", "hosts", "workers", "cores", "memory", "processor", "network", "link"),
+    **columns(KIND, "sharers", "pinned", "remote", "prefetch", "variation", "serial", "shuffled", "epochs"),
+    **columns(KIND, "checkpoint_interval", "checkpoint_bytes", "asynchronous", "bar", "precision", "software"),
+)
 def match_storage(
     workload: Any,
     system: Any,

@@ -195,7 +195,7 @@ class Requirements(Result):
     fixed_bytes: float
     bytes_per_sample: float
     devices: pd.DataFrame
-    sources: tuple[str, ...]
+    sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:

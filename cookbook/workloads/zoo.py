@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import as_python, in_session, keywords
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
@@ -76,6 +77,10 @@ def published_formats() -> dict[str, str]:
     return dict(zip(rows["name"], rows["weights_format"].fillna(""), strict=True))
 
 
+# What code calls a network that it cannot make again.
+UNNAMED = "my_model"
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """A network and the sample it works on.
@@ -130,6 +135,10 @@ class Workload:
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", read_only(self.arguments))
         object.__setattr__(self, "stored", read_only(self.stored))
+
+    def python(self) -> str:
+        """Return Python that gives this network: its name, its name with changes, or the variable of the reader's."""
+        return _in_zoo(self) or in_session(self) or UNNAMED
 
     def __repr__(self) -> str:
         return "\n".join([f"<{self._counted()}>", *(f"  assumed: {sentence}" for sentence in self.assumed)])
@@ -482,6 +491,28 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         parameters = dict(list(inspect.signature(parts.self_attention).parameters.items())[2:]) | parameters
     return parameters
+
+
+@lru_cache(maxsize=16)
+def _in_zoo(workload: Workload) -> str:
+    """Return `"resnet50"` or `cb.model("resnet50", image=448)`, where that builds this very network; else ""."""
+    try:
+        plain = model(workload.name)
+    except KeyError:
+        return ""
+    if plain is workload or (plain.title == workload.title and _same(plain, workload)):
+        return as_python(workload.name)
+    changes = {name: value for name, value in workload.arguments.items() if plain.arguments.get(name) != value}
+    try:
+        same = workload.title.startswith(f"{plain.title} (") and _same(model(workload.name, **changes), workload)
+    except (ValueError, TypeError):
+        return ""
+    return f"cb.model({as_python(workload.name)}, {keywords(changes)})" if same else ""
+
+
+def _same(one: Workload, other: Workload) -> bool:
+    work = [(w.ops.parameter_count, float(w.ops.total("macs", 1, w.seq or 1))) for w in (one, other)]
+    return one.arguments == other.arguments and work[0] == work[1]
 
 
 @lru_cache(maxsize=512)

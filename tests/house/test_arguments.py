@@ -35,7 +35,6 @@ UNDECLARED = {
     "human": LOWEST,
     "accelerator.changes": "peaks, by the columns of the table accelerators; other figures are declared",
     "explore.axes": "columns of a scenario, checked as its rows declare them: prediction/scenario.py",
-    "match_storage": "columns of a scenario, checked as its rows declare them: prediction/scenario.py",
     "model.source": "a name, a file, its content, a module: whoever reads it says what it is",
     "model.changes": "arguments of the network's builder, checked by their types: workloads/arguments.py",
     "sweep.axes": "columns of a scenario, checked as its rows declare them: prediction/scenario.py",

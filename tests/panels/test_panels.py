@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels import controls, pasted, shell
+from cookbook.catalog import calls
+from cookbook.panels import controls, shell
 from cookbook.panels.shell import MOST_ROWS, sentence
 from cookbook.panels.text import levels
 from cookbook.units import dollars
@@ -943,7 +944,7 @@ def test_a_configuration_is_answered_as_the_network_of_the_zoo(name: str) -> Non
     own.update(model={"custom": json.dumps(llama)})
     assert not own.shown["error"] and " Assumed: " in own.answer
     assert own.answer.partition(" Assumed: ")[0] == zoo.answer.replace("Llama 3 8B", "llama")
-    call = zoo.code.splitlines()[-1].replace('"llama3_8b"', f"cb.model({pasted.as_python(llama)})")
+    call = zoo.code.splitlines()[-1].replace('"llama3_8b"', f"cb.model({calls.as_python(llama)})")
     assert own.code.splitlines()[-1] == call
     own.update(model={"custom": '{"a": 1}'})
     assert own.shown["error"] and "config.json" in own.answer

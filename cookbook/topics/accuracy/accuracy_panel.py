@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import keywords
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.evidence import ENOUGH as LEAST
 from cookbook.evidence import evaluation, paired
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
 from cookbook.panels.options import network_titles, readable
-from cookbook.panels.pasted import keywords
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, panel_call
 from cookbook.panels.text import capital, counted, figure, sources_by_count
 from cookbook.topics.accuracy import charts

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.evidence import measurements as explore
 from cookbook.evidence.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
-from cookbook.panels.pasted import as_python, keywords
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, json_of, percent, sources_by_count
 from cookbook.topics.accuracy import charts

@@ -21,7 +21,7 @@ from cookbook.formulas import crossbar as formulas
 from cookbook.hardware import Accelerator
 from cookbook.hardware import accelerator as device_named
 from cookbook.prediction.api import MODEL, network_of
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 from cookbook.units import human
 from cookbook.workloads.ops import MATMUL_KINDS
 from cookbook.workloads.zoo import Workload
@@ -279,7 +279,8 @@ class Mapped(Result):
             "streams in a full pipeline"
         )
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the eight layers of the most energy as printed, by title."""
         top = self.layers.nlargest(8, "joules")
         rows = pd.DataFrame(
             {
@@ -289,7 +290,7 @@ class Mapped(Result):
                 "Time": top["seconds"].map(lambda value: human(value, "s")),
             }
         )
-        return card(self.summary(), rows)
+        return {"Layers": rows}
 
 
 @checked(model=MODEL, tile=TILE, seq=SEQ)

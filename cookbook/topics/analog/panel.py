@@ -10,10 +10,10 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog import constant
+from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.refusals import refused
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators, cited, network_titles, networks, printed
-from cookbook.panels.pasted import as_python, keywords
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, listed, percent
 from cookbook.topics.analog import charts

@@ -13,9 +13,9 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog import constant
-from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.fields import Field, checked, columns
 from cookbook.catalog.parts import part_groups
-from cookbook.prediction.api import MODEL, PLAN, SYSTEMS, columns, train_step
+from cookbook.prediction.api import MODEL, PLAN, SYSTEMS, train_step
 from cookbook.result import Result
 from cookbook.topics.clinic.attribution import Attribution, attribute
 from cookbook.topics.clinic.counters import COUNTERS, Counter

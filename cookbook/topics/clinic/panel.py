@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import as_python
 from cookbook.panels.controls import LONGEST, Choice, Combo, Control, Own, Slider
 from cookbook.panels.options import cited, few
-from cookbook.panels.pasted import as_python
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.topics.clinic import charts
 from cookbook.topics.clinic.diagnosis import MAX_FILES, Diagnosis, diagnose

@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import as_python
 from cookbook.charts.look import MUTED, TIME_PARTS
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.options import cited
-from cookbook.panels.pasted import as_python
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.topics.cluster import charts
 from cookbook.topics.cluster.study import ClusterRun

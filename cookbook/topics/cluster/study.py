@@ -23,7 +23,7 @@ from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.formulas.sharing import drf_tasks, erlang_wait_seconds, jain_index, max_min_rates
 from cookbook.progress_bar import progress_bar
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 from cookbook.topics.cluster import jobs
 from cookbook.topics.cluster.jobs import DAY, HOUR, MIXES, WEEK
 from cookbook.topics.cluster.policies import PLACEMENTS, POLICIES
@@ -188,9 +188,9 @@ class ClusterRun(Result):
             f"{units.human(measures['wait_p95'], 's')}"
         )
 
-    def _repr_html_(self) -> str:
-        notes = [f"Taken where nothing was given: {note}." for note in self.assumed]
-        return card(self.summary(), self.frame().round(3), notes)
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the measures as printed, by title."""
+        return {"Measures": self.frame().round(3)}
 
 
 def _count_at(times: np.ndarray, stays: Sequence[tuple[float, ...]]) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog import calls
 from cookbook.catalog.parts import part_groups
 from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.catalog.refusals import Refusal, Refused, refused
@@ -417,11 +418,11 @@ def _code(values: dict[str, Any], view: Compared) -> str:
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
     lines = [shell.panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
-    lines.append(f"cb.planning.compare({pasted.model_text(values['model'])}, {devices}, {pasted.keywords(call)})")
+    lines.append(f"cb.planning.compare({pasted.model_text(values['model'])}, {devices}, {calls.keywords(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
         where = f"{pasted.model_text(values['model'])}, {pasted.device_text(on)}, {values['batch']}"
-        lines.append(f"cb.roofline_table({where}, precision={pasted.as_python(view.looked['precision'])})")
+        lines.append(f"cb.roofline_table({where}, precision={calls.as_python(view.looked['precision'])})")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cookbook import catalog, hardware
+from cookbook.catalog.calls import keywords
 from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, row_order
@@ -30,7 +31,7 @@ from cookbook.panels.options import (
     plain_model,
 )
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, panel_call
 from cookbook.panels.text import Source, counted, duration, listed, memories, share_of_peak, short_name, spoken
 from cookbook.prediction.kernels import observed_efficiency

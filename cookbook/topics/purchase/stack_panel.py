@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import as_python, keywords
 from cookbook.charts import devices
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five
 from cookbook.panels.options import cited, few, networks, printed
-from cookbook.panels.pasted import as_python, keywords
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, in_words, percent
 from cookbook.topics.costs.cost import UNVALIDATED

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.prices import RENT
 from cookbook.catalog.refusals import NOT_ALLOWED, refused
 from cookbook.charts import devices as charts
@@ -30,7 +31,7 @@ from cookbook.panels.options import (
     printed,
     title_of,
 )
-from cookbook.panels.pasted import as_python, keywords, model_text
+from cookbook.panels.pasted import model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import at_your_price, counted, dollar_range, duration, percent
 from cookbook.topics.costs.cost import BOUGHT, MONTHS, UNVALIDATED

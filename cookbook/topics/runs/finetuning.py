@@ -20,7 +20,7 @@ from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.search import LANGUAGE_MODEL, LENGTH, SYSTEM, TOKENS, System, machine_of, model_of, shape_of
 from cookbook.workloads.zoo import Workload
@@ -107,7 +107,13 @@ class FineTuning(Result):
         header = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
         return plain({**header, "ways": self._table, "memory": self._memory, "changes": self._changes})
 
-    def _repr_html_(self) -> str:
+    def facts(self) -> dict[str, str]:
+        """Return why a method does not fit, and the assumptions, by label."""
+        whys = "; ".join(why for why in self._table["why"] if why)
+        return {**({"Does not fit": whys} if whys else {}), **super().facts()}
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the methods as printed, by title."""
         rows = [
             {
                 "Method": METHODS[row["method"]],
@@ -124,12 +130,7 @@ class FineTuning(Result):
             }
             for row in self._table.to_dict("records")
         ]
-        notes = [why for why in self._table["why"] if why]
-        return card(
-            self.summary(),
-            pd.DataFrame(rows),
-            [*notes, "Taken where nothing was given: " + "; ".join(self.assumed) + "."],
-        )
+        return {"Methods": pd.DataFrame(rows)}
 
     def summary(self) -> str:
         """Return the first way that fits, or that none does, in one line."""

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import keywords
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS
 from cookbook.hardware import Accelerator
@@ -26,7 +27,7 @@ from cookbook.panels.options import (
     plain_model,
     rounded,
 )
-from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import Source, at_your_price, capital, counted, in_words, listed, price_badge, short_name
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune

@@ -21,7 +21,7 @@ from cookbook.formulas import collectives, parallelism
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
 from cookbook.prediction.kinds.constraints import HELD, alternatives, around, divisors, multiples
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 from cookbook.workloads import zoo
 
 PHASES = ("forward", "backward", "weight gradients")
@@ -89,10 +89,11 @@ class AssemblyLine(Result):
             {**{name: getattr(self, name) for name in ("title", "seconds", "waiting", "kept")}, "passes": self._passes}
         )
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the devices as printed, by title."""
         table = self.devices
         table = table.assign(device=table["device"] + 1, waiting=table["waiting"].map(units.percent))
-        return card(self.summary(), table.rename(columns={"start": "start [s]", "end": "end [s]"}))
+        return {"Devices": table.rename(columns={"start": "start [s]", "end": "end [s]"})}
 
     def summary(self) -> str:
         """Return the schedule, the share of time that devices wait, and the activations that one keeps, in words."""

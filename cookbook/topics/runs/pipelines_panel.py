@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from cookbook.catalog.calls import as_python
 from cookbook.catalog.refusals import refused
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Choice, Control, Slider
-from cookbook.panels.pasted import as_python
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.topics.runs import charts
 from cookbook.topics.runs.pipelines import AssemblyLine

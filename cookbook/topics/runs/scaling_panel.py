@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import keywords
 from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import TIME_PARTS, row_order
@@ -34,7 +35,7 @@ from cookbook.panels.options import (
     step_parts,
     title_of,
 )
-from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, percent
 from cookbook.prediction.kinds.transformer import is_language_model

@@ -30,7 +30,7 @@ from cookbook.prediction.kinds.constraints import (
 )
 from cookbook.prediction.kinds.transformer import of_model
 from cookbook.prediction.scenario import Coded
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, device_usd
 from cookbook.topics.sweeps.exploring import pareto_front
 from cookbook.units import shown
@@ -57,6 +57,8 @@ TOKENS = Field.number(1, 1e24)
 OPTIONS = {name: ("", *dict.fromkeys(fields()[name].choices.values())) for name in ("pipeline_schedule", "offload")}
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
 TRADED_AXES = ("tp", "pp", "cp")
+# Layouts of a card.
+PRINTED = 8
 # More layouts than this would take minutes.
 MAX_LAYOUTS = 2**20
 
@@ -124,9 +126,9 @@ class Layouts(Result):
         header = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
         return plain({**header, "layouts": self._table})
 
-    def tables(self, most: int | None = None) -> dict[str, pd.DataFrame]:
-        """Return the layouts as printed by title, fastest first; the first `most` where that is given."""
-        return {"Layouts": self.printed(self._table.head(len(self._table) if most is None else most), self.rows[:most])}
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the eight fastest layouts as printed, by title."""
+        return {"Layouts": self.printed(self._table.head(PRINTED), self.rows[:PRINTED])}
 
     def printed(self, layouts: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
         """Return rows of the table as printed, and the part of a step that makes each slower than the first.
@@ -158,10 +160,6 @@ class Layouts(Result):
                 "Loses by": slower,
             }
         )
-
-    def _repr_html_(self) -> str:
-        note = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
-        return card(self.summary(), self.tables(8)["Layouts"], [note])
 
     def summary(self) -> str:
         """Return the number of layouts that fit, and the fastest of them, in one sentence."""

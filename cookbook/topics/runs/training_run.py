@@ -20,7 +20,7 @@ from cookbook.formulas import parallelism, utilisation
 from cookbook.prediction.kinds.configurations import OPTIMISER, WEIGHT
 from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage_counts
 from cookbook.prediction.precision import usual_precision
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.pipelines import SIZES, check_layout, undivided
 from cookbook.topics.runs.search import (
@@ -202,13 +202,14 @@ class TrainingRun(Result):
             )
         return {"Numbers of devices": pd.DataFrame(rows).fillna("")}
 
-    def _repr_html_(self) -> str:
-        notes = [f"{why[0].upper()}{why[1:]}." for why in self._table["why"] if why]
-        notes += [
-            f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
-            "Taken where nothing was given: " + "; ".join(self.assumed) + ".",
-        ]
-        return card(self.summary(), self.tables()["Numbers of devices"], notes)
+    def facts(self) -> dict[str, str]:
+        """Return why a number of devices has no run, the training FLOP, and the assumptions, by label."""
+        whys = "; ".join(why for why in self._table["why"] if why)
+        return {
+            **({"No run": whys} if whys else {}),
+            "6 N D": units.human(self.training_flop, "FLOP"),
+            **super().facts(),
+        }
 
     def summary(self) -> str:
         """Return the fastest of the runs in one line."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware
+from cookbook.catalog.calls import keywords
 from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as memory_charts
@@ -33,7 +34,7 @@ from cookbook.panels.options import (
     rounded,
     step_parts,
 )
-from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import (
     at_your_price,

@@ -15,6 +15,7 @@ import pandas as pd
 
 from cookbook import hardware
 from cookbook.catalog import constant
+from cookbook.catalog.calls import keywords
 from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import devices as cost_charts
 from cookbook.charts.look import TIME_PARTS, longest_row, row_order
@@ -34,7 +35,7 @@ from cookbook.panels.options import (
     plain_model,
     rounded,
 )
-from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import (
     at_your_price,

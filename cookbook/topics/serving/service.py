@@ -22,7 +22,7 @@ from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.prediction.api import network_of
 from cookbook.prediction.kinds.serving_memory import TOO_LONG
 from cookbook.prediction.kinds.transformer import answers_tokens
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 from cookbook.topics.serving.engines import (
     BURSTINESS,
     ENGINE,
@@ -131,9 +131,6 @@ class Service(Result):
             stack = {"Stack": f"{row['devices']:,} × {row['accelerator']}, TP {row['tp']}{groups}"}
             rows.append({**stack, "Limit": row["why"]} if row["why"] else {**stack, **row_words(row)})
         return {"Stacks": pd.DataFrame(rows).fillna("")}
-
-    def _repr_html_(self) -> str:
-        return card(self.summary(), self.tables()["Stacks"], [f"Assumed: {'; '.join(self.assumed)}."])
 
     def against_apis(self) -> pd.DataFrame:
         """Compare the best stack with list prices of APIs: cost per request, and the rate from which owning is cheaper.

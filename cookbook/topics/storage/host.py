@@ -24,7 +24,7 @@ from cookbook.prediction.kinds.input_pipeline_arguments import committed, one_of
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.requirements import sizes_of
-from cookbook.result import Result, card, plain
+from cookbook.result import Result, plain
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -211,9 +211,10 @@ class HostSize(Result):
             f"{self.stages['computing']:,.4g} that it can take; limit: {self.limit}"
         )
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the stages as printed, by title."""
         table = self.frame().map("{:,.4g}".format).reset_index()
-        return card(self.summary(), table.rename(columns={"samples_per_s": "samples/s", "of_demand": "of demand"}))
+        return {"Stages": table.rename(columns={"samples_per_s": "samples/s", "of_demand": "of demand"})}
 
 
 # Arguments of hosts: a machine, a network, a data set, and samples of a step of one accelerator.

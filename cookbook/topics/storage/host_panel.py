@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
@@ -27,7 +28,6 @@ from cookbook.panels.options import (
     printed,
     title_of,
 )
-from cookbook.panels.pasted import as_python, keywords
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import Source, counted, figure
 from cookbook.topics.storage import charts

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog import calls
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import nice_ceiling, row_order
 from cookbook.panels import options, pasted, shell
@@ -376,8 +377,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
     what = [pasted.model_text(values["model"]), pasted.device_text(values["system"])]
-    what += map(pasted.as_python, scene.names[2:])
-    call = f"cb.match_storage({', '.join(what)}, {pasted.keywords(scene.given)})"
+    what += map(calls.as_python, scene.names[2:])
+    call = f"cb.match_storage({', '.join(what)}, {calls.keywords(scene.given)})"
     return f"{shell.panel_call(storage, values)}\n{call}"
 
 

@@ -302,7 +302,7 @@ def test_the_result_reads_well_and_stays_as_it_is(found: Layouts) -> None:
     best = found.table.iloc[0]
     assert f"{best['tokens_per_second']:,.0f} tokens/s" in repr(found) and len(repr(found)) < 300
     page = found._repr_html_()
-    assert "--jp-ui-font-color1,CanvasText" in page and "Taken where nothing was given" in page and "&gt; 1" in page
+    assert "--jp-ui-font-color1,CanvasText" in page and "Assumed: software = " in page and "&gt; 1" in page
     assert "<script" not in replace(found, title="<script>alert(1)</script>")._repr_html_()
     kept = found.to_dict()
     json.dumps(kept, allow_nan=False)
