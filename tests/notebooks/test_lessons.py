@@ -380,7 +380,7 @@ def test_05_chance_by_hand():
     words, sigma = prose("05"), [(0.8 * 0.2 / n) ** 0.5 for n in (50, 135)]
     assert "\\sqrt{0.0032} = 0.057" in words and sigma[0] == pytest.approx(0.057, rel=0.01)
     assert "between 73 and 87 %" in words and 80 - 128 * sigma[0] == pytest.approx(73, abs=0.5)
-    assert "the deviation is 3.4 points" in words and 100 * sigma[1] == pytest.approx(3.4, abs=0.05)
+    assert "the standard deviation is 3.4 points" in words and 100 * sigma[1] == pytest.approx(3.4, abs=0.05)
     rows = cb.accuracy(by="row", kind="transformer").query("publisher == 'bigscience'")
     inside = rows.measured.between(rows.low_80, rows.high_80)
     assert len(inside) == 135 and inside.mean() == pytest.approx(0.6, abs=0.03)

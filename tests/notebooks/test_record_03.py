@@ -41,7 +41,7 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
         and gains == pytest.approx([days[0] / days[2], days[0] / days[1]], rel=0.01)
         and record["Twice the nodes"]
         == f"{gains[0]:.2f} to {gains[1]:.2f} times as fast, ${rises[0]:,.0f} to ${rises[1]:,.0f} more: "
-        f"worth it if a day is worth ${prices[0]:,.0f} to ${prices[1]:,.0f} or more, at a rent by the hour; "
+        f"worth it if a day is worth ${prices[0]:,.0f} to ${prices[1]:,.0f} or more, if you rent by the hour; "
         "reserved or bought nodes cost more"
         and record["Run (80 %)"].startswith(f"{one['days, 80 %']} days with the fastest; ${one['bill [$]']} (")
         and ends == pytest.approx([bills[0] * end / days[0] for end in figures(one["days, 80 %"])[1:]], rel=0.01)

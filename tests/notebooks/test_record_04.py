@@ -24,7 +24,7 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
     several = f"open: {' or '.join(tied)}; their intervals overlap, so measure one day on each"
     price, engine = offers.columns[0], offers.columns[-1]
     missing = ", ".join(sorted(set(offers.index) - set(costs)))
-    ask = f"; ask for a price of {missing}" if missing else ""
+    ask = f"; get a quote for {missing}" if missing else ""
     return (
         all(low <= usd <= high for usd, low, high in costs.values())
         and record["Choice"] == (several if len(tied) > 1 else tied[0]) + ask

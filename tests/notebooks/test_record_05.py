@@ -81,7 +81,7 @@ def test_the_third_exercise_follows_from_the_second():
     assert certainty(SAID) == eval(SAID["solution3"].removeprefix("answer = ")) == 21_120
     assert SAID["solution2"].startswith("answer = 72 ") and SAID["solution3"].startswith("answer = (72 - 56) *")
     assert certainty(SAID | {"turn3": SAID["turn3"].replace("56 GPUs", "64 GPUs")}) != 21_120
-    assert "Reserved, it is the rent of the extra nodes; bought, it is their price." in SAID["explain3"]
+    assert "If you reserve, it is the rent of the extra nodes; if you buy, it is their price." in SAID["explain3"]
 
 
 SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "05-can-you-trust-it.ipynb", as_version=4).cells}
