@@ -96,7 +96,7 @@ def test_no_output_answers_the_vote_on_failures_before_it_is_asked():
 
 
 def test_the_two_losses_and_the_useful_time_do_not_add_up_exactly():
-    rest = table("08", "goodput")[["writing and redone [%]", "restarts [%]"]].astype(float).sum(axis=1)
+    rest = table("08", "goodput")[["writing and redoing [%]", "restarts [%]"]].astype(float).sum(axis=1)
     useful = table("08", "goodput")["useful time [%]"].map(lambda text: figures(text)[0])
     apart = rest + useful - 100
     assert 0.15 < apart.max() < 1 and apart.min() > -0.15, "the text says that the two do not add up exactly"

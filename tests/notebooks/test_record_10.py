@@ -179,15 +179,15 @@ def leaves_prompts_out(sizes: pd.DataFrame, load: float, reply: int) -> bool:
     price = next(name for name in sizes if "per million output tokens" in name)
     paid = [float(usd) / (3600 * load * reply / 1e6) for usd in sizes["price [$ per hour]"]]
     below = all(float(each) < 0.8 * whole for each, whole in zip(sizes[price], paid, strict=True))
-    return below == ("prompts charged apart" in price)
+    return below == ("prompts charged separately" in price)
 
 
-def test_the_price_of_output_tokens_says_that_prompts_are_charged_apart():
+def test_the_price_of_output_tokens_says_that_prompts_are_charged_separately():
     sizes, (load, _) = table("10", "slo"), loads()
     reply = int(re.search(r"\+ (\d+) tokens", decision("10")["Stack"])[1])
     assert leaves_prompts_out(sizes, load, reply)
     assert not leaves_prompts_out(
-        sizes.rename(columns=lambda name: name.replace(", prompts charged apart", "")), load, reply
+        sizes.rename(columns=lambda name: name.replace(", prompts charged separately", "")), load, reply
     )
     dearer = sizes.assign(**{next(name for name in sizes if "output" in name): ["0.20", "0.13", "0.11"]})
     assert not leaves_prompts_out(dearer, load, reply)
