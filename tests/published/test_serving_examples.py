@@ -131,7 +131,7 @@ def compared():
 
 def test_the_page_says_how_many_rates_are_inside(words, compared):
     hits = {name for name, (rate, low, _, high) in compared.items() if inside(low, high, rate)}
-    assert f"Of {len(compared)} rates, {len(hits)} lie inside our interval" in words
+    assert f"Of {len(compared)} rates, {len(hits)} are inside our interval" in words
     dense = {name for name in compared if name.startswith("llama")}
     off = max(abs(ours / rate - 1) for name, (rate, _, ours, _) in compared.items() if name in dense)
     assert f"All {len(dense)} rates of Llama 3 70B are inside, within {100 * off:.0f} % of the measured ones" in words
@@ -152,7 +152,7 @@ def shares(compared, kind):
 
 def test_the_page_says_what_it_gives_of_experts_across_nodes(words, compared):
     assert f"gives {shares(compared, 'prompts')} of their prompts and {shares(compared, 'answers')} of their" in words
-    assert "all are inside but the prompts on H100, above the interval" in words
+    assert "all are inside but the prompts on H100, which are above the interval" in words
     most = max(rate / ours for rate, _, ours, _ in compared.values())
     assert f"are above it, by up to a factor of {most:.0f};" in words
 
@@ -209,6 +209,6 @@ def test_nodes_of_a_day(words):
         served(name, **asked, two_batches=each)["devices"] / 8 / published(DAY, "nodes") for each in (False, True)
     )
     assert (
-        f"on {published(DAY, 'nodes'):.0f} nodes, we would ask for {one:.1f} times as many, with two batches in "
-        f"turn for {two:.1f} times" in words
+        f"on {published(DAY, 'nodes'):.0f} nodes, we would plan for {one:.1f} times as many, or {two:.1f} times "
+        "with two batches in turn" in words
     )
