@@ -11,6 +11,7 @@ import pandas as pd
 
 from cookbook import units
 from cookbook.catalog import constant
+from cookbook.catalog.commands import Launch
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
 from cookbook.catalog.refusals import Refusal, Refused, refused
@@ -22,6 +23,7 @@ from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import HOUR, Price
+from cookbook.topics.runs.launching import start_finetuning
 from cookbook.topics.runs.search import LANGUAGE_MODEL, LENGTH, SYSTEM, TOKENS, System, machine_of, model_of, shape_of
 from cookbook.workloads.zoo import Workload
 
@@ -72,6 +74,8 @@ class FineTuning(Result):
         Price of one hour of one device [USD/h].
     assumed : tuple of str
         What was not given, and what was taken.
+    settings : mapping
+        What all rows have in common, by the names of the table ``engine_flags``.
     """
 
     _class_in_repr = False
@@ -82,6 +86,7 @@ class FineTuning(Result):
     tokens: float
     price: Price
     assumed: tuple[str, ...]
+    settings: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -106,6 +111,39 @@ class FineTuning(Result):
         """Return the same as plain Python values; a missing figure is None."""
         header = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
         return plain({**header, "ways": self._table, "memory": self._memory, "changes": self._changes})
+
+    def launch(self, engine: str = "torchtune", row: int | None = None) -> Launch:
+        """Return the command line that starts a way to fine-tune, and that of a short run which times its step.
+
+        Parameters
+        ----------
+        engine : str
+            "torchtune".
+        row : int, optional
+            Row of the table; by default the first that fits, or likely does.
+
+        Returns
+        -------
+        cookbook.catalog.commands.Launch
+
+        Raises
+        ------
+        ValueError
+            A row that does not exist or does not fit, or a way that the engine cannot run: the quantity, the reason
+            and the remedy.
+
+        Examples
+        --------
+        >>> tuned = finetune("llama3_8b", "rtx-4090", method="qlora")
+        >>> tuned.launch().command.split(" ")[:3]
+        ['tune', 'run', 'lora_finetune_single_device']
+        """
+        able = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
+        number = next(iter(able), 0) if row is None else Field.count(0).read(row, "row")
+        if number not in able:
+            remedy = f"give one of {able}" if able else "give more devices, or another method"
+            raise refused("row", number, f"does not fit the memory; {remedy}", nearest=able)
+        return start_finetuning(engine, self._table.iloc[number].to_dict(), self.settings)
 
     def _repr_html_(self) -> str:
         rows = [
@@ -280,7 +318,23 @@ def finetune(
         tokens_in_all,
         price,
         tuple(dict.fromkeys((*job["assumed"], *job["told"]))),
+        _settings(job, example_tokens is None),
     )
+
+
+def _settings(job: Mapping[str, Any], packed: bool) -> dict[str, Any]:
+    """Return what all rows have in common, by the names of the table ``engine_flags``."""
+    assumed = job["taken"]
+    return {
+        "model": job["network"].name,
+        "title": job["network"].title,
+        "per_node": job["machine"].per_node,
+        "packed": packed,
+        "software": job["software"],
+        "precision": job["precision"] or assumed.get("precision"),
+        **{name: value or assumed.get(name) for name, value in job["same"].items()},
+        "optimiser": job["same"]["optimiser"] or USUAL_OPTIMISER,
+    }
 
 
 def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any]:
@@ -306,6 +360,7 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         "zero": arguments["zero"] or ZERO,
         "precision": arguments["precision"],
         "told": dict[str, None](),
+        "taken": dict[str, str](),
         "same": {name: arguments[name] for name in ("target_modules", "optimiser", "attention")},
     }
     job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
@@ -351,6 +406,7 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
     for assumed in sorted(set(answer.assumed.tolist())):
         remaining = Assumptions({name: value for name, value in assumed.taken.items() if name != "per_node"})
         job["told"].update(dict.fromkeys(remaining.told()))
+        job["taken"].update(assumed.taken)
     return _with_memory(job, table, answer)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware, units
+from cookbook.catalog.commands import Launch
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked, fields
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
@@ -32,6 +33,7 @@ from cookbook.prediction.kinds.transformer import of_model
 from cookbook.prediction.scenario import Coded
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import HOUR, device_usd
+from cookbook.topics.runs.launching import start_training
 from cookbook.topics.sweeps.exploring import pareto_front
 from cookbook.units import shown
 from cookbook.workloads import zoo
@@ -83,6 +85,8 @@ class Layouts(Result):
         What the table is made of, rows as in `rows`.
     rows : numpy.ndarray of int
         Row of the prediction of each row of the table.
+    settings : mapping
+        What all layouts have in common, by the names of the table ``engine_flags``.
     """
 
     _class_in_repr = False
@@ -94,6 +98,7 @@ class Layouts(Result):
     assumed: tuple[str, ...]
     prediction: Estimate
     rows: np.ndarray
+    settings: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -162,6 +167,34 @@ class Layouts(Result):
     def _repr_html_(self) -> str:
         note = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
         return card(self.summary(), self.tables(8)["Layouts"], [note])
+
+    def launch(self, engine: str = "megatron-lm", row: int = 0) -> Launch:
+        """Return the command line that starts a layout, and that of a short run which times its step.
+
+        Parameters
+        ----------
+        engine : str
+            "megatron-lm" or "torchtitan".
+        row : int
+            Row of the table; the fastest layout by default.
+
+        Returns
+        -------
+        cookbook.catalog.commands.Launch
+
+        Raises
+        ------
+        ValueError
+            No such row, or a layout that the engine cannot run: the quantity, the reason and the remedy.
+
+        Examples
+        --------
+        >>> search("llama2_7b", "h100-sxm", 16, 128).launch("megatron-lm").command.split()[:2]
+        ['torchrun', '--nproc_per_node=8']
+        """
+        if Field.count(0).read(row, "row") >= len(self._table):
+            raise refused("row", row, f"is not in the table, which has {len(self._table):,} layouts; give a lower one")
+        return start_training(engine, self._table.iloc[row].to_dict(), self.settings)
 
     def summary(self) -> str:
         """Return the number of layouts that fit, and the fastest of them, in one sentence."""
@@ -384,8 +417,21 @@ def search(
         for name, argument, value in assumed
         if argument is None or argument is False or argument == ""
     ]
+    settings = {
+        "model": workload.name,
+        "title": workload.title,
+        "seq": length,
+        "global_batch": batch,
+        "per_node": node,
+        "precision": precision or first.get("precision", ""),
+        "software": software or first.get("software", ""),
+        "attention": attention or first.get("attention"),
+    }
     return replace(
-        layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*defaults.told(), *unstated)
+        layouts,
+        settings=settings,
+        title=f"{workload.title} on {machine.accelerator.name}",
+        assumed=(*defaults.told(), *unstated),
     )
 
 

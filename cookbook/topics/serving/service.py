@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
+from cookbook.catalog.commands import Launch, launch
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refused, refusal_of, refused
@@ -39,6 +40,7 @@ from cookbook.topics.serving.engines import (
     costs_of,
     load_of,
 )
+from cookbook.topics.serving.launching import load_settings, stack_settings
 from cookbook.topics.serving.replicas import COLUMNS, Overload, Replicas
 from cookbook.topics.serving.simulation import CHUNKED, PERCENTILES, POLICIES
 from cookbook.workloads.zoo import Workload
@@ -79,6 +81,8 @@ class Service(Result):
         Name of the network.
     assumed : tuple of str
         Values that were assumed where none were given.
+    settings : tuple of dict
+        What each stack is started with, by the names of the table ``engine_flags``; empty where there is no stack.
     """
 
     title: str
@@ -88,6 +92,7 @@ class Service(Result):
     price: dict[str, Price] = field(repr=False)
     model: str
     assumed: tuple[str, ...]
+    settings: tuple[dict[str, Any], ...] = field(repr=False, default=())
 
     @property
     def table(self) -> pd.DataFrame:
@@ -109,6 +114,41 @@ class Service(Result):
         priced = [row for row in rows if not math.isnan(row["usd_per_hour"])]
         by = "usd_per_hour" if priced else "devices"
         return dict(min(priced or rows, key=lambda row: row[by])) if rows else None
+
+    def launch(self, engine: str = "vllm", row: int | None = None) -> Launch:
+        """Return the command line that starts a stack of the table, and the one that measures it.
+
+        Parameters
+        ----------
+        engine : str
+            "vllm", "sglang", "tensorrt-llm" or "llama.cpp".
+        row : int, optional
+            Row of the table; that of `best` by default, else the first that has a stack.
+
+        Returns
+        -------
+        cookbook.catalog.commands.Launch
+
+        Raises
+        ------
+        ValueError
+            A row without a stack, or a stack that the engine cannot run: the quantity, the reason and the remedy.
+
+        Examples
+        --------
+        >>> chat = serve("llama3_8b", "h100-sxm", rate=2, devices=2, tp=2)
+        >>> chat.launch("vllm").command.split(" --")[:3]
+        ['vllm serve meta-llama/Meta-Llama-3-8B', 'dtype float16', 'kv-cache-dtype auto']
+        """
+        stacks = [number for number, settings in enumerate(self.settings) if settings]
+        best = [number for number in stacks if self.best and self.rows[number] == self.best]
+        number = next(iter(best or stacks), 0) if row is None else Field.count(0).read(row, "row")
+        if number not in stacks:
+            raise refused("row", number, f"has no stack to start; give one of {stacks}", nearest=stacks)
+        stack, settings = self.rows[number], dict(self.settings[number])
+        network = (self.model, settings.pop("title"))
+        settings["engines"] = stack["engines"]
+        return launch("serve", engine, settings, load_settings(self.load, self.limits, stack), network)
 
     def summary(self) -> str:
         """Return the cheapest stack that keeps the limits, with its price, latencies and limit, in one sentence."""
@@ -380,10 +420,10 @@ def serve(
         for machine in machines
         for count in counts
     ]
-    rows = tuple(row for row, _ in answers)
-    assumed += [sentence for _, sentences in answers for sentence in sentences]
+    rows, settings = tuple(row for row, _, _ in answers), tuple(settings for _, _, settings in answers)
+    assumed += [sentence for _, sentences, _ in answers for sentence in sentences]
     title = f"{network.title}, {_load_words(load)}"
-    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)))
+    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)), settings)
 
 
 def _load_words(load: Load) -> str:
@@ -424,8 +464,8 @@ class _Stack:
 
 def _row(
     question: _Question, machine: hardware.Machine, count: int | None, price: Price, alone: bool
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the row of one accelerator and number of devices, None for the fewest, and what is assumed in it.
+) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    """Return the row of one accelerator and number of devices, None for the fewest, its assumptions and settings.
 
     Raises
     ------
@@ -452,13 +492,14 @@ def _row(
         if count is None:
             row["costly"] = stack.replicas.costly(stack.engines)
             row |= stack.replicas.fewest_at_ends()
-        return row, assumed + _assumed(question, stack.replicas)
+        settings = {"title": question.network.title, **stack_settings(stack.replicas, question.context)}
+        return row, assumed + _assumed(question, stack.replicas), settings
     # A stack that is too slow for the load is a better reason than one that does not fit the weights.
     overloads = [reason for reason in reasons if isinstance(reason, Overload)]
     reason = (overloads or reasons)[-1 if count is None else 0]
     if alone:
         raise reason
-    return row | {"why": refusal_of(reason)}, assumed
+    return row | {"why": refusal_of(reason)}, assumed, {}
 
 
 def _stacks(
