@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from cookbook.result import Result, card
+from cookbook.units import shown
 
 from .fields import Field
 from .refusals import refused
 from .tables import table
 
-__all__ = ["Launch", "engines_for", "launch", "model_id"]
-# Stands for a model that the zoo has no published name of.
-PLACEHOLDER = "MODEL"
-CANNOT = "engine-cannot"
+# Stands for a model that the zoo has no published name of; the code of what an engine cannot run; what a name is.
+PLACEHOLDER, CANNOT, ABOUT = "MODEL", "engine-cannot", "{} stands for a checkpoint of {}: put yours in its place."
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,24 +43,17 @@ class Launch(Result):
     notes: tuple[str, ...]
     source: tuple[str, ...]
 
-    @property
-    def text(self) -> str:
-        """The command, the notes as comments, and the command that measures."""
-        return "\n".join([self.command, *(f"# {note}" for note in self.notes), f"# verify:\n{self.verify}"])
+    _class_in_repr = False
 
     def summary(self) -> str:
         """Return the command."""
         return self.command
 
-    def __repr__(self) -> str:
-        return self.text
-
     def __str__(self) -> str:
-        return self.text
+        return "\n".join([self.command, *(f"# {note}" for note in self.notes), f"# verify:\n{self.verify}"])
 
     def _repr_html_(self) -> str:
-        rows = {"start": self.command, "verify": self.verify}
-        return card(f"{self.engine} ({self.version})", rows, self.notes)
+        return card(f"{self.engine} ({self.version})", {"start": self.command, "verify": self.verify}, self.notes)
 
 
 def engines_for(command: str) -> list[str]:
@@ -69,8 +62,7 @@ def engines_for(command: str) -> list[str]:
     >>> engines_for("finetune")
     ['torchtune']
     """
-    rows = table("engine_flags")
-    return list(dict.fromkeys(rows.loc[rows["command"] == command, "engine"]))
+    return list(dict.fromkeys(row["engine"] for row in _rows(command=command)))
 
 
 def model_id(name: str, title: str) -> str:
@@ -79,15 +71,24 @@ def model_id(name: str, title: str) -> str:
     >>> model_id("llama2_7b", "Llama 2 7B"), model_id("llama2_7b", "Llama 2 7B (depth = 40)")
     ('meta-llama/Llama-2-7b-hf', '')
     """
-    rows = table("models")
-    names = rows.loc[(rows["name"] == name) & (rows["title"] == title), "aliases"]
-    aliases = names.iloc[0].split(";") if len(names) else []
-    return next((alias for alias in aliases if alias.count("/") == 1 and " " not in alias), "")
+    aliases = table("models").set_index(["name", "title"])["aliases"].to_dict().get((name, title), "")
+    return next((alias for alias in aliases.split(";") if alias.count("/") == 1 and " " not in alias), "")
 
 
-def launch(
-    command: str, engine: str, settings: Mapping[str, Any], check: Mapping[str, Any], network: tuple[str, str]
-) -> Launch:
+def one_of(field: str, value: Any, able: Sequence[int], what: str) -> int:
+    """Return a number of those that can be started, the first by default.
+
+    >>> one_of("row", None, [2, 3], "has no stack"), one_of("row", 3, [2, 3], "has no stack")
+    (2, 3)
+    """
+    chosen = Field.count(0).read(next(iter(able), 0) if value is None else value, field)
+    if chosen not in able:
+        remedy = f"give one of {shown(list(able))}" if able else "ask again with more devices"
+        raise refused(field, chosen, f"{what}; {remedy}", CANNOT, nearest=able)
+    return int(chosen)
+
+
+def launch(command: str, engine: str, settings: Mapping[str, Any], check: Mapping[str, Any]) -> Launch:
     """Return the command line of an engine for chosen quantities.
 
     Parameters
@@ -97,15 +98,10 @@ def launch(
     engine : str
         An engine of the table ``engine_flags``.
     settings : mapping
-        Chosen quantities by name, as the table names them; None where nothing was chosen.
+        Chosen quantities by name, as the table names them, None where nothing was chosen; and `network`, its name and
+        title (a changed network has another title than its row of the zoo).
     check : mapping
         Quantities of the command that measures.
-    network : tuple of str
-        Name and title of a network; a changed one has another title than its row of the zoo.
-
-    Returns
-    -------
-    Launch
 
     Raises
     ------
@@ -114,84 +110,73 @@ def launch(
 
     Examples
     --------
-    >>> print(launch("finetune", "torchtune", {"rank": 8}, {}, ("llama2_7b", "Llama 2 7B")).command)
-    --config CONFIG model.lora_rank=8
+    >>> print(launch("finetune", "torchtune", {"network": ("llama2_7b", "Llama 2 7B"), "rank": 8}, {}).command)
+    model.lora_rank=8
     """
     chosen = Field.choice(*engines_for(command)).read(engine, "engine")
-    name, title = network
-    model = model_id(name, title) or PLACEHOLDER
-    model_notes = [
-        f"{PLACEHOLDER} is the name or the folder of a checkpoint of {title}, which the zoo has no published name of."
-        if model == PLACEHOLDER
-        else f"{model} has the dimensions of {title}; put another checkpoint of the same dimensions in its place."
-    ]
-    started = _Written(chosen, command, {"program": "", "model": model, **_given(settings)}, _given(settings))
-    measured = _Written(chosen, "verify", {**started.settings, **_given(check)}, _given(check))
-    notes = model_notes if any(model in word for several in started.words.values() for word in several) else []
-    words = measured.words if "program" in measured.words else {**started.words, **measured.words}
-    notes += [*started.notes, *measured.notes]
+    title, model = settings["network"][1], model_id(*settings["network"]) or PLACEHOLDER
+    given, checked = (
+        {name: value for name, value in quantities.items() if value is not None and name != "network"}
+        for quantities in (settings, check)
+    )
+    words, notes, rows = _written(chosen, command, {"program": "", "model": model, **given}, given)
+    measured, others, more = _written(chosen, "verify", {"program": "", "model": model, **given, **checked}, checked)
+    named = any(model in word for word in chain(*words.values()))
     return Launch(
         chosen,
-        started.version,
-        _line(started.words.values()),
-        _line(words.values()),
-        tuple(dict.fromkeys(notes)),
-        tuple(dict.fromkeys([*started.source, *measured.source])),
+        _rows(engine=chosen)[0]["version"],
+        " ".join(chain(*words.values())),
+        " ".join(chain(*(measured if "program" in measured else {**words, **measured}).values())),
+        tuple(dict.fromkeys([*[ABOUT.format(model, title)][: int(named)], *notes, *others])),
+        tuple(dict.fromkeys(key for row in (*rows, *more) for key in row["source"].split(";"))),
     )
 
 
-def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
+def _rows(**cells: str) -> list[dict[str, Any]]:
+    """Return the rows of the table with these cells."""
+    rows = table("engine_flags")
+    return rows[(rows[list(cells)] == list(cells.values())).all(axis=1)].to_dict("records")
 
 
-def _line(words: Iterable[list[str]]) -> str:
-    return " ".join(word for several in words for word in several)
-
-
-class _Written:
-    """Words of a command by quantity, in the order of the table, and notes.
+def _written(
+    engine: str, command: str, settings: Mapping[str, Any], required: Mapping[str, Any]
+) -> tuple[dict[str, list[str]], list[str], list[dict[str, Any]]]:
+    """Return words of a command by quantity in the order of the table, notes, and rows of the flags.
 
     `required` are the quantities that are said in any case, in a note where the table has no row of them.
     """
-
-    def __init__(self, engine: str, command: str, settings: Mapping[str, Any], required: Mapping[str, Any]) -> None:
-        flags = table("engine_flags")
-        rows = flags[(flags["engine"] == engine) & (flags["command"] == command)].to_dict("records")
-        self.engine, self.settings, self.version = engine, settings, rows[0]["version"] if rows else ""
-        self.words: dict[str, list[str]] = {}
-        self.notes, self.source = list[str](), list[str]()
-        by_quantity: dict[str, list[dict[str, Any]]] = {}
-        for row in rows:
-            by_quantity.setdefault(row["quantity"], []).append(row)
-        for quantity, own in by_quantity.items():
-            if quantity in settings:
-                self._write(quantity, settings[quantity], own)
-        for quantity in [name for name in required if name not in by_quantity]:
-            self.notes.append(f"No flag of {engine} sets {quantity} = {_word(settings[quantity])}.")
-
-    def _write(self, quantity: str, value: Any, rows: list[dict[str, Any]]) -> None:
-        """Add the words of one quantity, or its notes; refuse a value that the engine cannot run."""
-        word, fields = _word(value), {"model": self.settings.get("model", "")}
-        matching = _matching(rows, word)
-        if not matching:
-            allowed = [ours for row in rows if row["kind"] != "refused" for ours in _values(row)]
-            reason = f": {self.engine} {self.version} has no flag for it; give one of {', '.join(allowed)}"
-            raise refused(quantity, value, reason, CANNOT, nearest=allowed)
-        self.words[quantity] = []
-        for row, theirs in matching:
-            if row["kind"] == "refused":
-                raise refused(quantity, value, f": {self.engine} cannot run it: {row['note']}", CANNOT)
-            if row["kind"] == "flag":
-                self.words[quantity].append(row["form"].format(flag=row["flag"], value=theirs, **fields))
-                self.source += row["source"].split(";")
-            if row["note"]:
-                self.notes.append(row["note"].format(value=word))
+    matching = {
+        name: _matching(engine, name, settings[name], _rows(engine=engine, command=command, quantity=name))
+        for name in dict.fromkeys(row["quantity"] for row in _rows(engine=engine, command=command))
+        if name in settings
+    }
+    words = {
+        name: [
+            row["form"].format(flag=row["flag"], value=theirs, model=settings["model"])
+            for row, theirs in pairs
+            if row["kind"] == "flag"
+        ]
+        for name, pairs in matching.items()
+    }
+    said = [(row, _word(settings[name])) for name, pairs in matching.items() for row, _ in pairs]
+    missing = [
+        f"No flag of {engine} sets {name} = {_word(value)}." for name, value in required.items() if name not in matching
+    ]
+    notes = [row["note"].format(value=word) for row, word in said if row["note"]]
+    return words, [*notes, *missing], [row for row, _ in said if row["kind"] == "flag"]
 
 
-def _matching(rows: list[dict[str, Any]], word: str) -> list[tuple[dict[str, Any], str]]:
+def _matching(engine: str, quantity: str, value: Any, rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
     """Return the rows of a value with the engine's word for it: those that name it, else those of any value."""
-    named = [(row, _values(row)[word]) for row in rows if word in _values(row)]
-    return named or [(row, _values(row).get("*") or word) for row in rows if not row["values"] or "*" in _values(row)]
+    word, meanings = _word(value), [(row, _values(row)) for row in rows]
+    matching = [(row, own[word]) for row, own in meanings if word in own] or [
+        (row, own.get("*") or word) for row, own in meanings if not own or "*" in own
+    ]
+    if not matching or matching[0][0]["kind"] == "refused":
+        allowed = [ours for row, own in meanings if row["kind"] != "refused" for ours in own]
+        reason = matching[0][0]["note"] if matching else f"it has no flag for it; give one of {', '.join(allowed)}"
+        raise refused(quantity, value, f": {engine} cannot run it: {reason}", CANNOT, nearest=allowed)
+    return matching
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, str]:
@@ -206,8 +191,6 @@ def _word(value: Any) -> str:
     >>> _word(True), _word(8.0), _word(2.34567), _word("fp8")
     ('yes', '8', '2.346', 'fp8')
     """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return value
+    if isinstance(value, (bool, str)):
+        return value if isinstance(value, str) else "yes" if value else "no"
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.4g}"

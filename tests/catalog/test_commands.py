@@ -14,7 +14,7 @@ NETWORK = ("llama2_7b", "Llama 2 7B")
 
 
 def written(settings, engine="vllm", command="serve", check=None):
-    return launch(command, engine, settings, check or {}, NETWORK)
+    return launch(command, engine, {"network": NETWORK, **settings}, check or {})
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def test_nothing_is_said_of_what_was_not_chosen():
 
 
 def test_a_model_without_a_name_is_a_placeholder():
-    told = launch("serve", "vllm", {}, {}, ("gpt3_175b", "GPT-3 175B"))
-    assert told.command == "vllm serve MODEL" and told.notes[0].startswith("MODEL is the name")
+    told = launch("serve", "vllm", {"network": ("gpt3_175b", "GPT-3 175B")}, {})
+    assert told.command == "vllm serve MODEL" and told.notes[0].startswith("MODEL stands for")
     assert model_id("llama3_8b", "another title") == "" == model_id("no such network", "")
 
 

@@ -150,11 +150,10 @@ def resolve(scenario: Scenario) -> Rows:
 
 
 def number_formats(scenario: Scenario, engine: Coded) -> tuple[str, str, str]:
-    """Return the number formats of matrix products, stored weights and the cache of the first row, blanks filled."""
+    """Return the number formats of matrix products, stored weights and the cache of one row, blanks filled."""
     _, usual, cache = _number_formats(scenario, engine)
-    products, weights = usual.levels[np.ravel(usual.codes)[0]]
-    half = "bf16" if products == "bf16" else "fp16"
-    return products, weights or products, cache.levels[np.ravel(cache.codes)[0]] or half
+    products, weights = usual.levels[0]
+    return products, weights or products, cache.levels[0] or (products if products == "bf16" else "fp16")
 
 
 def _number_formats(s: Scenario, engine: Coded) -> tuple[Coded, Coded, Coded]:

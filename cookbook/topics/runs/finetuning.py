@@ -11,7 +11,7 @@ import pandas as pd
 
 from cookbook import units
 from cookbook.catalog import constant
-from cookbook.catalog.commands import Launch
+from cookbook.catalog.commands import Launch, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
 from cookbook.catalog.refusals import Refusal, Refused, refused
@@ -23,8 +23,17 @@ from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import HOUR, Price
-from cookbook.topics.runs.launching import start_finetuning
-from cookbook.topics.runs.search import LANGUAGE_MODEL, LENGTH, SYSTEM, TOKENS, System, machine_of, model_of, shape_of
+from cookbook.topics.runs.search import (
+    CHECK,
+    LANGUAGE_MODEL,
+    LENGTH,
+    SYSTEM,
+    TOKENS,
+    System,
+    machine_of,
+    model_of,
+    shape_of,
+)
 from cookbook.workloads.zoo import Workload
 
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
@@ -139,11 +148,20 @@ class FineTuning(Result):
         ['tune', 'run', 'lora_finetune_single_device']
         """
         able = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
-        number = next(iter(able), 0) if row is None else Field.count(0).read(row, "row")
-        if number not in able:
-            remedy = f"give one of {able}" if able else "give more devices, or another method"
-            raise refused("row", number, f"does not fit the memory; {remedy}", nearest=able)
-        return start_finetuning(engine, self._table.iloc[number].to_dict(), self.settings)
+        own, shared = self._table.iloc[one_of("row", row, able, "does not fit the memory")], self.settings
+        devices, adapted = int(own["devices"]), own["method"] != "full"
+        settings = {
+            **shared,
+            "devices": devices,
+            "nodes": -(-devices // max(int(shared["per_node"]), 1)),
+            "recipe": f"{'lora' if adapted else 'full'} on {'several' if devices > 1 else 'one'}",
+            "model_config": shared["network"][1],
+            **{name: own[name] for name in ("method", "recompute", "micro_batch", "seq", "global_batch")},
+            "zero": own["zero"] if devices > 1 else None,
+            "accumulation": own["global_batch"] // (devices * own["micro_batch"]),
+            **{name: shared[name] if adapted else None for name in ("rank", "target_modules")},
+        }
+        return launch("finetune", engine, settings, {**CHECK, "log_memory": "yes"})
 
     def _repr_html_(self) -> str:
         rows = [
@@ -318,23 +336,16 @@ def finetune(
         tokens_in_all,
         price,
         tuple(dict.fromkeys((*job["assumed"], *job["told"]))),
-        _settings(job, example_tokens is None),
+        {
+            "network": (job["network"].name, job["network"].title),
+            "per_node": job["machine"].per_node,
+            "packed": example_tokens is None,
+            "software": job["software"],
+            "precision": job["precision"] or job["taken"].get("precision"),
+            **{name: value or job["taken"].get(name) for name, value in job["same"].items()},
+            "optimiser": job["same"]["optimiser"] or USUAL_OPTIMISER,
+        },
     )
-
-
-def _settings(job: Mapping[str, Any], packed: bool) -> dict[str, Any]:
-    """Return what all rows have in common, by the names of the table ``engine_flags``."""
-    assumed = job["taken"]
-    return {
-        "model": job["network"].name,
-        "title": job["network"].title,
-        "per_node": job["machine"].per_node,
-        "packed": packed,
-        "software": job["software"],
-        "precision": job["precision"] or assumed.get("precision"),
-        **{name: value or assumed.get(name) for name, value in job["same"].items()},
-        "optimiser": job["same"]["optimiser"] or USUAL_OPTIMISER,
-    }
 
 
 def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware, units
-from cookbook.catalog.commands import Launch
+from cookbook.catalog.commands import Launch, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked, fields
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
@@ -33,7 +33,6 @@ from cookbook.prediction.kinds.transformer import of_model
 from cookbook.prediction.scenario import Coded
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import HOUR, device_usd
-from cookbook.topics.runs.launching import start_training
 from cookbook.topics.sweeps.exploring import pareto_front
 from cookbook.units import shown
 from cookbook.workloads import zoo
@@ -46,6 +45,8 @@ AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompu
 USUAL_AXES: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
 # Name of the group of all replicas in the table.
 ALL_REPLICAS = "all"
+# Order of micro-batches where none is named; the short run that times a step.
+ORDERS, CHECK = ("1f1b", "interleaved"), {"steps": "check", "log_steps": 1, "mock": "yes"}
 RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
@@ -192,9 +193,8 @@ class Layouts(Result):
         >>> search("llama2_7b", "h100-sxm", 16, 128).launch("megatron-lm").command.split()[:2]
         ['torchrun', '--nproc_per_node=8']
         """
-        if Field.count(0).read(row, "row") >= len(self._table):
-            raise refused("row", row, f"is not in the table, which has {len(self._table):,} layouts; give a lower one")
-        return start_training(engine, self._table.iloc[row].to_dict(), self.settings)
+        number = one_of("row", row, range(len(self._table)), "is not in the table")
+        return start_training(engine, self._table.iloc[number].to_dict(), self.settings)
 
     def summary(self) -> str:
         """Return the number of layouts that fit, and the fastest of them, in one sentence."""
@@ -417,19 +417,17 @@ def search(
         for name, argument, value in assumed
         if argument is None or argument is False or argument == ""
     ]
-    settings = {
-        "model": workload.name,
-        "title": workload.title,
-        "seq": length,
-        "global_batch": batch,
-        "per_node": node,
-        "precision": precision or first.get("precision", ""),
-        "software": software or first.get("software", ""),
-        "attention": attention or first.get("attention"),
-    }
     return replace(
         layouts,
-        settings=settings,
+        settings={
+            "network": (workload.name, workload.title),
+            "seq": length,
+            "global_batch": batch,
+            "per_node": node,
+            "precision": precision or first.get("precision", ""),
+            "software": software or first.get("software", ""),
+            "attention": attention or first.get("attention"),
+        },
         title=f"{workload.title} on {machine.accelerator.name}",
         assumed=(*defaults.told(), *unstated),
     )
@@ -587,3 +585,37 @@ def step_words(row: Any) -> dict[str, str]:
 def machine_of(system: System) -> Machine:
     """Return the machine of a name or a record; ValueError for anything else."""
     return hardware.machine(SYSTEM.read(system, "accelerator"))
+
+
+def start_training(engine: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Launch:
+    """Return the command line of a parallelism configuration.
+
+    Parameters
+    ----------
+    engine : str
+        "megatron-lm" or "torchtitan".
+    row : mapping
+        One row of `Layouts.table`, or of a run, which has the steps too.
+    shared : mapping
+        What all rows have in common: `Layouts.settings`.
+    """
+    devices, node = int(row["devices"]), min(int(shared["per_node"]), int(row["devices"]))
+    split = row["zero"] >= 1
+    shard = row["dp"] if row.get("shard", ALL_REPLICAS) == ALL_REPLICAS else int(row["shard"])
+    settings = {
+        **shared,
+        "per_node": node,
+        "nodes": math.ceil(devices / node),
+        "model_config": shared["network"][1],
+        **{name: row[name] for name in (*AXES[1:], "dp")},
+        "dp_replicate": row["dp"] // shard if split else row["dp"],
+        "dp_shard": shard if split else 1,
+        "state_copies": row["dp"] // shard if split else 1,
+        "sequence_parallel": row["tp"] > 1,
+        "pipeline_schedule": row.get("pipeline_schedule") or ORDERS[int(row["vp"] > 1)] if row["pp"] > 1 else None,
+        "local_batch": shared["global_batch"] // row["dp"] if row["pp"] > 1 else row["micro_batch"],
+        "pipeline_micro_batch": row["micro_batch"] if row["pp"] > 1 else None,
+        "offload": row.get("offload") or None,
+        **{name: row.get(name) for name in ("steps", "checkpoint_steps")},
+    }
+    return launch("train", engine, settings, CHECK)

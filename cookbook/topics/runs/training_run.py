@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
-from cookbook.catalog.commands import Launch
+from cookbook.catalog.commands import Launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, hour_usd
 from cookbook.catalog.prices import WAY as PAID
@@ -23,7 +23,6 @@ from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage
 from cookbook.prediction.precision import usual_precision
 from cookbook.result import Result, card, plain
 from cookbook.topics.costs.cost import HOUR, Price
-from cookbook.topics.runs.launching import start_training
 from cookbook.topics.runs.pipelines import SIZES, check_layout, undivided
 from cookbook.topics.runs.search import (
     AXES,
@@ -40,6 +39,7 @@ from cookbook.topics.runs.search import (
     search,
     sequence,
     shape_of,
+    start_training,
 )
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
@@ -248,17 +248,17 @@ class TrainingRun(Result):
         >>> "--train-iters 476838" in run.launch("megatron-lm").command
         True
         """
-        able = self._table[self._table["why"] == ""].set_index("devices")
-        chosen = able["days"].idxmin() if devices is None else Field.count().read(devices, "devices")
-        if chosen not in able.index:
-            raise refused("devices", chosen, f"has no layout; give one of {able.index.tolist()}", nearest=able.index)
-        row = able.loc[chosen]
-        steps = {
-            "devices": chosen,
-            "steps": math.ceil(self.tokens / self.tokens_per_step),
-            "checkpoint_steps": max(round(row["checkpoint_interval_seconds"] / row["step_seconds"]), 1),
-        }
-        return start_training(engine, {**row.to_dict(), **steps}, self.layouts.settings)
+        able = self._table[self._table["why"] == ""].sort_values("days", kind="stable").set_index("devices", drop=False)
+        row = able.loc[one_of("devices", devices, able["devices"].tolist(), "has no layout")]
+        return start_training(
+            engine,
+            {
+                **row.to_dict(),
+                "steps": math.ceil(self.tokens / self.tokens_per_step),
+                "checkpoint_steps": max(round(row["checkpoint_interval_seconds"] / row["step_seconds"]), 1),
+            },
+            self.layouts.settings,
+        )
 
     def over_intervals(self, devices: int) -> pd.DataFrame:
         """Return the useful share of time over the work between checkpoints, and the intervals by Young and by Daly.

@@ -367,11 +367,16 @@ def engine_formats(network: Workload, machine: Any, options: EngineOptions) -> d
     ('fp16', 'fp16')
     """
     rows = _prepared(network, machine, options).rows
-    level = rows.keys["engine"]
-    names = ("precision", "weights_format", "kv_format")
-    formats = generation.number_formats(_scenario(network, machine, options), level)
-    software = rows.assumptions()[0].taken.get("software", options.software)
-    return {**dict(zip(names, formats, strict=True)), "software": str(software)}
+    return {
+        "software": str(rows.assumptions()[0].taken.get("software", options.software)),
+        **dict(
+            zip(
+                ("precision", "weights_format", "kv_format"),
+                generation.number_formats(_scenario(network, machine, options), rows.keys["engine"]),
+                strict=True,
+            )
+        ),
+    }
 
 
 def interval_factors(network: Workload, machine: Any, options: EngineOptions) -> tuple[float, float, float]:

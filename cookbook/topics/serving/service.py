@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
-from cookbook.catalog.commands import Launch, launch
+from cookbook.catalog.commands import Launch, launch, one_of
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refused, refusal_of, refused
@@ -40,8 +40,7 @@ from cookbook.topics.serving.engines import (
     costs_of,
     load_of,
 )
-from cookbook.topics.serving.launching import load_settings, stack_settings
-from cookbook.topics.serving.replicas import COLUMNS, Overload, Replicas
+from cookbook.topics.serving.replicas import COLUMNS, Overload, Replicas, load_settings
 from cookbook.topics.serving.simulation import CHUNKED, PERCENTILES, POLICIES
 from cookbook.workloads.zoo import Workload
 
@@ -140,15 +139,14 @@ class Service(Result):
         >>> chat.launch("vllm").command.split(" --")[:3]
         ['vllm serve meta-llama/Meta-Llama-3-8B', 'dtype float16', 'kv-cache-dtype auto']
         """
-        stacks = [number for number, settings in enumerate(self.settings) if settings]
-        best = [number for number in stacks if self.best and self.rows[number] == self.best]
-        number = next(iter(best or stacks), 0) if row is None else Field.count(0).read(row, "row")
-        if number not in stacks:
-            raise refused("row", number, f"has no stack to start; give one of {stacks}", nearest=stacks)
-        stack, settings = self.rows[number], dict(self.settings[number])
-        network = (self.model, settings.pop("title"))
-        settings["engines"] = stack["engines"]
-        return launch("serve", engine, settings, load_settings(self.load, self.limits, stack), network)
+        able = [number for number, settings in enumerate(self.settings) if settings]
+        number = one_of(
+            "row",
+            row,
+            sorted(able, key=lambda number: self.rows[number] != self.best),
+            "has no stack to start",
+        )
+        return launch("serve", engine, self.settings[number], load_settings(self.load, self.limits, self.rows[number]))
 
     def summary(self) -> str:
         """Return the cheapest stack that keeps the limits, with its price, latencies and limit, in one sentence."""
@@ -492,7 +490,7 @@ def _row(
         if count is None:
             row["costly"] = stack.replicas.costly(stack.engines)
             row |= stack.replicas.fewest_at_ends()
-        settings = {"title": question.network.title, **stack_settings(stack.replicas, question.context)}
+        settings = stack.replicas.settings(stack.engines, question.context)
         return row, assumed + _assumed(question, stack.replicas), settings
     # A stack that is too slow for the load is a better reason than one that does not fit the weights.
     overloads = [reason for reason in reasons if isinstance(reason, Overload)]

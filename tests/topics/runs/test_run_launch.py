@@ -49,7 +49,7 @@ def test_a_run_has_its_steps_checkpoints_and_configuration(run):
 
 
 def test_numbers_of_devices_without_a_run_are_refused(run):
-    with pytest.raises(catalog.Refused, match=r"give one of \[16, 32\]"):
+    with pytest.raises(catalog.Refused, match=r"give one of"):
         run.launch(devices=24)
 
 
@@ -67,7 +67,7 @@ def test_pipelines_have_stages_chunks_and_a_schedule():
     own, line = table.loc[row], layouts.launch(row=int(row)).command
     assert f"--pipeline-model-parallel-size {own['pp']}" in line and "--sequence-parallel" in line
     assert f"--num-virtual-stages-per-pipeline-rank {own['vp']}" in line and "--recompute" not in line
-    with pytest.raises(catalog.Refused, match="give a lower one"):
+    with pytest.raises(catalog.Refused, match="is not in the table"):
         layouts.launch(row=len(table))
 
 

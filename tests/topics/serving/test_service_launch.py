@@ -7,7 +7,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog.commands import engines_for
-from cookbook.topics.serving.launching import load_settings
+from cookbook.topics.serving.replicas import load_settings
 
 FLAGS = catalog.table("engine_flags")
 ENGINES = engines_for("serve")
@@ -37,7 +37,7 @@ def test_each_flag_is_in_the_table(chat, engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_quantity_is_in_the_command_or_a_note_or_a_default(chat, engine):
     told, own = chat.launch(engine), rows_of(engine, "serve")
-    settings = {name: value for name, value in chat.settings[0].items() if value is not None and name != "title"}
+    settings = {name: value for name, value in chat.settings[0].items() if value is not None and name != "network"}
     assert not [note for note in told.notes if note.startswith("No flag of")]
     for quantity in settings:
         rows = own[own["quantity"] == quantity]
