@@ -58,6 +58,7 @@ READER_MODULES = (
     "evaluation.py",
     "measurements.py",
     "measurement_rows.py",
+    "commands.py",
     "scaling.py",
     "topology.py",
     "utilisation.py",
@@ -107,6 +108,7 @@ IGNORED_TABLES = frozenset(
         "api_prices",
         "traces",
         "remedies",
+        "engine_flags",
     }
 )
 

@@ -147,6 +147,7 @@ OTHERS = {
     "cache-too-large",
     "load-above-capacity",
     "fields-apart",
+    "engine-cannot",
 }
 
 

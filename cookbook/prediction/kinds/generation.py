@@ -110,10 +110,7 @@ def resolve(scenario: Scenario) -> Rows:
     software = s.words("software")
     engine = levels_of_rows(KIND, software, vendor, kind)
     assumed += assumed_software(KIND, software, engine)
-    published = together(s.words("model"), s.words("precision"), s.words("weights_format"), engine).map(_published)
-    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"), published).map(
-        _formats
-    )
+    published, usual, cache = _number_formats(s, engine)
     precision = usual.map(lambda formats: formats[0])
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
     assumed.append(("weights_format", published.where(bool), published.map(lambda word: f"{word}, as published")))
@@ -123,7 +120,6 @@ def resolve(scenario: Scenario) -> Rows:
     v: dict[str, Any] = devices.figures(lambda device: {name: getattr(device, name) for name in DEVICE})
     v |= engine.figures(engines(KIND).__getitem__)
     v["tiled"] = engine.each(tiled().__getitem__)
-    cache = together(s.words("kv_format"), engine).map(lambda row: row[0] or usual_formats()[row[1]][2])
     v |= together(s.words("model"), usual, cache).figures(lambda row: sizes(row[0], *row[1], row[2]))
     v |= together(s.words("accelerator"), precision, cache).figures(of_kernels)
     v["timed"] = keys["untimed"].where(lambda word: word == "")
@@ -151,6 +147,26 @@ def resolve(scenario: Scenario) -> Rows:
     why = serving_memory.unserved(s, v, devices, s.words("model").each(_title, object))
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
     return Rows(full, why, keys, assumed=tuple(assumed))
+
+
+def number_formats(scenario: Scenario, engine: Coded) -> tuple[str, str, str]:
+    """Return the number formats of matrix products, stored weights and the cache of one row, blanks filled."""
+    _, usual, cache = _number_formats(scenario, engine)
+    products, weights = usual.levels[0]
+    return products, weights or products, cache.levels[0] or (products if products == "bf16" else "fp16")
+
+
+def _number_formats(s: Scenario, engine: Coded) -> tuple[Coded, Coded, Coded]:
+    """Return formats of published weights, of products with stored weights, and of the cache."""
+    published = together(s.words("model"), s.words("precision"), s.words("weights_format"), engine).map(_published)
+    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"), published).map(
+        _formats
+    )
+    return (
+        published,
+        usual,
+        together(s.words("kv_format"), engine).map(lambda row: row[0] or usual_formats()[row[1]][2]),
+    )
 
 
 def _network_of(model: str | Workload) -> Workload | None:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from cookbook import units
 from cookbook.catalog import constant
+from cookbook.catalog.commands import Launch, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
 from cookbook.catalog.refusals import Refusal, Refused, refused
@@ -22,7 +23,17 @@ from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, Price
-from cookbook.topics.runs.search import LANGUAGE_MODEL, LENGTH, SYSTEM, TOKENS, System, machine_of, model_of, shape_of
+from cookbook.topics.runs.search import (
+    CHECK,
+    LANGUAGE_MODEL,
+    LENGTH,
+    SYSTEM,
+    TOKENS,
+    System,
+    machine_of,
+    model_of,
+    shape_of,
+)
 from cookbook.workloads.zoo import Workload
 
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
@@ -72,6 +83,8 @@ class FineTuning(Result):
         Price of one hour of one device [USD/h].
     assumed : tuple of str
         What was not given, and what was taken.
+    settings : mapping
+        What all rows have in common, by the names of the table ``engine_flags``.
     """
 
     _class_in_repr = False
@@ -82,6 +95,7 @@ class FineTuning(Result):
     tokens: float
     price: Price
     assumed: tuple[str, ...]
+    settings: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -106,6 +120,48 @@ class FineTuning(Result):
         """Return the same as plain Python values; a missing figure is None."""
         header = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
         return plain({**header, "ways": self._table, "memory": self._memory, "changes": self._changes})
+
+    def launch(self, engine: str = "torchtune", row: int | None = None) -> Launch:
+        """Return the command line that starts a way to fine-tune, and that of a short run which times its step.
+
+        Parameters
+        ----------
+        engine : str
+            "torchtune".
+        row : int, optional
+            Row of the table; by default the first that fits, or likely does.
+
+        Returns
+        -------
+        cookbook.catalog.commands.Launch
+
+        Raises
+        ------
+        ValueError
+            A row that does not exist or does not fit, or a way that the engine cannot run: the quantity, the reason
+            and the remedy.
+
+        Examples
+        --------
+        >>> tuned = finetune("llama3_8b", "rtx-4090", method="qlora")
+        >>> tuned.launch().command.split(" ")[:3]
+        ['tune', 'run', 'lora_finetune_single_device']
+        """
+        able = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
+        own, shared = self._table.iloc[one_of("row", row, able, "does not fit the memory")], self.settings
+        devices, adapted = int(own["devices"]), own["method"] != "full"
+        settings = {
+            **shared,
+            "devices": devices,
+            "nodes": -(-devices // max(int(shared["per_node"]), 1)),
+            "recipe": f"{'lora' if adapted else 'full'} on {'several' if devices > 1 else 'one'}",
+            "model_config": shared["network"][1],
+            **{name: own[name] for name in ("method", "recompute", "micro_batch", "seq", "global_batch")},
+            "zero": own["zero"] if devices > 1 else None,
+            "accumulation": own["global_batch"] // (devices * own["micro_batch"]),
+            **{name: shared[name] if adapted else None for name in ("rank", "target_modules")},
+        }
+        return launch("finetune", engine, settings, {**CHECK, "log_memory": "yes"})
 
     def facts(self) -> dict[str, str]:
         """Return why a method does not fit, and the assumptions, by label."""
@@ -281,6 +337,15 @@ def finetune(
         tokens_in_all,
         price,
         tuple(dict.fromkeys((*job["assumed"], *job["told"]))),
+        {
+            "network": (job["network"].name, job["network"].title),
+            "per_node": job["machine"].per_node,
+            "packed": example_tokens is None,
+            "software": job["software"],
+            "precision": job["precision"] or job["taken"].get("precision"),
+            **{name: value or job["taken"].get(name) for name, value in job["same"].items()},
+            "optimiser": job["same"]["optimiser"] or USUAL_OPTIMISER,
+        },
     )
 
 
@@ -307,6 +372,7 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         "zero": arguments["zero"] or ZERO,
         "precision": arguments["precision"],
         "told": dict[str, None](),
+        "taken": dict[str, str](),
         "same": {name: arguments[name] for name in ("target_modules", "optimiser", "attention")},
     }
     job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
@@ -352,6 +418,7 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
     for assumed in sorted(set(answer.assumed.tolist())):
         remaining = Assumptions({name: value for name, value in assumed.taken.items() if name != "per_node"})
         job["told"].update(dict.fromkeys(remaining.told()))
+        job["taken"].update(assumed.taken)
     return _with_memory(job, table, answer)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware, units
+from cookbook.catalog.commands import Launch, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked, fields
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
@@ -44,6 +45,8 @@ AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompu
 USUAL_AXES: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
 # Name of the group of all replicas in the table.
 ALL_REPLICAS = "all"
+# Order of micro-batches where none is named; the short run that times a step.
+ORDERS, CHECK = ("1f1b", "interleaved"), {"steps": "check", "log_steps": 1, "mock": "yes"}
 RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
@@ -85,6 +88,8 @@ class Layouts(Result):
         What the table is made of, rows as in `rows`.
     rows : numpy.ndarray of int
         Row of the prediction of each row of the table.
+    settings : mapping
+        What all layouts have in common, by the names of the table ``engine_flags``.
     """
 
     _class_in_repr = False
@@ -96,6 +101,7 @@ class Layouts(Result):
     assumed: tuple[str, ...]
     prediction: Estimate
     rows: np.ndarray
+    settings: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -160,6 +166,33 @@ class Layouts(Result):
                 "Loses by": slower,
             }
         )
+
+    def launch(self, engine: str = "megatron-lm", row: int = 0) -> Launch:
+        """Return the command line that starts a layout, and that of a short run which times its step.
+
+        Parameters
+        ----------
+        engine : str
+            "megatron-lm" or "torchtitan".
+        row : int
+            Row of the table; the fastest layout by default.
+
+        Returns
+        -------
+        cookbook.catalog.commands.Launch
+
+        Raises
+        ------
+        ValueError
+            No such row, or a layout that the engine cannot run: the quantity, the reason and the remedy.
+
+        Examples
+        --------
+        >>> search("llama2_7b", "h100-sxm", 16, 128).launch("megatron-lm").command.split()[:2]
+        ['torchrun', '--nproc_per_node=8']
+        """
+        number = one_of("row", row, range(len(self._table)), "is not in the table")
+        return start_training(engine, self._table.iloc[number].to_dict(), self.settings)
 
     def summary(self) -> str:
         """Return the number of layouts that fit, and the fastest of them, in one sentence."""
@@ -383,7 +416,18 @@ def search(
         if argument is None or argument is False or argument == ""
     ]
     return replace(
-        layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*defaults.told(), *unstated)
+        layouts,
+        settings={
+            "network": (workload.name, workload.title),
+            "seq": length,
+            "global_batch": batch,
+            "per_node": node,
+            "precision": precision or first.get("precision", ""),
+            "software": software or first.get("software", ""),
+            "attention": attention or first.get("attention"),
+        },
+        title=f"{workload.title} on {machine.accelerator.name}",
+        assumed=(*defaults.told(), *unstated),
     )
 
 
@@ -539,3 +583,37 @@ def step_words(row: Any) -> dict[str, str]:
 def machine_of(system: System) -> Machine:
     """Return the machine of a name or a record; ValueError for anything else."""
     return hardware.machine(SYSTEM.read(system, "accelerator"))
+
+
+def start_training(engine: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Launch:
+    """Return the command line of a parallelism configuration.
+
+    Parameters
+    ----------
+    engine : str
+        "megatron-lm" or "torchtitan".
+    row : mapping
+        One row of `Layouts.table`, or of a run, which has the steps too.
+    shared : mapping
+        What all rows have in common: `Layouts.settings`.
+    """
+    devices, node = int(row["devices"]), min(int(shared["per_node"]), int(row["devices"]))
+    split = row["zero"] >= 1
+    shard = row["dp"] if row.get("shard", ALL_REPLICAS) == ALL_REPLICAS else int(row["shard"])
+    settings = {
+        **shared,
+        "per_node": node,
+        "nodes": math.ceil(devices / node),
+        "model_config": shared["network"][1],
+        **{name: row[name] for name in (*AXES[1:], "dp")},
+        "dp_replicate": row["dp"] // shard if split else row["dp"],
+        "dp_shard": shard if split else 1,
+        "state_copies": row["dp"] // shard if split else 1,
+        "sequence_parallel": row["tp"] > 1,
+        "pipeline_schedule": row.get("pipeline_schedule") or ORDERS[int(row["vp"] > 1)] if row["pp"] > 1 else None,
+        "local_batch": shared["global_batch"] // row["dp"] if row["pp"] > 1 else row["micro_batch"],
+        "pipeline_micro_batch": row["micro_batch"] if row["pp"] > 1 else None,
+        "offload": row.get("offload") or None,
+        **{name: row.get(name) for name in ("steps", "checkpoint_steps")},
+    }
+    return launch("train", engine, settings, CHECK)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
+from cookbook.catalog.commands import Launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, hour_usd
 from cookbook.catalog.prices import WAY as PAID
@@ -38,6 +39,7 @@ from cookbook.topics.runs.search import (
     search,
     sequence,
     shape_of,
+    start_training,
 )
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
@@ -219,6 +221,44 @@ class TrainingRun(Result):
         return (
             f"{self.title}, {units.human(self.tokens).strip()} tokens: {best['days']:,.3g} days on "
             f"{best['devices']:,} devices ({layout_words(best)}){among}, {best['tokens_per_second']:,.0f} tokens/s"
+        )
+
+    def launch(self, engine: str = "megatron-lm", devices: int | None = None) -> Launch:
+        """Return the command line that starts the run, and that of a short run which times its step.
+
+        Parameters
+        ----------
+        engine : str
+            "megatron-lm" or "torchtitan".
+        devices : int, optional
+            One of the numbers of devices of the table; the one that is done first by default.
+
+        Returns
+        -------
+        cookbook.catalog.commands.Launch
+
+        Raises
+        ------
+        ValueError
+            A number of devices without a layout, or a layout that the engine cannot run: the quantity, the reason and
+            the remedy.
+
+        Examples
+        --------
+        >>> run = plan_run("llama2_7b", "h100-sxm", 32, 1e12, global_batch=512)
+        >>> "--train-iters 476838" in run.launch("megatron-lm").command
+        True
+        """
+        able = self._table[self._table["why"] == ""].sort_values("days", kind="stable").set_index("devices", drop=False)
+        row = able.loc[one_of("devices", devices, able["devices"].tolist(), "has no layout")]
+        return start_training(
+            engine,
+            {
+                **row.to_dict(),
+                "steps": math.ceil(self.tokens / self.tokens_per_step),
+                "checkpoint_steps": max(round(row["checkpoint_interval_seconds"] / row["step_seconds"]), 1),
+            },
+            self.layouts.settings,
         )
 
     def over_intervals(self, devices: int) -> pd.DataFrame:

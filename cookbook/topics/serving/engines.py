@@ -30,6 +30,7 @@ from cookbook.prediction.constants import (
 from cookbook.prediction.engine import Prepared, prepare, requested_rows
 from cookbook.prediction.kinds import generation, serving_memory
 from cookbook.prediction.request_sets import ANSWER, PROMPT
+from cookbook.prediction.scenario import Scenario
 from cookbook.topics.serving.simulation import CHUNKED, MAX_REQUESTS, StepCosts
 from cookbook.workloads.zoo import Workload
 
@@ -45,6 +46,7 @@ __all__ = [
     "assumed_terms",
     "costs_of",
     "engine_costs",
+    "engine_formats",
     "interval_factors",
     "lengths",
     "load_of",
@@ -331,10 +333,15 @@ def assumed_terms(costs: StepCosts, drafted: int | None) -> list[str]:
     return [sentence for sentence, applies in sentences.items() if applies]
 
 
+def _scenario(network: Workload, machine: Any, options: EngineOptions) -> Scenario:
+    """Return the shortest request of an engine: what is known of the engine alone follows from it."""
+    return answers(network, machine, input_len=1, output_len=2, **vars(options))
+
+
 @lru_cache(maxsize=256)
 def _prepared(network: Workload, machine: Any, options: EngineOptions) -> Prepared:
     """Return an engine with its constants, tier and interval."""
-    rows = requested_rows(answers(network, machine, input_len=1, output_len=2, **vars(options)))
+    rows = requested_rows(_scenario(network, machine, options))
     if rows.why[0]:
         raise Refused(rows.why[0])
     return prepare(generation.KIND, rows)
@@ -349,6 +356,27 @@ def assumed_options(network: Workload, machine: Any, options: EngineOptions) -> 
     """Return the software and number formats that are assumed where none are given, as in `Estimate.assumed`."""
     defaults = _prepared(network, machine, options).rows.assumptions()[0].taken
     return Assumptions({name: defaults[name] for name in REPORTED_OPTIONS if name in defaults}).told()
+
+
+def engine_formats(network: Workload, machine: Any, options: EngineOptions) -> dict[str, str]:
+    """Return the software and number formats of an engine, those that are assumed included.
+
+    >>> options = EngineOptions(1, 1, *[None] * 8)
+    >>> formats = engine_formats(network_of("llama3_8b"), hardware.machine("h100-sxm"), options)
+    >>> formats["precision"], formats["kv_format"]
+    ('fp16', 'fp16')
+    """
+    rows = _prepared(network, machine, options).rows
+    return {
+        "software": str(rows.assumptions()[0].taken.get("software", options.software)),
+        **dict(
+            zip(
+                ("precision", "weights_format", "kv_format"),
+                generation.number_formats(_scenario(network, machine, options), rows.keys["engine"]),
+                strict=True,
+            )
+        ),
+    }
 
 
 def interval_factors(network: Workload, machine: Any, options: EngineOptions) -> tuple[float, float, float]:

@@ -22,6 +22,7 @@ from cookbook.topics.serving.engines import (
     Load,
     arrivals,
     costs_of,
+    engine_formats,
     interval_factors,
     lengths,
     tier,
@@ -29,8 +30,8 @@ from cookbook.topics.serving.engines import (
 from cookbook.topics.serving.simulation import CHUNKED, FIRST, PERCENTILES, SPLIT, simulate
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["COLUMNS", "Overload", "Replicas"]
-MILLION = 1e6
+__all__ = ["COLUMNS", "Overload", "Replicas", "load_settings"]
+MILLION, MILLI, LEAST_BURSTINESS = 1e6, 1e-3, 1e-3
 # Engines more than a load needs where its queue would grow without end, and most engines of a search.
 SPARE_ENGINES, MAX_ENGINES = 0.02, 4096
 # Steady states of one engine that are remembered.
@@ -570,3 +571,72 @@ class Replicas:
             "memory bandwidth (states)": states * steps,
         }
         return max(seconds, key=lambda name: seconds[name])
+
+    def settings(self, engines: int, context: int | None) -> dict[str, Any]:
+        """Return what engines are started with, by the names of the table ``engine_flags``; None if not chosen.
+
+        Parameters
+        ----------
+        engines : int
+            Copies of the weights.
+        context : int, optional
+            Most tokens of a prompt with its answer.
+        """
+        options, tp, pp, ep = self.options, self.tp, self.options.pp, self.options.ep or 1
+        return {
+            "network": (self.network.name, self.network.title),
+            **engine_formats(self.network, self.machine, options),
+            "tp": tp,
+            "ranks": max(tp, ep),
+            "groups": self.groups,
+            "pp": pp,
+            "two_ways": tp > 1 and pp > 1,
+            "ep": ep,
+            "expert_shards": max(tp // ep, 1) if ep > 1 else 1,
+            "nodes": math.ceil(self.engine_devices / max(self.machine.per_node, 1)),
+            "max_sequences": self.costs.max_sequences // self.groups,
+            "chunk": self.chunk // self.groups,
+            "engines": engines,
+            "context": context,
+            "policy": self.batching.policy,
+            "prefill_engines": self.batching.prefill_engines,
+            "prefix_hit": options.prefix_hit or 0,
+            "drafted": options.drafted,
+            "acceptance": options.acceptance,
+            "two_batches": self.batching.two_batches,
+        }
+
+
+def load_settings(load: Load, limits: Limits, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the load of one engine of a stack, by the names of the table ``engine_flags``.
+
+    Parameters
+    ----------
+    load : Load
+        Requests of all engines.
+    limits : Limits
+        Latencies that are promised.
+    row : dict
+        The stack, as in `Service.rows`.
+    """
+    engines, paused = row["engines"], load.closed and load.think > 0
+    in_flight = max(round(row["in_service"] / engines), 1)
+    return {
+        "input_len": round(load.prompt),
+        "output_len": round(load.answer),
+        "input_spread": load.prompt_spread,
+        "output_spread": load.answer_spread,
+        "rate": None if load.closed and not paused else row["requests_per_second"] / engines,
+        "concurrency": math.ceil(load.clients / engines) if load.closed and not paused else None,
+        "think": load.think if paused else None,
+        # Engines' benchmarks draw gaps of a gamma distribution by its shape; equal gaps have none.
+        "gamma_shape": None if load.closed else 1 / max(load.burstiness, LEAST_BURSTINESS),
+        "in_flight": in_flight,
+        "kv_needed": in_flight * (round(load.prompt) + round(load.answer)),
+        "slo": " ".join(
+            f"{name}:{getattr(limits, name) / MILLI:g}"
+            for name in ("ttft", "tpot")
+            if math.isfinite(getattr(limits, name))
+        )
+        or None,
+    }

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
+from cookbook.catalog.commands import Launch, launch, one_of
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refused, refusal_of, refused
@@ -39,7 +40,7 @@ from cookbook.topics.serving.engines import (
     costs_of,
     load_of,
 )
-from cookbook.topics.serving.replicas import COLUMNS, Overload, Replicas
+from cookbook.topics.serving.replicas import COLUMNS, Overload, Replicas, load_settings
 from cookbook.topics.serving.simulation import CHUNKED, PERCENTILES, POLICIES
 from cookbook.workloads.zoo import Workload
 
@@ -79,6 +80,8 @@ class Service(Result):
         Name of the network.
     assumed : tuple of str
         Values that were assumed where none were given.
+    settings : tuple of dict
+        What each stack is started with, by the names of the table ``engine_flags``; empty where there is no stack.
     """
 
     title: str
@@ -88,6 +91,7 @@ class Service(Result):
     price: dict[str, Price] = field(repr=False)
     model: str
     assumed: tuple[str, ...]
+    settings: tuple[dict[str, Any], ...] = field(repr=False, default=())
 
     @property
     def table(self) -> pd.DataFrame:
@@ -109,6 +113,40 @@ class Service(Result):
         priced = [row for row in rows if not math.isnan(row["usd_per_hour"])]
         by = "usd_per_hour" if priced else "devices"
         return dict(min(priced or rows, key=lambda row: row[by])) if rows else None
+
+    def launch(self, engine: str = "vllm", row: int | None = None) -> Launch:
+        """Return the command line that starts a stack of the table, and the one that measures it.
+
+        Parameters
+        ----------
+        engine : str
+            "vllm", "sglang", "tensorrt-llm" or "llama.cpp".
+        row : int, optional
+            Row of the table; that of `best` by default, else the first that has a stack.
+
+        Returns
+        -------
+        cookbook.catalog.commands.Launch
+
+        Raises
+        ------
+        ValueError
+            A row without a stack, or a stack that the engine cannot run: the quantity, the reason and the remedy.
+
+        Examples
+        --------
+        >>> chat = serve("llama3_8b", "h100-sxm", rate=2, devices=2, tp=2)
+        >>> chat.launch("vllm").command.split(" --")[:3]
+        ['vllm serve meta-llama/Meta-Llama-3-8B', 'dtype float16', 'kv-cache-dtype auto']
+        """
+        able = [number for number, settings in enumerate(self.settings) if settings]
+        number = one_of(
+            "row",
+            row,
+            sorted(able, key=lambda number: self.rows[number] != self.best),
+            "has no stack to start",
+        )
+        return launch("serve", engine, self.settings[number], load_settings(self.load, self.limits, self.rows[number]))
 
     def summary(self) -> str:
         """Return the cheapest stack that keeps the limits, with its price, latencies and limit, in one sentence."""
@@ -377,10 +415,10 @@ def serve(
         for machine in machines
         for count in counts
     ]
-    rows = tuple(row for row, _ in answers)
-    assumed += [sentence for _, sentences in answers for sentence in sentences]
+    rows, settings = tuple(row for row, _, _ in answers), tuple(settings for _, _, settings in answers)
+    assumed += [sentence for _, sentences, _ in answers for sentence in sentences]
     title = f"{network.title}, {_load_words(load)}"
-    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)))
+    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)), settings)
 
 
 def _load_words(load: Load) -> str:
@@ -421,8 +459,8 @@ class _Stack:
 
 def _row(
     question: _Question, machine: hardware.Machine, count: int | None, price: Price, alone: bool
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the row of one accelerator and number of devices, None for the fewest, and what is assumed in it.
+) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    """Return the row of one accelerator and number of devices, None for the fewest, its assumptions and settings.
 
     Raises
     ------
@@ -449,13 +487,14 @@ def _row(
         if count is None:
             row["costly"] = stack.replicas.costly(stack.engines)
             row |= stack.replicas.fewest_at_ends()
-        return row, assumed + _assumed(question, stack.replicas)
+        settings = stack.replicas.settings(stack.engines, question.context)
+        return row, assumed + _assumed(question, stack.replicas), settings
     # A stack that is too slow for the load is a better reason than one that does not fit the weights.
     overloads = [reason for reason in reasons if isinstance(reason, Overload)]
     reason = (overloads or reasons)[-1 if count is None else 0]
     if alone:
         raise reason
-    return row | {"why": refusal_of(reason)}, assumed
+    return row | {"why": refusal_of(reason)}, assumed, {}
 
 
 def _stacks(
