@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,19 @@ def processor() -> str:
         result = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, timeout=5)
         model_names = [result.stdout.strip()]
     return (model_names[0] if model_names and model_names[0] else platform.processor() or platform.machine())[:200]
+
+
+def device_names() -> list[str]:
+    """Return the names of the devices of this machine: its NVIDIA GPUs as their driver has them, then the processor."""
+    tool = which("nvidia-smi")
+    listed = "\n"
+    if tool:
+        command = [tool, "--query-gpu=name", "--format=csv,noheader"]
+        listed = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout
+    model = processor()
+    # EPYC and Ryzen name their cores behind the model: "AMD EPYC 9654 96-Core Processor".
+    model = model.partition("-Core")[0].rpartition(" ")[0] if "-Core" in model else model
+    return [name.strip() for name in (*listed.splitlines(), model) if name.strip()]
 
 
 def cores() -> int:
