@@ -29,7 +29,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         options.run(options)
     except ModuleNotFoundError as error:
-        raise SystemExit(f"this needs {error.name}: install the extra `test`, or use make, which does") from error
+        extra = "`mcp`" if error.name in ("mcp", "anyio") else "`test`, or use make, which does"
+        raise SystemExit(f"this needs {error.name}: install the extra {extra}") from error
     except (ValueError, KeyError, OSError) as error:
         raise SystemExit(str(error.args[0] if isinstance(error, KeyError) and error.args else error)) from error
 
@@ -127,6 +128,12 @@ def _app(options: argparse.Namespace) -> None:
     from cookbook.publish.dashboard import serve
 
     serve(options.bind, options.port, options.token, options.spare, options.most, 1e9 * options.memory)
+
+
+def _mcp(options: argparse.Namespace) -> None:
+    from cookbook.publish.assistant import serve
+
+    serve()
 
 
 def _lint(options: argparse.Namespace) -> None:
@@ -410,6 +417,7 @@ READERS: dict[str, tuple[str, Any, Options]] = {
             ),
         ),
     ),
+    "mcp": ("answer an assistant over standard input and output (Model Context Protocol)", _mcp, ()),
 }
 MAINTAINERS: dict[str, tuple[str, Any, Options]] = {
     "notebooks": ("run the notebooks again and store them normalised", _notebooks, (PATHS,)),

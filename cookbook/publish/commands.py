@@ -203,8 +203,8 @@ def answer(command: Command, given: Mapping[str, Any]) -> Any:
 
 
 def as_data(answer: Any) -> dict[str, Any]:
-    """Return an `answer` as plain values: those of a result, or the rows of a table."""
-    return answer.to_dict() if isinstance(answer, Result) else {"rows": plain(answer)}
+    """Return an `answer` as plain values: summary and values of a result, or the rows of a table."""
+    return {"summary": answer.summary(), **answer.to_dict()} if isinstance(answer, Result) else {"rows": plain(answer)}
 
 
 def refusal_data(problem: Exception, command: Command, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,6 +115,14 @@ def test_a_refusal_is_one_sentence_or_the_same_as_data(capsys, words):
     assert refusal["why"] == problem.code and refusal["remedy"] and refusal["allowed"]
 
 
+def test_predictions_and_reports_are_told_as_data_too(log, capsys, tmp_path):
+    (tmp_path / "in.csv").write_text("model,accelerator,batch\nresnet50,t4,8\nresnet50,,8\n")
+    main(["predict", "in.csv", "out.csv", "--kind", "training_classic", "--json"])
+    assert json.loads(capsys.readouterr().out) == {"output": "out.csv", "rows": 2, "predicted": 1}
+    main(["report", "crossbar", "--json"])
+    assert json.loads(capsys.readouterr().out) == {"files": ["report.html"]}
+
+
 def test_an_unreadable_log_is_refused_by_name(log, capsys, tmp_path):
     (tmp_path / "noise.log").write_bytes(bytes(range(256)) * 8)
     assert "noise.log" in ended("explain noise.log").code

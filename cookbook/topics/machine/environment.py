@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,11 +88,10 @@ def processor() -> str:
 
 def device_names() -> list[str]:
     """Return the names of the devices of this machine: its NVIDIA GPUs as their driver has them, then the processor."""
-    tool = which("nvidia-smi")
-    listed = "\n"
-    if tool:
-        command = [tool, "--query-gpu=name", "--format=csv,noheader"]
-        listed = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout
+    command, listed = [which("nvidia-smi") or "", "--query-gpu=name", "--format=csv,noheader"], ""
+    if command[0]:
+        with suppress(OSError, subprocess.SubprocessError):  # a driver that does not answer names nothing
+            listed = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout
     model = processor()
     # EPYC and Ryzen name their cores behind the model: "AMD EPYC 9654 96-Core Processor".
     model = model.partition("-Core")[0].rpartition(" ")[0] if "-Core" in model else model

@@ -101,6 +101,12 @@ def test_names_of_devices_are_those_of_the_driver_then_the_processor(monkeypatch
     monkeypatch.setattr(environment.subprocess, "run", lambda *_, **__: listed)
     monkeypatch.setattr(environment, "processor", lambda: "AMD EPYC 9654 96-Core Processor")
     assert environment.device_names() == ["NVIDIA L40S", "NVIDIA L40S", "AMD EPYC 9654"]
+
+    def late(*_, **__):
+        raise subprocess.TimeoutExpired("nvidia-smi", 10)
+
+    monkeypatch.setattr(environment.subprocess, "run", late)
+    assert environment.device_names() == ["AMD EPYC 9654"]
     monkeypatch.setattr(environment, "which", lambda name: None)
     monkeypatch.setattr(environment, "processor", lambda: "Apple M2 Max")
     assert environment.device_names() == ["Apple M2 Max"]
