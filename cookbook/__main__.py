@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -28,6 +29,10 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError as error:  # who reads the output has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from error
     except ModuleNotFoundError as error:
         extra = "`mcp`" if error.name in ("mcp", "anyio") else "`test`, or use make, which does"
         raise SystemExit(f"this needs {error.name}: install the extra {extra}") from error

@@ -6,7 +6,6 @@ import sys
 from contextlib import redirect_stdout
 from typing import Any
 
-from cookbook import __version__
 from cookbook.catalog.fields import NUMERIC, Field
 from cookbook.publish.commands import COMMANDS, answer, arguments_of, as_data, as_json, as_text, refusal_data
 from cookbook.units import shown
@@ -104,7 +103,11 @@ def serve() -> None:
 
     async def run() -> None:
         server: Any = Server(
-            "cookbook", version=__version__, instructions=WORDS, on_list_tools=listed, on_call_tool=called
+            "cookbook",
+            version=sys.modules["cookbook"].__version__,
+            instructions=WORDS,
+            on_list_tools=listed,
+            on_call_tool=called,
         )
         async with stdio_server() as (reads, writes):
             await server.run(reads, writes, server.create_initialization_options())

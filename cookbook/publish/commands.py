@@ -15,6 +15,7 @@ from typing import Any
 from cookbook.catalog.fields import NUMERIC, Field, declared
 from cookbook.catalog.refusals import refusal_of
 from cookbook.result import Result, plain, short
+from cookbook.workloads.limits import parsed_json
 
 WIDTH = 100
 
@@ -131,6 +132,8 @@ class Argument:
         if self.field.type == "choice":
             return next((choice for choice in self.field.spelt if str(choice) == text), text)
         if Mapping in self.field.records:
+            if text.startswith("{"):
+                return parsed_json(text, self.field.name)
             pairs = [entry.partition("=")[::2] for entry in text.split(",")]
             return {name.strip(): _number(value.strip()) for name, value in pairs}
         return text
@@ -159,8 +162,17 @@ def arguments_of(function: Callable[..., Any]) -> Iterator[Argument]:
         default = None if parameter is None else parameter.default
         required = default is inspect.Parameter.empty
         usual = "" if required or default is None or default in ("", ()) else f" Default: {default}."
-        words = texts.get(name) or field.description or field.label
+        words = _resolved(field, texts.get(name, ""))
         yield Argument(field, required, f"{words.rstrip('.')}. Allowed: {field.allowed}.{usual}")
+
+
+def _resolved(field: Field, words: str) -> str:
+    """Return the words of an argument: of another function where they say "As for `cookbook...`", else of its row."""
+    other = re.match(r"As for cookbook\.((?:\w+\.)*\w+)", words)
+    if not other:
+        return words or field.description or field.label
+    function = Command(other[1], "", "", {}).function
+    return _resolved(field, described(inspect.getdoc(function) or "").get(field.name, ""))
 
 
 def described(docstring: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cookbook as cb
-from cookbook.__main__ import MAINTAINERS, READERS, main
+from cookbook.__main__ import MAINTAINERS, READERS, _parser, main
 from cookbook.catalog.fields import Field, declared
 from cookbook.publish.commands import COMMANDS, WIDTH, arguments_of, columned, described
 
@@ -61,7 +61,9 @@ def test_every_argument_is_an_option_with_words(name):
     assert [each for each, argument in offered.items() if argument.required] == needed
     texts = described(inspect.getdoc(function))
     for each, argument in offered.items():
-        assert texts.get(each, argument.field.description or argument.field.label) in argument.words + "."
+        words = texts.get(each, argument.field.description or argument.field.label)
+        assert words in f"{argument.words}." or words.startswith("As for cookbook."), each
+        assert "As for" not in argument.words, "a reader of the shell has no other function at hand"
         assert argument.field.allowed in argument.words
 
 
@@ -79,7 +81,8 @@ def test_text_is_read_as_declared():
 
     assert one("devices", "32,64") == [32, 64] and one("devices", "64") == 64 and one("tokens", "1T") == "1T"
     assert one("zero", "1,3") == [1, 3] and one("recompute", "none,full") == ["none", "full"]
-    assert one("layout", "tp=8,pp=4") == {"tp": 8, "pp": 4} and one("hourly", "2.5") == 2.5
+    assert one("layout", "tp=8,pp=4") == one("layout", '{"tp": 8, "pp": 4}') == {"tp": 8, "pp": 4}
+    assert one("hourly", "2.5") == 2.5
     assert one("arrival", "0,1.5", "serve") == [0, 1.5] and one("input_len", "sharegpt", "serve") == "sharegpt"
     assert one("path", ["a,b.csv"], "explain") == ["a,b.csv"]
 
@@ -142,6 +145,28 @@ def test_a_reader_sees_no_command_of_maintainers(capsys):
     assert not [name for name in MAINTAINERS if f" {name} " in listed]
     assert ended("dev --help").code == 0
     assert all(name in capsys.readouterr().out for name in [next(iter(MAINTAINERS))])
+
+
+def test_a_reader_who_closes_the_output_sees_no_error():
+    command = f"{shlex.quote(sys.executable)} -m cookbook what-runs --on rtx-4090 --json | head -c 10"
+    ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    assert ended.stdout == '{\n "summary'[:10] and ended.stderr == ""
+
+
+def test_every_command_of_the_pages_is_one():
+    """What README and the page of the shell show can be read: commands, options and numbers of arguments."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    shown = [
+        line for page in pages for line in re.findall(r"(?:`| {4}|\$ )cookbook ([a-z-]+ ?[^`\n]*)", page.read_text())
+    ]
+    shown = [line for line in shown if line.split()[0] in {*COMMANDS, *READERS}]
+    assert len(shown) > 12
+    for line in shown:
+        name, *_ = words = shlex.split(line)
+        parser = _parser(name)
+        # A command named without what it needs is named, not shown.
+        if words != [name] or name in ("what-runs", "app", "mcp"):
+            parser.parse_args(words)
 
 
 def test_the_script_is_the_same_command():

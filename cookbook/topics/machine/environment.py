@@ -86,16 +86,16 @@ def processor() -> str:
     return (model_names[0] if model_names and model_names[0] else platform.processor() or platform.machine())[:200]
 
 
-def device_names() -> list[str]:
-    """Return the names of the devices of this machine: its NVIDIA GPUs as their driver has them, then the processor."""
+def device_name() -> str:
+    """Return the name of the device of this machine: its first NVIDIA GPU as the driver has it, else the processor."""
     command, listed = [which("nvidia-smi") or "", "--query-gpu=name", "--format=csv,noheader"], ""
     if command[0]:
         with suppress(OSError, subprocess.SubprocessError):  # a driver that does not answer names nothing
-            listed = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout
+            listed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
     model = processor()
     # EPYC and Ryzen name their cores behind the model: "AMD EPYC 9654 96-Core Processor".
     model = model.partition("-Core")[0].rpartition(" ")[0] if "-Core" in model else model
-    return [name.strip() for name in (*listed.splitlines(), model) if name.strip()]
+    return (listed.strip() or model).partition("\n")[0].strip()
 
 
 def cores() -> int:

@@ -23,7 +23,7 @@ from cookbook.prediction.parsing.tables import machine_of
 from cookbook.prediction.request_sets import USUAL_ANSWER
 from cookbook.prediction.scenario import scenario
 from cookbook.result import Result
-from cookbook.topics.machine.environment import device_names
+from cookbook.topics.machine.environment import device_name
 from cookbook.topics.runs.finetuning import finetune
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -185,14 +185,13 @@ def _device(accelerator: Any, memory: Any, bandwidth: Any) -> tuple[Machine, dic
 
 
 def _detected() -> Machine:
-    """Return the machine that runs this, by the names that its drivers and system report."""
-    names = device_names()
-    for name in names:
-        machine, why = machine_of(name)
-        if machine and not why:
-            return machine
-    what = "is not in the catalogue; give accelerator, or memory [GB] and bandwidth [GB/s]"
-    raise refused("accelerator", names[0] if names else "this machine", what)
+    """Return the machine that runs this, by the name that its driver or system reports."""
+    name = device_name()
+    machine, why = machine_of(name)
+    if why or not machine:
+        what = "is not in the catalogue; give accelerator, or memory [GB] and bandwidth [GB/s]"
+        raise refused("accelerator", name, what, "accelerator-unknown")
+    return machine
 
 
 def _similar_gpu(memory_bytes: float, mem_bandwidth: float) -> Accelerator:

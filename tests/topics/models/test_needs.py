@@ -77,12 +77,12 @@ def test_a_machine_that_fits_nothing_says_the_least_that_is_needed():
     assert "weights of" in found.tables()["Models"]["Why"].iloc[0]
 
 
-def told(monkeypatch, *names: str) -> None:
-    monkeypatch.setattr(needs, "device_names", lambda: list(names))
+def told(monkeypatch, name: str) -> None:
+    monkeypatch.setattr(needs, "device_name", lambda: name)
 
 
 def test_this_machine_is_found_by_the_name_that_its_driver_has(monkeypatch):
-    told(monkeypatch, "NVIDIA GeForce RTX 4090", "AMD EPYC 9654")
+    told(monkeypatch, "NVIDIA GeForce RTX 4090")
     assert what_runs(models=["llama3_8b"]).assumed.taken["accelerator"] == "rtx-4090, of this machine"
 
 
@@ -95,21 +95,21 @@ def test_a_machine_that_nobody_knows_asks_for_memory_and_bandwidth(monkeypatch):
     assert what_runs("epyc-9654", memory=256, bandwidth=400, models=["llama3_8b"]).table["fits"].iloc[0] == "yes"
 
 
-def test_names_of_devices_are_those_of_the_driver_then_the_processor(monkeypatch):
+def test_the_name_of_a_device_is_the_driver_s_else_the_processor_s(monkeypatch):
     listed = subprocess.CompletedProcess([], 0, stdout="NVIDIA L40S\nNVIDIA L40S\n")
     monkeypatch.setattr(environment, "which", lambda name: name)
     monkeypatch.setattr(environment.subprocess, "run", lambda *_, **__: listed)
     monkeypatch.setattr(environment, "processor", lambda: "AMD EPYC 9654 96-Core Processor")
-    assert environment.device_names() == ["NVIDIA L40S", "NVIDIA L40S", "AMD EPYC 9654"]
+    assert environment.device_name() == "NVIDIA L40S"
 
     def late(*_, **__):
-        raise subprocess.TimeoutExpired("nvidia-smi", 10)
+        raise subprocess.TimeoutExpired("nvidia-smi", 10)  # as of a driver that hangs
 
     monkeypatch.setattr(environment.subprocess, "run", late)
-    assert environment.device_names() == ["AMD EPYC 9654"]
+    assert environment.device_name() == "AMD EPYC 9654"
     monkeypatch.setattr(environment, "which", lambda name: None)
     monkeypatch.setattr(environment, "processor", lambda: "Apple M2 Max")
-    assert environment.device_names() == ["Apple M2 Max"]
+    assert environment.device_name() == "Apple M2 Max"
 
 
 @pytest.fixture(scope="module")
