@@ -215,8 +215,11 @@ def answer(command: Command, given: Mapping[str, Any]) -> Any:
 
 
 def as_data(answer: Any) -> dict[str, Any]:
-    """Return an `answer` as plain values: summary and values of a result, or the rows of a table."""
-    return {"summary": answer.summary(), **answer.to_dict()} if isinstance(answer, Result) else {"rows": plain(answer)}
+    """Return an `answer` as plain values: summary, call, sources and values of a result, or the rows of a table."""
+    if not isinstance(answer, Result):
+        return {"rows": plain(answer)}
+    about = {"summary": answer.summary(), "call": answer.call(), "sources": list(answer.sources)}
+    return {**about, **answer.to_dict()}
 
 
 def refusal_data(problem: Exception, command: Command, given: Mapping[str, Any]) -> dict[str, Any]:

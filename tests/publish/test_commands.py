@@ -92,6 +92,11 @@ def test_a_call_from_the_shell_is_the_call_in_python(capsys):
     data = json.loads(capsys.readouterr().out)
     run = cb.plan_run("llama2_7b", "h100-sxm", [32, 64], 1e12, global_batch=512, layout={"tp": 2})
     assert data["runs"] == json.loads(json.dumps(run.to_dict()["runs"])) and data["assumed"] == list(run.assumed)
+    assert data["call"] == (
+        'cb.plan_run(model="llama2_7b", accelerator="h100-sxm", devices=[32, 64], tokens=1000000000000.0, '
+        'global_batch=512, layout={"tp": 2})'
+    )
+    assert data["sources"] == list(run.sources) and data["summary"] == run.summary()
 
 
 BAD = {
